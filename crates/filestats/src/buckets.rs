@@ -1,0 +1,178 @@
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+/// A histogram of latencies with a fixed, small set of counters, so that it can live in shared memory
+/// and be subtracted like any other counter.
+///
+/// Four buckets an octave, from 0 ns to 2^40 ns (18 minutes; longer ones count in the last bucket):
+///
+/// ```text
+/// index 0..4      one bucket per nanosecond
+/// index 4(e-1)+s  the s-th quarter of 2^e ..= 2^(e+1)-1, e = 2..=39
+/// ```
+///
+/// A value read back as its bucket's middle is off by at most 12.5 %.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatencyBuckets {
+    counts: Vec<u64>,
+}
+
+impl LatencyBuckets {
+    /// How many counters a histogram has.
+    pub const LEN: usize = 156;
+
+    /// An empty histogram.
+    pub fn new() -> Self {
+        LatencyBuckets { counts: vec![0; Self::LEN] }
+    }
+
+    /// A histogram from its counters, in the order of [`LatencyBuckets::index`].
+    pub fn from_counts(counts: [u64; Self::LEN]) -> Self {
+        LatencyBuckets { counts: counts.to_vec() }
+    }
+
+    /// The counter a latency belongs to.
+    #[inline]
+    pub const fn index(latency_ns: u64) -> usize {
+        if latency_ns < 4 {
+            return latency_ns as usize;
+        }
+        let exponent = latency_ns.ilog2();
+        let quarter = (latency_ns >> (exponent - 2)) & 3;
+        let index = (4 * (exponent - 1)) as usize + quarter as usize;
+        if index < Self::LEN { index } else { Self::LEN - 1 }
+    }
+
+    /// Smallest latency of a bucket, in nanoseconds.
+    pub const fn lower_ns(index: usize) -> u64 {
+        if index < 4 {
+            return index as u64;
+        }
+        let exponent = index / 4 + 1;
+        let quarter = (index % 4) as u64;
+        (4 + quarter) << (exponent - 2)
+    }
+
+    /// The value that stands for a bucket: its middle, in nanoseconds.
+    pub fn middle_ns(index: usize) -> f64 {
+        let lower = Self::lower_ns(index) as f64;
+        if index < 4 { lower } else { (lower + Self::lower_ns(index + 1) as f64) / 2.0 }
+    }
+
+    /// Counts one latency.
+    pub fn record(&mut self, latency_ns: u64) {
+        let count = &mut self.counts[Self::index(latency_ns)];
+        *count = count.saturating_add(1);
+    }
+
+    /// Adds another histogram.
+    pub fn merge(&mut self, other: &LatencyBuckets) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count = count.saturating_add(*more);
+        }
+    }
+
+    /// `self - earlier`, or `None` where a counter fell.
+    pub fn since(&self, earlier: &LatencyBuckets) -> Option<LatencyBuckets> {
+        let counts = self
+            .counts
+            .iter()
+            .zip(&earlier.counts)
+            .map(|(now, then)| now.checked_sub(*then))
+            .collect::<Option<Vec<u64>>>()?;
+        Some(LatencyBuckets { counts })
+    }
+
+    /// All latencies counted.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// The latency below which `percent` of the samples lie, as a bucket's middle; `None` without samples.
+    pub fn percentile_ns(&self, percent: f64) -> Option<f64> {
+        let total = self.count();
+        if total == 0 {
+            return None;
+        }
+        let wanted = (total as f64 * (percent / 100.0).clamp(0.0, 1.0)).ceil().max(1.0) as u64;
+        let mut seen = 0_u64;
+        for (index, count) in self.counts.iter().enumerate() {
+            seen = seen.saturating_add(*count);
+            if seen >= wanted {
+                return Some(Self::middle_ns(index));
+            }
+        }
+        None
+    }
+
+    /// Count and summed time (by bucket middles) of the latencies at or above a threshold. The bucket
+    /// that the threshold falls into counts in full.
+    pub fn at_least(&self, threshold_ns: u64) -> (u64, f64) {
+        let first = Self::index(threshold_ns);
+        self.counts.iter().enumerate().skip(first).fold((0, 0.0), |(count, sum), (index, more)| {
+            (count + more, sum + *more as f64 * Self::middle_ns(index))
+        })
+    }
+}
+
+impl Default for LatencyBuckets {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Serialised as `[[index, count], …]` of the buckets that are not empty.
+impl Serialize for LatencyBuckets {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        serializer.collect_seq(filled)
+    }
+}
+
+impl<'de> Deserialize<'de> for LatencyBuckets {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut buckets = LatencyBuckets::new();
+        for (index, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
+            let slot = buckets.counts.get_mut(index);
+            *slot.ok_or_else(|| D::Error::custom(format!("no latency bucket {index}")))? = count;
+        }
+        Ok(buckets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_follow_each_other_without_gap() {
+        for index in 0..LatencyBuckets::LEN {
+            let lower = LatencyBuckets::lower_ns(index);
+            assert_eq!(LatencyBuckets::index(lower), index);
+            if index > 0 {
+                assert_eq!(LatencyBuckets::index(lower - 1), index - 1);
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_latency_has_a_bucket() {
+        assert_eq!(LatencyBuckets::index(u64::MAX), LatencyBuckets::LEN - 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_middle_is_within_an_eighth(latency_ns in 4_u64..(1 << 40)) {
+            let middle = LatencyBuckets::middle_ns(LatencyBuckets::index(latency_ns));
+            prop_assert!((middle - latency_ns as f64).abs() <= latency_ns as f64 * 0.125);
+        }
+
+        #[test]
+        fn json_keeps_every_count(latencies in prop::collection::vec(any::<u64>(), 0..50)) {
+            let mut buckets = LatencyBuckets::new();
+            latencies.iter().for_each(|latency| buckets.record(*latency));
+            let text = serde_json::to_string(&buckets).unwrap();
+            prop_assert_eq!(serde_json::from_str::<LatencyBuckets>(&text).unwrap(), buckets);
+        }
+    }
+}

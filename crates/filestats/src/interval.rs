@@ -1,0 +1,414 @@
+use crate::{Counters, Figure, FileIdentity, Latencies, Ops, Reason, Sample, Snapshot};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What makes an interval worthless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The longest interval that is still taken for one: beyond it an average means nothing.
+    pub gap_ns_max: u64,
+}
+
+impl Default for Rules {
+    /// One day: a cumulative figure of months is what this product exists to avoid.
+    fn default() -> Self {
+        Rules { gap_ns_max: 24 * 3600 * 1_000_000_000 }
+    }
+}
+
+/// What one file did between two captures, or why that is unknowable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interval {
+    /// Both captures lie in one epoch.
+    Known(Delta),
+    /// They do not, or cannot be compared.
+    Unknown(Reason),
+}
+
+/// The difference of two captures of one epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delta {
+    /// Time between the captures on the source's clock.
+    pub elapsed_ns: u64,
+    /// What was added to the counters.
+    pub counters: Counters,
+    /// What was added to the histograms, where kept at both ends.
+    pub latencies: Option<Latencies>,
+}
+
+/// One file's interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileInterval {
+    /// The file, as the later capture names it.
+    pub file: FileIdentity,
+    /// When the interval ends, wall clock.
+    pub ended_unix_ns: u64,
+    /// What happened.
+    pub interval: Interval,
+}
+
+/// The intervals between two snapshots of one source, a row for each file seen in either.
+///
+/// Files of the later snapshot come first, in its order; files that are gone follow.
+pub fn intervals(earlier: &Snapshot, later: &Snapshot, rules: Rules) -> Vec<FileInterval> {
+    let before: BTreeMap<_, &Sample> =
+        earlier.samples.iter().map(|sample| (sample.file.key(), sample)).collect();
+    let elapsed_ns = later.clock_ns.checked_sub(earlier.clock_ns);
+    let mut rows: Vec<FileInterval> = later
+        .samples
+        .iter()
+        .map(|now| FileInterval {
+            file: now.file.clone(),
+            ended_unix_ns: later.taken_unix_ns,
+            interval: match before.get(&now.file.key()) {
+                Some(then) => between(then, now, elapsed_ns, rules),
+                None => Interval::Unknown(Reason::FirstSight),
+            },
+        })
+        .collect();
+    let after: std::collections::BTreeSet<_> = later.samples.iter().map(|sample| sample.file.key()).collect();
+    rows.extend(earlier.samples.iter().filter(|then| !after.contains(&then.file.key())).map(|then| {
+        FileInterval {
+            file: then.file.clone(),
+            ended_unix_ns: later.taken_unix_ns,
+            interval: Interval::Unknown(Reason::Gone),
+        }
+    }));
+    rows
+}
+
+fn between(then: &Sample, now: &Sample, elapsed_ns: Option<u64>, rules: Rules) -> Interval {
+    if then.file.file_id != now.file.file_id {
+        return Interval::Unknown(Reason::IdentityChanged);
+    }
+    if then.epoch != now.epoch {
+        return Interval::Unknown(Reason::Restart);
+    }
+    // Within one epoch the source's clock cannot run backwards; if it seems to, it is another clock.
+    let Some(elapsed_ns) = elapsed_ns else { return Interval::Unknown(Reason::Restart) };
+    if elapsed_ns == 0 {
+        return Interval::Unknown(Reason::NoTimePassed);
+    }
+    if elapsed_ns > rules.gap_ns_max {
+        return Interval::Unknown(Reason::GapTooLong);
+    }
+    let latencies = match (&now.latencies, &then.latencies) {
+        (Some(now), Some(then)) => match now.since(then) {
+            Some(difference) => Some(difference),
+            None => return Interval::Unknown(Reason::CounterFell),
+        },
+        _ => None,
+    };
+    match now.counters.since(then.counters) {
+        Some(counters) => Interval::Known(Delta { elapsed_ns, counters, latencies }),
+        None => Interval::Unknown(Reason::CounterFell),
+    }
+}
+
+impl Latencies {
+    fn since(&self, earlier: &Latencies) -> Option<Latencies> {
+        Some(Latencies {
+            read: self.read.since(&earlier.read)?,
+            write: self.write.since(&earlier.write)?,
+            sync: self.sync.since(&earlier.sync)?,
+        })
+    }
+
+    fn merge(&mut self, other: &Latencies) {
+        self.read.merge(&other.read);
+        self.write.merge(&other.write);
+        self.sync.merge(&other.sync);
+    }
+}
+
+impl Interval {
+    /// The difference, if it is known.
+    pub fn known(&self) -> Option<&Delta> {
+        match self {
+            Interval::Known(delta) => Some(delta),
+            Interval::Unknown(_) => None,
+        }
+    }
+}
+
+impl Delta {
+    /// Mean time of one read in nanoseconds.
+    pub fn read_latency_ns(&self) -> Figure<f64> {
+        self.counters.read.latency_ns()
+    }
+
+    /// Mean time of one write in nanoseconds.
+    pub fn write_latency_ns(&self) -> Figure<f64> {
+        self.counters.write.latency_ns()
+    }
+
+    /// Mean time of one transfer (read or write) in nanoseconds.
+    pub fn overall_latency_ns(&self) -> Figure<f64> {
+        self.counters.transfers().latency_ns()
+    }
+
+    /// Mean time of one sync in nanoseconds.
+    pub fn sync_latency_ns(&self) -> Figure<f64> {
+        match self.counters.sync {
+            Figure::Known(sync) => sync.latency_ns(),
+            Figure::Unknown { unknown } => Figure::unknown(unknown),
+        }
+    }
+
+    /// Operations of one kind a second.
+    pub fn per_second(&self, ops: &Ops) -> f64 {
+        ops.count as f64 / self.elapsed_s()
+    }
+
+    /// Transfers (reads and writes) a second.
+    pub fn iops(&self) -> f64 {
+        self.per_second(&self.counters.transfers())
+    }
+
+    /// Bytes a second of reads and writes, in MiB.
+    pub fn mib_per_s(&self) -> f64 {
+        self.counters.transfers().bytes as f64 / self.elapsed_s() / (1024.0 * 1024.0)
+    }
+
+    /// Mean number of operations outstanding, N = stall / elapsed (Little 1961). Syncs take part, where
+    /// counted: a session that waits for one waits for storage.
+    pub fn outstanding(&self) -> Figure<f64> {
+        self.counters.stall_ns().map(|stall| stall as f64 / self.elapsed_ns as f64)
+    }
+
+    /// Elapsed seconds.
+    pub fn elapsed_s(&self) -> f64 {
+        self.elapsed_ns as f64 / 1e9
+    }
+
+    /// This interval and the one that follows it, as one.
+    #[must_use]
+    pub fn followed_by(mut self, next: &Delta) -> Delta {
+        self.elapsed_ns = self.elapsed_ns.saturating_add(next.elapsed_ns);
+        self.beside(next)
+    }
+
+    /// This file's interval and another file's over the same time, as one.
+    #[must_use]
+    pub fn beside(mut self, other: &Delta) -> Delta {
+        self.counters = self.counters.plus(other.counters);
+        self.latencies = match (self.latencies, &other.latencies) {
+            (Some(mut mine), Some(theirs)) => {
+                mine.merge(theirs);
+                Some(mine)
+            }
+            _ => None,
+        };
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Epoch, FileKind};
+    use proptest::prelude::*;
+
+    fn snapshot(clock_ns: u64, epoch: u64, counters: Counters) -> Snapshot {
+        Snapshot {
+            source: "test".into(),
+            taken_unix_ns: clock_ns,
+            clock_ns,
+            samples: vec![Sample {
+                file: FileIdentity {
+                    instance: "engine".into(),
+                    database: Some("sales".into()),
+                    database_id: None,
+                    file_id: "8:1:77".into(),
+                    kind: FileKind::Data,
+                    path: "/data/sales.db".into(),
+                    drive: None,
+                    handle: None,
+                },
+                epoch: Epoch(epoch.to_string()),
+                counters,
+                size_bytes: Figure::Known(0),
+                latencies: None,
+            }],
+        }
+    }
+
+    fn reads(count: u64, bytes: u64, stall_ns: u64) -> Counters {
+        Counters { read: Ops::timed(count, bytes, stall_ns), ..Counters::ZERO }
+    }
+
+    fn only(earlier: &Snapshot, later: &Snapshot) -> Interval {
+        let mut rows = intervals(earlier, later, Rules::default());
+        assert_eq!(rows.len(), 1);
+        rows.remove(0).interval
+    }
+
+    #[test]
+    fn an_index_rebuild_shows_in_its_interval_and_not_in_the_next() {
+        const MS: u64 = 1_000_000;
+        const S: u64 = 1_000 * MS;
+        let write = |count, stall_ms: u64| Counters {
+            write: Ops::timed(count, count * 8192, stall_ms * MS),
+            ..Counters::ZERO
+        };
+        let start = snapshot(0, 1, write(0, 0));
+        let everyday = snapshot(60 * S, 1, write(1_000, 2_000));
+        let rebuild = snapshot(120 * S, 1, write(2_000, 1_202_000));
+        let after = snapshot(180 * S, 1, write(3_000, 1_204_000));
+        let latency_ms = |a, b| only(a, b).known().unwrap().write_latency_ns().known().unwrap() / MS as f64;
+        assert_eq!(latency_ms(&start, &everyday), 2.0);
+        assert_eq!(latency_ms(&everyday, &rebuild), 1_200.0);
+        assert_eq!(latency_ms(&rebuild, &after), 2.0);
+        assert!(latency_ms(&start, &after) > 400.0, "the cumulative figure misleads");
+    }
+
+    #[test]
+    fn a_latency_below_a_millisecond_is_kept() {
+        let delta = only(&snapshot(0, 1, reads(0, 0, 0)), &snapshot(9, 1, reads(3, 0, 250_000)));
+        assert_eq!(delta.known().unwrap().read_latency_ns(), Figure::Known(250_000.0 / 3.0));
+    }
+
+    #[test]
+    fn no_reads_have_no_latency_rather_than_zero() {
+        let delta = only(&snapshot(0, 1, reads(5, 5, 5)), &snapshot(9, 1, reads(5, 5, 5)));
+        let delta = delta.known().unwrap();
+        assert_eq!(delta.read_latency_ns(), Figure::unknown(Reason::NoOperations));
+        assert_eq!(delta.outstanding(), Figure::Known(0.0));
+    }
+
+    #[test]
+    fn timing_off_leaves_counts_and_takes_latency() {
+        let untimed = Ops { count: 9, bytes: 9, stall_ns: Figure::unknown(Reason::TimingOff) };
+        let later = Counters { read: untimed, ..Counters::ZERO };
+        let interval = only(&snapshot(0, 1, reads(0, 0, 0)), &snapshot(9, 1, later));
+        let delta = interval.known().unwrap();
+        assert_eq!(delta.counters.read.count, 9);
+        assert_eq!(delta.read_latency_ns(), Figure::unknown(Reason::TimingOff));
+        assert_eq!(delta.outstanding(), Figure::unknown(Reason::TimingOff));
+    }
+
+    #[test]
+    fn each_end_of_an_epoch_has_its_reason() {
+        let then = snapshot(1_000, 1, reads(5, 5, 5));
+        let unknown = |later: &Snapshot| match only(&then, later) {
+            Interval::Unknown(reason) => reason,
+            Interval::Known(_) => panic!("must not be known"),
+        };
+        let mut swapped = snapshot(2_000, 1, reads(9, 9, 9));
+        swapped.samples[0].file.file_id = "8:1:78".into();
+        assert_eq!(unknown(&swapped), Reason::IdentityChanged);
+        assert_eq!(unknown(&snapshot(2_000, 2, reads(9, 9, 9))), Reason::Restart);
+        assert_eq!(unknown(&snapshot(2_000, 1, reads(9, 9, 4))), Reason::CounterFell);
+        assert_eq!(unknown(&snapshot(1_000, 1, reads(5, 5, 5))), Reason::NoTimePassed);
+        let late = Rules::default().gap_ns_max + 1_001;
+        assert_eq!(unknown(&snapshot(late, 1, reads(9, 9, 9))), Reason::GapTooLong);
+    }
+
+    #[test]
+    fn a_file_in_one_capture_only_is_named() {
+        let empty = Snapshot { samples: vec![], ..snapshot(0, 1, Counters::ZERO) };
+        let one = snapshot(5, 1, Counters::ZERO);
+        assert_eq!(only(&empty, &one), Interval::Unknown(Reason::FirstSight));
+        assert_eq!(only(&one, &empty), Interval::Unknown(Reason::Gone));
+    }
+
+    /// Growing counters: what an engine does in one epoch, up to the extremes of `u64`.
+    fn growth() -> impl Strategy<Value = Vec<(u64, Counters)>> {
+        let step = (
+            1_u64..1_000_000_000,
+            prop::array::uniform9(prop_oneof![0_u64..1_000_000, Just(u64::MAX / 40),]),
+        );
+        prop::collection::vec(step, 2..30).prop_map(|steps| {
+            let mut clock = 0_u64;
+            let mut sum = [0_u64; 9];
+            steps
+                .into_iter()
+                .map(|(elapsed, adds)| {
+                    clock += elapsed;
+                    sum.iter_mut().zip(adds).for_each(|(sum, add)| *sum += add);
+                    let op = |at: usize| Ops::timed(sum[at], sum[at + 1], sum[at + 2]);
+                    (clock, Counters { read: op(0), write: op(3), sync: Figure::Known(op(6)) })
+                })
+                .collect()
+        })
+    }
+
+    fn total(snapshots: &[Snapshot]) -> Delta {
+        snapshots
+            .windows(2)
+            .map(|pair| match only(&pair[0], &pair[1]) {
+                Interval::Known(delta) => delta,
+                Interval::Unknown(reason) => panic!("{reason}"),
+            })
+            .reduce(|sum, next| sum.followed_by(&next))
+            .unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn intervals_add_up_and_thinning_changes_nothing(
+            steps in growth(),
+            keep in prop::collection::vec(any::<bool>(), 30),
+        ) {
+            let all: Vec<Snapshot> =
+                steps.iter().map(|(clock, counters)| snapshot(*clock, 1, *counters)).collect();
+            let last = all.len() - 1;
+            let thinned: Vec<Snapshot> = all
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at == 0 || *at == last || keep[*at])
+                .map(|(_, snapshot)| snapshot.clone())
+                .collect();
+            prop_assert_eq!(total(&all), total(&thinned));
+            prop_assert_eq!(Interval::Known(total(&all)), only(&all[0], &all[last]));
+        }
+
+        #[test]
+        fn a_reset_anywhere_costs_exactly_the_interval_it_falls_into(
+            steps in growth(),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let at = at.index(steps.len() - 1) + 1;
+            let (_, base) = steps[at];
+            let snapshots: Vec<Snapshot> = steps
+                .iter()
+                .enumerate()
+                .map(|(i, (clock, counters))| {
+                    if i < at {
+                        snapshot(*clock, 1, *counters)
+                    } else {
+                        snapshot(*clock, 2, counters.since(base).unwrap())
+                    }
+                })
+                .collect();
+            for (i, pair) in snapshots.windows(2).enumerate() {
+                let interval = only(&pair[0], &pair[1]);
+                if i + 1 == at {
+                    prop_assert_eq!(interval, Interval::Unknown(Reason::Restart));
+                } else {
+                    prop_assert!(interval.known().is_some());
+                }
+            }
+        }
+
+        #[test]
+        fn nothing_overflows_at_the_extremes(a in any::<[u64; 9]>(), b in any::<[u64; 9]>()) {
+            let counters = |v: [u64; 9]| Counters {
+                read: Ops::timed(v[0], v[1], v[2]),
+                write: Ops::timed(v[3], v[4], v[5]),
+                sync: Figure::Known(Ops::timed(v[6], v[7], v[8])),
+            };
+            let interval = only(&snapshot(0, 1, counters(a)), &snapshot(1, 1, counters(b)));
+            let grew = a.iter().zip(&b).all(|(then, now)| now >= then);
+            prop_assert_eq!(interval.known().is_some(), grew);
+            if let Interval::Known(delta) = interval {
+                let doubled = delta.clone().beside(&delta);
+                for figure in [doubled.iops(), doubled.mib_per_s()] {
+                    prop_assert!(figure.is_finite());
+                }
+                let _ = (doubled.outstanding(), doubled.overall_latency_ns());
+            }
+        }
+    }
+}

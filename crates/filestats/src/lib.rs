@@ -1,0 +1,37 @@
+//! File statistics: the cumulative counters that an engine keeps of each file it opened, and what
+//! the difference of two captures of them says.
+//!
+//! ```text
+//! Snapshot (one instant, many files)
+//!   Sample = FileIdentity + Epoch + Counters { read, write, sync: Ops { count, bytes, stall_ns } }
+//!
+//! earlier Snapshot ─┐
+//!                   ├─ intervals() ─> FileInterval = Known(Delta) | Unknown(Reason)
+//! later Snapshot  ──┘                   Delta: IOPS, MiB/s, latency, average bytes, outstanding (N)
+//!                                         └─ Profile::band(), ServiceLevel::kept()
+//! ```
+//!
+//! Counters only grow within one [`Epoch`]; a restart, a file swap or a counter that fell ends it, and
+//! the interval across that point is [`Interval::Unknown`] with its [`Reason`], never a zero. Every
+//! count is an exact `u64` (nanoseconds, bytes, operations); a ratio becomes `f64` at the last moment.
+//!
+//! The mean number of I/Os outstanding over an interval needs no sampling: N = stall time / elapsed
+//! time (Little 1961), from the same counters.
+//!
+//! This crate does no I/O and reads no clock.
+
+mod band;
+mod buckets;
+mod figure;
+mod interval;
+mod ops;
+mod sample;
+mod service_level;
+
+pub use band::{Band, BandLimits, IoClass, Profile, UnknownProfile};
+pub use buckets::LatencyBuckets;
+pub use figure::{Figure, Reason};
+pub use interval::{Delta, FileInterval, Interval, Rules, intervals};
+pub use ops::{Counters, Ops};
+pub use sample::{Epoch, FileIdentity, FileKind, Latencies, Sample, Snapshot};
+pub use service_level::{ServiceLevel, UnknownServiceLevel};

@@ -1,0 +1,117 @@
+use crate::{Figure, Reason};
+use serde::{Deserialize, Serialize};
+
+/// Operations of one kind: cumulative in a [`crate::Sample`], a difference in a [`crate::Delta`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ops {
+    /// Operations completed.
+    pub count: u64,
+    /// Bytes moved (returned, not requested). 0 for syncs.
+    pub bytes: u64,
+    /// Summed time of the operations in nanoseconds, or why it is not kept.
+    pub stall_ns: Figure<u64>,
+}
+
+/// The counters of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Reads.
+    pub read: Ops,
+    /// Writes.
+    pub write: Ops,
+    /// Syncs (fsync, fdatasync, device flushes), where the source counts them.
+    pub sync: Figure<Ops>,
+}
+
+impl Ops {
+    /// Nothing happened.
+    pub const ZERO: Ops = Ops { count: 0, bytes: 0, stall_ns: Figure::Known(0) };
+
+    /// Operations whose time is known.
+    pub const fn timed(count: u64, bytes: u64, stall_ns: u64) -> Ops {
+        Ops { count, bytes, stall_ns: Figure::Known(stall_ns) }
+    }
+
+    /// `self - earlier`, or `None` where a counter fell. A stall that was not kept at either end is
+    /// unknown in the difference; counts and bytes still stand.
+    pub(crate) fn since(self, earlier: Ops) -> Option<Ops> {
+        let stall_ns = match (self.stall_ns, earlier.stall_ns) {
+            (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.checked_sub(then)?),
+            (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
+        };
+        Some(Ops {
+            count: self.count.checked_sub(earlier.count)?,
+            bytes: self.bytes.checked_sub(earlier.bytes)?,
+            stall_ns,
+        })
+    }
+
+    /// The sum of two differences, saturating at `u64::MAX`.
+    #[must_use]
+    pub fn plus(self, other: Ops) -> Ops {
+        Ops {
+            count: self.count.saturating_add(other.count),
+            bytes: self.bytes.saturating_add(other.bytes),
+            stall_ns: self.stall_ns.zip(other.stall_ns, u64::saturating_add),
+        }
+    }
+
+    /// Mean time of one operation in nanoseconds.
+    pub fn latency_ns(&self) -> Figure<f64> {
+        match self.count {
+            0 => Figure::unknown(Reason::NoOperations),
+            count => self.stall_ns.map(|stall| stall as f64 / count as f64),
+        }
+    }
+
+    /// Mean bytes of one operation.
+    pub fn average_bytes(&self) -> Figure<f64> {
+        match self.count {
+            0 => Figure::unknown(Reason::NoOperations),
+            count => Figure::Known(self.bytes as f64 / count as f64),
+        }
+    }
+}
+
+impl Counters {
+    /// A file that was opened and not used yet.
+    pub const ZERO: Counters = Counters { read: Ops::ZERO, write: Ops::ZERO, sync: Figure::Known(Ops::ZERO) };
+
+    pub(crate) fn since(self, earlier: Counters) -> Option<Counters> {
+        let sync = match (self.sync, earlier.sync) {
+            (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.since(then)?),
+            (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
+        };
+        Some(Counters { read: self.read.since(earlier.read)?, write: self.write.since(earlier.write)?, sync })
+    }
+
+    /// The sum of two differences, saturating at `u64::MAX`. An unknown sync count stays unknown.
+    #[must_use]
+    pub fn plus(self, other: Counters) -> Counters {
+        Counters {
+            read: self.read.plus(other.read),
+            write: self.write.plus(other.write),
+            sync: self.sync.zip(other.sync, Ops::plus),
+        }
+    }
+
+    /// Reads and writes together ("transfers").
+    pub fn transfers(&self) -> Ops {
+        self.read.plus(self.write)
+    }
+
+    /// Reads, writes and syncs, where counted.
+    pub fn operations(&self) -> u64 {
+        let syncs = self.sync.known().map_or(0, |sync| sync.count);
+        self.read.count.saturating_add(self.write.count).saturating_add(syncs)
+    }
+
+    /// Summed time of everything that is timed: reads, writes and, where counted, syncs.
+    pub fn stall_ns(&self) -> Figure<u64> {
+        let transfers = self.transfers().stall_ns;
+        match self.sync {
+            Figure::Known(sync) => transfers.zip(sync.stall_ns, u64::saturating_add),
+            Figure::Unknown { .. } => transfers,
+        }
+    }
+}

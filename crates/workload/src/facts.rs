@@ -1,0 +1,114 @@
+use serde::{Deserialize, Serialize};
+
+/// What kind of thing load runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    /// A directory: Headroom makes its own test file in it.
+    Directory,
+    /// A regular file.
+    File,
+    /// A whole block device or partition.
+    BlockDevice,
+}
+
+/// Whether a device acknowledges writes before they are durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteCache {
+    /// Volatile cache: durable only after a flush.
+    WriteBack,
+    /// None that matters: a completed write is durable.
+    WriteThrough,
+}
+
+/// One block device of the chain below a target, as sysfs tells it. `None`: the kernel does not say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// Kernel name ("vda", "loop0", "dm-3").
+    pub name: String,
+    /// Major and minor number, "254:0".
+    pub number: String,
+    /// "disk", "partition", "loop", "dm", "md".
+    pub kind: String,
+    /// Vendor's model string.
+    pub model: Option<String>,
+    /// What a loop device stands on.
+    pub backing_file: Option<String>,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// Whether it says it turns.
+    pub rotational: Option<bool>,
+    /// The I/O scheduler in use.
+    pub scheduler: Option<String>,
+    /// Requests the kernel lets wait for the device in each hardware queue.
+    pub requests_max: Option<u32>,
+    /// Hardware queues.
+    pub queues: Option<u32>,
+    /// Largest single request in bytes.
+    pub request_bytes_max: Option<u64>,
+    /// Smallest addressable unit in bytes.
+    pub logical_block_bytes: Option<u32>,
+    /// Unit in which the device really writes, bytes.
+    pub physical_block_bytes: Option<u32>,
+    /// Volatile write cache or none.
+    pub write_cache: Option<WriteCache>,
+}
+
+/// What a limit on a device limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapKind {
+    /// Reads a second.
+    ReadIops,
+    /// Writes a second.
+    WriteIops,
+    /// Bytes read a second.
+    ReadBytes,
+    /// Bytes written a second.
+    WriteBytes,
+}
+
+/// A limit set from outside the device (a cgroup's throttle).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cap {
+    /// What is limited.
+    pub kind: CapKind,
+    /// Most operations or bytes a second.
+    pub per_second: u64,
+    /// The device it is set on, "254:0".
+    pub device: String,
+    /// Where it is set, for the person who must change it.
+    pub origin: String,
+}
+
+/// What is known about a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetFacts {
+    /// As the user named it, made absolute.
+    pub path: String,
+    /// What it is.
+    pub kind: TargetKind,
+    /// File system ("ext4"); none for a block device.
+    pub filesystem: Option<String>,
+    /// Where that file system is mounted.
+    pub mount: Option<String>,
+    /// Bytes free to Headroom, or the device's size.
+    pub free_bytes: u64,
+    /// The device chain from the one the file system is on, down to the lowest the kernel shows.
+    pub devices: Vec<DeviceFacts>,
+    /// Offsets and lengths of direct I/O must be multiples of this; `None` if direct I/O is not to be had.
+    pub direct_align_bytes: Option<u32>,
+    /// Buffers of direct I/O must be aligned to this.
+    pub memory_align_bytes: u32,
+    /// Throttles in force on the chain.
+    pub caps: Vec<Cap>,
+}
+
+impl TargetFacts {
+    /// The device number of the top of the chain, which tells storage apart: two directories of one file
+    /// system share it, and so share a capability.
+    pub fn device_number(&self) -> Option<&str> {
+        self.devices.first().map(|device| device.number.as_str())
+    }
+}

@@ -1,0 +1,152 @@
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer as HdrDeserializer, Serializer as _, V2Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
+
+/// Latencies of one direction: an HdrHistogram of nanoseconds with three significant digits, from 1 ns
+/// to one hour, and their exact sum.
+///
+/// In JSON: `{"sum_ns", "hdr"}`, `hdr` being HdrHistogram's own V2 encoding in base 64, readable by
+/// every HdrHistogram library.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatencyHistogram {
+    histogram: Histogram<u64>,
+    sum_ns: u64,
+}
+
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+impl LatencyHistogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are valid");
+        LatencyHistogram { histogram, sum_ns: 0 }
+    }
+
+    /// Counts one latency. One above an hour counts as an hour; the sum stays exact.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        self.record_n(latency_ns, 1);
+    }
+
+    /// Counts `n` equal latencies at the cost of one.
+    #[inline]
+    pub fn record_n(&mut self, latency_ns: u64, n: u64) {
+        self.histogram.saturating_record_n(latency_ns, n);
+        self.sum_ns += latency_ns * n;
+    }
+
+    /// Adds another histogram.
+    pub fn merge(&mut self, other: &LatencyHistogram) {
+        self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+        self.sum_ns += other.sum_ns;
+    }
+
+    /// How many latencies were counted.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Exact sum of all latencies in nanoseconds.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// Exact mean in nanoseconds; `None` without samples.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
+    }
+
+    /// Standard deviation in nanoseconds; `None` without samples.
+    pub fn deviation_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.histogram.stdev())
+    }
+
+    /// Shortest latency; `None` without samples.
+    pub fn min_ns(&self) -> Option<u64> {
+        (self.count() > 0).then(|| self.histogram.min())
+    }
+
+    /// Longest latency; `None` without samples.
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.count() > 0).then(|| self.histogram.max())
+    }
+
+    /// The latency that `percent` of the samples do not exceed; `None` without samples.
+    pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
+        (self.count() > 0).then(|| self.histogram.value_at_percentile(percent))
+    }
+
+    /// Whether `percent` has at least ten samples above it: with fewer it is little more than the maximum.
+    pub fn supports_percentile(&self, percent: f64) -> bool {
+        self.count() as f64 * (1.0 - percent / 100.0) >= 10.0
+    }
+
+    /// Filled ranges as (highest latency of the range in ns, count).
+    pub fn filled(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
+    }
+}
+
+impl Default for LatencyHistogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Encoded {
+    sum_ns: u64,
+    hdr: String,
+}
+
+impl Serialize for LatencyHistogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&self.histogram, &mut bytes).map_err(S::Error::custom)?;
+        Encoded { sum_ns: self.sum_ns, hdr: BASE64.encode(&bytes) }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for LatencyHistogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let encoded = Encoded::deserialize(deserializer)?;
+        let bytes = BASE64.decode(&encoded.hdr).map_err(D::Error::custom)?;
+        let read: Histogram<u64> =
+            HdrDeserializer::new().deserialize(&mut bytes.as_slice()).map_err(D::Error::custom)?;
+        let mut latencies = LatencyHistogram::new();
+        latencies.histogram.add(&read).map_err(D::Error::custom)?;
+        latencies.sum_ns = encoded.sum_ns;
+        Ok(latencies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn json_keeps_counts_percentiles_and_the_exact_sum(
+            latencies in prop::collection::vec(1_u64..4_000_000_000_000, 0..60),
+        ) {
+            let mut histogram = LatencyHistogram::new();
+            latencies.iter().for_each(|latency| histogram.record(*latency));
+            let text = serde_json::to_string(&histogram).unwrap();
+            let read: LatencyHistogram = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(read.sum_ns(), latencies.iter().sum::<u64>());
+            prop_assert_eq!(read.count(), latencies.len() as u64);
+            prop_assert_eq!(read.percentile_ns(99.0), histogram.percentile_ns(99.0));
+        }
+    }
+
+    #[test]
+    fn a_percentile_without_enough_samples_says_so() {
+        let mut histogram = LatencyHistogram::new();
+        histogram.record_n(1_000, 9_999);
+        assert!(histogram.supports_percentile(99.0));
+        assert!(!histogram.supports_percentile(99.99));
+        assert_eq!(LatencyHistogram::new().percentile_ns(50.0), None);
+    }
+}
