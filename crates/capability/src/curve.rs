@@ -1,0 +1,81 @@
+use crate::{Humps, Knee};
+use serde::{Deserialize, Serialize};
+use workload::Shape;
+
+/// One steady stretch of load at a fixed number of outstanding I/Os.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// I/Os kept outstanding over all threads.
+    pub outstanding: u32,
+    /// I/Os a second.
+    pub iops: f64,
+    /// Half the width of the 95 % confidence interval of `iops`.
+    pub iops_half_width: f64,
+    /// MiB a second.
+    pub mib_per_s: f64,
+    /// Mean latency, nanoseconds.
+    pub latency_ns: f64,
+    /// Median latency, nanoseconds.
+    pub latency_ns_p50: u64,
+    /// 99th percentile, nanoseconds; `None` with too few I/Os behind it.
+    pub latency_ns_p99: Option<u64>,
+    /// Longest latency, nanoseconds.
+    pub latency_ns_max: u64,
+    /// Outstanding I/Os really reached, IOPS x mean latency (Little 1961).
+    pub outstanding_measured: f64,
+    /// I/Os behind these figures.
+    pub ios: u64,
+    /// I/Os that failed.
+    pub failed: u64,
+    /// Measured seconds.
+    pub seconds: f64,
+    /// Whether throughput was steady by the rule of the measure crate.
+    pub steady: bool,
+    /// CPU time of the load threads for each I/O, nanoseconds.
+    pub cpu_ns_per_io: f64,
+    /// Share of its core that the busiest load thread used, 0 to 1.
+    pub client_busy: f64,
+    /// Two separate groups of latencies, as a cap makes them.
+    pub humps: Option<Humps>,
+}
+
+/// Points of one shape, by rising number of outstanding I/Os, and where they saturate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// What each I/O is like.
+    pub workload: Shape,
+    /// The points, by rising `outstanding`.
+    pub points: Vec<Point>,
+    /// Where it saturates; `None` for a curve of one point (log writes have one writer).
+    pub knee: Option<Knee>,
+}
+
+impl Curve {
+    /// Mean latency (ns) at a number of outstanding I/Os, between the measured points by linear
+    /// interpolation. Below the first point: that point's. Beyond the last one the throughput stays and
+    /// latency grows with N (the saturation asymptote). `None` without points.
+    pub fn latency_ns_at(&self, outstanding: f64) -> Option<f64> {
+        let first = self.points.first()?;
+        let last = self.points.last()?;
+        if outstanding <= f64::from(first.outstanding) {
+            return Some(first.latency_ns);
+        }
+        if outstanding >= f64::from(last.outstanding) {
+            return Some(last.latency_ns * outstanding / f64::from(last.outstanding));
+        }
+        let pair = self.points.windows(2).find(|pair| outstanding <= f64::from(pair[1].outstanding))?;
+        let (from, to) = (f64::from(pair[0].outstanding), f64::from(pair[1].outstanding));
+        let share = (outstanding - from) / (to - from);
+        Some(pair[0].latency_ns + share * (pair[1].latency_ns - pair[0].latency_ns))
+    }
+
+    /// The highest throughput of any point, I/Os a second; `None` without points.
+    pub fn iops_max(&self) -> Option<f64> {
+        self.points.iter().map(|point| point.iops).max_by(f64::total_cmp)
+    }
+
+    /// The lowest mean latency of any point, nanoseconds: what one I/O takes when nothing is in its way.
+    pub fn latency_ns_min(&self) -> Option<f64> {
+        self.points.iter().map(|point| point.latency_ns).min_by(f64::total_cmp)
+    }
+}

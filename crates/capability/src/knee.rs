@@ -1,0 +1,295 @@
+use crate::Point;
+use serde::{Deserialize, Serialize};
+use workload::{Cap, CapKind, Shape};
+
+/// Why a curve saturates where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KneeReason {
+    /// The storage itself is busy.
+    Device,
+    /// Something meters it: a cgroup, a hypervisor, a cloud volume's limit.
+    Cap,
+    /// The kernel lets no more requests through to the device.
+    KernelQueue,
+    /// Our own load threads ran out of CPU: the storage may give more.
+    Client,
+    /// It had not saturated where the sweep ended.
+    NotReached,
+}
+
+/// Where a curve saturates: the crossing of its two asymptotes, N* = Xmax x R0.
+///
+/// Left of it throughput grows with N and latency stays near R0; right of it throughput stays at Xmax and
+/// latency grows with N.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    /// N*, in outstanding I/Os. A lower bound if the reason is `not-reached`.
+    pub outstanding: f64,
+    /// Xmax, I/Os a second.
+    pub iops: f64,
+    /// Lower end of the 95 % confidence interval of `outstanding`.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Lower and upper end of the 95 % confidence interval of `iops`.
+    pub iops_interval: (f64, f64),
+    /// R0, the mean latency with nothing in the way, nanoseconds.
+    pub latency_ns_floor: f64,
+    /// The smallest measured N that gives at least 95 % of Xmax.
+    pub outstanding_full: u32,
+    /// How far the points stray above the bounds X(N) <= min(N / R0, Xmax), as a share: near 0 when the
+    /// model holds.
+    pub above_bounds: f64,
+    /// Why it saturates.
+    pub reason: KneeReason,
+    /// The evidence for the reason, for people.
+    pub why: String,
+}
+
+/// What must be known besides the points to name the reason.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Throttles found on the device chain.
+    pub caps: Vec<Cap>,
+    /// Requests that the kernel lets through to the device at once, all hardware queues together.
+    pub requests_max: Option<u32>,
+}
+
+/// A point belongs to the plateau from this share of the highest throughput on.
+const PLATEAU_SHARE: f64 = 0.97;
+/// A plateau flatter than this over a four-fold range of N is metered, not served.
+const CAP_SPREAD_MAX: f64 = 0.01;
+/// A load thread this busy may itself be the limit.
+const CLIENT_BUSY_MIN: f64 = 0.92;
+
+/// Finds the knee of a curve's points (by rising N); `None` with fewer than two of them.
+pub fn find_knee(shape: &Shape, points: &[Point], around: &Surroundings) -> Option<Knee> {
+    if points.len() < 2 {
+        return None;
+    }
+    let floor = points.iter().min_by(|a, b| a.latency_ns.total_cmp(&b.latency_ns))?;
+    let iops_best = points.iter().map(|point| point.iops).max_by(f64::total_cmp)?;
+    if floor.latency_ns <= 0.0 || iops_best <= 0.0 {
+        return None;
+    }
+    let plateau: Vec<&Point> =
+        points.iter().filter(|point| point.iops >= PLATEAU_SHARE * iops_best).collect();
+    let count = plateau.len() as f64;
+    let iops = plateau.iter().map(|point| point.iops).sum::<f64>() / count;
+    let spread = plateau.iter().map(|point| (point.iops - iops).powi(2)).sum::<f64>() / count;
+    let noise = plateau.iter().map(|point| point.iops_half_width.powi(2)).sum::<f64>() / count;
+    let half_width = ((noise + 4.0 * spread) / count).sqrt();
+
+    let outstanding = iops * floor.latency_ns / 1e9;
+    // At a fixed N latency is N / X, so that both have the same relative error.
+    let relative = (half_width / iops).hypot(floor.iops_half_width / floor.iops);
+    let above_bounds = points
+        .iter()
+        .map(|point| point.iops / (f64::from(point.outstanding) * 1e9 / floor.latency_ns).min(iops) - 1.0)
+        .fold(0.0, f64::max);
+    let (reason, why) = reason(shape, points, &plateau, outstanding, around);
+    Some(Knee {
+        outstanding,
+        iops,
+        low: outstanding * (1.0 - relative).max(0.0),
+        high: outstanding * (1.0 + relative),
+        iops_interval: (iops - half_width, iops + half_width),
+        latency_ns_floor: floor.latency_ns,
+        outstanding_full: points.iter().find(|point| point.iops >= 0.95 * iops)?.outstanding,
+        above_bounds,
+        reason,
+        why,
+    })
+}
+
+fn reason(
+    shape: &Shape,
+    points: &[Point],
+    plateau: &[&Point],
+    outstanding: f64,
+    around: &Surroundings,
+) -> (KneeReason, String) {
+    let (first, last) = (plateau[0], plateau[plateau.len() - 1]);
+    let end = &points[points.len() - 1];
+    let falls_again = end.outstanding > last.outstanding;
+    let flat = last.outstanding >= 2 * first.outstanding;
+    if !flat && !falls_again {
+        let why =
+            format!("throughput still rose at {} outstanding, the last point measured", end.outstanding);
+        return (KneeReason::NotReached, why);
+    }
+    if let Some(cap) = around.caps.iter().find(|cap| cap_explains(cap, shape, first)) {
+        let why = format!("{} limits device {} to {}", cap.origin, cap.device, cap_in_words(cap));
+        return (KneeReason::Cap, why);
+    }
+    if let Some(busy) = plateau.iter().map(|point| point.client_busy).max_by(f64::total_cmp)
+        && busy >= CLIENT_BUSY_MIN
+    {
+        let why = format!("a load thread used {:.0} % of its core: the storage may give more", busy * 100.0);
+        return (KneeReason::Client, why);
+    }
+    let low = plateau.iter().map(|point| point.iops).min_by(f64::total_cmp).unwrap_or(first.iops);
+    let high = plateau.iter().map(|point| point.iops).max_by(f64::total_cmp).unwrap_or(first.iops);
+    let spread = (high - low) / high;
+    if let Some(gap) = plateau.iter().find_map(|point| point.humps)
+        && gap.slow_ns >= 5.0 * last.latency_ns.min(gap.slow_ns / 5.0)
+        && spread <= 3.0 * CAP_SPREAD_MAX
+    {
+        let why = format!(
+            "latencies form two groups, up to {} and from {} on, as a token bucket makes them",
+            workload::format_ns(gap.fast_ns),
+            workload::format_ns(gap.slow_ns)
+        );
+        return (KneeReason::Cap, why);
+    }
+    if plateau.len() >= 3 && last.outstanding >= 4 * first.outstanding && spread <= CAP_SPREAD_MAX {
+        let why = format!(
+            "throughput is flat to {:.2} % from {} to {} outstanding: metered rather than served",
+            spread * 100.0,
+            first.outstanding,
+            last.outstanding
+        );
+        return (KneeReason::Cap, why);
+    }
+    if let Some(requests_max) = around.requests_max
+        && outstanding >= 0.9 * f64::from(requests_max)
+    {
+        let why = format!("the kernel lets {requests_max} requests through to the device at once");
+        return (KneeReason::KernelQueue, why);
+    }
+    let why = format!(
+        "throughput stays within {:.1} % from {} to {} outstanding while latency grows with N",
+        spread * 100.0,
+        first.outstanding,
+        last.outstanding
+    );
+    (KneeReason::Device, why)
+}
+
+/// Whether a throttle alone accounts for the throughput of a point.
+fn cap_explains(cap: &Cap, shape: &Shape, point: &Point) -> bool {
+    let writes = point.iops * f64::from(shape.write_percent) / 100.0;
+    let reads = point.iops - writes;
+    let bytes = f64::from(shape.block_bytes);
+    let rate = match cap.kind {
+        CapKind::ReadIops => reads,
+        CapKind::WriteIops => writes,
+        CapKind::ReadBytes => reads * bytes,
+        CapKind::WriteBytes => writes * bytes,
+    };
+    (0.9..1.1).contains(&(rate / cap.per_second as f64))
+}
+
+fn cap_in_words(cap: &Cap) -> String {
+    match cap.kind {
+        CapKind::ReadIops => format!("{} reads a second", cap.per_second),
+        CapKind::WriteIops => format!("{} writes a second", cap.per_second),
+        CapKind::ReadBytes => format!("{} read a second", workload::format_bytes(cap.per_second)),
+        CapKind::WriteBytes => format!("{} written a second", workload::format_bytes(cap.per_second)),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A point as Little's law makes it from N and latency.
+    pub(crate) fn point(outstanding: u32, latency_ns: f64) -> Point {
+        let iops = f64::from(outstanding) * 1e9 / latency_ns;
+        Point {
+            outstanding,
+            iops,
+            iops_half_width: iops * 0.01,
+            mib_per_s: iops * 8192.0 / 1048576.0,
+            latency_ns,
+            latency_ns_p50: latency_ns as u64,
+            latency_ns_p99: Some(latency_ns as u64 * 2),
+            latency_ns_max: latency_ns as u64 * 3,
+            outstanding_measured: f64::from(outstanding),
+            ios: 10_000,
+            failed: 0,
+            seconds: 1.0,
+            steady: true,
+            cpu_ns_per_io: 2_000.0,
+            client_busy: 0.3,
+            humps: None,
+        }
+    }
+
+    /// What a device with `servers` parallel units of `service_ns` gives; `wobble` keeps the plateau from
+    /// being suspiciously flat.
+    fn device(servers: f64, service_ns: f64, outstanding: &[u32], wobble: f64) -> Vec<Point> {
+        let mut sign = 1.0;
+        outstanding
+            .iter()
+            .map(|n| {
+                sign = -sign;
+                let waiting = (f64::from(*n) / servers).max(1.0);
+                point(*n, service_ns * waiting * (1.0 + sign * wobble))
+            })
+            .collect()
+    }
+
+    const SWEEP: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+    #[test]
+    fn sixteen_wide_at_20_ms_has_its_knee_at_sixteen() {
+        let points = device(16.0, 20e6, &SWEEP, 0.008);
+        let shape = Shape::random_read(65536);
+        let knee = find_knee(&shape, &points, &Surroundings::default()).unwrap();
+        assert!((15.0..17.0).contains(&knee.outstanding), "{knee:?}");
+        assert!(knee.low < 16.0 && knee.high > 16.0, "{knee:?}");
+        assert!((780.0..820.0).contains(&knee.iops));
+        assert_eq!(knee.reason, KneeReason::Device, "{knee:?}");
+        assert_eq!(knee.outstanding_full, 16);
+    }
+
+    #[test]
+    fn a_curve_that_still_rises_is_not_given_a_knee() {
+        let knee =
+            find_knee(&Shape::random_read(8192), &device(400.0, 1e5, &SWEEP, 0.01), &Surroundings::default())
+                .unwrap();
+        assert_eq!(knee.reason, KneeReason::NotReached);
+    }
+
+    #[test]
+    fn each_reason_has_its_evidence() {
+        let shape = Shape::random_read(8192);
+        let around = Surroundings::default();
+        let flat = device(4.0, 1e6, &SWEEP, 0.0001);
+        assert_eq!(find_knee(&shape, &flat, &around).unwrap().reason, KneeReason::Cap);
+
+        let mut busy = device(4.0, 1e6, &SWEEP, 0.01);
+        busy.iter_mut().for_each(|point| point.client_busy = 0.99);
+        assert_eq!(find_knee(&shape, &busy, &around).unwrap().reason, KneeReason::Client);
+
+        let cap = Cap {
+            kind: CapKind::ReadIops,
+            per_second: 4_000,
+            device: "7:0".into(),
+            origin: "blkio cgroup /".into(),
+        };
+        let capped = Surroundings { caps: vec![cap], ..around.clone() };
+        let knee = find_knee(&shape, &device(4.0, 1e6, &SWEEP, 0.01), &capped).unwrap();
+        assert_eq!(knee.reason, KneeReason::Cap);
+        assert!(knee.why.contains("4000 reads a second"), "{}", knee.why);
+
+        let queue = Surroundings { requests_max: Some(32), ..around };
+        let knee = find_knee(&shape, &device(32.0, 1e6, &SWEEP, 0.01), &queue).unwrap();
+        assert_eq!(knee.reason, KneeReason::KernelQueue);
+    }
+
+    proptest! {
+        #[test]
+        fn the_knee_is_that_of_the_device_wherever_it_lies(
+            servers in 1.0_f64..100.0,
+            service_us in 10.0_f64..50_000.0,
+        ) {
+            let points = device(servers, service_us * 1e3, &SWEEP, 0.005);
+            let knee = find_knee(&Shape::random_read(8192), &points, &Surroundings::default()).unwrap();
+            prop_assert!((knee.outstanding / servers - 1.0).abs() < 0.05, "{:?} for {}", knee, servers);
+        }
+    }
+}

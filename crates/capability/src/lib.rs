@@ -1,0 +1,106 @@
+//! What one target can give: capability curves, their knees and a cost model, dated and with the
+//! conditions they were measured under.
+//!
+//! ```text
+//! Point   N outstanding -> IOPS, MiB/s, latency          (one steady stretch of load)
+//! Curve   points of one Shape + Knee                     N* = Xmax x R0, where the asymptotes cross
+//! CostModel   D(b) = c0 + c1 x b, for reads and writes, random and sequential;
+//!             resources: shared, reads, writes           U = the largest sum of rate x demand
+//! Capability = TargetFacts + curves + CostModel + Conditions
+//! ```
+//!
+//! The two questions a verdict asks of it: [`Capability::expected_latency_ns`] (what should an I/O take
+//! at that concurrency?) and [`CostModel::utilisation`] (how much of the storage is asked for?).
+//!
+//! Sources: asymptotic bounds X(N) <= min(N / R0, Xmax) are operational analysis (Denning and Buzen
+//! 1978; Lazowska et al. 1984, ch. 5); the linear demand is the form of the kernel's block/blk-iocost.c;
+//! intervals are Student's t over batch means (Law and Kelton). This crate does no I/O.
+
+mod cost;
+mod curve;
+mod humps;
+mod knee;
+
+pub use cost::{Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, Sharing, Side, Utilisation};
+pub use curve::{Curve, Point};
+pub use humps::{Humps, humps};
+pub use knee::{Knee, KneeReason, Surroundings, find_knee};
+
+use serde::{Deserialize, Serialize};
+use workload::{Backend, Caching, Shape, TargetFacts};
+
+/// Under which conditions a capability was measured: compare two only where these agree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Version of Headroom.
+    pub headroom_version: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// How I/Os were handed over.
+    pub backend: Backend,
+    /// Direct, or through the page cache where direct I/O was not to be had.
+    pub caching: Caching,
+    /// Bytes of the region that load ran on.
+    pub region_bytes: u64,
+    /// I/Os a second that others did on the device just before.
+    pub foreign_iops: Option<f64>,
+    /// Seconds that the whole measurement took.
+    pub took_s: f64,
+    /// "quick", "default" or "thorough".
+    pub effort: String,
+    /// What the reader must know to trust the figures ("ended early by the user").
+    pub remarks: Vec<String>,
+}
+
+/// What one target can give.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Capability {
+    /// The target and the devices below it.
+    pub target: TargetFacts,
+    /// When it was measured, nanoseconds since 1970.
+    pub measured_unix_ns: u64,
+    /// Under which conditions.
+    pub conditions: Conditions,
+    /// The curves.
+    pub curves: Vec<Curve>,
+    /// What an I/O costs; `None` where too little was measured to fit one.
+    pub cost_model: Option<CostModel>,
+}
+
+impl Capability {
+    /// The measured curve of exactly that shape.
+    pub fn curve(&self, shape: &Shape) -> Option<&Curve> {
+        self.curves.iter().find(|curve| curve.workload == *shape)
+    }
+
+    /// The measured curve nearest to a demand: same durability, then write share, then size, then pattern.
+    pub fn nearest_curve(&self, shape: &Shape) -> Option<&Curve> {
+        let distance = |curve: &&Curve| {
+            let other = curve.workload;
+            let octaves = (f64::from(other.block_bytes) / f64::from(shape.block_bytes)).log2().abs();
+            let share = f64::from(other.write_percent.abs_diff(shape.write_percent)) / 10.0;
+            let pattern = if other.pattern == shape.pattern { 0.0 } else { 1.5 };
+            share + octaves + pattern
+        };
+        self.curves
+            .iter()
+            .filter(|curve| curve.workload.durability == shape.durability && !curve.points.is_empty())
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+
+    /// The mean latency (ns) to expect of one I/O of that shape with `outstanding` in flight.
+    ///
+    /// Read off the nearest curve. Where the size differs, the service demand that the cost model gives
+    /// for each size scales it. `None` where no curve comes near.
+    pub fn expected_latency_ns(&self, shape: &Shape, outstanding: f64) -> Option<f64> {
+        let curve = self.nearest_curve(shape)?;
+        let on_curve = curve.latency_ns_at(outstanding)?;
+        let scale = self.cost_model.as_ref().map_or(1.0, |model| {
+            let side = if shape.write_percent >= 50 { Side::Write } else { Side::Read };
+            let of = |shape: &Shape| model.demand(side, shape.pattern).at_bytes(f64::from(shape.block_bytes));
+            let scale = of(shape) / of(&curve.workload);
+            if scale.is_finite() { scale } else { 1.0 }
+        });
+        Some(on_curve * scale)
+    }
+}
