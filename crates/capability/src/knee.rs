@@ -120,7 +120,7 @@ fn reason(
         return (KneeReason::NotReached, why);
     }
     if let Some(cap) = around.caps.iter().find(|cap| cap_explains(cap, shape, first)) {
-        let why = format!("{} limits device {} to {}", cap.origin, cap.device, cap_in_words(cap));
+        let why = format!("{} limits device {} to {}", cap.origin, cap.device, cap);
         return (KneeReason::Cap, why);
     }
     if let Some(busy) = plateau.iter().map(|point| point.client_busy).max_by(f64::total_cmp)
@@ -179,15 +179,6 @@ fn cap_explains(cap: &Cap, shape: &Shape, point: &Point) -> bool {
         CapKind::WriteBytes => writes * bytes,
     };
     (0.9..1.1).contains(&(rate / cap.per_second as f64))
-}
-
-fn cap_in_words(cap: &Cap) -> String {
-    match cap.kind {
-        CapKind::ReadIops => format!("{} reads a second", cap.per_second),
-        CapKind::WriteIops => format!("{} writes a second", cap.per_second),
-        CapKind::ReadBytes => format!("{} read a second", workload::format_bytes(cap.per_second)),
-        CapKind::WriteBytes => format!("{} written a second", workload::format_bytes(cap.per_second)),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
+use crate::format_bytes;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What kind of thing load runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,5 +112,17 @@ impl TargetFacts {
     /// system share it, and so share a capability.
     pub fn device_number(&self) -> Option<&str> {
         self.devices.first().map(|device| device.number.as_str())
+    }
+}
+
+/// "2000 reads a second".
+impl fmt::Display for Cap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            CapKind::ReadIops => write!(f, "{} reads a second", self.per_second),
+            CapKind::WriteIops => write!(f, "{} writes a second", self.per_second),
+            CapKind::ReadBytes => write!(f, "{} read a second", format_bytes(self.per_second)),
+            CapKind::WriteBytes => write!(f, "{} written a second", format_bytes(self.per_second)),
+        }
     }
 }

@@ -1,0 +1,265 @@
+use crate::Moment;
+use capability::{Capability, Curve, Flow, Side, Utilisation};
+use filestats::{Delta, Figure, FileKind, Ops};
+use serde::{Deserialize, Serialize};
+use workload::{Pattern, Shape};
+
+/// I/Os this large on average are taken for a sequential stream: databases read at random in pages, the
+/// kernel's read-ahead and bulk writers go from 128 KiB up.
+const SEQUENTIAL_BYTES_MIN: f64 = 128.0 * 1024.0;
+
+/// A read faster than this share of the storage's own median at rest cannot have reached it.
+const CACHE_HIT_SHARE: f64 = 0.5;
+
+/// Where the demand lies on a curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// The curve it is compared with.
+    pub curve: Shape,
+    /// Mean outstanding I/Os of the demand (Little 1961).
+    pub outstanding: f64,
+    /// I/Os a second that reached the storage.
+    pub iops: f64,
+    /// Mean latency of those, nanoseconds.
+    pub latency_ns: f64,
+    /// What the curve expects there, nanoseconds.
+    pub expected_ns: f64,
+}
+
+/// Everything the decision table asks about, computed once from a stretch of moments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// Seconds with known intervals.
+    pub elapsed_s: f64,
+    /// Share of the moments in which the database's files were known, 0 to 1.
+    pub coverage: f64,
+    /// The database's reads, writes and syncs.
+    pub database: Option<Delta>,
+    /// The device's, everybody's I/O included.
+    pub device: Option<Delta>,
+    /// Reads that took long enough to have come from the storage.
+    pub storage_reads: Ops,
+    /// Log writes and the syncs that make them durable: what one commit waits for.
+    pub commits: Ops,
+    /// Mean I/Os the database has outstanding at the storage: slow reads, writes and syncs.
+    pub outstanding: f64,
+    /// Utilisation; `None` without capability or without I/O.
+    pub utilisation: Option<Utilisation>,
+    /// The demand of reads on the curve; `None` where nearly no read reached storage.
+    pub reads_place: Option<Place>,
+    /// The device's own view of reads: latency over what the curve expects at the device's N.
+    pub device_read_ratio: Option<f64>,
+    /// The same of writes.
+    pub device_write_ratio: Option<f64>,
+    /// What one commit waits, over what the measured log write takes.
+    pub commit_ratio: Option<f64>,
+}
+
+/// Latencies of fewer I/Os than this are not compared with anything.
+pub(crate) const IOS_TO_COMPARE: u64 = 30;
+
+impl Figures {
+    /// The figures of a stretch of moments.
+    pub fn of(moments: &[Moment], capability: Option<&Capability>, page_cache: bool) -> Figures {
+        let known = moments.iter().filter(|moment| moment.database().is_some()).count();
+        let database = sum(moments.iter().filter_map(Moment::database));
+        let device = sum(moments.iter().filter_map(|moment| moment.device().cloned()));
+        let elapsed_s = database.as_ref().map_or(0.0, Delta::elapsed_s);
+        let floor_ns = capability.and_then(resting_read_ns).filter(|_| page_cache);
+        let storage_reads = database.as_ref().map_or(Ops::ZERO, |delta| reads_from_storage(delta, floor_ns));
+        let commits = commits(moments);
+        let mut figures = Figures {
+            elapsed_s,
+            coverage: if moments.is_empty() { 0.0 } else { known as f64 / moments.len() as f64 },
+            storage_reads,
+            commits,
+            outstanding: 0.0,
+            utilisation: None,
+            reads_place: None,
+            device_read_ratio: None,
+            device_write_ratio: None,
+            commit_ratio: None,
+            database,
+            device,
+        };
+        figures.outstanding = figures.database_outstanding();
+        if let Some(capability) = capability {
+            figures.place(capability);
+        }
+        figures
+    }
+
+    fn place(&mut self, capability: &Capability) {
+        self.utilisation = self.flows().and_then(|flows| utilisation(capability, &flows));
+        let device_outstanding = self.device.as_ref().and_then(|device| {
+            let transfers = device.counters.transfers().stall_ns.known()?;
+            Some(transfers as f64 / device.elapsed_ns as f64)
+        });
+        let reads = self.storage_reads;
+        if reads.count >= IOS_TO_COMPARE
+            && let (Some(latency_ns), Some(bytes)) =
+                (reads.latency_ns().known(), reads.average_bytes().known())
+            && self.elapsed_s > 0.0
+        {
+            // What queues at the storage is everybody's I/O, or at least the database's own.
+            let outstanding = self.outstanding.max(device_outstanding.unwrap_or(0.0));
+            let shape = shape(bytes, self.write_percent());
+            self.reads_place = capability.nearest_curve(&shape).and_then(|curve| {
+                Some(Place {
+                    curve: curve.workload,
+                    outstanding,
+                    iops: reads.count as f64 / self.elapsed_s,
+                    latency_ns,
+                    expected_ns: capability.expected_latency_ns(&shape, outstanding)?,
+                })
+            });
+        }
+        let ratio = |ops: Ops, write_percent: u8| {
+            let outstanding = device_outstanding?;
+            let bytes = ops.average_bytes().known()?;
+            let expected = capability.expected_latency_ns(&shape(bytes, write_percent), outstanding)?;
+            (ops.count >= IOS_TO_COMPARE).then(|| ops.latency_ns().known().map(|ns| ns / expected))?
+        };
+        if let Some(device) = &self.device {
+            self.device_read_ratio = ratio(device.counters.read, 0);
+            self.device_write_ratio = ratio(device.counters.write, 100);
+        }
+        self.commit_ratio = self.commit_ns().and_then(|commit_ns| {
+            let bytes = self.commits.average_bytes().known()?;
+            let expected = log_write_ns(capability, bytes)?;
+            (self.commits.count >= IOS_TO_COMPARE).then_some(commit_ns / expected)
+        });
+    }
+
+    /// What reached the storage, as flows for the cost model: the device's own counts where known (they
+    /// include everybody), else the database's.
+    fn flows(&self) -> Option<Vec<Flow>> {
+        let delta = self.device.as_ref().or(self.database.as_ref())?;
+        let reads = if self.device.is_some() { delta.counters.read } else { self.storage_reads };
+        let flow = |ops: Ops, side| {
+            let bytes = ops.average_bytes().known()?;
+            let pattern = if bytes >= SEQUENTIAL_BYTES_MIN { Pattern::Sequential } else { Pattern::Random };
+            Some(Flow { side, pattern, per_second: delta.per_second(&ops), bytes })
+        };
+        let flows = [flow(reads, Side::Read), flow(delta.counters.write, Side::Write)];
+        Some(flows.into_iter().flatten().collect())
+    }
+
+    /// Share of writes among what reaches the storage, in percent.
+    fn write_percent(&self) -> u8 {
+        let (reads, writes) = match (&self.device, &self.database) {
+            (Some(device), _) => (device.counters.read.count, device.counters.write.count),
+            (None, Some(database)) => (self.storage_reads.count, database.counters.write.count),
+            (None, None) => (0, 0),
+        };
+        let both = reads.saturating_add(writes);
+        if both == 0 { 0 } else { (writes as f64 / both as f64 * 100.0).round() as u8 }
+    }
+
+    fn database_outstanding(&self) -> f64 {
+        let Some(database) = &self.database else { return 0.0 };
+        let sync = database.counters.sync.known().and_then(|sync| sync.stall_ns.known()).unwrap_or(0);
+        let write = database.counters.write.stall_ns.known().unwrap_or(0);
+        let read = self.storage_reads.stall_ns.known().unwrap_or(0);
+        (sync as f64 + write as f64 + read as f64) / database.elapsed_ns as f64
+    }
+
+    /// Share of the time in which a write or a sync was waited for (more than 1: several at once).
+    pub fn commit_share(&self) -> f64 {
+        let Some(database) = &self.database else { return 0.0 };
+        let stall = self.commits.stall_ns.known().unwrap_or(0);
+        stall as f64 / database.elapsed_ns as f64
+    }
+
+    /// Mean time of one commit's write and sync, nanoseconds.
+    pub fn commit_ns(&self) -> Option<f64> {
+        self.commits.latency_ns().known()
+    }
+
+    /// The database's mean read latency, cached reads included, nanoseconds.
+    pub fn read_ns(&self) -> Option<f64> {
+        self.database.as_ref()?.read_latency_ns().known()
+    }
+
+    /// I/Os a second that reached the device.
+    pub fn device_iops(&self) -> Option<f64> {
+        self.device.as_ref().map(Delta::iops)
+    }
+}
+
+/// The curves' time for a log write of that size, nanoseconds: the nearer of the measured sizes.
+pub(crate) fn log_write_ns(capability: &Capability, bytes: f64) -> Option<f64> {
+    let bytes = bytes.clamp(512.0, f64::from(workload::Workload::BLOCK_BYTES_MAX)) as u32;
+    capability.nearest_curve(&Shape::log_write(bytes))?.latency_ns_min()
+}
+
+fn sum(deltas: impl Iterator<Item = Delta>) -> Option<Delta> {
+    deltas.reduce(|sum, next| sum.followed_by(&next))
+}
+
+fn shape(bytes: f64, write_percent: u8) -> Shape {
+    let pattern = if bytes >= SEQUENTIAL_BYTES_MIN { Pattern::Sequential } else { Pattern::Random };
+    let block_bytes = bytes.clamp(512.0, f64::from(workload::Workload::BLOCK_BYTES_MAX)) as u32;
+    Shape { pattern, write_percent, ..Shape::random_read(block_bytes) }
+}
+
+/// Median of a small read at rest: the lowest of all curves that read.
+fn resting_read_ns(capability: &Capability) -> Option<u64> {
+    let reads = capability.curves.iter().filter(|curve| curve.workload.write_percent == 0);
+    reads.flat_map(|curve| curve.points.iter().map(|point| point.latency_ns_p50)).min()
+}
+
+/// The reads that must have come from the storage. With a histogram, those not far below the storage's own
+/// latency at rest; without one (or without a page cache), all of them.
+fn reads_from_storage(delta: &Delta, floor_ns: Option<u64>) -> Ops {
+    let all = delta.counters.read;
+    let (Some(floor_ns), Some(latencies)) = (floor_ns, &delta.latencies) else { return all };
+    let (count, stall_ns) = latencies.read.at_least((floor_ns as f64 * CACHE_HIT_SHARE) as u64);
+    let count = count.min(all.count);
+    let bytes = if all.count == 0 {
+        0
+    } else {
+        (u128::from(all.bytes) * u128::from(count) / u128::from(all.count)) as u64
+    };
+    // Bucket middles may add up to a little more than the exact sum.
+    let stall_ns = all.stall_ns.map(|exact| exact.min(stall_ns as u64));
+    Ops { count, bytes, stall_ns }
+}
+
+/// One operation for each sync of a file that commits wait for, with the writes before it.
+fn commits(moments: &[Moment]) -> Ops {
+    let files = moments.iter().flat_map(|moment| &moment.files);
+    let durable =
+        files.filter(|file| matches!(file.file.kind, FileKind::Log | FileKind::Journal | FileKind::Data));
+    let mut sum = Ops::ZERO;
+    for delta in durable.filter_map(|file| file.interval.known()) {
+        let Figure::Known(sync) = delta.counters.sync else { continue };
+        if sync.count == 0 {
+            continue;
+        }
+        let write = delta.counters.write;
+        sum = sum.plus(Ops { count: sync.count, bytes: write.bytes, ..sync }).plus(Ops {
+            count: 0,
+            bytes: 0,
+            ..write
+        });
+    }
+    sum
+}
+
+fn utilisation(capability: &Capability, flows: &[Flow]) -> Option<Utilisation> {
+    if flows.is_empty() {
+        return None;
+    }
+    if let Some(model) = &capability.cost_model {
+        return Some(model.utilisation(flows));
+    }
+    // Without writes measured there is no model: the busiest flow against its nearest curve.
+    let share = |flow: &Flow| {
+        let writes = if flow.side == Side::Write { 100 } else { 0 };
+        let curve: &Curve = capability.nearest_curve(&shape(flow.bytes, writes))?;
+        (curve.workload.write_percent == writes).then(|| Some(flow.per_second / curve.iops_max()?))?
+    };
+    let value = flows.iter().map(share).sum::<Option<f64>>()?;
+    Some(Utilisation { value, binding: capability::Binding::Operations })
+}

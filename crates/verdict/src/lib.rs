@@ -1,0 +1,128 @@
+//! The answer: demand placed on capability, with the numbers that prove it.
+//!
+//! ```text
+//! Observation  moments (short intervals of the database's files and of the device below), caps now
+//!      │  Figures::of(): rates, N by Little's law, latency of what reached storage, utilisation,
+//!      │                 the latency the curve expects at that N and size
+//!      v
+//! judge()      TABLE, first row whose condition holds: cannot say, throttled, nobody waits, demand exceeds
+//!      │       capability, storage degraded, not storage, burst, serialized, healthy
+//!      v
+//! Verdict      kind, confidence and its doubts, evidence { what, value, unit, source, at }, next step
+//! ```
+//!
+//! Pure: the whole judgement runs on numbers from a file, and every rule is tested so.
+
+mod figures;
+mod observation;
+mod table;
+
+pub use figures::{Figures, Place};
+pub use observation::{Moment, Observation};
+pub use table::judge;
+
+use capability::Binding;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What is the matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Latency agrees with the curve, demand well below the knee.
+    Healthy,
+    /// Demand at or over the knee; latency is what the curve says at that load.
+    DemandExceedsCapability,
+    /// Latency far above what this storage gave at the same load when it was measured.
+    StorageDegraded,
+    /// A cap is what adds the time.
+    Throttled,
+    /// Demand far below the knee, one I/O waited for at a time.
+    Serialized,
+    /// The average is fine, short intervals are over the knee.
+    Burst,
+    /// The database waits, the layer below it does not.
+    NotStorage,
+    /// Latency is high, no session waits for it, the service level is kept.
+    NobodyWaits,
+    /// Too little I/O, a reset, a gap, timing off, nothing to compare with.
+    CannotSay,
+}
+
+/// How far to trust a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// Look again before acting.
+    Low,
+    /// Something speaks against it, see the doubts.
+    Medium,
+    /// Nothing speaks against it.
+    High,
+}
+
+/// One number that supports the verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What the number is.
+    pub what: String,
+    /// The number.
+    pub value: f64,
+    /// Its unit: "ns", "1/s", "MiB/s", "share", "I/Os", "times".
+    pub unit: String,
+    /// Where it comes from: the database's files, the device, the capability, a cap.
+    pub source: String,
+    /// Until when it was observed or when it was measured, nanoseconds since 1970.
+    pub at: u64,
+}
+
+/// The answer of `headroom check`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What is the matter.
+    pub verdict: Kind,
+    /// In one sentence.
+    pub summary: String,
+    /// How far to trust it.
+    pub confidence: Confidence,
+    /// What speaks against it.
+    pub doubts: Vec<String>,
+    /// Share of the storage asked for, 1 = all; `None` where no capability or no I/O was there.
+    pub utilisation: Option<f64>,
+    /// How many times today's demand the storage could carry: 1 / utilisation.
+    pub headroom: Option<f64>,
+    /// The resource that runs out first.
+    pub binding: Option<Binding>,
+    /// The numbers.
+    pub evidence: Vec<Evidence>,
+    /// What to do now, in plain words.
+    pub next_step: String,
+    /// Where the demand lies on which curve, for a chart.
+    pub place: Option<Place>,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Healthy => "healthy",
+            Kind::DemandExceedsCapability => "demand exceeds capability",
+            Kind::StorageDegraded => "storage degraded",
+            Kind::Throttled => "throttled",
+            Kind::Serialized => "serialized",
+            Kind::Burst => "burst",
+            Kind::NotStorage => "not storage",
+            Kind::NobodyWaits => "nobody waits",
+            Kind::CannotSay => "cannot say",
+        })
+    }
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        })
+    }
+}

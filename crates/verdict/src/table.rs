@@ -1,0 +1,621 @@
+use crate::figures::{IOS_TO_COMPARE, log_write_ns};
+use crate::{Confidence, Evidence, Figures, Kind, Moment, Observation, Verdict};
+use capability::Capability;
+use filestats::{IoClass, Reason, ServiceLevel};
+use workload::{Cap, CapKind, format_ns};
+
+/// Fewer I/Os than this over the whole observation prove nothing.
+const IOS_MIN: u64 = 100;
+/// At least this share of the moments must be known.
+const COVERAGE_MIN: f64 = 0.5;
+/// At the knee: from here on more demand only waits longer.
+const UTILISATION_AT_KNEE: f64 = 0.9;
+/// Well below the knee.
+const UTILISATION_LOW: f64 = 0.5;
+/// Over this, what remains is worth a warning.
+const UTILISATION_NEAR: f64 = 0.7;
+/// Latency this many times what the curve expects is another storage than the one measured.
+const RATIO_DEGRADED: f64 = 3.0;
+/// Latency this close to the expected one agrees with it.
+const RATIO_AGREES: f64 = 2.0;
+/// A commit on a file system is the log write and the file system's own journal: up to three writes and
+/// two flushes where the bare log write has one of each.
+const COMMIT_RATIO_DEGRADED: f64 = 8.0;
+/// One session that always waits for one I/O has N = 1; with pauses in between a little less.
+const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.5..1.5;
+/// Nobody waits: less than a tenth of one session's time goes into I/O.
+const OUTSTANDING_IDLE: f64 = 0.1;
+/// A cap is reached at this share of it.
+const CAP_REACHED: f64 = 0.85;
+/// Seconds over the knee that make a burst rather than the everyday state.
+const BURST_SHARE_MAX: f64 = 0.5;
+/// A capability older than this may no longer hold.
+const CAPABILITY_DAYS_MAX: f64 = 30.0;
+
+/// What a row of the table finds: the sentence, the numbers and the advice.
+struct Grounds {
+    summary: String,
+    evidence: Vec<Evidence>,
+    next_step: String,
+}
+
+/// Everything a row may ask about.
+struct Case<'a> {
+    observation: &'a Observation,
+    capability: Option<&'a Capability>,
+    service_level: &'a ServiceLevel,
+    figures: Figures,
+    /// Utilisation of each moment that has one, with when it ended.
+    course: Vec<(u64, f64)>,
+}
+
+type Rule = fn(&Case) -> Option<Grounds>;
+
+/// The decision table, read from the top: the first row whose condition holds is the verdict.
+///
+/// | verdict | condition |
+/// |---|---|
+/// | cannot say | no capability, under 100 I/Os, more than half of the moments unknown, no timing |
+/// | throttled | a cap set since the measurement is reached, latency above the curve |
+/// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
+/// | demand exceeds capability | U at the knee (0.9), or N beyond it and U over 0.7; latency no stranger |
+/// | storage degraded | latency 3 x what the curve expects at that N and size, U below the knee |
+/// | not storage | the database's latency 3 x the curve's, the device's own agrees with it |
+/// | burst | U low on average, at the knee in some seconds |
+/// | serialized | N about 1, U low, the time goes into waiting one I/O at a time |
+/// | healthy | none of these |
+const TABLE: [(Kind, Rule); 9] = [
+    (Kind::CannotSay, cannot_say),
+    (Kind::Throttled, throttled),
+    (Kind::NobodyWaits, nobody_waits),
+    (Kind::DemandExceedsCapability, demand_exceeds_capability),
+    (Kind::StorageDegraded, storage_degraded),
+    (Kind::NotStorage, not_storage),
+    (Kind::Burst, burst),
+    (Kind::Serialized, serialized),
+    (Kind::Healthy, healthy),
+];
+
+/// Judges what was observed by what the storage can give.
+pub fn judge(
+    observation: &Observation,
+    capability: Option<&Capability>,
+    service_level: &ServiceLevel,
+) -> Verdict {
+    let figures_of = |moments: &[Moment]| Figures::of(moments, capability, observation.page_cache);
+    let course = observation.moments.iter().filter_map(|moment| {
+        let utilisation = figures_of(std::slice::from_ref(moment)).utilisation?;
+        Some((moment.ended_unix_ns, utilisation.value))
+    });
+    let case = Case {
+        observation,
+        capability,
+        service_level,
+        figures: figures_of(&observation.moments),
+        course: course.collect(),
+    };
+    let found = TABLE.iter().find_map(|(kind, rule)| Some((*kind, rule(&case)?)));
+    let (kind, grounds) = found.expect("the last row of the table always holds");
+    let (confidence, doubts) = case.confidence(kind);
+    let utilisation = case.figures.utilisation;
+    Verdict {
+        verdict: kind,
+        summary: grounds.summary,
+        confidence,
+        doubts,
+        utilisation: utilisation.map(|u| u.value),
+        headroom: utilisation.filter(|u| u.value > 0.0).map(|u| 1.0 / u.value),
+        binding: utilisation.map(|u| u.binding),
+        evidence: grounds.evidence,
+        next_step: grounds.next_step,
+        place: case.figures.reads_place,
+    }
+}
+
+fn cannot_say(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let grounds = |summary: String, next_step: &str| {
+        Some(Grounds { summary, evidence: case.volume(), next_step: next_step.into() })
+    };
+    let Some(database) = &figures.database else {
+        let reason = case.observation.gaps().last();
+        let why = reason.map_or("no file was seen twice".to_owned(), |reason| reason.to_string());
+        return grounds(
+            format!("no interval of the database's files is known: {why}"),
+            "observe again, longer, while the database is in use",
+        );
+    };
+    if figures.coverage < COVERAGE_MIN {
+        let reason = case.observation.gaps().last().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        return grounds(
+            format!("only {:.0} % of the observed time has known figures{reason}", figures.coverage * 100.0),
+            "observe again without restarts and pauses",
+        );
+    }
+    let operations = database.counters.operations();
+    if operations < IOS_MIN {
+        return grounds(
+            format!(
+                "only {operations} I/Os in {:.0} s: a verdict needs at least {IOS_MIN}",
+                figures.elapsed_s
+            ),
+            "observe while the database is busy, or longer with --duration",
+        );
+    }
+    if database.counters.stall_ns().reason() == Some(Reason::TimingOff) {
+        return grounds(
+            "the database does not time its I/O, so that latency is unknown".into(),
+            "switch I/O timing on in the database and observe again",
+        );
+    }
+    if case.capability.is_none() {
+        return grounds(
+            "this storage was never measured: nothing to compare the demand with".into(),
+            "run `headroom measure` on the database's directory at a quiet time, then check again",
+        );
+    }
+    None
+}
+
+fn throttled(case: &Case) -> Option<Grounds> {
+    let (cap, rate) = case.cap_reached()?;
+    let worst = case.worst_ratio()?;
+    if worst < RATIO_AGREES {
+        return None;
+    }
+    let mut evidence = vec![
+        fact("cap in force", cap.per_second as f64, cap_unit(cap), &cap.origin, case.ended()),
+        fact("rate at the device", rate, cap_unit(cap), DEVICE, case.ended()),
+    ];
+    evidence.extend(case.latency());
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "a cap of {} ({}) holds the storage back: latency is {worst:.1} x what it gave without",
+            cap, cap.origin
+        ),
+        evidence,
+        next_step: format!(
+            "raise or lift the cap on device {} ({}), or bring the demand below it",
+            cap.device, cap.origin
+        ),
+    })
+}
+
+fn nobody_waits(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let device = figures.device.as_ref()?;
+    let over = [
+        ("device read latency", IoClass::Read, device.counters.read),
+        ("device write latency", IoClass::Write, device.counters.write),
+    ]
+    .into_iter()
+    .filter(|(_, _, ops)| ops.count >= IOS_TO_COMPARE)
+    .filter_map(|(what, class, ops)| Some((what, class, ops.latency_ns().known()?)))
+    .find(|(_, class, latency_ns)| !case.service_level.kept(*class, *latency_ns));
+    let (what, _, latency_ns) = over?;
+    let reads_kept = figures.read_ns().is_none_or(|ns| case.service_level.kept(IoClass::Read, ns));
+    let commits_kept = figures.commit_ns().is_none_or(|ns| case.service_level.kept(IoClass::LogWrite, ns));
+    if figures.outstanding >= OUTSTANDING_IDLE || !reads_kept || !commits_kept {
+        return None;
+    }
+    let mut evidence = vec![
+        fact(what, latency_ns, "ns", DEVICE, case.ended()),
+        fact("sessions waiting on average", figures.outstanding, "I/Os", DATABASE, case.ended()),
+    ];
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "the device answers in {}, but the database hardly waits for it and keeps its service level",
+            format_ns(latency_ns)
+        ),
+        evidence,
+        next_step: "nothing to do: the slow I/O is background work that no session waits for".into(),
+    })
+}
+
+fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let utilisation = figures.utilisation?;
+    let beyond_knee = figures.reads_place.as_ref().is_some_and(|place| {
+        let knee =
+            case.capability.and_then(|it| it.curve(&place.curve)).and_then(|curve| curve.knee.as_ref());
+        knee.is_some_and(|knee| place.outstanding >= knee.low.max(1.0))
+    });
+    let over =
+        utilisation.value >= UTILISATION_AT_KNEE || (beyond_knee && utilisation.value >= UTILISATION_NEAR);
+    if !over || case.worst_ratio().is_some_and(|ratio| ratio >= RATIO_DEGRADED) {
+        return None;
+    }
+    let mut evidence = vec![case.utilisation_fact(utilisation.value)];
+    evidence.extend(case.knee());
+    evidence.extend(case.latency());
+    evidence.extend(case.volume());
+    let same_cap = case.observation.caps.iter().find(|cap| case.capped_when_measured(cap));
+    let limit = same_cap.map_or(String::new(), |cap| {
+        format!(" (the limit is a cap that was there when it was measured: {cap})")
+    });
+    Some(Grounds {
+        summary: format!(
+            "the workload asks {:.0} % of what this storage gives, bound by {}{limit}",
+            utilisation.value * 100.0,
+            utilisation.binding
+        ),
+        evidence,
+        next_step: format!(
+            "ask for less (more memory for caching, missing indexes, less data read) or give more {}: \
+             faster or striped storage; tuning latency alone will not help",
+            utilisation.binding
+        ),
+    })
+}
+
+fn storage_degraded(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let device_agrees = [figures.device_read_ratio, figures.device_write_ratio]
+        .into_iter()
+        .flatten()
+        .all(|ratio| ratio < RATIO_DEGRADED);
+    let has_device_view = figures.device_read_ratio.or(figures.device_write_ratio).is_some();
+    if has_device_view && device_agrees {
+        // The layer below is as fast as ever: the time is added above it.
+        return None;
+    }
+    let worst = case.worst_ratio().filter(|ratio| *ratio >= RATIO_DEGRADED)?;
+    let mut evidence = case.latency();
+    evidence.extend(case.knee());
+    evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "latency is {worst:.1} x what this storage gave at the same load when it was measured"
+        ),
+        evidence,
+        next_step:
+            "look below the database: a failing or rebuilding disk, a busy neighbour, a changed volume \
+                    or path; measure again at a quiet time to confirm"
+                .into(),
+    })
+}
+
+fn not_storage(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let worst = case.database_ratio().filter(|ratio| *ratio >= RATIO_DEGRADED)?;
+    let device = figures.device_read_ratio.into_iter().chain(figures.device_write_ratio).reduce(f64::max)?;
+    let mut evidence = case.latency();
+    evidence.push(fact("device latency over the curve's", device, "times", DEVICE, case.ended()));
+    evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "the database waits {worst:.1} x as long as the curve expects, but the device itself answers as measured"
+        ),
+        evidence,
+        next_step:
+            "look between the database and the device: CPU shortage, a throttle on bytes or I/Os, the \
+                    file system's journal, encryption or backup filters, the network of a remote volume"
+                .into(),
+    })
+}
+
+fn burst(case: &Case) -> Option<Grounds> {
+    let mean = case.figures.utilisation?.value;
+    let over: Vec<&(u64, f64)> = case.course.iter().filter(|(_, u)| *u >= UTILISATION_AT_KNEE).collect();
+    let share = over.len() as f64 / case.course.len().max(1) as f64;
+    if over.is_empty() || mean >= UTILISATION_NEAR || share > BURST_SHARE_MAX {
+        return None;
+    }
+    let (at, highest) = over.iter().copied().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut evidence = vec![
+        fact("highest utilisation of a moment", highest, "share", MODEL, at),
+        fact("moments over the knee", share, "share", DEVICE, case.ended()),
+        case.utilisation_fact(mean),
+    ];
+    evidence.extend(case.latency());
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "{:.0} % of the storage is used on average, but {} of {} moments were over the knee (up to {:.0} %)",
+            mean * 100.0,
+            over.len(),
+            case.course.len(),
+            highest * 100.0
+        ),
+        evidence,
+        next_step:
+            "find what runs at those moments (checkpoint, index rebuild, backup) and spread it out, pace \
+                    it, or move it to a quiet hour"
+                .into(),
+    })
+}
+
+fn serialized(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let low = figures.utilisation.is_none_or(|u| u.value < UTILISATION_LOW);
+    if !low || !SERIAL_OUTSTANDING.contains(&figures.outstanding) {
+        return None;
+    }
+    let mut evidence =
+        vec![fact("I/Os outstanding on average", figures.outstanding, "I/Os", DATABASE, case.ended())];
+    evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
+    evidence.extend(case.knee());
+    let one_at_a_time = "the storage is nearly idle, yet the database always waits for one I/O";
+    let by_commits = figures.commit_share() > figures.outstanding / 2.0;
+    let (summary, next_step) = if by_commits {
+        let commit_ns = figures.commit_ns()?;
+        let per_second = figures.commits.count as f64 / figures.elapsed_s;
+        evidence.push(fact("syncs", per_second, "1/s", DATABASE, case.ended()));
+        evidence.push(fact("time waited for each", commit_ns, "ns", DATABASE, case.ended()));
+        let advice = match case.batching() {
+            Some((batch, gain, log_ns)) => {
+                let measured = case.measured();
+                evidence.push(fact("60 KiB log write, measured", log_ns, "ns", CAPABILITY, measured));
+                evidence.push(fact("gain by batching, estimated", gain, "times", CAPABILITY, measured));
+                format!(
+                    "batch: {batch} commits in one transaction fit into one log write of 60 KiB, which takes {} \
+                     here: about {gain:.0} x the rows in the same time",
+                    format_ns(log_ns)
+                )
+            }
+            None => "batch several changes into one transaction: one sync then serves them all".into(),
+        };
+        let summary = format!(
+            "{one_at_a_time}: {per_second:.0} syncs a second, {} waited for each",
+            format_ns(commit_ns)
+        );
+        (summary, advice)
+    } else {
+        let wide = case.widest().map_or(String::new(), |(n, times)| {
+            format!(": with {n} in flight this storage gives {times:.0} x the I/Os")
+        });
+        let advice = format!("ask for several pages at once (prefetch, read-ahead, more sessions){wide}");
+        (format!("{one_at_a_time}, a read at a time"), advice)
+    };
+    evidence.extend(case.latency());
+    evidence.extend(case.volume());
+    Some(Grounds { summary, evidence, next_step })
+}
+
+fn healthy(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let used = figures.utilisation.map(|u| u.value);
+    let mut evidence: Vec<Evidence> = used.map(|value| case.utilisation_fact(value)).into_iter().collect();
+    evidence.extend(case.latency());
+    evidence.extend(case.knee());
+    evidence.extend(case.volume());
+    let summary = match used {
+        Some(used) => format!(
+            "latency agrees with what this storage gives, and {:.0} % of it is asked for",
+            used * 100.0
+        ),
+        None => "the storage is hardly asked for anything: the reads are served from memory".into(),
+    };
+    let broken = [(IoClass::Read, figures.read_ns()), (IoClass::LogWrite, figures.commit_ns())]
+        .into_iter()
+        .find_map(|(class, ns)| ns.filter(|ns| !case.service_level.kept(class, *ns)).map(|ns| (class, ns)));
+    let next_step = match (broken, used) {
+        (Some((class, ns)), _) => format!(
+            "the service level is not kept ({} take {}), and that is what this storage gives: it needs storage \
+             of a faster class, not tuning",
+            if class == IoClass::LogWrite { "commits" } else { "reads" },
+            format_ns(ns)
+        ),
+        (None, Some(used)) if used >= UTILISATION_NEAR => format!(
+            "plan ahead: {:.1} x today's demand is the limit, and bursts reach it earlier",
+            1.0 / used
+        ),
+        (None, Some(used)) if used > 0.001 => {
+            format!("nothing to do: the storage could carry {:.0} x this demand", (1.0 / used).max(1.0))
+        }
+        _ => "nothing to do".into(),
+    };
+    Some(Grounds { summary, evidence, next_step })
+}
+
+const DATABASE: &str = "the database's file statistics";
+const DEVICE: &str = "the device's counters (/proc/diskstats)";
+const CAPABILITY: &str = "measured capability";
+const MODEL: &str = "device rates x measured cost model";
+
+fn fact(what: &str, value: f64, unit: &str, source: &str, at: u64) -> Evidence {
+    Evidence { what: what.into(), value, unit: unit.into(), source: source.into(), at }
+}
+
+impl Case<'_> {
+    fn ended(&self) -> u64 {
+        self.observation.ended_unix_ns()
+    }
+
+    fn measured(&self) -> u64 {
+        self.capability.map_or(0, |capability| capability.measured_unix_ns)
+    }
+
+    /// The database's latency over what the curve expects, reads or commits, whichever is worse.
+    fn database_ratio(&self) -> Option<f64> {
+        let reads = self.figures.reads_place.as_ref().map(|place| place.latency_ns / place.expected_ns);
+        // A commit's own overhead is taken off, so that both are measured by the same rod.
+        let scale = RATIO_DEGRADED / COMMIT_RATIO_DEGRADED;
+        let commits = self.figures.commit_ratio.map(|ratio| ratio * scale);
+        reads.into_iter().chain(commits).reduce(f64::max)
+    }
+
+    /// The same with the device's own view.
+    fn worst_ratio(&self) -> Option<f64> {
+        let device = [self.figures.device_read_ratio, self.figures.device_write_ratio];
+        self.database_ratio().into_iter().chain(device.into_iter().flatten()).reduce(f64::max)
+    }
+
+    fn capped_when_measured(&self, cap: &Cap) -> bool {
+        self.capability.is_some_and(|capability| {
+            capability.target.caps.iter().any(|then| {
+                then.kind == cap.kind && then.device == cap.device && then.per_second <= cap.per_second
+            })
+        })
+    }
+
+    /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate.
+    fn cap_reached(&self) -> Option<(&Cap, f64)> {
+        let device = self.figures.device.as_ref()?;
+        let seconds = device.elapsed_s();
+        let (read, write) = (device.counters.read, device.counters.write);
+        let rate = |cap: &Cap| match cap.kind {
+            CapKind::ReadIops => read.count as f64 / seconds,
+            CapKind::WriteIops => write.count as f64 / seconds,
+            CapKind::ReadBytes => read.bytes as f64 / seconds,
+            CapKind::WriteBytes => write.bytes as f64 / seconds,
+        };
+        let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
+        caps.map(|cap| (cap, rate(cap))).find(|(cap, rate)| *rate >= CAP_REACHED * cap.per_second as f64)
+    }
+
+    fn utilisation_fact(&self, value: f64) -> Evidence {
+        fact("utilisation", value, "share", MODEL, self.ended())
+    }
+
+    fn knee(&self) -> Vec<Evidence> {
+        let curve = self.figures.reads_place.as_ref().and_then(|place| self.capability?.curve(&place.curve));
+        let Some((curve, knee)) = curve.and_then(|curve| Some((curve, curve.knee.as_ref()?))) else {
+            return Vec::new();
+        };
+        let source = format!("{CAPABILITY}, {}", curve.workload);
+        vec![
+            fact("knee", knee.outstanding, "I/Os", &source, self.measured()),
+            fact("highest rate", knee.iops, "1/s", &source, self.measured()),
+        ]
+    }
+
+    fn latency(&self) -> Vec<Evidence> {
+        let mut evidence = Vec::new();
+        if let Some(place) = &self.figures.reads_place {
+            let source = format!("{CAPABILITY}, {} at {:.1} outstanding", place.curve, place.outstanding);
+            evidence.push(fact(
+                "latency of reads from storage",
+                place.latency_ns,
+                "ns",
+                DATABASE,
+                self.ended(),
+            ));
+            evidence.push(fact(
+                "latency the curve expects",
+                place.expected_ns,
+                "ns",
+                &source,
+                self.measured(),
+            ));
+            evidence.push(fact("reads outstanding", place.outstanding, "I/Os", DATABASE, self.ended()));
+        }
+        if let Some(commit_ns) = self.figures.commit_ns() {
+            evidence.push(fact(
+                "latency of a commit's write and sync",
+                commit_ns,
+                "ns",
+                DATABASE,
+                self.ended(),
+            ));
+            let bytes = self.figures.commits.average_bytes().known().unwrap_or(4096.0);
+            if let Some(expected) = self.capability.and_then(|capability| log_write_ns(capability, bytes)) {
+                let what = "log write, measured without a file system's journal";
+                evidence.push(fact(what, expected, "ns", CAPABILITY, self.measured()));
+            }
+        }
+        evidence
+    }
+
+    fn volume(&self) -> Vec<Evidence> {
+        let mut evidence = Vec::new();
+        if let Some(database) = &self.figures.database {
+            let operations = database.counters.operations() as f64;
+            evidence.push(fact("I/Os of the database", operations, "I/Os", DATABASE, self.ended()));
+            evidence.push(fact(
+                "I/Os a second of the database",
+                database.iops(),
+                "1/s",
+                DATABASE,
+                self.ended(),
+            ));
+        }
+        if let Some(device) = &self.figures.device {
+            evidence.push(fact("I/Os a second at the device", device.iops(), "1/s", DEVICE, self.ended()));
+            evidence.push(fact(
+                "throughput at the device",
+                device.mib_per_s(),
+                "MiB/s",
+                DEVICE,
+                self.ended(),
+            ));
+        }
+        evidence
+    }
+
+    /// How many of the observed commits fit into one 60 KiB log write, what that gains, and its time.
+    fn batching(&self) -> Option<(u64, f64, f64)> {
+        let capability = self.capability?;
+        let bytes = self.figures.commits.average_bytes().known()?.max(512.0);
+        let (one, sixty) = (log_write_ns(capability, bytes)?, log_write_ns(capability, 61_440.0)?);
+        let batch = (61_440.0 / bytes).floor();
+        let gain = batch * one / sixty;
+        (batch >= 2.0 && gain > 1.0).then_some((batch as u64, gain, sixty))
+    }
+
+    /// The N that gives the whole throughput of the reads' curve, and how much more than N = 1 that is.
+    fn widest(&self) -> Option<(u32, f64)> {
+        let place = self.figures.reads_place.as_ref()?;
+        let curve = self.capability?.curve(&place.curve)?;
+        let knee = curve.knee.as_ref()?;
+        Some((knee.outstanding_full, knee.iops / curve.points.first()?.iops))
+    }
+
+    /// Every doubt takes one step off.
+    fn confidence(&self, kind: Kind) -> (Confidence, Vec<String>) {
+        let mut doubts = Vec::new();
+        let figures = &self.figures;
+        if kind == Kind::CannotSay {
+            return (Confidence::High, doubts);
+        }
+        let operations = figures.database.as_ref().map_or(0, |database| database.counters.operations());
+        if operations < 10 * IOS_MIN {
+            doubts.push(format!("only {operations} I/Os were seen"));
+        }
+        if figures.coverage < 0.9 {
+            doubts.push(format!("{:.0} % of the time is unknown", (1.0 - figures.coverage) * 100.0));
+        }
+        if figures.device.is_none() {
+            doubts.push("the device below is not visible, so that others' I/O is not known".into());
+        }
+        if let Some(capability) = self.capability {
+            let age_days = self.ended().saturating_sub(capability.measured_unix_ns) as f64 / 86_400e9;
+            if age_days > CAPABILITY_DAYS_MAX {
+                doubts.push(format!("the storage was measured {age_days:.0} days ago"));
+            }
+            if let Some(error) = capability.cost_model.as_ref().and_then(|model| model.error)
+                && error > 0.2
+            {
+                doubts.push(format!(
+                    "the cost model is off by {:.0} % on mixes kept out of its fit",
+                    error * 100.0
+                ));
+            }
+        }
+        if kind == Kind::Healthy
+            && let Some(used) = figures.utilisation.filter(|u| u.value >= UTILISATION_NEAR)
+        {
+            doubts.push(format!("{:.0} % is close to the knee", used.value * 100.0));
+        }
+        if kind == Kind::StorageDegraded && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR) {
+            doubts.push("the demand is close to the knee as well".into());
+        }
+        let confidence = match doubts.len() {
+            0 => Confidence::High,
+            1 => Confidence::Medium,
+            _ => Confidence::Low,
+        };
+        (confidence, doubts)
+    }
+}
+
+fn cap_unit(cap: &Cap) -> &'static str {
+    match cap.kind {
+        CapKind::ReadIops | CapKind::WriteIops => "1/s",
+        CapKind::ReadBytes | CapKind::WriteBytes => "B/s",
+    }
+}
