@@ -1,0 +1,89 @@
+use workload::CoreUse;
+
+/// Jiffies of each core since boot: (core, user, kernel, idle).
+#[derive(Clone, Debug, Default)]
+pub struct CoreTimes(Vec<(u32, u64, u64, u64)>);
+
+impl CoreTimes {
+    /// Reads `/proc/stat`; empty where it is not to be had.
+    pub fn now() -> CoreTimes {
+        CoreTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> CoreTimes {
+        let cores = text.lines().filter_map(|line| {
+            let (core, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+            // The sum of all cores has no number: "cpu  1 2 ...".
+            let core = core.parse().ok()?;
+            let words = times.split_ascii_whitespace();
+            let jiffies: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+            // user nice system idle iowait irq softirq steal
+            let [user, nice, system, idle, waiting, irq, softirq, ..] = jiffies[..] else { return None };
+            Some((core, user + nice, system + irq + softirq, idle + waiting))
+        });
+        CoreTimes(cores.collect())
+    }
+
+    /// Use of each core between the two readings.
+    pub fn since(&self, earlier: &CoreTimes) -> Vec<CoreUse> {
+        let pairs =
+            self.0.iter().filter_map(|now| Some((now, earlier.0.iter().find(|then| then.0 == now.0)?)));
+        pairs
+            .map(|(now, then)| {
+                let (user, kernel, idle) = (
+                    now.1.saturating_sub(then.1) as f64,
+                    now.2.saturating_sub(then.2) as f64,
+                    now.3.saturating_sub(then.3) as f64,
+                );
+                let percent = |part: f64| match user + kernel + idle {
+                    0.0 => 0.0,
+                    all => 100.0 * part / all,
+                };
+                CoreUse {
+                    core: now.0,
+                    user_percent: percent(user),
+                    kernel_percent: percent(kernel),
+                    idle_percent: percent(idle),
+                }
+            })
+            .collect()
+    }
+}
+
+/// CPU time this thread has used, nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The monotonic clock, nanoseconds.
+#[inline]
+pub fn now_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+#[inline]
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the result.
+    let result = unsafe { libc::clock_gettime(clock, &mut time) };
+    debug_assert_eq!(result, 0, "these clocks exist on every Linux");
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_read_and_the_sum_line_is_not_one() {
+        let then = CoreTimes::parse("cpu  9 9 9 9 9 9 9 9\ncpu0 100 0 50 800 50 0 0 0 0 0\nintr 5\n");
+        let now = CoreTimes::parse("cpu  9 9 9 9 9 9 9 9\ncpu0 130 0 60 850 60 0 0 0 0 0\nintr 5\n");
+        let cores = now.since(&then);
+        assert_eq!(cores.len(), 1);
+        assert_eq!(
+            (cores[0].user_percent, cores[0].kernel_percent, cores[0].idle_percent),
+            (30.0, 10.0, 60.0)
+        );
+        assert!(CoreTimes::parse("cpu0 x\ncpu\n").0.is_empty());
+    }
+}

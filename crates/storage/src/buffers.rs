@@ -1,0 +1,77 @@
+use std::io;
+use std::ptr::NonNull;
+
+/// Equal buffers in one anonymous mapping, for direct I/O and for registration with a ring as one buffer.
+///
+/// The kernel writes into them while the program holds no reference, so they are handed out as pointers.
+#[derive(Debug)]
+pub struct Buffers {
+    memory: NonNull<u8>,
+    bytes: usize,
+    stride: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; nothing in it is tied to a thread.
+unsafe impl Send for Buffers {}
+
+const PAGE_BYTES: usize = 4096;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+impl Buffers {
+    /// `count` buffers of `block_bytes`, each aligned to a page.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn new(count: usize, block_bytes: usize) -> io::Result<Buffers> {
+        let stride = block_bytes.next_multiple_of(PAGE_BYTES);
+        let bytes = (count * stride).next_multiple_of(PAGE_BYTES);
+        // SAFETY: a new anonymous mapping, no address asked for.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        if bytes >= HUGE_PAGE_BYTES {
+            // SAFETY: advice on our own mapping; whether it is taken does not matter.
+            unsafe { libc::madvise(memory, bytes, libc::MADV_HUGEPAGE) };
+        }
+        let memory = NonNull::new(memory.cast()).expect("mmap gives no null");
+        Ok(Buffers { memory, bytes, stride })
+    }
+
+    /// Start of buffer `at`.
+    #[inline]
+    pub fn pointer(&self, at: usize) -> *mut u8 {
+        debug_assert!((at + 1) * self.stride <= self.bytes, "buffer {at} does not exist");
+        // SAFETY: within the mapping, see the assertion.
+        unsafe { self.memory.as_ptr().add(at * self.stride) }
+    }
+
+    /// Fills all of them, 8 bytes at a time.
+    pub fn fill(&mut self, mut word: impl FnMut() -> u64) {
+        // SAFETY: the mapping is `bytes` long, page-aligned, and borrowed mutably here.
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().cast::<u64>(), self.bytes / 8) };
+        words.iter_mut().for_each(|slot| *slot = word());
+    }
+
+    /// The whole mapping, to be registered.
+    pub fn as_iovec(&self) -> libc::iovec {
+        libc::iovec { iov_base: self.memory.as_ptr().cast(), iov_len: self.bytes }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, unmapped once. Whoever submits I/O waits for it before dropping.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes) };
+    }
+}
