@@ -57,7 +57,7 @@ pub struct Surroundings {
 }
 
 /// A point belongs to the plateau from this share of the highest throughput on.
-const PLATEAU_SHARE: f64 = 0.97;
+const PLATEAU_SHARE: f64 = 0.95;
 /// A plateau flatter than this over a four-fold range of N is metered, not served.
 const CAP_SPREAD_MAX: f64 = 0.01;
 /// A load thread this busy may itself be the limit.
@@ -152,18 +152,31 @@ fn reason(
         );
         return (KneeReason::Cap, why);
     }
-    if let Some(requests_max) = around.requests_max
-        && outstanding >= 0.9 * f64::from(requests_max)
-    {
-        let why = format!("the kernel lets {requests_max} requests through to the device at once");
-        return (KneeReason::KernelQueue, why);
+    if let Some(requests_max) = around.requests_max {
+        // Either the asymptotes cross there, or throughput rose until the queue was full and what was asked
+        // beyond that waited before it counted as outstanding.
+        let limit = f64::from(requests_max);
+        let held_back = f64::from(end.outstanding) >= 1.5 * limit && end.outstanding_measured <= 1.2 * limit;
+        if outstanding >= 0.9 * limit || (held_back && f64::from(first.outstanding) >= 0.8 * limit) {
+            let why = format!("the kernel lets {requests_max} requests through to the device at once");
+            return (KneeReason::KernelQueue, why);
+        }
     }
-    let why = format!(
-        "throughput stays within {:.1} % from {} to {} outstanding while latency grows with N",
-        spread * 100.0,
-        first.outstanding,
-        last.outstanding
-    );
+    let why = if falls_again {
+        format!(
+            "throughput is highest at {} outstanding and falls by {:.0} % towards {}",
+            last.outstanding,
+            (1.0 - end.iops / high) * 100.0,
+            end.outstanding
+        )
+    } else {
+        format!(
+            "throughput stays within {:.1} % from {} to {} outstanding while latency grows with N",
+            spread * 100.0,
+            first.outstanding,
+            last.outstanding
+        )
+    };
     (KneeReason::Device, why)
 }
 

@@ -1,0 +1,163 @@
+use std::fmt;
+use std::time::Duration;
+use workload::{Caching, Durability, Shape};
+
+/// How much time a measurement may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// About half a minute: the curves a verdict needs most, wider intervals.
+    Quick,
+    /// About 75 seconds.
+    #[default]
+    Default,
+    /// About five minutes: more points, narrow intervals, higher N.
+    Thorough,
+}
+
+/// What is measured and how exactly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// How much time it may take.
+    pub effort: Effort,
+    /// Whether the region may be written. Without writes there is no cost model.
+    pub writes: bool,
+    /// Direct, or buffered where direct I/O is not to be had.
+    pub caching: Caching,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// All of it should take no longer.
+    pub time_max: Duration,
+    /// One point takes no longer.
+    pub point_time_max: Duration,
+    /// A point is known when its 95 % interval is this narrow: half width over mean.
+    pub precision: f64,
+    /// Highest N of a sweep.
+    pub outstanding_max: u32,
+}
+
+const KIB: u32 = 1024;
+
+impl Plan {
+    /// The plan of an effort; everything is measured, directly.
+    pub fn new(effort: Effort) -> Plan {
+        let (time_s, point_ms, precision, outstanding_max) = match effort {
+            Effort::Quick => (32, 1_000, 0.04, 256),
+            Effort::Default => (75, 1_800, 0.025, 512),
+            Effort::Thorough => (300, 6_000, 0.01, 1024),
+        };
+        Plan {
+            effort,
+            writes: true,
+            caching: Caching::Direct,
+            seed: 0,
+            time_max: Duration::from_secs(time_s),
+            point_time_max: Duration::from_millis(point_ms),
+            precision,
+            outstanding_max,
+        }
+    }
+
+    fn shape(&self, shape: Shape) -> Shape {
+        Shape { caching: self.caching, ..shape }
+    }
+
+    fn allowed(&self, shapes: Vec<(Shape, f64)>) -> Vec<(Shape, f64)> {
+        let allowed = shapes.into_iter().filter(|(shape, _)| self.writes || !shape.writes());
+        allowed.map(|(shape, weight)| (self.shape(shape), weight)).collect()
+    }
+
+    /// Shapes that are swept, each with its share of the time; reads first.
+    pub(crate) fn curves(&self) -> Vec<(Shape, f64)> {
+        let mut shapes = vec![(Shape::random_read(8 * KIB), 1.5)];
+        if self.effort != Effort::Quick {
+            shapes.push((Shape::random_read(64 * KIB), 1.0));
+            shapes.push((Shape::sequential_read(64 * KIB), 0.8));
+        }
+        shapes.push((Shape::sequential_read(512 * KIB), 0.8));
+        shapes.push((Shape::random_read(8 * KIB).with_writes(30), 1.0));
+        shapes.push((Shape::random_write(8 * KIB), 1.2));
+        self.allowed(shapes)
+    }
+
+    /// One writer, one outstanding, each write durable: what a transaction log does.
+    pub(crate) fn log_writes(&self) -> Vec<Shape> {
+        let sizes = if self.writes { vec![4 * KIB, 60 * KIB] } else { Vec::new() };
+        sizes.into_iter().map(|bytes| self.shape(Shape::log_write(bytes))).collect()
+    }
+
+    /// Further shapes for the cost model, and whether they take part in the fit (or are held out).
+    pub(crate) fn maxima(&self) -> Vec<(Shape, bool)> {
+        if !self.writes {
+            return Vec::new();
+        }
+        let random = |kib: u32, writes: u8| Shape::random_read(kib * KIB).with_writes(writes);
+        let mut shapes = vec![(random(64, 100), true), (random(64, 30), true), (random(16, 50), false)];
+        match self.effort {
+            Effort::Quick => shapes.insert(0, (random(64, 0), true)),
+            Effort::Default | Effort::Thorough => shapes.extend([
+                (Shape::sequential_write(64 * KIB), true),
+                (Shape::sequential_write(512 * KIB), true),
+                (random(32, 0), false),
+                (random(32, 100), false),
+                (random(64, 50), false),
+            ]),
+        }
+        shapes.into_iter().map(|(shape, fit)| (self.shape(shape), fit)).collect()
+    }
+
+    /// Time kept back for the maxima.
+    pub(crate) fn maxima_time(&self) -> Duration {
+        let points = self.maxima().len() + self.log_writes().len();
+        self.point_time_max.mul_f64(0.8) * points as u32
+    }
+
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if !self.writes {
+            remarks.push("read only: writes were not measured, so there is no cost model".into());
+        }
+        if self.caching == Caching::Buffered {
+            remarks.push("buffered: what was measured includes the page cache, not the storage alone".into());
+        }
+        debug_assert!(self.curves().iter().all(|(shape, _)| shape.durability == Durability::Cached));
+        remarks
+    }
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Effort::Quick => "quick",
+            Effort::Default => "default",
+            Effort::Thorough => "thorough",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_that_must_not_write_does_not() {
+        for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
+            let plan = Plan { writes: false, ..Plan::new(effort) };
+            assert!(plan.curves().iter().all(|(shape, _)| !shape.writes()));
+            assert!(plan.maxima().is_empty() && plan.log_writes().is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_held_out_is_not_fitted() {
+        for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
+            let plan = Plan::new(effort);
+            let maxima = plan.maxima();
+            let fitted = |shape: &Shape| {
+                plan.curves().iter().any(|(curve, _)| curve == shape)
+                    || maxima.iter().any(|(other, fit)| *fit && other == shape)
+            };
+            assert!(maxima.iter().any(|(_, fit)| !fit));
+            assert!(maxima.iter().filter(|(_, fit)| !fit).all(|(shape, _)| !fitted(shape)));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use crate::steady::Steadiness;
+use crate::{Go, MeasureError, Plan, Progress};
+use capability::{Point, humps};
+use load::{Live, Next};
+use std::time::{Duration, Instant};
+use storage::Region;
+use workload::{Backend, RunLength, RunResult, Shape, Workload};
+
+/// The user ended the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+/// Runs points one after the other on one region.
+pub struct PointRun<'a> {
+    region: &'a Region,
+    plan: &'a Plan,
+    began: Instant,
+    watch: &'a mut dyn FnMut(&Progress) -> Go,
+    /// Load threads: more than one once a single one was too busy to be trusted.
+    threads: u32,
+    /// Set by the first point.
+    pub backend: Option<Backend>,
+}
+
+/// From this share of its core on, a load thread may be what limits; another one is added.
+const BUSY_MAX: f64 = 0.75;
+/// The shortest time that a point waits for steadiness, and measures.
+const WARM_UP_MIN: Duration = Duration::from_millis(100);
+/// At least this share of a point's time is measured, steady or not.
+const MEASURED_SHARE: f64 = 0.6;
+
+impl<'a> PointRun<'a> {
+    /// Points on a region, by a plan that began at `began`.
+    pub fn new(
+        region: &'a Region,
+        plan: &'a Plan,
+        began: Instant,
+        watch: &'a mut dyn FnMut(&Progress) -> Go,
+    ) -> Self {
+        PointRun { region, plan, began, watch, threads: 1, backend: None }
+    }
+
+    /// Time until the plan's end.
+    pub fn time_left(&self) -> Duration {
+        self.plan.time_max.saturating_sub(self.began.elapsed())
+    }
+
+    /// One point: steady, then precise, then done; or out of time.
+    pub fn point(
+        &mut self,
+        shape: &Shape,
+        outstanding: u32,
+        time_max: Duration,
+    ) -> Result<(Point, Option<Stopped>), MeasureError> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        loop {
+            let threads = self.threads.min(outstanding);
+            let (result, half_width, steady) = self.run(shape, outstanding, threads, time_max)?;
+            let stopped = result.interrupted.then_some(Stopped);
+            let busy = result.thread_busy_max() >= BUSY_MAX;
+            if busy && stopped.is_none() && threads == self.threads && threads < cores.min(outstanding) {
+                self.threads = (threads * 2).min(cores);
+                continue;
+            }
+            self.backend = Some(result.backend);
+            return Ok((point(&result, half_width, steady), stopped));
+        }
+    }
+
+    fn run(
+        &mut self,
+        shape: &Shape,
+        outstanding: u32,
+        threads: u32,
+        time_max: Duration,
+    ) -> Result<(RunResult, f64, bool), MeasureError> {
+        // Every thread keeps the same number outstanding, so that N is what was asked for or just below.
+        let workload = Workload {
+            shape: *shape,
+            outstanding: outstanding / threads,
+            threads,
+            seed: self.plan.seed.wrapping_add(u64::from(outstanding)),
+        };
+        let warm_up_max = time_max.mul_f64(1.0 - MEASURED_SHARE).max(WARM_UP_MIN);
+        let length = RunLength {
+            warm_up: warm_up_max,
+            duration: time_max.saturating_sub(WARM_UP_MIN).max(WARM_UP_MIN),
+            ios_max: None,
+        };
+        let mut slices = Steadiness::default();
+        let mut was_steady = false;
+        let mut measuring = false;
+        let (plan, began) = (self.plan, self.began);
+        let watch = &mut *self.watch;
+        let mut each = |live: &Live| {
+            let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
+            let elapsed = began.elapsed();
+            let progress = Progress {
+                doing: format!("{shape}, {outstanding} outstanding"),
+                elapsed,
+                left: plan.time_max.saturating_sub(elapsed),
+                iops,
+            };
+            if watch(&progress) == Go::Stop {
+                return Next::Interrupt;
+            }
+            if live.measuring && !measuring {
+                measuring = true;
+                was_steady |= slices.is_steady();
+                slices.restart();
+            }
+            let closed = slices.reading(live.elapsed, live.ios);
+            if !measuring {
+                return if closed && slices.is_steady() { Next::Measure } else { Next::Continue };
+            }
+            let verdict = slices.verdict();
+            let precise = verdict.half_width.is_some_and(|half| half <= plan.precision * verdict.mean);
+            let out_of_time = live.elapsed >= time_max;
+            if (closed && precise && slices.is_steady()) || out_of_time {
+                Next::Enough
+            } else {
+                Next::Continue
+            }
+        };
+        let result = load::run(self.region, &workload, &length, &mut each)?;
+        let verdict = slices.verdict();
+        // With too few slices for an interval the count itself bounds it: Poisson, 1.96 / sqrt(n).
+        let half_width =
+            verdict.half_width.unwrap_or_else(|| 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt());
+        Ok((result, half_width, was_steady || slices.is_steady()))
+    }
+}
+
+fn point(result: &RunResult, half_width: f64, steady: bool) -> Point {
+    let latencies = result.latency();
+    Point {
+        outstanding: result.workload.outstanding_total(),
+        iops: result.iops(),
+        iops_half_width: half_width,
+        mib_per_s: result.mib_per_s(),
+        latency_ns: latencies.mean_ns().unwrap_or(0.0),
+        latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
+        latency_ns_p99: latencies.supports_percentile(99.0).then(|| latencies.percentile_ns(99.0)).flatten(),
+        latency_ns_max: latencies.max_ns().unwrap_or(0),
+        outstanding_measured: result.outstanding(),
+        ios: result.ios(),
+        failed: result.failed(),
+        seconds: result.elapsed_s(),
+        steady,
+        cpu_ns_per_io: result.cpu_ns_per_io().unwrap_or(0.0),
+        client_busy: result.thread_busy_max(),
+        humps: humps(&latencies),
+    }
+}

@@ -1,0 +1,189 @@
+use std::time::Duration;
+
+/// Slices of throughput, and what they say about steadiness and precision.
+#[derive(Clone, Debug, Default)]
+pub struct Steadiness {
+    /// I/Os and seconds of each slice.
+    slices: Vec<(f64, f64)>,
+    /// Where the current slice began: time and I/Os since the run began.
+    begun: Option<(Duration, u64)>,
+}
+
+/// What the slices say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// Mean I/Os a second over the slices.
+    pub mean: f64,
+    /// Half the width of its 95 % confidence interval; `None` with fewer than five slices.
+    pub half_width: Option<f64>,
+}
+
+/// Length of a slice; longer where it would hold too few I/Os.
+const SLICE: Duration = Duration::from_millis(50);
+/// Fewer I/Os make a slice too coarse: one more or less would be 5 %.
+const SLICE_IOS_MIN: u64 = 20;
+/// A slice this long is taken whatever it holds.
+const SLICE_MAX: Duration = Duration::from_secs(1);
+/// Slices that the rule of steadiness looks at.
+const WINDOW: usize = 5;
+/// SNIA: largest less smallest within 20 % of the mean.
+const RANGE_MAX: f64 = 0.20;
+/// SNIA: the fitted line moves within 10 % of the mean over the window.
+const DRIFT_MAX: f64 = 0.10;
+
+impl Steadiness {
+    /// Takes a reading of the run's clock and count; true if it closed a slice.
+    pub fn reading(&mut self, elapsed: Duration, ios: u64) -> bool {
+        let Some((since, ios_then)) = self.begun else {
+            self.begun = Some((elapsed, ios));
+            return false;
+        };
+        let length = elapsed.saturating_sub(since);
+        let count = ios.saturating_sub(ios_then);
+        let full = length >= SLICE && (count >= SLICE_IOS_MIN || length >= SLICE_MAX);
+        if full {
+            self.slices.push((count as f64, length.as_secs_f64()));
+            self.begun = Some((elapsed, ios));
+        }
+        full
+    }
+
+    /// Forgets the slices: what was before does not count.
+    pub fn restart(&mut self) {
+        self.slices.clear();
+        self.begun = None;
+    }
+
+    /// Whether the last five slices are steady by SNIA's rule.
+    pub fn is_steady(&self) -> bool {
+        let Some(from) = self.slices.len().checked_sub(WINDOW) else { return false };
+        let rates: Vec<f64> = self.slices[from..].iter().map(|(ios, seconds)| ios / seconds).collect();
+        let mean = rates.iter().sum::<f64>() / WINDOW as f64;
+        if mean <= 0.0 {
+            return false;
+        }
+        let highest = rates.iter().copied().fold(f64::MIN, f64::max);
+        let lowest = rates.iter().copied().fold(f64::MAX, f64::min);
+        let middle = (WINDOW - 1) as f64 / 2.0;
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (at, rate) in rates.iter().enumerate() {
+            let x = at as f64 - middle;
+            products += x * (rate - mean);
+            squares += x * x;
+        }
+        // The rule is about how far the line moves over the whole window, not its slope a round.
+        let drift = (products / squares * (WINDOW - 1) as f64).abs();
+        highest - lowest <= RANGE_MAX * mean && drift <= DRIFT_MAX * mean
+    }
+
+    /// Mean and its confidence interval.
+    pub fn verdict(&self) -> Verdict {
+        let seconds: f64 = self.slices.iter().map(|(_, seconds)| seconds).sum();
+        let ios: f64 = self.slices.iter().map(|(ios, _)| ios).sum();
+        let mean = if seconds > 0.0 { ios / seconds } else { 0.0 };
+        let count = self.slices.len();
+        let half_width = (count >= WINDOW).then(|| {
+            let squares: f64 = self.slices.iter().map(|(ios, seconds)| (ios / seconds - mean).powi(2)).sum();
+            let deviation = (squares / (count - 1) as f64).sqrt();
+            student_t(count - 1) * deviation / (count as f64).sqrt()
+        });
+        Verdict { mean, half_width }
+    }
+}
+
+/// Student's t for a two-sided 95 % interval, from tables; between the rows the smaller degree's value.
+fn student_t(degrees: usize) -> f64 {
+    const TABLE: [(usize, f64); 12] = [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (5, 2.571),
+        (6, 2.447),
+        (8, 2.306),
+        (10, 2.228),
+        (15, 2.131),
+        (20, 2.086),
+        (30, 2.042),
+        (60, 2.000),
+    ];
+    TABLE.iter().rev().find(|(row, _)| degrees >= *row).map_or(12.706, |(_, t)| *t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fed(rates: &[u64]) -> Steadiness {
+        let mut steadiness = Steadiness::default();
+        let mut ios = 0;
+        steadiness.reading(Duration::ZERO, 0);
+        for (at, rate) in rates.iter().enumerate() {
+            ios += rate;
+            steadiness.reading(SLICE * (at as u32 + 1), ios);
+        }
+        steadiness
+    }
+
+    #[test]
+    fn level_throughput_is_steady_and_a_transient_is_not() {
+        assert!(fed(&[100, 101, 99, 100, 102]).is_steady());
+        assert!(!fed(&[300, 200, 150, 120, 100]).is_steady(), "still falling");
+        assert!(fed(&[900, 300, 100, 101, 99, 100, 102]).is_steady(), "the fall is over");
+        assert!(!fed(&[100, 100, 100, 100]).is_steady(), "too short to know");
+    }
+
+    #[test]
+    fn a_drift_of_more_than_a_tenth_is_not_steady_however_smooth() {
+        assert!(!fed(&[100, 103, 106, 109, 112]).is_steady());
+        assert!(fed(&[100, 101, 102, 103, 104]).is_steady());
+    }
+
+    #[test]
+    fn an_interval_needs_five_slices_and_narrows() {
+        assert_eq!(fed(&[100, 110, 90, 100]).verdict().half_width, None);
+        let wave: Vec<u64> = (0..40).map(|at| if at % 2 == 0 { 90 } else { 110 }).collect();
+        let few = fed(&wave[..6]).verdict().half_width.unwrap();
+        let many = fed(&wave).verdict().half_width.unwrap();
+        assert!(many < few / 2.0, "{few} {many}");
+    }
+
+    #[test]
+    fn a_slow_disk_gets_longer_slices() {
+        let mut steadiness = Steadiness::default();
+        let closed: Vec<bool> =
+            (0..=10).map(|at| steadiness.reading(SLICE * at, u64::from(at) * 5)).collect();
+        assert_eq!(closed.iter().filter(|closed| **closed).count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn the_true_mean_lies_in_the_interval_nearly_always(seed in any::<u64>()) {
+            use generator::noise;
+            let inside = (0..200)
+                .filter(|run| {
+                    let rates = noise(seed ^ (run * 7919), 20);
+                    let verdict = fed(&rates).verdict();
+                    (verdict.mean - 1000.0 / SLICE.as_secs_f64()).abs() <= verdict.half_width.unwrap()
+                })
+                .count();
+            prop_assert!(inside >= 170, "{} of 200", inside);
+        }
+    }
+
+    /// Normal-like noise around 1000 I/Os a slice, from a tiny generator of the test's own.
+    mod generator {
+        pub fn noise(seed: u64, count: usize) -> Vec<u64> {
+            let mut state = seed;
+            let mut next = || {
+                state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                let mut z = state;
+                z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                (z ^ (z >> 31)) % 41
+            };
+            (0..count).map(|_| 1000 + (0..6).map(|_| next()).sum::<u64>() - 120).collect()
+        }
+    }
+}

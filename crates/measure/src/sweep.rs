@@ -1,0 +1,83 @@
+use crate::point::{PointRun, Stopped};
+use crate::{MeasureError, Plan};
+use capability::{Curve, Knee, KneeReason, Point, Surroundings, find_knee};
+use std::time::{Duration, Instant};
+use workload::Shape;
+
+/// Throughput that rises by less than this over a doubling of N has stopped rising.
+const GAIN_MIN: f64 = 0.04;
+/// The sweep goes on to this many times the knee, so that the plateau is seen.
+const BEYOND_KNEE: f64 = 4.0;
+/// Where around the knee points are added.
+const AROUND_KNEE: [f64; 4] = [1.0, 1.5, 0.7, 2.5];
+/// A point this close to one that exists (ratio of N) tells nothing new.
+const APART_MIN: f64 = 1.2;
+/// The shortest time worth giving to a point.
+const POINT_TIME_MIN: Duration = Duration::from_millis(400);
+
+/// Sweeps N for one shape within the time allotted.
+pub fn curve(
+    run: &mut PointRun,
+    shape: &Shape,
+    plan: &Plan,
+    around: &Surroundings,
+    allotted: Duration,
+) -> Result<(Curve, Option<Stopped>), MeasureError> {
+    let began = Instant::now();
+    let mut points: Vec<Point> = Vec::new();
+    let finish = |points: Vec<Point>| {
+        let knee = find_knee(shape, &points, around);
+        Curve { workload: *shape, points, knee }
+    };
+    // Rising N: how many points it takes is not known, so each gets an even part of what is left for ten.
+    let mut outstanding = 1;
+    while outstanding <= plan.outstanding_max {
+        let left = allotted.saturating_sub(began.elapsed());
+        let expected = (10 - points.len().min(7)) as u32;
+        let time_max = (left / expected).clamp(POINT_TIME_MIN, plan.point_time_max);
+        let (point, stopped) = run.point(shape, outstanding, time_max)?;
+        points.push(point);
+        if stopped.is_some() {
+            return Ok((finish(points), stopped));
+        }
+        if has_flattened(&points) && is_far_beyond(&points, shape, around) {
+            break;
+        }
+        outstanding *= 2;
+    }
+    while let Some(outstanding) = next_around_knee(&points, shape, plan, around) {
+        let left = allotted.saturating_sub(began.elapsed());
+        if left < POINT_TIME_MIN {
+            break;
+        }
+        let (point, stopped) = run.point(shape, outstanding, left.min(plan.point_time_max))?;
+        let at = points.partition_point(|other| other.outstanding < outstanding);
+        points.insert(at, point);
+        if stopped.is_some() {
+            return Ok((finish(points), stopped));
+        }
+    }
+    Ok((finish(points), None))
+}
+
+/// Neither of the last two doublings brought more.
+fn has_flattened(points: &[Point]) -> bool {
+    let [.., before, middle, last] = points else { return false };
+    middle.iops < before.iops * (1.0 + GAIN_MIN) && last.iops < middle.iops * (1.0 + GAIN_MIN)
+}
+
+fn is_far_beyond(points: &[Point], shape: &Shape, around: &Surroundings) -> bool {
+    let last = points.last().map_or(0, |point| point.outstanding);
+    find_knee(shape, points, around).is_none_or(|knee| f64::from(last) >= BEYOND_KNEE * knee.outstanding)
+}
+
+fn next_around_knee(points: &[Point], shape: &Shape, plan: &Plan, around: &Surroundings) -> Option<u32> {
+    let knee: Knee = find_knee(shape, points, around).filter(|knee| knee.reason != KneeReason::NotReached)?;
+    let candidates = AROUND_KNEE.iter().map(|factor| (knee.outstanding * factor).round() as u32);
+    candidates.filter(|n| (2..=plan.outstanding_max).contains(n)).find(|n| {
+        points.iter().all(|point| {
+            let ratio = f64::from(point.outstanding) / f64::from(*n);
+            ratio.max(1.0 / ratio) >= APART_MIN
+        })
+    })
+}
