@@ -22,7 +22,7 @@ const RATIO_AGREES: f64 = 2.0;
 /// two flushes where the bare log write has one of each.
 const COMMIT_RATIO_DEGRADED: f64 = 8.0;
 /// One session that always waits for one I/O has N = 1; with pauses in between a little less.
-const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.5..1.5;
+const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.3;
 /// Nobody waits: less than a tenth of one session's time goes into I/O.
 const OUTSTANDING_IDLE: f64 = 0.1;
 /// A cap is reached at this share of it.
