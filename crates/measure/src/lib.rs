@@ -28,7 +28,7 @@ mod sweep;
 pub use plan::{Effort, Plan};
 pub use steady::{Steadiness, Verdict as SteadyVerdict};
 
-use capability::{Capability, Conditions, CostModel, Curve, Maximum, Surroundings};
+use capability::{Capability, Conditions, CostModel, Curve, Maximum, Surroundings, find_knee};
 use point::{PointRun, Stopped};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use storage::Region;
@@ -134,6 +134,50 @@ pub fn measure(
         curves,
         cost_model,
     })
+}
+
+/// One curve by the adaptive sweep, within the time allotted.
+///
+/// # Errors
+/// Where the load cannot run.
+pub fn sweep_adaptive(
+    region: &Region,
+    shape: &Shape,
+    plan: &Plan,
+    around: &Surroundings,
+    allotted: Duration,
+    watch: &mut dyn FnMut(&Progress) -> Go,
+) -> Result<Curve, MeasureError> {
+    let mut run = PointRun::new(region, plan, Instant::now(), watch);
+    Ok(sweep::curve(&mut run, shape, plan, around, allotted)?.0)
+}
+
+/// One curve by the numbers of outstanding I/Os given, each point for a fixed time.
+///
+/// # Errors
+/// Where the load cannot run.
+pub fn sweep_fixed(
+    region: &Region,
+    shape: &Shape,
+    plan: &Plan,
+    around: &Surroundings,
+    steps: &[u32],
+    each: Duration,
+    watch: &mut dyn FnMut(&Progress) -> Go,
+) -> Result<Curve, MeasureError> {
+    // No precision is ever enough, so that every point takes its whole time.
+    let plan = Plan { precision: 0.0, ..plan.clone() };
+    let mut run = PointRun::new(region, &plan, Instant::now(), watch);
+    let mut points = Vec::new();
+    for outstanding in steps {
+        let (point, stopped) = run.point(shape, *outstanding, each)?;
+        points.push(point);
+        if stopped.is_some() {
+            break;
+        }
+    }
+    let knee = find_knee(shape, &points, around);
+    Ok(Curve { workload: *shape, points, knee })
 }
 
 fn surroundings(facts: &TargetFacts) -> Surroundings {
