@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use storage::ring::{Io, Ring};
-use storage::{Buffers, Region};
+use storage::{IoBuffers, Region};
 use workload::{Durability, ThreadShare, Workload};
 
 /// Most I/Os handed over in one system call. Larger batches gain little (a call costs about as much as
@@ -83,9 +83,9 @@ impl Worker<'_> {
         Chooser::new(self.workload, self.region.offset_bytes, self.region.bytes / block_bytes, self.at)
     }
 
-    fn buffers(&self, chooser: &mut Chooser) -> std::io::Result<Buffers> {
+    fn buffers(&self, chooser: &mut Chooser) -> std::io::Result<IoBuffers> {
         let block_bytes = self.workload.shape.block_bytes as usize;
-        let mut buffers = Buffers::new(self.workload.outstanding as usize, block_bytes)?;
+        let mut buffers = IoBuffers::new(self.workload.outstanding as usize, block_bytes)?;
         if self.workload.shape.writes() {
             buffers.fill(|| chooser.word());
         }

@@ -1,6 +1,44 @@
-//! placeholder, merged with the storage branch
-mod buffers;
+//! What a target is, what limits it, and how load gets at it without harm. Linux only.
+//!
+//! ```text
+//! Target::open(path) ──> TargetFacts   file system, device chain (sysfs), alignment (statx), caps (cgroups)
+//!    │
+//!    ├─ a directory:  Workspace::open(dir) ──> test_file(bytes) ──> TestFile::region ─┐
+//!    └─ a file or block device:  open_for(Access, Caching) ──────────────────────────┴─> Region
+//!                                                                                             │
+//!                                   ring::Ring: io_uring over the region's file, with IoBuffers <─┘
+//! ```
+//!
+//! In a directory, everything Headroom makes lies in `headroom.tmp/`, marked and locked, and is removed by
+//! the next Headroom if this one is killed. `foreign_load` tells whether others use the device meanwhile.
+//!
+//! Never: writes into a file that Headroom did not make unless the caller says `destroy_data`, and into
+//! storage in use not even then; follows a symlink inside a target directory; takes "unknown" for 0.
+
+mod alignment;
+mod buffer;
+mod caps;
+mod devices;
+mod diskstats;
+mod error;
+mod extents;
+mod fill;
+mod io_buffers;
+mod mounts;
 mod region;
 pub mod ring;
-pub use buffers::Buffers;
-pub use region::Region;
+mod target;
+mod test_file;
+mod usage;
+mod workspace;
+
+pub use buffer::AlignedBuffer;
+pub use caps::{caps, caps_for};
+pub use devices::device_chain;
+pub use diskstats::{DeviceCounters, device_counters, foreign_load};
+pub use error::StorageError;
+pub use io_buffers::IoBuffers;
+pub use region::{Access, Region};
+pub use target::Target;
+pub use test_file::{Progress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes};
+pub use workspace::Workspace;

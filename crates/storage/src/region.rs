@@ -1,21 +1,207 @@
+use crate::alignment::{self, Alignment};
+use crate::extents::Unwritten;
+use crate::mounts::Number;
+use crate::{StorageError, Target, usage};
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use workload::{Caching, TargetKind};
 
-/// The bytes of an opened target that load may touch.
+/// What load may do to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads only.
+    ReadOnly,
+    /// Reads and writes.
+    ReadWrite {
+        /// The person said that the content may be destroyed. Not needed for Headroom's own test files, and
+        /// not enough for storage in use.
+        destroy_data: bool,
+    },
+}
+
+/// A stretch of storage opened for load.
 #[derive(Debug)]
 pub struct Region {
-    /// The opened target.
+    /// Opened as asked; on a block device for writing also exclusively, for as long as it is open.
     pub file: File,
-    /// First byte.
+    /// Where the stretch begins.
     pub offset_bytes: u64,
-    /// How many.
+    /// How long it is, a multiple of `align_bytes`.
     pub bytes: u64,
-    /// Opened with `O_DIRECT`.
+    /// Whether I/Os bypass the page cache.
     pub direct: bool,
-    /// Offsets and lengths must be multiples of this.
+    /// Offsets and lengths must be multiples of this; 1 through the page cache.
     pub align_bytes: u32,
-    /// Buffers must be aligned to this.
+    /// Buffers must be aligned to this; 1 through the page cache.
     pub memory_align_bytes: u32,
-    /// For messages.
+    /// What was opened.
     pub path: PathBuf,
+}
+
+/// A file of which more than this was never written is not measured.
+const UNWRITTEN_PERCENT_MAX: u64 = 1;
+
+impl Target {
+    /// Opens a file or block device for load. A directory is measured through
+    /// [`TestFile::region`](crate::TestFile::region).
+    ///
+    /// # Errors
+    /// [`StorageError::NotOurs`] for writing without `destroy_data`; [`StorageError::InUse`] for writing to
+    /// a device or file in use, whatever was said; [`StorageError::Unwritten`] for a file with holes;
+    /// [`StorageError::NoDirectIo`] where `caching` is direct and the file system cannot;
+    /// [`StorageError::ReadOnlyFilesystem`], [`StorageError::ReadOnlyDevice`] and what the kernel refuses.
+    pub fn open_for(&self, access: Access, caching: Caching) -> Result<Region, StorageError> {
+        let path = self.path();
+        let kind = match self.facts().kind {
+            TargetKind::Directory => return Err(StorageError::IsDirectory { path: path.into() }),
+            TargetKind::File => "file",
+            TargetKind::BlockDevice => "block device",
+        };
+        if access == (Access::ReadWrite { destroy_data: false }) {
+            return Err(StorageError::NotOurs { path: path.into(), kind });
+        }
+        match self.facts().kind {
+            TargetKind::BlockDevice => open_device(path, access, caching, self.alignment()),
+            _ => open_file(path, access, caching, self.alignment(), self.facts().filesystem.as_deref()),
+        }
+    }
+}
+
+fn open_file(
+    path: &Path,
+    access: Access,
+    caching: Caching,
+    alignment: Option<Alignment>,
+    filesystem: Option<&str>,
+) -> Result<Region, StorageError> {
+    let file = open(path, mode(access))?;
+    let metadata = file.metadata().map_err(|error| StorageError::from_io("look at", path, error))?;
+    if !metadata.is_file() {
+        return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
+    }
+    if access != Access::ReadOnly {
+        let uses = usage::of_file(&metadata);
+        if !uses.is_empty() {
+            return Err(StorageError::InUse { path: path.into(), uses });
+        }
+    }
+    let bytes = metadata.len();
+    let unwritten = Unwritten::of(&file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
+    if unwritten.total_bytes() > bytes / 100 * UNWRITTEN_PERCENT_MAX {
+        let Unwritten { hole_bytes, unwritten_bytes } = unwritten;
+        return Err(StorageError::Unwritten { path: path.into(), hole_bytes, unwritten_bytes, bytes });
+    }
+    region_of(&file, path, mode(access), bytes, caching, alignment, filesystem)
+}
+
+fn open_device(
+    path: &Path,
+    access: Access,
+    caching: Caching,
+    alignment: Option<Alignment>,
+) -> Result<Region, StorageError> {
+    let mut flags = mode(access);
+    let in_use = |uses| StorageError::InUse { path: path.into(), uses };
+    if access != Access::ReadOnly {
+        // The kernel lets a write-protected device be opened for writing and fails the writes.
+        if is_read_only(path) {
+            return Err(StorageError::ReadOnlyDevice { path: path.into() });
+        }
+        let uses = Number::of_block_device(path).map(usage::of_device).unwrap_or_default();
+        if !uses.is_empty() {
+            return Err(in_use(uses));
+        }
+        // The kernel then refuses what this process cannot see, such as a mount in another namespace, and
+        // keeps everybody from mounting it while load runs.
+        flags |= OFlags::EXCL;
+    }
+    if caching == Caching::Direct {
+        flags |= OFlags::DIRECT;
+    }
+    let mut file = match rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(rustix::io::Errno::BUSY) => {
+            return Err(in_use(vec!["the kernel holds it for another user".into()]));
+        }
+        Err(error) => return Err(StorageError::from_io("open", path, error)),
+    };
+    let failed = |error| StorageError::from_io("look at", path, error);
+    if !file.metadata().map_err(failed)?.file_type().is_block_device() {
+        return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
+    }
+    let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    build(file, path, bytes, caching, alignment)
+}
+
+/// A second opening of `file` as a region, so that its flags are its own.
+pub(crate) fn region_of(
+    file: &File,
+    path: &Path,
+    flags: OFlags,
+    bytes: u64,
+    caching: Caching,
+    alignment: Option<Alignment>,
+    filesystem: Option<&str>,
+) -> Result<Region, StorageError> {
+    let no_direct = || StorageError::NoDirectIo { path: path.into(), why: alignment::refusal(filesystem) };
+    let direct = caching == Caching::Direct;
+    if direct && alignment.is_none() {
+        return Err(no_direct());
+    }
+    let flags = if direct { flags | OFlags::DIRECT } else { flags };
+    match alignment::reopen(file, flags) {
+        Ok(file) => build(file, path, bytes, caching, alignment),
+        Err(rustix::io::Errno::INVAL) if direct => Err(no_direct()),
+        Err(error) => Err(StorageError::from_io("open", path, error)),
+    }
+}
+
+fn build(
+    file: File,
+    path: &Path,
+    bytes: u64,
+    caching: Caching,
+    alignment: Option<Alignment>,
+) -> Result<Region, StorageError> {
+    let direct = caching == Caching::Direct;
+    let (align_bytes, memory_align_bytes) = match alignment.filter(|_| direct) {
+        Some(alignment) => (alignment.offset_bytes, alignment.memory_bytes),
+        None => (1, 1),
+    };
+    let usable = bytes - bytes % u64::from(align_bytes);
+    if usable == 0 {
+        return Err(StorageError::TooSmall { path: path.into(), bytes, align_bytes });
+    }
+    let path = path.to_path_buf();
+    Ok(Region { file, offset_bytes: 0, bytes: usable, direct, align_bytes, memory_align_bytes, path })
+}
+
+fn mode(access: Access) -> OFlags {
+    match access {
+        Access::ReadOnly => OFlags::RDONLY,
+        Access::ReadWrite { .. } => OFlags::RDWR,
+    }
+}
+
+fn open(path: &Path, flags: OFlags) -> Result<File, StorageError> {
+    // Without NONBLOCK a pipe put in the file's place would hang the open.
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => Ok(File::from(file)),
+        Err(rustix::io::Errno::TXTBSY) => {
+            let uses = vec!["swap, or a program that runs".into()];
+            Err(StorageError::InUse { path: path.into(), uses })
+        }
+        Err(error) => Err(StorageError::from_io("open", path, error)),
+    }
+}
+
+fn is_read_only(path: &Path) -> bool {
+    let number = std::fs::metadata(path).map(|metadata| Number::of(metadata.rdev()));
+    let ro =
+        number.ok().and_then(|number| std::fs::read_to_string(format!("/sys/dev/block/{number}/ro")).ok());
+    ro.is_some_and(|text| text.trim() == "1")
 }

@@ -8,7 +8,7 @@
 //! reap(|tag, result|)               all completions there are, no system call
 //! ```
 
-use crate::Buffers;
+use crate::IoBuffers;
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A thread's ring over one file.
 pub struct Ring {
     ring: IoUring,
-    buffers: Buffers,
+    buffers: IoBuffers,
     block_bytes: u32,
     file: RawFd,
     registered_file: bool,
@@ -62,7 +62,7 @@ impl Ring {
     ///
     /// # Errors
     /// Where io_uring is not to be had (`ENOSYS`, `EPERM`: switched off or filtered), or memory is not.
-    pub fn new(file: &File, buffers: Buffers, block_bytes: u32, depth: u32) -> io::Result<Ring> {
+    pub fn new(file: &File, buffers: IoBuffers, block_bytes: u32, depth: u32) -> io::Result<Ring> {
         let ring = build(depth)?;
         let registered_file = ring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
         // SAFETY: the buffers live in the value built below, which unregisters by closing the ring first

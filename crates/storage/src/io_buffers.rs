@@ -5,24 +5,24 @@ use std::ptr::NonNull;
 ///
 /// The kernel writes into them while the program holds no reference, so they are handed out as pointers.
 #[derive(Debug)]
-pub struct Buffers {
+pub struct IoBuffers {
     memory: NonNull<u8>,
     bytes: usize,
     stride: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone; nothing in it is tied to a thread.
-unsafe impl Send for Buffers {}
+unsafe impl Send for IoBuffers {}
 
 const PAGE_BYTES: usize = 4096;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-impl Buffers {
+impl IoBuffers {
     /// `count` buffers of `block_bytes`, each aligned to a page.
     ///
     /// # Errors
     /// Where the memory cannot be had.
-    pub fn new(count: usize, block_bytes: usize) -> io::Result<Buffers> {
+    pub fn new(count: usize, block_bytes: usize) -> io::Result<IoBuffers> {
         let stride = block_bytes.next_multiple_of(PAGE_BYTES);
         let bytes = (count * stride).next_multiple_of(PAGE_BYTES);
         // SAFETY: a new anonymous mapping, no address asked for.
@@ -44,7 +44,7 @@ impl Buffers {
             unsafe { libc::madvise(memory, bytes, libc::MADV_HUGEPAGE) };
         }
         let memory = NonNull::new(memory.cast()).expect("mmap gives no null");
-        Ok(Buffers { memory, bytes, stride })
+        Ok(IoBuffers { memory, bytes, stride })
     }
 
     /// Start of buffer `at`.
@@ -69,7 +69,7 @@ impl Buffers {
     }
 }
 
-impl Drop for Buffers {
+impl Drop for IoBuffers {
     fn drop(&mut self) {
         // SAFETY: our own mapping, unmapped once. Whoever submits I/O waits for it before dropping.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes) };

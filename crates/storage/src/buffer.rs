@@ -1,0 +1,54 @@
+use std::ops::{Deref, DerefMut};
+
+/// Memory at the alignment that direct I/O asks for.
+#[derive(Debug)]
+pub struct AlignedBuffer {
+    // More than needed: the aligned part starts somewhere inside. A vector's memory never moves, so the
+    // alignment found once stays true, without unsafe code.
+    memory: Vec<u8>,
+    start: usize,
+    bytes: usize,
+}
+
+impl AlignedBuffer {
+    /// `bytes` zeros at a multiple of `align_bytes`.
+    ///
+    /// # Panics
+    /// If `align_bytes` is not a power of two.
+    pub fn new(bytes: usize, align_bytes: usize) -> AlignedBuffer {
+        assert!(align_bytes.is_power_of_two(), "alignment {align_bytes} is not a power of two");
+        let memory = vec![0; bytes + align_bytes - 1];
+        let start = memory.as_ptr().align_offset(align_bytes);
+        assert!(start < align_bytes);
+        AlignedBuffer { memory, start, bytes }
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.bytes]
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.bytes]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_aligned_and_as_large_as_asked() {
+        for align in [1, 4, 512, 4096, 1 << 20] {
+            let mut buffer = AlignedBuffer::new(12_288, align);
+            assert_eq!(buffer.as_ptr() as usize % align, 0);
+            buffer.fill(7);
+            assert_eq!(buffer.iter().filter(|byte| **byte == 7).count(), 12_288);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+use std::io;
+use std::path::{Path, PathBuf};
+use workload::format_bytes;
+
+/// Why a target cannot be measured as asked. The first line is its `Display`; [`facts`](Self::facts) and
+/// [`remedy`](Self::remedy) are the lines below it:
+///
+/// ```text
+/// error: cannot measure /mnt/data: the file system is mounted read-only
+///   device: /dev/nvme1n1 (xfs)
+///   try: remount it read-write, or measure another directory on the same device
+/// ```
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// Nothing is at that path.
+    #[error("cannot measure {}: there is no such file or directory", path.display())]
+    NotThere {
+        /// The target as named.
+        path: PathBuf,
+    },
+    /// Neither directory, regular file nor block device.
+    #[error("cannot measure {}: it is a {found}, not a directory, a file or a block device", path.display())]
+    NotATarget {
+        /// The target as named.
+        path: PathBuf,
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// The kernel refuses it to this user.
+    #[error("cannot measure {}: {what} is not permitted to this user", path.display())]
+    NotPermitted {
+        /// The target or what lies in it.
+        path: PathBuf,
+        /// What was tried: "opening it".
+        what: &'static str,
+    },
+    /// The file system is mounted read-only.
+    #[error("cannot measure {}: the file system is mounted read-only", path.display())]
+    ReadOnlyFilesystem {
+        /// The target.
+        path: PathBuf,
+        /// Mount source and file system type: "/dev/nvme1n1 (xfs)".
+        device: Option<String>,
+    },
+    /// The block device does not take writes.
+    #[error("cannot write to {}: the device is read-only", path.display())]
+    ReadOnlyDevice {
+        /// The block device.
+        path: PathBuf,
+    },
+    /// The file system does every I/O through memory.
+    #[error("cannot measure {} with direct I/O: {why}", path.display())]
+    NoDirectIo {
+        /// The target.
+        path: PathBuf,
+        /// What stands in the way: "tmpfs keeps its files in memory".
+        why: String,
+    },
+    /// Much of the file has never been written: reading it never reaches the storage.
+    #[error(
+        "cannot measure {}: {} of its {} were never written, and reading unwritten extents measures nothing",
+        path.display(), format_bytes(hole_bytes + unwritten_bytes), format_bytes(*bytes)
+    )]
+    Unwritten {
+        /// The file.
+        path: PathBuf,
+        /// Bytes without any block behind them.
+        hole_bytes: u64,
+        /// Bytes allocated but never written.
+        unwritten_bytes: u64,
+        /// Size of the file.
+        bytes: u64,
+    },
+    /// Smaller than one aligned block.
+    #[error("cannot measure {}: {} hold no block of {align_bytes} B", path.display(), format_bytes(*bytes))]
+    TooSmall {
+        /// The file or device.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The smallest block.
+        align_bytes: u32,
+    },
+    /// Writing would destroy what Headroom did not make.
+    #[error("cannot write to {}: load would destroy the content of this {kind}", path.display())]
+    NotOurs {
+        /// The target.
+        path: PathBuf,
+        /// "file" or "block device".
+        kind: &'static str,
+    },
+    /// Somebody uses it: never written to, whatever was said.
+    #[error("cannot write to {}: it is in use", path.display())]
+    InUse {
+        /// The target.
+        path: PathBuf,
+        /// Every use found: "mounted at /srv", "swap", "held by dm-0".
+        uses: Vec<String>,
+    },
+    /// A directory takes no load itself.
+    #[error("cannot open {} for load: it is a directory, load runs on a test file in it", path.display())]
+    IsDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The test file would fill the file system.
+    #[error("cannot make a test file of {} in {}: not enough room", format_bytes(*bytes), path.display())]
+    NoRoom {
+        /// The directory.
+        path: PathBuf,
+        /// Size wanted.
+        bytes: u64,
+        /// Bytes free.
+        free_bytes: u64,
+        /// Bytes that stay free.
+        reserve_bytes: u64,
+    },
+    /// Writing the test file failed half-way; it was removed.
+    #[error(
+        "cannot write the test file in {}: {source} after {} of {}; it is removed again",
+        path.display(), format_bytes(*done_bytes), format_bytes(*bytes)
+    )]
+    Filling {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes written before.
+        done_bytes: u64,
+        /// Size wanted.
+        bytes: u64,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The caller ended the making of the test file; it was removed.
+    #[error("interrupted while writing the test file in {}; it is removed again", path.display())]
+    Interrupted {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another Headroom works in this directory.
+    #[error("cannot measure {}: another headroom is measuring it{}", dir.display(), pid_text(*pid))]
+    WorkspaceInUse {
+        /// The target directory.
+        dir: PathBuf,
+        /// Its process, where it says so.
+        pid: Option<u32>,
+    },
+    /// What lies where the workspace should be was not made by Headroom.
+    #[error("cannot use {}: {why}, so headroom did not make it", path.display())]
+    WorkspaceNotOurs {
+        /// The `headroom.tmp`.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Somebody else's files lie in the workspace, so it stays.
+    #[error("{} is kept: it holds files that headroom did not make", path.display())]
+    WorkspaceKept {
+        /// The `headroom.tmp`.
+        path: PathBuf,
+        /// Their names, the first ten.
+        names: Vec<String>,
+    },
+    /// Anything else that the kernel refuses.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// What was tried: "open".
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+fn pid_text(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}
+
+impl StorageError {
+    /// What the kernel said to `what` on `path`, as the case that a person can act on.
+    pub(crate) fn from_io(what: &'static str, path: &Path, source: impl Into<io::Error>) -> StorageError {
+        let (path, source) = (path.to_path_buf(), source.into());
+        match source.raw_os_error() {
+            Some(libc::ENOENT) => StorageError::NotThere { path },
+            Some(libc::EACCES | libc::EPERM) => StorageError::NotPermitted { path, what },
+            Some(libc::EROFS) => {
+                let device = crate::mounts::Mounts::read().ok().and_then(|mounts| mounts.source_of(&path));
+                StorageError::ReadOnlyFilesystem { path, device }
+            }
+            _ => StorageError::Io { what, path, source },
+        }
+    }
+
+    /// What is known about the case, a line each, as "device: /dev/nvme1n1 (xfs)".
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            StorageError::ReadOnlyFilesystem { device: Some(device), .. } => {
+                vec![format!("device: {device}")]
+            }
+            StorageError::Unwritten { hole_bytes, unwritten_bytes, .. } => vec![
+                format!("holes: {}", format_bytes(*hole_bytes)),
+                format!("allocated, never written: {}", format_bytes(*unwritten_bytes)),
+            ],
+            StorageError::InUse { uses, .. } => uses.iter().map(|usage| format!("use: {usage}")).collect(),
+            StorageError::NoRoom { bytes, free_bytes, reserve_bytes, .. } => vec![
+                format!("wanted: {}", format_bytes(*bytes)),
+                format!("free: {}", format_bytes(*free_bytes)),
+                format!("kept free for others: {}", format_bytes(*reserve_bytes)),
+            ],
+            StorageError::WorkspaceKept { names, .. } => vec![format!("files: {}", names.join(", "))],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the person can do about it; `None` where that is not known.
+    pub fn remedy(&self) -> Option<String> {
+        let text = match self {
+            StorageError::NotThere { .. } => "check the path; a directory must exist before it is measured".into(),
+            StorageError::NotATarget { .. } => {
+                "name a directory on the storage in question, or the block device itself (see lsblk)".into()
+            }
+            StorageError::NotPermitted { .. } => {
+                "run as root, or measure a directory that this user may write to".into()
+            }
+            StorageError::ReadOnlyFilesystem { .. } => {
+                "remount it read-write, or measure another directory on the same device".into()
+            }
+            StorageError::ReadOnlyDevice { .. } => {
+                "measure reads only, or make it writable (blockdev --setrw)".into()
+            }
+            StorageError::NoDirectIo { .. } => {
+                "--buffered measures through the page cache, and the result says so; or name another directory"
+                    .into()
+            }
+            StorageError::Unwritten { .. } | StorageError::IsDirectory { .. } => {
+                "name the directory: headroom then writes a full test file of its own there".into()
+            }
+            StorageError::TooSmall { .. } => "name a larger file, or a directory".into(),
+            StorageError::NotOurs { path, kind } => format!(
+                "name a directory instead; or --destroy-data {} if the content of this {kind} may be destroyed",
+                path.display()
+            ),
+            StorageError::InUse { .. } => {
+                "measure a directory on it instead; not even --destroy-data writes to storage in use".into()
+            }
+            StorageError::NoRoom { bytes, free_bytes, reserve_bytes, .. } => {
+                match free_bytes.saturating_sub(*reserve_bytes) {
+                    0 => "free some space, or measure another directory".into(),
+                    room => format!(
+                        "a smaller --size (up to {} instead of {}), or another directory",
+                        format_bytes(room),
+                        format_bytes(*bytes)
+                    ),
+                }
+            }
+            StorageError::Filling { source, .. } => match source.raw_os_error() {
+                Some(libc::ENOSPC) => "something else filled the file system: a smaller --size".into(),
+                Some(libc::EDQUOT) => "this user's quota is used up: a smaller --size, or another user".into(),
+                Some(libc::EIO) => "the storage itself fails: read the kernel's log (dmesg)".into(),
+                _ => return None,
+            },
+            StorageError::WorkspaceInUse { .. } => {
+                "wait until it is done: two measurements of one storage falsify each other".into()
+            }
+            StorageError::WorkspaceNotOurs { path, .. } => {
+                format!("look at {} and move it away", path.display())
+            }
+            StorageError::WorkspaceKept { path, .. } => {
+                format!("look at them, then remove {} yourself", path.display())
+            }
+            StorageError::Interrupted { .. } | StorageError::Io { .. } => return None,
+        };
+        Some(text)
+    }
+}

@@ -1,0 +1,138 @@
+use crate::alignment::{self, Alignment};
+use crate::devices::Sysfs;
+use crate::mounts::{Mount, Mounts, Number};
+use crate::{StorageError, Workspace, caps};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use workload::{TargetFacts, TargetKind};
+
+/// What load is to run on: a directory, a regular file or a block device, and what is known about it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    path: PathBuf,
+    facts: TargetFacts,
+}
+
+impl Target {
+    /// Finds out about `path` without changing it. In a directory a file without a name is made to learn its
+    /// alignment; only where the file system has no such files, a workspace for a moment.
+    ///
+    /// # Errors
+    /// [`StorageError::NotThere`], [`StorageError::NotATarget`], [`StorageError::NotPermitted`].
+    pub fn open(path: &Path) -> Result<Target, StorageError> {
+        let path = std::path::absolute(path).map_err(|error| StorageError::from_io("open", path, error))?;
+        let facts = look(&path, None)?;
+        Ok(Target { path, facts })
+    }
+
+    /// As the user named it, made absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was found when it was opened or last refreshed.
+    pub fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    /// Reads the facts anew (free space, caps, devices); the alignment does not change and is kept.
+    ///
+    /// # Errors
+    /// As [`Target::open`]; the old facts then stay.
+    pub fn refresh(&mut self) -> Result<(), StorageError> {
+        self.facts = look(&self.path, Some(self.alignment()))?;
+        Ok(())
+    }
+
+    pub(crate) fn alignment(&self) -> Option<Alignment> {
+        let memory_bytes = self.facts.memory_align_bytes;
+        self.facts.direct_align_bytes.map(|offset_bytes| Alignment { offset_bytes, memory_bytes })
+    }
+}
+
+/// Alignment of block devices whose logical block size the kernel does not say.
+const BLOCK_BYTES_UNKNOWN: u32 = 4096;
+
+fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, StorageError> {
+    let failed = |error| StorageError::from_io("looking at it", path, error);
+    let real = fs::canonicalize(path).map_err(failed)?;
+    let metadata = fs::metadata(&real).map_err(failed)?;
+    let kind = kind_of(&metadata).map_err(|found| StorageError::NotATarget { path: path.into(), found })?;
+    let sysfs = Sysfs::real();
+
+    if kind == TargetKind::BlockDevice {
+        let devices = sysfs.chain(Number::of(metadata.rdev()));
+        let block = devices.first().and_then(|device| device.logical_block_bytes);
+        let block = block.unwrap_or(BLOCK_BYTES_UNKNOWN);
+        return Ok(TargetFacts {
+            path: path.display().to_string(),
+            kind,
+            filesystem: None,
+            mount: None,
+            free_bytes: devices.first().map_or(0, |device| device.size_bytes),
+            caps: caps(&devices),
+            devices,
+            direct_align_bytes: Some(block),
+            memory_align_bytes: block,
+        });
+    }
+
+    let mounts = Mounts::read().map_err(|error| StorageError::from_io("read", Path::new("/proc"), error))?;
+    let mount = mounts.holding(&real, mount_id(&real), Number::of(metadata.dev()));
+    let filesystem = mount.map(|mount| mount.filesystem.clone());
+    let devices = mount.and_then(Mount::block_device).map(|top| sysfs.chain(top)).unwrap_or_default();
+    let space = rustix::fs::statvfs(&real).map_err(|error| failed(error.into()))?;
+    let alignment = match (known, kind) {
+        (Some(known), _) => known,
+        (None, TargetKind::File) => {
+            let file = File::open(&real).map_err(|error| StorageError::from_io("reading it", path, error))?;
+            alignment::of_file(&file, filesystem.as_deref())
+        }
+        (None, _) => of_directory(&real, filesystem.as_deref()),
+    };
+    Ok(TargetFacts {
+        path: path.display().to_string(),
+        kind,
+        mount: mount.map(|mount| mount.point.display().to_string()),
+        free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+        caps: caps(&devices),
+        devices,
+        direct_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
+        memory_align_bytes: alignment.map_or(1, |alignment| alignment.memory_bytes),
+        filesystem,
+    })
+}
+
+fn kind_of(metadata: &fs::Metadata) -> Result<TargetKind, &'static str> {
+    match metadata.file_type() {
+        found if found.is_dir() => Ok(TargetKind::Directory),
+        found if found.is_file() => Ok(TargetKind::File),
+        found if found.is_block_device() => Ok(TargetKind::BlockDevice),
+        found if found.is_char_device() => Err("character device"),
+        found if found.is_fifo() => Err("pipe"),
+        found if found.is_socket() => Err("socket"),
+        _ => Err("thing of another kind"),
+    }
+}
+
+/// Since Linux 5.8.
+fn mount_id(path: &Path) -> Option<u64> {
+    let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+    (stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(stat.stx_mnt_id)
+}
+
+/// `None` also where no file can be made: the making of the test file then says why.
+fn of_directory(directory: &Path, filesystem: Option<&str>) -> Option<Alignment> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+        Ok(file) => alignment::of_new_file(&File::from(file), filesystem).ok()?,
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::NOENT) => {
+            let workspace = Workspace::open(directory).ok()?;
+            let file = workspace.create("probe").ok()?;
+            alignment::of_new_file(&file, filesystem).ok()?
+        }
+        Err(_) => None,
+    }
+}

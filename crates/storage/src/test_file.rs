@@ -1,0 +1,190 @@
+use crate::alignment::{self, Alignment};
+use crate::fill::{self, CHUNK_BYTES, NotFilled};
+use crate::mounts::{Mounts, Number};
+use crate::region::region_of;
+use crate::{Region, StorageError, Workspace};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use workload::Caching;
+
+/// How far the making of a test file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes written.
+    pub done_bytes: u64,
+    /// Bytes to write in all.
+    pub total_bytes: u64,
+}
+
+/// A file in a workspace, written full of incompressible data: every block is there to be read. Removed when
+/// dropped.
+#[derive(Debug)]
+pub struct TestFile {
+    file: File,
+    directory: OwnedFd,
+    name: String,
+    path: PathBuf,
+    bytes: u64,
+    alignment: Option<Alignment>,
+    filesystem: Option<String>,
+}
+
+/// A test file leaves 5 % of the file system free for others, ...
+const RESERVE_PERCENT: u64 = 5;
+/// ... at least this (a tenth of a file system smaller than ten times this), ...
+pub const RESERVE_BYTES_MIN: u64 = 1 << 30;
+/// ... and at most this: on very large file systems 5 % is more than anybody's safety needs.
+pub const RESERVE_BYTES_MAX: u64 = 64 << 30;
+
+/// Bytes that a test file leaves free on a file system of that size.
+pub fn reserve_bytes(filesystem_bytes: u64) -> u64 {
+    let least = RESERVE_BYTES_MIN.min(filesystem_bytes / 10);
+    (filesystem_bytes / 100 * RESERVE_PERCENT).clamp(least, RESERVE_BYTES_MAX)
+}
+
+impl Workspace {
+    /// Makes a test file of `bytes`, rounded up to whole MiB: allocated, written in full and synced.
+    /// `on_progress` is called several times a second, whether or not the storage got on, and may end it.
+    ///
+    /// # Errors
+    /// [`StorageError::NoRoom`] before anything is made, if less than [`reserve_bytes`] would stay free;
+    /// [`StorageError::Filling`] if the storage fails half-way (full after all, quota, I/O error);
+    /// [`StorageError::Interrupted`]. The file is removed then.
+    ///
+    /// # Panics
+    /// If `bytes` is 0.
+    pub fn test_file(
+        &self,
+        bytes: u64,
+        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<TestFile, StorageError> {
+        assert!(bytes > 0, "a test file of 0 bytes measures nothing");
+        let bytes = bytes.div_ceil(CHUNK_BYTES).saturating_mul(CHUNK_BYTES);
+        let dir = self.dir();
+        let failed = |error: io::Error| StorageError::from_io("making a file in it", dir, error);
+
+        let directory = self.directory().map_err(failed)?;
+        let space = rustix::fs::fstatvfs(&directory).map_err(|error| failed(error.into()))?;
+        let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+        let reserve_bytes = reserve_bytes(space.f_blocks.saturating_mul(space.f_frsize));
+        if free_bytes < bytes.saturating_add(reserve_bytes) {
+            return Err(StorageError::NoRoom { path: dir.into(), bytes, free_bytes, reserve_bytes });
+        }
+
+        static MADE: AtomicU32 = AtomicU32::new(1);
+        let name = format!("test-{}", MADE.fetch_add(1, Ordering::Relaxed));
+        let file = self.create(&name)?;
+        let path = self.entry(&name);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let filesystem = filesystem(dir, &file);
+        // From here on dropping it removes the file.
+        let mut made = TestFile { file, directory, name, path, bytes, alignment: None, filesystem };
+        made.write(dir, on_progress)?;
+        Ok(made)
+    }
+}
+
+impl TestFile {
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens it for load, reads and writes.
+    ///
+    /// # Errors
+    /// [`StorageError::NoDirectIo`] where `caching` is direct and the file system cannot.
+    pub fn region(&self, caching: Caching) -> Result<Region, StorageError> {
+        let filesystem = self.filesystem.as_deref();
+        region_of(&self.file, &self.path, OFlags::RDWR, self.bytes, caching, self.alignment, filesystem)
+    }
+
+    /// Removes it. Dropping does the same, in silence.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn remove(self) -> Result<(), StorageError> {
+        self.unlink().map_err(|error| StorageError::from_io("remove", &self.path, error))
+    }
+
+    fn unlink(&self) -> Result<(), Errno> {
+        match rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write(
+        &mut self,
+        dir: &Path,
+        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<(), StorageError> {
+        let bytes = self.bytes;
+        let broken =
+            |done_bytes, source| StorageError::Filling { path: dir.into(), done_bytes, bytes, source };
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                self.file.set_len(bytes).map_err(|error| broken(0, error))?;
+            }
+            Err(error) => return Err(broken(0, error.into())),
+        }
+        self.alignment = alignment::of_new_file(&self.file, self.filesystem.as_deref())
+            .map_err(|error| broken(0, error))?;
+
+        let direct =
+            self.alignment.and_then(|_| alignment::reopen(&self.file, OFlags::RDWR | OFlags::DIRECT).ok());
+        let filled = match &direct {
+            Some(direct) => fill::fill(direct, true, bytes, on_progress),
+            None => fill::fill(&self.file, false, bytes, on_progress),
+        };
+        filled.map_err(|reason| match reason {
+            NotFilled::Stopped => StorageError::Interrupted { path: dir.into() },
+            NotFilled::Failed { done_bytes, error } => broken(done_bytes, error),
+        })?;
+        self.file.sync_all().map_err(|error| broken(bytes, error))?;
+        // What the page cache still holds would be read from memory; a file system may ignore the advice.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+        Ok(())
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        // Nobody is left to tell; the workspace cleans what could not be removed.
+        let _ = self.unlink();
+    }
+}
+
+fn filesystem(dir: &Path, file: &File) -> Option<String> {
+    let real = std::fs::canonicalize(dir).ok()?;
+    let dev = Number::of(file.metadata().ok()?.dev());
+    Mounts::read().ok()?.holding(&real, None, dev).map(|mount| mount.filesystem.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_follows_the_file_system_between_two_bounds() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(reserve_bytes(GIB), GIB / 10);
+        assert_eq!(reserve_bytes(15 * GIB), GIB);
+        assert_eq!(reserve_bytes(200 * GIB), 10 * GIB);
+        assert_eq!(reserve_bytes(100_000 * GIB), 64 * GIB);
+        assert_eq!(reserve_bytes(0), 0);
+    }
+}

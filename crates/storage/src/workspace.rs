@@ -1,0 +1,300 @@
+use crate::StorageError;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The one place in a target directory where Headroom makes anything, locked while it is in use.
+///
+/// ```text
+/// DIR/headroom.tmp/
+///     HEADROOM            marker, flock held by the living owner:
+///                           "Headroom works in this directory. ..."
+///                           "version=1 pid=4711 start=123456 created=1762000000"
+///     headroom-test-1     everything else that Headroom makes begins with "headroom-"
+/// ```
+///
+/// The lock, not the process number, says whether the owner lives, so a killed Headroom leaves nothing that
+/// the next one does not take over and clean, whenever it was killed: an empty directory, and an empty or
+/// half-written marker, are such leftovers too. What does not begin with "headroom-" is never touched.
+#[derive(Debug)]
+pub struct Workspace {
+    dir: PathBuf,
+    path: PathBuf,
+    parent: OwnedFd,
+    own: OwnedFd,
+    /// Open for its lock.
+    _marker: File,
+    strangers: Vec<String>,
+    removed: bool,
+}
+
+const DIRECTORY: &str = "headroom.tmp";
+const MARKER: &str = "HEADROOM";
+const PREFIX: &str = "headroom-";
+const FIRST_LINE: &str =
+    "Headroom works in this directory. When no headroom runs here, the directory may be deleted.\n";
+/// Longest marker that is read.
+const MARKER_BYTES_MAX: usize = 1024;
+/// How often an owner may go away between our look and our lock before we give up.
+const TRIES_MAX: usize = 16;
+/// Names of others' files that are told.
+const STRANGERS_TOLD_MAX: usize = 10;
+
+impl Workspace {
+    /// Makes the workspace of `dir`, or takes over and cleans the one of a Headroom that died.
+    ///
+    /// # Errors
+    /// [`StorageError::WorkspaceInUse`] while another process holds it; [`StorageError::WorkspaceNotOurs`],
+    /// nothing touched, for a `headroom.tmp` that is a symlink or without our marker;
+    /// [`StorageError::ReadOnlyFilesystem`], [`StorageError::NotPermitted`] and what the kernel refuses.
+    pub fn open(dir: &Path) -> Result<Workspace, StorageError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = rustix::fs::open(dir, flags, Mode::empty())
+            .map_err(|error| StorageError::from_io("opening it", dir, error))?;
+        for _ in 0..TRIES_MAX {
+            if let Some(workspace) = take(dir, &parent)? {
+                return Ok(workspace);
+            }
+        }
+        Err(StorageError::WorkspaceInUse { dir: dir.into(), pid: None })
+    }
+
+    /// `DIR/headroom.tmp`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory it is in.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A path in the workspace for a file or directory of the caller's, cleaned away with the rest.
+    pub fn entry(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{PREFIX}{name}"))
+    }
+
+    /// Names of others' files found in it when it was taken over; they stay, and so will the directory.
+    pub fn strangers(&self) -> &[String] {
+        &self.strangers
+    }
+
+    /// Removes everything Headroom made, the directory included. Dropping does the same, in silence.
+    ///
+    /// # Errors
+    /// [`StorageError::WorkspaceKept`] if others' files lie in it.
+    pub fn remove(mut self) -> Result<(), StorageError> {
+        self.removed = true;
+        self.take_away()
+    }
+
+    /// A new, empty file `headroom-NAME`.
+    pub(crate) fn create(&self, name: &str) -> Result<File, StorageError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.own, format!("{PREFIX}{name}"), flags, Mode::RUSR | Mode::WUSR)
+            .map(File::from)
+            .map_err(|error| StorageError::from_io("making a file in it", &self.dir, error))
+    }
+
+    /// The directory itself, for those who must remove their file after the workspace is gone.
+    pub(crate) fn directory(&self) -> io::Result<OwnedFd> {
+        self.own.try_clone()
+    }
+
+    fn take_away(&self) -> Result<(), StorageError> {
+        let failed = |error: Errno| StorageError::from_io("remove", &self.path, error);
+        let names = clean(&self.own).map_err(failed)?;
+        if !names.is_empty() {
+            return Err(StorageError::WorkspaceKept { path: self.path.clone(), names });
+        }
+        rustix::fs::unlinkat(&self.own, MARKER, AtFlags::empty()).map_err(failed)?;
+        match rustix::fs::unlinkat(&self.parent, DIRECTORY, AtFlags::REMOVEDIR) {
+            // Another Headroom has taken the now empty directory: it is theirs.
+            Ok(()) | Err(Errno::NOTEMPTY | Errno::NOENT) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        if !self.removed {
+            // Nobody is left to tell; the next Headroom cleans what could not be removed.
+            let _ = self.take_away();
+        }
+    }
+}
+
+/// `None`: the previous owner removed it while we looked; look again.
+fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError> {
+    let path = dir.join(DIRECTORY);
+    let failed = |error: Errno| StorageError::from_io("making a file in it", dir, error);
+    let not_ours = |why| StorageError::WorkspaceNotOurs { path: path.clone(), why };
+
+    match rustix::fs::mkdirat(parent, DIRECTORY, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let own = match rustix::fs::openat(parent, DIRECTORY, flags, Mode::empty()) {
+        Ok(own) => own,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::NOTDIR | Errno::LOOP) => return Err(not_ours("it is no directory")),
+        Err(error) => return Err(failed(error)),
+    };
+    if stat(&own, MARKER).map_err(failed)?.is_none() && !entries(&own).map_err(failed)?.is_empty() {
+        return match stat(&own, MARKER).map_err(failed)? {
+            // Another Headroom began here just now.
+            Some(_) => Ok(None),
+            None => Err(not_ours("it holds files but no HEADROOM marker")),
+        };
+    }
+
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let marker = match rustix::fs::openat(&own, MARKER, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(marker) => File::from(marker),
+        // The directory was removed under us.
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(not_ours("its HEADROOM is no file")),
+        Err(error) => return Err(failed(error)),
+    };
+    let marker_stat = rustix::fs::fstat(&marker).map_err(failed)?;
+    if FileType::from_raw_mode(marker_stat.st_mode) != FileType::RegularFile {
+        return Err(not_ours("its HEADROOM is no file"));
+    }
+    let read =
+        |marker: &File| read_marker(marker).map_err(|error| StorageError::from_io("read", &path, error));
+    match rustix::fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(StorageError::WorkspaceInUse { dir: dir.into(), pid: owner(&read(&marker)?) });
+        }
+        Err(error) => return Err(failed(error)),
+    }
+    // The lock counts only if what is locked is still what the names lead to.
+    let same = |found: Option<Stat>, ours: &Stat| {
+        found.is_some_and(|found| (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino))
+    };
+    let own_stat = rustix::fs::fstat(&own).map_err(failed)?;
+    if !same(stat(&own, MARKER).map_err(failed)?, &marker_stat)
+        || !same(stat(parent, DIRECTORY).map_err(failed)?, &own_stat)
+    {
+        return Ok(None);
+    }
+    if !is_ours(&read(&marker)?) {
+        return Err(not_ours("its HEADROOM says something else"));
+    }
+    let text = marker_text();
+    marker
+        .write_all_at(text.as_bytes(), 0)
+        .and_then(|()| marker.set_len(text.len() as u64))
+        .map_err(|error| StorageError::from_io("making a file in it", dir, error))?;
+
+    let strangers = clean(&own).map_err(failed)?;
+    let parent = parent.try_clone().map_err(|error| StorageError::from_io("opening it", dir, error))?;
+    Ok(Some(Workspace { dir: dir.into(), path, parent, own, _marker: marker, strangers, removed: false }))
+}
+
+/// Removes what Headroom makes and tells what else is there.
+fn clean(own: &OwnedFd) -> Result<Vec<String>, Errno> {
+    let mut strangers = Vec::new();
+    for name in entries(own)? {
+        let kind = stat(own, &name)?.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        match kind {
+            _ if name == MARKER => {}
+            None => {}
+            Some(FileType::RegularFile) if name.starts_with(PREFIX) => {
+                match rustix::fs::unlinkat(own, &name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Some(FileType::Directory) if name.starts_with(PREFIX) => {
+                // The standard library removes trees without following symlinks; the path leads through our
+                // descriptor, so that nobody can exchange the directory above.
+                let path = format!("/proc/self/fd/{}/{name}", own.as_raw_fd());
+                fs::remove_dir_all(path)
+                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            }
+            Some(_) if strangers.len() < STRANGERS_TOLD_MAX => strangers.push(name),
+            Some(_) => {}
+        }
+    }
+    strangers.sort_unstable();
+    Ok(strangers)
+}
+
+fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        // Ours are ASCII; a name that is not UTF-8 is a stranger's whatever replaces its odd bytes.
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn stat(directory: &OwnedFd, name: &str) -> Result<Option<Stat>, Errno> {
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn marker_text() -> String {
+    let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The 22nd field; the second may hold blanks, but it ends at the last ")".
+    let start = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or("unknown");
+    format!("{FIRST_LINE}version=1 pid={} start={start} created={created}\n", std::process::id())
+}
+
+fn read_marker(marker: &File) -> io::Result<Vec<u8>> {
+    let mut text = vec![0; MARKER_BYTES_MAX];
+    let read = marker.read_at(&mut text, 0)?;
+    text.truncate(read);
+    Ok(text)
+}
+
+/// Also empty or cut short, as a killed Headroom may have left it.
+fn is_ours(marker: &[u8]) -> bool {
+    marker.starts_with(FIRST_LINE.as_bytes()) || FIRST_LINE.as_bytes().starts_with(marker)
+}
+
+fn owner(marker: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(marker).ok()?;
+    text.split_whitespace().find_map(|word| word.strip_prefix("pid="))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_marker_tells_its_owner_and_is_ours_wherever_its_writing_stopped() {
+        let text = marker_text();
+        assert_eq!(owner(text.as_bytes()), Some(std::process::id()));
+        assert!(!text.contains("unknown"));
+        for written in 0..=text.len() {
+            assert!(is_ours(&text.as_bytes()[..written]), "after {written} bytes");
+        }
+        assert!(!is_ours(b"keep out"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_marker_makes_the_parser_panic(marker in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = (is_ours(&marker), owner(&marker));
+        }
+    }
+}

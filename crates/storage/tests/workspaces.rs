@@ -1,0 +1,297 @@
+//! What Headroom makes in a target directory, and that it goes away again whatever happens.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use storage::{Progress, StorageError, TestFile, Workspace};
+use testbed::LoopDisk;
+use workload::Caching;
+
+const MIB: u64 = 1 << 20;
+
+fn go_on(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn made(workspace: &Workspace, bytes: u64) -> Result<TestFile, StorageError> {
+    workspace.test_file(bytes, &mut go_on)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_workspace_holds_one_process_at_a_time_and_goes_without_a_trace() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let workspace = Workspace::open(directory.path()).unwrap();
+    assert_eq!(workspace.path(), directory.path().join("headroom.tmp"));
+    let marker = fs::read_to_string(workspace.path().join("HEADROOM")).unwrap();
+    assert!(marker.contains(&format!("version=1 pid={} start=", std::process::id())), "{marker}");
+
+    let error = Workspace::open(directory.path()).unwrap_err();
+    let dir = directory.path().display();
+    let pid = std::process::id();
+    assert_eq!(
+        error.to_string(),
+        format!("cannot measure {dir}: another headroom is measuring it (process {pid})")
+    );
+    fs::write(workspace.entry("lab.db"), "x").unwrap();
+    fs::create_dir_all(workspace.entry("store").join("deep")).unwrap();
+    workspace.remove().unwrap();
+    assert!(names(directory.path()).is_empty());
+    drop(Workspace::open(directory.path()).unwrap());
+    assert!(names(directory.path()).is_empty());
+}
+
+const HOLD: &str = "HEADROOM_TEST_HOLD";
+
+/// Not a test of its own: what the next one starts and kills.
+#[test]
+fn hold_a_workspace_until_killed() {
+    let Some(directory) = std::env::var_os(HOLD) else { return };
+    let workspace = Workspace::open(Path::new(&directory)).unwrap();
+    let _file = made(&workspace, 2 * MIB).unwrap();
+    println!("\nholding");
+    std::io::stdout().flush().unwrap();
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+#[test]
+fn what_a_killed_headroom_left_is_cleaned_by_the_next() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "hold_a_workspace_until_killed", "--nocapture"])
+        .env(HOLD, directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "holding"));
+    match Workspace::open(directory.path()) {
+        Err(StorageError::WorkspaceInUse { pid, .. }) => assert_eq!(pid, Some(child.id())),
+        other => panic!("the child holds it: {other:?}"),
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(names(&directory.path().join("headroom.tmp")), ["HEADROOM", "headroom-test-1"]);
+
+    let workspace = Workspace::open(directory.path()).unwrap();
+    assert_eq!(names(workspace.path()), ["HEADROOM"]);
+    workspace.remove().unwrap();
+    assert!(names(directory.path()).is_empty());
+}
+
+#[test]
+fn a_headroom_killed_while_it_made_the_workspace_leaves_nothing_in_the_way() {
+    for marker in [None, Some(""), Some("Headroom works in th")] {
+        let directory = tempfile::tempdir_in(".").unwrap();
+        let path = directory.path().join("headroom.tmp");
+        fs::create_dir(&path).unwrap();
+        if let Some(marker) = marker {
+            fs::write(path.join("HEADROOM"), marker).unwrap();
+        }
+        Workspace::open(directory.path()).unwrap().remove().unwrap();
+        assert!(names(directory.path()).is_empty());
+    }
+}
+
+#[test]
+fn what_headroom_did_not_make_is_refused_and_untouched() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let path = directory.path().join("headroom.tmp");
+    let refused = |expected: &str| match Workspace::open(directory.path()) {
+        Err(StorageError::WorkspaceNotOurs { why, .. }) => assert_eq!(why, expected),
+        other => panic!("{other:?}"),
+    };
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("headroom-test-1"), "precious").unwrap();
+    refused("it holds files but no HEADROOM marker");
+    fs::write(path.join("HEADROOM"), "precious").unwrap();
+    refused("its HEADROOM says something else");
+    assert_eq!(fs::read_to_string(path.join("HEADROOM")).unwrap(), "precious");
+    assert_eq!(fs::read_to_string(path.join("headroom-test-1")).unwrap(), "precious");
+    fs::remove_file(path.join("HEADROOM")).unwrap();
+    symlink("/etc/hostname", path.join("HEADROOM")).unwrap();
+    refused("its HEADROOM is no file");
+    fs::remove_dir_all(&path).unwrap();
+
+    let elsewhere = tempfile::tempdir_in(".").unwrap();
+    symlink(fs::canonicalize(elsewhere.path()).unwrap(), &path).unwrap();
+    refused("it is no directory");
+    assert!(names(elsewhere.path()).is_empty());
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "precious").unwrap();
+    refused("it is no directory");
+}
+
+#[test]
+fn others_files_in_the_workspace_are_named_and_kept() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let victim = tempfile::tempdir_in(".").unwrap();
+    fs::write(victim.path().join("file"), "precious").unwrap();
+    let workspace = Workspace::open(directory.path()).unwrap();
+    let path = workspace.path().to_path_buf();
+    fs::write(path.join("notes.txt"), "precious").unwrap();
+    symlink(fs::canonicalize(victim.path()).unwrap(), path.join("headroom-link")).unwrap();
+    fs::write(workspace.entry("ours"), "x").unwrap();
+    let error = workspace.remove().unwrap_err();
+    assert!(matches!(error, StorageError::WorkspaceKept { .. }));
+    assert_eq!(error.facts(), ["files: headroom-link, notes.txt"]);
+    assert_eq!(names(&path), ["HEADROOM", "headroom-link", "notes.txt"]);
+    let again = Workspace::open(directory.path()).unwrap();
+    assert_eq!(again.strangers(), ["headroom-link", "notes.txt"]);
+    drop(again);
+    assert_eq!(names(&path), ["HEADROOM", "headroom-link", "notes.txt"]);
+    assert_eq!(names(victim.path()), ["file"]);
+}
+
+#[test]
+fn of_many_that_open_at_once_one_gets_it_and_none_breaks() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let got: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut got = 0;
+                    for _ in 0..50 {
+                        match Workspace::open(directory.path()) {
+                            Ok(workspace) => {
+                                made(&workspace, MIB).map(|_| got += 1).unwrap();
+                                workspace.remove().unwrap();
+                            }
+                            Err(StorageError::WorkspaceInUse { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    got
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert!(got > 0);
+    assert!(names(directory.path()).is_empty());
+}
+
+#[test]
+fn a_test_file_is_all_there_and_reaches_the_storage() {
+    let Some(mut disk) = LoopDisk::new(128 * MIB) else { return };
+    let directory = disk.format_and_mount().to_path_buf();
+    let workspace = Workspace::open(&directory).unwrap();
+    let mut seen = Vec::new();
+    let file = workspace
+        .test_file(20 * MIB - 5, &mut |progress| {
+            seen.push(progress.done_bytes);
+            assert_eq!(progress.total_bytes, 20 * MIB);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(seen.is_sorted() && seen.last() == Some(&(20 * MIB)));
+    let region = file.region(Caching::Direct).unwrap();
+    assert_eq!((region.bytes, region.direct, region.align_bytes), (20 * MIB, true, 512));
+    let mut block = storage::AlignedBuffer::new(512, region.memory_align_bytes as usize);
+    for offset in [0, 10 * MIB + 512, 20 * MIB - 512] {
+        region.file.read_exact_at(&mut block, offset).unwrap();
+        assert!(block.iter().any(|byte| *byte != 0));
+        region.file.write_all_at(&block, offset).unwrap();
+    }
+    // Also as a file like any other it has neither holes nor unwritten extents.
+    let target = storage::Target::open(file.path()).unwrap();
+    target.open_for(storage::Access::ReadOnly, Caching::Direct).unwrap();
+    let path = file.path().to_path_buf();
+    file.remove().unwrap();
+    assert!(!path.exists());
+    workspace.remove().unwrap();
+}
+
+#[test]
+fn in_memory_a_test_file_is_made_through_the_page_cache_and_only_buffered_opens_it() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let workspace = Workspace::open(directory.path()).unwrap();
+    let file = made(&workspace, 2 * MIB).unwrap();
+    assert!(matches!(file.region(Caching::Direct), Err(StorageError::NoDirectIo { .. })));
+    let region = file.region(Caching::Buffered).unwrap();
+    assert_eq!((region.bytes, region.direct), (2 * MIB, false));
+}
+
+#[test]
+fn a_test_file_that_would_fill_the_file_system_is_refused_beforehand() {
+    let Some(mut disk) = LoopDisk::new(64 * MIB) else { return };
+    let directory = disk.format_and_mount().to_path_buf();
+    let workspace = Workspace::open(&directory).unwrap();
+    let error = made(&workspace, 60 * MIB).unwrap_err();
+    assert!(error.to_string().starts_with("cannot make a test file of 60 MiB in"), "{error}");
+    let facts = error.facts();
+    assert_eq!(facts[0], "wanted: 60 MiB");
+    assert!(facts[1].starts_with("free: ") && facts[2].starts_with("kept free for others: "), "{facts:?}");
+    assert!(error.remedy().unwrap().starts_with("a smaller --size (up to "));
+    made(&workspace, 40 * MIB).unwrap();
+}
+
+#[test]
+fn a_file_system_that_fills_up_meanwhile_ends_the_test_file_cleanly() {
+    let Some(mut disk) = LoopDisk::new(64 * MIB) else { return };
+    // Without extents ext4 cannot preallocate, so the room is not ours until it is written.
+    let directory = disk.format_and_mount_with(&["-O", "^extents,^64bit"]).to_path_buf();
+    let workspace = Workspace::open(&directory).unwrap();
+    let mut greedy = Some(File::create(directory.join("greedy")).unwrap());
+    let error = workspace
+        .test_file(40 * MIB, &mut |_| {
+            if let Some(mut file) = greedy.take() {
+                while file.write_all(&[1; 65_536]).is_ok() {}
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap_err();
+    assert!(
+        matches!(&error, StorageError::Filling { source, .. } if source.raw_os_error() == Some(28)),
+        "{error}"
+    );
+    assert_eq!(error.remedy().unwrap(), "something else filled the file system: a smaller --size");
+    assert_eq!(names(workspace.path()), ["HEADROOM"]);
+}
+
+#[test]
+fn storage_that_fails_meanwhile_ends_the_test_file_cleanly() {
+    // A disk that promises 128 MiB on a file system of 48 MiB: writes fail once that is full.
+    let Some(mut small) = LoopDisk::new(48 * MIB) else { return };
+    let image = small.format_and_mount().join("disk.img");
+    File::create(&image).unwrap().set_len(128 * MIB).unwrap();
+    let mount = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mkfs.ext4 -q -F -m 0 -O ^has_journal {image} && mount -o loop,errors=continue {image} {mount}",
+        image = image.display(),
+        mount = mount.path().display()
+    );
+    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    let result = Workspace::open(mount.path()).and_then(|workspace| {
+        let error = made(&workspace, 80 * MIB).map(|_| ()).unwrap_err();
+        let left = names(workspace.path());
+        Ok((error, left))
+    });
+    // A mount by "-o loop" gives its loop device back when it is unmounted.
+    assert!(Command::new("umount").arg(mount.path()).status().unwrap().success());
+    let (error, left) = result.unwrap();
+    assert!(matches!(error, StorageError::Filling { .. }), "{error:?}");
+    assert!(error.to_string().ends_with("it is removed again"), "{error}");
+    assert_eq!(left, ["HEADROOM"]);
+}
+
+#[test]
+fn the_caller_may_end_the_making() {
+    let directory = tempfile::tempdir_in(".").unwrap();
+    let workspace = Workspace::open(directory.path()).unwrap();
+    let error = workspace.test_file(64 * MIB, &mut |_| ControlFlow::Break(())).unwrap_err();
+    assert!(matches!(error, StorageError::Interrupted { .. }));
+    assert_eq!(names(workspace.path()), ["HEADROOM"]);
+}

@@ -1,0 +1,22 @@
+//! Real block devices for tests: a loop device on a sparse file, formatted, mounted and throttled at will,
+//! and cleaned up whatever happens. A development dependency only; needs root, and says so elsewhere.
+//!
+//! ```no_run
+//! let Some(mut disk) = testbed::LoopDisk::new(256 << 20) else { return };
+//! let directory = disk.format_and_mount().to_path_buf();
+//! disk.throttle(workload::CapKind::ReadIops, 800);
+//! ```
+//!
+//! ```text
+//! TMPDIR/headroom-testbed-PID-N/
+//!     alive      locked by the living test; the next test cleans up after those that were killed
+//!     disk.img   what the loop device stands on
+//!     mnt/       where it is mounted
+//! ```
+//!
+//! Never: touches a loop device that it did not set up itself.
+
+mod cleaning;
+mod loop_disk;
+
+pub use loop_disk::LoopDisk;

@@ -1,0 +1,131 @@
+use crate::cleaning::{BLKIO, clean, run, scratch, unmount, unthrottle};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use workload::CapKind;
+
+/// A loop device of a test's own. Dropping it unmounts, detaches and deletes.
+#[derive(Debug)]
+pub struct LoopDisk {
+    scratch: PathBuf,
+    mount_point: PathBuf,
+    device: PathBuf,
+    number: String,
+    /// Open for its lock.
+    _alive: File,
+}
+
+impl LoopDisk {
+    /// A device of `bytes`, not formatted; `None`, after saying so, where this user may not set one up.
+    ///
+    /// # Panics
+    /// As all of its methods: if the system refuses what root may do, since a test cannot go on then.
+    pub fn new(bytes: u64) -> Option<LoopDisk> {
+        if !Path::new("/dev/loop-control").exists() || run("id", &["-u"]).is_ok_and(|id| id != "0") {
+            eprintln!("skipped: needs root and loop devices");
+            return None;
+        }
+        let (scratch, alive) = scratch().expect("a directory for the disk");
+        let image = scratch.join("disk.img");
+        File::create(&image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
+        Some(LoopDisk::attach(scratch, &image, alive))
+    }
+
+    fn attach(scratch: PathBuf, image: &Path, alive: File) -> LoopDisk {
+        let device = match run("losetup", &["--find", "--show", &image.to_string_lossy()]) {
+            Ok(device) => PathBuf::from(device),
+            Err(error) => {
+                clean(&scratch);
+                panic!("no loop device: {error}");
+            }
+        };
+        unthrottle(&device);
+        let number = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("dev");
+        let number = fs::read_to_string(number).expect("the device's number").trim().to_string();
+        LoopDisk { mount_point: scratch.join("mnt"), scratch, device, number, _alive: alive }
+    }
+
+    /// "/dev/loop3".
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+
+    /// "7:3".
+    pub fn number(&self) -> &str {
+        &self.number
+    }
+
+    /// The file it stands on.
+    pub fn backing_file(&self) -> PathBuf {
+        self.scratch.join("disk.img")
+    }
+
+    /// Where [`format_and_mount`](Self::format_and_mount) mounts it.
+    pub fn mount_point(&self) -> &Path {
+        &self.mount_point
+    }
+
+    /// Puts an ext4 on it and mounts that.
+    pub fn format_and_mount(&mut self) -> &Path {
+        self.format_and_mount_with(&[])
+    }
+
+    /// The same with further arguments to `mkfs.ext4`.
+    pub fn format_and_mount_with(&mut self, arguments: &[&str]) -> &Path {
+        let device = self.device.to_string_lossy().into_owned();
+        // Without reserved blocks and lazy work, so that what a test sees is what the test did.
+        let mut all = vec!["-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        all.extend(arguments);
+        all.push(&device);
+        must(run("mkfs.ext4", &all));
+        must(run("mount", &["-t", "ext4", &device, &self.mount_point.to_string_lossy()]));
+        &self.mount_point
+    }
+
+    /// Mounts it anew with other options: "ro", "rw".
+    pub fn remount(&mut self, options: &str) {
+        let options = format!("remount,{options}");
+        must(run("mount", &["-o", &options, &self.mount_point.to_string_lossy()]));
+    }
+
+    /// Unmounts it; the device stays.
+    pub fn unmount(&mut self) {
+        unmount(&self.mount_point);
+    }
+
+    /// Limits it for the root group of cgroup v1, in operations or bytes a second; `false`, after saying so,
+    /// where the system has no such throttle.
+    #[must_use]
+    pub fn throttle(&mut self, kind: CapKind, per_second: u64) -> bool {
+        let file = match kind {
+            CapKind::ReadIops => "read_iops",
+            CapKind::WriteIops => "write_iops",
+            CapKind::ReadBytes => "read_bps",
+            CapKind::WriteBytes => "write_bps",
+        };
+        let file = format!("{BLKIO}/blkio.throttle.{file}_device");
+        match fs::write(&file, format!("{} {per_second}", self.number)) {
+            Ok(()) => true,
+            Err(error) => {
+                eprintln!("skipped: {file}: {error}");
+                false
+            }
+        }
+    }
+
+    /// Takes all throttles away.
+    pub fn unthrottle(&mut self) {
+        unthrottle(&self.device);
+    }
+}
+
+impl Drop for LoopDisk {
+    fn drop(&mut self) {
+        clean(&self.scratch);
+    }
+}
+
+fn must(result: Result<String, String>) {
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
