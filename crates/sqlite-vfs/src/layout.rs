@@ -25,9 +25,9 @@
 //!      12      4  path bytes
 //!      16      8  device: major << 32 | minor; 0 if not known
 //!      24      8  inode; 0 if not known
-//!      64     64  reads*: count, bytes, stall ns, short, empty, errors, fetches, fetched bytes
-//!     128     64  writes*: count, bytes, stall ns, errors, -
-//!     192     64  others*: syncs, sync stall ns, sync errors, truncates, truncate stall ns,
+//!      64     64  reads*: bytes, stall ns, short, empty, errors, fetches, fetched bytes, -
+//!     128     64  writes*: bytes, stall ns, errors, -
+//!     192     64  others*: sync stall ns, sync errors, truncates, truncate stall ns,
 //!                          truncate errors, -
 //!     256   1024  path
 //!    1280   1248  histogram of reads*, LatencyBuckets::LEN counters
@@ -36,9 +36,10 @@
 //!    5024     96  -
 //! ```
 //!
-//! Reads, writes and syncs lie in cache lines of their own. A slot is never freed or used again: the
+//! How many reads, writes and syncs there were is the sum of their histogram: one add less for each, and
+//! the two cannot disagree. Reads, writes and syncs lie in cache lines of their own. A slot is never freed or used again: the
 //! counters of a closed file live on. Each counter is exact; a reader that looks while an I/O completes
-//! may see it in the count and not yet in the stall or the histogram.
+//! may see it in the bytes and not yet in the stall or the histogram.
 
 use filestats::{FileKind, LatencyBuckets};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
@@ -76,7 +77,6 @@ pub(crate) struct Header {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Reads {
-    pub count: AtomicU64,
     pub bytes: AtomicU64,
     pub stall_ns: AtomicU64,
     pub short: AtomicU64,
@@ -89,7 +89,6 @@ pub(crate) struct Reads {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Writes {
-    pub count: AtomicU64,
     pub bytes: AtomicU64,
     pub stall_ns: AtomicU64,
     pub errors: AtomicU64,
@@ -98,7 +97,6 @@ pub(crate) struct Writes {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Others {
-    pub syncs: AtomicU64,
     pub sync_stall_ns: AtomicU64,
     pub sync_errors: AtomicU64,
     pub truncates: AtomicU64,
@@ -185,7 +183,6 @@ impl Slot {
 
     #[inline(always)]
     pub fn count_read(&self, bytes: u64, stall_ns: u64) {
-        self.reads.count.fetch_add(1, Relaxed);
         self.reads.bytes.fetch_add(bytes, Relaxed);
         self.reads.stall_ns.fetch_add(stall_ns, Relaxed);
         self.read_latencies[LatencyBuckets::index(stall_ns)].fetch_add(1, Relaxed);
@@ -193,14 +190,12 @@ impl Slot {
 
     #[inline(always)]
     pub fn count_write(&self, bytes: u64, stall_ns: u64) {
-        self.writes.count.fetch_add(1, Relaxed);
         self.writes.bytes.fetch_add(bytes, Relaxed);
         self.writes.stall_ns.fetch_add(stall_ns, Relaxed);
         self.write_latencies[LatencyBuckets::index(stall_ns)].fetch_add(1, Relaxed);
     }
 
     pub fn count_sync(&self, stall_ns: u64) {
-        self.others.syncs.fetch_add(1, Relaxed);
         self.others.sync_stall_ns.fetch_add(stall_ns, Relaxed);
         self.sync_latencies[LatencyBuckets::index(stall_ns)].fetch_add(1, Relaxed);
     }

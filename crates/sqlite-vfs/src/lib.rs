@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! SQLite ── xRead, xWrite, xSync, xTruncate ──> shim ──> the VFS that was there ("unix")
-//!                                                │ two clock reads, four relaxed adds
+//!                                                │ two clock reads, three relaxed adds
 //!                                                v
 //!    Registry: one slot per file ──(shared memory)──> /dev/shm/headroom-sqlite-<pid>.counters
 //!                                                          │

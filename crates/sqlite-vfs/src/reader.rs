@@ -223,10 +223,15 @@ pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileRe
     let device = slot.device.load(Relaxed);
     let inode = slot.inode.load(Relaxed);
     let get = |counter: &AtomicU64| counter.load(Relaxed);
-    let ops = |count, bytes, stall: &AtomicU64| Ops {
-        count,
+    let ops = |latencies: &LatencyBuckets, bytes, stall: &AtomicU64| Ops {
+        count: latencies.count(),
         bytes,
         stall_ns: if timed { Figure::Known(get(stall)) } else { Figure::unknown(Reason::TimingOff) },
+    };
+    let latencies = Latencies {
+        read: buckets(&slot.read_latencies),
+        write: buckets(&slot.write_latencies),
+        sync: buckets(&slot.sync_latencies),
     };
     let (reads, writes, others) = (&slot.reads, &slot.writes, &slot.others);
     Some(FileReading {
@@ -237,15 +242,11 @@ pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileRe
         device: (device != 0).then_some(((device >> 32) as u32, device as u32)),
         inode: (inode != 0).then_some(inode),
         counters: Counters {
-            read: ops(get(&reads.count), get(&reads.bytes), &reads.stall_ns),
-            write: ops(get(&writes.count), get(&writes.bytes), &writes.stall_ns),
-            sync: Figure::Known(ops(get(&others.syncs), 0, &others.sync_stall_ns)),
+            read: ops(&latencies.read, get(&reads.bytes), &reads.stall_ns),
+            write: ops(&latencies.write, get(&writes.bytes), &writes.stall_ns),
+            sync: Figure::Known(ops(&latencies.sync, 0, &others.sync_stall_ns)),
         },
-        latencies: Latencies {
-            read: buckets(&slot.read_latencies),
-            write: buckets(&slot.write_latencies),
-            sync: buckets(&slot.sync_latencies),
-        },
+        latencies,
         details: Details {
             reads_short: get(&reads.short),
             reads_empty: get(&reads.empty),
