@@ -194,17 +194,9 @@ fn clock_read_ns() -> f64 {
 }
 
 fn shim(dir: &Path) -> &'static Registry {
-    // SAFETY: the two declarations of each function differ in the names of their types only.
-    let functions = unsafe {
-        SqliteFunctions {
-            vfs_find: std::mem::transmute::<*const (), headroom_sqlite::VfsFind>(
-                ffi::sqlite3_vfs_find as *const (),
-            ),
-            vfs_register: std::mem::transmute::<*const (), headroom_sqlite::VfsRegister>(
-                ffi::sqlite3_vfs_register as *const (),
-            ),
-        }
-    };
+    let (find, register_vfs) = (ffi::sqlite3_vfs_find as _, ffi::sqlite3_vfs_register as _);
+    // SAFETY: these are the two functions.
+    let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
     // Published, as in the everyday case of a loaded extension.
     let publish = Publish::Shared { dir: dir.into() };
     // SAFETY: they are those of the SQLite in this program.

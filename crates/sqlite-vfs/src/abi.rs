@@ -112,6 +112,23 @@ pub struct SqliteFunctions {
     pub vfs_register: VfsRegister,
 }
 
+impl SqliteFunctions {
+    /// The functions by address, for callers whose bindings declare the same C types under other names:
+    /// with rusqlite, `from_addresses(ffi::sqlite3_vfs_find as _, ffi::sqlite3_vfs_register as _)`.
+    ///
+    /// # Safety
+    /// The addresses must be those of `sqlite3_vfs_find` and `sqlite3_vfs_register`, not null.
+    pub unsafe fn from_addresses(vfs_find: *const c_void, vfs_register: *const c_void) -> SqliteFunctions {
+        // SAFETY: by contract they are functions of these types.
+        unsafe {
+            SqliteFunctions {
+                vfs_find: std::mem::transmute::<*const c_void, VfsFind>(vfs_find),
+                vfs_register: std::mem::transmute::<*const c_void, VfsRegister>(vfs_register),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 //! only letters up to the first "." are kept (`sqlite3LoadExtension`, loadext.c). For
 //! `libheadroom_sqlite.so` that is `sqlite3_headroomsqlite_init`.
 
-use crate::abi::{SQLITE_ERROR, SQLITE_OK_LOAD_PERMANENTLY, SqliteFunctions, VfsFind, VfsRegister};
+use crate::abi::{SQLITE_ERROR, SQLITE_OK_LOAD_PERMANENTLY, SqliteFunctions};
 use crate::{Publish, register};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -33,13 +33,8 @@ pub unsafe extern "C" fn sqlite3_extension_init(
     if find.is_null() || register_vfs.is_null() {
         return SQLITE_ERROR;
     }
-    // SAFETY: these slots hold functions of exactly these types (sqlite3ext.h), and are not null.
-    let functions = unsafe {
-        SqliteFunctions {
-            vfs_find: std::mem::transmute::<*const c_void, VfsFind>(find),
-            vfs_register: std::mem::transmute::<*const c_void, VfsRegister>(register_vfs),
-        }
-    };
+    // SAFETY: these slots hold those two functions (sqlite3ext.h), and are not null.
+    let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
     let publish = Publish::Shared { dir: crate::counters_dir() };
     // SAFETY: the functions are those of the SQLite that is calling.
     match unsafe { register(functions, publish, true) } {

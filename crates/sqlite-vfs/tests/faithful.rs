@@ -1,20 +1,14 @@
 //! With the shim SQLite does what it does without.
 
-use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, VfsFind, VfsRegister, register};
+use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::ffi::CStr;
 use std::path::Path;
 
 fn shim() -> &'static Registry {
-    // SAFETY: the two declarations of each function differ in the names of their types only.
-    let functions = unsafe {
-        SqliteFunctions {
-            vfs_find: std::mem::transmute::<*const (), VfsFind>(ffi::sqlite3_vfs_find as *const ()),
-            vfs_register: std::mem::transmute::<*const (), VfsRegister>(
-                ffi::sqlite3_vfs_register as *const (),
-            ),
-        }
-    };
+    let (find, register_vfs) = (ffi::sqlite3_vfs_find as _, ffi::sqlite3_vfs_register as _);
+    // SAFETY: these are the two functions.
+    let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
     // SAFETY: they are those of the SQLite in this program.
     unsafe { register(functions, Publish::Private, false) }.unwrap()
 }

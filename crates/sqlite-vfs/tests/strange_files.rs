@@ -1,7 +1,6 @@
 //! Files that are not what their names say: read or refused, never a panic and never a wrong number.
 
 use headroom_sqlite::{CountersFile, Publish, ReadError, SqliteFunctions, VFS_NAME, published_in, register};
-use headroom_sqlite::{VfsFind, VfsRegister};
 use proptest::prelude::*;
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::fs;
@@ -17,15 +16,9 @@ fn published() -> &'static (tempfile::TempDir, PathBuf) {
     static PUBLISHED: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     PUBLISHED.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
-        // SAFETY: the two declarations of each function differ in the names of their types only.
-        let functions = unsafe {
-            SqliteFunctions {
-                vfs_find: std::mem::transmute::<*const (), VfsFind>(ffi::sqlite3_vfs_find as *const ()),
-                vfs_register: std::mem::transmute::<*const (), VfsRegister>(
-                    ffi::sqlite3_vfs_register as *const (),
-                ),
-            }
-        };
+        let (find, register_vfs) = (ffi::sqlite3_vfs_find as _, ffi::sqlite3_vfs_register as _);
+        // SAFETY: these are the two functions.
+        let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
         let publish = Publish::Shared { dir: dir.path().into() };
         // SAFETY: they are those of the SQLite in this program.
         let registry = unsafe { register(functions, publish, false) }.unwrap();

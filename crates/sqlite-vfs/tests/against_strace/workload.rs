@@ -1,32 +1,26 @@
-//! Runs a workload through the shim and prints what the shim counted, a line for each file:
-//! `kind reads bytes writes bytes syncs truncates empty-reads path`, separated by tabs.
-//!
-//! ```text
-//! cargo run --release -p sqlite-vfs --example counted_workload -- wal|delete|attached|threads DIR
-//! ```
+//! A workload through the shim, and what the shim counted of it, a line for each file:
+//! `kind reads bytes writes bytes syncs truncates path`, separated by tabs.
 
 use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, Result, ffi};
 use std::path::Path;
 
-fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [mode, dir] = arguments.as_slice() else {
-        return Err("give a mode (wal, delete, attached, threads) and a directory".into());
-    };
+/// Runs in the child process. Modes: wal, delete, attached, threads.
+pub fn run(mode: &str, dir: &Path) -> Result<()> {
     let registry = shim();
-    let dir = Path::new(dir);
-    match mode.as_str() {
+    match mode {
         "wal" | "delete" => everyday(&open(&dir.join("main.db"), mode)?, 3_000)?,
         "attached" => attached(dir)?,
         "threads" => threads(dir)?,
-        other => return Err(format!("'{other}' is no mode; there are wal, delete, attached, threads").into()),
+        other => panic!("'{other}' is no mode"),
     }
+    // The test harness may have begun a line of its own.
+    println!();
     for file in registry.files() {
         let (counters, details) = (&file.counters, &file.details);
         let syncs = counters.sync.known().map_or(0, |sync| sync.count);
         println!(
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             file.kind,
             counters.read.count,
             counters.read.bytes,
@@ -34,7 +28,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             counters.write.bytes,
             syncs,
             details.truncates,
-            details.reads_empty,
             file.path.display()
         );
     }
@@ -42,17 +35,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 }
 
 fn shim() -> &'static Registry {
-    // SAFETY: the two declarations of each function differ in the names of their types only.
-    let functions = unsafe {
-        SqliteFunctions {
-            vfs_find: std::mem::transmute::<*const (), headroom_sqlite::VfsFind>(
-                ffi::sqlite3_vfs_find as *const (),
-            ),
-            vfs_register: std::mem::transmute::<*const (), headroom_sqlite::VfsRegister>(
-                ffi::sqlite3_vfs_register as *const (),
-            ),
-        }
-    };
+    let (find, register_vfs) = (ffi::sqlite3_vfs_find as _, ffi::sqlite3_vfs_register as _);
+    // SAFETY: these are the two functions.
+    let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
     // SAFETY: they are those of the SQLite in this program.
     unsafe { register(functions, Publish::Private, false) }.expect("sqlite has a default vfs")
 }

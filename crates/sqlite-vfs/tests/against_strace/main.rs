@@ -1,9 +1,14 @@
 //! The counters are the system calls: compared with what strace saw, file by file.
 
+mod workload;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+const MODE: &str = "HEADROOM_TEST_MODE";
+const DIR: &str = "HEADROOM_TEST_DIR";
 
 /// What one file was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +67,13 @@ fn threads_that_share_a_file_lose_no_count() {
     check(&traced);
 }
 
+#[test]
+#[ignore = "the workload itself: the other tests run it in a child under strace"]
+fn the_workload() {
+    let argument = |name| std::env::var(name).expect("the other tests say what to run");
+    workload::run(&argument(MODE), Path::new(&argument(DIR))).unwrap();
+}
+
 fn check(traced: &Traced) {
     let mut system_calls = traced.system_calls.clone();
     if let Some(temp) = system_calls.get_mut("temp") {
@@ -95,15 +107,18 @@ fn traced(mode: &str) -> Option<Traced> {
         .arg("trace=pread64,pwrite64,fsync,fdatasync,ftruncate,read,write")
         .arg("-o")
         .arg(root.join("trace"))
-        .arg(workload_program())
-        .args([mode.as_ref(), root.as_os_str()])
+        .arg(std::env::current_exe().unwrap())
+        .args(["the_workload", "--exact", "--ignored", "--nocapture"])
+        .env(MODE, mode)
+        .env(DIR, &root)
         .env("SQLITE_TMPDIR", &temporary)
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     let mut traced = Traced { counted: ByFile::new(), system_calls: ByFile::new(), sizing_writes: 0 };
-    for line in String::from_utf8(output.stdout).unwrap().lines() {
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    for line in stdout.lines().filter(|line| line.contains('\t')) {
         let (path, work) = counted_line(line);
         traced.counted.insert(path, work);
     }
@@ -118,17 +133,9 @@ fn traced(mode: &str) -> Option<Traced> {
     Some(traced)
 }
 
-/// Built by cargo beside the tests, when it builds all targets (`cargo test -p sqlite-vfs`).
-fn workload_program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let program = test.ancestors().nth(2).unwrap().join("examples/counted_workload");
-    assert!(program.exists(), "{} is missing: run cargo build --examples first", program.display());
-    program
-}
-
 fn counted_line(line: &str) -> (String, Work) {
     let fields: Vec<&str> = line.split('\t').collect();
-    let [kind, numbers @ .., _empty, path] = fields.as_slice() else { panic!("{line}") };
+    let [kind, numbers @ .., path] = fields.as_slice() else { panic!("{line}") };
     let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().unwrap()).collect();
     let [reads, read_bytes, writes, write_bytes, syncs, truncates] = numbers[..] else { panic!("{line}") };
     let name = if *kind == "temp" { "temp" } else { path };
