@@ -1,0 +1,140 @@
+//! The file through which other processes see the counters: where it lies, how it is made, and how it
+//! goes away.
+
+use crate::layout::{BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, MAGIC, REGION_BYTES, SLOT_BYTES, VERSION};
+use crate::process::ProcessIdentity;
+use crate::reader::CountersFile;
+use crate::region::Region;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// Who may see the counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Publish {
+    /// This process only, through its [`crate::Registry`].
+    Private,
+    /// Also other processes of the same user, through a file.
+    Shared {
+        /// The directory of the file, best in memory ([`counters_dir`]).
+        dir: PathBuf,
+    },
+}
+
+/// Where counters files lie: `HEADROOM_COUNTERS_DIR`, else /dev/shm, else the directory for temporary
+/// files.
+pub fn counters_dir() -> PathBuf {
+    match std::env::var_os("HEADROOM_COUNTERS_DIR") {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+        _ if Path::new("/dev/shm").is_dir() => PathBuf::from("/dev/shm"),
+        _ => std::env::temp_dir(),
+    }
+}
+
+const PREFIX: &str = "headroom-sqlite-";
+const SUFFIX: &str = ".counters";
+
+fn file_name(pid: u32) -> String {
+    format!("{PREFIX}{pid}{SUFFIX}")
+}
+
+/// Whether a file's name is that of a counters file.
+pub(crate) fn is_counters_name(name: &str) -> bool {
+    let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+}
+
+/// A file that was made, and which it is: its name may belong to another file one day.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub path: PathBuf,
+    inode: u64,
+}
+
+/// Makes the file, sized and with room for the header; nothing is in it yet.
+pub(crate) fn create(dir: &Path, pid: u32) -> io::Result<(Published, File)> {
+    let path = dir.join(file_name(pid));
+    let open = || {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600).open(&path)
+    };
+    let file = match open() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_stale(&path)?;
+            open()?
+        }
+        other => other?,
+    };
+    file.set_len(REGION_BYTES as u64)?;
+    let made = reserve(&file, 0, HEADER_BYTES).and_then(|()| file.metadata());
+    match made {
+        Ok(metadata) => Ok((Published { path, inode: metadata.ino() }, file)),
+        Err(error) => {
+            let _ = fs::remove_file(&path);
+            Err(error)
+        }
+    }
+}
+
+/// A file under our own pid is of a process that is dead, unless it is of this very process (a second
+/// copy of this library) or of one in another pid namespace that shares the directory.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    if let Ok(counters) = CountersFile::open(path)
+        && counters.process().is_alive() != Some(false)
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "another copy of headroom, or another container, publishes under this pid",
+        ));
+    }
+    fs::remove_file(path)
+}
+
+/// Has the file system set the bytes aside. Without it, a full /dev/shm would kill the program with
+/// SIGBUS at the first touch.
+fn reserve(file: &File, offset: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: a plain system call on a descriptor that is open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as i64, bytes as i64) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+impl Published {
+    /// Sets room aside for one more slot. The file is opened anew each time: a descriptor that was kept
+    /// could have been closed by a program that turns itself into a daemon, and be a file of its own now.
+    pub fn reserve_slot(&self, index: usize) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)?;
+        if file.metadata()?.ino() != self.inode {
+            return Err(io::Error::other("the counters file was replaced"));
+        }
+        reserve(&file, HEADER_BYTES + index * SLOT_BYTES, SLOT_BYTES)
+    }
+
+    /// Removes the file, unless its name is another file's by now.
+    pub fn remove(&self) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Fills the header in; the magic comes last, so that a reader sees all of it or none.
+pub(crate) fn write_header(region: &Region, process: &ProcessIdentity) {
+    let header = region.header();
+    header.version.store(VERSION, Relaxed);
+    header.header_bytes.store(HEADER_BYTES as u32, Relaxed);
+    header.slot_bytes.store(SLOT_BYTES as u32, Relaxed);
+    header.slots_max.store(FILES_MAX as u32, Relaxed);
+    header.timing.store(1, Relaxed);
+    header.pid.store(process.pid, Relaxed);
+    header.start_ticks.store(process.start_ticks, Relaxed);
+    header.pid_namespace.store(process.pid_namespace, Relaxed);
+    for (to, from) in header.boot_id.iter().zip(process.boot_id.bytes().take(BOOT_ID_BYTES)) {
+        to.store(from, Relaxed);
+    }
+    header.magic.store(MAGIC, Release);
+}

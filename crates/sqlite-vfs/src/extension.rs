@@ -1,0 +1,63 @@
+//! The entry points by which SQLite loads this library as an extension.
+//!
+//! SQLite tries `sqlite3_extension_init` first and then a name made of the file's: "lib" is cut off,
+//! only letters up to the first "." are kept (`sqlite3LoadExtension`, loadext.c). For
+//! `libheadroom_sqlite.so` that is `sqlite3_headroomsqlite_init`.
+
+use crate::abi::{SQLITE_ERROR, SQLITE_OK_LOAD_PERMANENTLY, SqliteFunctions};
+use crate::{Publish, register};
+use std::ffi::{c_char, c_int, c_void};
+
+/// Places of the two functions in `sqlite3_api_routines`, counted in pointers (offsetof() / 8 over
+/// sqlite3ext.h, where they follow `soft_heap_limit`). The struct only ever grows
+/// at its end, so that they hold for every SQLite from 3.5.9 on.
+const SLOT_VFS_FIND: usize = 141;
+const SLOT_VFS_REGISTER: usize = 142;
+
+/// Loads the shim: every connection that the program opens from now on is counted. The library stays
+/// loaded until the process ends.
+///
+/// # Safety
+/// Called by SQLite, with its own `sqlite3_api_routines`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_extension_init(
+    _database: *mut c_void,
+    _error_text: *mut *mut c_char,
+    api: *const *const c_void,
+) -> c_int {
+    if api.is_null() {
+        return SQLITE_ERROR;
+    }
+    // SAFETY: SQLite hands over its table of routines, which is longer than these slots since 3.5.9.
+    let (find, register_vfs) = unsafe { (*api.add(SLOT_VFS_FIND), *api.add(SLOT_VFS_REGISTER)) };
+    if find.is_null() || register_vfs.is_null() {
+        return SQLITE_ERROR;
+    }
+    // SAFETY: these slots hold those two functions (sqlite3ext.h), and are not null.
+    let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
+    let publish = Publish::Shared { dir: crate::counters_dir() };
+    // SAFETY: the functions are those of the SQLite that is calling.
+    match unsafe { register(functions, publish, true) } {
+        Ok(_) => SQLITE_OK_LOAD_PERMANENTLY,
+        Err(error) => {
+            if std::env::var_os("HEADROOM_VERBOSE").is_some() {
+                eprintln!("headroom: cannot count this program's I/O: {error}");
+            }
+            SQLITE_ERROR
+        }
+    }
+}
+
+/// [`sqlite3_extension_init`] under the name that SQLite derives from the file name.
+///
+/// # Safety
+/// Called by SQLite, with its own `sqlite3_api_routines`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_headroomsqlite_init(
+    database: *mut c_void,
+    error_text: *mut *mut c_char,
+    api: *const *const c_void,
+) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { sqlite3_extension_init(database, error_text, api) }
+}

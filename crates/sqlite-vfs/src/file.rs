@@ -1,0 +1,287 @@
+//! The shim as an open file: four methods are counted and timed, the others handed on.
+
+use crate::abi::{
+    IoMethods, SQLITE_FCNTL_TEMPFILENAME, SQLITE_FCNTL_VFSNAME, SQLITE_IOERR, SQLITE_IOERR_SHORT_READ,
+    SQLITE_NOTFOUND, SQLITE_OK, ShmMap, SqliteFile, SqliteVfs,
+};
+use crate::clock::now_ns;
+use crate::layout::Slot;
+use crate::vfs::{VFS_NAME, below};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the shim keeps of an open file. The file of the VFS below follows it in memory.
+#[repr(C)]
+pub(crate) struct CountedFile {
+    pub base: SqliteFile,
+    /// `None` when all slots were taken: the file works, uncounted.
+    pub slot: Option<&'static Slot>,
+    shim: *mut SqliteVfs,
+}
+
+impl CountedFile {
+    pub fn new(shim: *mut SqliteVfs) -> CountedFile {
+        CountedFile { base: SqliteFile { methods: ptr::null() }, slot: None, shim }
+    }
+
+    /// # Safety
+    /// `file` is a file of the shim.
+    #[inline(always)]
+    pub unsafe fn inner(file: *mut SqliteFile) -> *mut SqliteFile {
+        // SAFETY: the VFS asked for room for both (`file_bytes`).
+        unsafe { file.cast::<CountedFile>().add(1).cast() }
+    }
+}
+
+/// The method of the file below, or what to return where it has none.
+macro_rules! below {
+    ($file:expr, $method:ident($($arg:expr),*), else $absent:expr) => {{
+        let inner = CountedFile::inner($file);
+        match (*(*inner).methods).$method {
+            Some(function) => function(inner, $($arg),*),
+            None => $absent,
+        }
+    }};
+}
+
+/// # Safety
+/// `file` is a file of the shim.
+#[inline(always)]
+unsafe fn slot_of(file: *mut SqliteFile) -> Option<&'static Slot> {
+    // SAFETY: by contract.
+    unsafe { (*file.cast::<CountedFile>()).slot }
+}
+
+unsafe extern "C" fn read(file: *mut SqliteFile, to: *mut c_void, bytes: c_int, offset: i64) -> c_int {
+    // SAFETY: SQLite calls with a file that `open` made, which has the methods of the file below.
+    unsafe {
+        let start = now_ns();
+        let code = below!(file, read(to, bytes, offset), else SQLITE_IOERR);
+        let stall_ns = now_ns().saturating_sub(start);
+        let Some(slot) = slot_of(file) else { return code };
+        if code == SQLITE_OK {
+            slot.count_read(bytes as u64, stall_ns);
+        } else {
+            count_unusual_read(file, slot, code, bytes, offset, stall_ns);
+        }
+        code
+    }
+}
+
+/// A short read says not how short: the rest was zeroed. The file's size does.
+///
+/// # Safety
+/// As for [`read`].
+#[cold]
+unsafe fn count_unusual_read(
+    file: *mut SqliteFile,
+    slot: &Slot,
+    code: c_int,
+    bytes: c_int,
+    offset: i64,
+    stall_ns: u64,
+) {
+    if code != SQLITE_IOERR_SHORT_READ {
+        slot.reads.errors.fetch_add(1, Relaxed);
+        return;
+    }
+    let mut size = 0;
+    // SAFETY: by contract.
+    let sized = unsafe { below!(file, file_size(&raw mut size), else SQLITE_IOERR) };
+    let returned =
+        if sized == SQLITE_OK { size.saturating_sub(offset).clamp(0, i64::from(bytes)) } else { 0 };
+    if returned > 0 {
+        slot.count_read(returned as u64, stall_ns);
+        slot.reads.short.fetch_add(1, Relaxed);
+    } else {
+        slot.reads.empty.fetch_add(1, Relaxed);
+    }
+}
+
+unsafe extern "C" fn write(file: *mut SqliteFile, from: *const c_void, bytes: c_int, offset: i64) -> c_int {
+    // SAFETY: as for `read`.
+    unsafe {
+        let start = now_ns();
+        let code = below!(file, write(from, bytes, offset), else SQLITE_IOERR);
+        let stall_ns = now_ns().saturating_sub(start);
+        if let Some(slot) = slot_of(file) {
+            if code == SQLITE_OK {
+                slot.count_write(bytes as u64, stall_ns);
+            } else {
+                slot.writes.errors.fetch_add(1, Relaxed);
+            }
+        }
+        code
+    }
+}
+
+unsafe extern "C" fn sync(file: *mut SqliteFile, flags: c_int) -> c_int {
+    // SAFETY: as for `read`.
+    unsafe {
+        let start = now_ns();
+        let code = below!(file, sync(flags), else SQLITE_IOERR);
+        let stall_ns = now_ns().saturating_sub(start);
+        if let Some(slot) = slot_of(file) {
+            if code == SQLITE_OK {
+                slot.count_sync(stall_ns);
+            } else {
+                slot.others.sync_errors.fetch_add(1, Relaxed);
+            }
+        }
+        code
+    }
+}
+
+unsafe extern "C" fn truncate(file: *mut SqliteFile, size: i64) -> c_int {
+    // SAFETY: as for `read`.
+    unsafe {
+        let start = now_ns();
+        let code = below!(file, truncate(size), else SQLITE_IOERR);
+        let stall_ns = now_ns().saturating_sub(start);
+        if let Some(slot) = slot_of(file) {
+            if code == SQLITE_OK {
+                slot.count_truncate(stall_ns);
+            } else {
+                slot.others.truncate_errors.fetch_add(1, Relaxed);
+            }
+        }
+        code
+    }
+}
+
+unsafe extern "C" fn fetch(file: *mut SqliteFile, offset: i64, bytes: c_int, out: *mut *mut c_void) -> c_int {
+    // SAFETY: as for `read`; `out` is SQLite's, and the file below has set it.
+    unsafe {
+        let code = below!(file, fetch(offset, bytes, out), else SQLITE_IOERR);
+        if code == SQLITE_OK
+            && !(*out).is_null()
+            && let Some(slot) = slot_of(file)
+        {
+            slot.reads.fetches.fetch_add(1, Relaxed);
+            slot.reads.fetched_bytes.fetch_add(bytes as u64, Relaxed);
+        }
+        code
+    }
+}
+
+unsafe extern "C" fn close(file: *mut SqliteFile) -> c_int {
+    // SAFETY: as for `read`. SQLite takes a file without methods for closed.
+    unsafe {
+        let code = below!(file, close(), else SQLITE_OK);
+        (*file).methods = ptr::null();
+        code
+    }
+}
+
+unsafe extern "C" fn file_control(file: *mut SqliteFile, operation: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: as for `read`.
+    unsafe {
+        if operation == SQLITE_FCNTL_VFSNAME && write_vfs_name(file, argument.cast()) {
+            return SQLITE_OK;
+        }
+        below!(file, file_control(operation, argument), else SQLITE_NOTFOUND)
+    }
+}
+
+/// Answers "headroom/unix", as shims do. The answer must be memory that `sqlite3_free` accepts, and the
+/// allocator is none of our two functions: the file below makes such memory when asked for the name of a
+/// temporary file, and at least as long as that name. False if it does not.
+///
+/// # Safety
+/// As for [`read`]; `out` is SQLite's.
+unsafe fn write_vfs_name(file: *mut SqliteFile, out: *mut *mut c_char) -> bool {
+    // SAFETY: by contract; the VFS below is registered and has a name.
+    unsafe {
+        let under = below((*file.cast::<CountedFile>()).shim);
+        let name_below = CStr::from_ptr((*under).name).to_bytes();
+        let name = [VFS_NAME.as_bytes(), b"/", name_below, b"\0"].concat();
+        let mut memory: *mut c_char = ptr::null_mut();
+        let argument = (&raw mut memory).cast();
+        let code = below!(file, file_control(SQLITE_FCNTL_TEMPFILENAME, argument), else SQLITE_NOTFOUND);
+        // Too short a name is let go of: once per question, and no VFS is known to do it.
+        if code != SQLITE_OK || memory.is_null() || CStr::from_ptr(memory).count_bytes() + 1 < name.len() {
+            return false;
+        }
+        ptr::copy_nonoverlapping(name.as_ptr().cast(), memory, name.len());
+        *out = memory;
+        true
+    }
+}
+
+/// Methods that go on unchanged to the file below. An absent one is never called: it is absent in the
+/// shim's table as well.
+macro_rules! hand_on {
+    ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty, else $absent:expr;)*) => {$(
+        unsafe extern "C" fn $name(file: *mut SqliteFile, $($arg: $kind),*) -> $result {
+            // SAFETY: as for `read`; the arguments are SQLite's own.
+            unsafe { below!(file, $name($($arg),*), else $absent) }
+        }
+    )*};
+}
+
+hand_on! {
+    file_size(out: *mut i64) -> c_int, else SQLITE_IOERR;
+    lock(level: c_int) -> c_int, else SQLITE_IOERR;
+    unlock(level: c_int) -> c_int, else SQLITE_IOERR;
+    check_reserved_lock(out: *mut c_int) -> c_int, else SQLITE_IOERR;
+    sector_size() -> c_int, else 0;
+    device_characteristics() -> c_int, else 0;
+    shm_map(page: c_int, bytes: c_int, extend: c_int, out: *mut *mut c_void) -> c_int, else SQLITE_IOERR;
+    shm_lock(offset: c_int, count: c_int, flags: c_int) -> c_int, else SQLITE_IOERR;
+    shm_barrier() -> (), else ();
+    shm_unmap(delete: c_int) -> c_int, else SQLITE_OK;
+    unfetch(offset: i64, page: *mut c_void) -> c_int, else SQLITE_OK;
+}
+
+/// A table of the version that the file below has. SQLite asks whether shared memory exists by looking
+/// at the pointer, so that absent must stay absent.
+const fn table(version: c_int, shm: bool, map: bool) -> IoMethods {
+    IoMethods {
+        version,
+        close: Some(close),
+        read: Some(read),
+        write: Some(write),
+        truncate: Some(truncate),
+        sync: Some(sync),
+        file_size: Some(file_size),
+        lock: Some(lock),
+        unlock: Some(unlock),
+        check_reserved_lock: Some(check_reserved_lock),
+        file_control: Some(file_control),
+        sector_size: Some(sector_size),
+        device_characteristics: Some(device_characteristics),
+        shm_map: if shm { Some(shm_map as ShmMap) } else { None },
+        shm_lock: if shm { Some(shm_lock) } else { None },
+        shm_barrier: if shm { Some(shm_barrier) } else { None },
+        shm_unmap: if shm { Some(shm_unmap) } else { None },
+        fetch: if map { Some(fetch) } else { None },
+        unfetch: if map { Some(unfetch) } else { None },
+    }
+}
+
+static VERSION_1: IoMethods = table(1, false, false);
+static VERSION_2: [IoMethods; 2] = [table(2, false, false), table(2, true, false)];
+static VERSION_3: [[IoMethods; 2]; 2] =
+    [[table(3, false, false), table(3, false, true)], [table(3, true, false), table(3, true, true)]];
+
+/// The shim's methods over a file with these ones; none over a file that has none.
+///
+/// # Safety
+/// `inner` is null or a method table of an open file.
+pub(crate) unsafe fn methods_like(inner: *const IoMethods) -> *const IoMethods {
+    if inner.is_null() {
+        return ptr::null();
+    }
+    // SAFETY: by contract. Only fields that the version promises are read.
+    unsafe {
+        match (*inner).version {
+            ..=1 => &raw const VERSION_1,
+            2 => &raw const VERSION_2[usize::from((*inner).shm_map.is_some())],
+            _ => {
+                let (shm, map) = ((*inner).shm_map.is_some(), (*inner).fetch.is_some());
+                &raw const VERSION_3[usize::from(shm)][usize::from(map)]
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! A SQLite VFS that counts and times every read, write, sync and truncate of every file that a
+//! connection opens, and shows the counters to other processes while the program runs.
+//!
+//! ```text
+//! SQLite ── xRead, xWrite, xSync, xTruncate ──> shim ──> the VFS that was there ("unix")
+//!                                                │ two clock reads, three relaxed adds
+//!                                                v
+//!    Registry: one slot per file ──(shared memory)──> /dev/shm/headroom-sqlite-<pid>.counters
+//!                                                          │
+//!                        another process: CountersFile::open, files()
+//! ```
+//!
+//! Two ways in: [`register`] for a program that carries the shim (then open with the VFS
+//! [`VFS_NAME`]), or load `libheadroom_sqlite.so` as an SQLite extension, which makes the shim the
+//! default VFS for every connection opened afterwards.
+//!
+//! What is counted: reads that returned at least one byte, with the bytes returned; writes; syncs.
+//! These equal the system calls of SQLite's unix VFS one to one (tested against strace). Reads at the
+//! end of the file that return nothing, short reads, errors, truncates and fetches through a memory
+//! map have counters of their own in [`Details`].
+//!
+//! The shim links against no SQLite and changes nothing that passes through it. It never fails an
+//! operation that the VFS below did not fail.
+
+mod abi;
+mod clock;
+mod counters_file;
+mod extension;
+mod file;
+mod layout;
+mod process;
+mod reader;
+mod region;
+mod registry;
+mod vfs;
+
+pub use abi::{SqliteFile, SqliteFunctions, SqliteVfs, VfsFind, VfsRegister};
+pub use counters_file::{Publish, counters_dir};
+pub use extension::{sqlite3_extension_init, sqlite3_headroomsqlite_init};
+pub use layout::{FILES_MAX, PATH_BYTES_MAX};
+pub use process::ProcessIdentity;
+pub use reader::{CountersFile, Details, FileReading, Found, ReadError, published_in};
+pub use registry::{Registry, TEMP_FILES};
+pub use vfs::{RegisterError, VFS_NAME, register};

@@ -1,0 +1,305 @@
+//! Reading counters, those of this process and, through their files, those of others.
+
+use crate::counters_file::is_counters_name;
+use crate::layout::{
+    BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, Header, Histogram, MAGIC, PATH_BYTES_MAX, PUBLISHED,
+    REGION_BYTES, SLOT_BYTES, Slot, VERSION, kind_of_number,
+};
+use crate::process::ProcessIdentity;
+use filestats::{Counters, Figure, FileKind, Latencies, LatencyBuckets, Ops, Reason};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+/// The cumulative counters of one file of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileReading {
+    /// Place in the table, in the order in which files were first opened.
+    pub slot: usize,
+    /// Nth file of this path that the process opened, from 1: a replaced file counts anew.
+    pub generation: u32,
+    /// What the file is to SQLite.
+    pub kind: FileKind,
+    /// Full name; [`crate::TEMP_FILES`] for the sum of all temporary files.
+    pub path: PathBuf,
+    /// Major and minor number of the device, where known.
+    pub device: Option<(u32, u32)>,
+    /// Inode, where known. That of a log or journal is the one it had when first opened.
+    pub inode: Option<u64>,
+    /// Reads, writes and syncs.
+    pub counters: Counters,
+    /// Their histograms.
+    pub latencies: Latencies,
+    /// What has no place among the counters.
+    pub details: Details,
+}
+
+/// Rarer events of one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Reads that returned fewer bytes than asked, but some: they met the end of the file. They are in
+    /// the read count; the unix VFS makes one more system call for each, which returns nothing.
+    pub reads_short: u64,
+    /// Reads past the end of the file, which returned nothing. They are not in the read count.
+    pub reads_empty: u64,
+    /// Pages handed out of a memory map. The kernel reads them on page faults: not timed, not in the
+    /// read count.
+    pub fetches: u64,
+    /// Bytes of those pages.
+    pub fetched_bytes: u64,
+    /// Truncates.
+    pub truncates: u64,
+    /// Summed time of truncates in nanoseconds.
+    pub truncate_stall_ns: u64,
+    /// Reads that failed.
+    pub read_errors: u64,
+    /// Writes that failed.
+    pub write_errors: u64,
+    /// Syncs that failed.
+    pub sync_errors: u64,
+    /// Truncates that failed.
+    pub truncate_errors: u64,
+}
+
+/// Why a file gives no counters.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be opened or mapped.
+    #[error("cannot read the counters file {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file is not (or not yet) a counters file of this version.
+    #[error("{path} is no counters file of this version of headroom: {why}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+/// The counters of another process, read while it runs.
+#[derive(Debug)]
+pub struct CountersFile {
+    path: PathBuf,
+    file: File,
+    base: NonNull<u8>,
+    process: ProcessIdentity,
+}
+
+// SAFETY: the mapping is read-only, owned by this value and only reached as atomics.
+unsafe impl Send for CountersFile {}
+
+impl CountersFile {
+    /// Opens the file of one process.
+    ///
+    /// # Errors
+    /// [`ReadError`] when it cannot be read, or is not what it should be.
+    pub fn open(path: &Path) -> Result<CountersFile, ReadError> {
+        let failed = |error| ReadError::Io { path: path.into(), error };
+        let mut options = fs::OpenOptions::new();
+        // Neither a link planted in a shared directory nor a pipe nobody writes to may hold us up.
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = options.open(path).map_err(failed)?;
+        let foreign = |why| ReadError::Foreign { path: path.into(), why };
+        if !has_full_size(&file) {
+            return Err(foreign("its size is wrong"));
+        }
+        // SAFETY: a new read-only mapping at an address of the kernel's choice.
+        let base = unsafe {
+            let fd = file.as_raw_fd();
+            libc::mmap(ptr::null_mut(), REGION_BYTES, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| foreign("it maps to address zero"))?;
+        // SAFETY: the mapping begins with the header; any bytes are a valid Header.
+        let process = process_of(unsafe { base.cast::<Header>().as_ref() });
+        // Made before the check, so that the mapping goes away with it on every way out.
+        let counters = CountersFile {
+            path: path.into(),
+            file,
+            base,
+            process: process.clone().unwrap_or_else(|_| ProcessIdentity {
+                pid: 0,
+                start_ticks: 0,
+                boot_id: String::new(),
+                pid_namespace: 0,
+            }),
+        };
+        process.map_err(foreign)?;
+        Ok(counters)
+    }
+
+    /// The process that counts.
+    pub fn process(&self) -> &ProcessIdentity {
+        &self.process
+    }
+
+    /// The file's name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Files that were opened while all slots were taken, and are not counted.
+    pub fn files_lost(&self) -> u64 {
+        if has_full_size(&self.file) { self.header().files_lost.load(Relaxed) } else { 0 }
+    }
+
+    /// All files that the process has opened so far.
+    ///
+    /// # Errors
+    /// [`ReadError::Foreign`] if the file was cut since it was opened.
+    pub fn files(&self) -> Result<Vec<FileReading>, ReadError> {
+        // Touching a mapping beyond the end of its file would kill this process.
+        if !has_full_size(&self.file) {
+            return Err(ReadError::Foreign { path: self.path.clone(), why: "it was cut" });
+        }
+        let used = (self.header().slots_used.load(Acquire) as usize).min(FILES_MAX);
+        let slot = |index: usize| {
+            // SAFETY: index < FILES_MAX, so the slot lies in the mapping; any bytes are a valid Slot.
+            unsafe { &*self.base.as_ptr().add(HEADER_BYTES + index * SLOT_BYTES).cast::<Slot>() }
+        };
+        let timed = self.header().timing.load(Relaxed) == 1;
+        Ok((0..used).filter_map(|index| read_slot(index, slot(index), timed)).collect())
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with the header and lives as long as `self`.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+}
+
+impl Drop for CountersFile {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing borrowed from it outlives `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), REGION_BYTES) };
+    }
+}
+
+fn has_full_size(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == REGION_BYTES as u64)
+}
+
+fn process_of(header: &Header) -> Result<ProcessIdentity, &'static str> {
+    if header.magic.load(Acquire) != MAGIC {
+        return Err("it does not begin with the mark of one");
+    }
+    if header.version.load(Relaxed) != VERSION {
+        return Err("its layout has another version");
+    }
+    let sizes = [&header.header_bytes, &header.slot_bytes, &header.slots_max].map(|size| size.load(Relaxed));
+    if sizes != [HEADER_BYTES as u32, SLOT_BYTES as u32, FILES_MAX as u32] {
+        return Err("its tables have other sizes");
+    }
+    let boot_id: [u8; BOOT_ID_BYTES] = std::array::from_fn(|i| header.boot_id[i].load(Relaxed));
+    Ok(ProcessIdentity {
+        pid: header.pid.load(Relaxed),
+        start_ticks: header.start_ticks.load(Relaxed),
+        boot_id: std::str::from_utf8(&boot_id).map_err(|_| "its boot id is no text")?.to_owned(),
+        pid_namespace: header.pid_namespace.load(Relaxed),
+    })
+}
+
+/// What a slot says; `None` if it is not published.
+pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileReading> {
+    if slot.state.load(Acquire) != PUBLISHED {
+        return None;
+    }
+    let path_bytes = (slot.path_bytes.load(Relaxed) as usize).min(PATH_BYTES_MAX);
+    let path: Vec<u8> = slot.path[..path_bytes].iter().map(|byte| byte.load(Relaxed)).collect();
+    let device = slot.device.load(Relaxed);
+    let inode = slot.inode.load(Relaxed);
+    let get = |counter: &AtomicU64| counter.load(Relaxed);
+    let ops = |latencies: &LatencyBuckets, bytes, stall: &AtomicU64| Ops {
+        count: latencies.count(),
+        bytes,
+        stall_ns: if timed { Figure::Known(get(stall)) } else { Figure::unknown(Reason::TimingOff) },
+    };
+    let latencies = Latencies {
+        read: buckets(&slot.read_latencies),
+        write: buckets(&slot.write_latencies),
+        sync: buckets(&slot.sync_latencies),
+    };
+    let (reads, writes, others) = (&slot.reads, &slot.writes, &slot.others);
+    Some(FileReading {
+        slot: index,
+        generation: slot.generation.load(Relaxed),
+        kind: kind_of_number(slot.kind.load(Relaxed)),
+        path: PathBuf::from(OsString::from_vec(path)),
+        device: (device != 0).then_some(((device >> 32) as u32, device as u32)),
+        inode: (inode != 0).then_some(inode),
+        counters: Counters {
+            read: ops(&latencies.read, get(&reads.bytes), &reads.stall_ns),
+            write: ops(&latencies.write, get(&writes.bytes), &writes.stall_ns),
+            sync: Figure::Known(ops(&latencies.sync, 0, &others.sync_stall_ns)),
+        },
+        latencies,
+        details: Details {
+            reads_short: get(&reads.short),
+            reads_empty: get(&reads.empty),
+            fetches: get(&reads.fetches),
+            fetched_bytes: get(&reads.fetched_bytes),
+            truncates: get(&others.truncates),
+            truncate_stall_ns: get(&others.truncate_stall_ns),
+            read_errors: get(&reads.errors),
+            write_errors: get(&writes.errors),
+            sync_errors: get(&others.sync_errors),
+            truncate_errors: get(&others.truncate_errors),
+        },
+    })
+}
+
+fn buckets(histogram: &Histogram) -> LatencyBuckets {
+    LatencyBuckets::from_counts(std::array::from_fn(|index| histogram[index].load(Relaxed)))
+}
+
+/// The counters files of a directory.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Of processes that run.
+    pub live: Vec<CountersFile>,
+    /// Those that cannot be read, mostly because they are another user's.
+    pub unreadable: Vec<ReadError>,
+}
+
+/// Finds the counters files of a directory. Files of processes that have ended are removed where that
+/// is allowed; those of other pid namespaces and foreign files are passed over.
+///
+/// # Errors
+/// The directory cannot be listed.
+pub fn published_in(dir: &Path) -> io::Result<Found> {
+    let mut found = Found::default();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if !entry.file_name().to_str().is_some_and(is_counters_name) {
+            continue;
+        }
+        match CountersFile::open(&entry.path()) {
+            Ok(counters) => match counters.process().is_alive() {
+                Some(true) => found.live.push(counters),
+                Some(false) => {
+                    let _ = fs::remove_file(entry.path());
+                }
+                None => {}
+            },
+            Err(ReadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error @ ReadError::Io { .. }) => found.unreadable.push(error),
+            Err(ReadError::Foreign { .. }) => {}
+        }
+    }
+    found.live.sort_by_key(|counters| counters.process().pid);
+    Ok(found)
+}

@@ -1,0 +1,60 @@
+//! The memory that holds the counters of this process: one mapping, private or of a file.
+
+use crate::layout::{HEADER_BYTES, Header, REGION_BYTES, SLOT_BYTES, Slot};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::{self, NonNull};
+
+/// A mapping of [`REGION_BYTES`] that is never unmapped: files that are open point into it.
+#[derive(Debug)]
+pub(crate) struct Region {
+    base: NonNull<u8>,
+}
+
+// SAFETY: the mapping is valid for the life of the process and is only reached as atomics.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Zeroed memory of this process alone.
+    pub fn private() -> io::Result<Region> {
+        map(ptr::null_mut(), None).map(|base| Region { base })
+    }
+
+    /// Puts another file, or zeroed private memory, in the place of what is mapped: for the child of a
+    /// fork, which would else count into its parent's file.
+    pub fn replace(&self, file: Option<&File>) -> io::Result<()> {
+        map(self.base.as_ptr(), file).map(|_| ())
+    }
+
+    pub fn header(&self) -> &'static Header {
+        // SAFETY: the mapping begins with the header, is page-aligned, never unmapped, and any bytes are
+        // a valid Header (atomics only).
+        unsafe { &*self.base.as_ptr().cast::<Header>() }
+    }
+
+    pub fn slot(&self, index: usize) -> &'static Slot {
+        assert!(index < crate::FILES_MAX);
+        // SAFETY: within the mapping by the assertion; aligned to 64 because HEADER_BYTES and SLOT_BYTES
+        // are multiples of it; any bytes are a valid Slot.
+        unsafe { &*self.base.as_ptr().add(HEADER_BYTES + index * SLOT_BYTES).cast::<Slot>() }
+    }
+}
+
+fn map(at: *mut u8, file: Option<&File>) -> io::Result<NonNull<u8>> {
+    let place = if at.is_null() { 0 } else { libc::MAP_FIXED };
+    let (flags, fd) = match file {
+        Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+    };
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: either the kernel chooses the address, or `at` is a mapping of ours of the same length
+    // that is to be replaced.
+    let base = unsafe { libc::mmap(at.cast(), REGION_BYTES, protection, flags | place, fd, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
+}

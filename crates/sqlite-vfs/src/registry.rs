@@ -1,0 +1,312 @@
+//! Which slot counts which file.
+
+use crate::abi::{
+    SQLITE_OPEN_DELETEONCLOSE, SQLITE_OPEN_MAIN_DB, SQLITE_OPEN_MAIN_JOURNAL, SQLITE_OPEN_SUBJOURNAL,
+    SQLITE_OPEN_SUPER_JOURNAL, SQLITE_OPEN_TEMP_DB, SQLITE_OPEN_TEMP_JOURNAL, SQLITE_OPEN_TRANSIENT_DB,
+    SQLITE_OPEN_WAL,
+};
+use crate::counters_file::{Publish, Published, create, write_header};
+use crate::layout::{FILES_MAX, PATH_BYTES_MAX, Slot, SlotIdentity};
+use crate::process::ProcessIdentity;
+use crate::reader::{FileReading, read_slot};
+use crate::region::Region;
+use filestats::FileKind;
+use std::collections::HashMap;
+use std::ffi::{OsStr, c_int};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The path of the slot that sums all temporary files.
+pub const TEMP_FILES: &str = "(temporary files)";
+
+/// The counters of all files that this process opened through the shim.
+#[derive(Debug)]
+pub struct Registry {
+    region: Region,
+    publish: Publish,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    pid: u32,
+    slots: HashMap<Key, usize>,
+    generations: HashMap<Vec<u8>, u32>,
+    published: Option<Published>,
+    why_private: Option<String>,
+}
+
+/// What makes two opened files the same one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// Temporary files come and go; they share a slot.
+    Temp,
+    /// A database: a file put in its place is another one.
+    File { path: Vec<u8>, device: u64, inode: u64 },
+    /// A journal or log: SQLite makes and deletes it again and again, so that the name is what lasts.
+    Name(Vec<u8>),
+}
+
+impl Registry {
+    pub(crate) fn new(publish: Publish) -> io::Result<Registry> {
+        let registry = Registry {
+            region: Region::private()?,
+            publish,
+            state: Mutex::new(State {
+                pid: 0,
+                slots: HashMap::new(),
+                generations: HashMap::new(),
+                published: None,
+                why_private: None,
+            }),
+        };
+        registry.begin(&mut registry.locked());
+        Ok(registry)
+    }
+
+    /// The counters of every file opened so far, in the order of first opening. The first one is the sum
+    /// of all temporary files.
+    pub fn files(&self) -> impl Iterator<Item = FileReading> + '_ {
+        let used = self.region.header().slots_used.load(Acquire) as usize;
+        (0..used.min(FILES_MAX)).filter_map(|index| read_slot(index, self.region.slot(index), true))
+    }
+
+    /// Files that were opened while all [`FILES_MAX`] slots were taken, and are not counted.
+    pub fn files_lost(&self) -> u64 {
+        self.region.header().files_lost.load(Relaxed)
+    }
+
+    /// Who counts; `None` if /proc does not say.
+    pub fn process(&self) -> Option<ProcessIdentity> {
+        ProcessIdentity::own()
+    }
+
+    /// The file through which other processes see these counters, or why there is none.
+    ///
+    /// # Errors
+    /// What kept the file from being made, or that nobody asked for one.
+    pub fn published(&self) -> Result<PathBuf, String> {
+        let state = self.locked();
+        let why = || state.why_private.clone().unwrap_or_else(|| "the counters are private".into());
+        state.published.as_ref().map(|published| published.path.clone()).ok_or_else(why)
+    }
+
+    /// Removes the published file; the counters go on.
+    pub(crate) fn withdraw(&self) {
+        let mut state = self.locked();
+        // The child of a fork that opened nothing still holds its parent's state.
+        if state.pid == std::process::id()
+            && let Some(published) = state.published.take()
+        {
+            published.remove();
+        }
+    }
+
+    /// The slot of a file that was just opened; `None` if there is no room for it.
+    pub(crate) fn slot_for(&'static self, name: Option<&OsStr>, flags: c_int) -> Option<&'static Slot> {
+        let mut state = self.locked();
+        if state.pid != std::process::id() {
+            self.begin(&mut state);
+        }
+        let (kind, name) = file_use(name, flags);
+        let key = match kind {
+            FileKind::Temp => Key::Temp,
+            FileKind::Data => {
+                let (device, inode) = identity(name);
+                Key::File { path: name.as_bytes().to_vec(), device, inode }
+            }
+            _ => Key::Name(name.as_bytes().to_vec()),
+        };
+        if let Some(index) = state.slots.get(&key) {
+            return Some(self.region.slot(*index));
+        }
+        let index = self.claim(&mut state, kind, name, key);
+        if index.is_none() {
+            self.region.header().files_lost.fetch_add(1, Relaxed);
+        }
+        index.map(|index| self.region.slot(index))
+    }
+
+    fn claim(&self, state: &mut State, kind: FileKind, name: &OsStr, key: Key) -> Option<usize> {
+        let index = self.region.header().slots_used.load(Relaxed) as usize;
+        if index >= FILES_MAX || name.len() > PATH_BYTES_MAX {
+            return None;
+        }
+        if let Some(published) = &state.published {
+            published.reserve_slot(index).ok()?;
+        }
+        let (device, inode) = match &key {
+            Key::Temp => (0, 0),
+            Key::File { device, inode, .. } => (*device, *inode),
+            Key::Name(_) => identity(name),
+        };
+        let generation = state.generations.entry(name.as_bytes().to_vec()).or_insert(0);
+        *generation += 1;
+        let generation = *generation;
+        self.region.slot(index).publish(SlotIdentity {
+            kind,
+            path: name.as_bytes(),
+            device,
+            inode,
+            generation,
+        });
+        self.region.header().slots_used.store(index as u32 + 1, Release);
+        state.slots.insert(key, index);
+        Some(index)
+    }
+
+    /// Starts counting from zero, for this process. Called once, and again in the child of a fork.
+    fn begin(&self, state: &mut State) {
+        state.pid = std::process::id();
+        state.slots.clear();
+        state.generations.clear();
+        state.published = None;
+        state.why_private = None;
+        if let Publish::Shared { dir } = &self.publish {
+            match self.share(dir) {
+                Ok(published) => state.published = Some(published),
+                Err(error) => {
+                    let why = format!("cannot publish the counters in {}: {error}", dir.display());
+                    if std::env::var_os("HEADROOM_VERBOSE").is_some() {
+                        eprintln!("headroom: {why}; they stay private to this process");
+                    }
+                    state.why_private = Some(why);
+                }
+            }
+        }
+        if state.published.is_none() {
+            // On failure (no memory for a mapping) the old counters stay: of no use to anybody, but safe.
+            let _ = self.region.replace(None);
+        }
+        self.claim(state, FileKind::Temp, OsStr::new(TEMP_FILES), Key::Temp);
+    }
+
+    fn share(&self, dir: &Path) -> io::Result<Published> {
+        let process = ProcessIdentity::own().ok_or_else(|| io::Error::other("/proc cannot be read"))?;
+        let (published, file) = create(dir, process.pid)?;
+        match self.region.replace(Some(&file)) {
+            Ok(()) => {
+                write_header(&self.region, &process);
+                Ok(published)
+            }
+            Err(error) => {
+                published.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What SQLite opens the file for, and the name it is counted under.
+fn file_use(name: Option<&OsStr>, flags: c_int) -> (FileKind, &OsStr) {
+    const TEMP: c_int = SQLITE_OPEN_DELETEONCLOSE
+        | SQLITE_OPEN_TEMP_DB
+        | SQLITE_OPEN_TRANSIENT_DB
+        | SQLITE_OPEN_TEMP_JOURNAL
+        | SQLITE_OPEN_SUBJOURNAL;
+    match name {
+        Some(name) if !name.is_empty() && flags & TEMP == 0 => {
+            let is = |flag| flags & flag != 0;
+            if is(SQLITE_OPEN_MAIN_DB) {
+                (FileKind::Data, name)
+            } else if is(SQLITE_OPEN_WAL) {
+                (FileKind::Log, name)
+            } else if is(SQLITE_OPEN_MAIN_JOURNAL) {
+                (FileKind::Journal, name)
+            } else if is(SQLITE_OPEN_SUPER_JOURNAL) {
+                (FileKind::Journal, without_random_part(name))
+            } else {
+                (FileKind::Other, name)
+            }
+        }
+        _ => (FileKind::Temp, OsStr::new(TEMP_FILES)),
+    }
+}
+
+/// A super-journal is called "NAME-mjXXXXXX9XX" with a random number, a new one for each transaction
+/// over several databases (`vdbeCommit`); all of a database count as "NAME-mj".
+fn without_random_part(name: &OsStr) -> &OsStr {
+    const RANDOM_BYTES: usize = 9;
+    let bytes = name.as_bytes();
+    let cut = bytes.len().saturating_sub(RANDOM_BYTES);
+    if bytes[..cut].ends_with(b"-mj") { OsStr::from_bytes(&bytes[..cut]) } else { name }
+}
+
+fn identity(path: &OsStr) -> (u64, u64) {
+    fs::metadata(path).map_or((0, 0), |found| {
+        let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));
+        (u64::from(major) << 32 | u64::from(minor), found.ino())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry(publish: Publish) -> &'static Registry {
+        Box::leak(Box::new(Registry::new(publish).unwrap()))
+    }
+
+    #[test]
+    fn a_file_replaced_by_another_counts_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sales.db");
+        let registry = registry(Publish::Private);
+        let open = || registry.slot_for(Some(path.as_os_str()), SQLITE_OPEN_MAIN_DB).unwrap();
+        fs::write(&path, "one").unwrap();
+        open().count_read(10, 1);
+        open().count_read(10, 1);
+        fs::rename(&path, dir.path().join("old.db")).unwrap();
+        fs::write(&path, "two").unwrap();
+        open().count_read(7, 1);
+        let found: Vec<_> = registry.files().filter(|file| file.path == path).collect();
+        let counts: Vec<_> = found.iter().map(|file| (file.generation, file.counters.read.bytes)).collect();
+        assert_eq!(counts, [(1, 20), (2, 7)]);
+        assert_ne!(found[0].inode, found[1].inode);
+    }
+
+    #[test]
+    fn temporary_files_share_a_slot_and_super_journals_one_a_database() {
+        let registry = registry(Publish::Private);
+        let slot = |name: Option<&str>, flags| registry.slot_for(name.map(OsStr::new), flags).unwrap();
+        assert!(std::ptr::eq(slot(None, SQLITE_OPEN_TEMP_DB), slot(Some(""), SQLITE_OPEN_MAIN_DB)));
+        let first = slot(Some("/d/a.db-mj1A2B3C9D4"), SQLITE_OPEN_SUPER_JOURNAL);
+        let second = slot(Some("/d/a.db-mjFFFFFF900"), SQLITE_OPEN_SUPER_JOURNAL);
+        assert!(std::ptr::eq(first, second));
+        let paths: Vec<_> = registry.files().map(|file| file.path).collect();
+        assert_eq!(paths, [Path::new(TEMP_FILES), Path::new("/d/a.db-mj")]);
+    }
+
+    #[test]
+    fn files_beyond_the_limit_are_counted_as_lost() {
+        let registry = registry(Publish::Private);
+        let open = |n: usize| {
+            let name = format!("/nowhere/{n}.db");
+            registry.slot_for(Some(OsStr::new(&name)), SQLITE_OPEN_MAIN_DB)
+        };
+        // One slot is that of the temporary files.
+        assert!((1..FILES_MAX).all(|n| open(n).is_some()));
+        assert!(open(FILES_MAX).is_none() && open(1).is_some());
+        let long = "x".repeat(PATH_BYTES_MAX + 1);
+        assert!(registry.slot_for(Some(OsStr::new(&long)), SQLITE_OPEN_MAIN_DB).is_none());
+        assert_eq!((registry.files().count(), registry.files_lost()), (FILES_MAX, 2));
+    }
+
+    #[test]
+    fn counters_that_cannot_be_published_still_count() {
+        let missing = PathBuf::from("/nowhere/at/all");
+        let registry = registry(Publish::Shared { dir: missing });
+        registry.slot_for(None, SQLITE_OPEN_TEMP_DB).unwrap().count_write(5, 1);
+        assert!(registry.published().unwrap_err().contains("/nowhere/at/all"));
+        assert_eq!(registry.files().next().unwrap().counters.write.bytes, 5);
+    }
+}

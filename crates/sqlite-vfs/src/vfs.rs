@@ -1,0 +1,198 @@
+//! The shim as a VFS: opening files, and handing on everything that is not about an open file.
+
+use crate::abi::{DlSymbol, SQLITE_ERROR, SQLITE_OK, SqliteFile, SqliteFunctions, SqliteVfs};
+use crate::counters_file::Publish;
+use crate::file::{CountedFile, methods_like};
+use crate::registry::Registry;
+use std::ffi::{CStr, OsStr, c_char, c_double, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The name to open a database with.
+pub const VFS_NAME: &str = "headroom";
+pub(crate) const VFS_NAME_C: &CStr = c"headroom";
+
+/// Why the shim could not be put in.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// SQLite has no VFS to put the shim over.
+    #[error("sqlite has no default vfs to count for; call register after sqlite3_initialize")]
+    NoDefaultVfs,
+    /// Another VFS, or another copy of this one, has the name.
+    #[error("sqlite has a vfs called 'headroom' already, from another copy of this library; use that one")]
+    NameTaken,
+    /// `sqlite3_vfs_register` failed.
+    #[error("sqlite refused the vfs with result code {0}")]
+    Refused(c_int),
+    /// There is no memory for the counters.
+    #[error("cannot map memory for the counters: {0}")]
+    Memory(#[from] std::io::Error),
+}
+
+static REGISTRY: OnceLock<Registry> = OnceLock::new();
+static REGISTERING: Mutex<()> = Mutex::new(());
+
+/// Puts the shim over SQLite's default VFS, under the name [`VFS_NAME`] and, if asked, as the new
+/// default. A second call gives the same registry; the first `publish` stands.
+///
+/// # Safety
+/// The functions must be those of one SQLite library (3.5.9 or later) that stays loaded.
+///
+/// # Errors
+/// [`RegisterError`]. A counters file that cannot be made is none: see [`Registry::published`].
+pub unsafe fn register(
+    functions: SqliteFunctions,
+    publish: Publish,
+    make_default: bool,
+) -> Result<&'static Registry, RegisterError> {
+    let _one_at_a_time = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the caller vouches for the functions; the name is null-terminated.
+    let there = unsafe { (functions.vfs_find)(VFS_NAME_C.as_ptr()) };
+    let shim = if there.is_null() {
+        // SAFETY: as above; a null name asks for the default.
+        let below = unsafe { (functions.vfs_find)(ptr::null()) };
+        if below.is_null() {
+            return Err(RegisterError::NoDefaultVfs);
+        }
+        // SAFETY: SQLite keeps its VFS objects alive while they are registered.
+        Box::into_raw(Box::new(unsafe { shim_over(below) }))
+    } else {
+        // SAFETY: a registered VFS is alive; `open` exists in every version.
+        let ours =
+            unsafe { (*there).open }.is_some_and(|function| function as usize == open as *const () as usize);
+        if !ours {
+            return Err(RegisterError::NameTaken);
+        }
+        there
+    };
+    // Before SQLite can open a file with the shim.
+    let registry = match REGISTRY.get() {
+        Some(registry) => registry,
+        None => {
+            let new = Registry::new(publish)?;
+            // SAFETY: the handler is a function of this library, which is never unloaded.
+            unsafe { libc::atexit(at_exit) };
+            REGISTRY.get_or_init(|| new)
+        }
+    };
+    // SAFETY: the shim is never freed.
+    match unsafe { (functions.vfs_register)(shim, c_int::from(make_default)) } {
+        SQLITE_OK => Ok(registry),
+        code => Err(RegisterError::Refused(code)),
+    }
+}
+
+extern "C" fn at_exit() {
+    if let Some(registry) = REGISTRY.get() {
+        registry.withdraw();
+    }
+}
+
+/// # Safety
+/// `below` is a registered VFS.
+unsafe fn shim_over(below: *mut SqliteVfs) -> SqliteVfs {
+    // SAFETY: by contract; the fields read are those that `version` promises.
+    let under = unsafe { &*below };
+    let version = under.version.clamp(1, 3);
+    SqliteVfs {
+        version,
+        file_bytes: size_of::<CountedFile>() as c_int + under.file_bytes,
+        path_bytes_max: under.path_bytes_max,
+        next: ptr::null_mut(),
+        name: VFS_NAME_C.as_ptr(),
+        app_data: below.cast(),
+        open: Some(open),
+        // Absent below (a SQLite built without loading of extensions) is absent here.
+        delete: under.delete.and(Some(delete)),
+        access: under.access.and(Some(access)),
+        full_pathname: under.full_pathname.and(Some(full_pathname)),
+        dl_open: under.dl_open.and(Some(dl_open)),
+        dl_error: under.dl_error.and(Some(dl_error)),
+        dl_sym: under.dl_sym.and(Some(dl_sym)),
+        dl_close: under.dl_close.and(Some(dl_close)),
+        randomness: under.randomness.and(Some(randomness)),
+        sleep: under.sleep.and(Some(sleep)),
+        current_time: under.current_time.and(Some(current_time)),
+        last_error: under.last_error.and(Some(last_error)),
+        current_time_int64: (version >= 2 && under.current_time_int64.is_some())
+            .then_some(current_time_int64),
+        set_system_call: (version >= 3 && under.set_system_call.is_some()).then_some(set_system_call),
+        get_system_call: (version >= 3 && under.get_system_call.is_some()).then_some(get_system_call),
+        next_system_call: (version >= 3 && under.next_system_call.is_some()).then_some(next_system_call),
+    }
+}
+
+/// The VFS below the shim.
+///
+/// # Safety
+/// `shim` is a VFS made by [`shim_over`].
+#[inline(always)]
+pub(crate) unsafe fn below(shim: *mut SqliteVfs) -> *mut SqliteVfs {
+    // SAFETY: by contract.
+    unsafe { (*shim).app_data.cast() }
+}
+
+unsafe extern "C" fn open(
+    shim: *mut SqliteVfs,
+    name: *const c_char,
+    file: *mut SqliteFile,
+    flags: c_int,
+    out_flags: *mut c_int,
+) -> c_int {
+    let counted = file.cast::<CountedFile>();
+    // SAFETY: SQLite hands over `file_bytes` bytes: room for a CountedFile and the file of the VFS below.
+    // The name goes on as the same pointer, because URI parameters lie behind it.
+    unsafe {
+        counted.write(CountedFile::new(shim));
+        let inner = CountedFile::inner(file);
+        (*inner).methods = ptr::null();
+        let under = below(shim);
+        let Some(open_below) = (*under).open else { return SQLITE_ERROR };
+        let code = open_below(under, name, inner, flags, out_flags);
+        // A VFS may set methods although it failed; SQLite then closes the file, which must reach it.
+        (*counted).base.methods = methods_like((*inner).methods);
+        if code == SQLITE_OK
+            && let Some(registry) = REGISTRY.get()
+        {
+            let name = (!name.is_null()).then(|| OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
+            (*counted).slot = registry.slot_for(name, flags);
+        }
+        code
+    }
+}
+
+/// Functions of a VFS that go on unchanged to the one below. An absent one is never called: it is absent
+/// in the shim's table as well.
+macro_rules! hand_on {
+    ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty, else $absent:expr;)*) => {$(
+        unsafe extern "C" fn $name(shim: *mut SqliteVfs, $($arg: $kind),*) -> $result {
+            // SAFETY: SQLite calls with a VFS made by `shim_over`; the arguments are its own.
+            unsafe {
+                let under = below(shim);
+                match (*under).$name {
+                    Some(function) => function(under, $($arg),*),
+                    None => $absent,
+                }
+            }
+        }
+    )*};
+}
+
+hand_on! {
+    delete(name: *const c_char, sync_dir: c_int) -> c_int, else SQLITE_ERROR;
+    access(name: *const c_char, flags: c_int, out: *mut c_int) -> c_int, else SQLITE_ERROR;
+    full_pathname(name: *const c_char, bytes: c_int, out: *mut c_char) -> c_int, else SQLITE_ERROR;
+    dl_open(name: *const c_char) -> *mut c_void, else ptr::null_mut();
+    dl_error(bytes: c_int, message: *mut c_char) -> (), else ();
+    dl_sym(library: *mut c_void, symbol: *const c_char) -> DlSymbol, else None;
+    dl_close(library: *mut c_void) -> (), else ();
+    randomness(bytes: c_int, out: *mut c_char) -> c_int, else 0;
+    sleep(microseconds: c_int) -> c_int, else 0;
+    current_time(out: *mut c_double) -> c_int, else SQLITE_ERROR;
+    last_error(bytes: c_int, message: *mut c_char) -> c_int, else SQLITE_OK;
+    current_time_int64(out: *mut i64) -> c_int, else SQLITE_ERROR;
+    set_system_call(name: *const c_char, function: DlSymbol) -> c_int, else SQLITE_ERROR;
+    get_system_call(name: *const c_char) -> DlSymbol, else None;
+    next_system_call(name: *const c_char) -> *const c_char, else ptr::null();
+}
