@@ -1,0 +1,217 @@
+//! Saving snapshots, only what changed of them, and reading them back whole.
+
+use crate::exact::Exact;
+use crate::{EntryKind, Error, History, file_rows};
+use filestats::{Sample, Snapshot};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, named_params};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt;
+
+/// The number of a capture. A later capture has a larger one; none is ever used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CaptureId(pub i64);
+
+/// A capture without its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureInfo {
+    /// Its number.
+    pub id: CaptureId,
+    /// The source ("sqlite").
+    pub source: String,
+    /// Wall clock, nanoseconds since 1970.
+    pub taken_unix_ns: u64,
+    /// The source's monotonic clock, nanoseconds.
+    pub clock_ns: u64,
+    /// What the user called it ("before the rebuild").
+    pub label: Option<String>,
+    /// Files in it.
+    pub files: u64,
+    /// Files whose counters were not the same in the capture before.
+    pub files_changed: u64,
+}
+
+/// Which captures: all of them by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Not before, nanoseconds since 1970.
+    pub from_unix_ns: Option<u64>,
+    /// Not after, nanoseconds since 1970.
+    pub until_unix_ns: Option<u64>,
+    /// Only the newest so many.
+    pub limit: Option<usize>,
+}
+
+/// What a snapshot changes in the stored state of its source.
+struct Changes<'a> {
+    new: Vec<&'a Sample>,
+    changed: Vec<(i64, &'a Sample)>,
+    gone: Vec<i64>,
+}
+
+impl History {
+    /// Keeps a snapshot. Only the files whose counters differ from the source's capture before take space.
+    ///
+    /// The files of a snapshot are a set: [`History::snapshot`] gives them in the order in which the source
+    /// first showed them.
+    ///
+    /// # Errors
+    /// Where the file cannot be written; then nothing of the snapshot is kept.
+    pub fn save_snapshot(&mut self, snapshot: &Snapshot, label: Option<&str>) -> Result<CaptureId, Error> {
+        let saved = save(&mut self.connection, snapshot, label);
+        saved.map_err(|source| Error::sqlite("save a capture", &self.path, source))
+    }
+
+    /// The snapshot of that capture, as it was saved.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is no such capture.
+    pub fn snapshot(&self, id: CaptureId) -> Result<Snapshot, Error> {
+        let info = self.capture(id)?;
+        let samples = samples(&self.connection, id);
+        Ok(Snapshot {
+            source: info.source,
+            taken_unix_ns: info.taken_unix_ns,
+            clock_ns: info.clock_ns,
+            samples: samples.map_err(|source| Error::sqlite("read a capture", &self.path, source))?,
+        })
+    }
+
+    /// The capture without its files.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is no such capture.
+    pub fn capture(&self, id: CaptureId) -> Result<CaptureInfo, Error> {
+        let query = "SELECT * FROM captures WHERE id = ?";
+        let found = self.connection.query_row(query, [id.0], capture_info).optional();
+        found
+            .map_err(|source| Error::sqlite("read a capture", &self.path, source))?
+            .ok_or_else(|| self.not_found(EntryKind::Capture, id.0))
+    }
+
+    /// Captures, the newest first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn captures(&self, filter: &CaptureFilter) -> Result<Vec<CaptureInfo>, Error> {
+        let read = || -> rusqlite::Result<Vec<_>> {
+            let mut rows = self.connection.prepare_cached(
+                "SELECT * FROM captures WHERE (:source IS NULL OR source = :source) \
+                 AND (:from IS NULL OR taken_unix_ns >= :from) \
+                 AND (:until IS NULL OR taken_unix_ns <= :until) ORDER BY id DESC LIMIT :limit",
+            )?;
+            // SQLite takes a negative limit for none.
+            let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+            let parameters = named_params! {
+                ":source": filter.source,
+                ":from": filter.from_unix_ns.map(Exact),
+                ":until": filter.until_unix_ns.map(Exact),
+                ":limit": limit,
+            };
+            rows.query_map(parameters, capture_info)?.collect()
+        };
+        read().map_err(|source| Error::sqlite("list captures", &self.path, source))
+    }
+
+    pub(crate) fn not_found(&self, kind: EntryKind, id: i64) -> Error {
+        Error::NotFound { kind, id, path: self.path.clone() }
+    }
+}
+
+fn save(
+    connection: &mut Connection,
+    snapshot: &Snapshot,
+    label: Option<&str>,
+) -> rusqlite::Result<CaptureId> {
+    // Immediate: what is compared with must still be the capture before when this one is written.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let changes = changes(present(&transaction, &snapshot.source)?, &snapshot.samples);
+    transaction.execute(
+        "INSERT INTO captures (source, taken_unix_ns, clock_ns, label, files, files_changed) \
+         VALUES (:source, :taken, :clock, :label, :files, :changed)",
+        named_params! {
+            ":source": snapshot.source,
+            ":taken": Exact(snapshot.taken_unix_ns),
+            ":clock": Exact(snapshot.clock_ns),
+            ":label": label,
+            ":files": snapshot.samples.len() as i64,
+            ":changed": (changes.new.len() + changes.changed.len()) as i64,
+        },
+    )?;
+    let capture = transaction.last_insert_rowid();
+    for file in changes.gone {
+        transaction.execute("UPDATE files SET gone_capture_id = ? WHERE id = ?", [capture, file])?;
+    }
+    for (file, sample) in changes.changed {
+        file_rows::insert_change(&transaction, file, capture, sample)?;
+    }
+    for sample in changes.new {
+        let file = file_rows::insert_file(&transaction, &snapshot.source, capture, sample)?;
+        file_rows::insert_change(&transaction, file, capture, sample)?;
+    }
+    transaction.commit()?;
+    Ok(CaptureId(capture))
+}
+
+/// The files that the source's last capture has, with their numbers.
+fn present(connection: &Connection, source: &str) -> rusqlite::Result<Vec<(i64, Sample)>> {
+    let mut rows = connection.prepare_cached(&format!(
+        "SELECT f.id, {columns} FROM files f JOIN file_changes s ON s.file = f.id \
+         AND s.capture_id = (SELECT max(capture_id) FROM file_changes WHERE file = f.id) \
+         WHERE f.source = ? AND f.gone_capture_id IS NULL ORDER BY f.id",
+        columns = file_rows::COLUMNS
+    ))?;
+    rows.query_map([source], |row| Ok((row.get(0)?, file_rows::sample(row)?)))?.collect()
+}
+
+/// A file goes on only under the same identity and in the same epoch; otherwise it ends and another begins.
+fn changes(present: Vec<(i64, Sample)>, samples: &[Sample]) -> Changes<'_> {
+    let mut known: HashMap<(String, String), Vec<(i64, Sample)>> = HashMap::new();
+    for (id, sample) in present {
+        let key = (sample.file.instance.clone(), sample.file.path.clone());
+        known.entry(key).or_default().push((id, sample));
+    }
+    let mut changes = Changes { new: Vec::new(), changed: Vec::new(), gone: Vec::new() };
+    for sample in samples {
+        let key = (sample.file.instance.clone(), sample.file.path.clone());
+        let same = known.get_mut(&key).and_then(|candidates| {
+            let same = |(_, then): &(i64, Sample)| then.file == sample.file && then.epoch == sample.epoch;
+            candidates.iter().position(same).map(|at| candidates.remove(at))
+        });
+        match same {
+            None => changes.new.push(sample),
+            Some((_, then)) if then == *sample => {}
+            Some((id, _)) => changes.changed.push((id, sample)),
+        }
+    }
+    changes.gone = known.into_values().flatten().map(|(id, _)| id).collect();
+    changes
+}
+
+fn samples(connection: &Connection, id: CaptureId) -> rusqlite::Result<Vec<Sample>> {
+    let columns = file_rows::COLUMNS;
+    let query = format!("SELECT {columns} FROM file_stats WHERE capture_id = ? ORDER BY file");
+    connection.prepare_cached(&query)?.query_map([id.0], file_rows::sample)?.collect()
+}
+
+fn capture_info(row: &Row<'_>) -> rusqlite::Result<CaptureInfo> {
+    let exact = |column| row.get::<_, Exact>(column).map(|Exact(value)| value);
+    Ok(CaptureInfo {
+        id: CaptureId(row.get("id")?),
+        source: row.get("source")?,
+        taken_unix_ns: exact("taken_unix_ns")?,
+        clock_ns: exact("clock_ns")?,
+        label: row.get("label")?,
+        files: exact("files")?,
+        files_changed: exact("files_changed")?,
+    })
+}
+
+impl fmt::Display for CaptureId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,107 @@
+//! Everything kept, one line each, and each of them whole.
+
+use crate::exact::Exact;
+use crate::{CaptureId, Error, History, ResultId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::str::FromStr;
+
+/// What kind of thing is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryKind {
+    /// The counters of a source's files at an instant.
+    Capture,
+    /// What load gave.
+    Run,
+    /// What a target can give.
+    Capability,
+    /// What was the matter.
+    Verdict,
+}
+
+/// One thing kept, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its number among its kind.
+    pub id: i64,
+    /// When it was taken, started, measured or said, nanoseconds since 1970.
+    pub at_unix_ns: u64,
+    /// What it is about: a path, or the source of a capture.
+    pub target: String,
+    /// What it says.
+    pub summary: String,
+}
+
+/// Text that names no kind of entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is nothing the history keeps; give capture, run, capability or verdict")]
+pub struct UnknownEntryKind(pub String);
+
+impl History {
+    /// The newest entries of all kinds, the newest first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn entries(&self, limit: usize) -> Result<Vec<Entry>, Error> {
+        let read = || -> rusqlite::Result<Vec<_>> {
+            let mut rows = self.connection.prepare_cached(
+                "SELECT kind, id, at_unix_ns, target, summary FROM entries \
+                 ORDER BY at_unix_ns DESC, kind, id DESC LIMIT ?",
+            )?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let entries = rows.query_map([limit], |row| {
+                let crate::exact::Word(kind) = row.get(0)?;
+                let Exact(at_unix_ns) = row.get(2)?;
+                Ok(Entry { kind, id: row.get(1)?, at_unix_ns, target: row.get(3)?, summary: row.get(4)? })
+            })?;
+            entries.collect()
+        };
+        read().map_err(|source| Error::sqlite("list the entries", &self.path, source))
+    }
+
+    /// The whole of an entry as JSON: the snapshot, the run, the capability, or the report of the verdict.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn show(&self, kind: EntryKind, id: i64) -> Result<Value, Error> {
+        let query = match kind {
+            EntryKind::Capture => {
+                let snapshot = self.snapshot(CaptureId(id))?;
+                return serde_json::to_value(&snapshot).map_err(|source| Error::NotStorable { kind, source });
+            }
+            EntryKind::Run => "SELECT json FROM runs WHERE id = ?",
+            EntryKind::Capability => "SELECT json FROM capabilities WHERE id = ?",
+            EntryKind::Verdict => "SELECT report FROM verdicts WHERE id = ?",
+        };
+        self.value(kind, query, ResultId(id))
+    }
+}
+
+impl fmt::Display for EntryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EntryKind::Capture => "capture",
+            EntryKind::Run => "run",
+            EntryKind::Capability => "capability",
+            EntryKind::Verdict => "verdict",
+        })
+    }
+}
+
+impl FromStr for EntryKind {
+    type Err = UnknownEntryKind;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "capture" => Ok(EntryKind::Capture),
+            "run" => Ok(EntryKind::Run),
+            "capability" => Ok(EntryKind::Capability),
+            "verdict" => Ok(EntryKind::Verdict),
+            other => Err(UnknownEntryKind(other.into())),
+        }
+    }
+}

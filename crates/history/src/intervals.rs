@@ -1,0 +1,119 @@
+//! What lies between two captures: the interval query of the SQL Server study. The arithmetic is that of
+//! [`filestats::intervals`].
+
+use crate::{CaptureId, Error, History, rfc3339};
+use filestats::{Counters, Figure, FileInterval, Interval, Rules, Sample, intervals};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Which files: all of them by default. Both are parts of the name, large and small letters alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IntervalFilter {
+    /// Part of the database's name; a file of no database never matches.
+    pub database: Option<String>,
+    /// Part of the file's path.
+    pub file: Option<String>,
+}
+
+/// Mean latencies, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Of a read.
+    pub read_ns: Figure<f64>,
+    /// Of a write.
+    pub write_ns: Figure<f64>,
+    /// Of a read or write.
+    pub overall_ns: Figure<f64>,
+    /// Of a sync.
+    pub sync_ns: Figure<f64>,
+}
+
+/// One file between two captures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IntervalRow {
+    /// When the earlier capture was taken, RFC 3339.
+    pub previous_date: String,
+    /// When the later one was.
+    pub current_date: String,
+    /// Wall-clock minutes between them; negative where the clock was set back.
+    pub minutes: f64,
+    /// The cumulative latency at the earlier capture; `None` where the file was not in it.
+    pub previous: Option<Latency>,
+    /// The cumulative latency at the later one; `None` where the file was gone.
+    pub current: Option<Latency>,
+    /// The latency of what happened in between; `None` where that is unknown, see `interval`.
+    pub between: Option<Latency>,
+    /// The file and the differences of its counters, or why there are none.
+    #[serde(flatten)]
+    pub interval: FileInterval,
+}
+
+impl History {
+    /// The intervals between two captures of one source, in whichever order they are given.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::DifferentSources`].
+    pub fn intervals_between(
+        &self,
+        a: CaptureId,
+        b: CaptureId,
+        filter: &IntervalFilter,
+        rules: Rules,
+    ) -> Result<Vec<IntervalRow>, Error> {
+        let earlier = self.snapshot(a.min(b))?;
+        let later = self.snapshot(a.max(b))?;
+        if earlier.source != later.source {
+            return Err(Error::DifferentSources {
+                a: a.min(b).0,
+                source_a: earlier.source,
+                b: a.max(b).0,
+                source_b: later.source,
+            });
+        }
+        let minutes = (i128::from(later.taken_unix_ns) - i128::from(earlier.taken_unix_ns)) as f64 / 60e9;
+        let (before, after) = (latencies(&earlier.samples), latencies(&later.samples));
+        let rows = intervals(&earlier, &later, rules).into_iter().filter(|row| filter.matches(row));
+        Ok(rows
+            .map(|interval| IntervalRow {
+                previous_date: rfc3339(earlier.taken_unix_ns),
+                current_date: rfc3339(later.taken_unix_ns),
+                minutes,
+                previous: before.get(&interval.file.key()).copied(),
+                current: after.get(&interval.file.key()).copied(),
+                between: match &interval.interval {
+                    Interval::Known(delta) => Some(Latency::of(&delta.counters)),
+                    Interval::Unknown(_) => None,
+                },
+                interval,
+            })
+            .collect())
+    }
+}
+
+/// Cumulative latencies by file; as in `filestats`, the last of two samples of one name counts.
+fn latencies(samples: &[Sample]) -> HashMap<(&str, &str), Latency> {
+    samples.iter().map(|sample| (sample.file.key(), Latency::of(&sample.counters))).collect()
+}
+
+impl IntervalFilter {
+    fn matches(&self, row: &FileInterval) -> bool {
+        let holds = |name: &str, part: &str| name.to_lowercase().contains(&part.to_lowercase());
+        let database = row.file.database.as_deref();
+        self.database.as_deref().is_none_or(|part| database.is_some_and(|name| holds(name, part)))
+            && self.file.as_deref().is_none_or(|part| holds(&row.file.path, part))
+    }
+}
+
+impl Latency {
+    fn of(counters: &Counters) -> Latency {
+        Latency {
+            read_ns: counters.read.latency_ns(),
+            write_ns: counters.write.latency_ns(),
+            overall_ns: counters.transfers().latency_ns(),
+            sync_ns: match counters.sync {
+                Figure::Known(sync) => sync.latency_ns(),
+                Figure::Unknown { unknown } => Figure::unknown(unknown),
+            },
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Finding, checking, making and migrating the file.
+
+use crate::{Error, History};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// "HdRm" in the application id of the header says that the database is a history of Headroom.
+pub const APPLICATION_ID: u32 = 0x4864_526d;
+
+/// The steps from one schema version to the next; a file's `user_version` counts the steps it has had.
+const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql")];
+
+/// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl History {
+    /// Opens the history, or makes one where there is no file (or an empty one, as a kill while making it
+    /// leaves behind). An older schema is brought up to date.
+    ///
+    /// # Errors
+    /// A file that is no history of Headroom is refused and not touched: [`Error::NotADatabase`],
+    /// [`Error::NotOurs`]. [`Error::NewerSchema`] where a newer Headroom wrote it.
+    pub fn open(path: &Path) -> Result<History, Error> {
+        History::open_with(path, MIGRATIONS)
+    }
+
+    /// `$XDG_DATA_HOME/headroom/history.db`, or `~/.local/share/headroom/history.db`.
+    ///
+    /// # Errors
+    /// [`Error::NoHome`] where neither variable is set.
+    pub fn default_path() -> Result<PathBuf, Error> {
+        default_path_of(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME")).ok_or(Error::NoHome)
+    }
+
+    /// Where this history is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open_with(path: &Path, migrations: &[&str]) -> Result<History, Error> {
+        check_owner(path)?;
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).map_err(|source| Error::io("make the directory", parent, source))?;
+        }
+        let opened = open_connection(path);
+        let mut connection = opened.map_err(|source| Error::sqlite("open the file", path, source))?;
+        let migrated = migrate(&mut connection, migrations);
+        let version = migrated.map_err(|source| Error::sqlite("set up the tables", path, source))?;
+        let known = migrations.len() as i64;
+        if version > known {
+            return Err(Error::NewerSchema { path: path.into(), found: version, known });
+        }
+        switch_to_wal(&connection).map_err(|source| Error::sqlite("switch to WAL", path, source))?;
+        Ok(History { connection, path: path.into() })
+    }
+}
+
+fn default_path_of(data_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    // The XDG specification says to ignore a relative path.
+    let data_home = data_home.map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = home.filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(".local/share"));
+    Some(data_home.or(home)?.join("headroom").join("history.db"))
+}
+
+/// Refuses what is not ours without touching it. `immutable` keeps SQLite from locking the file and from
+/// putting a -wal and a -shm beside it. Reading the header ourselves would do for that, but closing our
+/// descriptor would drop the locks of every other connection this process has to the file (POSIX).
+fn check_owner(path: &Path) -> Result<(), Error> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io("open the history", path, error)),
+        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => return Ok(()),
+        Ok(_) => {}
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let read = Connection::open_with_flags(immutable_uri(path), flags).and_then(|connection| {
+        connection.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))
+    });
+    match read {
+        // The header holds the number without a sign, the pragma shows it with one.
+        Ok(id) if id.cast_unsigned() == APPLICATION_ID => Ok(()),
+        Ok(id) => Err(Error::NotOurs { path: path.into(), application_id: id.cast_unsigned() }),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(Error::NotADatabase { path: path.into() })
+        }
+        Err(error) => Err(Error::sqlite("read the header", path, error)),
+    }
+}
+
+/// `file:PATH?mode=ro&immutable=1` with every byte that means something in a URI escaped.
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte));
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri + "?mode=ro&immutable=1"
+}
+
+fn open_connection(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // FULL: a commit is on the disk when it returns. A test file must be on record before it exists, an
+    // hour of measuring must outlive a power failure, and one sync for each capture is no load.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
+}
+
+/// Brings the schema up to date and returns the version the file then has; a newer file is left as it is.
+///
+/// A new file gets its application id and its tables in one transaction of a rollback journal, before it
+/// is switched to WAL: so its header is complete as soon as the file is not empty, whenever a kill comes.
+fn migrate(connection: &mut Connection, migrations: &[&str]) -> rusqlite::Result<i64> {
+    let known = migrations.len() as i64;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version >= known {
+        return Ok(version);
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version >= known {
+        return Ok(version);
+    }
+    if version == 0 {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    let done = usize::try_from(version).unwrap_or(0);
+    for step in &migrations[done..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()?;
+    Ok(known)
+}
+
+/// SQLite gives up at once, without its busy timeout, where another process is just now switching.
+fn switch_to_wal(connection: &Connection) -> rusqlite::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let started = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && started.elapsed() < BUSY_TIMEOUT =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::tempdir;
+
+    #[test]
+    fn the_default_file_follows_the_xdg_specification() {
+        let path = |data: Option<&str>, home: Option<&str>| {
+            default_path_of(data.map(Into::into), home.map(Into::into)).map(|p| p.display().to_string())
+        };
+        assert_eq!(path(Some("/d"), Some("/h")).unwrap(), "/d/headroom/history.db");
+        assert_eq!(path(Some("relative"), Some("/h")).unwrap(), "/h/.local/share/headroom/history.db");
+        assert_eq!(path(None, Some("/h")).unwrap(), "/h/.local/share/headroom/history.db");
+        assert_eq!(path(None, None), None);
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_refused_and_left_alone() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        for content in ["short".to_string(), "long ".repeat(1_000)] {
+            fs::write(&path, &content).unwrap();
+            assert!(matches!(History::open(&path), Err(Error::NotADatabase { .. })));
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was put beside it");
+    }
+
+    #[test]
+    fn a_database_of_others_is_refused_and_left_alone() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("shop.db");
+        let shop = Connection::open(&path).unwrap();
+        shop.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE goods (name);").unwrap();
+        shop.close().unwrap();
+        let before = fs::read(&path).unwrap();
+        assert!(matches!(History::open(&path), Err(Error::NotOurs { application_id: 0, .. })));
+        assert_eq!(fs::read(&path).unwrap(), before);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was put beside it");
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_with_the_remedy() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        let history = History::open(&path).unwrap();
+        history.connection.pragma_update(None, "user_version", 99).unwrap();
+        drop(history);
+        let error = History::open(&path).unwrap_err();
+        assert!(matches!(error, Error::NewerSchema { found: 99, .. }));
+        assert!(error.to_string().contains("upgrade Headroom"));
+    }
+
+    #[test]
+    fn a_file_of_version_1_is_migrated_and_keeps_its_rows() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        let mut history = History::open_with(&path, &MIGRATIONS[..1]).unwrap();
+        history.record_test_file(Path::new("/data/headroom.test"), 4096).unwrap();
+        drop(history);
+        let next = [MIGRATIONS[0], "ALTER TABLE test_files ADD COLUMN owner TEXT DEFAULT 'nobody'"];
+        for _ in 0..2 {
+            let history = History::open_with(&path, &next).unwrap();
+            assert_eq!(history.test_files().unwrap().len(), 1);
+            let query = "SELECT owner FROM test_files";
+            let owner: String = history.connection.query_row(query, [], |row| row.get(0)).unwrap();
+            assert_eq!(owner, "nobody");
+        }
+        assert!(matches!(
+            History::open_with(&path, &MIGRATIONS[..1]),
+            Err(Error::NewerSchema { found: 2, known: 1, .. })
+        ));
+    }
+
+    #[test]
+    fn a_migration_that_fails_changes_nothing() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        drop(History::open_with(&path, &MIGRATIONS[..1]).unwrap());
+        let broken = [MIGRATIONS[0], "CREATE TABLE half (done); CREATE TABLE captures (again);"];
+        assert!(matches!(History::open_with(&path, &broken), Err(Error::Sqlite { .. })));
+        let history = History::open_with(&path, &MIGRATIONS[..1]).unwrap();
+        let query = "SELECT count(*) FROM sqlite_schema WHERE name = 'half'";
+        let tables: i64 = history.connection.query_row(query, [], |row| row.get(0)).unwrap();
+        assert_eq!(tables, 0);
+    }
+
+    #[test]
+    fn a_name_may_hold_any_character() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("100% of #1?mode=memory & \u{fc}.db");
+        for _ in 0..2 {
+            drop(History::open(&path).unwrap());
+            assert!(path.is_file());
+        }
+    }
+
+    #[test]
+    fn an_empty_file_becomes_a_history() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("deep/below/history.db");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        drop(History::open(&path).unwrap());
+        assert!(check_owner(&path).is_ok());
+        assert!(History::open(&path).unwrap().test_files().unwrap().is_empty());
+    }
+}

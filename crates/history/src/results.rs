@@ -1,0 +1,208 @@
+//! What was measured and said: runs, capabilities and verdicts. Some plain columns to query by, and the
+//! whole value as JSON.
+
+use crate::exact::{Exact, Json, Word};
+use crate::{EntryKind, Error, History, now_unix_ns};
+use capability::{Capability, Curve};
+use rusqlite::{OptionalExtension, Params, named_params};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::fmt;
+use verdict::Verdict;
+use workload::{RunResult, TargetFacts, format_ns};
+
+/// The number of a run, a capability or a verdict; each kind counts for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ResultId(pub i64);
+
+impl History {
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn save_run(&mut self, run: &RunResult) -> Result<ResultId, Error> {
+        let mean_ns = run.latency().mean_ns();
+        let outstanding = run.workload.outstanding_total();
+        let summary = format!(
+            "{}, {outstanding} outstanding: {:.0} IOPS, {:.1} MiB/s, {}",
+            run.workload.shape,
+            run.iops(),
+            run.mib_per_s(),
+            mean_ns.map_or("no I/O".into(), |ns| format!("{} mean", format_ns(ns))),
+        );
+        let insert = "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, \
+             ios, failed, iops, mib_per_s, latency_ns, interrupted, summary, json) VALUES (:started, :target, \
+             :workload, :outstanding, :threads, :elapsed, :ios, :failed, :iops, :mib_per_s, :latency, \
+             :interrupted, :summary, :json)";
+        let json = storable(EntryKind::Run, run)?;
+        let values = named_params! {
+            ":started": Exact(run.started_unix_ns),
+            ":target": run.target,
+            ":workload": run.workload.shape.to_string(),
+            ":outstanding": outstanding,
+            ":threads": run.workload.threads,
+            ":elapsed": Exact(run.elapsed_ns),
+            ":ios": Exact(run.ios()),
+            ":failed": Exact(run.failed()),
+            ":iops": run.iops(),
+            ":mib_per_s": run.mib_per_s(),
+            ":latency": mean_ns,
+            ":interrupted": run.interrupted,
+            ":summary": summary,
+            ":json": json,
+        };
+        self.insert("save a run", insert, values)
+    }
+
+    /// A run.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn run(&self, id: ResultId) -> Result<RunResult, Error> {
+        self.value(EntryKind::Run, "SELECT json FROM runs WHERE id = ?", id)
+    }
+
+    /// Keeps a capability.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn save_capability(&mut self, capability: &Capability) -> Result<ResultId, Error> {
+        let insert = "INSERT INTO capabilities (measured_unix_ns, target, mount, device_number, device_name, \
+             device_bytes, backing_file, iops_max, summary, json) VALUES (:measured, :target, :mount, \
+             :device_number, :device_name, :device_bytes, :backing_file, :iops_max, :summary, :json)";
+        let json = storable(EntryKind::Capability, capability)?;
+        let device = capability.target.devices.first();
+        let iops_max = capability.curves.iter().filter_map(Curve::iops_max).max_by(f64::total_cmp);
+        let values = named_params! {
+            ":measured": Exact(capability.measured_unix_ns),
+            ":target": capability.target.path,
+            ":mount": capability.target.mount,
+            ":device_number": device.map(|device| &device.number),
+            ":device_name": device.map(|device| &device.name),
+            ":device_bytes": device.map(|device| Exact(device.size_bytes)),
+            ":backing_file": device.and_then(|device| device.backing_file.as_ref()),
+            ":iops_max": iops_max,
+            ":summary": summary_of(capability),
+            ":json": json,
+        };
+        self.insert("save a capability", insert, values)
+    }
+
+    /// A capability.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn capability(&self, id: ResultId) -> Result<Capability, Error> {
+        self.value(EntryKind::Capability, "SELECT json FROM capabilities WHERE id = ?", id)
+    }
+
+    /// The newest capability of the storage that the target is on: same mount, and same top device by
+    /// number, name, size and backing file, for a number is given to another device after a restart.
+    /// Without any device and mount to compare, the target must have the same path.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn latest_capability(&self, target: &TargetFacts) -> Result<Option<(ResultId, Capability)>, Error> {
+        let query = "SELECT id, json FROM capabilities WHERE mount IS :mount \
+             AND device_number IS :device_number AND device_name IS :device_name \
+             AND device_bytes IS :device_bytes AND backing_file IS :backing_file \
+             AND (device_number IS NOT NULL OR mount IS NOT NULL OR target = :target) \
+             ORDER BY measured_unix_ns DESC, id DESC LIMIT 1";
+        let device = target.devices.first();
+        let values = named_params! {
+            ":mount": target.mount,
+            ":device_number": device.map(|device| &device.number),
+            ":device_name": device.map(|device| &device.name),
+            ":device_bytes": device.map(|device| Exact(device.size_bytes)),
+            ":backing_file": device.and_then(|device| device.backing_file.as_ref()),
+            ":target": target.path,
+        };
+        let found = self.connection.query_row(query, values, |row| {
+            let Json(capability) = row.get(1)?;
+            Ok((ResultId(row.get(0)?), capability))
+        });
+        found.optional().map_err(|source| Error::sqlite("look for a capability", &self.path, source))
+    }
+
+    /// Keeps a verdict, with everything that was shown with it. Its time is now.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn save_verdict(
+        &mut self,
+        verdict: &Verdict,
+        target: &str,
+        source: &str,
+        report_json: &serde_json::Value,
+    ) -> Result<ResultId, Error> {
+        let insert = "INSERT INTO verdicts (judged_unix_ns, target, source, verdict, confidence, utilisation, \
+             headroom, summary, json, report) VALUES (:judged, :target, :source, :verdict, :confidence, \
+             :utilisation, :headroom, :summary, :json, :report)";
+        let json = storable(EntryKind::Verdict, verdict)?;
+        let values = named_params! {
+            ":judged": Exact(now_unix_ns()),
+            ":target": target,
+            ":source": source,
+            ":verdict": Word(verdict.verdict),
+            ":confidence": Word(verdict.confidence),
+            ":utilisation": verdict.utilisation,
+            ":headroom": verdict.headroom,
+            ":summary": verdict.summary,
+            ":json": json,
+            ":report": Json(report_json),
+        };
+        self.insert("save a verdict", insert, values)
+    }
+
+    /// A verdict.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn verdict(&self, id: ResultId) -> Result<Verdict, Error> {
+        self.value(EntryKind::Verdict, "SELECT json FROM verdicts WHERE id = ?", id)
+    }
+
+    /// One row in a statement of its own, which is a transaction; SQLite waits for other writers.
+    fn insert(&mut self, doing: &'static str, insert: &str, values: impl Params) -> Result<ResultId, Error> {
+        let inserted = self.connection.execute(insert, values);
+        inserted.map_err(|source| Error::sqlite(doing, &self.path, source))?;
+        Ok(ResultId(self.connection.last_insert_rowid()))
+    }
+
+    pub(crate) fn value<T: DeserializeOwned>(
+        &self,
+        kind: EntryKind,
+        query: &str,
+        id: ResultId,
+    ) -> Result<T, Error> {
+        let found = self.connection.query_row(query, [id.0], |row| row.get(0)).optional();
+        match found.map_err(|source| Error::sqlite("read a result", &self.path, source))? {
+            Some(Json(value)) => Ok(value),
+            None => Err(self.not_found(kind, id.0)),
+        }
+    }
+}
+
+/// The JSON of a value, once it is sure that it can be read again: JSON has no infinity and no NaN.
+fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: &T) -> Result<String, Error> {
+    let not_storable = |source| Error::NotStorable { kind, source };
+    let text = serde_json::to_string(value).map_err(not_storable)?;
+    serde_json::from_str::<T>(&text).map_err(not_storable)?;
+    Ok(text)
+}
+
+fn summary_of(capability: &Capability) -> String {
+    let knee = capability.curves.iter().find_map(|curve| Some((curve.workload, curve.knee.as_ref()?)));
+    match knee {
+        Some((shape, knee)) => {
+            format!("{shape}: {:.0} IOPS, knee at {:.0} outstanding", knee.iops, knee.outstanding)
+        }
+        None => format!("{} curves, no knee", capability.curves.len()),
+    }
+}
+
+impl fmt::Display for ResultId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

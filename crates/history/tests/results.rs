@@ -1,0 +1,264 @@
+//! Runs, capabilities, verdicts, test files, and the list of everything.
+
+use capability::{Capability, Conditions, Curve, Knee, KneeReason, Point};
+use history::{EntryKind, Error, History, ResultId};
+use serde_json::json;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use tempfile::TempDir;
+use verdict::{Confidence, Evidence, Kind, Verdict};
+use workload::{
+    Backend, Caching, CoreUse, DeviceFacts, Direction, RunResult, Second, Shape, TargetFacts, TargetKind,
+    ThreadShare, Workload,
+};
+
+fn new_history() -> (TempDir, History) {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(&dir.path().join("history.db")).unwrap();
+    (dir, history)
+}
+
+fn device(number: &str) -> DeviceFacts {
+    DeviceFacts {
+        name: "loop0".into(),
+        number: number.into(),
+        kind: "loop".into(),
+        model: None,
+        backing_file: Some("/images/a".into()),
+        size_bytes: 1 << 30,
+        rotational: Some(false),
+        scheduler: Some("none".into()),
+        requests_max: Some(128),
+        queues: Some(1),
+        request_bytes_max: None,
+        logical_block_bytes: Some(512),
+        physical_block_bytes: None,
+        write_cache: None,
+    }
+}
+
+fn target(path: &str) -> TargetFacts {
+    TargetFacts {
+        path: path.into(),
+        kind: TargetKind::Directory,
+        filesystem: Some("ext4".into()),
+        mount: Some("/mnt/data".into()),
+        free_bytes: 1 << 29,
+        devices: vec![device("7:0")],
+        direct_align_bytes: Some(512),
+        memory_align_bytes: 512,
+        caps: vec![],
+    }
+}
+
+fn capability(target: TargetFacts, measured_unix_ns: u64) -> Capability {
+    let point = Point {
+        outstanding: 8,
+        iops: 2_500.1 / 3.0,
+        iops_half_width: 0.1,
+        mib_per_s: 0.3,
+        latency_ns: 1e9 / 3.0,
+        latency_ns_p50: 1,
+        latency_ns_p99: None,
+        latency_ns_max: u64::MAX,
+        outstanding_measured: 8.0,
+        ios: 10_000,
+        failed: 0,
+        seconds: 10.0,
+        steady: true,
+        cpu_ns_per_io: 1_500.0,
+        client_busy: 0.1,
+        humps: None,
+    };
+    let knee = Knee {
+        outstanding: 15.6,
+        iops: 801.2,
+        low: 14.0,
+        high: 17.0,
+        iops_interval: (790.0, 810.0),
+        latency_ns_floor: 19.5e6,
+        outstanding_full: 16,
+        above_bounds: 0.01,
+        reason: KneeReason::Device,
+        why: "flat from 16 on".into(),
+    };
+    Capability {
+        target,
+        measured_unix_ns,
+        conditions: Conditions {
+            headroom_version: "0.1.0".into(),
+            kernel: "6.8".into(),
+            backend: Backend::IoUring,
+            caching: Caching::Direct,
+            region_bytes: 1 << 28,
+            foreign_iops: None,
+            took_s: 60.5,
+            effort: "quick".into(),
+            remarks: vec![],
+        },
+        curves: vec![Curve { workload: Shape::random_read(8192), points: vec![point], knee: Some(knee) }],
+        cost_model: None,
+    }
+}
+
+fn run() -> RunResult {
+    let mut read = Direction { count: 1_000, bytes: 8_192_000, ..Direction::default() };
+    read.latency.record_n(2_000_000, 1_000);
+    read.errors.insert(5, 2);
+    RunResult {
+        workload: Workload { outstanding: 8, threads: 4, seed: u64::MAX, ..Shape::random_read(8192).into() },
+        target: "/mnt/data".into(),
+        backend: Backend::IoUring,
+        started_unix_ns: 1_000,
+        elapsed_ns: 1_000_000_000,
+        interrupted: true,
+        read,
+        write: Direction::default(),
+        seconds: vec![Second { reads: 1_000, ..Second::default() }],
+        cores: vec![CoreUse { core: 1, user_percent: 0.1, kernel_percent: 0.2, idle_percent: 99.7 }],
+        threads: vec![ThreadShare { ios: 1_000, bytes: 8_192_000, cpu_ns: 5 }],
+    }
+}
+
+fn verdict() -> Verdict {
+    Verdict {
+        verdict: Kind::DemandExceedsCapability,
+        summary: "the database asks for 1.2 times what the storage gives".into(),
+        confidence: Confidence::Medium,
+        doubts: vec!["only 900 I/Os were seen".into()],
+        utilisation: Some(1.2),
+        headroom: Some(1.0 / 1.2),
+        binding: Some(capability::Binding::Operations),
+        evidence: vec![Evidence {
+            what: "IOPS".into(),
+            value: 1.0 / 3.0,
+            unit: "1/s".into(),
+            source: "device".into(),
+            at: 7,
+        }],
+        next_step: "ask for less, or buy more".into(),
+        place: None,
+    }
+}
+
+#[test]
+fn what_was_saved_comes_back_as_the_same_value() {
+    let (_dir, mut history) = new_history();
+    let saved = history.save_run(&run()).unwrap();
+    assert_eq!(history.run(saved).unwrap(), run());
+    let capability = capability(target("/mnt/data/db"), 5);
+    let saved = history.save_capability(&capability).unwrap();
+    assert_eq!(history.capability(saved).unwrap(), capability);
+    let report = json!({ "verdict": verdict(), "files": [1.5, u64::MAX] });
+    let saved = history.save_verdict(&verdict(), "/mnt/data/db/shop.db", "sqlite", &report).unwrap();
+    assert_eq!(history.verdict(saved).unwrap(), verdict());
+    assert_eq!(history.show(EntryKind::Verdict, saved.0).unwrap(), report);
+}
+
+#[test]
+fn a_capability_holds_for_the_whole_storage_and_the_newest_counts() {
+    let (_dir, mut history) = new_history();
+    for measured in [30, 50, 40] {
+        history.save_capability(&capability(target("/mnt/data/db"), measured)).unwrap();
+    }
+    let (id, found) = history.latest_capability(&target("/mnt/data/other")).unwrap().unwrap();
+    assert_eq!((id, found.measured_unix_ns), (ResultId(2), 50));
+}
+
+#[test]
+fn another_storage_has_no_capability_whatever_it_shares() {
+    let (_dir, mut history) = new_history();
+    history.save_capability(&capability(target("/mnt/data"), 1)).unwrap();
+    let with_device = |change: fn(&mut DeviceFacts)| {
+        let mut other = target("/mnt/data");
+        change(&mut other.devices[0]);
+        other
+    };
+    let others = [
+        with_device(|device| device.number = "7:1".into()),
+        with_device(|device| device.name = "vda".into()),
+        with_device(|device| device.size_bytes += 1),
+        with_device(|device| device.backing_file = Some("/images/b".into())),
+        with_device(|device| device.backing_file = None),
+        TargetFacts { mount: Some("/mnt/other".into()), ..target("/mnt/data") },
+        TargetFacts { devices: vec![], ..target("/mnt/data") },
+    ];
+    for other in others {
+        assert_eq!(history.latest_capability(&other).unwrap(), None, "{other:?}");
+    }
+}
+
+#[test]
+fn without_a_device_the_mount_tells_storage_apart_and_without_both_the_path() {
+    let (_dir, mut history) = new_history();
+    let bare = |path: &str, mount: Option<&str>| TargetFacts {
+        devices: vec![],
+        mount: mount.map(Into::into),
+        ..target(path)
+    };
+    history.save_capability(&capability(bare("/nfs/a", Some("/nfs")), 1)).unwrap();
+    history.save_capability(&capability(bare("/x", None), 2)).unwrap();
+    let found = |target| history.latest_capability(&target).unwrap().map(|(id, _)| id.0);
+    assert_eq!(found(bare("/nfs/b", Some("/nfs"))), Some(1));
+    assert_eq!(found(bare("/x", None)), Some(2));
+    assert_eq!(found(bare("/y", None)), None);
+}
+
+#[test]
+fn a_value_that_json_cannot_hold_is_refused_rather_than_lost() {
+    let (_dir, mut history) = new_history();
+    let mut broken = capability(target("/mnt/data"), 1);
+    broken.curves[0].points[0].latency_ns = f64::NAN;
+    let refused = history.save_capability(&broken);
+    assert!(matches!(refused, Err(Error::NotStorable { kind: EntryKind::Capability, .. })));
+    assert!(history.entries(9).unwrap().is_empty());
+}
+
+#[test]
+fn entries_list_everything_the_newest_first() {
+    let (_dir, mut history) = new_history();
+    history.save_run(&run()).unwrap();
+    history.save_capability(&capability(target("/mnt/data"), 3_000)).unwrap();
+    let snapshot =
+        filestats::Snapshot { source: "sqlite".into(), taken_unix_ns: 2_000, clock_ns: 1, samples: vec![] };
+    let capture = history.save_snapshot(&snapshot, Some("noon")).unwrap();
+    history.save_verdict(&verdict(), "/mnt/data/shop.db", "sqlite", &json!({})).unwrap();
+    let entries = history.entries(9).unwrap();
+    let lines: Vec<String> = entries
+        .iter()
+        .map(|entry| format!("{} {} {}: {}", entry.kind, entry.id, entry.target, entry.summary))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "verdict 1 /mnt/data/shop.db: demand-exceeds-capability: the database asks for 1.2 times what \
+             the storage gives",
+            "capability 1 /mnt/data: random read 8 KiB: 801 IOPS, knee at 16 outstanding",
+            "capture 1 sqlite: 0 files, 0 changed (noon)",
+            "run 1 /mnt/data: random read 8 KiB, 32 outstanding: 1000 IOPS, 7.8 MiB/s, 2.00 ms mean",
+        ]
+    );
+    assert_eq!(history.entries(2).unwrap(), entries[..2]);
+    let shown = history.show(EntryKind::Capture, capture.0).unwrap();
+    assert_eq!(shown, serde_json::to_value(&snapshot).unwrap());
+    assert!(matches!(history.show(EntryKind::Run, 2), Err(Error::NotFound { id: 2, .. })));
+}
+
+#[test]
+fn test_files_are_on_record_until_they_are_removed() {
+    let (_dir, mut history) = new_history();
+    let odd = Path::new(std::ffi::OsStr::from_bytes(b"/mnt/\xff.test"));
+    let plain = Path::new("/mnt/data/headroom.test");
+    history.record_test_file(plain, 1 << 30).unwrap();
+    history.record_test_file(odd, 4096).unwrap();
+    history.record_test_file(plain, 2 << 30).unwrap();
+    let paths = |history: &History| -> Vec<(std::path::PathBuf, u64)> {
+        history.test_files().unwrap().into_iter().map(|file| (file.path, file.bytes)).collect()
+    };
+    assert_eq!(paths(&history), [(plain.into(), 2 << 30), (odd.into(), 4096)]);
+    assert!(history.forget_test_file(odd).unwrap());
+    assert!(!history.forget_test_file(odd).unwrap(), "it was on record once");
+    assert_eq!(paths(&history).len(), 1);
+    history.record_test_file(odd, 1).unwrap();
+    assert_eq!(paths(&history)[1], (odd.into(), 1));
+}
