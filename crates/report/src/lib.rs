@@ -15,8 +15,10 @@
 //!
 //! This crate does no I/O, reads no clock and knows no terminal: the caller says whether there are colours.
 
+mod chart;
 mod files;
 mod headline;
+pub mod html;
 pub mod json;
 mod number;
 pub mod text;

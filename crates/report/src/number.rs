@@ -106,9 +106,37 @@ pub(crate) fn instant(unix_ns: u64) -> String {
     zoned(unix_ns, "%Y-%m-%d %H:%M:%S UTC")
 }
 
-/// The time of day in UTC.
-pub(crate) fn time_of_day(unix_ns: u64) -> String {
-    zoned(unix_ns, "%H:%M:%S")
+/// The time of day in UTC, without seconds where they are all zero.
+pub(crate) fn time_of_day(unix_ns: u64, whole_minutes: bool) -> String {
+    zoned(unix_ns, if whole_minutes { "%H:%M" } else { "%H:%M:%S" })
+}
+
+/// The day in UTC.
+pub(crate) fn day(unix_ns: u64) -> String {
+    zoned(unix_ns, "%Y-%m-%d")
+}
+
+/// A round number at an axis: "2.5k", "10k", "2M".
+pub(crate) fn tick(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e12 => format!("{value:.0e}"),
+        v if v >= 1e9 => format!("{}G", value / 1e9),
+        v if v >= 1e6 => format!("{}M", value / 1e6),
+        v if v >= 1e3 => format!("{}k", (value / 1e3 * 1e3).round() / 1e3),
+        v if v >= 1.0 || v == 0.0 => format!("{}", (value * 1e3).round() / 1e3),
+        _ => format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
+}
+
+/// A round time at an axis: "500 us", "2 ms".
+pub(crate) fn tick_time(ns: f64) -> String {
+    let text = time(ns);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
 }
 
 fn zoned(unix_ns: u64, form: &str) -> String {
