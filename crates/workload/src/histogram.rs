@@ -33,13 +33,13 @@ impl LatencyHistogram {
     #[inline]
     pub fn record_n(&mut self, latency_ns: u64, n: u64) {
         self.histogram.saturating_record_n(latency_ns, n);
-        self.sum_ns += latency_ns * n;
+        self.sum_ns = self.sum_ns.saturating_add(latency_ns.saturating_mul(n));
     }
 
     /// Adds another histogram.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
-        self.sum_ns += other.sum_ns;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
     /// How many latencies were counted.

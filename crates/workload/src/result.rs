@@ -106,7 +106,7 @@ pub struct RunResult {
 impl Direction {
     /// I/Os that failed.
     pub fn failed(&self) -> u64 {
-        self.errors.values().sum()
+        self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Adds another thread's part.
@@ -138,12 +138,12 @@ impl Second {
 impl RunResult {
     /// I/Os completed, reads and writes.
     pub fn ios(&self) -> u64 {
-        self.read.count + self.write.count
+        self.read.count.saturating_add(self.write.count)
     }
 
     /// I/Os that failed.
     pub fn failed(&self) -> u64 {
-        self.read.failed() + self.write.failed()
+        self.read.failed().saturating_add(self.write.failed())
     }
 
     /// Measured seconds.
@@ -161,7 +161,7 @@ impl RunResult {
         if self.elapsed_ns == 0 {
             return 0.0;
         }
-        (self.read.bytes + self.write.bytes) as f64 / self.elapsed_s() / (1024.0 * 1024.0)
+        self.read.bytes.saturating_add(self.write.bytes) as f64 / self.elapsed_s() / (1024.0 * 1024.0)
     }
 
     /// Latencies of reads and writes together.
@@ -176,13 +176,13 @@ impl RunResult {
         if self.elapsed_ns == 0 {
             return 0.0;
         }
-        (self.read.latency.sum_ns() + self.write.latency.sum_ns()) as f64 / self.elapsed_ns as f64
+        (self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64) / self.elapsed_ns as f64
     }
 
     /// CPU time of the load threads for each I/O, nanoseconds; `None` without I/Os.
     pub fn cpu_ns_per_io(&self) -> Option<f64> {
-        let cpu_ns: u64 = self.threads.iter().map(|thread| thread.cpu_ns).sum();
-        (self.ios() > 0).then(|| cpu_ns as f64 / self.ios() as f64)
+        let cpu_ns: f64 = self.threads.iter().map(|thread| thread.cpu_ns as f64).sum();
+        (self.ios() > 0).then(|| cpu_ns / self.ios() as f64)
     }
 
     /// The busiest load thread's share of a core, 0 to 1: near 1 the client, not the storage, may be the limit.

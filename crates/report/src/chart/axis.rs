@@ -1,0 +1,151 @@
+use crate::number;
+
+/// A range of values with its ticks.
+pub(super) struct Axis {
+    from: f64,
+    to: f64,
+    logarithmic: bool,
+    pub(super) ticks: Vec<(f64, String)>,
+}
+
+/// Smallest value on a logarithmic axis.
+const LOG_MIN: f64 = 1e-3;
+/// Largest value on any axis.
+const MAX: f64 = 1e18;
+
+impl Axis {
+    /// From 0 to a little over the highest value, about `ticks` ticks.
+    pub(super) fn from_zero(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+        let highest = finite(values).fold(0.0, f64::max).min(MAX);
+        let highest = if highest > 0.0 { highest * 1.08 } else { 1.0 };
+        let step = nice_step(highest / ticks.max(1) as f64);
+        let count = (highest / step).floor() as usize;
+        let ticks = (0..=count).map(|at| (at as f64 * step, number::tick(at as f64 * step))).collect();
+        Axis { from: 0.0, to: highest, logarithmic: false, ticks }
+    }
+
+    /// Powers of two around all values, as numbers of outstanding I/Os are.
+    pub(super) fn powers_of_two(values: impl Iterator<Item = f64>, ticks_max: usize) -> Axis {
+        let (low, high) = range(values, (1.0, 2.0));
+        let (low, high) = (low.log2(), high.log2());
+        let (first, last) = (low.ceil() as i32, high.floor() as i32);
+        let every = ((last - first + 1).max(1) as usize).div_ceil(ticks_max.max(1));
+        let ticks = (first..=last)
+            .step_by(every.max(1))
+            .map(|power| (f64::from(power).exp2(), number::rate(f64::from(power).exp2())))
+            .collect();
+        let margin = (high - low).max(1.0) * 0.03;
+        Axis { from: (low - margin).exp2(), to: (high + margin).exp2(), logarithmic: true, ticks }
+    }
+
+    /// Latencies in nanoseconds, ticks at 1, 2 and 5 or at whole decades.
+    pub(super) fn latencies(values: impl Iterator<Item = f64>) -> Axis {
+        let (low, high) = range(values, (1e5, 1e7));
+        let (from, to) = (low / 1.35, high * 1.5);
+        let decades = (to / from).log10();
+        let steps: &[f64] = match decades {
+            d if d > 4.0 => &[1.0],
+            d if d > 2.6 => &[1.0, 3.0],
+            _ => &[1.0, 2.0, 5.0],
+        };
+        let powers = from.log10().floor() as i32..=to.log10().ceil() as i32;
+        let ticks = powers
+            .flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)))
+            .filter(|value| (from..=to).contains(value))
+            .map(|value| (value, number::tick_time(value)))
+            .collect();
+        Axis { from, to, logarithmic: true, ticks }
+    }
+
+    /// Seconds since `begin_unix_ns`, ticks at round times of the day.
+    pub(super) fn time(begin_unix_ns: u64, end_unix_ns: u64, ticks_max: usize) -> Axis {
+        const STEPS_S: [u64; 17] =
+            [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
+        let seconds = (end_unix_ns.saturating_sub(begin_unix_ns) as f64 / 1e9).max(1.0);
+        let wanted = seconds / ticks_max.max(1) as f64;
+        let step = STEPS_S.iter().copied().find(|step| *step as f64 >= wanted);
+        let step = step.unwrap_or_else(|| (wanted / 86_400.0).ceil() as u64 * 86_400);
+        let step_ns = step.saturating_mul(1_000_000_000);
+        let first = begin_unix_ns.div_ceil(step_ns).saturating_mul(step_ns);
+        let ticks = (0..=ticks_max as u64)
+            .map(|at| first.saturating_add(at.saturating_mul(step_ns)))
+            .take_while(|at| *at <= end_unix_ns)
+            .map(|at| {
+                let label =
+                    if step >= 86_400 { number::day(at) } else { number::time_of_day(at, step >= 60) };
+                (at.saturating_sub(begin_unix_ns) as f64 / 1e9, label)
+            })
+            .collect();
+        Axis { from: 0.0, to: seconds, logarithmic: false, ticks }
+    }
+
+    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what has no place.
+    pub(super) fn share(&self, value: f64) -> Option<f64> {
+        let share = if self.logarithmic {
+            (value.max(self.from * 1e-3).ln() - self.from.ln()) / (self.to.ln() - self.from.ln())
+        } else {
+            (value - self.from) / (self.to - self.from)
+        };
+        share.is_finite().then_some(share)
+    }
+
+    pub(super) fn from(&self) -> f64 {
+        self.from
+    }
+
+    pub(super) fn to(&self) -> f64 {
+        self.to
+    }
+}
+
+fn finite(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    values.filter(|value| value.is_finite())
+}
+
+/// Lowest and highest of the positive values, kept where a logarithm makes sense.
+fn range(values: impl Iterator<Item = f64>, without: (f64, f64)) -> (f64, f64) {
+    let positive = finite(values).filter(|value| *value > 0.0).map(|value| value.clamp(LOG_MIN, MAX));
+    let (low, high) =
+        positive.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    if low.is_finite() { (low, high) } else { without }
+}
+
+/// 1, 2, 2.5 or 5 times a power of ten, at least `least`.
+fn nice_step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| factor * power >= least);
+    factor.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(labels(&Axis::from_zero([12_700.0].into_iter(), 4)), ["0", "5k", "10k"]);
+        assert_eq!(labels(&Axis::powers_of_two([1.0, 256.0].into_iter(), 5)), ["1", "4", "16", "64", "256"]);
+        assert_eq!(
+            labels(&Axis::latencies([1.1e6, 20e6].into_iter())),
+            ["1 ms", "2 ms", "5 ms", "10 ms", "20 ms"]
+        );
+        let begin = 1_795_251_600_000_000_000;
+        assert_eq!(labels(&Axis::time(begin, begin + 700_000_000_000, 4)), ["09:00", "09:05", "09:10"]);
+    }
+
+    #[test]
+    fn nothing_at_all_still_has_an_axis() {
+        for axis in [
+            Axis::from_zero([f64::NAN].into_iter(), 5),
+            Axis::powers_of_two(std::iter::empty(), 5),
+            Axis::latencies([0.0, -1.0, f64::INFINITY].into_iter()),
+            Axis::time(7, 7, 5),
+        ] {
+            assert!(axis.to > axis.from && axis.share(axis.to) == Some(1.0));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+use super::axis::Axis;
+use super::canvas::{Ink, svg};
+use super::plot::{Margins, Plot};
+use super::{Course, Size};
+use crate::Check;
+use filestats::IoClass;
+
+/// Latency of reads and commits over time on the profile's bands; gaps stay gaps.
+pub(crate) fn latency_over_time(check: &Check, course: &Course, class: IoClass, size: Size) -> String {
+    svg(size, "latency of reads and commits over time", |canvas| {
+        let x = Axis::time(course.begin_unix_ns, course.end_unix_ns, size.width as usize / 90);
+        let (reads, commits) = (course.values(|at| at.read_ns), course.values(|at| at.commit_ns));
+        let known = || reads.iter().chain(&commits).filter_map(|(_, ns)| *ns);
+        let top = if check.phases.is_empty() { 26.0 } else { 48.0 };
+        let mut plot = Plot::new(canvas, size, &Margins { top, right: 74.0 }, x, Axis::latencies(known()));
+        let bands = check.profile.bands(class);
+        let mut lower = plot.y.from();
+        for band in &bands {
+            let upper = band.upper_ns.map_or(plot.y.to(), |upper| upper as f64).min(plot.y.to());
+            if upper > lower {
+                plot.layer(lower, upper, Ink::band(band.rank, bands.len()), band.name);
+                lower = upper;
+            }
+        }
+        plot.axes("time, UTC", "latency, log scale");
+        plot.gaps(course);
+        plot.phases(check, course);
+        let dots = course.instants.len() <= size.width as usize / 14;
+        plot.series(&reads, Ink::Read, dots);
+        plot.series(&commits, Ink::Commit, dots);
+        if known().next().is_none() {
+            plot.nothing("no latency is known");
+        }
+    })
+}
+
+impl Plot<'_, '_> {
+    /// Marks when nothing is known.
+    pub(super) fn gaps(&mut self, course: &Course) {
+        for instant in course.instants.iter().filter(|instant| instant.gap.is_some()) {
+            self.stripe(instant.from_s, instant.to_s, Ink::Gap, 0.85);
+        }
+    }
+
+    pub(super) fn phases(&mut self, check: &Check, course: &Course) {
+        let seconds = |unix_ns: u64| unix_ns.saturating_sub(course.begin_unix_ns) as f64 / 1e9;
+        for phase in &check.phases {
+            self.phase(seconds(phase.from_unix_ns), seconds(phase.to_unix_ns), &phase.name);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+use super::Size;
+use super::axis::Axis;
+use super::canvas::{Anchor, Canvas, Ink, Pixel, text_pixels};
+
+/// Axes on a canvas; everything in the units of the data.
+pub(super) struct Plot<'a, 'b> {
+    pub(super) canvas: &'a mut Canvas<'b>,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+/// Bold text is about this much wider.
+const BOLD: f64 = 1.1;
+
+/// Space around the axes, pixels; the left one follows the tick labels.
+pub(super) struct Margins {
+    pub(super) top: f64,
+    pub(super) right: f64,
+}
+
+impl<'a, 'b> Plot<'a, 'b> {
+    pub(super) fn new(canvas: &'a mut Canvas<'b>, size: Size, margins: &Margins, x: Axis, y: Axis) -> Self {
+        let labels = y.ticks.iter().map(|(_, label)| text_pixels(label)).fold(18.0, f64::max);
+        let (width, height) = (f64::from(size.width), f64::from(size.height));
+        Plot {
+            canvas,
+            x,
+            y,
+            left: labels + 12.0,
+            top: margins.top,
+            right: width - margins.right,
+            bottom: height - 42.0,
+        }
+    }
+
+    pub(super) fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
+        let across = self.x.share(x)?.clamp(0.0, 1.0);
+        let up = self.y.share(y)?.clamp(0.0, 1.0);
+        Some((self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top)))
+    }
+
+    /// The pixels between two values of x, the height of the plot.
+    pub(super) fn stripe(&mut self, from: f64, to: f64, ink: Ink, opacity: f64) {
+        if let (Some((from, _)), Some((to, _))) =
+            (self.pixel(from, self.y.from()), self.pixel(to, self.y.from()))
+        {
+            self.canvas.rect((from, self.top), (to, self.bottom), ink, opacity);
+        }
+    }
+
+    /// A stripe between two values of y with its name at the right; no name where it is too thin for one.
+    pub(super) fn layer(&mut self, from: f64, to: f64, ink: Ink, name: &str) {
+        let (Some((left, low)), Some((right, high))) =
+            (self.pixel(self.x.from(), from), self.pixel(self.x.to(), to))
+        else {
+            return;
+        };
+        if low - high < 0.5 {
+            return;
+        }
+        self.canvas.rect((left, high), (right, low), ink, 1.0);
+        if low - high >= 13.0 {
+            self.canvas.text((right + 6.0, (low + high) / 2.0), name, Anchor::Start, Ink::Muted, false);
+        }
+    }
+
+    /// Grid, tick labels and titles.
+    pub(super) fn axes(&mut self, x_title: &str, y_title: &str) {
+        let ticks = std::mem::take(&mut self.y.ticks);
+        for (value, label) in &ticks {
+            if let Some((_, y)) = self.pixel(self.x.from(), *value) {
+                self.canvas.line(&[(self.left, y), (self.right, y)], Ink::Grid, 1.0);
+                self.canvas.text((self.left - 8.0, y), label, Anchor::End, Ink::Muted, false);
+            }
+        }
+        self.y.ticks = ticks;
+        let ticks = std::mem::take(&mut self.x.ticks);
+        let mut free_from = f64::NEG_INFINITY;
+        for (value, label) in &ticks {
+            let Some((x, _)) = self.pixel(*value, self.y.from()) else { continue };
+            self.canvas.line(&[(x, self.bottom), (x, self.bottom + 4.0)], Ink::Axis, 1.0);
+            let half = text_pixels(label) / 2.0;
+            if x - half >= free_from {
+                self.canvas.text((x, self.bottom + 14.0), label, Anchor::Middle, Ink::Muted, false);
+                free_from = x + half + 6.0;
+            }
+        }
+        self.x.ticks = ticks;
+        self.canvas.line(&[(self.left, self.bottom), (self.right, self.bottom)], Ink::Axis, 1.0);
+        let middle = (self.left + self.right) / 2.0;
+        self.canvas.text((middle, self.bottom + 33.0), x_title, Anchor::Middle, Ink::Muted, false);
+        self.canvas.text((4.0, 9.0), y_title, Anchor::Start, Ink::Text, true);
+    }
+
+    /// The values joined by a line that breaks where one is missing; a lone value is a dot.
+    pub(super) fn series(&mut self, values: &[(f64, Option<f64>)], ink: Ink, dots: bool) {
+        let pixels: Vec<Option<Pixel>> =
+            values.iter().map(|(x, y)| y.and_then(|y| self.pixel(*x, y))).collect();
+        for run in pixels.split(Option::is_none) {
+            let run: Vec<Pixel> = run.iter().flatten().copied().collect();
+            self.canvas.line(&run, ink, 2.0);
+            if dots || run.len() == 1 {
+                for at in run {
+                    self.canvas.dot(at, 2.6, ink);
+                }
+            }
+        }
+    }
+
+    pub(super) fn dashed(&mut self, from: (f64, f64), to: (f64, f64), ink: Ink) {
+        if let (Some(from), Some(to)) = (self.pixel(from.0, from.1), self.pixel(to.0, to.1)) {
+            self.canvas.dashed(&[from, to], ink, 1.5);
+        }
+    }
+
+    /// A name above the plot, between two values of x, with an edge at each end through the plot.
+    pub(super) fn phase(&mut self, from: f64, to: f64, name: &str) {
+        let low = self.y.from();
+        let (Some((from, _)), Some((to, _))) = (self.pixel(from, low), self.pixel(to, low)) else { return };
+        if to - from < 1.0 {
+            return;
+        }
+        let y = self.top - 6.0;
+        self.canvas.line(&[(from + 1.0, y), (to - 1.0, y)], Ink::Muted, 2.0);
+        for edge in [from, to] {
+            self.canvas.dashed(&[(edge, self.top - 10.0), (edge, self.bottom)], Ink::Muted, 1.0);
+        }
+        let fitting = ((to - from) / text_pixels("n")) as usize;
+        if fitting >= 4 {
+            let shown: String = if name.chars().count() <= fitting {
+                name.into()
+            } else {
+                name.chars().take(fitting - 1).chain(['…']).collect()
+            };
+            self.canvas.text(((from + to) / 2.0, y - 11.0), &shown, Anchor::Middle, Ink::Text, false);
+        }
+    }
+
+    /// A marked point with its label, where a rising curve leaves room: above at the left, or `below` at
+    /// the right.
+    pub(super) fn marked(&mut self, x: f64, y: f64, label: &str, ink: Ink, below: bool) {
+        let Some(at) = self.pixel(x, y) else { return };
+        self.canvas.ring(at, 5.5, ink, 2.5);
+        let width = text_pixels(label) * BOLD + 14.0;
+        let (fits_left, fits_right) = (at.0 - width > self.left, at.0 + width < self.right);
+        let down = (below && self.bottom - at.1 > 26.0) || at.1 - self.top < 26.0;
+        let leftwards = if down { !fits_right } else { fits_left };
+        let (x, anchor) = if leftwards { (at.0 - 9.0, Anchor::End) } else { (at.0 + 9.0, Anchor::Start) };
+        let y = at.1 + if down { 14.0 } else { -12.0 };
+        self.canvas.text((x, y), label, anchor, ink, true);
+    }
+
+    /// A label beside a value of x, at a share of the height (0 the bottom, 1 the top).
+    pub(super) fn beside(&mut self, x: f64, height: f64, label: &str, ink: Ink) {
+        let Some((x, _)) = self.pixel(x, self.y.from()) else { return };
+        let y = self.bottom - height.clamp(0.0, 1.0) * (self.bottom - self.top);
+        let fits_right = x + 8.0 + text_pixels(label) <= self.right;
+        let (x, anchor) = if fits_right { (x + 8.0, Anchor::Start) } else { (x - 8.0, Anchor::End) };
+        self.canvas.text((x, y), label, anchor, ink, false);
+    }
+
+    /// A label over a value of y, at the left end of the plot.
+    pub(super) fn over(&mut self, y: f64, label: &str, ink: Ink) {
+        if let Some((x, y)) = self.pixel(self.x.from(), y) {
+            self.canvas.text((x + 6.0, y - 9.0), label, Anchor::Start, ink, false);
+        }
+    }
+
+    /// Says in the middle that there is nothing to show.
+    pub(super) fn nothing(&mut self, why: &str) {
+        let middle = ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0);
+        self.canvas.text(middle, why, Anchor::Middle, Ink::Muted, false);
+    }
+
+    /// How high a value lies, 0 to 1.
+    pub(super) fn height(&self, y: f64) -> f64 {
+        self.y.share(y).unwrap_or(0.0)
+    }
+}

@@ -1,0 +1,32 @@
+//! One page of HTML that needs nothing else: no network, no fonts, no script. Light, dark and print share
+//! one drawing, whose colours are CSS variables.
+
+mod capability;
+mod check;
+mod page;
+mod table;
+
+pub use self::capability::capability;
+pub use check::check;
+
+/// Outside text, harmless in HTML and in attributes.
+pub(crate) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in harmless(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Outside text without control characters and without marks that reverse the order of what follows.
+pub(crate) fn harmless(text: &str) -> String {
+    let harmful = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,231 @@
+use super::capability::{cost_model, curve_charts, facts};
+use super::escape;
+use super::page::{Mark, chart, legend, page};
+use super::table::{Column, Table, class, figure, tag};
+use crate::chart::{Course, Ink, Size, iops_over_time, latency_over_time};
+use crate::files::{FileRow, worst_first};
+use crate::headline::headlines;
+use crate::{Check, Tone, number};
+use filestats::{Delta, Figure, IoClass};
+use std::collections::BTreeSet;
+use verdict::Figures;
+
+/// The verdict as a page: the answer first, then what it rests on.
+pub fn check(check: &Check) -> String {
+    let figures =
+        Figures::of(&check.observation.moments, check.capability.as_ref(), check.observation.page_cache);
+    let mut body = banner(check);
+    body.push_str(&three_figures(check, &figures));
+    body.push_str(&format!(
+        "<section class=\"card next\"><b>Next step</b><p>{}</p></section>\n",
+        escape(&check.verdict.next_step)
+    ));
+    body.push_str(&place(check));
+    body.push_str(&course(check));
+    body.push_str(&files(check));
+    body.push_str(&evidence(check));
+    if let Some(capability) = &check.capability {
+        body.push_str("<h2>The storage</h2>\n");
+        body.push_str(&facts(capability));
+        body.push_str(&cost_model(capability));
+    }
+    body.push_str(HOW_TO_READ);
+    let title = format!("{}: {}", check.verdict.verdict, check.source);
+    let footer = format!(
+        "Headroom {}; service level: reads {}, writes {}, log writes {}; bands: {} ({})",
+        escape(&check.version),
+        number::time(check.service_level.read_ns as f64),
+        number::time(check.service_level.write_ns as f64),
+        number::time(check.service_level.log_write_ns as f64),
+        check.profile.name,
+        escape(check.profile.origin)
+    );
+    page(&title, &body, &footer)
+}
+
+fn banner(check: &Check) -> String {
+    let verdict = &check.verdict;
+    let doubts: String = verdict.doubts.iter().map(|doubt| format!("<li>{}</li>", escape(doubt))).collect();
+    let doubts = if doubts.is_empty() { doubts } else { format!("<ul class=\"doubts\">{doubts}</ul>") };
+    format!(
+        "<header class=\"card banner {}\">\n<div class=\"top\"><span class=\"small\">{} on {}, until {}</span>\
+         <span class=\"confidence\">confidence: <b>{}</b></span></div>\n<h1>{}</h1>\n\
+         <p class=\"sentence\">{}</p>{doubts}\n</header>\n",
+        class(Tone::of(verdict.verdict)),
+        escape(&check.source),
+        escape(&check.target),
+        number::instant(check.observation.ended_unix_ns()),
+        verdict.confidence,
+        verdict.verdict,
+        escape(&verdict.summary),
+    )
+}
+
+fn three_figures(check: &Check, figures: &Figures) -> String {
+    let one = |headline: &crate::headline::Headline| {
+        let meter = headline.share.map_or(String::new(), |share| {
+            let tone = match share {
+                share if share >= 0.9 => Tone::Bad,
+                share if share >= 0.7 => Tone::Warning,
+                _ => Tone::Good,
+            };
+            let percent = (share * 100.0).clamp(0.0, 100.0);
+            format!("<div class=\"meter {}\"><i style=\"width:{percent:.1}%\"></i></div>", class(tone))
+        });
+        format!(
+            "<div class=\"card figure\"><div class=\"title\">{}</div><div class=\"value\">{}</div>{meter}\
+             <div class=\"note\">{}</div></div>\n",
+            headline.title,
+            escape(&headline.value),
+            escape(&headline.note)
+        )
+    };
+    let figures: String = headlines(check, figures).iter().map(one).collect();
+    format!("<section class=\"figures\">\n{figures}</section>\n")
+}
+
+fn place(check: &Check) -> String {
+    let Some(curve) = check.curve() else { return String::new() };
+    let place = check.verdict.place.as_ref().filter(|place| place.curve == curve.workload);
+    let intro = if place.is_some() {
+        "Where the demand lies on what this storage gave when it was measured."
+    } else {
+        "What this storage gave when it was measured. The demand cannot be placed on it."
+    };
+    format!(
+        "<h2>Demand on the curve</h2>\n<p class=\"small\">{intro}</p>\n<div class=\"charts\">\n{}</div>\n",
+        curve_charts(curve, place)
+    )
+}
+
+fn course(check: &Check) -> String {
+    let course = Course::of(check);
+    if course.instants.is_empty() {
+        return String::new();
+    }
+    let reasons: BTreeSet<String> =
+        course.instants.iter().filter_map(|instant| instant.gap).map(|reason| reason.to_string()).collect();
+    let gap = format!("no figures: {}", reasons.into_iter().collect::<Vec<_>>().join(", "));
+    let has_gap = course.instants.iter().any(|instant| instant.gap.is_some());
+    let gap_entry = has_gap.then_some((Mark::Area, Ink::Gap, gap.as_str()));
+
+    let has_reads = course.instants.iter().any(|instant| instant.read_ns.is_some());
+    let class = if has_reads { IoClass::Read } else { IoClass::LogWrite };
+    let each = if course.moments_each > 1 {
+        format!("; each point stands for {} moments", course.moments_each)
+    } else {
+        String::new()
+    };
+    let bands_of = if has_reads { "reads" } else { "log writes" };
+    let note = format!("Background: the bands of the profile “{}” for {bands_of}{each}.", check.profile.name);
+    let mut latency_legend = vec![
+        (Mark::Line, Ink::Read, "reads from storage"),
+        (Mark::Line, Ink::Commit, "commits (write and sync)"),
+    ];
+    latency_legend.extend(gap_entry);
+    let mut iops_legend = vec![
+        (Mark::Line, Ink::Database, "the database's files"),
+        (Mark::Line, Ink::Device, "the device, everybody's I/O"),
+    ];
+    iops_legend.extend(gap_entry);
+    let latency = chart("Latency", &note, &legend(&latency_legend), Size::WIDE, |size| {
+        latency_over_time(check, &course, class, size)
+    });
+    let iops = chart("I/Os a second", "", &legend(&iops_legend), Size::WIDE, |size| {
+        iops_over_time(check, &course, size)
+    });
+    format!("<h2>The course</h2>\n<div class=\"charts wide\">\n{latency}{iops}</div>\n")
+}
+
+fn files(check: &Check) -> String {
+    let files = worst_first(check);
+    if files.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("database", Column::Text),
+        ("file", Column::Long),
+        ("kind", Column::Text),
+        ("time waited", Column::Number),
+        ("reads/s", Column::Number),
+        ("writes/s", Column::Number),
+        ("read ms", Column::Number),
+        ("write ms", Column::Number),
+        ("sync ms", Column::Number),
+        ("average KiB", Column::Number),
+        ("band", Column::Text),
+    ]);
+    for file in &files {
+        table.push(&file_row(file));
+    }
+    format!(
+        "<h2>Files</h2>\n<p class=\"small\">Over the whole observation, the file most waited for first. The band \
+         grades what the file is waited for most.</p>\n{}",
+        table.html()
+    )
+}
+
+fn file_row(file: &FileRow) -> Vec<String> {
+    let identity = &file.row.file;
+    let per_second = |of: fn(&Delta) -> u64| match file.delta() {
+        Some(delta) => number::rate(of(delta) as f64 / delta.elapsed_s()),
+        None => number::NONE.into(),
+    };
+    let latency = |of: fn(&Delta) -> Figure<f64>| match file.delta() {
+        Some(delta) => figure(of(delta), number::millis),
+        None => number::NONE.into(),
+    };
+    let band = match (file.grade, file.reason()) {
+        (Some(grade), _) => {
+            format!("{} {}s", tag(grade.band.name, Tone::of_rank(grade.band.rank, grade.bands)), grade.of)
+        }
+        (None, Some(reason)) => format!("<span class=\"why\">no figures: {reason}</span>"),
+        (None, None) => number::NONE.into(),
+    };
+    vec![
+        identity.database.as_deref().map_or(number::NONE.into(), escape),
+        escape(&identity.path),
+        identity.kind.to_string(),
+        file.stall_share.map_or(number::NONE.into(), number::share),
+        per_second(|delta| delta.counters.read.count),
+        per_second(|delta| delta.counters.write.count),
+        latency(Delta::read_latency_ns),
+        latency(Delta::write_latency_ns),
+        latency(Delta::sync_latency_ns),
+        number::or_dash(file.average_bytes(), |bytes| number::rate(bytes / 1024.0)),
+        band,
+    ]
+}
+
+fn evidence(check: &Check) -> String {
+    if check.verdict.evidence.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("what", Column::Long),
+        ("value", Column::Value),
+        ("from", Column::Long),
+        ("as of", Column::Text),
+    ]);
+    for fact in &check.verdict.evidence {
+        table.push(&[
+            escape(&fact.what),
+            escape(&number::evidence(fact)),
+            escape(&fact.source),
+            number::instant(fact.at),
+        ]);
+    }
+    format!("<h2>Evidence</h2>\n{}", table.html())
+}
+
+const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
+<p><b>Outstanding I/Os (N)</b> is how many I/Os are in flight on average. It is the time waited divided by the \
+time that passed (Little’s law), so it needs no sampling.</p>\n\
+<p><b>The knee</b> is where the storage is full. Left of it more I/Os at once give more throughput in the same \
+time. Right of it they only wait longer for each other.</p>\n\
+<p><b>Utilisation</b> is how much of the storage the demand takes, counted in the resource that runs out first. \
+<b>Headroom</b> is one divided by it.</p>\n\
+<p><b>Compare the latency with the curve, not with a rule of thumb.</b> Close to the curve, the storage does what \
+it can: ask for less or buy more. Far above the curve, something is wrong with the storage or a limit is in \
+force.</p>\n\
+<p><b>A gap in a chart</b> is time nobody counted, such as a restart. It is not zero.</p>\n</div>\n";

@@ -1,0 +1,74 @@
+//! Tables of a page: the same rows on paper, screen and phone.
+
+use super::escape;
+use crate::{Tone, number};
+use filestats::{Figure, Reason};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    Text,
+    Long,
+    Number,
+    Value,
+}
+
+/// A table whose cells are HTML already.
+pub(super) struct Table {
+    columns: Vec<(&'static str, Column)>,
+    rows: String,
+}
+
+impl Table {
+    pub(super) fn new(columns: &[(&'static str, Column)]) -> Table {
+        Table { columns: columns.to_vec(), rows: String::new() }
+    }
+
+    pub(super) fn push(&mut self, cells: &[String]) {
+        self.rows.push_str("<tr>");
+        for ((_, column), cell) in self.columns.iter().zip(cells) {
+            let class = match column {
+                Column::Text => " class=\"l\"",
+                Column::Long => " class=\"l long\"",
+                Column::Number => "",
+                Column::Value => " class=\"value\"",
+            };
+            self.rows.push_str(&format!("<td{class}>{cell}</td>"));
+        }
+        self.rows.push_str("</tr>\n");
+    }
+
+    pub(super) fn html(&self) -> String {
+        let title = |(title, column): &(&'static str, Column)| {
+            let class = if matches!(column, Column::Text | Column::Long) { " class=\"l\"" } else { "" };
+            format!("<th{class}>{title}</th>")
+        };
+        let titles: String = self.columns.iter().map(title).collect();
+        format!(
+            "<div class=\"scroll card flush\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+            self.rows
+        )
+    }
+}
+
+/// A figure, or a dash with the reason beside it.
+pub(super) fn figure(figure: Figure<f64>, write: impl Fn(f64) -> String) -> String {
+    match figure {
+        Figure::Known(value) => write(value),
+        Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),
+        Figure::Unknown { unknown } => format!("<span class=\"why\">{}</span>", escape(&unknown.to_string())),
+    }
+}
+
+/// A word in the colour of good or bad news.
+pub(super) fn tag(text: &str, tone: Tone) -> String {
+    format!("<span class=\"tag {}\">{}</span>", class(tone), escape(text))
+}
+
+pub(super) fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "good",
+        Tone::Warning => "warning",
+        Tone::Bad => "bad",
+        Tone::Neutral => "neutral",
+    }
+}

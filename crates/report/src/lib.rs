@@ -1,0 +1,103 @@
+//! What people and programs read: a verdict, a capability, a run or intervals of files as terminal text,
+//! JSON and HTML with charts.
+//!
+//! ```text
+//! Check { verdict, observation, capability, … } ──┬─> text::check       one screen of a terminal
+//!                                                 ├─> json::check       stable keys, docs/json.md
+//!                                                 └─> html::check       one page, charts inside
+//! Capability ─> text::capability, json::capability, html::capability
+//! RunResult  ─> text::run             Snapshots + FileInterval ─> text::intervals
+//! ```
+//!
+//! Every format is a view of the same value and takes its words from the same places: `number` writes
+//! figures, `headline` the three large ones, `files` puts the worst file first. An unknown figure is shown
+//! with its reason. Every name that comes from outside is made harmless for the format it goes into.
+//!
+//! This crate does no I/O, reads no clock and knows no terminal: the caller says whether there are colours.
+
+mod chart;
+mod files;
+mod headline;
+pub mod html;
+pub mod json;
+mod number;
+pub mod text;
+mod wording;
+
+use capability::{Capability, Curve};
+use filestats::{Profile, ServiceLevel};
+use serde::{Deserialize, Serialize};
+use verdict::{Observation, Verdict};
+
+/// A stretch of the observation that has a name of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// What ran ("everyday", "index rebuild").
+    pub name: String,
+    /// When it began, nanoseconds since 1970.
+    pub from_unix_ns: u64,
+    /// When it ended, nanoseconds since 1970.
+    pub to_unix_ns: u64,
+}
+
+/// A verdict with everything it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// The answer.
+    pub verdict: Verdict,
+    /// What was seen of the database and the device.
+    pub observation: Observation,
+    /// What the storage can give; `None` where it was never measured.
+    pub capability: Option<Capability>,
+    /// The scale of latency bands.
+    pub profile: Profile,
+    /// What the database's users are promised.
+    pub service_level: ServiceLevel,
+    /// Where the demand comes from ("sqlite:/data/sales.db").
+    pub source: String,
+    /// The directory, file or device the verdict is about.
+    pub target: String,
+    /// Named stretches of the observation.
+    pub phases: Vec<Phase>,
+    /// Version of Headroom that judged.
+    pub version: String,
+}
+
+impl Check {
+    /// The curve the demand is placed on; without a place, the first one with a knee.
+    pub(crate) fn curve(&self) -> Option<&Curve> {
+        let capability = self.capability.as_ref()?;
+        let placed = self.verdict.place.as_ref().and_then(|place| capability.curve(&place.curve));
+        placed.or_else(|| capability.curves.iter().find(|curve| curve.knee.is_some()))
+    }
+}
+
+/// How good or bad the news is, for colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Warning,
+    Bad,
+    Neutral,
+}
+
+impl Tone {
+    pub(crate) fn of(kind: verdict::Kind) -> Tone {
+        use verdict::Kind;
+        match kind {
+            Kind::Healthy | Kind::NobodyWaits => Tone::Good,
+            Kind::Burst | Kind::Serialized | Kind::NotStorage => Tone::Warning,
+            Kind::DemandExceedsCapability | Kind::StorageDegraded | Kind::Throttled => Tone::Bad,
+            Kind::CannotSay => Tone::Neutral,
+        }
+    }
+
+    /// The tone of a band: the upper third of the scale is good, the lower third bad.
+    pub(crate) fn of_rank(rank: usize, bands: usize) -> Tone {
+        match rank * 3 / bands.max(1) {
+            0 => Tone::Good,
+            1 => Tone::Warning,
+            _ => Tone::Bad,
+        }
+    }
+}

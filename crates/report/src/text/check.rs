@@ -1,0 +1,177 @@
+use super::table::{Align, Cell, Table};
+use super::{Ink, Style, clean, clip, sketch, wrap};
+use crate::files::{FileRow, worst_first};
+use crate::headline::headlines;
+use crate::{Check, Tone, number};
+use filestats::{Delta, Figure};
+use std::path::Path;
+use verdict::Figures;
+
+/// Lines of a screen that the whole answer fits into.
+const LINES_MAX: usize = 40;
+const EVIDENCE_MAX: usize = 8;
+const DOUBTS_MAX: usize = 3;
+const FILES_MAX: usize = 5;
+const SKETCH_LINES_MAX: usize = 6;
+
+/// The verdict on one screen of at most 40 lines.
+pub fn check(check: &Check, style: &Style) -> String {
+    let figures =
+        Figures::of(&check.observation.moments, check.capability.as_ref(), check.observation.page_cache);
+    let mut lines = banner(check, style);
+    lines.push(String::new());
+    lines.extend(three_figures(check, &figures, style));
+    lines.push(String::new());
+    lines.extend(evidence(check, style));
+    lines.extend(doubts(check, style));
+    lines.extend(files(check, style));
+    let next = next_step(check, style);
+    if let Some(curve) = check.curve() {
+        // The curve takes what is left of the screen, and is left out where that shows nothing.
+        let left = LINES_MAX.saturating_sub(lines.len() + next.len() + 2);
+        let rows = sketch::sketch(curve, check.verdict.place.as_ref(), style, left.min(SKETCH_LINES_MAX));
+        if rows.len() >= 3 || rows.len() == curve.points.len() && !rows.is_empty() {
+            lines.push(String::new());
+            lines.push(style.heading(&format!("Storage, {} by outstanding I/Os", curve.workload)));
+            lines.extend(rows);
+        }
+    }
+    lines.extend(next);
+    lines.join("\n") + "\n"
+}
+
+fn banner(check: &Check, style: &Style) -> Vec<String> {
+    let verdict = &check.verdict;
+    let name = verdict.verdict.to_string().to_uppercase();
+    let confidence = format!("confidence: {}", verdict.confidence);
+    let gap = style.columns().saturating_sub(name.chars().count() + confidence.chars().count());
+    let name = if style.color {
+        let tone = style.paint(Ink::Tone(Tone::of(verdict.verdict)), &name);
+        style.paint(Ink::Bold, &tone)
+    } else {
+        name
+    };
+    let mut lines = vec![format!("{name}{}{}", " ".repeat(gap), style.paint(Ink::Dim, &confidence))];
+    lines.extend(wrap(&verdict.summary, style.columns(), 2));
+    let about = format!(
+        "{} on {}, until {}",
+        clean(&check.source),
+        clean(&check.target),
+        number::instant(check.observation.ended_unix_ns())
+    );
+    lines.push(style.paint(Ink::Dim, &clip(&about, style.columns())));
+    lines
+}
+
+fn three_figures(check: &Check, figures: &Figures, style: &Style) -> Vec<String> {
+    let line = |headline: &crate::headline::Headline| {
+        let text = format!("  {:<17}{:>9}   ", headline.title, headline.value);
+        let note = clip(&headline.note, style.columns().saturating_sub(text.chars().count()));
+        format!("{}{}", style.heading(&text), style.paint(Ink::Dim, &note))
+    };
+    headlines(check, figures).iter().map(line).collect()
+}
+
+fn evidence(check: &Check, style: &Style) -> Vec<String> {
+    let evidence = &check.verdict.evidence;
+    if evidence.is_empty() {
+        return vec![style.heading("Evidence: none")];
+    }
+    let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+    for fact in evidence.iter().take(EVIDENCE_MAX) {
+        let value = Cell::inked(number::evidence(fact), Ink::Bold);
+        let what = clip(&clean(&fact.what), style.columns() * 45 / 100);
+        let source = fact.source.strip_prefix("the ").unwrap_or(&fact.source);
+        table.push(vec![what.into(), value, Cell::inked(source, Ink::Dim)]);
+    }
+    let mut lines = vec![style.heading("Evidence")];
+    lines.extend(table.lines(style));
+    lines.extend(and_more(evidence.len(), EVIDENCE_MAX, style));
+    lines
+}
+
+fn doubts(check: &Check, style: &Style) -> Vec<String> {
+    let doubts = &check.verdict.doubts;
+    let doubt = |text: &String| {
+        let text = clip(&format!("  but {}", clean(text)), style.columns());
+        style.paint(Ink::Tone(Tone::Warning), &text)
+    };
+    let mut lines: Vec<String> = doubts.iter().take(DOUBTS_MAX).map(doubt).collect();
+    lines.extend(and_more(doubts.len(), DOUBTS_MAX, style));
+    lines
+}
+
+fn files(check: &Check, style: &Style) -> Vec<String> {
+    let files = worst_first(check);
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("kind", Align::Left),
+        ("reads/s", Align::Right),
+        ("writes/s", Align::Right),
+        ("read ms", Align::Right),
+        ("write", Align::Right),
+        ("sync", Align::Right),
+        ("KiB", Align::Right),
+        ("band", Align::Left),
+    ])
+    .flexible(0);
+    for file in files.iter().take(FILES_MAX) {
+        table.push(file_row(file, style));
+    }
+    let mut lines = vec![String::new(), style.heading("Files, by time waited")];
+    lines.extend(table.lines(style));
+    lines.extend(and_more(files.len(), FILES_MAX, style));
+    lines
+}
+
+fn file_row(file: &FileRow, style: &Style) -> Vec<Cell> {
+    let identity = &file.row.file;
+    let name = Path::new(&identity.path).file_name().map_or(identity.path.clone(), |name| {
+        if style.columns() >= 110 { identity.path.clone() } else { name.to_string_lossy().into_owned() }
+    });
+    let name = match &identity.database {
+        Some(database) if style.columns() >= 100 && !name.contains(database.as_str()) => {
+            format!("{database} {name}")
+        }
+        _ => name,
+    };
+    let kind = identity.kind.to_string();
+    let Some(delta) = file.delta() else {
+        let reason = file.reason().map_or(String::new(), |reason| format!("no figures: {reason}"));
+        return vec![name.into(), kind.into(), Cell::inked(reason, Ink::Dim)];
+    };
+    let millis = |figure: Figure<f64>| Cell::from(number::or_dash(figure, number::millis));
+    let per_second = |of: fn(&Delta) -> u64| Cell::from(number::rate(of(delta) as f64 / delta.elapsed_s()));
+    let band = file.grade.map_or(number::NONE.into(), |grade| {
+        Cell::inked(grade.band.name, Ink::Tone(Tone::of_rank(grade.band.rank, grade.bands)))
+    });
+    vec![
+        name.into(),
+        kind.into(),
+        per_second(|delta| delta.counters.read.count),
+        per_second(|delta| delta.counters.write.count),
+        millis(delta.read_latency_ns()),
+        millis(delta.write_latency_ns()),
+        millis(delta.sync_latency_ns()),
+        number::or_dash(file.average_bytes(), |bytes| number::rate(bytes / 1024.0)).into(),
+        band,
+    ]
+}
+
+fn next_step(check: &Check, style: &Style) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let step = wrap(&check.verdict.next_step, style.columns() - 6, 3);
+    for (at, line) in step.iter().enumerate() {
+        let head = if at == 0 { style.heading("Next  ") } else { "      ".into() };
+        lines.push(format!("{head}{line}"));
+    }
+    lines
+}
+
+fn and_more(all: usize, shown: usize, style: &Style) -> Option<String> {
+    let more = all.checked_sub(shown).filter(|more| *more > 0)?;
+    Some(style.paint(Ink::Dim, &format!("  and {more} more in the JSON and HTML reports")))
+}

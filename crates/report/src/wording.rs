@@ -1,0 +1,149 @@
+//! Sentences about a capability that every format for people says in the same words.
+
+use crate::number;
+use capability::{Capability, CostModel, Curve, Demand, KneeReason};
+use workload::{Backend, Caching, DeviceFacts, TargetKind, WriteCache, format_bytes};
+
+/// "directory on ext4 mounted at /data, 120 GiB free, direct I/O in multiples of 512 B".
+pub(crate) fn target_line(capability: &Capability) -> String {
+    let facts = &capability.target;
+    let kind = match facts.kind {
+        TargetKind::Directory => "directory",
+        TargetKind::File => "file",
+        TargetKind::BlockDevice => "block device",
+    };
+    let mut text = kind.to_owned();
+    if let Some(filesystem) = &facts.filesystem {
+        text.push_str(&format!(" on {filesystem}"));
+    }
+    if let Some(mount) = &facts.mount {
+        text.push_str(&format!(" mounted at {mount}"));
+    }
+    text.push_str(&format!(", {} free", format_bytes(facts.free_bytes)));
+    match facts.direct_align_bytes {
+        Some(align) => text.push_str(&format!(", direct I/O in multiples of {align} B")),
+        None => text.push_str(", no direct I/O"),
+    }
+    text
+}
+
+/// What the kernel says of one device, unknown facts left out.
+pub(crate) fn device_line(device: &DeviceFacts) -> String {
+    let mut facts = vec![format!("{} ({} {})", device.name, device.kind, device.number)];
+    facts.extend(device.model.clone());
+    facts.push(format_bytes(device.size_bytes));
+    facts.extend(device.rotational.map(|turns| if turns { "rotational" } else { "not rotational" }.into()));
+    facts.extend(device.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}")));
+    facts.extend(
+        device
+            .queues
+            .zip(device.requests_max)
+            .map(|(queues, requests)| format!("{queues} x {requests} requests")),
+    );
+    facts.extend(device.physical_block_bytes.map(|bytes| format!("{bytes} B blocks")));
+    facts.extend(device.write_cache.map(|cache| match cache {
+        WriteCache::WriteBack => "volatile write cache".into(),
+        WriteCache::WriteThrough => "writes durable at once".into(),
+    }));
+    facts.extend(device.backing_file.as_ref().map(|file| format!("in {file}")));
+    facts.join(", ")
+}
+
+/// Where the curve saturates and why, in a sentence.
+pub(crate) fn knee_line(curve: &Curve) -> String {
+    let Some(knee) = &curve.knee else {
+        return "no knee: too few points".into();
+    };
+    let (low, high) = (number::rate(knee.low), number::rate(knee.high));
+    if knee.reason == KneeReason::NotReached {
+        return format!(
+            "no knee up to {} outstanding: at least {} IOPS; {}",
+            number::rate(knee.outstanding),
+            number::rate(knee.iops),
+            knee.why
+        );
+    }
+    format!(
+        "knee at {} outstanding ({low} to {high}), {} IOPS, {} at rest; {}: {}",
+        number::rate(knee.outstanding),
+        number::rate(knee.iops),
+        number::time(knee.latency_ns_floor),
+        knee_reason(knee.reason),
+        knee.why
+    )
+}
+
+/// A reason in words.
+pub(crate) fn knee_reason(reason: KneeReason) -> &'static str {
+    match reason {
+        KneeReason::Device => "the storage itself is busy",
+        KneeReason::Cap => "something meters it",
+        KneeReason::KernelQueue => "the kernel's queue is full",
+        KneeReason::Client => "the load threads are out of CPU",
+        KneeReason::NotReached => "not reached",
+    }
+}
+
+/// The four demands of a model with their names.
+pub(crate) fn demands(model: &CostModel) -> [(&'static str, Demand); 4] {
+    [
+        ("random read", model.read_random),
+        ("sequential read", model.read_sequential),
+        ("random write", model.write_random),
+        ("sequential write", model.write_sequential),
+    ]
+}
+
+/// What reads and writes share, in words.
+pub(crate) fn sharing_line(model: &CostModel) -> String {
+    let (fixed, bytes) = (model.sharing.fixed, model.sharing.bytes);
+    if fixed == 1.0 && bytes == 1.0 {
+        "one resource: reads and writes share everything".into()
+    } else {
+        format!(
+            "reads and writes share {} of an I/O's fixed cost and {} of the cost of its bytes; \
+             each has limits of its own besides",
+            number::share(fixed),
+            number::share(bytes)
+        )
+    }
+}
+
+/// How well the model foretells what it was not fitted to.
+pub(crate) fn error_line(model: &CostModel) -> String {
+    match model.error {
+        Some(error) => format!(
+            "error on {} {} kept out of the fit: {}",
+            model.held_out.len(),
+            if model.held_out.len() == 1 { "shape" } else { "shapes" },
+            number::share(error)
+        ),
+        None => "no shape was kept out of the fit: the model's error is not known".into(),
+    }
+}
+
+/// How, when and how long it was measured.
+pub(crate) fn conditions_line(capability: &Capability) -> String {
+    let conditions = &capability.conditions;
+    let backend = match conditions.backend {
+        Backend::IoUring => "io_uring",
+        Backend::Blocking => "blocking I/O",
+    };
+    let caching = match conditions.caching {
+        Caching::Direct => "direct",
+        Caching::Buffered => "through the page cache",
+    };
+    let foreign = match conditions.foreign_iops {
+        Some(iops) => format!("{} I/Os a second of others before", number::rate(iops)),
+        None => "others' I/O not known".into(),
+    };
+    format!(
+        "measured {} in {} ({}), Headroom {}, Linux {}, {backend}, {caching}, region of {}, {foreign}",
+        number::instant(capability.measured_unix_ns),
+        number::duration(conditions.took_s),
+        conditions.effort,
+        conditions.headroom_version,
+        conditions.kernel,
+        format_bytes(conditions.region_bytes),
+    )
+}

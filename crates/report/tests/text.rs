@@ -1,0 +1,176 @@
+//! What users see in the terminal.
+
+mod sample;
+
+use filestats::{Counters, Epoch, Figure, FileKind, Ops, Reason, Rules, Sample, Snapshot, intervals};
+use report::text::{self, Style};
+use verdict::Kind;
+use workload::{Backend, CoreUse, Direction, RunResult, Second, Shape, ThreadShare, Workload};
+
+const STYLE: Style = Style { color: false, width: 80 };
+
+#[test]
+fn every_verdict_has_its_screen() {
+    let samples = [
+        (Kind::Healthy, sample::healthy()),
+        (Kind::DemandExceedsCapability, sample::demand_exceeds()),
+        (Kind::StorageDegraded, sample::degraded()),
+        (Kind::Throttled, sample::throttled()),
+        (Kind::Serialized, sample::serialized()),
+        (Kind::Burst, sample::burst()),
+        (Kind::NotStorage, sample::not_storage()),
+        (Kind::NobodyWaits, sample::nobody_waits()),
+        (Kind::CannotSay, sample::never_measured()),
+        (Kind::CannotSay, sample::restarted()),
+    ];
+    for (at, (kind, check)) in samples.iter().enumerate() {
+        assert_eq!(check.verdict.verdict, *kind, "{}", check.verdict.summary);
+        let screen = text::check(check, &STYLE);
+        assert!(screen.lines().count() <= 40, "{screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+        insta::assert_snapshot!(format!("check_{at}_{}", kind.to_string().replace(' ', "_")), screen);
+    }
+}
+
+#[test]
+fn colours_come_only_when_asked_for_and_change_no_word() {
+    let check = sample::demand_exceeds();
+    let plain = text::check(&check, &STYLE);
+    let coloured = text::check(&check, &Style { color: true, ..STYLE });
+    assert!(!plain.contains('\x1b') && coloured.contains("\x1b[31m"));
+    let mut stripped = String::new();
+    for part in coloured.split('\x1b') {
+        let text =
+            if part.starts_with('[') { part.split_once('m').map_or(part, |(_, text)| text) } else { part };
+        stripped.push_str(text);
+    }
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn a_wide_terminal_shows_whole_paths() {
+    insta::assert_snapshot!(text::check(&sample::demand_exceeds(), &Style { width: 120, ..STYLE }));
+}
+
+#[test]
+fn a_capability() {
+    insta::assert_snapshot!(text::capability(&sample::capability(), &STYLE));
+}
+
+fn direction(count: u64, latency_ns: u64) -> Direction {
+    let mut direction = Direction { count, bytes: count * 8192, ..Direction::default() };
+    for at in 0..count {
+        direction
+            .latency
+            .record(latency_ns + (at * 7919) % latency_ns + if at % 997 == 0 { latency_ns * 9 } else { 0 });
+    }
+    direction
+}
+
+fn run() -> RunResult {
+    let mut write = direction(27_000, 240_000);
+    write.errors.insert(5, 3);
+    let seconds = (1..=10).map(|second| Second {
+        end_ns: second * 1_000_000_000,
+        reads: 6_300 + second * 11,
+        read_bytes: 6_300 * 8192,
+        read_stall_ns: 6_300 * 270_000,
+        read_ns_max: 2_400_000,
+        writes: 2_700,
+        write_bytes: 2_700 * 8192,
+        write_stall_ns: 2_700 * 360_000,
+        write_ns_max: 2_900_000 + second,
+    });
+    RunResult {
+        workload: Workload {
+            shape: Shape::random_read(8192).with_writes(30),
+            outstanding: 2,
+            threads: 2,
+            seed: 0,
+        },
+        target: "/data/sales/headroom-test.dat".into(),
+        backend: Backend::IoUring,
+        started_unix_ns: sample::BEGIN_NS,
+        elapsed_ns: 10_000_000_000,
+        interrupted: false,
+        read: direction(63_000, 180_000),
+        write,
+        seconds: seconds.collect(),
+        cores: vec![
+            CoreUse { core: 0, user_percent: 4.1, kernel_percent: 11.9, idle_percent: 84.0 },
+            CoreUse { core: 1, user_percent: 0.4, kernel_percent: 2.1, idle_percent: 97.5 },
+        ],
+        threads: vec![
+            ThreadShare { ios: 60_000, bytes: 60_000 * 8192, cpu_ns: 1_300_000_000 },
+            ThreadShare { ios: 30_000, bytes: 30_000 * 8192, cpu_ns: 700_000_000 },
+        ],
+    }
+}
+
+#[test]
+fn a_run_with_errors_and_unfair_threads() {
+    insta::assert_snapshot!(text::run(&run(), &STYLE));
+}
+
+#[test]
+fn a_run_without_any_io() {
+    let nothing = RunResult {
+        elapsed_ns: 0,
+        interrupted: true,
+        read: Direction::default(),
+        write: Direction::default(),
+        seconds: Vec::new(),
+        cores: Vec::new(),
+        threads: vec![ThreadShare::default()],
+        ..run()
+    };
+    insta::assert_snapshot!(text::run(&nothing, &STYLE));
+}
+
+fn snapshot(minutes: u64, files: &[(FileKind, &str, &str, Counters)]) -> Snapshot {
+    let samples = files.iter().map(|(kind, path, epoch, counters)| Sample {
+        file: sample::identity(*kind, path),
+        epoch: Epoch((*epoch).into()),
+        counters: *counters,
+        size_bytes: Figure::Known(1 << 30),
+        latencies: None,
+    });
+    let clock_ns = minutes * 60_000_000_000;
+    Snapshot {
+        source: "sqlite".into(),
+        taken_unix_ns: sample::BEGIN_NS + clock_ns,
+        clock_ns,
+        samples: samples.collect(),
+    }
+}
+
+/// The case of PRODUCT: the rebuild's 600 ms are cumulative, today's writes take 1.5 ms.
+#[test]
+fn cumulative_figures_stand_beside_those_of_the_interval() {
+    let counters = |writes: u64, stall_ms: u64| Counters {
+        read: Ops::timed(90_000, 90_000 * 8192, 130_000_000_000),
+        write: Ops::timed(writes, writes * 65_536, stall_ms * 1_000_000),
+        sync: Figure::unknown(Reason::NotCounted),
+    };
+    let untimed = Counters {
+        write: Ops { stall_ns: Figure::unknown(Reason::TimingOff), ..Ops::timed(500, 500 * 4096, 0) },
+        ..Counters::ZERO
+    };
+    let (orders, wal, temp) = ("/data/sales/orders.db", "/data/sales/orders.db-wal", "/tmp/sort-1");
+    let earlier = snapshot(
+        0,
+        &[(FileKind::Data, orders, "1", counters(10_000, 6_000_000)), (FileKind::Log, wal, "1", untimed)],
+    );
+    let later = snapshot(
+        5,
+        &[
+            (FileKind::Data, orders, "1", counters(12_000, 6_003_000)),
+            (FileKind::Log, wal, "2", untimed),
+            (FileKind::Temp, temp, "1", Counters::ZERO),
+        ],
+    );
+    let rows = intervals(&earlier, &later, Rules::default());
+    let text = text::intervals(&earlier, &later, &rows, &Style { width: 100, ..STYLE });
+    assert!(text.contains("1.5"), "{text}");
+    insta::assert_snapshot!(text);
+}
