@@ -27,11 +27,11 @@ pub enum StorageError {
         found: &'static str,
     },
     /// The kernel refuses it to this user.
-    #[error("cannot measure {}: {what} is not permitted to this user", path.display())]
+    #[error("cannot {what} {}: this user is not permitted to", path.display())]
     NotPermitted {
         /// The target or what lies in it.
         path: PathBuf,
-        /// What was tried: "opening it".
+        /// What was tried: "open".
         what: &'static str,
     },
     /// The file system is mounted read-only.

@@ -56,7 +56,7 @@ impl Target {
 const BLOCK_BYTES_UNKNOWN: u32 = 4096;
 
 fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, StorageError> {
-    let failed = |error| StorageError::from_io("looking at it", path, error);
+    let failed = |error| StorageError::from_io("look at", path, error);
     let real = fs::canonicalize(path).map_err(failed)?;
     let metadata = fs::metadata(&real).map_err(failed)?;
     let kind = kind_of(&metadata).map_err(|found| StorageError::NotATarget { path: path.into(), found })?;
@@ -87,7 +87,7 @@ fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, St
     let alignment = match (known, kind) {
         (Some(known), _) => known,
         (None, TargetKind::File) => {
-            let file = File::open(&real).map_err(|error| StorageError::from_io("reading it", path, error))?;
+            let file = File::open(&real).map_err(|error| StorageError::from_io("read", path, error))?;
             alignment::of_file(&file, filesystem.as_deref())
         }
         (None, _) => of_directory(&real, filesystem.as_deref()),
