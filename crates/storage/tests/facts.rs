@@ -110,7 +110,8 @@ fn a_throttle_on_the_device_is_found_and_gone_when_it_is_gone() {
     target.refresh().unwrap();
     let caps = ours(&target, &disk);
     let read = caps.iter().find(|cap| cap.0 == CapKind::ReadIops).unwrap();
-    assert_eq!((read.1, read.2.as_str()), (800, "/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device"));
+    assert_eq!(read.1, 800);
+    assert!(read.2.ends_with("/blkio.throttle.read_iops_device"), "{}", read.2);
     assert!(caps.iter().any(|cap| (cap.0, cap.1) == (CapKind::WriteBytes, 4 * MIB)));
     let own = storage::caps_for(&target.facts().devices, std::process::id());
     assert_eq!(own, target.facts().caps);

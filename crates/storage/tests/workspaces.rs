@@ -32,7 +32,7 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn a_workspace_holds_one_process_at_a_time_and_goes_without_a_trace() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();
     assert_eq!(workspace.path(), directory.path().join("headroom.tmp"));
     let marker = fs::read_to_string(workspace.path().join("HEADROOM")).unwrap();
@@ -83,7 +83,7 @@ fn hold_a_workspace_until_killed() {
 
 #[test]
 fn what_a_killed_headroom_left_is_cleaned_by_the_next() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut child = start_holder(directory.path(), false);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "holding"));
@@ -103,7 +103,7 @@ fn what_a_killed_headroom_left_is_cleaned_by_the_next() {
 
 #[test]
 fn a_headroom_killed_at_any_moment_leaves_nothing_that_stays() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for round in 0..40 {
         let mut child = start_holder(directory.path(), true);
         let path = directory.path().join("headroom.tmp");
@@ -155,7 +155,7 @@ fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 #[test]
 fn a_headroom_killed_while_it_made_the_workspace_leaves_nothing_in_the_way() {
     for marker in [None, Some(""), Some("Headroom works in th")] {
-        let directory = tempfile::tempdir_in(".").unwrap();
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let path = directory.path().join("headroom.tmp");
         fs::create_dir(&path).unwrap();
         if let Some(marker) = marker {
@@ -168,7 +168,7 @@ fn a_headroom_killed_while_it_made_the_workspace_leaves_nothing_in_the_way() {
 
 #[test]
 fn what_headroom_did_not_make_is_refused_and_untouched() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("headroom.tmp");
     let refused = |expected: &str| match Workspace::open(directory.path()) {
         Err(StorageError::WorkspaceNotOurs { why, .. }) => assert_eq!(why, expected),
@@ -186,7 +186,7 @@ fn what_headroom_did_not_make_is_refused_and_untouched() {
     refused("its HEADROOM is no file");
     fs::remove_dir_all(&path).unwrap();
 
-    let elsewhere = tempfile::tempdir_in(".").unwrap();
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     symlink(fs::canonicalize(elsewhere.path()).unwrap(), &path).unwrap();
     refused("it is no directory");
     assert!(names(elsewhere.path()).is_empty());
@@ -197,8 +197,8 @@ fn what_headroom_did_not_make_is_refused_and_untouched() {
 
 #[test]
 fn others_files_in_the_workspace_are_named_and_kept() {
-    let directory = tempfile::tempdir_in(".").unwrap();
-    let victim = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let victim = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::write(victim.path().join("file"), "precious").unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();
     let path = workspace.path().to_path_buf();
@@ -218,7 +218,7 @@ fn others_files_in_the_workspace_are_named_and_kept() {
 
 #[test]
 fn of_many_that_open_at_once_one_gets_it_and_none_breaks() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let got: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| {
@@ -261,11 +261,13 @@ fn a_test_file_is_all_there_and_reaches_the_storage() {
     let region = file.region(Caching::Direct).unwrap();
     assert_eq!((region.bytes, region.direct, region.align_bytes), (20 * MIB, true, 512));
     let mut block = storage::AlignedBuffer::new(512, region.memory_align_bytes as usize);
+    let before = storage::device_counters(disk.number()).unwrap().ios;
     for offset in [0, 10 * MIB + 512, 20 * MIB - 512] {
         region.file.read_exact_at(&mut block, offset).unwrap();
         assert!(block.iter().any(|byte| *byte != 0));
         region.file.write_all_at(&block, offset).unwrap();
     }
+    assert!(storage::device_counters(disk.number()).unwrap().ios >= before + 6, "each I/O is the device's");
     // Also as a file like any other it has neither holes nor unwritten extents.
     let target = storage::Target::open(file.path()).unwrap();
     target.open_for(storage::Access::ReadOnly, Caching::Direct).unwrap();
@@ -336,7 +338,7 @@ fn storage_that_fails_meanwhile_ends_the_test_file_cleanly() {
 
 #[test]
 fn the_caller_may_end_the_making() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();
     let error = workspace.test_file(64 * MIB, &mut |_| ControlFlow::Break(())).unwrap_err();
     assert!(matches!(error, StorageError::Interrupted { .. }));

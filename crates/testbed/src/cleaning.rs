@@ -92,17 +92,23 @@ fn attached(image: &Path) -> Vec<PathBuf> {
     ours.map(|device| Path::new("/dev").join(device.file_name())).collect()
 }
 
-pub(crate) const BLKIO: &str = "/sys/fs/cgroup/blkio";
-pub(crate) const THROTTLES: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];
+const BLKIO: &str = "/sys/fs/cgroup/blkio";
+const THROTTLES: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];
 
 /// Throttles outlive the attachment of a loop device: a killed test's would slow down a later one.
 pub(crate) fn unthrottle(device: &Path) {
     let name = device.file_name().unwrap_or_default();
     let Ok(number) = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")) else { return };
     for throttle in THROTTLES {
-        let _ =
-            fs::write(format!("{BLKIO}/blkio.throttle.{throttle}_device"), format!("{} 0", number.trim()));
+        let _ = fs::write(throttle_file(throttle), format!("{} 0", number.trim()));
     }
+}
+
+/// In the blkio group (cgroup v1) of this process: no other group's limits act on what it does.
+pub(crate) fn throttle_file(throttle: &str) -> PathBuf {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.split_once(":blkio:")).map_or("/", |(_, group)| group);
+    Path::new(BLKIO).join(own.trim_start_matches('/')).join(format!("blkio.throttle.{throttle}_device"))
 }
 
 /// Runs a program of the system; its complaints are the error.

@@ -1,4 +1,4 @@
-use crate::cleaning::{BLKIO, clean, run, scratch, unmount, unthrottle};
+use crate::cleaning::{clean, run, scratch, throttle_file, unmount, unthrottle};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,7 +130,7 @@ impl LoopDisk {
         unmount(&self.mount_point);
     }
 
-    /// Limits it for the root group of cgroup v1, in operations or bytes a second; `false`, after saying so,
+    /// Limits it for the cgroup (v1) of this process, in operations or bytes a second; `false`, after saying so,
     /// where the system has no such throttle.
     #[must_use]
     pub fn throttle(&mut self, kind: CapKind, per_second: u64) -> bool {
@@ -140,11 +140,11 @@ impl LoopDisk {
             CapKind::ReadBytes => "read_bps",
             CapKind::WriteBytes => "write_bps",
         };
-        let file = format!("{BLKIO}/blkio.throttle.{file}_device");
+        let file = throttle_file(file);
         match fs::write(&file, format!("{} {per_second}", self.number)) {
             Ok(()) => true,
             Err(error) => {
-                eprintln!("skipped: {file}: {error}");
+                eprintln!("skipped: {}: {error}", file.display());
                 false
             }
         }
