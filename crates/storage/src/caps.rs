@@ -6,9 +6,9 @@ use workload::{Cap, CapKind, DeviceFacts};
 /// Throttles that act on I/Os of this process to any of `devices`.
 ///
 /// cgroup v2: `io.max` of every group from the process's own up to the root, all of which act at once.
-/// cgroup v1: `blkio.throttle.*` of the process's own group and of the root group. Limits of v1 do not add up
-/// along the path (block/blk-throttle.c: only the v2 hierarchy has parents); the root group's acts on what the
-/// kernel writes for everybody: the page cache, and what loop devices pass down.
+/// cgroup v1: `blkio.throttle.*` of the process's own group. Groups above do not act on it (only the hierarchy
+/// of v2 has parents, block/blk-throttle.c), but writes through the page cache are the kernel's own and fall
+/// under the write limits of the root group.
 pub fn caps(devices: &[DeviceFacts]) -> Vec<Cap> {
     caps_for(devices, std::process::id())
 }
@@ -43,9 +43,15 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &str) -> Vec<Cap> {
     };
     if let Some(mount) = mounts.iter().find(v1) {
         let path = directories(mount, group(groups, Some("blkio")).unwrap_or("/"));
-        let own_and_root = path.first().into_iter().chain(path.last().filter(|_| path.len() > 1));
-        for directory in own_and_root {
+        for (at, directory) in path.iter().enumerate() {
+            let own = at == 0;
+            let root = at + 1 == path.len();
             for (file, kind) in V1_FILES {
+                let writes = matches!(kind, CapKind::WriteIops | CapKind::WriteBytes);
+                let acts = own || (root && writes);
+                if !acts {
+                    continue;
+                }
                 let file = directory.join(file);
                 let text = fs::read_to_string(&file).unwrap_or_default();
                 take(&file, parse_throttle(&text).into_iter().map(|(n, limit)| (n, kind, limit)).collect());
@@ -154,15 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn v2_counts_along_the_path_and_v1_only_at_both_ends() {
+    fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
         let directory = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = directory.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write("blkio/blkio.throttle.read_iops_device", "254:0 900\n7:3 5\n");
-        write("blkio/db/blkio.throttle.read_iops_device", "254:0 800\n");
+        write("blkio/blkio.throttle.read_iops_device", "254:0 800\n");
+        write("blkio/blkio.throttle.write_iops_device", "254:0 900\n7:3 5\n");
+        write("blkio/db/blkio.throttle.write_iops_device", "254:0 850\n");
         write("blkio/db/own/blkio.throttle.write_bps_device", "254:0 1048576\n");
         write("unified/db/io.max", "254:0 rbps=max wbps=max riops=700 wiops=max\n");
         write("unified/db/own/io.max", "254:0 rbps=2097152 wbps=max riops=max wiops=120\n");
@@ -175,12 +182,12 @@ mod tests {
             [
                 (CapKind::WriteIops, 120),
                 (CapKind::ReadIops, 700),
-                (CapKind::ReadIops, 900),
+                (CapKind::WriteIops, 900),
                 (CapKind::WriteBytes, 1 << 20),
                 (CapKind::ReadBytes, 2 << 20)
             ]
         );
-        assert!(caps.iter().any(|cap| cap.origin.ends_with("blkio/blkio.throttle.read_iops_device")));
+        assert!(caps.iter().any(|cap| cap.origin.ends_with("blkio/blkio.throttle.write_iops_device")));
         assert!(caps_of(&[device("8:0")], &mounts(directory.path()), groups).is_empty());
     }
 

@@ -27,11 +27,11 @@ pub enum StorageError {
         found: &'static str,
     },
     /// The kernel refuses it to this user.
-    #[error("cannot measure {}: {what} is not permitted to this user", path.display())]
+    #[error("cannot {what} {}: this user is not permitted to", path.display())]
     NotPermitted {
         /// The target or what lies in it.
         path: PathBuf,
-        /// What was tried: "opening it".
+        /// What was tried: "open".
         what: &'static str,
     },
     /// The file system is mounted read-only.
@@ -172,6 +172,12 @@ pub enum StorageError {
     },
 }
 
+/// To a size that people type.
+fn round_down(bytes: u64) -> u64 {
+    let unit = if bytes >= 1 << 30 { 1 << 30 } else { 1 << 20 };
+    bytes - bytes % unit
+}
+
 fn pid_text(pid: Option<u32>) -> String {
     pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
 }
@@ -244,7 +250,7 @@ impl StorageError {
                 "measure a directory on it instead; not even --destroy-data writes to storage in use".into()
             }
             StorageError::NoRoom { bytes, free_bytes, reserve_bytes, .. } => {
-                match free_bytes.saturating_sub(*reserve_bytes) {
+                match round_down(free_bytes.saturating_sub(*reserve_bytes)) {
                     0 => "free some space, or measure another directory".into(),
                     room => format!(
                         "a smaller --size (up to {} instead of {}), or another directory",

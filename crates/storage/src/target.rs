@@ -4,6 +4,7 @@ use crate::mounts::{Mount, Mounts, Number};
 use crate::{StorageError, Workspace, caps};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 use std::fs::{self, File};
+use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use workload::{TargetFacts, TargetKind};
@@ -56,7 +57,7 @@ impl Target {
 const BLOCK_BYTES_UNKNOWN: u32 = 4096;
 
 fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, StorageError> {
-    let failed = |error| StorageError::from_io("looking at it", path, error);
+    let failed = |error| StorageError::from_io("look at", path, error);
     let real = fs::canonicalize(path).map_err(failed)?;
     let metadata = fs::metadata(&real).map_err(failed)?;
     let kind = kind_of(&metadata).map_err(|found| StorageError::NotATarget { path: path.into(), found })?;
@@ -71,7 +72,10 @@ fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, St
             kind,
             filesystem: None,
             mount: None,
-            free_bytes: devices.first().map_or(0, |device| device.size_bytes),
+            free_bytes: match devices.first() {
+                Some(device) => device.size_bytes,
+                None => size_by_end(path)?,
+            },
             caps: caps(&devices),
             devices,
             direct_align_bytes: Some(block),
@@ -87,7 +91,7 @@ fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, St
     let alignment = match (known, kind) {
         (Some(known), _) => known,
         (None, TargetKind::File) => {
-            let file = File::open(&real).map_err(|error| StorageError::from_io("reading it", path, error))?;
+            let file = File::open(&real).map_err(|error| StorageError::from_io("read", path, error))?;
             alignment::of_file(&file, filesystem.as_deref())
         }
         (None, _) => of_directory(&real, filesystem.as_deref()),
@@ -103,6 +107,12 @@ fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, St
         memory_align_bytes: alignment.map_or(1, |alignment| alignment.memory_bytes),
         filesystem,
     })
+}
+
+/// Size of a device that sysfs does not show.
+fn size_by_end(path: &Path) -> Result<u64, StorageError> {
+    let end = File::open(path).and_then(|mut device| device.seek(SeekFrom::End(0)));
+    end.map_err(|error| StorageError::from_io("open", path, error))
 }
 
 fn kind_of(metadata: &fs::Metadata) -> Result<TargetKind, &'static str> {

@@ -68,7 +68,7 @@ impl Workspace {
         assert!(bytes > 0, "a test file of 0 bytes measures nothing");
         let bytes = bytes.div_ceil(CHUNK_BYTES).saturating_mul(CHUNK_BYTES);
         let dir = self.dir();
-        let failed = |error: io::Error| StorageError::from_io("making a file in it", dir, error);
+        let failed = |error: io::Error| StorageError::from_io("make a file in", dir, error);
 
         let directory = self.directory().map_err(failed)?;
         let space = rustix::fs::fstatvfs(&directory).map_err(|error| failed(error.into()))?;

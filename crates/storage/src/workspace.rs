@@ -56,7 +56,7 @@ impl Workspace {
     pub fn open(dir: &Path) -> Result<Workspace, StorageError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = rustix::fs::open(dir, flags, Mode::empty())
-            .map_err(|error| StorageError::from_io("opening it", dir, error))?;
+            .map_err(|error| StorageError::from_io("open", dir, error))?;
         for _ in 0..TRIES_MAX {
             if let Some(workspace) = take(dir, &parent)? {
                 return Ok(workspace);
@@ -99,7 +99,7 @@ impl Workspace {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.own, format!("{PREFIX}{name}"), flags, Mode::RUSR | Mode::WUSR)
             .map(File::from)
-            .map_err(|error| StorageError::from_io("making a file in it", &self.dir, error))
+            .map_err(|error| StorageError::from_io("make a file in", &self.dir, error))
     }
 
     /// The directory itself, for those who must remove their file after the workspace is gone.
@@ -134,7 +134,7 @@ impl Drop for Workspace {
 /// `None`: the previous owner removed it while we looked; look again.
 fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError> {
     let path = dir.join(DIRECTORY);
-    let failed = |error: Errno| StorageError::from_io("making a file in it", dir, error);
+    let failed = |error: Errno| StorageError::from_io("make a file in", dir, error);
     let not_ours = |why| StorageError::WorkspaceNotOurs { path: path.clone(), why };
 
     match rustix::fs::mkdirat(parent, DIRECTORY, Mode::RWXU) {
@@ -194,10 +194,10 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
     marker
         .write_all_at(text.as_bytes(), 0)
         .and_then(|()| marker.set_len(text.len() as u64))
-        .map_err(|error| StorageError::from_io("making a file in it", dir, error))?;
+        .map_err(|error| StorageError::from_io("make a file in", dir, error))?;
 
     let strangers = clean(&own).map_err(failed)?;
-    let parent = parent.try_clone().map_err(|error| StorageError::from_io("opening it", dir, error))?;
+    let parent = parent.try_clone().map_err(|error| StorageError::from_io("open", dir, error))?;
     Ok(Some(Workspace { dir: dir.into(), path, parent, own, _marker: marker, strangers, removed: false }))
 }
 

@@ -94,7 +94,7 @@ fn the_image_of_a_loop_device_is_not_written_to() {
 
 #[test]
 fn a_file_of_somebody_else_is_read_and_destroyed_only_when_told() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("precious.db");
     File::create(&path).unwrap().write_all(&vec![1; 2 * MIB as usize]).unwrap();
     let error = open(&path, WRITE).unwrap_err();

@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use storage::{Progress, StorageError, TestFile, Workspace};
 use testbed::LoopDisk;
 use workload::Caching;
@@ -31,7 +32,7 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn a_workspace_holds_one_process_at_a_time_and_goes_without_a_trace() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();
     assert_eq!(workspace.path(), directory.path().join("headroom.tmp"));
     let marker = fs::read_to_string(workspace.path().join("HEADROOM")).unwrap();
@@ -53,11 +54,26 @@ fn a_workspace_holds_one_process_at_a_time_and_goes_without_a_trace() {
 }
 
 const HOLD: &str = "HEADROOM_TEST_HOLD";
+const AGAIN_AND_AGAIN: &str = "HEADROOM_TEST_AGAIN_AND_AGAIN";
 
-/// Not a test of its own: what the next one starts and kills.
+fn start_holder(directory: &Path, again: bool) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "hold_a_workspace_until_killed", "--nocapture"]).env(HOLD, directory);
+    if again {
+        command.env(AGAIN_AND_AGAIN, "1");
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Not a test of its own: what the next ones start and kill.
 #[test]
 fn hold_a_workspace_until_killed() {
     let Some(directory) = std::env::var_os(HOLD) else { return };
+    while std::env::var_os(AGAIN_AND_AGAIN).is_some() {
+        let workspace = Workspace::open(Path::new(&directory)).unwrap();
+        made(&workspace, MIB).unwrap().remove().unwrap();
+        workspace.remove().unwrap();
+    }
     let workspace = Workspace::open(Path::new(&directory)).unwrap();
     let _file = made(&workspace, 2 * MIB).unwrap();
     println!("\nholding");
@@ -67,14 +83,8 @@ fn hold_a_workspace_until_killed() {
 
 #[test]
 fn what_a_killed_headroom_left_is_cleaned_by_the_next() {
-    let directory = tempfile::tempdir_in(".").unwrap();
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "hold_a_workspace_until_killed", "--nocapture"])
-        .env(HOLD, directory.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut child = start_holder(directory.path(), false);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "holding"));
     match Workspace::open(directory.path()) {
@@ -92,9 +102,60 @@ fn what_a_killed_headroom_left_is_cleaned_by_the_next() {
 }
 
 #[test]
+fn a_headroom_killed_at_any_moment_leaves_nothing_that_stays() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for round in 0..40 {
+        let mut child = start_holder(directory.path(), true);
+        let path = directory.path().join("headroom.tmp");
+        while !path.exists() {
+            std::thread::yield_now();
+        }
+        // Other moments in every round, all within the first few comings and goings.
+        let until = Instant::now() + Duration::from_micros(round * 173);
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        Workspace::open(directory.path()).unwrap().remove().unwrap();
+        assert!(names(directory.path()).is_empty(), "round {round}");
+    }
+}
+
+#[test]
+fn a_user_who_may_not_write_there_is_told_so() {
+    if !Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n") {
+        eprintln!("skipped: needs root to be somebody else");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let told = as_nobody(|| {
+        // Looking is allowed, making is not.
+        storage::Target::open(directory.path()).unwrap();
+        Workspace::open(directory.path()).unwrap_err()
+    });
+    let dir = directory.path().display();
+    assert_eq!(told.to_string(), format!("cannot make a file in {dir}: this user is not permitted to"));
+    assert_eq!(told.remedy().unwrap(), "run as root, or measure a directory that this user may write to");
+}
+
+/// Runs `work` in a thread with the file permissions of user 65534: on Linux they belong to the thread.
+fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: the system call takes a number and touches no memory; the thread ends after it.
+            assert!(unsafe { libc::syscall(libc::SYS_setfsuid, 65534) } >= 0);
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[test]
 fn a_headroom_killed_while_it_made_the_workspace_leaves_nothing_in_the_way() {
     for marker in [None, Some(""), Some("Headroom works in th")] {
-        let directory = tempfile::tempdir_in(".").unwrap();
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let path = directory.path().join("headroom.tmp");
         fs::create_dir(&path).unwrap();
         if let Some(marker) = marker {
@@ -107,7 +168,7 @@ fn a_headroom_killed_while_it_made_the_workspace_leaves_nothing_in_the_way() {
 
 #[test]
 fn what_headroom_did_not_make_is_refused_and_untouched() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("headroom.tmp");
     let refused = |expected: &str| match Workspace::open(directory.path()) {
         Err(StorageError::WorkspaceNotOurs { why, .. }) => assert_eq!(why, expected),
@@ -125,7 +186,7 @@ fn what_headroom_did_not_make_is_refused_and_untouched() {
     refused("its HEADROOM is no file");
     fs::remove_dir_all(&path).unwrap();
 
-    let elsewhere = tempfile::tempdir_in(".").unwrap();
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     symlink(fs::canonicalize(elsewhere.path()).unwrap(), &path).unwrap();
     refused("it is no directory");
     assert!(names(elsewhere.path()).is_empty());
@@ -136,8 +197,8 @@ fn what_headroom_did_not_make_is_refused_and_untouched() {
 
 #[test]
 fn others_files_in_the_workspace_are_named_and_kept() {
-    let directory = tempfile::tempdir_in(".").unwrap();
-    let victim = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let victim = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::write(victim.path().join("file"), "precious").unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();
     let path = workspace.path().to_path_buf();
@@ -157,7 +218,7 @@ fn others_files_in_the_workspace_are_named_and_kept() {
 
 #[test]
 fn of_many_that_open_at_once_one_gets_it_and_none_breaks() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let got: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| {
@@ -200,11 +261,13 @@ fn a_test_file_is_all_there_and_reaches_the_storage() {
     let region = file.region(Caching::Direct).unwrap();
     assert_eq!((region.bytes, region.direct, region.align_bytes), (20 * MIB, true, 512));
     let mut block = storage::AlignedBuffer::new(512, region.memory_align_bytes as usize);
+    let before = storage::device_counters(disk.number()).unwrap().ios;
     for offset in [0, 10 * MIB + 512, 20 * MIB - 512] {
         region.file.read_exact_at(&mut block, offset).unwrap();
         assert!(block.iter().any(|byte| *byte != 0));
         region.file.write_all_at(&block, offset).unwrap();
     }
+    assert!(storage::device_counters(disk.number()).unwrap().ios >= before + 6, "each I/O is the device's");
     // Also as a file like any other it has neither holes nor unwritten extents.
     let target = storage::Target::open(file.path()).unwrap();
     target.open_for(storage::Access::ReadOnly, Caching::Direct).unwrap();
@@ -242,7 +305,7 @@ fn a_test_file_that_would_fill_the_file_system_is_refused_beforehand() {
 fn a_file_system_that_fills_up_meanwhile_ends_the_test_file_cleanly() {
     let Some(mut disk) = LoopDisk::new(64 * MIB) else { return };
     // Without extents ext4 cannot preallocate, so the room is not ours until it is written.
-    let directory = disk.format_and_mount_with(&["-O", "^extents,^64bit"]).to_path_buf();
+    let directory = disk.format_and_mount_as("ext4", &["-O", "^extents,^64bit"]).unwrap().to_path_buf();
     let workspace = Workspace::open(&directory).unwrap();
     let mut greedy = Some(File::create(directory.join("greedy")).unwrap());
     let error = workspace
@@ -265,31 +328,17 @@ fn a_file_system_that_fills_up_meanwhile_ends_the_test_file_cleanly() {
 fn storage_that_fails_meanwhile_ends_the_test_file_cleanly() {
     // A disk that promises 128 MiB on a file system of 48 MiB: writes fail once that is full.
     let Some(mut small) = LoopDisk::new(48 * MIB) else { return };
-    let image = small.format_and_mount().join("disk.img");
-    File::create(&image).unwrap().set_len(128 * MIB).unwrap();
-    let mount = tempfile::tempdir().unwrap();
-    let script = format!(
-        "mkfs.ext4 -q -F -m 0 -O ^has_journal {image} && mount -o loop,errors=continue {image} {mount}",
-        image = image.display(),
-        mount = mount.path().display()
-    );
-    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
-    let result = Workspace::open(mount.path()).and_then(|workspace| {
-        let error = made(&workspace, 80 * MIB).map(|_| ()).unwrap_err();
-        let left = names(workspace.path());
-        Ok((error, left))
-    });
-    // A mount by "-o loop" gives its loop device back when it is unmounted.
-    assert!(Command::new("umount").arg(mount.path()).status().unwrap().success());
-    let (error, left) = result.unwrap();
+    let Some(mut large) = LoopDisk::new_in(small.format_and_mount(), 128 * MIB) else { return };
+    let workspace = Workspace::open(large.format_and_mount()).unwrap();
+    let error = made(&workspace, 80 * MIB).map(|_| ()).unwrap_err();
     assert!(matches!(error, StorageError::Filling { .. }), "{error:?}");
     assert!(error.to_string().ends_with("it is removed again"), "{error}");
-    assert_eq!(left, ["HEADROOM"]);
+    assert_eq!(names(workspace.path()), ["HEADROOM"]);
 }
 
 #[test]
 fn the_caller_may_end_the_making() {
-    let directory = tempfile::tempdir_in(".").unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();
     let error = workspace.test_file(64 * MIB, &mut |_| ControlFlow::Break(())).unwrap_err();
     assert!(matches!(error, StorageError::Interrupted { .. }));

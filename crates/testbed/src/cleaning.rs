@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const PREFIX: &str = "headroom-testbed-";
 /// A file system stays busy for a moment after its last user was killed.
@@ -17,11 +17,16 @@ pub(crate) fn scratch() -> std::io::Result<(PathBuf, File)> {
     // Between the making of a directory and its lock nobody else may look.
     let gate = OpenOptions::new().create(true).append(true).open(root.join(format!("{PREFIX}gate")))?;
     flock(&gate, FlockOperation::LockExclusive)?;
-    for entry in fs::read_dir(&root)?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.path().is_dir() {
-            clean_if_dead(&entry.path());
-        }
-    }
+    let entries = fs::read_dir(&root)?.flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    let mut disks: Vec<_> = ours
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .map(|path| (changed(&path), path))
+        .collect();
+    // A disk may stand on an older one.
+    disks.sort_by(|a, b| b.cmp(a));
+    disks.iter().for_each(|(_, path)| clean_if_dead(path));
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let directory = root.join(format!("{PREFIX}{}-{number}", std::process::id()));
@@ -29,6 +34,10 @@ pub(crate) fn scratch() -> std::io::Result<(PathBuf, File)> {
     let alive = File::create(directory.join("alive"))?;
     flock(&alive, FlockOperation::NonBlockingLockExclusive)?;
     Ok((directory, alive))
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
 fn clean_if_dead(directory: &Path) {
@@ -47,10 +56,14 @@ fn clean_if_dead(directory: &Path) {
 pub(crate) fn clean(directory: &Path) {
     unmount(&directory.join("mnt"));
     let image = directory.join("disk.img");
+    // A link where the image lies elsewhere.
+    let image = fs::read_link(&image).unwrap_or(image);
     for device in attached(&image) {
         unthrottle(&device);
+        let _ = run("partx", &["--delete", &device.to_string_lossy()]);
         let _ = run("losetup", &["--detach", &device.to_string_lossy()]);
     }
+    let _ = fs::remove_file(image);
     let _ = fs::remove_dir_all(directory);
 }
 
@@ -79,17 +92,23 @@ fn attached(image: &Path) -> Vec<PathBuf> {
     ours.map(|device| Path::new("/dev").join(device.file_name())).collect()
 }
 
-pub(crate) const BLKIO: &str = "/sys/fs/cgroup/blkio";
-pub(crate) const THROTTLES: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];
+const BLKIO: &str = "/sys/fs/cgroup/blkio";
+const THROTTLES: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];
 
 /// Throttles outlive the attachment of a loop device: a killed test's would slow down a later one.
 pub(crate) fn unthrottle(device: &Path) {
     let name = device.file_name().unwrap_or_default();
     let Ok(number) = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")) else { return };
     for throttle in THROTTLES {
-        let _ =
-            fs::write(format!("{BLKIO}/blkio.throttle.{throttle}_device"), format!("{} 0", number.trim()));
+        let _ = fs::write(throttle_file(throttle), format!("{} 0", number.trim()));
     }
+}
+
+/// In the blkio group (cgroup v1) of this process: no other group's limits act on what it does.
+pub(crate) fn throttle_file(throttle: &str) -> PathBuf {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.split_once(":blkio:")).map_or("/", |(_, group)| group);
+    Path::new(BLKIO).join(own.trim_start_matches('/')).join(format!("blkio.throttle.{throttle}_device"))
 }
 
 /// Runs a program of the system; its complaints are the error.

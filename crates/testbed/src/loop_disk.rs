@@ -1,6 +1,7 @@
-use crate::cleaning::{BLKIO, clean, run, scratch, unmount, unthrottle};
+use crate::cleaning::{clean, run, scratch, throttle_file, unmount, unthrottle};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use workload::CapKind;
 
 /// A loop device of a test's own. Dropping it unmounts, detaches and deletes.
@@ -20,17 +21,27 @@ impl LoopDisk {
     /// # Panics
     /// As all of its methods: if the system refuses what root may do, since a test cannot go on then.
     pub fn new(bytes: u64) -> Option<LoopDisk> {
-        if !Path::new("/dev/loop-control").exists() || run("id", &["-u"]).is_ok_and(|id| id != "0") {
-            eprintln!("skipped: needs root and loop devices");
+        if !may_set_up() {
             return None;
         }
         let (scratch, alive) = scratch().expect("a directory for the disk");
         let image = scratch.join("disk.img");
-        File::create(&image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
-        Some(LoopDisk::attach(scratch, &image, alive))
+        Some(LoopDisk::attach(scratch, &image, bytes, alive))
     }
 
-    fn attach(scratch: PathBuf, image: &Path, alive: File) -> LoopDisk {
+    /// A device on a file in `directory`, which may lie on another such disk and be too small for `bytes`.
+    pub fn new_in(directory: &Path, bytes: u64) -> Option<LoopDisk> {
+        if !may_set_up() {
+            return None;
+        }
+        let (scratch, alive) = scratch().expect("a directory for the disk");
+        let image = directory.join("nested.img");
+        std::os::unix::fs::symlink(&image, scratch.join("disk.img")).expect("a link to the image");
+        Some(LoopDisk::attach(scratch, &image, bytes, alive))
+    }
+
+    fn attach(scratch: PathBuf, image: &Path, bytes: u64, alive: File) -> LoopDisk {
+        File::create(image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
         let device = match run("losetup", &["--find", "--show", &image.to_string_lossy()]) {
             Ok(device) => PathBuf::from(device),
             Err(error) => {
@@ -56,7 +67,8 @@ impl LoopDisk {
 
     /// The file it stands on.
     pub fn backing_file(&self) -> PathBuf {
-        self.scratch.join("disk.img")
+        let image = self.scratch.join("disk.img");
+        fs::read_link(&image).unwrap_or(image)
     }
 
     /// Where [`format_and_mount`](Self::format_and_mount) mounts it.
@@ -66,19 +78,25 @@ impl LoopDisk {
 
     /// Puts an ext4 on it and mounts that.
     pub fn format_and_mount(&mut self) -> &Path {
-        self.format_and_mount_with(&[])
+        // Without reserved blocks and lazy work, so that what a test sees is what the test did.
+        let arguments = ["-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        self.format_and_mount_as("ext4", &arguments).expect("every Linux makes ext4")
     }
 
-    /// The same with further arguments to `mkfs.ext4`.
-    pub fn format_and_mount_with(&mut self, arguments: &[&str]) -> &Path {
+    /// Puts another file system on it; `None`, after saying so, where the system has no such `mkfs`.
+    pub fn format_and_mount_as(&mut self, filesystem: &str, arguments: &[&str]) -> Option<&Path> {
+        let program = format!("mkfs.{filesystem}");
+        if Command::new(&program).arg("-V").output().is_err() {
+            eprintln!("skipped: no {program} here");
+            return None;
+        }
         let device = self.device.to_string_lossy().into_owned();
-        // Without reserved blocks and lazy work, so that what a test sees is what the test did.
-        let mut all = vec!["-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        let mut all = vec!["-q"];
         all.extend(arguments);
         all.push(&device);
-        must(run("mkfs.ext4", &all));
-        must(run("mount", &["-t", "ext4", &device, &self.mount_point.to_string_lossy()]));
-        &self.mount_point
+        must(run(&program, &all));
+        must(run("mount", &["-t", filesystem, &device, &self.mount_point.to_string_lossy()]));
+        Some(&self.mount_point)
     }
 
     /// Mounts it anew with other options: "ro", "rw".
@@ -87,12 +105,32 @@ impl LoopDisk {
         must(run("mount", &["-o", &options, &self.mount_point.to_string_lossy()]));
     }
 
+    /// Puts one partition on it, all of it, and returns its device; `None`, after saying so, where the
+    /// system cannot.
+    pub fn partition(&mut self) -> Option<PathBuf> {
+        let (image, device) = (self.backing_file(), self.device.to_string_lossy().into_owned());
+        let script = format!("echo ',,L' | sfdisk --quiet --label gpt {}", image.display());
+        let partition = PathBuf::from(format!("{device}p1"));
+        let made = run("sh", &["-c", &script]).and_then(|_| run("partx", &["--add", &device]));
+        match made {
+            Ok(_) if partition.exists() => Some(partition),
+            Ok(_) => {
+                eprintln!("skipped: no {} appeared", partition.display());
+                None
+            }
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
     /// Unmounts it; the device stays.
     pub fn unmount(&mut self) {
         unmount(&self.mount_point);
     }
 
-    /// Limits it for the root group of cgroup v1, in operations or bytes a second; `false`, after saying so,
+    /// Limits it for the cgroup (v1) of this process, in operations or bytes a second; `false`, after saying so,
     /// where the system has no such throttle.
     #[must_use]
     pub fn throttle(&mut self, kind: CapKind, per_second: u64) -> bool {
@@ -102,11 +140,11 @@ impl LoopDisk {
             CapKind::ReadBytes => "read_bps",
             CapKind::WriteBytes => "write_bps",
         };
-        let file = format!("{BLKIO}/blkio.throttle.{file}_device");
+        let file = throttle_file(file);
         match fs::write(&file, format!("{} {per_second}", self.number)) {
             Ok(()) => true,
             Err(error) => {
-                eprintln!("skipped: {file}: {error}");
+                eprintln!("skipped: {}: {error}", file.display());
                 false
             }
         }
@@ -122,6 +160,15 @@ impl Drop for LoopDisk {
     fn drop(&mut self) {
         clean(&self.scratch);
     }
+}
+
+fn may_set_up() -> bool {
+    let root = run("id", &["-u"]).is_ok_and(|id| id == "0");
+    let may = root && Path::new("/dev/loop-control").exists();
+    if !may {
+        eprintln!("skipped: needs root and loop devices");
+    }
+    may
 }
 
 fn must(result: Result<String, String>) {
