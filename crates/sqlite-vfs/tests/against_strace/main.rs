@@ -68,6 +68,17 @@ fn threads_that_share_a_file_lose_no_count() {
 }
 
 #[test]
+fn a_short_read_counts_the_bytes_that_came() {
+    let Some(mut traced) = traced("cut") else { return };
+    let data = work(&traced.counted, "main.db");
+    assert!(data.reads > 90, "{data:?}");
+    // The cut itself was not SQLite's.
+    let path = traced.counted.keys().find(|path| path.ends_with("main.db")).unwrap().clone();
+    traced.system_calls.get_mut(&path).unwrap().truncates -= 1;
+    check(&traced);
+}
+
+#[test]
 #[ignore = "the workload itself: the other tests run it in a child under strace"]
 fn the_workload() {
     let argument = |name| std::env::var(name).expect("the other tests say what to run");

@@ -5,13 +5,14 @@ use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, Result, ffi};
 use std::path::Path;
 
-/// Runs in the child process. Modes: wal, delete, attached, threads.
+/// Runs in the child process. Modes: wal, delete, attached, threads, cut.
 pub fn run(mode: &str, dir: &Path) -> Result<()> {
     let registry = shim();
     match mode {
         "wal" | "delete" => everyday(&open(&dir.join("main.db"), mode)?, 3_000)?,
         "attached" => attached(dir)?,
         "threads" => threads(dir)?,
+        "cut" => cut(dir)?,
         other => panic!("'{other}' is no mode"),
     }
     // The test harness may have begun a line of its own.
@@ -110,4 +111,17 @@ fn threads(dir: &Path) -> Result<()> {
             .collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("a worker panicked"))
     })
+}
+
+/// A database that lost the end of its last page: the read of that page is short.
+fn cut(dir: &Path) -> Result<()> {
+    let path = dir.join("main.db");
+    let fill = "CREATE TABLE a(x); INSERT INTO a VALUES (zeroblob(400000))";
+    open(&path, "delete")?.execute_batch(fill)?;
+    let file = std::fs::File::options().write(true).open(&path).expect("it was just made");
+    let length = file.metadata().expect("it is open").len();
+    file.set_len(length - 1_000).expect("it is writable");
+    let read = open(&path, "delete")?.query_row("SELECT hex(x) FROM a", [], |row| row.get::<_, String>(0));
+    assert!(read.is_err(), "SQLite reports the short read of an overflow page");
+    Ok(())
 }
