@@ -1,0 +1,54 @@
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+/// Random choices from a seed: the same seed, the same choices.
+#[derive(Clone, Debug)]
+pub struct Chance(Xoshiro256PlusPlus);
+
+impl Chance {
+    /// Choices of that seed.
+    pub fn new(seed: u64) -> Chance {
+        Chance(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// A number below `end`; 0 where `end` is 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        // The upper half of the product: even to within end / 2^64, without a division (Lemire 2019).
+        ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// Bytes that no storage can compress or deduplicate.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.0.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    /// Hexadecimal text of 16 characters for each of `words`.
+    pub fn text(&mut self, words: usize) -> String {
+        (0..words).map(|_| format!("{:016x}", self.0.next_u64())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_makes_the_same_choices_again() {
+        let draw = |seed| {
+            let mut chance = Chance::new(seed);
+            (chance.below(1 << 40), chance.bytes(16), chance.text(2))
+        };
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+
+    #[test]
+    fn every_number_below_the_end_comes_up_and_no_other() {
+        let mut chance = Chance::new(7);
+        let mut seen = [0; 10];
+        (0..10_000).for_each(|_| seen[chance.below(10) as usize] += 1);
+        assert!(seen.iter().all(|count| (850..1_150).contains(count)), "{seen:?}");
+    }
+}

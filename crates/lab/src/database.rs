@@ -1,0 +1,168 @@
+//! Databases of experiments: made in a new file, marked when complete, opened only if so marked.
+
+use crate::{Error, PageCache};
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// "HdLb" in the application id of the header marks a finished database of an experiment.
+pub const APPLICATION_ID: i32 = 0x4864_4c62;
+
+/// Longest wait for another writer: an index rebuild on slow storage holds the lock for minutes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Files that SQLite takes for a part of the database of that name.
+const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// Makes a database in a new file: `fill` creates and fills its tables, without any journal and sync. Then
+/// the file is switched to WAL, made durable, marked and thrown out of the page cache. Where anything
+/// fails, the file is removed.
+///
+/// # Errors
+/// [`Error::Exists`] where there is a file of that name, or a journal of its name, which are left alone.
+pub fn create(
+    path: &Path,
+    page_bytes: u32,
+    fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+) -> Result<(), Error> {
+    for companion in COMPANIONS {
+        let existing = with_suffix(path, companion);
+        if existing.symlink_metadata().is_ok() {
+            return Err(Error::Exists { path: path.into(), existing });
+        }
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(Error::Exists { path: path.into(), existing: path.into() });
+        }
+        Err(source) => return Err(Error::Io { doing: "make", path: path.into(), source }),
+    }
+    let made = make(path, page_bytes, fill)
+        .map_err(|source| Error::Sqlite { doing: "make the tables", path: path.into(), source })
+        .and_then(|()| {
+            let cache = PageCache::of(path)?;
+            cache.write_out()?;
+            cache.evict()
+        });
+    if made.is_err() {
+        // The error that matters is the one at hand; a file that stays is refused for lack of its mark.
+        let _ = fs::remove_file(path);
+        for companion in COMPANIONS {
+            let _ = fs::remove_file(with_suffix(path, companion));
+        }
+    }
+    made
+}
+
+fn make(
+    path: &Path,
+    page_bytes: u32,
+    fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let mut connection = Connection::open_with_flags(path, flags())?;
+    connection.pragma_update(None, "page_size", page_bytes)?;
+    connection.pragma_update(None, "journal_mode", "OFF")?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    fill(&mut connection)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // Last: without it the file is not used.
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Opens a database that [`create`] finished, through that VFS: WAL, every commit synced, memory maps off
+/// and a small page cache, so that what is read is read from the file.
+///
+/// # Errors
+/// [`Error::NotOurs`] for any other file.
+pub fn open(path: &Path, vfs: Option<&str>) -> Result<Connection, Error> {
+    // Read-only first: a database of others must not even get its journal rolled back by us.
+    if !is_ours(path).unwrap_or(false) {
+        return Err(Error::NotOurs { path: path.into() });
+    }
+    let open = || {
+        let connection = match vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(path, flags(), vfs)?,
+            None => Connection::open_with_flags(path, flags())?,
+        };
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "cache_size", -2_048)?;
+        connection.pragma_update(None, "mmap_size", 0)?;
+        Ok(connection)
+    };
+    open().map_err(|source| Error::Sqlite { doing: "open a connection", path: path.into(), source })
+}
+
+fn is_ours(path: &Path) -> rusqlite::Result<bool> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok(id == APPLICATION_ID)
+}
+
+fn flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::tempdir;
+
+    fn make_one(path: &Path) -> Result<(), Error> {
+        create(path, 8192, |connection| connection.execute_batch("CREATE TABLE t (v)"))
+    }
+
+    #[test]
+    fn a_made_database_is_in_wal_mode_and_marked() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        make_one(&path).unwrap();
+        let connection = open(&path, None).unwrap();
+        let text =
+            |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, String>(0)).unwrap();
+        let number =
+            |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(text("journal_mode"), "wal");
+        assert_eq!((number("synchronous"), number("page_size")), (2, 8192));
+    }
+
+    #[test]
+    fn no_existing_file_is_written_over() {
+        let dir = tempdir().unwrap();
+        for name in ["taken.db", "new.db-wal", "new.db-journal"] {
+            let existing = dir.path().join(name);
+            fs::write(&existing, "precious").unwrap();
+            let database = dir.path().join(name.split('-').next().unwrap());
+            assert!(matches!(make_one(&database), Err(Error::Exists { .. })), "{name}");
+            assert_eq!(fs::read_to_string(&existing).unwrap(), "precious");
+            fs::remove_file(existing).unwrap();
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was put beside {name}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_finished_is_removed_and_what_is_not_ours_is_not_used() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        assert!(create(&path, 8192, |connection| connection.execute_batch("NONSENSE")).is_err());
+        assert!(!path.exists());
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE goods (name)").unwrap();
+        let before = fs::read(&path).unwrap();
+        assert!(matches!(open(&path, None), Err(Error::NotOurs { .. })));
+        assert!(matches!(open(Path::new("/nowhere.db"), None), Err(Error::NotOurs { .. })));
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}

@@ -1,0 +1,57 @@
+use std::path::PathBuf;
+
+/// Why an experiment cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is a file already.
+    #[error(
+        "cannot make the experiment's database {}: {} exists already; name a file that does not exist, or \
+         remove that one",
+        path.display(), existing.display()
+    )]
+    Exists {
+        /// The database that was asked for.
+        path: PathBuf,
+        /// What is in the way: the file itself or a journal of its name.
+        existing: PathBuf,
+    },
+    /// The file is not one that was made here, or the making did not come to its end.
+    #[error(
+        "will not use {}: it is no finished database of a Headroom experiment; prepare one under another name",
+        path.display()
+    )]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A plan that cannot be carried out.
+    #[error("cannot run the everyday workload with {what} {value}: give {accepted}")]
+    Plan {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        accepted: &'static str,
+    },
+    /// The system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// SQLite refused.
+    #[error("cannot {doing} in {}: {source}", path.display())]
+    Sqlite {
+        /// What was tried.
+        doing: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// Why not.
+        source: rusqlite::Error,
+    },
+}

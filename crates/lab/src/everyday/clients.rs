@@ -1,0 +1,199 @@
+use super::prepare::{INSERT_ORDER, insert_order};
+use super::{EverydayPlan, Outcome};
+use crate::{Chance, Error, database};
+use rusqlite::{Connection, TransactionBehavior, params};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The longest sleep between two looks at the stop flag.
+const NAP_MAX: Duration = Duration::from_millis(50);
+
+/// Orders that a range read goes through.
+const RANGE: u64 = 100;
+
+/// What a transaction does.
+#[derive(Clone, Copy)]
+enum Kind {
+    PointRead,
+    RangeRead,
+    Update,
+    Insert,
+}
+
+/// How many rows there are to choose from.
+#[derive(Clone, Copy)]
+struct Shop {
+    customers: u64,
+    orders: u64,
+}
+
+/// Runs the clients until the plan's time is over or `stop` is set.
+///
+/// # Errors
+/// Where the file is not one that [`super::prepare`] made; the first error of a client, which stops all.
+pub fn run(path: &Path, plan: &EverydayPlan, stop: &AtomicBool) -> Result<Outcome, Error> {
+    plan.validate()?;
+    let fail = |source| Error::Sqlite { doing: "run the everyday workload", path: path.into(), source };
+    let connections = (0..plan.clients)
+        .map(|_| database::open(path, plan.vfs.as_deref()))
+        .collect::<Result<Vec<Connection>, Error>>()?;
+    let shop = Shop::of(&connections[0]).map_err(fail)?;
+    let failed = AtomicBool::new(false);
+    let started = Instant::now();
+    let results: Vec<rusqlite::Result<Outcome>> = thread::scope(|scope| {
+        let clients: Vec<_> = connections
+            .into_iter()
+            .zip(0_u32..)
+            .map(|(connection, number)| {
+                let failed = &failed;
+                scope.spawn(move || {
+                    let stopped = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+                    let result = client(connection, plan, shop, number, started, &stopped);
+                    if result.is_err() {
+                        failed.store(true, Ordering::Relaxed);
+                    }
+                    result
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().expect("a client does not panic")).collect()
+    });
+    let mut outcome = Outcome::default();
+    for result in results {
+        outcome.merge(&result.map_err(fail)?);
+    }
+    Ok(outcome)
+}
+
+fn client(
+    mut connection: Connection,
+    plan: &EverydayPlan,
+    shop: Shop,
+    number: u32,
+    started: Instant,
+    stopped: &dyn Fn() -> bool,
+) -> rusqlite::Result<Outcome> {
+    let end = started + plan.duration;
+    let pause = plan.pause();
+    let mut chance = Chance::new(plan.seed ^ ((u64::from(number) + 1) << 32));
+    let mut outcome = Outcome::default();
+    // The clients take turns rather than all coming at once.
+    let mut next = started + pause.mul_f64(f64::from(number) / f64::from(plan.clients));
+    while nap_until(next.min(end), stopped) && Instant::now() < end {
+        let kind = Kind::choose(&mut chance);
+        let begun = Instant::now();
+        transact(&mut connection, kind, shop, &mut chance)?;
+        outcome.count(kind, begun.elapsed());
+        next += pause;
+        // Paced, not flat out: what could not be done in time is not made up for.
+        let now = Instant::now();
+        while next + pause < now {
+            next += pause;
+            outcome.left_out += 1;
+        }
+    }
+    outcome.elapsed = started.elapsed();
+    Ok(outcome)
+}
+
+/// Sleeps until then; `false` as soon as it is to stop.
+fn nap_until(then: Instant, stopped: &dyn Fn() -> bool) -> bool {
+    loop {
+        if stopped() {
+            return false;
+        }
+        let left = then.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(left.min(NAP_MAX));
+    }
+}
+
+fn transact(
+    connection: &mut Connection,
+    kind: Kind,
+    shop: Shop,
+    chance: &mut Chance,
+) -> rusqlite::Result<()> {
+    // A writer asks for the lock at once: one that has read before cannot wait for it (SQLITE_BUSY_SNAPSHOT).
+    let behavior = match kind {
+        Kind::PointRead | Kind::RangeRead => TransactionBehavior::Deferred,
+        Kind::Update | Kind::Insert => TransactionBehavior::Immediate,
+    };
+    let transaction = connection.transaction_with_behavior(behavior)?;
+    let customer = 1 + chance.below(shop.customers);
+    let order = 1 + chance.below(shop.orders);
+    let charge = |cents: i64| {
+        let update = "UPDATE customers SET balance_cents = balance_cents + ? WHERE id = ?";
+        transaction.prepare_cached(update)?.execute(params![cents, customer as i64])
+    };
+    match kind {
+        Kind::PointRead => {
+            let mut read = transaction.prepare_cached("SELECT name, profile FROM customers WHERE id = ?")?;
+            read.query_row([customer as i64], |row| row.get::<_, Vec<u8>>(1))?;
+            let mut latest = transaction.prepare_cached(
+                "SELECT note FROM orders WHERE customer_id = ? ORDER BY placed_unix_s DESC LIMIT 5",
+            )?;
+            let notes = latest.query_map([customer as i64], |row| row.get::<_, Vec<u8>>(0))?;
+            notes.collect::<rusqlite::Result<Vec<_>>>()?;
+        }
+        Kind::RangeRead => {
+            let mut read = transaction
+                .prepare_cached("SELECT count(*), sum(total_cents) FROM orders WHERE id BETWEEN ? AND ?")?;
+            let until = order.saturating_add(RANGE) as i64;
+            read.query_row([order as i64, until], |row| row.get::<_, i64>(0))?;
+        }
+        Kind::Update => {
+            charge(1)?;
+            let mut update =
+                transaction.prepare_cached("UPDATE orders SET status = status + 1 WHERE id = ?")?;
+            update.execute([order as i64])?;
+        }
+        Kind::Insert => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let mut insert = transaction.prepare_cached(INSERT_ORDER)?;
+            insert_order(&mut insert, customer, now.as_secs(), chance)?;
+            charge(-100)?;
+        }
+    }
+    transaction.commit()
+}
+
+impl Shop {
+    fn of(connection: &Connection) -> rusqlite::Result<Shop> {
+        let rows = |table| {
+            let query = format!("SELECT coalesce(max(id), 0) FROM {table}");
+            connection.query_row(&query, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+        };
+        Ok(Shop { customers: rows("customers")?, orders: rows("orders")? })
+    }
+}
+
+impl Kind {
+    fn choose(chance: &mut Chance) -> Kind {
+        match chance.below(100) {
+            0..50 => Kind::PointRead,
+            50..60 => Kind::RangeRead,
+            60..85 => Kind::Update,
+            _ => Kind::Insert,
+        }
+    }
+}
+
+impl Outcome {
+    fn count(&mut self, kind: Kind, took: Duration) {
+        self.transactions += 1;
+        match kind {
+            Kind::PointRead => self.point_reads += 1,
+            Kind::RangeRead => self.range_reads += 1,
+            Kind::Update => self.updates += 1,
+            Kind::Insert => self.inserts += 1,
+        }
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.transaction_ns = self.transaction_ns.saturating_add(took_ns);
+        self.transaction_ns_max = self.transaction_ns_max.max(took_ns);
+    }
+}

@@ -1,0 +1,142 @@
+//! The everyday workload of a small shop, and the index rebuild that disturbs it.
+//!
+//! ```text
+//! customers (id, name, email, balance_cents, profile)        customers_by_email
+//! orders    (id, customer_id, reference, placed_unix_s,      orders_by_customer, orders_by_reference
+//!            status, total_cents, note)                      5 for each customer
+//!
+//! of 100 transactions:  50 point reads   a customer and the latest orders
+//!                       10 range reads   100 consecutive orders
+//!                       25 updates       a balance and an order's status
+//!                       15 inserts       an order, and the balance it is charged to
+//! ```
+
+mod clients;
+mod prepare;
+
+pub use clients::run;
+pub use prepare::prepare;
+
+use crate::{Error, database};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Orders made for each customer.
+const ORDERS_PER_CUSTOMER: u64 = 5;
+
+/// How large the shop is and how busy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EverydayPlan {
+    /// Customers; each has five orders and takes about 2.6 KiB with them and their indexes.
+    pub customers: u64,
+    /// Clients, each with a thread and a connection of its own.
+    pub clients: u32,
+    /// Transactions a second, all clients together. They are paced: where the storage is slow, some come
+    /// late or not at all, and the pace never makes up for them.
+    pub transactions_per_s: f64,
+    /// How long.
+    pub duration: Duration,
+    /// The SQLite VFS that connections are opened through; `None` is the default one.
+    pub vfs: Option<String>,
+    /// Of every random choice.
+    pub seed: u64,
+}
+
+/// What the clients did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Transactions, the sum of the next four.
+    pub transactions: u64,
+    /// Point reads.
+    pub point_reads: u64,
+    /// Range reads.
+    pub range_reads: u64,
+    /// Updates, each one commit.
+    pub updates: u64,
+    /// Inserts, each one commit.
+    pub inserts: u64,
+    /// Transactions that were left out because the ones before took too long.
+    pub left_out: u64,
+    /// Summed time of the transactions, begin to commit, nanoseconds.
+    pub transaction_ns: u64,
+    /// The longest of them.
+    pub transaction_ns_max: u64,
+    /// How long the clients ran.
+    pub elapsed: Duration,
+}
+
+impl Default for EverydayPlan {
+    /// About 150 MiB, four clients, 50 transactions a second for two minutes.
+    fn default() -> Self {
+        EverydayPlan {
+            customers: 60_000,
+            clients: 4,
+            transactions_per_s: 50.0,
+            duration: Duration::from_secs(120),
+            vfs: None,
+            seed: 1,
+        }
+    }
+}
+
+impl EverydayPlan {
+    /// Most clients of one plan.
+    pub const CLIENTS_MAX: u32 = 1_024;
+
+    fn validate(&self) -> Result<(), Error> {
+        let refuse = |what, value: String, accepted| Err(Error::Plan { what, value, accepted });
+        if self.customers == 0 || self.customers > 1 << 32 {
+            return refuse("customers", self.customers.to_string(), "1 to 4294967296");
+        }
+        if self.clients == 0 || self.clients > Self::CLIENTS_MAX {
+            return refuse("clients", self.clients.to_string(), "1 to 1024");
+        }
+        if !(self.transactions_per_s > 0.0 && self.transactions_per_s <= 1e6) {
+            let value = self.transactions_per_s.to_string();
+            return refuse("transactions a second", value, "a number above 0, up to 1000000");
+        }
+        Ok(())
+    }
+
+    /// Time between the transactions of one client.
+    fn pause(&self) -> Duration {
+        Duration::from_secs_f64((f64::from(self.clients) / self.transactions_per_s).min(86_400.0))
+    }
+}
+
+impl Outcome {
+    /// Commits: transactions that wrote.
+    pub fn commits(&self) -> u64 {
+        self.updates + self.inserts
+    }
+
+    /// Reads of both kinds.
+    pub fn reads(&self) -> u64 {
+        self.point_reads + self.range_reads
+    }
+
+    fn merge(&mut self, other: &Outcome) {
+        self.transactions += other.transactions;
+        self.point_reads += other.point_reads;
+        self.range_reads += other.range_reads;
+        self.updates += other.updates;
+        self.inserts += other.inserts;
+        self.left_out += other.left_out;
+        self.transaction_ns += other.transaction_ns;
+        self.transaction_ns_max = self.transaction_ns_max.max(other.transaction_ns_max);
+        self.elapsed = self.elapsed.max(other.elapsed);
+    }
+}
+
+/// Rebuilds the indexes of both tables, one transaction each, and says how long that took. It may go on
+/// beside [`run`], whose writers then wait.
+///
+/// # Errors
+/// Where the file is not one that [`prepare`] made, or SQLite fails.
+pub fn rebuild_indexes(path: &Path, vfs: Option<&str>) -> Result<Duration, Error> {
+    let connection = database::open(path, vfs)?;
+    let started = Instant::now();
+    let rebuilt = connection.execute_batch("REINDEX orders; REINDEX customers;");
+    rebuilt.map_err(|source| Error::Sqlite { doing: "rebuild the indexes", path: path.into(), source })?;
+    Ok(started.elapsed())
+}

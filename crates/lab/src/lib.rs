@@ -1,0 +1,28 @@
+//! Experiments: a real engine (SQLite) doing known work in a database of our own, for Headroom to watch.
+//!
+//! ```text
+//! everyday::prepare      customers + orders, about 150 MiB, three secondary indexes, nothing cached
+//! everyday::run          clients at a steady pace: point reads, range reads, updates, inserts
+//! everyday::rebuild_indexes   the event that a cumulative figure smears over months
+//!
+//! database   making and opening such a file; a file that is not ours is never written to
+//! PageCache  throws a file out of the page cache, so that reads reach the storage
+//! Chance     random numbers and payloads from a seed
+//! ```
+//!
+//! A connection is opened through the named VFS, which is how the I/O of an experiment is counted.
+//!
+//! `examples/scenario.rs` is a program as a user might have one, with traits that a verdict must find:
+//! idle, many readers, one committer, nearly nothing.
+//!
+//! It judges nothing, and it never writes into a file that it did not make.
+
+mod chance;
+pub mod database;
+mod error;
+pub mod everyday;
+mod page_cache;
+
+pub use chance::Chance;
+pub use error::Error;
+pub use page_cache::PageCache;

@@ -1,0 +1,53 @@
+use crate::Error;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// A file in the operating system's page cache, which it can be thrown out of.
+///
+/// Make it before this process opens the file with SQLite and drop it afterwards: closing any descriptor of
+/// a file drops all locks the process has on it (POSIX), also those of a database that is in use.
+#[derive(Debug)]
+pub struct PageCache {
+    file: File,
+    path: PathBuf,
+}
+
+impl PageCache {
+    /// Of that file.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub fn of(path: &Path) -> Result<PageCache, Error> {
+        let file = File::open(path);
+        let file = file.map_err(|source| Error::Io { doing: "open", path: path.into(), source })?;
+        Ok(PageCache { file, path: path.into() })
+    }
+
+    /// Throws the file's clean pages out; what is read next comes from the storage. Pages that are not
+    /// written yet stay: [`PageCache::write_out`] first where all must go.
+    ///
+    /// # Errors
+    /// Where the system refuses the advice.
+    pub fn evict(&self) -> Result<(), Error> {
+        // SAFETY: the descriptor is open for as long as `self` lives, and the call takes no pointers.
+        let refused = unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        match refused {
+            0 => Ok(()),
+            errno => Err(self.error("evict from the page cache", io::Error::from_raw_os_error(errno))),
+        }
+    }
+
+    /// Writes what is not written yet, durably.
+    ///
+    /// # Errors
+    /// Where the storage refuses.
+    pub fn write_out(&self) -> Result<(), Error> {
+        self.file.sync_all().map_err(|source| self.error("sync", source))
+    }
+
+    fn error(&self, doing: &'static str, source: io::Error) -> Error {
+        Error::Io { doing, path: self.path.clone(), source }
+    }
+}
