@@ -1,0 +1,247 @@
+use crate::failure::Failure;
+use crate::measure::{How, directory, open_workspace, write_page};
+use crate::observe::Observer;
+use crate::output::Output;
+use crate::source::SourceName;
+use crate::{Done, FINE, bad_news, interrupt, no_answer};
+use capability::Capability;
+use filestats::{Profile, ServiceLevel};
+use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME};
+use history::History;
+use lab::everyday::{self, EverydayPlan};
+use report::{Check, Phase};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use storage::{Target, Workspace};
+use verdict::{Kind, Observation, judge};
+use workload::{Caching, parse_duration};
+
+/// Arguments of `headroom check`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Without --source: measures DIR, runs an everyday SQLite workload and an index rebuild in it, judges, and
+removes everything it made: about two minutes.
+With --source: watches a live database and puts no load on its storage; what the storage can give must have
+been measured before (headroom measure), or ask for it with --measure.
+
+Verdicts: healthy, demand exceeds capability, storage degraded, throttled, serialized, burst, not storage,
+nobody waits, cannot say. Exit code 0 for healthy and nobody waits, 3 for cannot say, else 1.
+
+Examples:
+  headroom check --html report.html
+  headroom check --source sqlite:/data/shop.db --duration 1m --service-level 10/10/5")]
+pub struct CheckArgs {
+    /// Directory on the storage in question [default: the database's with --source, else here]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Watch this live database instead: sqlite:PATH
+    #[arg(long)]
+    source: Option<SourceName>,
+    /// How long to watch [default: 20s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Measure the storage now: always, or also with --source (this puts load on it)
+    #[arg(long)]
+    measure: bool,
+    #[command(flatten)]
+    how: How,
+    /// Latency promised: oltp, warehouse, or read/write/log milliseconds
+    #[arg(long, default_value = "oltp", value_name = "LEVEL")]
+    service_level: ServiceLevel,
+    /// Scale of latency bands: randal, microsoft-css, microsoft-2012, first-responder-kit, pal, dbatools, nvme
+    #[arg(long, default_value = "randal", value_parser = Profile::named, value_name = "NAME")]
+    bands: Profile,
+    /// Also write the answer as a page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// A capability measured longer ago than this is measured again when that is free to do.
+const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long to watch when nothing is said.
+const DURATION: Duration = Duration::from_secs(20);
+
+/// `headroom check`.
+pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let mut history = crate::history::open(history)?;
+    let dir = match (&args.dir, &args.source) {
+        (Some(dir), _) => dir.clone(),
+        (None, Some(source)) => source.directory().to_owned(),
+        (None, None) => PathBuf::from("."),
+    };
+    let target = Target::open(&dir)?;
+    let seen = match &args.source {
+        Some(source) => watch_live(args, source, &target, &mut history, out)?,
+        None => run_everyday(args, &target, &mut history, out)?,
+    };
+    let verdict = judge(&seen.observation, seen.capability.as_ref(), &args.service_level);
+    let kind = verdict.verdict;
+    let check = Check {
+        verdict,
+        observation: seen.observation,
+        capability: seen.capability,
+        profile: args.bands,
+        service_level: args.service_level,
+        source: args.source.as_ref().map_or("an everyday SQLite workload".into(), ToString::to_string),
+        target: target.path().display().to_string(),
+        phases: seen.phases,
+        version: env!("CARGO_PKG_VERSION").into(),
+    };
+    history.save_verdict(&check.verdict, &check.target, &check.source, &report::json::check(&check))?;
+    if let Some(path) = &args.html {
+        write_page(path, &report::html::check(&check), out)?;
+    }
+    out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
+    Ok(match kind {
+        Kind::Healthy | Kind::NobodyWaits => FINE,
+        Kind::CannotSay => no_answer(),
+        _ => bad_news(),
+    })
+}
+
+/// What a verdict needs.
+struct Seen {
+    observation: Observation,
+    capability: Option<Capability>,
+    phases: Vec<Phase>,
+}
+
+/// Observes somebody's database; no load unless it was asked for.
+fn watch_live(
+    args: &CheckArgs,
+    source: &SourceName,
+    target: &Target,
+    history: &mut History,
+    out: &mut Output,
+) -> Result<Seen, Failure> {
+    let live = source.open()?;
+    let capability = if args.measure {
+        let workspace = open_workspace(target.path(), out)?;
+        let capability = measure_now(args, target, &workspace, history, out)?;
+        workspace.remove()?;
+        Some(capability)
+    } else {
+        history.latest_capability(target.facts())?.map(|(_, capability)| capability)
+    };
+    let mut observer = Observer::new(live, target.facts().device_number());
+    let duration = args.duration.unwrap_or(DURATION);
+    let from_unix_ns = now_unix_ns();
+    observer.look(history, None)?;
+    observer.watch(
+        history,
+        |elapsed| elapsed >= duration,
+        |elapsed| out.progress(format_args!("watching {source}"), Some(duration.saturating_sub(elapsed))),
+    )?;
+    let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: now_unix_ns() };
+    Ok(Seen { observation: observation(target, observer)?, capability, phases: vec![phase] })
+}
+
+/// Measures the directory, then runs a workload of our own in it.
+fn run_everyday(
+    args: &CheckArgs,
+    target: &Target,
+    history: &mut History,
+    out: &mut Output,
+) -> Result<Seen, Failure> {
+    let workspace = open_workspace(target.path(), out)?;
+    let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
+    let capability = match stored
+        .filter(|stored| !args.measure && is_fresh(stored, target, args.how.caching()))
+    {
+        Some(capability) => {
+            let age_h = now_unix_ns().saturating_sub(capability.measured_unix_ns) / 3_600_000_000_000;
+            out.tell(format_args!("using the capability measured {age_h} h ago (--measure for a new one)"));
+            capability
+        }
+        None => measure_now(args, target, &workspace, history, out)?,
+    };
+    let registry = counted_sqlite()?;
+    let database = workspace.entry("everyday.db");
+    let plan = EverydayPlan {
+        duration: args.duration.unwrap_or(DURATION),
+        vfs: Some(VFS_NAME.into()),
+        ..EverydayPlan::default()
+    };
+    let mut preparing = |done: u64, total: u64| {
+        out.progress(format_args!("making an everyday database, {} %", 100 * done / total.max(1)), None);
+    };
+    everyday::prepare(&database, &plan, &mut preparing)?;
+
+    let source = collect::sqlite::InProcess::new(registry);
+    let mut observer = Observer::new(Box::new(source), target.facts().device_number());
+    observer.look(history, Some("before the everyday workload"))?;
+    let mut phases = Vec::new();
+    let mut phase = |name: &str,
+                     observer: &mut Observer,
+                     work: &(dyn Fn() -> Result<(), lab::Error> + Sync),
+                     time: Duration| {
+        let from_unix_ns = now_unix_ns();
+        std::thread::scope(|scope| -> Result<(), Failure> {
+            let working = scope.spawn(work);
+            observer.watch(
+                history,
+                |_| working.is_finished(),
+                |elapsed| out.progress(format_args!("observing: {name}"), Some(time.saturating_sub(elapsed))),
+            )?;
+            match working.join() {
+                Ok(done) => Ok(done?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })?;
+        phases.push(Phase { name: name.into(), from_unix_ns, to_unix_ns: now_unix_ns() });
+        Ok::<(), Failure>(())
+    };
+    let everyday = || everyday::run(&database, &plan, interrupt::flag()).map(|_| ());
+    phase("everyday workload", &mut observer, &everyday, plan.duration)?;
+    if !interrupt::asked() {
+        let rebuild = || everyday::rebuild_indexes(&database, plan.vfs.as_deref()).map(|_| ());
+        phase("index rebuild", &mut observer, &rebuild, Duration::from_secs(5))?;
+    }
+    let observation = observation(target, observer)?;
+    workspace.remove()?;
+    Ok(Seen { observation, capability: Some(capability), phases })
+}
+
+fn measure_now(
+    args: &CheckArgs,
+    target: &Target,
+    workspace: &Workspace,
+    history: &mut History,
+    out: &mut Output,
+) -> Result<Capability, Failure> {
+    let capability = directory(target, workspace, &args.how, true, history, out)?;
+    history.save_capability(&capability)?;
+    Ok(capability)
+}
+
+/// Young enough, measured the same way, and under the same caps as now.
+fn is_fresh(capability: &Capability, target: &Target, caching: Caching) -> bool {
+    let age_ns = now_unix_ns().saturating_sub(capability.measured_unix_ns);
+    Duration::from_nanos(age_ns) <= FRESH
+        && capability.conditions.caching == caching
+        && capability.target.caps == target.facts().caps
+        && capability.cost_model.is_some()
+}
+
+/// What was observed, with the caps that are in force now.
+fn observation(target: &Target, observer: Observer) -> Result<Observation, Failure> {
+    let caps = Target::open(target.path())?.facts().caps.clone();
+    Ok(Observation { moments: observer.moments, caps, page_cache: true })
+}
+
+/// Registers the shim with the SQLite that is linked into this program.
+fn counted_sqlite() -> Result<&'static Registry, Failure> {
+    // SAFETY: the two functions are those of the SQLite linked in, which lives as long as the program.
+    let registered = unsafe {
+        let functions = SqliteFunctions::from_addresses(
+            rusqlite::ffi::sqlite3_vfs_find as *const _,
+            rusqlite::ffi::sqlite3_vfs_register as *const _,
+        );
+        headroom_sqlite::register(functions, Publish::Private, false)
+    };
+    registered.map_err(|error| Failure::new(format_args!("cannot count the I/Os of the workload: {error}")))
+}
+
+fn now_unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}

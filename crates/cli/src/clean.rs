@@ -1,0 +1,32 @@
+use crate::output::Output;
+use crate::{Done, FINE};
+use std::path::{Path, PathBuf};
+use storage::{Target, Workspace};
+
+/// Arguments of `headroom clean`.
+#[derive(clap::Args)]
+pub struct CleanArgs {
+    /// Directory in which a headroom was killed
+    #[arg(default_value = ".", value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// `headroom clean`: takes over what a dead headroom left in a directory, and removes it.
+pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let target = Target::open(&args.dir)?;
+    let mut history = crate::history::open(history)?;
+    let workspace = Workspace::open(target.path())?;
+    let path = workspace.path().to_owned();
+    workspace.remove()?;
+    let mut forgotten = 0;
+    for file in history.test_files()? {
+        if file.path.starts_with(&path) && history.forget_test_file(&file.path)? {
+            forgotten += 1;
+        }
+    }
+    out.answer(
+        |_| format!("{} is clean", target.path().display()),
+        || serde_json::json!({"dir": target.path(), "test_files_removed": forgotten}),
+    );
+    Ok(FINE)
+}

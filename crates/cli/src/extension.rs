@@ -1,0 +1,34 @@
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE};
+
+/// The library's name as cargo builds it.
+const LIBRARY: &str = "libheadroom_sqlite.so";
+
+/// `headroom sqlite-extension`: where the extension is and how a program loads it.
+pub fn run(out: &mut Output) -> Done {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format_args!("cannot tell where headroom is installed: {error}")))?;
+    let library = program.with_file_name(LIBRARY);
+    if !library.exists() {
+        return Err(Failure::new(format_args!("{LIBRARY} is not beside headroom in {}", library.display()))
+            .with_remedy("cargo build --release -p sqlite-vfs, which makes it"));
+    }
+    let path = library.display();
+    out.answer(
+        |_| {
+            format!(
+                "{path}\n\n\
+                 Connections opened after it is loaded are counted. In the sqlite3 shell:\n\
+                 \x20 sqlite3 -cmd '.load {path}' -cmd '.open /data/shop.db'\n\
+                 In Python:\n\
+                 \x20 c = sqlite3.connect(':memory:'); c.enable_load_extension(True); c.load_extension('{path}')\n\
+                 \x20 shop = sqlite3.connect('/data/shop.db')\n\
+                 Then, from outside:\n\
+                 \x20 headroom check --source sqlite:/data/shop.db"
+            )
+        },
+        || serde_json::json!({"path": library}),
+    );
+    Ok(FINE)
+}

@@ -1,0 +1,93 @@
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE};
+use clap::Subcommand;
+use history::{CaptureFilter, EntryKind, History};
+use std::path::Path;
+
+/// Arguments of `headroom history`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom history                       everything kept, newest first
+  headroom history show verdict 3        one of them, whole
+  headroom history captures > c.csv      the capture table as CSV")]
+pub struct HistoryArgs {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Only the newest so many
+    #[arg(long, default_value_t = 30, value_name = "N")]
+    limit: usize,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Print one entry as JSON
+    Show {
+        /// capture, run, capability or verdict
+        kind: EntryKind,
+        /// Its number
+        id: i64,
+    },
+    /// Print the capture table, a row for each file of each capture, as CSV (or JSON)
+    Captures {
+        /// Only of this source ("sqlite")
+        #[arg(long)]
+        source: Option<String>,
+    },
+    /// Print where the history is kept
+    Path,
+}
+
+/// Opens the history that was named, or the user's own.
+pub fn open(path: Option<&Path>) -> Result<History, Failure> {
+    let path = path.map_or_else(History::default_path, |path| Ok(path.to_owned()))?;
+    Ok(History::open(&path)?)
+}
+
+/// `headroom history`.
+pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let history = open(history)?;
+    match &args.what {
+        None => {
+            let entries = history.entries(args.limit)?;
+            out.answer(|_| table(&entries), || serde_json::json!(entries));
+        }
+        Some(What::Show { kind, id }) => {
+            let value = history.show(*kind, *id)?;
+            out.answer(|_| serde_json::to_string_pretty(&value).unwrap_or_default(), || value.clone());
+        }
+        Some(What::Captures { source }) => {
+            let filter = CaptureFilter { source: source.clone(), ..CaptureFilter::default() };
+            let rows = history.captures_table(&filter)?;
+            let mut csv = Vec::new();
+            history::to_csv(&rows, &mut csv)
+                .map_err(|error| Failure::new(format_args!("cannot write the capture table: {error}")))?;
+            out.answer(|_| String::from_utf8_lossy(&csv).into_owned(), || serde_json::json!(rows));
+        }
+        Some(What::Path) => {
+            let path = history.path();
+            out.answer(|_| path.display().to_string(), || serde_json::json!({"path": path}));
+        }
+    }
+    Ok(FINE)
+}
+
+/// One line each: kind and number, time, what it says, what it is about.
+fn table(entries: &[history::Entry]) -> String {
+    if entries.is_empty() {
+        return "nothing is kept yet: headroom check or headroom measure fill the history".into();
+    }
+    let lines: Vec<[String; 4]> = entries
+        .iter()
+        .map(|entry| {
+            let at = jiff::Timestamp::from_nanosecond(i128::from(entry.at_unix_ns)).unwrap_or_default();
+            let at = at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string();
+            [format!("{} {}", entry.kind, entry.id), at, entry.summary.clone(), entry.target.clone()]
+        })
+        .collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let (kind, summary) = (width(0), width(2));
+    let line = |[a, b, c, d]: &[String; 4]| format!("{a:kind$}  {b}  {c:summary$}  {d}\n");
+    lines.iter().map(line).collect()
+}

@@ -1,0 +1,59 @@
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE};
+use filestats::Rules;
+use history::{CaptureFilter, CaptureId, IntervalFilter};
+use std::path::Path;
+
+/// Arguments of `headroom intervals`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom intervals                   between the last two captures
+  headroom intervals 3 7 --file wal    between captures 3 and 7, only logs")]
+pub struct IntervalsArgs {
+    /// Earlier capture, a number or a label; by default the last but one
+    from: Option<String>,
+    /// Later capture; by default the last one
+    to: Option<String>,
+    /// Only databases with this in their name
+    #[arg(long)]
+    database: Option<String>,
+    /// Only files with this in their path
+    #[arg(long)]
+    file: Option<String>,
+}
+
+/// `headroom intervals`: previous and current figures of each file, and what lies between.
+pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let history = crate::history::open(history)?;
+    let captures = history.captures(&CaptureFilter::default())?;
+    let find = |wanted: &Option<String>, nth: usize| -> Result<CaptureId, Failure> {
+        let found = match wanted {
+            None => captures.get(nth),
+            Some(name) => captures
+                .iter()
+                .find(|capture| name.parse() == Ok(capture.id.0) || capture.label.as_ref() == Some(name)),
+        };
+        found.map(|capture| capture.id).ok_or_else(|| match wanted {
+            Some(name) => Failure::new(format_args!("no capture has the number or label '{name}'"))
+                .with_remedy("headroom history captures, which lists them"),
+            None => {
+                Failure::new(format_args!("an interval needs two captures, and there are {}", captures.len()))
+                    .with_remedy("headroom capture --source sqlite:PATH, twice")
+            }
+        })
+    };
+    let (from, to) = (find(&args.from, 1)?, find(&args.to, 0)?);
+    let filter = IntervalFilter { database: args.database.clone(), file: args.file.clone() };
+    let rows = history.intervals_between(from, to, &filter, Rules::default())?;
+    let (earlier, later) = (history.snapshot(from.min(to))?, history.snapshot(from.max(to))?);
+    out.answer(
+        |style| {
+            let intervals: Vec<_> = rows.iter().map(|row| row.interval.clone()).collect();
+            report::text::intervals(&earlier, &later, &intervals, style)
+        },
+        || serde_json::json!({"previous": from.0, "current": to.0, "intervals": rows}),
+    );
+    Ok(FINE)
+}

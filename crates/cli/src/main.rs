@@ -1,0 +1,102 @@
+//! The `headroom` binary: argument parsing and wiring only. Each subcommand is a file that reads from top
+//! to bottom: parse, do, render.
+
+mod capture;
+mod check;
+mod clean;
+mod extension;
+mod failure;
+mod history;
+mod interrupt;
+mod intervals;
+mod measure;
+mod observe;
+mod output;
+mod source;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use output::Output;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Know what your storage can give, what your database asks of it, and how much room is left.
+#[derive(Parser)]
+#[command(name = "headroom", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Keep and look up results in this file [default: headroom/history.db in the user's data directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Print JSON on stdout, documented in docs/json.md
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  headroom check                        is this machine's storage or the workload the limit?
+  headroom check /data --html r.html    the same for another disk, with charts
+  headroom check --source sqlite:/data/shop.db --duration 1m    watch a live database
+  headroom measure /data                only what the storage can give
+  headroom history                      what was measured and said before
+
+Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage, 3 could not be done or cannot say.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Say whether storage or workload is the limit, with the numbers that prove it
+    Check(check::CheckArgs),
+    /// Measure what a directory, file or block device can give
+    Measure(measure::MeasureArgs),
+    /// Keep the counters of a database's files at this instant
+    Capture(capture::CaptureArgs),
+    /// Show what happened between two captures
+    Intervals(intervals::IntervalsArgs),
+    /// List and show what was kept
+    History(history::HistoryArgs),
+    /// Tell how to make a SQLite program publish its counters
+    SqliteExtension,
+    /// Remove what a killed headroom left in a directory
+    Clean(clean::CleanArgs),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut out = Output::new(arguments.json);
+    let history = arguments.history.as_deref();
+    interrupt::install();
+    let done = match &arguments.command {
+        Command::Check(args) => check::run(args, history, &mut out),
+        Command::Measure(args) => measure::run(args, history, &mut out),
+        Command::Capture(args) => capture::run(args, history, &mut out),
+        Command::Intervals(args) => intervals::run(args, history, &mut out),
+        Command::History(args) => history::run(args, history, &mut out),
+        Command::SqliteExtension => extension::run(&mut out),
+        Command::Clean(args) => clean::run(args, history, &mut out),
+    };
+    match done {
+        Ok(code) => code,
+        Err(failure) => {
+            out.clear_progress();
+            failure.print();
+            failure.code()
+        }
+    }
+}
+
+/// Everything went well and the news is good.
+const FINE: ExitCode = ExitCode::SUCCESS;
+
+/// The answer is bad news.
+fn bad_news() -> ExitCode {
+    ExitCode::from(1)
+}
+
+/// There is no answer.
+fn no_answer() -> ExitCode {
+    ExitCode::from(3)
+}
+
+type Done = Result<ExitCode, Failure>;

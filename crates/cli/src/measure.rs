@@ -1,0 +1,214 @@
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE, interrupt};
+use ::measure::{Circumstances, Effort, Go, Plan};
+use capability::Capability;
+use history::History;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use storage::{Access, Region, Target, Workspace};
+use workload::{Caching, TargetKind, format_bytes, parse_bytes};
+
+/// Arguments of `headroom measure`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom measure /data                       sweep a directory's storage, about 75 s
+  headroom measure /data --quick --json        half a minute, for a program
+  headroom measure /dev/vdb --read-only        a device, without writing a byte to it
+  headroom measure /dev/vdb --destroy-data     writes too: its content is lost")]
+pub struct MeasureArgs {
+    /// Directory (a test file is made in it and removed), regular file or block device
+    #[arg(default_value = ".", value_name = "TARGET")]
+    target: PathBuf,
+    #[command(flatten)]
+    how: How,
+    /// Write over the content of the file or device TARGET; a mounted device is refused even then
+    #[arg(long, conflicts_with = "read_only")]
+    destroy_data: bool,
+    /// Only read: no writes, no cost model
+    #[arg(long)]
+    read_only: bool,
+    /// Also write a page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// How to measure: shared with `check`.
+#[derive(clap::Args, Clone)]
+pub struct How {
+    /// About half a minute instead of 75 s, wider confidence intervals
+    #[arg(long, conflicts_with = "thorough")]
+    quick: bool,
+    /// About five minutes, narrow confidence intervals
+    #[arg(long)]
+    thorough: bool,
+    /// Size of the test file in a directory [default: 1G, less where little is free]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    size: Option<u64>,
+    /// Through the page cache, where direct I/O is not to be had; results are labelled so
+    #[arg(long)]
+    buffered: bool,
+    /// Seed of the random offsets
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+}
+
+/// Size of the test file where nothing is said.
+const TEST_FILE_BYTES: u64 = 1 << 30;
+/// A smaller test file measures little but caches.
+const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
+/// Others' I/O on the device above this is worth a warning.
+const FOREIGN_IOPS_MAX: f64 = 20.0;
+
+impl How {
+    fn plan(&self, writes: bool) -> Plan {
+        let effort = match (self.quick, self.thorough) {
+            (true, _) => Effort::Quick,
+            (_, true) => Effort::Thorough,
+            _ => Effort::Default,
+        };
+        Plan { writes, caching: self.caching(), seed: self.seed, ..Plan::new(effort) }
+    }
+
+    /// Whether the page cache takes part.
+    pub fn caching(&self) -> Caching {
+        if self.buffered { Caching::Buffered } else { Caching::Direct }
+    }
+}
+
+/// `headroom measure`.
+pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let target = Target::open(&args.target)?;
+    let mut history = crate::history::open(history)?;
+    let capability = if target.facts().kind == TargetKind::Directory {
+        if args.destroy_data {
+            return Err(Failure::usage(
+                "--destroy-data is for a file or block device; a directory is never written over",
+            ));
+        }
+        let workspace = open_workspace(target.path(), out)?;
+        let capability = directory(&target, &workspace, &args.how, !args.read_only, &mut history, out)?;
+        workspace.remove()?;
+        capability
+    } else {
+        let access = if args.read_only {
+            Access::ReadOnly
+        } else {
+            Access::ReadWrite { destroy_data: args.destroy_data }
+        };
+        let region = target.open_for(access, args.how.caching())?;
+        sweep(&target, &region, &args.how.plan(!args.read_only), out)?
+    };
+    history.save_capability(&capability)?;
+    if let Some(path) = &args.html {
+        write_page(path, &report::html::capability(&capability), out)?;
+    }
+    out.answer(
+        |style| report::text::capability(&capability, style),
+        || report::json::capability(&capability),
+    );
+    Ok(FINE)
+}
+
+/// Opens the marked directory in which everything Headroom makes there lies.
+pub fn open_workspace(dir: &Path, out: &mut Output) -> Result<Workspace, Failure> {
+    let workspace = Workspace::open(dir)?;
+    for stranger in workspace.strangers() {
+        out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
+    }
+    Ok(workspace)
+}
+
+/// Measures a directory through a test file of its own, which is gone afterwards.
+pub fn directory(
+    target: &Target,
+    workspace: &Workspace,
+    how: &How,
+    writes: bool,
+    history: &mut History,
+    out: &mut Output,
+) -> Result<Capability, Failure> {
+    if how.caching() == Caching::Direct && target.facts().direct_align_bytes.is_none() {
+        return Err(Failure::new(format_args!(
+            "cannot measure {}: its file system does every I/O through memory (no direct I/O)",
+            target.path().display()
+        ))
+        .with_remedy("--buffered, which includes the page cache and is labelled so, or another directory"));
+    }
+    let began = Instant::now();
+    let mut making = |progress: storage::Progress| {
+        let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let elapsed = began.elapsed();
+        let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
+        let speed = progress.done_bytes as f64 / elapsed.as_secs_f64().max(1e-3) / 1048576.0;
+        let total = format_bytes(progress.total_bytes);
+        out.progress(format_args!("writing a test file of {total}, {speed:.0} MiB/s"), left);
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let bytes = how.size.unwrap_or_else(|| test_file_bytes(target));
+    let file = workspace.test_file(bytes, &mut making)?;
+    history.record_test_file(file.path(), file.bytes())?;
+    let region = file.region(how.caching())?;
+    let measured = sweep(target, &region, &how.plan(writes), out);
+    drop(region);
+    let path = file.path().to_owned();
+    file.remove()?;
+    history.forget_test_file(&path)?;
+    measured
+}
+
+/// A quarter of what is free, within reason.
+fn test_file_bytes(target: &Target) -> u64 {
+    TEST_FILE_BYTES.min(target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN)
+}
+
+fn sweep(target: &Target, region: &Region, plan: &Plan, out: &mut Output) -> Result<Capability, Failure> {
+    let facts = target.facts();
+    let foreign_iops =
+        facts.device_number().and_then(|number| storage::foreign_load(number, Duration::from_millis(500)));
+    if let Some(iops) = foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
+        out.warn(format_args!(
+            "others do {iops:.0} I/Os a second on this storage: the result will be lower than what it can give, \
+             and they will feel the load"
+        ));
+    }
+    let circumstances = Circumstances {
+        version: env!("CARGO_PKG_VERSION").into(),
+        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+        foreign_iops,
+    };
+    let mut watch = |progress: &::measure::Progress| {
+        out.progress(
+            format_args!("measuring {}: {:.0} I/Os a second", progress.doing, progress.iops),
+            Some(progress.left),
+        );
+        if interrupt::asked() { Go::Stop } else { Go::On }
+    };
+    let capability = ::measure::measure(region, facts, plan, circumstances, &mut watch)?;
+    Ok(capability)
+}
+
+/// What every page of ours says of itself.
+const PAGE_MARK: &str = "<meta name=\"generator\" content=\"Headroom\">";
+
+/// Writes a page beside whatever is there; never over a file that is not a page of Headroom's.
+pub fn write_page(path: &Path, page: &str, out: &mut Output) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(format_args!("cannot write the page {}: {error}", path.display()))
+    };
+    if path.exists() {
+        let old = std::fs::read(path).map_err(failed)?;
+        if !old.is_empty() && !String::from_utf8_lossy(&old).contains(PAGE_MARK) {
+            return Err(Failure::new(format_args!(
+                "cannot write the page {}: the file is not one of Headroom's",
+                path.display()
+            ))
+            .with_remedy("name another file"));
+        }
+    }
+    std::fs::write(path, page).map_err(failed)?;
+    out.progress(format_args!("wrote {}", path.display()), None);
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! Headroom as its users meet it: the binary, run from outside, on real storage and a real database.
+
+mod programs;
+mod truth;
