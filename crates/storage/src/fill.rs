@@ -22,6 +22,8 @@ const WRITERS: u64 = 4;
 const CHUNKS_PER_SYNC: u64 = 16;
 /// The caller may stop us that often, however slow the storage.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+/// Chunks written that the caller has not been told of: one who must stop the writing is never far behind it.
+const UNSEEN_MAX: usize = 8;
 /// At least what any device asks of buffers.
 const BUFFER_ALIGN_BYTES: usize = 4096;
 
@@ -42,7 +44,7 @@ pub(crate) fn fill(
     let chunks = bytes / CHUNK_BYTES;
     let seed = RandomState::new().build_hasher().finish();
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(UNSEEN_MAX);
     let mut progress = Progress { done_bytes: 0, total_bytes: bytes };
     let mut outcome = Ok(());
 

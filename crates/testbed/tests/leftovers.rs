@@ -17,7 +17,8 @@ fn play_another_test() {
     if role == "hold" {
         let mut inner = LoopDisk::new_in(outer.format_and_mount(), 16 << 20).unwrap();
         inner.format_and_mount();
-        let throttled = inner.throttle(CapKind::ReadIops, 123);
+        // A limit that no other test sets.
+        let throttled = inner.throttle(CapKind::ReadIops, std::process::id().into());
         println!("\nholding {} {throttled}", inner.number());
         std::io::stdout().flush().unwrap();
         std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -69,7 +70,7 @@ fn what_a_killed_test_left_is_cleaned_by_the_next() {
     assert_eq!(devices_of(&dead, &directory), 0);
     if throttled {
         let caps = fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device").unwrap();
-        assert!(!caps.contains(&format!("{number} 123")), "{caps}");
+        assert!(!caps.contains(&format!("{number} {}", dead.id())), "{caps}");
     }
     assert_eq!(devices_of(&living, &directory), 2, "the living are left alone");
     drop(living.stdin.take());
