@@ -12,8 +12,11 @@ use std::time::Instant;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const ROWS: u64 = 200_000;
+const ROWS: u64 = 100_000;
 const OPERATIONS: u64 = 8_000;
+/// Blocks that a pair of processes runs before a fresh pair takes over: where a process happens to lie in
+/// memory is worth some per cent either way.
+const BLOCKS_A_PAIR: u64 = 8;
 
 struct Workload {
     name: &'static str,
@@ -35,18 +38,18 @@ fn main() -> Result<()> {
         ["run-one", way, number, dir] => {
             run_one(*way == "counted", &WORKLOADS[number.parse::<usize>()?], dir)
         }
-        [] => compare("/dev/shm", 40),
-        [parent] => compare(parent, 40),
-        [parent, blocks] => compare(parent, blocks.parse()?),
-        _ => Err("usage: cost_of_counting [DIRECTORY] [BLOCKS]".into()),
+        [] => compare("/dev/shm", 10),
+        [parent] => compare(parent, 10),
+        [parent, pairs] => compare(parent, pairs.parse()?),
+        _ => Err("usage: cost_of_counting [DIRECTORY] [PAIRS]".into()),
     }
 }
 
-fn compare(parent: &str, blocks: u64) -> Result<()> {
+fn compare(parent: &str, pairs: u64) -> Result<()> {
     let dir = tempfile::tempdir_in(parent)?;
     println!("one clock read: {:.1} ns", clock_read_ns());
     println!(
-        "{OPERATIONS} operations a run on {ROWS} rows in {parent}, {blocks} blocks of A B B A, a process each"
+        "{OPERATIONS} operations a run on {ROWS} rows in {parent}, {pairs} pairs of processes, each {BLOCKS_A_PAIR} blocks of A B B A"
     );
     println!();
     println!(
@@ -54,27 +57,29 @@ fn compare(parent: &str, blocks: u64) -> Result<()> {
         "workload", "plain", "counted", "vfs calls", "cost", "middle half"
     );
     for (number, workload) in WORKLOADS.iter().enumerate() {
-        let mut plain = Runner::start("plain", number, dir.path())?;
-        let mut counted = Runner::start("counted", number, dir.path())?;
-        // Warms caches, the WAL and the branch predictors.
-        for _ in 0..3 {
-            plain.run(0)?;
-            counted.run(0)?;
-        }
         let (mut ratios, mut sums, mut calls) = (Vec::new(), [0.0; 2], 0);
-        for block in 0..blocks {
-            let (first, second) = (2 * block, 2 * block + 1);
-            let a = plain.run(first)?;
-            let b = counted.run(first)?;
-            let b_again = counted.run(second)?;
-            let a_again = plain.run(second)?;
-            let (a, b) = (a.seconds + a_again.seconds, b.seconds + b_again.seconds);
-            ratios.push(b / a);
-            sums = [sums[0] + a, sums[1] + b];
-            calls = b_again.calls;
+        for pair in 0..pairs {
+            let mut plain = Runner::start("plain", number, dir.path())?;
+            let mut counted = Runner::start("counted", number, dir.path())?;
+            // Warms caches, the WAL and the branch predictors.
+            for seed in 0..2 {
+                plain.run(seed)?;
+                counted.run(seed)?;
+            }
+            for block in 0..BLOCKS_A_PAIR {
+                let first = 2 * (pair * BLOCKS_A_PAIR + block);
+                let a = plain.run(first)?;
+                let b = counted.run(first)?;
+                let b_again = counted.run(first + 1)?;
+                let a_again = plain.run(first + 1)?;
+                let (a, b) = (a.seconds + a_again.seconds, b.seconds + b_again.seconds);
+                ratios.push(b / a);
+                sums = [sums[0] + a, sums[1] + b];
+                calls = b_again.calls;
+            }
         }
         ratios.sort_by(f64::total_cmp);
-        let operations = (2 * blocks * OPERATIONS) as f64;
+        let operations = (2 * pairs * BLOCKS_A_PAIR * OPERATIONS) as f64;
         let percent = |at: f64| 100.0 * (ratios[((ratios.len() - 1) as f64 * at) as usize] - 1.0);
         println!(
             "{:<36} {:>7.2} us {:>7.2} us {:>9.2} {:>+7.2} % {:>+7.2}..{:+.2} %",
@@ -131,6 +136,9 @@ fn run_one(counted: bool, workload: &Workload, dir: &str) -> Result<()> {
     let name = if counted { "counted" } else { "plain" };
     let path = Path::new(dir)
         .join(format!("{name}-{}.db", workload.updates_percent + u64::from(workload.cache_pages)));
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
+    }
     let registry = counted.then(|| shim(Path::new(dir)));
     let database = prepared(&path, registry.map(|_| VFS_NAME), workload)?;
     let calls = || registry.map_or(0, calls);
