@@ -37,12 +37,10 @@ pub struct DiskLine {
     pub number: String,
     /// Its name below /dev.
     pub device: String,
-    /// Reads, writes and flushes.
+    /// Reads, writes and flushes, and the time in which at least one I/O was in flight (io_ticks).
     pub counters: Counters,
     /// I/Os that the device has now: a look at an instant, which misleads as a figure of load.
     pub in_flight: u64,
-    /// Time in which at least one I/O was in flight (io_ticks), in nanoseconds.
-    pub busy_ns: u64,
     /// Time in flight summed over all I/Os, in nanoseconds: its growth over elapsed time is the mean
     /// number in flight.
     pub weighted_ns: u64,
@@ -165,9 +163,9 @@ fn parse_line(line: &str) -> Option<DiskLine> {
                 (Some(count), Some(stall_ns)) => Figure::Known(Ops::timed(count, 0, stall_ns)),
                 _ => Figure::unknown(Reason::NotCounted),
             },
+            busy_ns: Figure::Known(ns(10)?),
         },
         in_flight: field(9)?,
-        busy_ns: ns(10)?,
         weighted_ns: ns(11)?,
     })
 }
@@ -184,11 +182,14 @@ mod tests {
     fn a_line_is_read_field_by_field() {
         let line = parse_line(LINE).unwrap();
         assert_eq!((line.number.as_str(), line.device.as_str()), ("254:0", "vda"));
-        let Counters { read, write, sync } = line.counters;
+        let Counters { read, write, sync, busy_ns } = line.counters;
         assert_eq!(read, Ops::timed(1_449_757, 23_936_668 * 512, 825_736_000_000));
         assert_eq!(write, Ops::timed(362_252, 11_862_400 * 512, 116_679_000_000));
         assert_eq!(sync, Figure::Known(Ops::timed(4190, 0, 128_000_000)));
-        assert_eq!((line.in_flight, line.busy_ns, line.weighted_ns), (3, 36_768_000_000, 943_134_000_000));
+        assert_eq!(
+            (line.in_flight, busy_ns, line.weighted_ns),
+            (3, Figure::Known(36_768_000_000), 943_134_000_000)
+        );
     }
 
     #[test]

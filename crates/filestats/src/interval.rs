@@ -182,26 +182,38 @@ impl Delta {
         self.elapsed_ns as f64 / 1e9
     }
 
+    /// Mean number of transfers outstanding while there was any, where the time that there was is kept:
+    /// what one of them met on its way, however bursty the interval.
+    pub fn outstanding_while_busy(&self) -> Figure<f64> {
+        let stall = self.counters.transfers().stall_ns;
+        match self.counters.busy_ns {
+            Figure::Known(0) => Figure::unknown(Reason::NoOperations),
+            busy => stall.zip(busy, |stall, busy| stall as f64 / busy as f64),
+        }
+    }
+
     /// This interval and the one that follows it, as one.
     #[must_use]
     pub fn followed_by(mut self, next: &Delta) -> Delta {
         self.elapsed_ns = self.elapsed_ns.saturating_add(next.elapsed_ns);
-        self.beside(next)
+        self.counters = self.counters.followed_by(next.counters);
+        self.latencies = merged(self.latencies, next.latencies.as_ref());
+        self
     }
 
     /// This file's interval and another file's over the same time, as one.
     #[must_use]
     pub fn beside(mut self, other: &Delta) -> Delta {
-        self.counters = self.counters.plus(other.counters);
-        self.latencies = match (self.latencies, &other.latencies) {
-            (Some(mut mine), Some(theirs)) => {
-                mine.merge(theirs);
-                Some(mine)
-            }
-            _ => None,
-        };
+        self.counters = self.counters.beside(other.counters);
+        self.latencies = merged(self.latencies, other.latencies.as_ref());
         self
     }
+}
+
+fn merged(mine: Option<Latencies>, theirs: Option<&Latencies>) -> Option<Latencies> {
+    let mut sum = mine?;
+    sum.merge(theirs?);
+    Some(sum)
 }
 
 #[cfg(test)]
@@ -289,6 +301,21 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_shows_in_the_outstanding_while_busy_and_not_in_the_mean() {
+        const MS: u64 = 1_000_000;
+        let burst = Counters {
+            write: Ops::timed(1_000, 0, 3_000 * MS),
+            busy_ns: Figure::Known(20 * MS),
+            ..Counters::ZERO
+        };
+        let idle = Counters { busy_ns: Figure::Known(0), ..Counters::ZERO };
+        let interval = only(&snapshot(0, 1, idle), &snapshot(1_000 * MS, 1, burst));
+        let delta = interval.known().unwrap();
+        assert_eq!(delta.outstanding(), Figure::Known(3.0));
+        assert_eq!(delta.outstanding_while_busy(), Figure::Known(150.0));
+    }
+
+    #[test]
     fn each_end_of_an_epoch_has_its_reason() {
         let then = snapshot(1_000, 1, reads(5, 5, 5));
         let unknown = |later: &Snapshot| match only(&then, later) {
@@ -328,7 +355,8 @@ mod tests {
                     clock += elapsed;
                     sum.iter_mut().zip(adds).for_each(|(sum, add)| *sum += add);
                     let op = |at: usize| Ops::timed(sum[at], sum[at + 1], sum[at + 2]);
-                    (clock, Counters { read: op(0), write: op(3), sync: Figure::Known(op(6)) })
+                    let busy_ns = Figure::Known(sum[2]);
+                    (clock, Counters { read: op(0), write: op(3), sync: Figure::Known(op(6)), busy_ns })
                 })
                 .collect()
         })
@@ -398,6 +426,7 @@ mod tests {
                 read: Ops::timed(v[0], v[1], v[2]),
                 write: Ops::timed(v[3], v[4], v[5]),
                 sync: Figure::Known(Ops::timed(v[6], v[7], v[8])),
+                busy_ns: Figure::unknown(Reason::NotCounted),
             };
             let interval = only(&snapshot(0, 1, counters(a)), &snapshot(1, 1, counters(b)));
             let grew = a.iter().zip(&b).all(|(then, now)| now >= then);

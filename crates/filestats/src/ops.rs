@@ -21,6 +21,8 @@ pub struct Counters {
     pub write: Ops,
     /// Syncs (fsync, fdatasync, device flushes), where the source counts them.
     pub sync: Figure<Ops>,
+    /// Time with at least one operation outstanding, nanoseconds: kept for devices, not for files.
+    pub busy_ns: Figure<u64>,
 }
 
 impl Ops {
@@ -75,23 +77,45 @@ impl Ops {
 
 impl Counters {
     /// A file that was opened and not used yet.
-    pub const ZERO: Counters = Counters { read: Ops::ZERO, write: Ops::ZERO, sync: Figure::Known(Ops::ZERO) };
+    pub const ZERO: Counters = Counters {
+        read: Ops::ZERO,
+        write: Ops::ZERO,
+        sync: Figure::Known(Ops::ZERO),
+        busy_ns: Figure::unknown(Reason::NotCounted),
+    };
 
     pub(crate) fn since(self, earlier: Counters) -> Option<Counters> {
         let sync = match (self.sync, earlier.sync) {
             (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.since(then)?),
             (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
         };
-        Some(Counters { read: self.read.since(earlier.read)?, write: self.write.since(earlier.write)?, sync })
+        let busy_ns = match (self.busy_ns, earlier.busy_ns) {
+            (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.checked_sub(then)?),
+            (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
+        };
+        Some(Counters {
+            read: self.read.since(earlier.read)?,
+            write: self.write.since(earlier.write)?,
+            sync,
+            busy_ns,
+        })
     }
 
-    /// The sum of two differences, saturating at `u64::MAX`. An unknown sync count stays unknown.
+    /// What two files did over the same time, saturating at `u64::MAX`. An unknown sync count stays
+    /// unknown; how long either of them was busy is not known of both together.
     #[must_use]
-    pub fn plus(self, other: Counters) -> Counters {
+    pub fn beside(self, other: Counters) -> Counters {
+        Counters { busy_ns: Figure::unknown(Reason::NotCounted), ..self.followed_by(other) }
+    }
+
+    /// What one file did in two intervals, one after the other, saturating at `u64::MAX`.
+    #[must_use]
+    pub fn followed_by(self, next: Counters) -> Counters {
         Counters {
-            read: self.read.plus(other.read),
-            write: self.write.plus(other.write),
-            sync: self.sync.zip(other.sync, Ops::plus),
+            read: self.read.plus(next.read),
+            write: self.write.plus(next.write),
+            sync: self.sync.zip(next.sync, Ops::plus),
+            busy_ns: self.busy_ns.zip(next.busy_ns, u64::saturating_add),
         }
     }
 

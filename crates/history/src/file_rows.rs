@@ -8,8 +8,8 @@ use rusqlite::{Connection, Row, named_params};
 /// The columns [`sample`] reads, from the view `file_stats` or a join of its tables.
 pub(crate) const COLUMNS: &str = "instance, database_name, database_id, file_id, kind, path, drive, handle, \
     epoch, reads, read_bytes, read_stall_ns, read_stall_unknown, writes, write_bytes, write_stall_ns, \
-    write_stall_unknown, syncs, syncs_unknown, sync_bytes, sync_stall_ns, sync_stall_unknown, size_bytes, \
-    size_unknown, latencies";
+    write_stall_unknown, syncs, syncs_unknown, sync_bytes, sync_stall_ns, sync_stall_unknown, busy_ns, \
+    busy_unknown, size_bytes, size_unknown, latencies";
 
 /// Reads a sample from a row with [`COLUMNS`].
 pub(crate) fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
@@ -44,7 +44,7 @@ pub(crate) fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
     Ok(Sample {
         file,
         epoch: Epoch(row.get("epoch")?),
-        counters: Counters { read, write, sync },
+        counters: Counters { read, write, sync, busy_ns: figure(row, "busy_ns", "busy_unknown")? },
         size_bytes: figure(row, "size_bytes", "size_unknown")?,
         latencies: row.get::<_, Option<Json<Latencies>>>("latencies")?.map(|Json(latencies)| latencies),
     })
@@ -87,21 +87,23 @@ pub(crate) fn insert_change(
     capture: i64,
     sample: &Sample,
 ) -> rusqlite::Result<()> {
-    let Counters { read, write, sync } = &sample.counters;
+    let Counters { read, write, sync, busy_ns } = &sample.counters;
     let (read_stall_ns, read_stall_unknown) = columns(read.stall_ns);
     let (write_stall_ns, write_stall_unknown) = columns(write.stall_ns);
     let (syncs, syncs_unknown) = columns(sync.map(|sync| sync.count));
     let (sync_stall_ns, sync_stall_unknown) =
         sync.known().map_or((None, None), |sync| columns(sync.stall_ns));
+    let (busy_ns, busy_unknown) = columns(*busy_ns);
     let (size_bytes, size_unknown) = columns(sample.size_bytes);
     connection
         .prepare_cached(
             "INSERT INTO file_changes (file, capture_id, reads, read_bytes, read_stall_ns, \
              read_stall_unknown, writes, write_bytes, write_stall_ns, write_stall_unknown, syncs, \
-             syncs_unknown, sync_bytes, sync_stall_ns, sync_stall_unknown, size_bytes, size_unknown, \
-             latencies) VALUES (:file, :capture, :reads, :read_bytes, :read_stall_ns, :read_stall_unknown, \
+             syncs_unknown, sync_bytes, sync_stall_ns, sync_stall_unknown, busy_ns, busy_unknown, \
+             size_bytes, size_unknown, latencies) VALUES (:file, :capture, :reads, :read_bytes, :read_stall_ns, :read_stall_unknown, \
              :writes, :write_bytes, :write_stall_ns, :write_stall_unknown, :syncs, :syncs_unknown, \
-             :sync_bytes, :sync_stall_ns, :sync_stall_unknown, :size_bytes, :size_unknown, :latencies)",
+             :sync_bytes, :sync_stall_ns, :sync_stall_unknown, :busy_ns, :busy_unknown, :size_bytes, \
+             :size_unknown, :latencies)",
         )?
         .execute(named_params! {
             ":file": file,
@@ -119,6 +121,8 @@ pub(crate) fn insert_change(
             ":sync_bytes": sync.known().map(|sync| Exact(sync.bytes)),
             ":sync_stall_ns": sync_stall_ns,
             ":sync_stall_unknown": sync_stall_unknown,
+            ":busy_ns": busy_ns,
+            ":busy_unknown": busy_unknown,
             ":size_bytes": size_bytes,
             ":size_unknown": size_unknown,
             ":latencies": sample.latencies.as_ref().map(Json),

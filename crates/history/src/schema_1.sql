@@ -52,6 +52,8 @@ CREATE TABLE file_changes (
     sync_bytes,
     sync_stall_ns,
     sync_stall_unknown TEXT,
+    busy_ns,
+    busy_unknown       TEXT,
     size_bytes,
     size_unknown       TEXT,
     latencies          TEXT,            -- JSON {read, write, sync: [[bucket, count], ...]}
@@ -66,6 +68,7 @@ SELECT c.id AS capture_id, c.source, c.taken_unix_ns, c.clock_ns, c.label,
        s.reads, s.read_bytes, s.read_stall_ns, s.read_stall_unknown,
        s.writes, s.write_bytes, s.write_stall_ns, s.write_stall_unknown,
        s.syncs, s.syncs_unknown, s.sync_bytes, s.sync_stall_ns, s.sync_stall_unknown,
+       s.busy_ns, s.busy_unknown,
        s.size_bytes, s.size_unknown, s.latencies
 FROM captures c
 JOIN files f ON f.source = c.source AND f.first_capture_id <= c.id

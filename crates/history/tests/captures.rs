@@ -29,7 +29,7 @@ fn file(database: &str, path: &str) -> FileIdentity {
 }
 
 fn sample(file: FileIdentity, read: Ops, write: Ops) -> Sample {
-    let counters = Counters { read, write, sync: Figure::Known(Ops::ZERO) };
+    let counters = Counters { read, write, ..Counters::ZERO };
     let size_bytes = Figure::Known(3 << 20);
     Sample { file, epoch: Epoch("boot 1".into()), counters, size_bytes, latencies: None }
 }
@@ -200,7 +200,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
                 handle: database,
             },
             epoch: Epoch(epoch.to_string()),
-            counters: Counters { read, write, sync },
+            counters: Counters { read, write, sync, busy_ns: sync.map(|sync| sync.count) },
             size_bytes,
             latencies: latencies.map(|latencies| {
                 let mut read = LatencyBuckets::new();

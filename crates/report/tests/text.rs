@@ -150,7 +150,7 @@ fn cumulative_figures_stand_beside_those_of_the_interval() {
     let counters = |writes: u64, stall_ms: u64| Counters {
         read: Ops::timed(90_000, 90_000 * 8192, 130_000_000_000),
         write: Ops::timed(writes, writes * 65_536, stall_ms * 1_000_000),
-        sync: Figure::unknown(Reason::NotCounted),
+        ..Counters::ZERO
     };
     let untimed = Counters {
         write: Ops { stall_ns: Figure::unknown(Reason::TimingOff), ..Ops::timed(500, 500 * 4096, 0) },

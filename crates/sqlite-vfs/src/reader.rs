@@ -245,6 +245,7 @@ pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileRe
             read: ops(&latencies.read, get(&reads.bytes), &reads.stall_ns),
             write: ops(&latencies.write, get(&writes.bytes), &writes.stall_ns),
             sync: Figure::Known(ops(&latencies.sync, 0, &others.sync_stall_ns)),
+            busy_ns: Figure::unknown(Reason::NotCounted),
         },
         latencies,
         details: Details {

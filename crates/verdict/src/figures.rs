@@ -91,18 +91,14 @@ impl Figures {
 
     fn place(&mut self, capability: &Capability) {
         self.utilisation = self.flows().and_then(|flows| utilisation(capability, &flows));
-        let device_outstanding = self.device.as_ref().and_then(|device| {
-            let transfers = device.counters.transfers().stall_ns.known()?;
-            Some(transfers as f64 / device.elapsed_ns as f64)
-        });
         let reads = self.storage_reads;
         if reads.count >= IOS_TO_COMPARE
             && let (Some(latency_ns), Some(bytes)) =
                 (reads.latency_ns().known(), reads.average_bytes().known())
             && self.elapsed_s > 0.0
         {
-            // What queues at the storage is everybody's I/O, or at least the database's own.
-            let outstanding = self.outstanding.max(device_outstanding.unwrap_or(0.0));
+            // What a read meets at the storage is everybody's I/O, or at least the database's own.
+            let outstanding = self.outstanding.max(self.device_outstanding().unwrap_or(0.0));
             let shape = shape(bytes, self.write_percent());
             self.reads_place = capability.nearest_curve(&shape).and_then(|curve| {
                 Some(Place {
@@ -114,8 +110,9 @@ impl Figures {
                 })
             });
         }
+        let met = self.device_outstanding();
         let ratio = |ops: Ops, write_percent: u8| {
-            let outstanding = device_outstanding?;
+            let outstanding = met?;
             let bytes = ops.average_bytes().known()?;
             let expected = capability.expected_latency_ns(&shape(bytes, write_percent), outstanding)?;
             (ops.count >= IOS_TO_COMPARE).then(|| ops.latency_ns().known().map(|ns| ns / expected))?
@@ -154,6 +151,16 @@ impl Figures {
         };
         let both = reads.saturating_add(writes);
         if both == 0 { 0 } else { (writes as f64 / both as f64 * 100.0).round() as u8 }
+    }
+
+    /// Mean I/Os outstanding at the device while it had any: what an I/O met there. Over all the time, a burst
+    /// of write-back would seem to meet an idle device.
+    fn device_outstanding(&self) -> Option<f64> {
+        let device = self.device.as_ref()?;
+        device.outstanding_while_busy().known().or_else(|| {
+            let stall = device.counters.transfers().stall_ns.known()?;
+            Some(stall as f64 / device.elapsed_ns as f64)
+        })
     }
 
     fn database_outstanding(&self) -> f64 {

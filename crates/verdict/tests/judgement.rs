@@ -127,12 +127,13 @@ fn file(kind: FileKind, path: &str) -> FileIdentity {
 
 fn second(at: u64, load: &Load) -> Moment {
     let ended_unix_ns = MEASURED + at * 1_000_000_000;
+    let busy_ns = Figure::unknown(Reason::NotCounted);
     let interval = |kind, path: &str, read: Ops, write: Ops, sync: Ops, latencies| FileInterval {
         file: file(kind, path),
         ended_unix_ns,
         interval: Interval::Known(Delta {
             elapsed_ns: 1_000_000_000,
-            counters: Counters { read, write, sync: Figure::Known(sync) },
+            counters: Counters { read, write, sync: Figure::Known(sync), busy_ns },
             latencies,
         }),
     };

@@ -181,7 +181,7 @@ pub fn identity(kind: FileKind, path: &str) -> FileIdentity {
 }
 
 pub fn delta(read: Ops, write: Ops, sync: Figure<Ops>) -> Interval {
-    let counters = Counters { read, write, sync };
+    let counters = Counters { read, write, sync, ..Counters::ZERO };
     Interval::Known(Delta { elapsed_ns: MOMENT_S * 1_000_000_000, counters, latencies: None })
 }
 
