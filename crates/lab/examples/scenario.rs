@@ -63,7 +63,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() {
     let outcome = parse(std::env::args().skip(1)).map_err(|error| (2, error)).and_then(|arguments| {
-        let done = if arguments.prepare { prepare(&arguments) } else { run(&arguments) };
+        let done = if arguments.prepare { prepare(&arguments) } else { run(&arguments).map(drop) };
         done.map_err(|error| (3, error))
     });
     if let Err((exit, error)) = outcome {
@@ -127,7 +127,7 @@ fn prepare(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run(arguments: &Arguments) -> Result<(), Failure> {
+fn run(arguments: &Arguments) -> Result<Done, Failure> {
     // Outlives every connection: see `PageCache`.
     let cache = PageCache::of(&arguments.database)?;
     // Kept open, so that the extension stays loaded.
@@ -158,7 +158,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         done.reads,
         done.commits
     );
-    Ok(())
+    Ok(done)
 }
 
 fn load(extension: &Path) -> Result<Connection, Failure> {
@@ -266,4 +266,78 @@ fn read(connection: &Connection, rows: u64, chance: &mut Chance) -> rusqlite::Re
 fn commit(connection: &Connection, chance: &mut Chance) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached("INSERT INTO events (payload) VALUES (?)")?;
     insert.execute(params![chance.bytes(COMMIT_BYTES)]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(scenario: &str) -> (tempfile::TempDir, impl Fn(&[&str]) -> Done) {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("items.db").display().to_string();
+        let name = scenario.to_string();
+        let arguments = move |more: &[&str]| {
+            let all = [&[name.as_str(), "--database", &database], more].concat();
+            parse(all.into_iter().map(Into::into)).unwrap()
+        };
+        prepare(&arguments(&["--prepare", "--rows", "500"])).unwrap();
+        (dir, move |more: &[&str]| run(&arguments(more)).unwrap())
+    }
+
+    fn events(dir: &tempfile::TempDir) -> u64 {
+        let connection = database::open(&dir.path().join("items.db"), None).unwrap();
+        let count: i64 = connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
+        count.cast_unsigned()
+    }
+
+    #[test]
+    fn idle_keeps_to_twenty_commits_and_thirty_reads_a_second() {
+        let (dir, run) = prepared("idle");
+        let done = run(&["--seconds", "1"]);
+        assert!(
+            done.commits <= 20 && done.reads <= 30 && done.commits > 0,
+            "{} {}",
+            done.commits,
+            done.reads
+        );
+        assert_eq!(events(&dir), done.commits);
+    }
+
+    #[test]
+    fn commits_says_how_many_rows_there_are_now() {
+        let (dir, run) = prepared("commits");
+        let done = run(&["--seconds", "0.2"]);
+        assert!(done.commits > 0);
+        assert_eq!((events(&dir), done.reads), (done.commits, 0));
+    }
+
+    #[test]
+    fn few_reads_twenty_times_whatever_the_time() {
+        let (dir, run) = prepared("few");
+        assert_eq!(run(&["--seconds", "0.3"]).reads, 20);
+        assert_eq!(events(&dir), 0);
+    }
+
+    #[test]
+    fn readers_read_and_write_nothing() {
+        let (dir, run) = prepared("readers");
+        let done = run(&["--seconds", "0.3", "--clients", "4"]);
+        assert!(done.reads > 4);
+        assert_eq!((events(&dir), done.commits), (0, 0));
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        for wrong in [
+            "",
+            "nothing --database d --seconds 1",
+            "idle --seconds 1",
+            "idle --database d",
+            "idle --database d --seconds 0",
+            "idle --database d --seconds NaN",
+            "few --database d --clients 0",
+        ] {
+            assert!(parse(wrong.split_whitespace().map(Into::into)).is_err(), "{wrong}");
+        }
+    }
 }
