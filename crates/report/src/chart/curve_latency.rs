@@ -15,7 +15,7 @@ pub(crate) fn curve_latency(curve: &Curve, place: Option<&Place>, size: Size) ->
         let placed = place.map(|place| [place.latency_ns, place.expected_ns]);
         let x = Axis::powers_of_two(outstanding.chain(place.map(|place| place.outstanding)), 9);
         let y = Axis::latencies(latencies.chain(placed.into_iter().flatten()));
-        let mut plot = Plot::new(canvas, size, &Margins { top: 26.0, right: 14.0 }, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
         if let Some(knee) = &curve.knee
             && knee.reason != KneeReason::NotReached
         {

@@ -1,6 +1,6 @@
 use super::axis::Axis;
 use super::canvas::{Ink, svg};
-use super::plot::{Margins, Plot};
+use super::plot::{Margins, OVER_TIME, Plot};
 use super::{Course, Size};
 use crate::Check;
 use filestats::IoClass;
@@ -11,8 +11,8 @@ pub(crate) fn latency_over_time(check: &Check, course: &Course, class: IoClass, 
         let x = Axis::time(course.begin_unix_ns, course.end_unix_ns, size.width as usize / 90);
         let (reads, commits) = (course.values(|at| at.read_ns), course.values(|at| at.commit_ns));
         let known = || reads.iter().chain(&commits).filter_map(|(_, ns)| *ns);
-        let top = if check.phases.is_empty() { 26.0 } else { 48.0 };
-        let mut plot = Plot::new(canvas, size, &Margins { top, right: 74.0 }, x, Axis::latencies(known()));
+        let top = if check.phases.is_empty() { OVER_TIME.top } else { 48.0 };
+        let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::latencies(known()));
         let bands = check.profile.bands(class);
         let mut lower = plot.y.from();
         for band in &bands {

@@ -2,6 +2,9 @@ use super::Size;
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, Ink, Pixel, text_pixels};
 
+/// Of all charts over time, so that their times stand under each other; band names go to the right.
+pub(super) const OVER_TIME: Margins = Margins { left: 58.0, top: 26.0, right: 74.0 };
+
 /// Axes on a canvas; everything in the units of the data.
 pub(super) struct Plot<'a, 'b> {
     pub(super) canvas: &'a mut Canvas<'b>,
@@ -16,8 +19,10 @@ pub(super) struct Plot<'a, 'b> {
 /// Bold text is about this much wider.
 const BOLD: f64 = 1.1;
 
-/// Space around the axes, pixels; the left one follows the tick labels.
+/// Space around the axes, pixels.
 pub(super) struct Margins {
+    /// More where the tick labels need it. Charts one under the other begin at one line with a common one.
+    pub(super) left: f64,
     pub(super) top: f64,
     pub(super) right: f64,
 }
@@ -30,7 +35,7 @@ impl<'a, 'b> Plot<'a, 'b> {
             canvas,
             x,
             y,
-            left: labels + 12.0,
+            left: (labels + 12.0).max(margins.left),
             top: margins.top,
             right: width - margins.right,
             bottom: height - 42.0,
