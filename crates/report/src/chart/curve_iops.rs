@@ -20,7 +20,7 @@ pub(crate) fn curve_iops(curve: &Curve, place: Option<&Place>, size: Size) -> St
         if let Some(knee) = &curve.knee
             && knee.reason != KneeReason::NotReached
         {
-            plot.stripe(knee.low, knee.high, Ink::Knee, 0.22);
+            plot.stripe(knee.low, knee.high, Ink::Knee, 0.35);
         }
         plot.axes("outstanding I/Os (N), log scale", "IOPS");
         if let Some(knee) = &curve.knee {

@@ -152,10 +152,14 @@ impl<'a, 'b> Plot<'a, 'b> {
         self.canvas.ring(at, 5.5, ink, 2.5);
         let width = text_pixels(label) * BOLD + 14.0;
         let (fits_left, fits_right) = (at.0 - width > self.left, at.0 + width < self.right);
-        let down = (below && self.bottom - at.1 > 26.0) || at.1 - self.top < 26.0;
-        let leftwards = if down { !fits_right } else { fits_left };
-        let (x, anchor) = if leftwards { (at.0 - 9.0, Anchor::End) } else { (at.0 + 9.0, Anchor::Start) };
-        let y = at.1 + if down { 14.0 } else { -12.0 };
+        let leftwards = if below { !fits_right } else { fits_left };
+        let (x, anchor) = if leftwards { (at.0 - 11.0, Anchor::End) } else { (at.0 + 11.0, Anchor::Start) };
+        let y = match below {
+            true if self.bottom - at.1 > 26.0 => at.1 + 14.0,
+            false if at.1 - self.top > 26.0 => at.1 - 12.0,
+            true => at.1.min(self.bottom - 8.0),
+            false => at.1.max(self.top + 8.0),
+        };
         self.canvas.text((x, y), label, anchor, ink, true);
     }
 
