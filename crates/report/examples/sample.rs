@@ -1,6 +1,6 @@
 //! Writes the sample pages: `cargo run -p report --example sample -- DIRECTORY`.
 
-#[path = "../tests/sample/mod.rs"]
+#[path = "../tests/report/sample.rs"]
 mod sample;
 
 use std::path::PathBuf;
@@ -8,12 +8,16 @@ use std::path::PathBuf;
 fn main() -> std::io::Result<()> {
     let directory = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".into()));
     let pages = [
-        ("check.html", report::html::check(&sample::demand_exceeds())),
         ("capability.html", report::html::capability(&sample::capability())),
+        ("check.html", report::html::check(&sample::demand_exceeds())),
         ("check-healthy.html", report::html::check(&sample::healthy())),
         ("check-degraded.html", report::html::check(&sample::degraded())),
+        ("check-throttled.html", report::html::check(&sample::throttled())),
         ("check-serialized.html", report::html::check(&sample::serialized())),
         ("check-burst.html", report::html::check(&sample::burst())),
+        ("check-not-storage.html", report::html::check(&sample::not_storage())),
+        ("check-nobody-waits.html", report::html::check(&sample::nobody_waits())),
+        ("check-never-measured.html", report::html::check(&sample::never_measured())),
         ("check-restarted.html", report::html::check(&sample::restarted())),
     ];
     for (name, html) in pages {

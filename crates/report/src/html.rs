@@ -25,6 +25,25 @@ pub(crate) fn escape(text: &str) -> String {
     safe
 }
 
+/// A sentence, escaped, whose numbers keep their units on the same line.
+fn sentence(text: &str) -> String {
+    let mut safe = escape(text);
+    for unit in ["%", "ns", "us", "ms", "KiB", "MiB", "IOPS", "I/Os", "x"] {
+        for end in ["", " ", ",", ".", ";", ":", ")"] {
+            let found = format!(" {unit}{end}");
+            // Without an end the unit must be the last word, else "x" would bind every word with an x.
+            if end.is_empty() {
+                if let Some(head) = safe.strip_suffix(&found) {
+                    safe = format!("{head}\u{a0}{unit}");
+                }
+            } else {
+                safe = safe.replace(&found, &format!("\u{a0}{unit}{end}"));
+            }
+        }
+    }
+    safe
+}
+
 /// Outside text without control characters and without marks that reverse the order of what follows.
 pub(crate) fn harmless(text: &str) -> String {
     let harmful = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -10,22 +10,17 @@ pub(crate) const NONE: &str = "-";
 
 /// A time: "85.3 us".
 pub(crate) fn time(ns: f64) -> String {
-    if ns.is_finite() { workload::format_ns(ns) } else { NONE.into() }
+    match ns.abs() {
+        _ if !ns.is_finite() => NONE.into(),
+        // Longer than thirty years: no figure of storage.
+        v if v >= 1e18 => format!("{:.2e} s", ns / 1e9),
+        _ => workload::format_ns(ns),
+    }
 }
 
 /// A time in milliseconds without its unit, three significant digits.
 pub(crate) fn millis(ns: f64) -> String {
-    significant(ns / 1e6)
-}
-
-/// A rate or a count: whole numbers with thousands apart from 100 on, three significant digits below.
-pub(crate) fn rate(value: f64) -> String {
-    match value.abs() {
-        _ if !value.is_finite() => NONE.into(),
-        v if v >= 1e15 => format!("{value:.2e}"),
-        v if v >= 99.95 => grouped(value),
-        _ => significant(value),
-    }
+    rate(ns / 1e6)
 }
 
 /// A whole number with thousands apart.
@@ -46,10 +41,12 @@ fn grouped(value: f64) -> String {
     format!("{sign}{}", count(value.abs().round() as u64))
 }
 
-/// Three significant digits where there is a fraction, none where there is not: "0.250", "14.2", "8".
-fn significant(value: f64) -> String {
+/// A rate, a count or a ratio: three significant digits where there is a fraction, thousands apart from 100
+/// on: "0.250", "14.2", "8", "12,696".
+pub(crate) fn rate(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => NONE.into(),
+        v if v >= 1e15 => format!("{value:.2e}"),
         v if v >= 99.95 || v.fract() == 0.0 => grouped(value),
         v if v >= 9.995 => format!("{value:.1}"),
         v if v >= 0.9995 => format!("{value:.2}"),
@@ -63,6 +60,7 @@ pub(crate) fn share(value: f64) -> String {
     let percent = value * 100.0;
     match percent.abs() {
         _ if !percent.is_finite() => NONE.into(),
+        p if p >= 1e15 => format!("{percent:.2e} %"),
         p if p > 0.0 && p < 0.05 => "< 0.1 %".into(),
         p if p < 9.95 && p > 0.0 => format!("{percent:.1} %"),
         _ => format!("{} %", grouped(percent)),
@@ -156,9 +154,9 @@ pub(crate) fn rfc3339(unix_ns: u64) -> Option<String> {
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         s if !s.is_finite() => NONE.into(),
-        s if s < 120.0 => format!("{} s", significant(s)),
-        s if s < 7200.0 => format!("{} min", significant(s / 60.0)),
-        s => format!("{} h", significant(s / 3600.0)),
+        s if s < 120.0 => format!("{} s", rate(s)),
+        s if s < 7200.0 => format!("{} min", rate(s / 60.0)),
+        s => format!("{} h", rate(s / 3600.0)),
     }
 }
 

@@ -78,8 +78,10 @@ fn clip(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.into();
     }
-    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    match columns.checked_sub(1) {
+        Some(kept) => format!("{}…", text.chars().take(kept).collect::<String>().trim_end()),
+        None => String::new(),
+    }
 }
 
 /// The text cut at its beginning: of a path, the end tells files apart.
@@ -88,8 +90,10 @@ fn clip_start(text: &str, columns: usize) -> String {
     if length <= columns {
         return text.into();
     }
-    let kept: String = text.chars().skip(length - columns.saturating_sub(1)).collect();
-    format!("…{kept}")
+    match columns.checked_sub(1) {
+        Some(kept) => format!("…{}", text.chars().skip(length - kept).collect::<String>()),
+        None => String::new(),
+    }
 }
 
 /// The text in lines of that width, at most `lines_max` of them.

@@ -146,19 +146,32 @@ impl Canvas<'_> {
         }
     }
 
+    /// A dashed line; the dashes go on around corners.
     pub(super) fn dashed(&mut self, points: &[Pixel], ink: Ink, width: f64) {
         const DASH: f64 = 5.0;
         const DASHES_MAX: usize = 1_000;
+        let mut dash: Vec<Pixel> = points.first().copied().into_iter().collect();
+        let (mut drawn, mut left, mut dashes) = (true, DASH, 0);
         for pair in points.windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            let length = (to.0 - from.0).hypot(to.1 - from.1);
-            let dashes = ((length / (2.0 * DASH)).ceil().max(1.0) as usize).min(DASHES_MAX);
-            let at = |share: f64| (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share);
-            for dash in 0..dashes {
-                let share = |pixels: f64| (pixels / length.max(1e-9)).min(1.0);
-                let begin = dash as f64 * 2.0 * DASH;
-                self.line(&[at(share(begin)), at(share(begin + DASH))], ink, width);
+            let (mut from, to) = (pair[0], pair[1]);
+            let mut length = (to.0 - from.0).hypot(to.1 - from.1);
+            while length > left && dashes < DASHES_MAX {
+                let share = left / length;
+                from = (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share);
+                dash.push(from);
+                if drawn {
+                    self.line(&dash, ink, width);
+                    dashes += 1;
+                }
+                dash = vec![from];
+                length -= left;
+                (drawn, left) = (!drawn, DASH);
             }
+            left -= length;
+            dash.push(to);
+        }
+        if drawn {
+            self.line(&dash, ink, width);
         }
     }
 

@@ -78,9 +78,9 @@ fn usual_elapsed_ns(moments: &[Moment]) -> u64 {
 
 fn gap(moments: &[Moment]) -> Reason {
     let files = moments.iter().flat_map(|moment| &moment.files);
-    let reasons = files.filter_map(|file| match file.interval {
+    let mut reasons = files.filter_map(|file| match file.interval {
         Interval::Unknown(reason) => Some(reason),
         Interval::Known(_) => None,
     });
-    reasons.last().unwrap_or(Reason::NotCounted)
+    reasons.next_back().unwrap_or(Reason::NotCounted)
 }

@@ -16,11 +16,11 @@ pub(crate) fn curve_iops(curve: &Curve, place: Option<&Place>, size: Size) -> St
         // Room above the plateau for its label.
         let highest = curve.knee.as_ref().map(|knee| knee.iops * 1.12);
         let y = Axis::from_zero(rates.chain(place.map(|place| place.iops)).chain(highest), 5);
-        let mut plot = Plot::new(canvas, size, &Margins { top: 26.0, right: 14.0 }, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
         if let Some(knee) = &curve.knee
             && knee.reason != KneeReason::NotReached
         {
-            plot.stripe(knee.low, knee.high, Ink::Knee, 0.22);
+            plot.stripe(knee.low, knee.high, Ink::Knee, 0.35);
         }
         plot.axes("outstanding I/Os (N), log scale", "IOPS");
         if let Some(knee) = &curve.knee {
@@ -33,9 +33,7 @@ pub(crate) fn curve_iops(curve: &Curve, place: Option<&Place>, size: Size) -> St
             let line: Vec<(f64, f64)> =
                 (0..=40).map(|step| by_latency(begin * (end / begin).powf(f64::from(step) / 40.0))).collect();
             let pixels: Vec<_> = line.iter().filter_map(|(n, iops)| plot.pixel(*n, *iops)).collect();
-            for pair in pixels.chunks(2) {
-                plot.canvas.line(pair, Ink::Bound, 1.5);
-            }
+            plot.canvas.dashed(&pixels, Ink::Bound, 1.5);
             if knee.reason != KneeReason::NotReached {
                 let label = format!("knee {}", number::rate(knee.outstanding));
                 let low = place.is_some_and(|place| plot.height(place.iops) < 0.25);

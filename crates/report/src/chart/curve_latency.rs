@@ -12,14 +12,18 @@ pub(crate) fn curve_latency(curve: &Curve, place: Option<&Place>, size: Size) ->
     svg(size, &description, |canvas| {
         let outstanding = curve.points.iter().map(|point| f64::from(point.outstanding));
         let latencies = curve.points.iter().map(|point| point.latency_ns);
-        let placed = place.map(|place| [place.latency_ns, place.expected_ns]);
+        // A demand under the curve needs room for its label.
+        let placed = place.map(|place| {
+            let under = if place.latency_ns < place.expected_ns { 0.6 } else { 1.0 };
+            [place.latency_ns * under, place.expected_ns]
+        });
         let x = Axis::powers_of_two(outstanding.chain(place.map(|place| place.outstanding)), 9);
         let y = Axis::latencies(latencies.chain(placed.into_iter().flatten()));
-        let mut plot = Plot::new(canvas, size, &Margins { top: 26.0, right: 14.0 }, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
         if let Some(knee) = &curve.knee
             && knee.reason != KneeReason::NotReached
         {
-            plot.stripe(knee.low, knee.high, Ink::Knee, 0.22);
+            plot.stripe(knee.low, knee.high, Ink::Knee, 0.35);
         }
         plot.axes("outstanding I/Os (N), log scale", "mean latency, log scale");
         if let Some(knee) = &curve.knee {

@@ -1,6 +1,6 @@
 use super::axis::Axis;
 use super::canvas::{Ink, svg};
-use super::plot::{Margins, Plot};
+use super::plot::{Margins, OVER_TIME, Plot};
 use super::{Course, Size};
 use crate::Check;
 
@@ -10,15 +10,19 @@ pub(crate) fn iops_over_time(check: &Check, course: &Course, size: Size) -> Stri
         let x = Axis::time(course.begin_unix_ns, course.end_unix_ns, size.width as usize / 90);
         let (database, device) = (course.values(|at| at.database_iops), course.values(|at| at.device_iops));
         let known = || database.iter().chain(&device).filter_map(|(_, iops)| *iops);
-        let top = if check.phases.is_empty() { 26.0 } else { 48.0 };
-        let mut plot = Plot::new(canvas, size, &Margins { top, right: 74.0 }, x, Axis::from_zero(known(), 5));
+        let nothing = known().next().is_none();
+        let top = if check.phases.is_empty() { OVER_TIME.top } else { 48.0 };
+        let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::from_zero(known(), 5));
+        if nothing {
+            plot.y.ticks.clear();
+        }
         plot.axes("time, UTC", "IOPS");
         plot.gaps(course);
         plot.phases(check, course);
         let dots = course.instants.len() <= size.width as usize / 14;
         plot.series(&device, Ink::Device, dots);
         plot.series(&database, Ink::Database, dots);
-        if known().next().is_none() {
+        if nothing {
             plot.nothing("no rate is known");
         }
     })

@@ -1,6 +1,6 @@
 use super::axis::Axis;
 use super::canvas::{Ink, svg};
-use super::plot::{Margins, Plot};
+use super::plot::{Margins, OVER_TIME, Plot};
 use super::{Course, Size};
 use crate::Check;
 use filestats::IoClass;
@@ -11,9 +11,10 @@ pub(crate) fn latency_over_time(check: &Check, course: &Course, class: IoClass, 
         let x = Axis::time(course.begin_unix_ns, course.end_unix_ns, size.width as usize / 90);
         let (reads, commits) = (course.values(|at| at.read_ns), course.values(|at| at.commit_ns));
         let known = || reads.iter().chain(&commits).filter_map(|(_, ns)| *ns);
-        let top = if check.phases.is_empty() { 26.0 } else { 48.0 };
-        let mut plot = Plot::new(canvas, size, &Margins { top, right: 74.0 }, x, Axis::latencies(known()));
-        let bands = check.profile.bands(class);
+        let nothing = known().next().is_none();
+        let top = if check.phases.is_empty() { OVER_TIME.top } else { 48.0 };
+        let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::latencies(known()));
+        let bands = if nothing { Vec::new() } else { check.profile.bands(class) };
         let mut lower = plot.y.from();
         for band in &bands {
             let upper = band.upper_ns.map_or(plot.y.to(), |upper| upper as f64).min(plot.y.to());
@@ -22,13 +23,16 @@ pub(crate) fn latency_over_time(check: &Check, course: &Course, class: IoClass, 
                 lower = upper;
             }
         }
+        if nothing {
+            plot.y.ticks.clear();
+        }
         plot.axes("time, UTC", "latency, log scale");
         plot.gaps(course);
         plot.phases(check, course);
         let dots = course.instants.len() <= size.width as usize / 14;
         plot.series(&reads, Ink::Read, dots);
         plot.series(&commits, Ink::Commit, dots);
-        if known().next().is_none() {
+        if nothing {
             plot.nothing("no latency is known");
         }
     })

@@ -2,6 +2,9 @@ use super::Size;
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, Ink, Pixel, text_pixels};
 
+/// Of all charts over time, so that their times stand under each other; band names go to the right.
+pub(super) const OVER_TIME: Margins = Margins { left: 58.0, top: 26.0, right: 74.0 };
+
 /// Axes on a canvas; everything in the units of the data.
 pub(super) struct Plot<'a, 'b> {
     pub(super) canvas: &'a mut Canvas<'b>,
@@ -16,8 +19,10 @@ pub(super) struct Plot<'a, 'b> {
 /// Bold text is about this much wider.
 const BOLD: f64 = 1.1;
 
-/// Space around the axes, pixels; the left one follows the tick labels.
+/// Space around the axes, pixels.
 pub(super) struct Margins {
+    /// More where the tick labels need it. Charts one under the other begin at one line with a common one.
+    pub(super) left: f64,
     pub(super) top: f64,
     pub(super) right: f64,
 }
@@ -30,7 +35,7 @@ impl<'a, 'b> Plot<'a, 'b> {
             canvas,
             x,
             y,
-            left: labels + 12.0,
+            left: (labels + 12.0).max(margins.left),
             top: margins.top,
             right: width - margins.right,
             bottom: height - 42.0,
@@ -147,10 +152,14 @@ impl<'a, 'b> Plot<'a, 'b> {
         self.canvas.ring(at, 5.5, ink, 2.5);
         let width = text_pixels(label) * BOLD + 14.0;
         let (fits_left, fits_right) = (at.0 - width > self.left, at.0 + width < self.right);
-        let down = (below && self.bottom - at.1 > 26.0) || at.1 - self.top < 26.0;
-        let leftwards = if down { !fits_right } else { fits_left };
-        let (x, anchor) = if leftwards { (at.0 - 9.0, Anchor::End) } else { (at.0 + 9.0, Anchor::Start) };
-        let y = at.1 + if down { 14.0 } else { -12.0 };
+        let leftwards = if below { !fits_right } else { fits_left };
+        let (x, anchor) = if leftwards { (at.0 - 11.0, Anchor::End) } else { (at.0 + 11.0, Anchor::Start) };
+        let y = match below {
+            true if self.bottom - at.1 > 26.0 => at.1 + 14.0,
+            false if at.1 - self.top > 26.0 => at.1 - 12.0,
+            true => at.1.min(self.bottom - 8.0),
+            false => at.1.max(self.top + 8.0),
+        };
         self.canvas.text((x, y), label, anchor, ink, true);
     }
 

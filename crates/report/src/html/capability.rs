@@ -22,14 +22,17 @@ pub fn capability(capability: &Capability) -> String {
     body.push_str(&overview(capability));
     for curve in capability.curves.iter().filter(|curve| curve.points.len() > 1) {
         body.push_str(&format!(
-            "<h2>{}</h2>\n<p class=\"small\">{}</p>\n<div class=\"charts\">\n{}</div>\n{}",
+            "<h2>{}</h2>\n<p class=\"small\">{}</p>\n<div class=\"charts\">\n{}</div>\n",
             escape(&capitalised(&curve.workload.to_string())),
             escape(&capitalised(&knee_line(curve))),
-            curve_charts(curve, None),
-            points(curve)
+            curve_charts(curve, None)
         ));
     }
     body.push_str(&cost_model(capability));
+    for curve in &capability.curves {
+        let name = escape(&curve.workload.to_string());
+        body.push_str(&format!("<h2>Points, {name}</h2>\n{}", points(curve)));
+    }
     body.push_str("<h2>Target and conditions</h2>\n");
     body.push_str(&facts(capability));
     let footer = format!("Headroom {}", escape(&capability.conditions.headroom_version));

@@ -1,7 +1,7 @@
 use super::capability::{cost_model, curve_charts, facts};
-use super::escape;
 use super::page::{Mark, chart, legend, page};
 use super::table::{Column, Table, class, figure, tag};
+use super::{escape, sentence};
 use crate::chart::{Course, Ink, Size, iops_over_time, latency_over_time};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
@@ -18,7 +18,7 @@ pub fn check(check: &Check) -> String {
     body.push_str(&three_figures(check, &figures));
     body.push_str(&format!(
         "<section class=\"card next\"><b>Next step</b><p>{}</p></section>\n",
-        escape(&check.verdict.next_step)
+        sentence(&check.verdict.next_step)
     ));
     body.push_str(&place(check));
     body.push_str(&course(check));
@@ -45,7 +45,7 @@ pub fn check(check: &Check) -> String {
 
 fn banner(check: &Check) -> String {
     let verdict = &check.verdict;
-    let doubts: String = verdict.doubts.iter().map(|doubt| format!("<li>{}</li>", escape(doubt))).collect();
+    let doubts: String = verdict.doubts.iter().map(|doubt| format!("<li>{}</li>", sentence(doubt))).collect();
     let doubts = if doubts.is_empty() { doubts } else { format!("<ul class=\"doubts\">{doubts}</ul>") };
     format!(
         "<header class=\"card banner {}\">\n<div class=\"top\"><span class=\"small\">{} on {}, until {}</span>\
@@ -57,7 +57,7 @@ fn banner(check: &Check) -> String {
         number::instant(check.observation.ended_unix_ns()),
         verdict.confidence,
         verdict.verdict,
-        escape(&verdict.summary),
+        sentence(&verdict.summary),
     )
 }
 
@@ -76,8 +76,8 @@ fn three_figures(check: &Check, figures: &Figures) -> String {
             "<div class=\"card figure\"><div class=\"title\">{}</div><div class=\"value\">{}</div>{meter}\
              <div class=\"note\">{}</div></div>\n",
             headline.title,
-            escape(&headline.value),
-            escape(&headline.note)
+            escape(if headline.value == number::NONE { "–" } else { &headline.value }),
+            sentence(&headline.note)
         )
     };
     let figures: String = headlines(check, figures).iter().map(one).collect();

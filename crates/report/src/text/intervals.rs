@@ -70,7 +70,7 @@ fn file(earlier: &Snapshot, later: &Snapshot, row: &FileInterval, style: &Style)
             table.push(rates(delta));
         }
         Interval::Unknown(reason) => {
-            table.push(vec!["between them".into(), format!("unknown: {reason}").into()])
+            table.push(vec!["between them".into(), format!("unknown: {reason}").into()]);
         }
     }
     lines.extend(table.lines(style));

@@ -1,6 +1,6 @@
 //! A curve in a few lines: N, a bar for the throughput, the latency.
 
-use super::{Ink, Style};
+use super::{Ink, Style, clip};
 use crate::{Tone, number};
 use capability::{Curve, KneeReason, Point};
 use verdict::Place;
@@ -50,14 +50,15 @@ pub(super) fn sketch(curve: &Curve, place: Option<&Place>, style: &Style, lines_
             }
         }
         let ink = if demand == Some(at) { Ink::Bold } else { Ink::Tone(Tone::Neutral) };
-        format!(
-            "  {:>5}  {}  {:>9} IOPS  {:>8}{}",
+        let figures = format!(
+            "  {:>5}  {}  {:>9} IOPS  {:>8}",
             point.outstanding,
             bar(point.iops / highest),
             number::rate(point.iops),
-            number::time(point.latency_ns),
-            style.paint(ink, &notes)
-        )
+            number::time(point.latency_ns)
+        );
+        let notes = clip(&notes, style.columns().saturating_sub(figures.chars().count()));
+        format!("{figures}{}", style.paint(ink, &notes))
     };
     points.iter().enumerate().map(line).collect()
 }

@@ -1,7 +1,6 @@
 //! What users see in the terminal.
 
-mod sample;
-
+use crate::sample;
 use filestats::{Counters, Epoch, Figure, FileKind, Ops, Reason, Rules, Sample, Snapshot, intervals};
 use report::text::{self, Style};
 use verdict::Kind;

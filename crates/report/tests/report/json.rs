@@ -1,0 +1,107 @@
+//! docs/json.md and the JSON say the same.
+
+use crate::sample;
+use report::json;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use workload::{Cap, CapKind};
+
+const DOCUMENT: &str = include_str!("../../../../docs/json.md");
+
+/// Every path of a value: `files[].kind`. What holds further keys is not a path of its own.
+fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) if fields.len() == 1 && fields.contains_key("unknown") => {
+            into.insert(prefix.into());
+        }
+        // A workload has its own chapter.
+        Value::Object(fields) if !prefix.is_empty() && fields.contains_key("block_bytes") => {
+            into.insert(prefix.into());
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                paths(value, &path, into);
+            }
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            items.iter().for_each(|item| paths(item, &format!("{prefix}[]"), into));
+        }
+        _ => {
+            into.insert(prefix.into());
+        }
+    }
+}
+
+/// The keys of a chapter of the document: the first cell of each row.
+fn documented(chapter: &str) -> BTreeSet<String> {
+    let text = DOCUMENT.split("\n## ").find(|part| part.starts_with(chapter)).expect("the chapter is there");
+    text.lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .filter_map(|line| line.split('`').next())
+        .map(ToOwned::to_owned)
+        .collect()
+}
+
+fn full_check() -> report::Check {
+    let mut check = sample::demand_exceeds();
+    check.verdict.doubts = vec!["the storage was measured 40 days ago".into()];
+    let cap = Cap { kind: CapKind::ReadIops, per_second: 10, device: "7:0".into(), origin: "io.max".into() };
+    check.observation.caps = vec![cap.clone()];
+    if let Some(capability) = &mut check.capability {
+        capability.target.caps = vec![cap];
+        for point in capability.curves.iter_mut().flat_map(|curve| &mut curve.points) {
+            point.humps = Some(capability::Humps { fast_ns: 1e5, slow_ns: 1e7, slow_share: 0.1 });
+        }
+    }
+    check
+}
+
+/// A curve of one point has no knee: its null is not a key beside the knee's own.
+fn without_absent(mut keys: BTreeSet<String>) -> BTreeSet<String> {
+    let all = keys.clone();
+    keys.retain(|key| !all.iter().any(|other| other.starts_with(&format!("{key}."))));
+    keys
+}
+
+#[test]
+fn each_key_of_a_check_is_documented_and_each_documented_key_is_there() {
+    let mut keys = BTreeSet::new();
+    paths(&json::check(&full_check()), "", &mut keys);
+    let documented = documented("check").union(&documented("capability")).cloned().collect();
+    assert_eq!(without_absent(keys), documented);
+}
+
+#[test]
+fn each_key_of_a_capability_is_documented_and_each_documented_key_is_there() {
+    let mut keys = BTreeSet::new();
+    let mut capability = full_check().capability.unwrap();
+    capability.conditions.remarks = vec!["none".into()];
+    paths(&json::capability(&capability), "", &mut keys);
+    assert_eq!(without_absent(keys), documented("capability"));
+}
+
+#[test]
+fn each_key_of_a_workload_is_documented() {
+    let mut keys = BTreeSet::new();
+    paths(&json::check(&full_check())["place"]["curve"], "", &mut keys);
+    assert_eq!(keys, documented("workload"));
+}
+
+#[test]
+fn an_unknown_figure_is_a_reason_and_never_zero() {
+    let value = json::check(&sample::restarted());
+    assert_eq!(value["utilisation"], Value::Null);
+    assert_eq!(value["files"][0]["read_latency_ns"]["unknown"], "restart");
+    assert_eq!(value["moments"][0]["iops"]["unknown"], "restart");
+    assert_eq!(value["verdict"], "cannot-say");
+}
+
+#[test]
+fn times_are_there_for_programs_and_for_people() {
+    let value = json::check(&sample::healthy());
+    let fact = &value["evidence"][0];
+    assert_eq!(fact["at"], sample::BEGIN_NS + 600_000_000_000);
+    assert_eq!(fact["at_time"], "2026-11-21T09:10:00Z");
+    assert_eq!(value["measured_at"], "2026-11-17T09:00:00Z");
+}

@@ -1,0 +1,7 @@
+//! The formats from outside: what users and programs see of real-looking values, and of impossible ones.
+
+mod html;
+mod json;
+mod never_panics;
+mod sample;
+mod text;
