@@ -24,13 +24,20 @@ pub struct IntervalsArgs {
     file: Option<String>,
 }
 
+/// The source whose captures are of block devices.
+const DEVICES: &str = "diskstats";
+
 /// `headroom intervals`: previous and current figures of each file, and what lies between.
 pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let history = crate::history::open(history)?;
     let captures = history.captures(&CaptureFilter::default())?;
+    // Unnamed: the newest capture of files (not of a device), and the one before it of the same source.
+    let newest = captures.iter().find(|capture| capture.source != DEVICES);
+    let same: Vec<_> =
+        captures.iter().filter(|other| newest.is_some_and(|newest| newest.source == other.source)).collect();
     let find = |wanted: &Option<String>, nth: usize| -> Result<CaptureId, Failure> {
         let found = match wanted {
-            None => captures.get(nth),
+            None => same.get(nth).copied(),
             Some(name) => captures
                 .iter()
                 .find(|capture| name.parse() == Ok(capture.id.0) || capture.label.as_ref() == Some(name)),
@@ -39,7 +46,7 @@ pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Do
             Some(name) => Failure::new(format_args!("no capture has the number or label '{name}'"))
                 .with_remedy("headroom history captures, which lists them"),
             None => {
-                Failure::new(format_args!("an interval needs two captures, and there are {}", captures.len()))
+                Failure::new(format_args!("an interval needs two captures, and there are {}", same.len()))
                     .with_remedy("headroom capture --source sqlite:PATH, twice")
             }
         })

@@ -84,12 +84,14 @@ impl Figures {
         };
         figures.outstanding = figures.database_outstanding();
         if let Some(capability) = capability {
-            figures.place(capability);
+            let met: Vec<Met> =
+                moments.iter().filter_map(|moment| Met::in_moment(moment, floor_ns)).collect();
+            figures.place(capability, &met);
         }
         figures
     }
 
-    fn place(&mut self, capability: &Capability) {
+    fn place(&mut self, capability: &Capability, met: &[Met]) {
         self.utilisation = self.flows().and_then(|flows| utilisation(capability, &flows));
         let reads = self.storage_reads;
         if reads.count >= IOS_TO_COMPARE
@@ -97,29 +99,29 @@ impl Figures {
                 (reads.latency_ns().known(), reads.average_bytes().known())
             && self.elapsed_s > 0.0
         {
-            // What a read meets at the storage is everybody's I/O, or at least the database's own.
-            let outstanding = self.outstanding.max(self.device_outstanding().unwrap_or(0.0));
             let shape = shape(bytes, self.write_percent());
+            let stall_ns = |device: &Delta| device.counters.transfers().stall_ns.known().unwrap_or(0) as f64;
+            let device =
+                self.device.as_ref().map_or(0.0, |device| stall_ns(device) / device.elapsed_ns as f64);
             self.reads_place = capability.nearest_curve(&shape).and_then(|curve| {
                 Some(Place {
                     curve: curve.workload,
-                    outstanding,
+                    // What queues at the storage is everybody's I/O, or at least the database's own.
+                    outstanding: self.outstanding.max(device),
                     iops: reads.count as f64 / self.elapsed_s,
                     latency_ns,
-                    expected_ns: capability.expected_latency_ns(&shape, outstanding)?,
+                    expected_ns: expected_ns(capability, &shape, met, |met| met.reads)?,
                 })
             });
         }
-        let met = self.device_outstanding();
-        let ratio = |ops: Ops, write_percent: u8| {
-            let outstanding = met?;
+        let ratio = |ops: Ops, write_percent: u8, count: fn(&Met) -> u64| {
             let bytes = ops.average_bytes().known()?;
-            let expected = capability.expected_latency_ns(&shape(bytes, write_percent), outstanding)?;
+            let expected = expected_ns(capability, &shape(bytes, write_percent), met, count)?;
             (ops.count >= IOS_TO_COMPARE).then(|| ops.latency_ns().known().map(|ns| ns / expected))?
         };
         if let Some(device) = &self.device {
-            self.device_read_ratio = ratio(device.counters.read, 0);
-            self.device_write_ratio = ratio(device.counters.write, 100);
+            self.device_read_ratio = ratio(device.counters.read, 0, |met| met.device_reads);
+            self.device_write_ratio = ratio(device.counters.write, 100, |met| met.device_writes);
         }
         self.commit_ratio = self.commit_ns().and_then(|commit_ns| {
             let bytes = self.commits.average_bytes().known()?;
@@ -153,16 +155,6 @@ impl Figures {
         if both == 0 { 0 } else { (writes as f64 / both as f64 * 100.0).round() as u8 }
     }
 
-    /// Mean I/Os outstanding at the device while it had any: what an I/O met there. Over all the time, a burst
-    /// of write-back would seem to meet an idle device.
-    fn device_outstanding(&self) -> Option<f64> {
-        let device = self.device.as_ref()?;
-        device.outstanding_while_busy().known().or_else(|| {
-            let stall = device.counters.transfers().stall_ns.known()?;
-            Some(stall as f64 / device.elapsed_ns as f64)
-        })
-    }
-
     fn database_outstanding(&self) -> f64 {
         let Some(database) = &self.database else { return 0.0 };
         let sync = database.counters.sync.known().and_then(|sync| sync.stall_ns.known()).unwrap_or(0);
@@ -192,6 +184,56 @@ impl Figures {
     pub fn device_iops(&self) -> Option<f64> {
         self.device.as_ref().map(Delta::iops)
     }
+}
+
+/// What the I/Os of one moment met at the storage.
+struct Met {
+    /// Reads of the database that reached it.
+    reads: u64,
+    /// Everybody's reads at the device.
+    device_reads: u64,
+    /// Everybody's writes at the device.
+    device_writes: u64,
+    /// Mean I/Os outstanding there while there were any: over all the time of the moment, a burst of
+    /// write-back would seem to meet an idle device.
+    outstanding: f64,
+}
+
+impl Met {
+    fn in_moment(moment: &Moment, floor_ns: Option<u64>) -> Option<Met> {
+        let database = moment.database()?;
+        let reads = reads_from_storage(&database, floor_ns);
+        let own = reads.stall_ns.known().unwrap_or(0) as f64 / database.elapsed_ns as f64;
+        let device = moment.device();
+        let others = device.and_then(|device| {
+            let transfers = device.counters.transfers().stall_ns.known()?;
+            let mean = transfers as f64 / device.elapsed_ns as f64;
+            Some(device.outstanding_while_busy().known().unwrap_or(mean))
+        });
+        Some(Met {
+            reads: reads.count,
+            device_reads: device.map_or(0, |device| device.counters.read.count),
+            device_writes: device.map_or(0, |device| device.counters.write.count),
+            outstanding: own.max(others.unwrap_or(0.0)),
+        })
+    }
+}
+
+/// The latency that the curves expect of I/Os of a shape, each at the concurrency of its own moment: the mean
+/// over the moments, weighted by how many of the I/Os fell into each.
+fn expected_ns(
+    capability: &Capability,
+    shape: &Shape,
+    met: &[Met],
+    count: impl Fn(&Met) -> u64,
+) -> Option<f64> {
+    let (mut ios, mut sum_ns) = (0.0, 0.0);
+    for moment in met.iter().filter(|moment| count(moment) > 0) {
+        let weight = count(moment) as f64;
+        sum_ns += weight * capability.expected_latency_ns(shape, moment.outstanding)?;
+        ios += weight;
+    }
+    (ios > 0.0).then(|| sum_ns / ios)
 }
 
 /// The curves' time for a log write of that size, nanoseconds: the nearer of the measured sizes.

@@ -487,7 +487,7 @@ impl Case<'_> {
     fn latency(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();
         if let Some(place) = &self.figures.reads_place {
-            let source = format!("{CAPABILITY}, {} at {:.1} outstanding", place.curve, place.outstanding);
+            let source = format!("{CAPABILITY}, {} at the concurrency of each moment", place.curve);
             evidence.push(fact(
                 "latency of reads from storage",
                 place.latency_ns,

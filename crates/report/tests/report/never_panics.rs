@@ -74,6 +74,7 @@ fn odd_counters(whole: &[u64], at: usize) -> Counters {
         } else {
             Figure::unknown(Reason::NotCounted)
         },
+        busy_ns: Figure::Known(int(7)),
     }
 }
 
