@@ -58,6 +58,8 @@ pub struct Surroundings {
 
 /// A point belongs to the plateau from this share of the highest throughput on.
 const PLATEAU_SHARE: f64 = 0.95;
+/// The benefit of the doubt that a point's interval gives it ends at this share of its throughput.
+const DOUBT_SHARE_MAX: f64 = 0.1;
 /// A plateau flatter than this over a four-fold range of N is metered, not served.
 const CAP_SPREAD_MAX: f64 = 0.01;
 /// A load thread this busy may itself be the limit.
@@ -73,13 +75,20 @@ pub fn find_knee(shape: &Shape, points: &[Point], around: &Surroundings) -> Opti
     if floor.latency_ns <= 0.0 || iops_best <= 0.0 {
         return None;
     }
-    let plateau: Vec<&Point> =
-        points.iter().filter(|point| point.iops >= PLATEAU_SHARE * iops_best).collect();
-    let count = plateau.len() as f64;
-    let iops = plateau.iter().map(|point| point.iops).sum::<f64>() / count;
-    let spread = plateau.iter().map(|point| (point.iops - iops).powi(2)).sum::<f64>() / count;
-    let noise = plateau.iter().map(|point| point.iops_half_width.powi(2)).sum::<f64>() / count;
-    let half_width = ((noise + 4.0 * spread) / count).sqrt();
+    // Points that reach the highest throughput, or might as far as their intervals tell; the surer a point
+    // is of its throughput, the more it counts (weights by inverse variance).
+    let reaches = |point: &&Point| {
+        point.iops + point.iops_half_width.min(DOUBT_SHARE_MAX * point.iops) >= PLATEAU_SHARE * iops_best
+    };
+    let plateau: Vec<&Point> = points.iter().filter(reaches).collect();
+    let half_width_of = |point: &Point| point.iops_half_width.max(0.005 * point.iops);
+    let weights: f64 = plateau.iter().map(|point| half_width_of(point).powi(-2)).sum();
+    let mean = |of: &dyn Fn(&Point) -> f64| {
+        plateau.iter().map(|point| of(point) * half_width_of(point).powi(-2)).sum::<f64>() / weights
+    };
+    let iops = mean(&|point| point.iops);
+    let spread = mean(&|point| (point.iops - iops).powi(2)) / plateau.len() as f64;
+    let half_width = (1.0 / weights + 4.0 * spread).sqrt();
 
     let outstanding = iops * floor.latency_ns / 1e9;
     // At a fixed N latency is N / X, so that both have the same relative error.

@@ -28,6 +28,11 @@ const BUSY_MAX: f64 = 0.75;
 const WARM_UP_MIN: Duration = Duration::from_millis(100);
 /// At least this share of a point's time is measured, steady or not.
 const MEASURED_SHARE: f64 = 0.6;
+/// A point whose interval is wider than this at the end of its time says too little to end there: bursts
+/// (a token bucket's refills) need many of their periods ...
+const COARSE: f64 = 0.06;
+/// ... up to this long, if the plan has the time.
+const EXTENDED: Duration = Duration::from_millis(2_500);
 
 impl<'a> PointRun<'a> {
     /// Points on a region, by a plan that began at `began`.
@@ -82,11 +87,8 @@ impl<'a> PointRun<'a> {
             seed: self.plan.seed.wrapping_add(u64::from(outstanding)),
         };
         let warm_up_max = time_max.mul_f64(1.0 - MEASURED_SHARE).max(WARM_UP_MIN);
-        let length = RunLength {
-            warm_up: warm_up_max,
-            duration: time_max.saturating_sub(WARM_UP_MIN).max(WARM_UP_MIN),
-            ios_max: None,
-        };
+        let length = RunLength { warm_up: warm_up_max, duration: time_max.max(EXTENDED), ios_max: None };
+        let time_left = self.time_left();
         let mut slices = Steadiness::default();
         let mut was_steady = false;
         let mut measuring = false;
@@ -115,7 +117,9 @@ impl<'a> PointRun<'a> {
             }
             let verdict = slices.verdict();
             let precise = verdict.half_width.is_some_and(|half| half <= plan.precision * verdict.mean);
-            let out_of_time = live.elapsed >= time_max;
+            let coarse = verdict.half_width.is_none_or(|half| half > COARSE * verdict.mean);
+            let extended = EXTENDED.min(time_left / 4);
+            let out_of_time = live.elapsed >= time_max && (!coarse || live.elapsed >= extended);
             if (closed && precise && slices.is_steady()) || out_of_time {
                 Next::Enough
             } else {

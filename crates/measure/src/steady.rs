@@ -18,12 +18,9 @@ pub struct Verdict {
     pub half_width: Option<f64>,
 }
 
-/// Length of a slice; longer where it would hold too few I/Os.
+/// Length of a slice. It ends by the clock alone: one that ended with an I/O would hold, at the end of a run
+/// of bursts, one burst more than its time accounts for.
 const SLICE: Duration = Duration::from_millis(50);
-/// Fewer I/Os make a slice too coarse: one more or less would be 5 %.
-const SLICE_IOS_MIN: u64 = 20;
-/// A slice this long is taken whatever it holds.
-const SLICE_MAX: Duration = Duration::from_secs(1);
 /// Slices that the rule of steadiness looks at.
 const WINDOW: usize = 5;
 /// SNIA: largest less smallest within 20 % of the mean.
@@ -40,7 +37,7 @@ impl Steadiness {
         };
         let length = elapsed.saturating_sub(since);
         let count = ios.saturating_sub(ios_then);
-        let full = length >= SLICE && (count >= SLICE_IOS_MIN || length >= SLICE_MAX);
+        let full = length >= SLICE;
         if full {
             self.slices.push((count as f64, length.as_secs_f64()));
             self.begun = Some((elapsed, ios));
@@ -54,26 +51,10 @@ impl Steadiness {
         self.begun = None;
     }
 
-    /// Whether the last five slices are steady by SNIA's rule.
+    /// Whether the last five slices are steady by SNIA's rule. Bursts with a period of their own (a token
+    /// bucket's refills) are looked at in slices long enough to hold several of them.
     pub fn is_steady(&self) -> bool {
-        let Some(from) = self.slices.len().checked_sub(WINDOW) else { return false };
-        let rates: Vec<f64> = self.slices[from..].iter().map(|(ios, seconds)| ios / seconds).collect();
-        let mean = rates.iter().sum::<f64>() / WINDOW as f64;
-        if mean <= 0.0 {
-            return false;
-        }
-        let highest = rates.iter().copied().fold(f64::MIN, f64::max);
-        let lowest = rates.iter().copied().fold(f64::MAX, f64::min);
-        let middle = (WINDOW - 1) as f64 / 2.0;
-        let (mut products, mut squares) = (0.0, 0.0);
-        for (at, rate) in rates.iter().enumerate() {
-            let x = at as f64 - middle;
-            products += x * (rate - mean);
-            squares += x * x;
-        }
-        // The rule is about how far the line moves over the whole window, not its slope a round.
-        let drift = (products / squares * (WINDOW - 1) as f64).abs();
-        highest - lowest <= RANGE_MAX * mean && drift <= DRIFT_MAX * mean
+        self.batches().any(|batches| is_steady(&batches))
     }
 
     /// Mean and its confidence interval.
@@ -81,14 +62,50 @@ impl Steadiness {
         let seconds: f64 = self.slices.iter().map(|(_, seconds)| seconds).sum();
         let ios: f64 = self.slices.iter().map(|(ios, _)| ios).sum();
         let mean = if seconds > 0.0 { ios / seconds } else { 0.0 };
-        let count = self.slices.len();
-        let half_width = (count >= WINDOW).then(|| {
-            let squares: f64 = self.slices.iter().map(|(ios, seconds)| (ios / seconds - mean).powi(2)).sum();
-            let deviation = (squares / (count - 1) as f64).sqrt();
-            student_t(count - 1) * deviation / (count as f64).sqrt()
-        });
+        // The longest batches there are five of: the least dependent on each other.
+        let half_width = self.batches().last().map(|batches| half_width(&batches, mean));
         Verdict { mean, half_width }
     }
+
+    /// The slices as they are, then in pairs, fours, eights, as long as there are five or more: batch means
+    /// of a bursty flow are independent only once a batch is longer than a burst and its pause.
+    fn batches(&self) -> impl Iterator<Item = Vec<(f64, f64)>> + '_ {
+        let sizes = std::iter::successors(Some(1_usize), |size| Some(size * 2));
+        sizes.take_while(|size| self.slices.len() / size >= WINDOW).map(|size| {
+            // The newest slices are kept; what does not fill a batch is the oldest.
+            let rest = self.slices.len() % size;
+            let sum = |batch: &[(f64, f64)]| batch.iter().fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+            self.slices[rest..].chunks(size).map(sum).collect()
+        })
+    }
+}
+
+fn is_steady(batches: &[(f64, f64)]) -> bool {
+    let last = &batches[batches.len() - WINDOW..];
+    let rates: Vec<f64> = last.iter().map(|(ios, seconds)| ios / seconds).collect();
+    let mean = rates.iter().sum::<f64>() / WINDOW as f64;
+    if mean <= 0.0 {
+        return false;
+    }
+    let highest = rates.iter().copied().fold(f64::MIN, f64::max);
+    let lowest = rates.iter().copied().fold(f64::MAX, f64::min);
+    let middle = (WINDOW - 1) as f64 / 2.0;
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (at, rate) in rates.iter().enumerate() {
+        let x = at as f64 - middle;
+        products += x * (rate - mean);
+        squares += x * x;
+    }
+    // The rule is about how far the line moves over the whole window, not its slope a round.
+    let drift = (products / squares * (WINDOW - 1) as f64).abs();
+    highest - lowest <= RANGE_MAX * mean && drift <= DRIFT_MAX * mean
+}
+
+fn half_width(batches: &[(f64, f64)], mean: f64) -> f64 {
+    let count = batches.len();
+    let squares: f64 = batches.iter().map(|(ios, seconds)| (ios / seconds - mean).powi(2)).sum();
+    let deviation = (squares / (count - 1) as f64).sqrt();
+    student_t(count - 1) * deviation / (count as f64).sqrt()
 }
 
 /// Student's t for a two-sided 95 % interval, from tables; between the rows the smaller degree's value.
@@ -146,15 +163,25 @@ mod tests {
         let wave: Vec<u64> = (0..40).map(|at| if at % 2 == 0 { 90 } else { 110 }).collect();
         let few = fed(&wave[..6]).verdict().half_width.unwrap();
         let many = fed(&wave).verdict().half_width.unwrap();
-        assert!(many < few / 2.0, "{few} {many}");
+        assert!(many < few, "{few} {many}");
     }
 
     #[test]
-    fn a_slow_disk_gets_longer_slices() {
+    fn bursts_are_steady_once_looked_at_in_slices_longer_than_their_period() {
+        let bursts: Vec<u64> = (0..200).map(|at| if at % 3 == 0 { 300 } else { 0 }).collect();
+        let steadiness = fed(&bursts);
+        let verdict = steadiness.verdict();
+        assert!(steadiness.is_steady());
+        assert!(verdict.half_width.unwrap() < 0.2 * verdict.mean, "{verdict:?}");
+        assert!(!fed(&bursts[..8]).is_steady(), "too few bursts to know");
+    }
+
+    #[test]
+    fn a_slice_ends_by_the_clock_whatever_it_holds() {
         let mut steadiness = Steadiness::default();
-        let closed: Vec<bool> =
-            (0..=10).map(|at| steadiness.reading(SLICE * at, u64::from(at) * 5)).collect();
-        assert_eq!(closed.iter().filter(|closed| **closed).count(), 2);
+        let ios = |at: u32| if at < 3 { 0 } else { 1000 };
+        let closed = (0..=10).filter(|at| steadiness.reading(SLICE * *at, ios(*at))).count();
+        assert_eq!(closed, 10);
     }
 
     proptest! {

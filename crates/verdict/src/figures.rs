@@ -114,14 +114,20 @@ impl Figures {
                 })
             });
         }
-        let ratio = |ops: Ops, write_percent: u8, count: fn(&Met) -> u64| {
-            let bytes = ops.average_bytes().known()?;
-            let expected = expected_ns(capability, &shape(bytes, write_percent), met, count)?;
-            (ops.count >= IOS_TO_COMPARE).then(|| ops.latency_ns().known().map(|ns| ns / expected))?
-        };
         if let Some(device) = &self.device {
-            self.device_read_ratio = ratio(device.counters.read, 0, |met| met.device_reads);
-            self.device_write_ratio = ratio(device.counters.write, 100, |met| met.device_writes);
+            let (read, write) = (device.counters.read, device.counters.write);
+            let expected = |ops: Ops, write_percent: u8, count: fn(&Met) -> u64| {
+                expected_ns(capability, &shape(ops.average_bytes().known()?, write_percent), met, count)
+            };
+            let ratio = |ops: Ops, expected: Option<f64>| {
+                (ops.count >= IOS_TO_COMPARE).then(|| Some(ops.latency_ns().known()? / expected?))?
+            };
+            // Writes that a commit waits for flush the device's cache: they take as long as a log write.
+            let durable = write.average_bytes().known().filter(|_| self.commits.count >= IOS_TO_COMPARE);
+            let durable_ns = durable.and_then(|bytes| log_write_ns(capability, bytes)).unwrap_or(0.0);
+            let write_ns = expected(write, 100, |met| met.device_writes).map(|ns| ns.max(durable_ns));
+            self.device_read_ratio = ratio(read, expected(read, 0, |met| met.device_reads));
+            self.device_write_ratio = ratio(write, write_ns);
         }
         self.commit_ratio = self.commit_ns().and_then(|commit_ns| {
             let bytes = self.commits.average_bytes().known()?;

@@ -39,6 +39,24 @@ struct Grounds {
     next_step: String,
 }
 
+/// A latency of the database beside what the curves expect.
+struct Wait {
+    what: &'static str,
+    /// Measured over expected.
+    times: f64,
+    /// The same as far as it speaks against the storage.
+    ratio: f64,
+    /// What the device below says of the same kind of I/O.
+    device_ratio: Option<f64>,
+}
+
+impl Wait {
+    fn device_fact(&self, case: &Case) -> Option<Evidence> {
+        let ratio = self.device_ratio?;
+        Some(fact("latency at the device over the curve's", ratio, "times", DEVICE, case.ended()))
+    }
+}
+
 /// Everything a row may ask about.
 struct Case<'a> {
     observation: &'a Observation,
@@ -159,10 +177,7 @@ fn cannot_say(case: &Case) -> Option<Grounds> {
 
 fn throttled(case: &Case) -> Option<Grounds> {
     let (cap, rate) = case.cap_reached()?;
-    let worst = case.worst_ratio()?;
-    if worst < RATIO_AGREES {
-        return None;
-    }
+    let wait = case.longest_wait().filter(|wait| wait.ratio >= RATIO_AGREES)?;
     let mut evidence = vec![
         fact("cap in force", cap.per_second as f64, cap_unit(cap), &cap.origin, case.ended()),
         fact("rate at the device", rate, cap_unit(cap), DEVICE, case.ended()),
@@ -171,8 +186,8 @@ fn throttled(case: &Case) -> Option<Grounds> {
     evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
-            "a cap of {} ({}) holds the storage back: latency is {worst:.1} x what it gave without",
-            cap, cap.origin
+            "a cap of {cap} ({}) holds the storage back: {} take {:.1} x what they took without",
+            cap.origin, wait.what, wait.times
         ),
         evidence,
         next_step: format!(
@@ -224,7 +239,7 @@ fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     });
     let over =
         utilisation.value >= UTILISATION_AT_KNEE || (beyond_knee && utilisation.value >= UTILISATION_NEAR);
-    if !over || case.worst_ratio().is_some_and(|ratio| ratio >= RATIO_DEGRADED) {
+    if !over || case.longest_wait().is_some_and(|wait| wait.ratio >= RATIO_DEGRADED) {
         return None;
     }
     let mut evidence = vec![case.utilisation_fact(utilisation.value)];
@@ -252,23 +267,20 @@ fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
 
 fn storage_degraded(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
-    let device_agrees = [figures.device_read_ratio, figures.device_write_ratio]
-        .into_iter()
-        .flatten()
-        .all(|ratio| ratio < RATIO_DEGRADED);
-    let has_device_view = figures.device_read_ratio.or(figures.device_write_ratio).is_some();
-    if has_device_view && device_agrees {
+    let wait = case.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)?;
+    if wait.device_ratio.is_some_and(|ratio| ratio < RATIO_DEGRADED) {
         // The layer below is as fast as ever: the time is added above it.
         return None;
     }
-    let worst = case.worst_ratio().filter(|ratio| *ratio >= RATIO_DEGRADED)?;
     let mut evidence = case.latency();
+    evidence.extend(wait.device_fact(case));
     evidence.extend(case.knee());
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
-            "latency is {worst:.1} x what this storage gave at the same load when it was measured"
+            "{} take {:.1} x what this storage gave at the same load when it was measured",
+            wait.what, wait.times
         ),
         evidence,
         next_step:
@@ -280,15 +292,15 @@ fn storage_degraded(case: &Case) -> Option<Grounds> {
 
 fn not_storage(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
-    let worst = case.database_ratio().filter(|ratio| *ratio >= RATIO_DEGRADED)?;
-    let device = figures.device_read_ratio.into_iter().chain(figures.device_write_ratio).reduce(f64::max)?;
+    let wait = case.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)?;
     let mut evidence = case.latency();
-    evidence.push(fact("device latency over the curve's", device, "times", DEVICE, case.ended()));
+    evidence.extend(wait.device_fact(case));
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
-            "the database waits {worst:.1} x as long as the curve expects, but the device itself answers as measured"
+            "{} take {:.1} x as long as the curve expects, but the device itself answers as measured",
+            wait.what, wait.times
         ),
         evidence,
         next_step:
@@ -430,19 +442,25 @@ impl Case<'_> {
         self.capability.map_or(0, |capability| capability.measured_unix_ns)
     }
 
-    /// The database's latency over what the curve expects, reads or commits, whichever is worse.
-    fn database_ratio(&self) -> Option<f64> {
-        let reads = self.figures.reads_place.as_ref().map(|place| place.latency_ns / place.expected_ns);
-        // A commit's own overhead is taken off, so that both are measured by the same rod.
-        let scale = RATIO_DEGRADED / COMMIT_RATIO_DEGRADED;
-        let commits = self.figures.commit_ratio.map(|ratio| ratio * scale);
-        reads.into_iter().chain(commits).reduce(f64::max)
-    }
-
-    /// The same with the device's own view.
-    fn worst_ratio(&self) -> Option<f64> {
-        let device = [self.figures.device_read_ratio, self.figures.device_write_ratio];
-        self.database_ratio().into_iter().chain(device.into_iter().flatten()).reduce(f64::max)
+    /// What the database waits for longest, measured by the curves: reads or commits.
+    fn longest_wait(&self) -> Option<Wait> {
+        let reads = self.figures.reads_place.as_ref().map(|place| {
+            let times = place.latency_ns / place.expected_ns;
+            Wait {
+                what: "reads from storage",
+                times,
+                ratio: times,
+                device_ratio: self.figures.device_read_ratio,
+            }
+        });
+        let commits = self.figures.commit_ratio.map(|times| Wait {
+            what: "commits",
+            times,
+            // A commit's own overhead is taken off, so that both are measured by the same rod.
+            ratio: times * RATIO_DEGRADED / COMMIT_RATIO_DEGRADED,
+            device_ratio: self.figures.device_write_ratio,
+        });
+        reads.into_iter().chain(commits).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
     fn capped_when_measured(&self, cap: &Cap) -> bool {

@@ -60,7 +60,7 @@ impl Headroom {
     }
 
     /// Watches the scenario's database for ten seconds.
-    pub fn check_while(&self, running: Running) -> Value {
+    pub fn check_while(&self, running: &Running) -> Value {
         let source = format!("sqlite:{}", running.database.display());
         self.json(&["check", "--source", &source, "--duration", "10s"])
     }

@@ -38,24 +38,24 @@ fn five_situations_get_five_right_answers_three_times_in_a_row() {
         let iops = reads["knee"]["iops"].as_f64().unwrap();
         assert!(
             (iops / READS_A_SECOND as f64 - 1.0).abs() < 0.05,
-            "{READS_A_SECOND} reads a second, {iops} found"
+            "{READS_A_SECOND} reads a second, {iops} found: {reads:#}"
         );
         assert_eq!(reads["knee"]["reason"], "cap", "{reads:#}");
 
-        let idle = headroom.check_while(small.start("idle", 14));
+        let idle = headroom.check_while(&small.start("idle", 14));
         said("an idle-ish workload", &idle, &["healthy"]);
 
-        let readers = headroom.check_while(large.start("readers", 14));
+        let readers = headroom.check_while(&large.start("readers", 14));
         said("many readers past the knee", &readers, &["demand-exceeds-capability"]);
         let headroom_left = readers["headroom"].as_f64().unwrap();
         assert!((0.85..1.2).contains(&headroom_left), "no room is left: {headroom_left}");
 
         assert!(disk.throttle(CapKind::ReadIops, READS_A_SECOND / 5));
-        let slow = headroom.check_while(large.start("readers", 14));
+        let slow = headroom.check_while(&large.start("readers", 14));
         assert!(disk.throttle(CapKind::ReadIops, READS_A_SECOND));
         said("a fifth of the device", &slow, &["storage-degraded", "throttled"]);
 
-        let commits = headroom.check_while(small.start("commits", 14));
+        let commits = headroom.check_while(&small.start("commits", 14));
         said("single-row commits", &commits, &["serialized"]);
         let next = commits["next_step"].as_str().unwrap();
         assert!(next.contains("batch") && next.contains("one transaction"), "{next}");
@@ -63,7 +63,7 @@ fn five_situations_get_five_right_answers_three_times_in_a_row() {
         let gain = evidence.iter().find(|fact| fact["what"].as_str().unwrap().contains("gain by batching"));
         assert!(gain.is_some_and(|gain| gain["value"].as_f64().unwrap() > 1.5), "{commits:#}");
 
-        let few = headroom.check_while(small.start("few", 14));
+        let few = headroom.check_while(&small.start("few", 14));
         said("too few I/Os", &few, &["cannot-say"]);
     }
     drop((large, small));
