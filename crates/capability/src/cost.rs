@@ -55,6 +55,8 @@ pub struct Maximum {
     pub workload: Shape,
     /// I/Os a second at saturation.
     pub iops: f64,
+    /// Half the width of its 95 % confidence interval.
+    pub iops_half_width: f64,
 }
 
 /// A maximum that took no part in the fit, and what the model says it should be.
@@ -135,6 +137,8 @@ pub enum ModelError {
     NothingMeasured(&'static str),
 }
 
+/// Two maxima measured minutes apart agree to about this share at best.
+const NOISE: f64 = 0.02;
 /// A richer sharing must lower the left-out error by this much (a share) to be in the model.
 const WORTH_A_RESOURCE: f64 = 0.01;
 
@@ -144,10 +148,13 @@ impl Demand {
         self.fixed_ns + self.per_byte_ns * bytes
     }
 
-    /// Least squares on relative errors over (bytes, nanoseconds); neither term goes below zero.
-    fn fit(points: &[(f64, f64)]) -> Option<Demand> {
-        let weighted =
-            |f: &dyn Fn(f64, f64) -> f64| points.iter().map(|(b, d)| f(*b, *d) / (d * d)).sum::<f64>();
+    /// Least squares on relative errors over (bytes, nanoseconds, relative half width), the surer points
+    /// counting more; neither term goes below zero.
+    fn fit(points: &[(f64, f64, f64)]) -> Option<Demand> {
+        let weight = |doubt: f64| 1.0 / (doubt.powi(2) + NOISE.powi(2));
+        let weighted = |f: &dyn Fn(f64, f64) -> f64| {
+            points.iter().map(|(b, d, doubt)| weight(*doubt) * f(*b, *d) / (d * d)).sum::<f64>()
+        };
         let (ones, bytes, squares) = (weighted(&|_, _| 1.0), weighted(&|b, _| b), weighted(&|b, _| b * b));
         let (sums, products) = (weighted(&|_, d| d), weighted(&|b, d| b * d));
         let determinant = ones * squares - bytes * bytes;
@@ -196,11 +203,13 @@ impl CostModel {
     /// Where reads or writes were not measured at all.
     pub fn fit(maxima: &[Maximum], held_out: &[Maximum]) -> Result<CostModel, ModelError> {
         let demand = |writes: u8, pattern: Pattern| {
-            let points: Vec<(f64, f64)> = maxima
+            let points: Vec<(f64, f64, f64)> = maxima
                 .iter()
                 .filter(|max| max.workload.write_percent == writes && max.workload.pattern == pattern)
                 .filter(|max| max.iops > 0.0)
-                .map(|max| (f64::from(max.workload.block_bytes), 1e9 / max.iops))
+                .map(|max| {
+                    (f64::from(max.workload.block_bytes), 1e9 / max.iops, max.iops_half_width / max.iops)
+                })
                 .collect();
             Demand::fit(&points)
         };
@@ -344,7 +353,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn max(shape: Shape, iops: f64) -> Maximum {
-        Maximum { workload: shape, iops }
+        Maximum { workload: shape, iops, iops_half_width: 0.01 * iops }
     }
 
     fn random(bytes: u32, writes: u8, iops: f64) -> Maximum {
@@ -413,9 +422,9 @@ mod tests {
             per_byte_ns in 0.001_f64..10.0,
         ) {
             let truth = Demand { fixed_ns, per_byte_ns };
-            let points = [4096.0, 8192.0, 65536.0].map(|bytes| (bytes, truth.at_bytes(bytes)));
+            let points = [4096.0, 8192.0, 65536.0].map(|bytes| (bytes, truth.at_bytes(bytes), 0.01));
             let fitted = Demand::fit(&points).unwrap();
-            for (bytes, demand) in points {
+            for (bytes, demand, _) in points {
                 prop_assert!((fitted.at_bytes(bytes) / demand - 1.0).abs() < 1e-3);
             }
         }

@@ -59,6 +59,8 @@ pub struct How {
 const TEST_FILE_BYTES: u64 = 1 << 30;
 /// A smaller test file measures little but caches.
 const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
+/// The log that commits are measured with grows no further than this, then it is written over.
+const LOG_BYTES_MAX: u64 = 256 << 20;
 /// Others' I/O on the device above this is worth a warning.
 const FOREIGN_IOPS_MAX: f64 = 20.0;
 
@@ -99,7 +101,7 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
             Access::ReadWrite { destroy_data: args.destroy_data }
         };
         let region = target.open_for(access, args.how.caching())?;
-        sweep(&target, &region, &args.how.plan(!args.read_only), out)?
+        sweep(&target, &region, None, &args.how.plan(!args.read_only), out)?
     };
     history.save_capability(&capability)?;
     if let Some(path) = &args.html {
@@ -151,8 +153,17 @@ pub fn directory(
     let file = workspace.test_file(bytes, &mut making)?;
     history.record_test_file(file.path(), file.bytes())?;
     let region = file.region(how.caching())?;
-    let measured = sweep(target, &region, &how.plan(writes), out);
-    drop(region);
+    let log = Region {
+        file: workspace.create("log")?,
+        offset_bytes: 0,
+        bytes: LOG_BYTES_MAX.min(file.bytes()),
+        direct: false,
+        align_bytes: 1,
+        memory_align_bytes: 1,
+        path: workspace.entry("log"),
+    };
+    let measured = sweep(target, &region, Some(&log), &how.plan(writes), out);
+    drop((region, log));
     let path = file.path().to_owned();
     file.remove()?;
     history.forget_test_file(&path)?;
@@ -164,7 +175,13 @@ fn test_file_bytes(target: &Target) -> u64 {
     TEST_FILE_BYTES.min(target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN)
 }
 
-fn sweep(target: &Target, region: &Region, plan: &Plan, out: &mut Output) -> Result<Capability, Failure> {
+fn sweep(
+    target: &Target,
+    region: &Region,
+    log: Option<&Region>,
+    plan: &Plan,
+    out: &mut Output,
+) -> Result<Capability, Failure> {
     let facts = target.facts();
     let foreign_iops =
         facts.device_number().and_then(|number| storage::foreign_load(number, Duration::from_millis(500)));
@@ -186,7 +203,7 @@ fn sweep(target: &Target, region: &Region, plan: &Plan, out: &mut Output) -> Res
         );
         if interrupt::asked() { Go::Stop } else { Go::On }
     };
-    let capability = ::measure::measure(region, facts, plan, circumstances, &mut watch)?;
+    let capability = ::measure::measure(region, log, facts, plan, circumstances, &mut watch)?;
     Ok(capability)
 }
 

@@ -5,7 +5,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::Region;
-use workload::{Backend, Caching, Direction, InvalidWorkload, RunLength, RunResult, Second, Workload};
+use workload::{
+    Backend, Caching, Direction, Durability, InvalidWorkload, RunLength, RunResult, Second, Workload,
+};
 
 /// How a run stands, warm-up included.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +99,10 @@ pub fn run(
     length: &RunLength,
     watch: &mut dyn FnMut(&Live) -> Next,
 ) -> Result<RunResult, LoadError> {
+    if workload.shape.durability == Durability::Synced {
+        // A sync waits for its write: there is nothing to batch.
+        return run_with(Backend::Blocking, region, workload, length, watch);
+    }
     match run_with(Backend::IoUring, region, workload, length, watch) {
         Err(LoadError::Start { error, .. }) if is_refused(&error) => {
             run_with(Backend::Blocking, region, workload, length, watch)
@@ -117,6 +123,10 @@ pub fn run_with(
     watch: &mut dyn FnMut(&Live) -> Next,
 ) -> Result<RunResult, LoadError> {
     check(region, workload)?;
+    assert!(
+        backend == Backend::Blocking || workload.shape.durability != Durability::Synced,
+        "the ring does not sync"
+    );
     attempt(region, workload, length, watch, backend)
 }
 

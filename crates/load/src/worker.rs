@@ -209,6 +209,10 @@ impl Worker<'_> {
                 (false, _) => self.region.file.read_at(buffer, offset),
                 (true, Durability::Cached) => self.region.file.write_at(buffer, offset),
                 (true, Durability::WriteThrough) => self.write_through(buffer, offset),
+                (true, Durability::Synced) => self.region.file.write_at(buffer, offset).and_then(|written| {
+                    self.region.file.sync_data()?;
+                    Ok(written)
+                }),
             };
             let completed_ns = now_ns();
             let until_ns = self.shared.until_ns.load(Relaxed);

@@ -153,6 +153,26 @@ fn without_io_uring_threads_do_the_same_work() {
 }
 
 #[test]
+fn a_synced_log_grows_its_file_by_what_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    let region = Region {
+        file,
+        offset_bytes: 0,
+        bytes: 64 * MIB,
+        direct: false,
+        align_bytes: 1,
+        memory_align_bytes: 1,
+        path: path.clone(),
+    };
+    let length = RunLength { ios_max: Some(50), ..for_time(10_000) };
+    let result = run(&region, &Workload::from(Shape::log_append(4096)), &length, &mut go_on).unwrap();
+    assert_eq!((result.write.count, result.backend), (50, Backend::Blocking));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 50 * 4096);
+}
+
+#[test]
 fn the_backend_is_named() {
     let (_dir, region) = region(MIB);
     let result = run(&region, &buffered(Shape::random_read(4096)), &for_time(50), &mut go_on).unwrap();

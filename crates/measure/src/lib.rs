@@ -78,12 +78,14 @@ pub struct Circumstances {
     pub foreign_iops: Option<f64>,
 }
 
-/// Measures a region. `watch` is called about every 20 ms.
+/// Measures a region, and commits in `log`, an empty file on the same storage opened through the page cache
+/// (its region's bytes bound how far it may grow). `watch` is called about every 20 ms.
 ///
 /// # Errors
 /// Where the load cannot run at all, or it was stopped before anything was known.
 pub fn measure(
     region: &Region,
+    log: Option<&Region>,
     facts: &TargetFacts,
     plan: &Plan,
     circumstances: Circumstances,
@@ -95,7 +97,7 @@ pub fn measure(
     let mut run = PointRun::new(region, plan, began, watch);
     let around = surroundings(facts);
     let mut remarks = plan.remarks();
-    let (curves, stopped) = curves(&mut run, plan, &around)?;
+    let (curves, stopped) = curves(&mut run, log, plan, &around)?;
     if curves.iter().all(|curve| curve.points.is_empty()) {
         return Err(MeasureError::Nothing);
     }
@@ -190,6 +192,7 @@ fn surroundings(facts: &TargetFacts) -> Surroundings {
 
 fn curves(
     run: &mut PointRun,
+    log: Option<&Region>,
     plan: &Plan,
     around: &Surroundings,
 ) -> Result<(Vec<Curve>, Option<Stopped>), MeasureError> {
@@ -207,9 +210,17 @@ fn curves(
             return Ok((curves, stopped));
         }
     }
-    for shape in plan.log_writes() {
-        let (point, stopped) = run.point(&shape, 1, plan.point_time_max)?;
-        curves.push(Curve { workload: shape, points: vec![point], knee: None });
+    let writes = plan.log_writes().into_iter().map(|shape| (shape, None));
+    let appends = plan.log_appends().into_iter().filter_map(|shape| Some((shape, Some(log?))));
+    for (shape, log) in writes.chain(appends) {
+        let (point, stopped) = match log {
+            None => run.point(&shape, 1, plan.point_time_max)?,
+            Some(log) => run.on(log).point(&shape, 1, plan.point_time_max)?,
+        };
+        // A storage that did nothing in all that time has no point there.
+        if point.ios > 0 {
+            curves.push(Curve { workload: shape, points: vec![point], knee: None });
+        }
         if stopped.is_some() {
             return Ok((curves, stopped));
         }
@@ -227,7 +238,11 @@ fn maxima(
 ) -> Result<(Vec<Maximum>, Vec<Maximum>, Option<Stopped>), MeasureError> {
     let mut fitted: Vec<Maximum> = curves
         .iter()
-        .filter_map(|curve| Some(Maximum { workload: curve.workload, iops: curve.knee.as_ref()?.iops }))
+        .filter_map(|curve| {
+            let knee = curve.knee.as_ref()?;
+            let (low, high) = knee.iops_interval;
+            Some(Maximum { workload: curve.workload, iops: knee.iops, iops_half_width: (high - low) / 2.0 })
+        })
         .collect();
     let mut held_out = Vec::new();
     let shapes = plan.maxima();
@@ -237,7 +252,9 @@ fn maxima(
         left -= 1;
         let (point, stopped) = run.point(&shape, saturating(&shape, curves), time_max)?;
         let list = if fit { &mut fitted } else { &mut held_out };
-        list.push(Maximum { workload: shape, iops: point.iops });
+        if point.ios > 0 {
+            list.push(Maximum { workload: shape, iops: point.iops, iops_half_width: point.iops_half_width });
+        }
         if stopped.is_some() {
             return Ok((fitted, held_out, stopped));
         }

@@ -85,6 +85,12 @@ impl Plan {
         sizes.into_iter().map(|bytes| self.shape(Shape::log_write(bytes))).collect()
     }
 
+    /// One writer that appends and syncs: what a commit waits for on this file system.
+    pub(crate) fn log_appends(&self) -> Vec<Shape> {
+        let sizes = if self.writes { vec![4 * KIB, 60 * KIB] } else { Vec::new() };
+        sizes.into_iter().map(Shape::log_append).collect()
+    }
+
     /// Further shapes for the cost model, and whether they take part in the fit (or are held out).
     pub(crate) fn maxima(&self) -> Vec<(Shape, bool)> {
         if !self.writes {
@@ -107,7 +113,7 @@ impl Plan {
 
     /// Time kept back for the maxima.
     pub(crate) fn maxima_time(&self) -> Duration {
-        let points = self.maxima().len() + self.log_writes().len();
+        let points = self.maxima().len() + self.log_writes().len() + self.log_appends().len();
         self.point_time_max.mul_f64(0.8) * points as u32
     }
 
@@ -143,7 +149,9 @@ mod tests {
         for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
             let plan = Plan { writes: false, ..Plan::new(effort) };
             assert!(plan.curves().iter().all(|(shape, _)| !shape.writes()));
-            assert!(plan.maxima().is_empty() && plan.log_writes().is_empty());
+            assert!(
+                plan.maxima().is_empty() && plan.log_writes().is_empty() && plan.log_appends().is_empty()
+            );
         }
     }
 

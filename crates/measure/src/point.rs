@@ -20,6 +20,8 @@ pub struct PointRun<'a> {
     threads: u32,
     /// Set by the first point.
     pub backend: Option<Backend>,
+    /// Time that bursty points took beyond theirs; the plan ends so much later.
+    pub extra: Duration,
 }
 
 /// From this share of its core on, a load thread may be what limits; another one is added.
@@ -31,8 +33,12 @@ const MEASURED_SHARE: f64 = 0.6;
 /// A point whose interval is wider than this at the end of its time says too little to end there: bursts
 /// (a token bucket's refills) need many of their periods ...
 const COARSE: f64 = 0.06;
-/// ... up to this long, if the plan has the time.
+/// ... up to this long ...
 const EXTENDED: Duration = Duration::from_millis(2_500);
+/// ... and for all points of a plan together no more than this beyond its time.
+const EXTRA_MAX: Duration = Duration::from_secs(14);
+/// The shortest time that a point is given, whatever the plan has left.
+pub const POINT_TIME_MIN: Duration = Duration::from_millis(400);
 
 impl<'a> PointRun<'a> {
     /// Points on a region, by a plan that began at `began`.
@@ -42,12 +48,25 @@ impl<'a> PointRun<'a> {
         began: Instant,
         watch: &'a mut dyn FnMut(&Progress) -> Go,
     ) -> Self {
-        PointRun { region, plan, began, watch, threads: 1, backend: None }
+        PointRun { region, plan, began, watch, threads: 1, backend: None, extra: Duration::ZERO }
+    }
+
+    /// The same on another region.
+    pub fn on<'b>(&'b mut self, region: &'b Region) -> PointRun<'b> {
+        PointRun {
+            region,
+            plan: self.plan,
+            began: self.began,
+            watch: self.watch,
+            threads: 1,
+            backend: self.backend,
+            extra: self.extra,
+        }
     }
 
     /// Time until the plan's end.
     pub fn time_left(&self) -> Duration {
-        self.plan.time_max.saturating_sub(self.began.elapsed())
+        (self.plan.time_max + self.extra).saturating_sub(self.began.elapsed())
     }
 
     /// One point: steady, then precise, then done; or out of time.
@@ -57,10 +76,13 @@ impl<'a> PointRun<'a> {
         outstanding: u32,
         time_max: Duration,
     ) -> Result<(Point, Option<Stopped>), MeasureError> {
+        let time_max = time_max.max(POINT_TIME_MIN);
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         loop {
             let threads = self.threads.min(outstanding);
+            let began = Instant::now();
             let (result, half_width, steady) = self.run(shape, outstanding, threads, time_max)?;
+            self.extra += began.elapsed().saturating_sub(time_max + Duration::from_millis(100));
             let stopped = result.interrupted.then_some(Stopped);
             let busy = result.thread_busy_max() >= BUSY_MAX;
             if busy && stopped.is_none() && threads == self.threads && threads < cores.min(outstanding) {
@@ -88,7 +110,8 @@ impl<'a> PointRun<'a> {
         };
         let warm_up_max = time_max.mul_f64(1.0 - MEASURED_SHARE).max(WARM_UP_MIN);
         let length = RunLength { warm_up: warm_up_max, duration: time_max.max(EXTENDED), ios_max: None };
-        let time_left = self.time_left();
+        let may_extend = self.extra < EXTRA_MAX;
+        let time_end = self.plan.time_max + self.extra;
         let mut slices = Steadiness::default();
         let mut was_steady = false;
         let mut measuring = false;
@@ -100,7 +123,7 @@ impl<'a> PointRun<'a> {
             let progress = Progress {
                 doing: format!("{shape}, {outstanding} outstanding"),
                 elapsed,
-                left: plan.time_max.saturating_sub(elapsed),
+                left: time_end.saturating_sub(elapsed),
                 iops,
             };
             if watch(&progress) == Go::Stop {
@@ -118,7 +141,7 @@ impl<'a> PointRun<'a> {
             let verdict = slices.verdict();
             let precise = verdict.half_width.is_some_and(|half| half <= plan.precision * verdict.mean);
             let coarse = verdict.half_width.is_none_or(|half| half > COARSE * verdict.mean);
-            let extended = EXTENDED.min(time_left / 4);
+            let extended = if may_extend { EXTENDED } else { time_max };
             let out_of_time = live.elapsed >= time_max && (!coarse || live.elapsed >= extended);
             if (closed && precise && slices.is_steady()) || out_of_time {
                 Next::Enough

@@ -1,4 +1,4 @@
-use crate::point::{PointRun, Stopped};
+use crate::point::{POINT_TIME_MIN, PointRun, Stopped};
 use crate::{MeasureError, Plan};
 use capability::{Curve, Knee, KneeReason, Point, Surroundings, find_knee};
 use std::time::{Duration, Instant};
@@ -12,8 +12,6 @@ const BEYOND_KNEE: f64 = 4.0;
 const AROUND_KNEE: [f64; 4] = [1.0, 1.5, 0.7, 2.5];
 /// A point this close to one that exists (ratio of N) tells nothing new.
 const APART_MIN: f64 = 1.2;
-/// The shortest time worth giving to a point.
-const POINT_TIME_MIN: Duration = Duration::from_millis(400);
 
 /// Sweeps N for one shape within the time allotted.
 pub fn curve(
@@ -23,7 +21,9 @@ pub fn curve(
     around: &Surroundings,
     allotted: Duration,
 ) -> Result<(Curve, Option<Stopped>), MeasureError> {
-    let began = Instant::now();
+    let (began, extra_before) = (Instant::now(), run.extra);
+    // What bursty points take beyond their time is on the plan's account, not on this curve's.
+    let left = |run: &PointRun| (allotted + run.extra - extra_before).saturating_sub(began.elapsed());
     let mut points: Vec<Point> = Vec::new();
     let finish = |points: Vec<Point>| {
         let knee = find_knee(shape, &points, around);
@@ -32,11 +32,13 @@ pub fn curve(
     // Rising N: how many points it takes is not known, so each gets an even part of what is left for ten.
     let mut outstanding = 1;
     while outstanding <= plan.outstanding_max {
-        let left = allotted.saturating_sub(began.elapsed());
+        let left = left(run);
         let expected = (10 - points.len().min(7)) as u32;
         let time_max = (left / expected).clamp(POINT_TIME_MIN, plan.point_time_max);
         let (point, stopped) = run.point(shape, outstanding, time_max)?;
-        points.push(point);
+        if point.ios > 0 {
+            points.push(point);
+        }
         if stopped.is_some() {
             return Ok((finish(points), stopped));
         }
@@ -46,11 +48,14 @@ pub fn curve(
         outstanding *= 2;
     }
     while let Some(outstanding) = next_around_knee(&points, shape, plan, around) {
-        let left = allotted.saturating_sub(began.elapsed());
+        let left = left(run);
         if left < POINT_TIME_MIN {
             break;
         }
         let (point, stopped) = run.point(shape, outstanding, left.min(plan.point_time_max))?;
+        if point.ios == 0 {
+            break;
+        }
         let at = points.partition_point(|other| other.outstanding < outstanding);
         points.insert(at, point);
         if stopped.is_some() {

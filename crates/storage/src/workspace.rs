@@ -95,7 +95,10 @@ impl Workspace {
     }
 
     /// A new, empty file `headroom-NAME`.
-    pub(crate) fn create(&self, name: &str) -> Result<File, StorageError> {
+    ///
+    /// # Errors
+    /// What the kernel refuses; a file of that name, too.
+    pub fn create(&self, name: &str) -> Result<File, StorageError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.own, format!("{PREFIX}{name}"), flags, Mode::RUSR | Mode::WUSR)
             .map(File::from)

@@ -42,7 +42,7 @@ impl LoopDisk {
 
     fn attach(scratch: PathBuf, image: &Path, bytes: u64, alive: File) -> LoopDisk {
         File::create(image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
-        let device = match run("losetup", &["--find", "--show", &image.to_string_lossy()]) {
+        let device = match run("losetup", &["--direct-io=on", "--find", "--show", &image.to_string_lossy()]) {
             Ok(device) => PathBuf::from(device),
             Err(error) => {
                 clean(&scratch);

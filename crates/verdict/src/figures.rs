@@ -8,6 +8,9 @@ use workload::{Pattern, Shape};
 /// kernel's read-ahead and bulk writers go from 128 KiB up.
 const SEQUENTIAL_BYTES_MIN: f64 = 128.0 * 1024.0;
 
+/// Reads are compared with curves of no more than this share of writes, in percent.
+const READS_CURVE_WRITES_MAX: u8 = 30;
+
 /// A read faster than this share of the storage's own median at rest cannot have reached it.
 const CACHE_HIT_SHARE: f64 = 0.5;
 
@@ -99,7 +102,8 @@ impl Figures {
                 (reads.latency_ns().known(), reads.average_bytes().known())
             && self.elapsed_s > 0.0
         {
-            let shape = shape(bytes, self.write_percent());
+            // Among many writes, reads are still best foretold by a curve that reads.
+            let shape = shape(bytes, self.write_percent().min(READS_CURVE_WRITES_MAX));
             let stall_ns = |device: &Delta| device.counters.transfers().stall_ns.known().unwrap_or(0) as f64;
             let device =
                 self.device.as_ref().map_or(0.0, |device| stall_ns(device) / device.elapsed_ns as f64);
@@ -131,7 +135,7 @@ impl Figures {
         }
         self.commit_ratio = self.commit_ns().and_then(|commit_ns| {
             let bytes = self.commits.average_bytes().known()?;
-            let expected = log_write_ns(capability, bytes)?;
+            let expected = expected_commit_ns(capability, bytes)?;
             (self.commits.count >= IOS_TO_COMPARE).then_some(commit_ns / expected)
         });
     }
@@ -242,8 +246,16 @@ fn expected_ns(
     (ios > 0.0).then(|| sum_ns / ios)
 }
 
+/// The measured time of a commit of that size, nanoseconds: appended and synced on the file system, or
+/// where that was not measured the bare log write.
+pub(crate) fn expected_commit_ns(capability: &Capability, bytes: f64) -> Option<f64> {
+    let block_bytes = bytes.clamp(512.0, f64::from(workload::Workload::BLOCK_BYTES_MAX)) as u32;
+    let append = capability.nearest_curve(&Shape::log_append(block_bytes));
+    append.and_then(Curve::latency_ns_min).or_else(|| log_write_ns(capability, bytes))
+}
+
 /// The curves' time for a log write of that size, nanoseconds: the nearer of the measured sizes.
-pub(crate) fn log_write_ns(capability: &Capability, bytes: f64) -> Option<f64> {
+fn log_write_ns(capability: &Capability, bytes: f64) -> Option<f64> {
     let bytes = bytes.clamp(512.0, f64::from(workload::Workload::BLOCK_BYTES_MAX)) as u32;
     capability.nearest_curve(&Shape::log_write(bytes))?.latency_ns_min()
 }

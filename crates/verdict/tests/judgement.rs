@@ -53,7 +53,7 @@ fn disk() -> Capability {
         points.truncate(1);
         Curve { workload: Shape::log_write(bytes), points, knee: None }
     };
-    let maximum = |workload: Shape, iops: f64| Maximum { workload, iops };
+    let maximum = |workload: Shape, iops: f64| Maximum { workload, iops, iops_half_width: 0.0 };
     let maxima = [
         maximum(Shape::random_read(8192), 4_000.0),
         maximum(Shape::random_read(65536), 4_000.0),

@@ -31,6 +31,9 @@ pub enum Durability {
     Cached,
     /// When it would survive a power failure (`RWF_DSYNC`).
     WriteThrough,
+    /// When the `fdatasync` after it is done: what a database's commit waits for, the file system's own
+    /// journal included where the file grows.
+    Synced,
 }
 
 /// What each I/O is like, whatever their number: the part of a workload that a capability curve is about.
@@ -122,6 +125,16 @@ impl Shape {
         Shape { durability: Durability::WriteThrough, ..Shape::sequential_write(block_bytes) }
     }
 
+    /// Writes that grow a file through the page cache, each followed by `fdatasync`, as the commits of a
+    /// database on a file system do.
+    pub const fn log_append(block_bytes: u32) -> Shape {
+        Shape {
+            caching: Caching::Buffered,
+            durability: Durability::Synced,
+            ..Shape::sequential_write(block_bytes)
+        }
+    }
+
     /// The same with that share of writes.
     #[must_use]
     pub const fn with_writes(self, write_percent: u8) -> Shape {
@@ -184,9 +197,12 @@ impl Workload {
     }
 }
 
-/// "random read 8 KiB", "sequential write 4 KiB write-through", "random 70/30 8 KiB".
+/// "random read 8 KiB", "sequential write 4 KiB write-through", "random 70/30 8 KiB", "append 4 KiB and sync".
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Shape::log_append(self.block_bytes) {
+            return write!(f, "append {} and sync", format_bytes(u64::from(self.block_bytes)));
+        }
         let pattern = match self.pattern {
             Pattern::Random => "random",
             Pattern::Sequential => "sequential",
@@ -198,8 +214,10 @@ impl fmt::Display for Shape {
             writes => write!(f, "{}/{writes}", 100 - writes)?,
         }
         write!(f, " {}", format_bytes(u64::from(self.block_bytes)))?;
-        if self.durability == Durability::WriteThrough {
-            write!(f, " write-through")?;
+        match self.durability {
+            Durability::Cached => {}
+            Durability::WriteThrough => write!(f, " write-through")?,
+            Durability::Synced => write!(f, " synced")?,
         }
         if self.caching == Caching::Buffered {
             write!(f, " buffered")?;
@@ -217,6 +235,7 @@ mod tests {
         let read = Shape::random_read(8192);
         assert_eq!(read.to_string(), "random read 8 KiB");
         assert_eq!(read.with_writes(30).to_string(), "random 70/30 8 KiB");
+        assert_eq!(Shape::log_append(4096).to_string(), "append 4 KiB and sync");
         assert_eq!(Shape::log_write(4096).to_string(), "sequential write 4 KiB write-through");
     }
 

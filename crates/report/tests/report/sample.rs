@@ -111,7 +111,7 @@ pub fn capability() -> Capability {
         log(4096, 2.1e6),
         log(61_440, 2.9e6),
     ];
-    let max = |shape: Shape, iops: f64| Maximum { workload: shape, iops };
+    let max = |shape: Shape, iops: f64| Maximum { workload: shape, iops, iops_half_width: 0.01 * iops };
     let maxima = [
         max(read, 12_700.0),
         max(Shape::random_read(65_536), 5_900.0),
