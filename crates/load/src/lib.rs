@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Latency is submission to completion. The clock is read twice a turn of the loop, on both edges of
-//! the batch: just before the system call that hands up to [`BATCH`] I/Os over, and just after it returns,
-//! before the completions are reaped. What that costs in accuracy: an I/O handed over as the last of a
-//! batch carries the time the kernel took for those before it (about 0.5 us each), one that completed
-//! while the thread slept carries its wake-up. Both are time that a database would see as well. In return
+//! the batch: just before the system call that hands up to [`BATCH`] I/Os over ([`BATCH_DIRECT`] of direct
+//! I/O), and just after it returns, before the completions are reaped. What that costs in accuracy: an I/O
+//! handed over as the last of a batch carries the time the kernel took for those before it (about 0.5 us
+//! each, cached), one that completed while the thread slept carries its wake-up. Both are time that a database would see as well. In return
 //! a read of the clock costs nothing per I/O, and equal latencies of one batch are counted at once.
 //!
 //! Where io_uring is not to be had, T x N threads do blocking `pread` and `pwrite` instead; the result
@@ -25,4 +25,4 @@ mod run;
 mod worker;
 
 pub use run::{Live, LoadError, Next, run, run_with};
-pub use worker::BATCH;
+pub use worker::{BATCH, BATCH_DIRECT};
