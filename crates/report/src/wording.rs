@@ -54,7 +54,8 @@ pub(crate) fn knee_line(curve: &Curve) -> String {
     let Some(knee) = &curve.knee else {
         return match curve.workload.durability {
             Durability::WriteThrough => {
-                "one write at a time, each on the storage before the next: as a transaction log is written".into()
+                "one write at a time, each on the storage before the next: as a transaction log is written"
+                    .into()
             }
             Durability::Cached => "no knee: too few points".into(),
         };

@@ -166,8 +166,14 @@ impl<'a, 'b> Plot<'a, 'b> {
         let width = text_pixels(label) * BOLD + 14.0;
         let (fits_left, fits_right) = (at.0 - width > self.left, at.0 + width < self.right);
         let leftwards = if below { !fits_right } else { fits_left };
-        let (x, anchor) = if leftwards { (at.0 - 11.0, Anchor::End) } else { (at.0 + 11.0, Anchor::Start) };
+        let (x, anchor) = match (leftwards, below) {
+            (true, _) => (at.0 - 11.0, Anchor::End),
+            (false, true) => (at.0 + 11.0, Anchor::Start),
+            // Over the point, as far left as there is room: at the right the curve rises.
+            (false, false) => (self.left + 4.0, Anchor::Start),
+        };
         let y = match below {
+            false if !leftwards && at.1 - self.top > 26.0 => at.1 - 16.0,
             true if self.bottom - at.1 > 26.0 => at.1 + 14.0,
             false if at.1 - self.top > 26.0 => at.1 - 12.0,
             true => at.1.min(self.bottom - 8.0),

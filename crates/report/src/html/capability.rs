@@ -53,7 +53,7 @@ fn overview(capability: &Capability) -> String {
         ("workload", Column::Text),
         ("highest IOPS", Column::Value),
         ("MiB/s", Column::Number),
-        ("fastest mean", Column::Number),
+        ("lowest mean latency", Column::Number),
         ("knee (N)", Column::Number),
         ("95 % interval", Column::Number),
     ]);
@@ -99,11 +99,7 @@ pub(super) fn curve_charts(curve: &Curve, place: Option<&Place>) -> String {
     };
     let name = curve.workload.to_string();
     let expected = place.map_or(String::new(), |place| {
-        format!(
-            "{}; the curve expects {} (small circle)",
-            name,
-            number::time(place.expected_ns)
-        )
+        format!("{}; the curve expects {} (small circle)", name, number::time(place.expected_ns))
     });
     let latency_note = if expected.is_empty() { &name } else { &expected };
     let latency = chart("Latency", latency_note, &entries("bounds: R0 and N / Xmax"), Size::HALF, |size| {
