@@ -19,17 +19,18 @@ use workload::{Caching, parse_duration};
 /// Arguments of `headroom check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --source: measures DIR, runs an everyday SQLite workload and an index rebuild in it, judges, and
-removes everything it made: about two minutes.
-With --source: watches a live database and puts no load on its storage; what the storage can give must have
-been measured before (headroom measure), or ask for it with --measure.
+Without --source: measures DIR, runs an everyday SQLite workload and an index
+rebuild in it, judges, and removes what it made: about two minutes.
+With --source: watches a live database without any load on its storage. What the
+storage gives is known from headroom measure, or is measured with --measure.
 
-Verdicts: healthy, demand exceeds capability, storage degraded, throttled, serialized, burst, not storage,
-nobody waits, cannot say. Exit code 0 for healthy and nobody waits, 3 for cannot say, else 1.
+Verdicts: healthy, demand exceeds capability, storage degraded, throttled,
+serialized, burst, not storage, nobody waits, cannot say.
+Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1.
 
 Examples:
   headroom check --html report.html
-  headroom check --source sqlite:/data/shop.db --duration 1m --service-level 10/10/5")]
+  headroom check --source sqlite:/data/shop.db --service-level 10/10/5")]
 pub struct CheckArgs {
     /// Directory on the storage in question [default: the database's with --source, else here]
     #[arg(value_name = "DIR")]

@@ -15,7 +15,7 @@ Examples:
 pub struct HistoryArgs {
     #[command(subcommand)]
     what: Option<What>,
-    /// Only the newest so many
+    /// Only so many lines, the newest
     #[arg(long, default_value_t = 30, value_name = "N")]
     limit: usize,
 }
@@ -50,8 +50,12 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
     let history = open(history)?;
     match &args.what {
         None => {
-            let entries = history.entries(args.limit)?;
-            out.answer(|_| table(&entries), || serde_json::json!(entries));
+            // Many captures make one line, so that more entries are looked at than lines are printed.
+            let entries = history.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
+            out.answer(
+                |_| table(&entries, args.limit),
+                || serde_json::json!(entries.iter().take(args.limit).collect::<Vec<_>>()),
+            );
         }
         Some(What::Show { kind, id }) => {
             let value = history.show(*kind, *id)?;
@@ -73,21 +77,46 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
     Ok(FINE)
 }
 
-/// One line each: kind and number, time, what it says, what it is about.
-fn table(entries: &[history::Entry]) -> String {
+/// Captures that one line of the list may stand for, about: two a second, some minutes of a check.
+const ENTRIES_A_LINE: usize = 500;
+
+/// One line each: kind and number, time, what it says, what it is about. Captures without a name of their own
+/// that follow each other share a line.
+fn table(entries: &[history::Entry], limit: usize) -> String {
     if entries.is_empty() {
         return "nothing is kept yet: headroom check or headroom measure fill the history".into();
     }
-    let lines: Vec<[String; 4]> = entries
-        .iter()
-        .map(|entry| {
-            let at = jiff::Timestamp::from_nanosecond(i128::from(entry.at_unix_ns)).unwrap_or_default();
-            let at = at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string();
-            [format!("{} {}", entry.kind, entry.id), at, entry.summary.clone(), entry.target.clone()]
-        })
-        .collect();
+    let is_plain = |entry: &history::Entry| entry.kind == EntryKind::Capture && !entry.summary.contains('(');
+    let mut lines = Vec::new();
+    for group in entries.chunk_by(|a, b| is_plain(a) && is_plain(b)).take(limit) {
+        let [newest, .., oldest] = group else {
+            let entry = &group[0];
+            lines.push([
+                format!("{} {}", entry.kind, entry.id),
+                at(entry.at_unix_ns),
+                entry.summary.clone(),
+                entry.target.clone(),
+            ]);
+            continue;
+        };
+        let mut sources: Vec<&str> = group.iter().map(|entry| entry.target.as_str()).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        lines.push([
+            format!("captures {}-{}", oldest.id.min(newest.id), oldest.id.max(newest.id)),
+            at(newest.at_unix_ns),
+            format!("{} captures since {}", group.len(), at(oldest.at_unix_ns)),
+            sources.join(", "),
+        ]);
+    }
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let (kind, summary) = (width(0), width(2));
-    let line = |[a, b, c, d]: &[String; 4]| format!("{a:kind$}  {b}  {c:summary$}  {d}\n");
+    let (kind, target) = (width(0), width(3));
+    let line = |[a, b, c, d]: &[String; 4]| format!("{a:kind$}  {b}  {d:target$}  {c}\n");
     lines.iter().map(line).collect()
+}
+
+/// An instant as all of Headroom writes it.
+fn at(unix_ns: u64) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }

@@ -36,13 +36,14 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  headroom check                        is this machine's storage or the workload the limit?
-  headroom check /data --html r.html    the same for another disk, with charts
-  headroom check --source sqlite:/data/shop.db --duration 1m    watch a live database
-  headroom measure /data                only what the storage can give
-  headroom history                      what was measured and said before
+  headroom check                          the storage here, by a workload of ours
+  headroom check /data --html r.html      another disk, as a page with charts
+  headroom check --source sqlite:shop.db  a live database, without any load
+  headroom measure /data                  only what the storage can give
+  headroom history                        what was measured and said before
 
-Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage, 3 could not be done or cannot say.";
+Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage,
+3 it could not be done or nothing can be said.";
 
 #[derive(Subcommand)]
 enum Command {

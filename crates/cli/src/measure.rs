@@ -14,10 +14,10 @@ use workload::{Caching, TargetKind, format_bytes, parse_bytes};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom measure /data                       sweep a directory's storage, about 75 s
-  headroom measure /data --quick --json        half a minute, for a program
-  headroom measure /dev/vdb --read-only        a device, without writing a byte to it
-  headroom measure /dev/vdb --destroy-data     writes too: its content is lost")]
+  headroom measure /data                     a directory's storage, 75 s
+  headroom measure /data --quick --json      half a minute, for a program
+  headroom measure /dev/vdb --read-only      a device, not a byte written to it
+  headroom measure /dev/vdb --destroy-data   writes too: its content is lost")]
 pub struct MeasureArgs {
     /// Directory (a test file is made in it and removed), regular file or block device
     #[arg(default_value = ".", value_name = "TARGET")]
@@ -61,6 +61,8 @@ const TEST_FILE_BYTES: u64 = 1 << 30;
 const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
 /// The log that commits are measured with grows no further than this, then it is written over.
 const LOG_BYTES_MAX: u64 = 256 << 20;
+/// The smallest that a person may ask for: a few hundred of the largest blocks.
+const SIZE_MIN: u64 = 16 << 20;
 /// Others' I/O on the device above this is worth a warning.
 const FOREIGN_IOPS_MAX: f64 = 20.0;
 
@@ -138,6 +140,13 @@ pub fn directory(
             target.path().display()
         ))
         .with_remedy("--buffered, which includes the page cache and is labelled so, or another directory"));
+    }
+    if let Some(size) = how.size.filter(|size| *size < SIZE_MIN) {
+        return Err(Failure::usage(format_args!(
+            "--size {} is too small to measure anything; give at least {}",
+            format_bytes(size),
+            format_bytes(SIZE_MIN)
+        )));
     }
     let began = Instant::now();
     let mut making = |progress: storage::Progress| {

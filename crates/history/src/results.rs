@@ -3,7 +3,7 @@
 
 use crate::exact::{Exact, Json, Word};
 use crate::{EntryKind, Error, History, now_unix_ns};
-use capability::{Capability, Curve};
+use capability::{Capability, Curve, KneeReason};
 use rusqlite::{OptionalExtension, Params, named_params};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
@@ -194,6 +194,9 @@ fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: &T) -> Resu
 fn summary_of(capability: &Capability) -> String {
     let knee = capability.curves.iter().find_map(|curve| Some((curve.workload, curve.knee.as_ref()?)));
     match knee {
+        Some((shape, knee)) if knee.reason == KneeReason::NotReached => {
+            format!("{shape}: at least {:.0} IOPS, knee not reached", knee.iops)
+        }
         Some((shape, knee)) => {
             format!("{shape}: {:.0} IOPS, knee at {:.0} outstanding", knee.iops, knee.outstanding)
         }

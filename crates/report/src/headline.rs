@@ -79,7 +79,7 @@ fn outstanding(check: &Check, figures: &Figures) -> Headline {
     let knee = check.curve().and_then(|curve| Some((curve, curve.knee.as_ref()?)));
     let note = match knee {
         Some((curve, knee)) if knee.reason == KneeReason::NotReached => {
-            format!("no knee up to {} ({})", number::rate(knee.outstanding), curve.workload)
+            format!("the knee lies beyond {} ({})", number::rate(knee.outstanding), curve.workload)
         }
         Some((curve, knee)) => {
             format!("knee at {} ({})", number::rate(knee.outstanding), curve.workload)

@@ -2,7 +2,7 @@
 
 use crate::number;
 use capability::{Capability, CostModel, Curve, Demand, KneeReason};
-use workload::{Backend, Caching, DeviceFacts, TargetKind, WriteCache, format_bytes};
+use workload::{Backend, Caching, DeviceFacts, Durability, TargetKind, WriteCache, format_bytes};
 
 /// "directory on ext4 mounted at /data, 120 GiB free, direct I/O in multiples of 512 B".
 pub(crate) fn target_line(capability: &Capability) -> String {
@@ -52,15 +52,21 @@ pub(crate) fn device_line(device: &DeviceFacts) -> String {
 /// Where the curve saturates and why, in a sentence.
 pub(crate) fn knee_line(curve: &Curve) -> String {
     let Some(knee) = &curve.knee else {
-        return "no knee: too few points".into();
+        return match curve.workload.durability {
+            Durability::WriteThrough => {
+                "one write at a time, each on the storage before the next: as a transaction log is written"
+                    .into()
+            }
+            Durability::Cached => "no knee: too few points".into(),
+        };
     };
     let (low, high) = (number::rate(knee.low), number::rate(knee.high));
     if knee.reason == KneeReason::NotReached {
         return format!(
-            "no knee up to {} outstanding: at least {} IOPS; {}",
-            number::rate(knee.outstanding),
+            "the knee was not reached: {}; it gives at least {} IOPS, and the knee lies beyond {} outstanding",
+            knee.why,
             number::rate(knee.iops),
-            knee.why
+            number::rate(knee.outstanding)
         );
     }
     format!(

@@ -243,7 +243,8 @@ impl StorageError {
             }
             StorageError::TooSmall { .. } => "name a larger file, or a directory".into(),
             StorageError::NotOurs { path, kind } => format!(
-                "name a directory instead; or --destroy-data {} if the content of this {kind} may be destroyed",
+                "name a directory; or --read-only, which writes nothing; or --destroy-data {}, after which the content \
+                 of this {kind} is lost",
                 path.display()
             ),
             StorageError::InUse { .. } => {

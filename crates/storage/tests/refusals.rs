@@ -102,7 +102,11 @@ fn a_file_of_somebody_else_is_read_and_destroyed_only_when_told() {
         error.to_string().ends_with("precious.db: load would destroy the content of this file"),
         "{error}"
     );
-    assert!(error.remedy().unwrap().starts_with("name a directory instead; or --destroy-data"));
+    let remedy = error.remedy().unwrap();
+    assert!(
+        remedy.starts_with("name a directory; or --read-only, which writes nothing; or --destroy-data"),
+        "{remedy}"
+    );
     for (access, writable) in [(READ, false), (DESTROY, true)] {
         let region = Target::open(&path).unwrap().open_for(access, Caching::Buffered).unwrap();
         assert_eq!(region.bytes, 2 * MIB);

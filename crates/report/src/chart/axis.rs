@@ -10,6 +10,8 @@ pub(super) struct Axis {
 
 /// Smallest value on a logarithmic axis.
 const LOG_MIN: f64 = 1e-3;
+/// A peak this many times the median needs a logarithmic axis for the rest to be seen.
+const PEAK_MIN: f64 = 20.0;
 /// Largest value on any axis.
 const MAX: f64 = 1e18;
 
@@ -22,6 +24,21 @@ impl Axis {
         let count = (highest / step).floor() as usize;
         let ticks = (0..=count).map(|at| (at as f64 * step, number::tick(at as f64 * step))).collect();
         Axis { from: 0.0, to: highest, logarithmic: false, ticks }
+    }
+
+    /// Rates from 0; logarithmic where a peak would press everything else onto the ground.
+    pub(super) fn rates(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+        let mut values: Vec<f64> = finite(values).collect();
+        values.sort_by(f64::total_cmp);
+        let usual = values.get(values.len() / 2).copied().unwrap_or(0.0).max(1.0);
+        let highest = values.last().copied().unwrap_or(0.0).min(MAX);
+        if highest / usual < PEAK_MIN {
+            return Axis::from_zero(values.into_iter(), ticks);
+        }
+        let lowest = values.iter().copied().find(|value| *value >= 1.0).unwrap_or(1.0);
+        let (first, last) = (lowest.log10().floor() as i32, highest.log10().ceil() as i32);
+        let ticks = (first..=last).map(|power| 10_f64.powi(power)).map(|at| (at, number::tick(at))).collect();
+        Axis { from: 10_f64.powi(first), to: 10_f64.powi(last), logarithmic: true, ticks }
     }
 
     /// Powers of two around all values, as numbers of outstanding I/Os are.
@@ -89,6 +106,10 @@ impl Axis {
         share.is_finite().then_some(share)
     }
 
+    pub(super) fn is_logarithmic(&self) -> bool {
+        self.logarithmic
+    }
+
     pub(super) fn from(&self) -> f64 {
         self.from
     }
@@ -138,9 +159,20 @@ mod tests {
     }
 
     #[test]
+    fn a_peak_does_not_hide_the_everyday() {
+        let everyday = [500.0; 20];
+        let axis = Axis::rates(everyday.into_iter().chain([200_000.0]), 5);
+        assert_eq!(labels(&axis), ["100", "1k", "10k", "100k", "1M"]);
+        assert!(axis.share(500.0).unwrap() > 0.15);
+        assert_eq!(Axis::rates(everyday.into_iter().chain([900.0]), 5).share(0.0), Some(0.0));
+    }
+
+    #[test]
     fn nothing_at_all_still_has_an_axis() {
         for axis in [
             Axis::from_zero([f64::NAN].into_iter(), 5),
+            Axis::rates(std::iter::empty(), 5),
+            Axis::rates([f64::NAN, -1.0, f64::INFINITY].into_iter(), 5),
             Axis::powers_of_two(std::iter::empty(), 5),
             Axis::latencies([0.0, -1.0, f64::INFINITY].into_iter()),
             Axis::time(7, 7, 5),

@@ -59,6 +59,15 @@ impl Course {
         Course { begin_unix_ns, end_unix_ns: check.observation.ended_unix_ns(), moments_each, instants }
     }
 
+    /// The named stretches in seconds since the course began.
+    pub(super) fn phases<'a>(&self, check: &'a Check) -> Vec<(f64, f64, &'a str)> {
+        let seconds = |unix_ns: u64| unix_ns.saturating_sub(self.begin_unix_ns) as f64 / 1e9;
+        let phases = check.phases.iter();
+        phases
+            .map(|phase| (seconds(phase.from_unix_ns), seconds(phase.to_unix_ns), phase.name.as_str()))
+            .collect()
+    }
+
     /// One figure of each instant, at its middle.
     pub(super) fn values(&self, of: impl Fn(&Instant) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
         self.instants

@@ -49,8 +49,10 @@ pub(crate) fn curve_latency(curve: &Curve, place: Option<&Place>, size: Size) ->
             if let Some(at) = plot.pixel(n, place.expected_ns) {
                 plot.canvas.ring(at, 3.5, Ink::Demand, 1.5);
             }
+            // The free side is the one away from the curve as drawn.
+            let drawn = curve.latency_ns_at(n).unwrap_or(0.0);
             let label = format!("demand: {}", number::time(place.latency_ns));
-            plot.marked(n, place.latency_ns, &label, Ink::Demand, place.latency_ns < place.expected_ns);
+            plot.marked(n, place.latency_ns, &label, Ink::Demand, place.latency_ns < drawn);
         }
         if curve.points.is_empty() {
             plot.nothing("no points were measured");

@@ -12,13 +12,14 @@ pub(crate) fn iops_over_time(check: &Check, course: &Course, size: Size) -> Stri
         let known = || database.iter().chain(&device).filter_map(|(_, iops)| *iops);
         let nothing = known().next().is_none();
         let top = if check.phases.is_empty() { OVER_TIME.top } else { 48.0 };
-        let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::from_zero(known(), 5));
+        let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::rates(known(), 5));
         if nothing {
             plot.y.ticks.clear();
         }
-        plot.axes("time, UTC", "IOPS");
+        let y_title = if plot.y.is_logarithmic() { "IOPS, log scale" } else { "IOPS" };
+        plot.axes("time, UTC", y_title);
         plot.gaps(course);
-        plot.phases(check, course);
+        plot.phases(&course.phases(check));
         let dots = course.instants.len() <= size.width as usize / 14;
         plot.series(&device, Ink::Device, dots);
         plot.series(&database, Ink::Database, dots);

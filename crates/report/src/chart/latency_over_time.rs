@@ -28,7 +28,7 @@ pub(crate) fn latency_over_time(check: &Check, course: &Course, class: IoClass, 
         }
         plot.axes("time, UTC", "latency, log scale");
         plot.gaps(course);
-        plot.phases(check, course);
+        plot.phases(&course.phases(check));
         let dots = course.instants.len() <= size.width as usize / 14;
         plot.series(&reads, Ink::Read, dots);
         plot.series(&commits, Ink::Commit, dots);
@@ -43,13 +43,6 @@ impl Plot<'_, '_> {
     pub(super) fn gaps(&mut self, course: &Course) {
         for instant in course.instants.iter().filter(|instant| instant.gap.is_some()) {
             self.stripe(instant.from_s, instant.to_s, Ink::Gap, 0.85);
-        }
-    }
-
-    pub(super) fn phases(&mut self, check: &Check, course: &Course) {
-        let seconds = |unix_ns: u64| unix_ns.saturating_sub(course.begin_unix_ns) as f64 / 1e9;
-        for phase in &check.phases {
-            self.phase(seconds(phase.from_unix_ns), seconds(phase.to_unix_ns), &phase.name);
         }
     }
 }

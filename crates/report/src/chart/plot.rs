@@ -122,26 +122,39 @@ impl<'a, 'b> Plot<'a, 'b> {
         }
     }
 
-    /// A name above the plot, between two values of x, with an edge at each end through the plot.
-    pub(super) fn phase(&mut self, from: f64, to: f64, name: &str) {
-        let low = self.y.from();
-        let (Some((from, _)), Some((to, _))) = (self.pixel(from, low), self.pixel(to, low)) else { return };
-        if to - from < 1.0 {
-            return;
-        }
-        let y = self.top - 6.0;
-        self.canvas.line(&[(from + 1.0, y), (to - 1.0, y)], Ink::Muted, 2.0);
-        for edge in [from, to] {
-            self.canvas.dashed(&[(edge, self.top - 10.0), (edge, self.bottom)], Ink::Muted, 1.0);
-        }
-        let fitting = ((to - from) / text_pixels("n")) as usize;
-        if fitting >= 4 {
-            let shown: String = if name.chars().count() <= fitting {
-                name.into()
+    /// Names above the plot, each between two values of x, with an edge at each end through the plot. The name
+    /// of a stretch too short for it reaches to the left, as far as the name before it leaves room.
+    pub(super) fn phases(&mut self, phases: &[(f64, f64, &str)]) {
+        let (low, y) = (self.y.from(), self.top - 6.0);
+        let mut free_from = self.left;
+        for (from, to, name) in phases {
+            let (Some((from, _)), Some((to, _))) = (self.pixel(*from, low), self.pixel(*to, low)) else {
+                continue;
+            };
+            if to - from < 1.0 {
+                continue;
+            }
+            self.canvas.line(&[(from + 1.0, y), (to - 1.0, y)], Ink::Muted, 2.0);
+            for edge in [from, to] {
+                self.canvas.dashed(&[(edge, self.top - 10.0), (edge, self.bottom)], Ink::Muted, 1.0);
+            }
+            let width = text_pixels(name);
+            let (begin, room) = if width <= to - from.max(free_from) {
+                (from.max(free_from), to - from.max(free_from))
+            } else {
+                (free_from.max(to - width), to - free_from)
+            };
+            let fitting = (room / text_pixels("n")) as usize;
+            if fitting < 4 {
+                continue;
+            }
+            let shown: String = if width <= room {
+                (*name).into()
             } else {
                 name.chars().take(fitting - 1).chain(['…']).collect()
             };
-            self.canvas.text(((from + to) / 2.0, y - 11.0), &shown, Anchor::Middle, Ink::Text, false);
+            self.canvas.text((begin, y - 11.0), &shown, Anchor::Start, Ink::Text, false);
+            free_from = begin + text_pixels(&shown) + 8.0;
         }
     }
 
@@ -153,8 +166,14 @@ impl<'a, 'b> Plot<'a, 'b> {
         let width = text_pixels(label) * BOLD + 14.0;
         let (fits_left, fits_right) = (at.0 - width > self.left, at.0 + width < self.right);
         let leftwards = if below { !fits_right } else { fits_left };
-        let (x, anchor) = if leftwards { (at.0 - 11.0, Anchor::End) } else { (at.0 + 11.0, Anchor::Start) };
+        let (x, anchor) = match (leftwards, below) {
+            (true, _) => (at.0 - 11.0, Anchor::End),
+            (false, true) => (at.0 + 11.0, Anchor::Start),
+            // Over the point, as far left as there is room: at the right the curve rises.
+            (false, false) => (self.left + 4.0, Anchor::Start),
+        };
         let y = match below {
+            false if !leftwards && at.1 - self.top > 26.0 => at.1 - 16.0,
             true if self.bottom - at.1 > 26.0 => at.1 + 14.0,
             false if at.1 - self.top > 26.0 => at.1 - 12.0,
             true => at.1.min(self.bottom - 8.0),

@@ -35,6 +35,7 @@ pub fn capability(capability: &Capability) -> String {
     }
     body.push_str("<h2>Target and conditions</h2>\n");
     body.push_str(&facts(capability));
+    body.push_str(HOW_TO_READ);
     let footer = format!("Headroom {}", escape(&capability.conditions.headroom_version));
     page(&format!("Capability of {path}"), &body, &footer)
 }
@@ -52,7 +53,7 @@ fn overview(capability: &Capability) -> String {
         ("workload", Column::Text),
         ("highest IOPS", Column::Value),
         ("MiB/s", Column::Number),
-        ("fastest mean", Column::Number),
+        ("lowest mean latency", Column::Number),
         ("knee (N)", Column::Number),
         ("95 % interval", Column::Number),
     ]);
@@ -60,7 +61,7 @@ fn overview(capability: &Capability) -> String {
         let mib = curve.points.iter().map(|point| point.mib_per_s).max_by(f64::total_cmp);
         let (knee, interval) = match &curve.knee {
             Some(knee) if knee.reason == KneeReason::NotReached => {
-                (format!("over {}", number::rate(knee.outstanding)), number::NONE.into())
+                (format!("beyond {}", number::rate(knee.outstanding)), number::NONE.into())
             }
             Some(knee) => (
                 number::rate(knee.outstanding),
@@ -98,12 +99,7 @@ pub(super) fn curve_charts(curve: &Curve, place: Option<&Place>) -> String {
     };
     let name = curve.workload.to_string();
     let expected = place.map_or(String::new(), |place| {
-        format!(
-            "{}; at {} outstanding the curve expects {}",
-            name,
-            number::rate(place.outstanding),
-            number::time(place.expected_ns)
-        )
+        format!("{}; the curve expects {} (small circle)", name, number::time(place.expected_ns))
     });
     let latency_note = if expected.is_empty() { &name } else { &expected };
     let latency = chart("Latency", latency_note, &entries("bounds: R0 and N / Xmax"), Size::HALF, |size| {
@@ -160,7 +156,7 @@ pub(super) fn cost_model(capability: &Capability) -> String {
             .into();
     };
     let mut costs = Table::new(&[
-        ("time of the storage for a", Column::Text),
+        ("kind of I/O", Column::Text),
         ("each I/O", Column::Number),
         ("each MiB", Column::Number),
         ("8 KiB I/O", Column::Number),
@@ -176,7 +172,8 @@ pub(super) fn cost_model(capability: &Capability) -> String {
         ]);
     }
     let mut html = format!(
-        "<h2>What an I/O costs</h2>\n<p class=\"small\">{}; {}.</p>\n{}",
+        "<h2>What an I/O costs</h2>\n<p class=\"small\">How much of the storage’s time an I/O takes when the storage is \
+         full: a fixed part, and a part for its bytes. {}; {}.</p>\n{}",
         escape(&capitalised(&sharing_line(model))),
         escape(&error_line(model)),
         costs.html()
@@ -185,7 +182,7 @@ pub(super) fn cost_model(capability: &Capability) -> String {
         let mut held_out = Table::new(&[
             ("kept out of the fit", Column::Text),
             ("measured IOPS", Column::Number),
-            ("foretold IOPS", Column::Number),
+            ("IOPS by the model", Column::Number),
             ("off by", Column::Number),
         ]);
         for held in &model.held_out {
@@ -215,3 +212,14 @@ pub(super) fn facts(capability: &Capability) -> String {
         rows.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(text))).collect();
     format!("<dl class=\"facts card\">\n{rows}</dl>\n")
 }
+
+const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
+<p><b>N</b> is how many I/Os were kept outstanding. <b>Mean</b>, <b>p99</b> and <b>longest</b> are latencies; there is \
+no p99 where too few I/Os were done to know it. <b>±</b> is half of the 95 % confidence interval.</p>\n\
+<p><b>The knee</b> is where the two dashed bounds cross: N = R0 × Xmax. R0 is the latency at rest, Xmax the highest \
+rate. Below it, I/Os hardly wait for each other. Above it, each further one mostly waits: throughput may still creep \
+up, latency grows faster.</p>\n\
+<p><b>random 70/30 8 KiB</b> is 70 % reads and 30 % writes of 8 KiB at random places. <b>Write-through</b> writes are on \
+the storage before the next one begins, as those of a transaction log.</p>\n\
+<p><b>What an I/O costs</b> says how the storage’s time adds up: rate × cost, summed over all I/Os of a second, is the \
+share of the storage that is used.</p>\n</div>\n";

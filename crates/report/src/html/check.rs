@@ -221,11 +221,14 @@ fn evidence(check: &Check) -> String {
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
 <p><b>Outstanding I/Os (N)</b> is how many I/Os are in flight on average. It is the time waited divided by the \
 time that passed (Little’s law), so it needs no sampling.</p>\n\
-<p><b>The knee</b> is where the storage is full. Left of it more I/Os at once give more throughput in the same \
-time. Right of it they only wait longer for each other.</p>\n\
+<p><b>The knee</b> is where the storage is full: the two dashed bounds cross there. Left of it, I/Os hardly wait for \
+each other. Right of it, each further one mostly waits: throughput may still creep up, latency grows faster.</p>\n\
 <p><b>Utilisation</b> is how much of the storage the demand takes, counted in the resource that runs out first. \
 <b>Headroom</b> is one divided by it.</p>\n\
 <p><b>Compare the latency with the curve, not with a rule of thumb.</b> Close to the curve, the storage does what \
 it can: ask for less or buy more. Far above the curve, something is wrong with the storage or a limit is in \
 force.</p>\n\
+<p><b>The large circle is the demand, the small one what the curve expects of it</b>, each moment by its own \
+concurrency. A mean over quiet and busy moments need not lie on the curve itself.</p>\n\
+<p><b>random 70/30 8 KiB</b> is 70 % reads and 30 % writes of 8 KiB at random places.</p>\n\
 <p><b>A gap in a chart</b> is time nobody counted, such as a restart. It is not zero.</p>\n</div>\n";

@@ -90,7 +90,7 @@ fn one_curve(curve: &Curve, style: &Style) -> Vec<String> {
 
 fn cost_model(model: &CostModel, style: &Style) -> Vec<String> {
     let mut table = Table::new(&[
-        ("", Align::Left),
+        ("when it is full", Align::Left),
         ("each I/O", Align::Right),
         ("each MiB", Align::Right),
         ("8 KiB", Align::Right),

@@ -52,7 +52,7 @@ fn banner(check: &Check, style: &Style) -> Vec<String> {
         name
     };
     let mut lines = vec![format!("{name}{}{}", " ".repeat(gap), style.paint(Ink::Dim, &confidence))];
-    lines.extend(wrap(&verdict.summary, style.columns(), 2));
+    lines.extend(wrap(&verdict.summary, style.columns(), 3));
     let about = format!(
         "{} on {}, until {}",
         clean(&check.source),
@@ -80,9 +80,8 @@ fn evidence(check: &Check, style: &Style) -> Vec<String> {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     for fact in evidence.iter().take(EVIDENCE_MAX) {
         let value = Cell::inked(number::evidence(fact), Ink::Bold);
-        let what = clip(&clean(&fact.what), style.columns() * 45 / 100);
-        let source = fact.source.strip_prefix("the ").unwrap_or(&fact.source);
-        table.push(vec![what.into(), value, Cell::inked(source, Ink::Dim)]);
+        let what = clip(&clean(&fact.what), style.columns() * 65 / 100);
+        table.push(vec![what.into(), value, Cell::inked(in_short(&fact.source), Ink::Dim)]);
     }
     let mut lines = vec![style.heading("Evidence")];
     lines.extend(table.lines(style));
@@ -90,13 +89,30 @@ fn evidence(check: &Check, style: &Style) -> Vec<String> {
     lines
 }
 
+/// Where a number comes from, in the few words that a line of a terminal leaves.
+fn in_short(source: &str) -> &str {
+    let source = source.strip_prefix("the ").unwrap_or(source);
+    let source = source.split([',', '(']).next().unwrap_or(source).trim_end();
+    match source {
+        "database's file statistics" => "database",
+        "device's counters" => "device",
+        "measured capability" => "measured",
+        "device rates x measured cost model" => "cost model",
+        other => other,
+    }
+}
+
 fn doubts(check: &Check, style: &Style) -> Vec<String> {
     let doubts = &check.verdict.doubts;
     let doubt = |text: &String| {
-        let text = clip(&format!("  but {}", clean(text)), style.columns());
-        style.paint(Ink::Tone(Tone::Warning), &text)
+        let lines = wrap(text, style.columns() - 6, 2).into_iter().enumerate();
+        let painted = lines.map(|(at, line)| {
+            let line = format!("  {} {line}", if at == 0 { "but" } else { "   " });
+            style.paint(Ink::Tone(Tone::Warning), &line)
+        });
+        painted.collect::<Vec<String>>()
     };
-    let mut lines: Vec<String> = doubts.iter().take(DOUBTS_MAX).map(doubt).collect();
+    let mut lines: Vec<String> = doubts.iter().take(DOUBTS_MAX).flat_map(doubt).collect();
     lines.extend(and_more(doubts.len(), DOUBTS_MAX, style));
     lines
 }
@@ -107,7 +123,7 @@ fn files(check: &Check, style: &Style) -> Vec<String> {
         return Vec::new();
     }
     let mut table = Table::new(&[
-        ("", Align::Left),
+        ("file", Align::Left),
         ("kind", Align::Left),
         ("reads/s", Align::Right),
         ("writes/s", Align::Right),

@@ -35,10 +35,12 @@ fn sample<'a>(snapshot: &'a Snapshot, row: &FileInterval) -> Option<&'a Sample> 
 fn file(earlier: &Snapshot, later: &Snapshot, row: &FileInterval, style: &Style) -> Vec<String> {
     let identity = &row.file;
     let database = identity.database.as_ref().map_or(String::new(), |name| format!("{name}, "));
-    let about = format!("  {database}{}, {}", identity.kind, identity.instance);
-    let path =
-        clip_start(&clean(&identity.path), style.columns().saturating_sub(about.chars().count().min(60)));
-    let mut lines = vec![format!("{}{}", style.heading(&path), style.paint(Ink::Dim, &clean(&about)))];
+    let about = clean(&format!("{database}{}, {}", identity.kind, identity.instance));
+    let path = clip_start(&clean(&identity.path), style.columns());
+    // Where both do not fit, the path is worth a line of its own.
+    let apart =
+        if path.chars().count() + 2 + about.chars().count() > style.columns() { "\n  " } else { "  " };
+    let mut lines = vec![format!("{}{apart}{}", style.heading(&path), style.paint(Ink::Dim, &about))];
 
     let mut table = Table::new(&[
         ("", Align::Left),

@@ -1,0 +1,99 @@
+// Looks at every page of a directory in a browser: `node check.mjs DIRECTORY`.
+//
+// Before that, a page on which everything is wrong must be found wrong in everything: a check that cannot
+// fail says nothing.
+import { readdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { open } from "./browser.mjs";
+import { belowTheFold, darkGrounds, look } from "./look.mjs";
+
+const directory = resolve(process.argv[2] ?? ".");
+const WINDOWS = [
+  { name: "1200 light", width: 1200, height: 900, colorScheme: "light", media: "screen" },
+  { name: "1200 dark", width: 1200, height: 900, colorScheme: "dark", media: "screen" },
+  { name: "420 light", width: 420, height: 900, colorScheme: "light", media: "screen" },
+  { name: "420 dark", width: 420, height: 900, colorScheme: "dark", media: "screen" },
+  // A4 within the margins that Chromium prints with, on a computer that is set to dark.
+  { name: "paper", width: 718, height: 1000, colorScheme: "dark", media: "print" },
+];
+
+/// Everything that is asked of a page in a window, and what is wrong with it.
+async function findings(browser, file, { width, height, colorScheme, media }) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme });
+  const page = await context.newPage();
+  const url = pathToFileURL(file).href;
+  const [errors, requests] = [[], []];
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  page.on("pageerror", (error) => errors.push(error.message));
+  page.on("request", (request) => request.url() !== url && requests.push(request.url()));
+  await page.emulateMedia({ media, colorScheme });
+  await page.goto(url, { waitUntil: "load" });
+  const seen = await page.evaluate(look);
+  const result = {
+    "no error in the console": errors,
+    "asks for nothing but itself": requests,
+    "fits the width": seen.overflow,
+    "charts are seen at a readable size": seen.charts,
+    "labels stand inside their charts": seen.labels,
+    "labels do not overlap": seen.overlaps,
+    "contrast is enough to read": seen.contrast,
+  };
+  if (width !== 420) {
+    result["tables are seen whole"] = seen.tables;
+  }
+  if (width === 1200) {
+    result["the answer is in the first window"] = await page.evaluate(belowTheFold);
+  }
+  if (media === "print") {
+    result["paper stays white"] = await page.evaluate(darkGrounds);
+  }
+  await context.close();
+  return result;
+}
+
+const EVERYTHING_WRONG = `<!doctype html><html><body style="background:#111;color:#222">
+<script>console.error("wrong")</script><img src="missing.png">
+<div style="width:2000px;height:1000px">wide and high</div><h1>low</h1>
+<div class="scroll" style="width:90px;overflow-x:auto"><table><tr><td>as_wide_as_ten_thousand</td></tr></table></div>
+<figure class="card"><figcaption><b>tiny</b></figcaption>
+<svg viewBox="0 0 40 20" width="40" height="20"><rect width="40" height="20" fill="#333"/>
+<text x="0" y="10" fill="#444">one</text><text x="3" y="12" fill="#444">two</text><text x="90" y="9">three</text>
+</svg></figure></body></html>`;
+
+let [passed, failed] = [0, 0];
+const count = (name, wrong) => {
+  if (wrong.length === 0) {
+    passed += 1;
+  } else {
+    failed += 1;
+    console.log(`FAILED  ${name}\n${wrong.slice(0, 6).map((line) => `          ${line}`).join("\n")}`);
+  }
+};
+
+const browser = await open();
+try {
+  const wrong = join(directory, "everything-wrong.html");
+  writeFileSync(wrong, EVERYTHING_WRONG);
+  for (const window of WINDOWS.filter(({ width }) => width !== 420)) {
+    for (const [question, found] of Object.entries(await findings(browser, wrong, window))) {
+      count(`a page that is wrong in everything passes “${question}” (${window.name})`,
+        found.length > 0 ? [] : ["this check cannot fail"]);
+    }
+  }
+  const pages = readdirSync(directory).filter((name) => name.endsWith(".html") && join(directory, name) !== wrong);
+  for (const name of pages.sort()) {
+    const before = failed;
+    for (const window of WINDOWS) {
+      for (const [question, found] of Object.entries(await findings(browser, join(directory, name), window))) {
+        count(`${name} ${window.name}: ${question}`, found);
+      }
+    }
+    if (failed === before) console.log(`ok      ${name}`);
+  }
+  if (pages.length === 0) count(directory, ["there is no page in it"]);
+} finally {
+  await browser.close();
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed ? 1 : 0;
