@@ -57,6 +57,10 @@ pub(crate) fn knee_line(curve: &Curve) -> String {
                 "one write at a time, each on the storage before the next: as a transaction log is written"
                     .into()
             }
+            Durability::Synced => {
+                "one append at a time, each synced before the next: as a database on a file system commits"
+                    .into()
+            }
             Durability::Cached => "no knee: too few points".into(),
         };
     };

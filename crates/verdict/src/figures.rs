@@ -54,7 +54,7 @@ pub struct Figures {
     pub device_read_ratio: Option<f64>,
     /// The same of writes.
     pub device_write_ratio: Option<f64>,
-    /// What one commit waits, over what the measured log write takes.
+    /// What one commit waits, over what the measured append and sync takes.
     pub commit_ratio: Option<f64>,
 }
 

@@ -364,7 +364,7 @@ fn serialized(case: &Case) -> Option<Grounds> {
                 evidence.push(fact("commit of 60 KiB, measured", log_ns, "ns", CAPABILITY, measured));
                 evidence.push(fact("gain by batching, estimated", gain, "times", CAPABILITY, measured));
                 format!(
-                    "batch: {batch} commits in one transaction fit into one log write of 60 KiB, which takes {} \
+                    "batch: {batch} commits in one transaction fit into one commit of 60 KiB, which takes {} \
                      here: about {gain:.0} x the rows in the same time",
                     format_ns(log_ns)
                 )
@@ -579,7 +579,7 @@ impl Case<'_> {
         evidence
     }
 
-    /// How many of the observed commits fit into one 60 KiB log write, what that gains, and its time.
+    /// How many of the observed commits fit into one of 60 KiB, what that gains, and its time.
     fn batching(&self) -> Option<(u64, f64, f64)> {
         let capability = self.capability?;
         let bytes = self.figures.commits.average_bytes().known()?.max(512.0);
