@@ -638,7 +638,9 @@ impl Case<'_> {
             && let Some(wait) = self.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
         {
             let (what, times) = (wait.what, wait.times);
-            doubts.push(format!("{what} take {times:.1} x what the curve expects, but hardly anybody waits"));
+            doubts.push(format!(
+                "{what} take {times:.1} x what the curve expects (hardly anybody waits for them)"
+            ));
         }
         if kind == Kind::StorageDegraded && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR) {
             doubts.push("the demand is close to the knee as well".into());
