@@ -13,6 +13,8 @@
 //!
 //! Pure: the whole judgement runs on numbers from a file, and every rule is tested so.
 
+mod case;
+mod evidence;
 mod figures;
 mod observation;
 mod table;

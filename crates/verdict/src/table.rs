@@ -1,11 +1,13 @@
-use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
-use crate::{Confidence, Evidence, Figures, Kind, Moment, Observation, Verdict};
+use crate::case::Case;
+use crate::evidence::{CAPABILITY, DATABASE, DEVICE, MODEL, cap_unit, fact};
+use crate::figures::IOS_TO_COMPARE;
+use crate::{Evidence, Figures, Kind, Moment, Observation, Verdict};
 use capability::Capability;
 use filestats::{IoClass, Reason, ServiceLevel};
-use workload::{Cap, CapKind, format_ns};
+use workload::format_ns;
 
 /// Fewer I/Os than this over the whole observation prove nothing.
-const IOS_MIN: u64 = 100;
+pub(crate) const IOS_MIN: u64 = 100;
 /// At least this share of the moments must be known.
 const COVERAGE_MIN: f64 = 0.5;
 /// At the knee: from here on more demand only waits longer.
@@ -13,58 +15,23 @@ const UTILISATION_AT_KNEE: f64 = 0.9;
 /// Well below the knee.
 const UTILISATION_LOW: f64 = 0.5;
 /// Over this, what remains is worth a warning.
-const UTILISATION_NEAR: f64 = 0.7;
+pub(crate) const UTILISATION_NEAR: f64 = 0.7;
 /// Latency this many times what the curve expects is another storage than the one measured.
-const RATIO_DEGRADED: f64 = 3.0;
+pub(crate) const RATIO_DEGRADED: f64 = 3.0;
 /// Latency this close to the expected one agrees with it.
 const RATIO_AGREES: f64 = 2.0;
-/// Commits vary more than reads: the file system's journal commits for others as well, and a log that grows
-/// costs more than one that is used again.
-const COMMIT_RATIO_DEGRADED: f64 = 5.0;
 /// One session that always waits for one I/O has N = 1; with pauses in between a little less.
 const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.3;
 /// Nobody waits: less than a tenth of one session's time goes into I/O.
-const OUTSTANDING_IDLE: f64 = 0.1;
-/// A cap is reached at this share of it.
-const CAP_REACHED: f64 = 0.85;
+pub(crate) const OUTSTANDING_IDLE: f64 = 0.1;
 /// Seconds over the knee that make a burst rather than the everyday state.
 const BURST_SHARE_MAX: f64 = 0.5;
-/// A capability older than this may no longer hold.
-const CAPABILITY_DAYS_MAX: f64 = 30.0;
 
 /// What a row of the table finds: the sentence, the numbers and the advice.
 struct Grounds {
     summary: String,
     evidence: Vec<Evidence>,
     next_step: String,
-}
-
-/// A latency of the database beside what the curves expect.
-struct Wait {
-    what: &'static str,
-    /// Measured over expected.
-    times: f64,
-    /// The same as far as it speaks against the storage.
-    ratio: f64,
-    /// What the device below says of the same kind of I/O.
-    device_ratio: Option<f64>,
-}
-
-impl Wait {
-    fn device_fact(&self, case: &Case) -> Option<Evidence> {
-        let ratio = self.device_ratio?;
-        Some(fact("latency at the device over the curve's", ratio, "times", DEVICE, case.ended()))
-    }
-}
-
-/// Everything a row may ask about.
-struct Case<'a> {
-    observation: &'a Observation,
-    capability: Option<&'a Capability>,
-    service_level: &'a ServiceLevel,
-    figures: Figures,
-    /// Utilisation of each moment that has one, with when it ended.
-    course: Vec<(u64, f64)>,
 }
 
 type Rule = fn(&Case) -> Option<Grounds>;
@@ -422,241 +389,4 @@ fn healthy(case: &Case) -> Option<Grounds> {
         _ => "nothing to do".into(),
     };
     Some(Grounds { summary, evidence, next_step })
-}
-
-const DATABASE: &str = "the database's file statistics";
-const DEVICE: &str = "the device's counters (/proc/diskstats)";
-const CAPABILITY: &str = "measured capability";
-const MODEL: &str = "device rates x measured cost model";
-
-fn fact(what: &str, value: f64, unit: &str, source: &str, at: u64) -> Evidence {
-    Evidence { what: what.into(), value, unit: unit.into(), source: source.into(), at }
-}
-
-impl Case<'_> {
-    fn ended(&self) -> u64 {
-        self.observation.ended_unix_ns()
-    }
-
-    fn measured(&self) -> u64 {
-        self.capability.map_or(0, |capability| capability.measured_unix_ns)
-    }
-
-    /// What the database waits for longest, measured by the curves: reads or commits.
-    fn longest_wait(&self) -> Option<Wait> {
-        let reads = self.figures.reads_place.as_ref().map(|place| {
-            let times = place.latency_ns / place.expected_ns;
-            Wait {
-                what: "reads from storage",
-                times,
-                ratio: times,
-                device_ratio: self.figures.device_read_ratio,
-            }
-        });
-        let commits = self.figures.commit_ratio.map(|times| Wait {
-            what: "commits",
-            times,
-            // A commit's own overhead is taken off, so that both are measured by the same rod.
-            ratio: times * RATIO_DEGRADED / COMMIT_RATIO_DEGRADED,
-            device_ratio: self.figures.device_write_ratio,
-        });
-        reads.into_iter().chain(commits).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
-    }
-
-    /// The longest wait, if somebody has it: a tenth of a session's time, or a broken service level. An idle
-    /// database whose rare reads find a sleeping CPU is not in trouble.
-    fn noticed_wait(&self) -> Option<Wait> {
-        let figures = &self.figures;
-        let storage_ns = figures.reads_place.as_ref().map(|place| place.latency_ns);
-        let broken = |class, ns: Option<f64>| ns.is_some_and(|ns| !self.service_level.kept(class, ns));
-        let noticed = figures.outstanding >= OUTSTANDING_IDLE
-            || broken(IoClass::Read, storage_ns)
-            || broken(IoClass::LogWrite, figures.commit_ns());
-        self.longest_wait().filter(|_| noticed)
-    }
-
-    fn capped_when_measured(&self, cap: &Cap) -> bool {
-        self.capability.is_some_and(|capability| {
-            capability.target.caps.iter().any(|then| {
-                then.kind == cap.kind && then.device == cap.device && then.per_second <= cap.per_second
-            })
-        })
-    }
-
-    /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate.
-    fn cap_reached(&self) -> Option<(&Cap, f64)> {
-        let device = self.figures.device.as_ref()?;
-        let seconds = device.elapsed_s();
-        let (read, write) = (device.counters.read, device.counters.write);
-        let rate = |cap: &Cap| match cap.kind {
-            CapKind::ReadIops => read.count as f64 / seconds,
-            CapKind::WriteIops => write.count as f64 / seconds,
-            CapKind::ReadBytes => read.bytes as f64 / seconds,
-            CapKind::WriteBytes => write.bytes as f64 / seconds,
-        };
-        let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
-        caps.map(|cap| (cap, rate(cap))).find(|(cap, rate)| *rate >= CAP_REACHED * cap.per_second as f64)
-    }
-
-    fn utilisation_fact(&self, value: f64) -> Evidence {
-        fact("utilisation", value, "share", MODEL, self.ended())
-    }
-
-    fn knee(&self) -> Vec<Evidence> {
-        let curve = self.figures.reads_place.as_ref().and_then(|place| self.capability?.curve(&place.curve));
-        let Some((curve, knee)) = curve.and_then(|curve| Some((curve, curve.knee.as_ref()?))) else {
-            return Vec::new();
-        };
-        let source = format!("{CAPABILITY}, {}", curve.workload);
-        vec![
-            fact("knee", knee.outstanding, "I/Os", &source, self.measured()),
-            fact("highest rate", knee.iops, "1/s", &source, self.measured()),
-        ]
-    }
-
-    fn latency(&self) -> Vec<Evidence> {
-        let mut evidence = Vec::new();
-        if let Some(place) = &self.figures.reads_place {
-            let source = format!("{CAPABILITY}, {} at the concurrency of each moment", place.curve);
-            evidence.push(fact(
-                "latency of reads from storage",
-                place.latency_ns,
-                "ns",
-                DATABASE,
-                self.ended(),
-            ));
-            evidence.push(fact(
-                "latency the curve expects",
-                place.expected_ns,
-                "ns",
-                &source,
-                self.measured(),
-            ));
-            evidence.push(fact("reads outstanding", place.outstanding, "I/Os", DATABASE, self.ended()));
-        }
-        if let Some(commit_ns) = self.figures.commit_ns() {
-            evidence.push(fact(
-                "latency of a commit's write and sync",
-                commit_ns,
-                "ns",
-                DATABASE,
-                self.ended(),
-            ));
-            let bytes = self.figures.commits.average_bytes().known().unwrap_or(4096.0);
-            if let Some(expected) =
-                self.capability.and_then(|capability| expected_commit_ns(capability, bytes))
-            {
-                let what = "append and sync of that size, measured";
-                evidence.push(fact(what, expected, "ns", CAPABILITY, self.measured()));
-            }
-        }
-        evidence
-    }
-
-    fn volume(&self) -> Vec<Evidence> {
-        let mut evidence = Vec::new();
-        if let Some(database) = &self.figures.database {
-            let operations = database.counters.operations() as f64;
-            evidence.push(fact("I/Os of the database", operations, "I/Os", DATABASE, self.ended()));
-            evidence.push(fact(
-                "I/Os a second of the database",
-                database.iops(),
-                "1/s",
-                DATABASE,
-                self.ended(),
-            ));
-        }
-        if let Some(device) = &self.figures.device {
-            evidence.push(fact("I/Os a second at the device", device.iops(), "1/s", DEVICE, self.ended()));
-            evidence.push(fact(
-                "throughput at the device",
-                device.mib_per_s(),
-                "MiB/s",
-                DEVICE,
-                self.ended(),
-            ));
-        }
-        evidence
-    }
-
-    /// How many of the observed commits fit into one of 60 KiB, what that gains, and its time.
-    fn batching(&self) -> Option<(u64, f64, f64)> {
-        let capability = self.capability?;
-        let bytes = self.figures.commits.average_bytes().known()?.max(512.0);
-        let (one, sixty) =
-            (expected_commit_ns(capability, bytes)?, expected_commit_ns(capability, 61_440.0)?);
-        let batch = (61_440.0 / bytes).floor();
-        let gain = batch * one / sixty;
-        (batch >= 2.0 && gain > 1.0).then_some((batch as u64, gain, sixty))
-    }
-
-    /// The N that gives the whole throughput of the reads' curve, and how much more than N = 1 that is.
-    fn widest(&self) -> Option<(u32, f64)> {
-        let place = self.figures.reads_place.as_ref()?;
-        let curve = self.capability?.curve(&place.curve)?;
-        let knee = curve.knee.as_ref()?;
-        Some((knee.outstanding_full, knee.iops / curve.points.first()?.iops))
-    }
-
-    /// Every doubt takes one step off.
-    fn confidence(&self, kind: Kind) -> (Confidence, Vec<String>) {
-        let mut doubts = Vec::new();
-        let figures = &self.figures;
-        if kind == Kind::CannotSay {
-            return (Confidence::High, doubts);
-        }
-        let operations = figures.database.as_ref().map_or(0, |database| database.counters.operations());
-        if operations < 10 * IOS_MIN {
-            doubts.push(format!("only {operations} I/Os were seen"));
-        }
-        if figures.coverage < 0.9 {
-            doubts.push(format!("{:.0} % of the time is unknown", (1.0 - figures.coverage) * 100.0));
-        }
-        if figures.device.is_none() {
-            doubts.push("the device below is not visible, so that others' I/O is not known".into());
-        }
-        if let Some(capability) = self.capability {
-            let age_days = self.ended().saturating_sub(capability.measured_unix_ns) as f64 / 86_400e9;
-            if age_days > CAPABILITY_DAYS_MAX {
-                doubts.push(format!("the storage was measured {age_days:.0} days ago"));
-            }
-            if let Some(error) = capability.cost_model.as_ref().and_then(|model| model.error)
-                && error > 0.2
-            {
-                doubts.push(format!(
-                    "the cost model is off by {:.0} % on mixes kept out of its fit",
-                    error * 100.0
-                ));
-            }
-        }
-        if kind == Kind::Healthy
-            && let Some(used) = figures.utilisation.filter(|u| u.value >= UTILISATION_NEAR)
-        {
-            doubts.push(format!("{:.0} % is close to the knee", used.value * 100.0));
-        }
-        if kind == Kind::Healthy
-            && let Some(wait) = self.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
-        {
-            let (what, times) = (wait.what, wait.times);
-            doubts.push(format!(
-                "{what} take {times:.1} x what the curve expects (hardly anybody waits for them)"
-            ));
-        }
-        if kind == Kind::StorageDegraded && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR) {
-            doubts.push("the demand is close to the knee as well".into());
-        }
-        let confidence = match doubts.len() {
-            0 => Confidence::High,
-            1 => Confidence::Medium,
-            _ => Confidence::Low,
-        };
-        (confidence, doubts)
-    }
-}
-
-fn cap_unit(cap: &Cap) -> &'static str {
-    match cap.kind {
-        CapKind::ReadIops | CapKind::WriteIops => "1/s",
-        CapKind::ReadBytes | CapKind::WriteBytes => "B/s",
-    }
 }
