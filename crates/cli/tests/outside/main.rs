@@ -2,5 +2,5 @@
 
 mod programs;
 mod situations;
-
+mod study_a;
 mod truth;

@@ -1,6 +1,6 @@
 //! Storage that answers with errors.
 
-use super::{headroom, nothing_left, test_files_on_record, text};
+use super::{Started, headroom, nothing_left, test_files_on_record, text, wait_until};
 use crate::programs::Headroom;
 use std::fs::OpenOptions;
 use testbed::LoopDisk;
@@ -43,20 +43,35 @@ fn failures_are_counted_beside_what_was_measured() {
 }
 
 #[test]
-fn a_file_system_on_a_broken_device_is_left_clean() {
-    let Some(mut disk) = LoopDisk::new(256 * MIB) else { return };
+fn a_file_system_on_a_device_that_fails_is_left_clean() {
+    let Some(mut below) = LoopDisk::new(64 * MIB) else { return };
+    let below_dir = below.format_and_mount().to_path_buf();
+    // It promises 256 MiB and fails every write that finds no place among the 64 below it.
+    let Some(mut disk) = LoopDisk::new_in(&below_dir, 256 * MIB) else { return };
     let dir = disk.format_and_mount().to_path_buf();
-    // What of it is in memory goes on working; data blocks behind the cut fail.
-    cut(&disk, 24 * MIB);
     let ours = Headroom::new();
     let said = headroom(&ours, &["measure", "--size", "128M", "--quick", text(&dir)]);
-    assert_eq!(said.code, Some(3), "{}{}", said.stdout, said.stderr);
-    assert!(said.stderr.contains("error: cannot "), "{}", said.stderr);
-    assert!(said.stderr.contains("  try: "), "{}", said.stderr);
-    assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
-    // The file system may have gone read-only: then only what it still lets us remove is gone.
-    if std::fs::write(dir.join("probe"), "").is_ok() {
-        nothing_left(&dir);
-        assert_eq!(test_files_on_record(&ours), 0);
-    }
+    let what = format!("cannot write the test file in {}: No space left on device", dir.display());
+    said.refused(3, &[&what, "it is removed again", "\n  try: something else filled the file system"]);
+    assert_eq!(test_files_on_record(&ours), 0);
+    nothing_left(&dir);
+}
+
+#[test]
+fn storage_that_breaks_in_the_middle_of_a_sweep_is_told_and_left_clean() {
+    let Some(mut disk) = LoopDisk::new(256 * MIB) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    let ours = Headroom::new();
+    let arguments = ["measure", "--size", "64M", "--quick", "--read-only", text(&dir)];
+    let run = Started::new(&mut ours.command(&arguments));
+    let file = dir.join("headroom.tmp/headroom-test");
+    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    cut(&disk, 0);
+    run.end().refused(
+        3,
+        &["every I/O on", "headroom-test failed", "Input/output error", "try: read the kernel's log"],
+    );
+    assert!(!file.exists());
+    assert_eq!(test_files_on_record(&ours), 0);
 }
