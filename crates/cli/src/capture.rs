@@ -22,8 +22,8 @@ pub struct CaptureArgs {
 
 /// `headroom capture`: one snapshot into the history.
 pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let mut history = crate::history::open_to_write(history)?;
     let snapshot = args.source.open()?.snapshot()?;
-    let mut history = crate::history::open(history)?;
     let id = history.save_snapshot(&snapshot, args.label.as_deref())?;
     let files = snapshot.samples.len();
     out.answer(

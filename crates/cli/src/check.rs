@@ -1,10 +1,11 @@
 use crate::failure::Failure;
-use crate::measure::{How, directory, open_workspace, write_page};
+use crate::measure::{How, directory, keep, open_workspace};
 use crate::observe::Observer;
 use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE, bad_news, interrupt, no_answer};
+use crate::{Done, FINE, bad_news, interrupt, no_answer, page};
 use capability::Capability;
+use collect::Source;
 use filestats::{Profile, ServiceLevel};
 use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME};
 use history::History;
@@ -39,7 +40,7 @@ pub struct CheckArgs {
     #[arg(long)]
     source: Option<SourceName>,
     /// How long to watch [default: 20s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
     /// Measure the storage now: always, or also with --source (this puts load on it)
     #[arg(long)]
@@ -57,6 +58,14 @@ pub struct CheckArgs {
     html: Option<PathBuf>,
 }
 
+/// A time that is not 0.
+fn some_time(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Err("in no time nothing is seen; give a time as in 20s or 2m".into()),
+        time => time.map_err(|error| error.to_string()),
+    }
+}
+
 /// A capability measured longer ago than this is measured again when that is free to do.
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long to watch when nothing is said.
@@ -64,15 +73,18 @@ const DURATION: Duration = Duration::from_secs(20);
 
 /// `headroom check`.
 pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let mut history = crate::history::open(history)?;
+    let live = args.source.as_ref().map(SourceName::open).transpose()?;
     let dir = match (&args.dir, &args.source) {
         (Some(dir), _) => dir.clone(),
         (None, Some(source)) => source.directory().to_owned(),
         (None, None) => PathBuf::from("."),
     };
     let target = Target::open(&dir)?;
-    let seen = match &args.source {
-        Some(source) => watch_live(args, source, &target, &mut history, out)?,
+    page::check(args.html.as_deref())?;
+    let mut history = crate::history::open_to_write(history)?;
+    interrupt::install();
+    let seen = match live {
+        Some(live) => watch_live(args, live, &target, &mut history, out)?,
         None => run_everyday(args, &target, &mut history, out)?,
     };
     let verdict = judge(&seen.observation, seen.capability.as_ref(), &args.service_level);
@@ -89,9 +101,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
         version: env!("CARGO_PKG_VERSION").into(),
     };
     history.save_verdict(&check.verdict, &check.target, &check.source, &report::json::check(&check))?;
-    if let Some(path) = &args.html {
-        write_page(path, &report::html::check(&check), out)?;
-    }
+    page::write(args.html.as_deref(), || report::html::check(&check), out)?;
     out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
     Ok(match kind {
         Kind::Healthy | Kind::NobodyWaits => FINE,
@@ -110,19 +120,26 @@ struct Seen {
 /// Observes somebody's database; no load unless it was asked for.
 fn watch_live(
     args: &CheckArgs,
-    source: &SourceName,
+    live: Box<dyn Source>,
     target: &Target,
     history: &mut History,
     out: &mut Output,
 ) -> Result<Seen, Failure> {
-    let live = source.open()?;
+    let name = live.name().to_owned();
     let capability = if args.measure {
-        let workspace = open_workspace(target.path(), out)?;
+        let workspace = open_workspace(target.path(), history, out)?;
         let capability = measure_now(args, target, &workspace, history, out)?;
         workspace.remove()?;
         Some(capability)
     } else {
-        history.latest_capability(target.facts())?.map(|(_, capability)| capability)
+        let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
+        if stored.is_none() {
+            let dir = target.path().display();
+            out.warn(format_args!(
+                "what the storage below {dir} can give was never measured: headroom measure {dir}"
+            ));
+        }
+        stored
     };
     let mut observer = Observer::new(live, target.facts().device_number());
     let duration = args.duration.unwrap_or(DURATION);
@@ -131,7 +148,7 @@ fn watch_live(
     observer.watch(
         history,
         |elapsed| elapsed >= duration,
-        |elapsed| out.progress(format_args!("watching {source}"), Some(duration.saturating_sub(elapsed))),
+        |elapsed| out.progress(format_args!("watching {name}"), Some(duration.saturating_sub(elapsed))),
     )?;
     let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: now_unix_ns() };
     Ok(Seen { observation: observation(target, observer)?, capability, phases: vec![phase] })
@@ -144,7 +161,20 @@ fn run_everyday(
     history: &mut History,
     out: &mut Output,
 ) -> Result<Seen, Failure> {
-    let workspace = open_workspace(target.path(), out)?;
+    let workspace = open_workspace(target.path(), history, out)?;
+    let plan = EverydayPlan {
+        duration: args.duration.unwrap_or(DURATION),
+        vfs: Some(VFS_NAME.into()),
+        ..EverydayPlan::default()
+    };
+    // A workload that fills the disk half-way would harm everybody on it.
+    workspace.check_room(plan.bytes_max()).map_err(|error| {
+        let what = "cannot run an everyday workload in";
+        let dir = target.path().display();
+        let failure = Failure::new(format_args!("{what} {dir}: not enough room"))
+            .with_remedy("free some space, or name another directory on the same storage");
+        error.facts().into_iter().fold(failure, Failure::with_fact)
+    })?;
     let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
     let capability = match stored
         .filter(|stored| !args.measure && is_fresh(stored, target, args.how.caching()))
@@ -158,11 +188,6 @@ fn run_everyday(
     };
     let registry = counted_sqlite()?;
     let database = workspace.entry("everyday.db");
-    let plan = EverydayPlan {
-        duration: args.duration.unwrap_or(DURATION),
-        vfs: Some(VFS_NAME.into()),
-        ..EverydayPlan::default()
-    };
     let mut preparing = |done: u64, total: u64| {
         out.progress(format_args!("making an everyday database, {} %", 100 * done / total.max(1)), None);
     };
@@ -211,7 +236,7 @@ fn measure_now(
     out: &mut Output,
 ) -> Result<Capability, Failure> {
     let capability = directory(target, workspace, &args.how, true, history, out)?;
-    history.save_capability(&capability)?;
+    keep(&capability, history, out)?;
     Ok(capability)
 }
 

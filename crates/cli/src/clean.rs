@@ -1,3 +1,4 @@
+use crate::measure::forget_test_files;
 use crate::output::Output;
 use crate::{Done, FINE};
 use std::path::{Path, PathBuf};
@@ -14,16 +15,10 @@ pub struct CleanArgs {
 /// `headroom clean`: takes over what a dead headroom left in a directory, and removes it.
 pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let target = Target::open(&args.dir)?;
-    let mut history = crate::history::open(history)?;
+    let mut history = crate::history::open_to_write(history)?;
     let workspace = Workspace::open(target.path())?;
-    let path = workspace.path().to_owned();
+    let forgotten = forget_test_files(&workspace, &mut history)?;
     workspace.remove()?;
-    let mut forgotten = 0;
-    for file in history.test_files()? {
-        if file.path.starts_with(&path) && history.forget_test_file(&file.path)? {
-            forgotten += 1;
-        }
-    }
     out.answer(
         |_| format!("{} is clean", target.path().display()),
         || serde_json::json!({"dir": target.path(), "test_files_removed": forgotten}),

@@ -1,4 +1,5 @@
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// What is told to the person once, at the top: what failed on what and why, facts, and what to do.
@@ -21,6 +22,13 @@ impl Failure {
         Failure { code: 2, ..Failure::new(message) }
     }
 
+    /// With something that is known about it: "free: 2 GiB".
+    #[must_use]
+    pub fn with_fact(mut self, fact: impl Display) -> Failure {
+        self.facts.push(fact.to_string());
+        self
+    }
+
     /// With what to do about it.
     #[must_use]
     pub fn with_remedy(self, remedy: impl Display) -> Failure {
@@ -29,11 +37,13 @@ impl Failure {
 
     /// Prints it on stderr.
     pub fn print(&self) {
-        eprintln!("error: {}", self.message);
-        self.facts.iter().for_each(|fact| eprintln!("  {fact}"));
+        let mut text = format!("error: {}\n", self.message);
+        self.facts.iter().for_each(|fact| text.push_str(&format!("  {fact}\n")));
         if let Some(remedy) = &self.remedy {
-            eprintln!("  try: {remedy}");
+            text.push_str(&format!("  try: {remedy}\n"));
         }
+        // Nobody is left to tell that stderr is closed.
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
     /// The exit code that goes with it.
@@ -41,6 +51,9 @@ impl Failure {
         ExitCode::from(self.code)
     }
 }
+
+/// What to do where I/Os fail.
+pub const DMESG: &str = "read the kernel's log (dmesg): the storage itself fails";
 
 impl From<storage::StorageError> for Failure {
     fn from(error: storage::StorageError) -> Failure {
@@ -50,24 +63,28 @@ impl From<storage::StorageError> for Failure {
 
 impl From<history::Error> for Failure {
     fn from(error: history::Error) -> Failure {
-        Failure::new(error)
+        Failure { remedy: error.remedy().map(Into::into), ..Failure::new(&error) }
     }
 }
 
 impl From<collect::SourceError> for Failure {
     fn from(error: collect::SourceError) -> Failure {
-        Failure::new(error)
+        Failure { facts: error.facts(), remedy: error.remedy().map(Into::into), ..Failure::new(&error) }
     }
 }
 
 impl From<::measure::MeasureError> for Failure {
     fn from(error: ::measure::MeasureError) -> Failure {
-        Failure::new(error)
+        let failure = Failure::new(&error);
+        match error {
+            ::measure::MeasureError::Load(load::LoadError::AllFailed { .. }) => failure.with_remedy(DMESG),
+            _ => failure,
+        }
     }
 }
 
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Failure {
-        Failure::new(error)
+        Failure { remedy: error.remedy().map(Into::into), ..Failure::new(&error) }
     }
 }

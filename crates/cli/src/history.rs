@@ -45,6 +45,13 @@ pub fn open(path: Option<&Path>) -> Result<History, Failure> {
     Ok(History::open(&path)?)
 }
 
+/// The same, and refuses one that nothing can be added to.
+pub fn open_to_write(path: Option<&Path>) -> Result<History, Failure> {
+    let history = open(path)?;
+    history.check_writable()?;
+    Ok(history)
+}
+
 /// `headroom history`.
 pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let history = open(history)?;

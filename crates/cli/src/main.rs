@@ -12,6 +12,7 @@ mod intervals;
 mod measure;
 mod observe;
 mod output;
+mod page;
 mod source;
 
 use clap::{Parser, Subcommand};
@@ -43,7 +44,8 @@ Examples:
   headroom history                        what was measured and said before
 
 Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage,
-3 it could not be done or nothing can be said.";
+3 it could not be done or nothing can be said, 130 ended by Ctrl-C
+(what was known by then is printed).";
 
 #[derive(Subcommand)]
 enum Command {
@@ -67,7 +69,6 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let mut out = Output::new(arguments.json);
     let history = arguments.history.as_deref();
-    interrupt::install();
     let done = match &arguments.command {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
@@ -77,12 +78,14 @@ fn main() -> ExitCode {
         Command::SqliteExtension => extension::run(&mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
-    match done {
+    match done.and_then(|code| out.finish().map(|()| code)) {
+        // Scripts must not go on as if all of it had been done.
+        Ok(_) if interrupt::asked() => ExitCode::from(interrupt::CODE),
         Ok(code) => code,
         Err(failure) => {
             out.clear_progress();
             failure.print();
-            failure.code()
+            if interrupt::asked() { ExitCode::from(interrupt::CODE) } else { failure.code() }
         }
     }
 }

@@ -1,6 +1,6 @@
-use crate::failure::Failure;
+use crate::failure::{DMESG, Failure};
 use crate::output::Output;
-use crate::{Done, FINE, interrupt};
+use crate::{Done, FINE, bad_news, interrupt, page};
 use ::measure::{Circumstances, Effort, Go, Plan};
 use capability::Capability;
 use history::History;
@@ -45,7 +45,7 @@ pub struct How {
     #[arg(long)]
     thorough: bool,
     /// Size of the test file in a directory [default: 1G, less where little is free]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     size: Option<u64>,
     /// Through the page cache, where direct I/O is not to be had; results are labelled so
     #[arg(long)]
@@ -55,12 +55,20 @@ pub struct How {
     seed: u64,
 }
 
+/// A size that is not 0.
+fn some_bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(0) => Err("a test file of 0 bytes measures nothing; give a size as in 64M or 1G".into()),
+        size => size.map_err(|error| error.to_string()),
+    }
+}
+
 /// Size of the test file where nothing is said.
 const TEST_FILE_BYTES: u64 = 1 << 30;
 /// A smaller test file measures little but caches.
 const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
 /// The log that commits are measured with grows no further than this, then it is written over.
-const LOG_BYTES_MAX: u64 = 256 << 20;
+const LOG_BYTES_MAX: u64 = 64 << 20;
 /// The smallest that a person may ask for: a few hundred of the largest blocks.
 const SIZE_MIN: u64 = 16 << 20;
 /// Others' I/O on the device above this is worth a warning.
@@ -85,14 +93,17 @@ impl How {
 /// `headroom measure`.
 pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let target = Target::open(&args.target)?;
-    let mut history = crate::history::open(history)?;
-    let capability = if target.facts().kind == TargetKind::Directory {
-        if args.destroy_data {
-            return Err(Failure::usage(
-                "--destroy-data is for a file or block device; a directory is never written over",
-            ));
-        }
-        let workspace = open_workspace(target.path(), out)?;
+    let is_directory = target.facts().kind == TargetKind::Directory;
+    if is_directory && args.destroy_data {
+        return Err(Failure::usage(
+            "--destroy-data is for a file or block device; a directory is never written over",
+        ));
+    }
+    page::check(args.html.as_deref())?;
+    let mut history = crate::history::open_to_write(history)?;
+    interrupt::install();
+    let capability = if is_directory {
+        let workspace = open_workspace(target.path(), &mut history, out)?;
         let capability = directory(&target, &workspace, &args.how, !args.read_only, &mut history, out)?;
         workspace.remove()?;
         capability
@@ -105,24 +116,58 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
         let region = target.open_for(access, args.how.caching())?;
         sweep(&target, &region, None, &args.how.plan(!args.read_only), out)?
     };
-    history.save_capability(&capability)?;
-    if let Some(path) = &args.html {
-        write_page(path, &report::html::capability(&capability), out)?;
-    }
+    keep(&capability, &mut history, out)?;
+    page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
     out.answer(
         |style| report::text::capability(&capability, style),
         || report::json::capability(&capability),
     );
-    Ok(FINE)
+    Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
+}
+
+/// Keeps it for later verdicts; what was ended early would hide a whole one.
+pub fn keep(capability: &Capability, history: &mut History, out: &mut Output) -> Result<(), Failure> {
+    let failed = failed(capability);
+    if failed > 0 {
+        out.warn(format_args!("{failed} I/Os on {} failed: {DMESG}", capability.target.path));
+    }
+    if interrupt::asked() {
+        out.warn("ended early: what was measured is printed, and not kept in the history");
+        return Ok(());
+    }
+    history.save_capability(capability)?;
+    Ok(())
+}
+
+fn failed(capability: &Capability) -> u64 {
+    capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.failed).sum()
 }
 
 /// Opens the marked directory in which everything Headroom makes there lies.
-pub fn open_workspace(dir: &Path, out: &mut Output) -> Result<Workspace, Failure> {
+pub fn open_workspace(dir: &Path, history: &mut History, out: &mut Output) -> Result<Workspace, Failure> {
     let workspace = Workspace::open(dir)?;
+    forget_test_files(&workspace, history)?;
     for stranger in workspace.strangers() {
         out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
     }
     Ok(workspace)
+}
+
+/// Notes that what a killed Headroom left in the workspace is gone; says how many test files that were.
+pub fn forget_test_files(workspace: &Workspace, history: &mut History) -> Result<u64, Failure> {
+    let path = real(workspace.path());
+    let mut forgotten = 0;
+    for file in history.test_files()? {
+        if file.path.starts_with(&path) && history.forget_test_file(&file.path)? {
+            forgotten += 1;
+        }
+    }
+    Ok(forgotten)
+}
+
+/// Without symlinks, so that one directory has one name in the history.
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 
 /// Measures a directory through a test file of its own, which is gone afterwards.
@@ -134,6 +179,9 @@ pub fn directory(
     history: &mut History,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
+    let bytes = how.size.unwrap_or_else(|| test_file_bytes(target));
+    // First, since on a full disk nothing else can be found out.
+    workspace.check_room(bytes.saturating_add(LOG_BYTES_MAX))?;
     if how.caching() == Caching::Direct && target.facts().direct_align_bytes.is_none() {
         return Err(Failure::new(format_args!(
             "cannot measure {}: its file system does every I/O through memory (no direct I/O)",
@@ -158,26 +206,34 @@ pub fn directory(
         out.progress(format_args!("writing a test file of {total}, {speed:.0} MiB/s"), left);
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let bytes = how.size.unwrap_or_else(|| test_file_bytes(target));
-    let file = workspace.test_file(bytes, &mut making)?;
-    history.record_test_file(file.path(), file.bytes())?;
-    let region = file.region(how.caching())?;
-    let log = Region {
-        file: workspace.create("log")?,
-        offset_bytes: 0,
-        bytes: LOG_BYTES_MAX.min(file.bytes()),
-        direct: false,
-        align_bytes: 1,
-        memory_align_bytes: 1,
-        path: workspace.entry("log"),
-    };
-    let measured = sweep(target, &region, Some(&log), &how.plan(writes), out);
-    drop((region, log));
-    let path = file.path().to_owned();
-    file.remove()?;
-    history.forget_test_file(&path)?;
+    // On record before it is there, until it is gone, whatever happens between.
+    let path = real(workspace.path()).join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
+    history.record_test_file(&path, bytes)?;
+    let file = workspace.test_file(TEST_FILE, bytes, &mut making);
+    let measured = file.map_err(Failure::from).and_then(|file| {
+        let region = file.region(how.caching())?;
+        let log = Region {
+            file: workspace.create("log")?,
+            offset_bytes: 0,
+            bytes: LOG_BYTES_MAX.min(file.bytes()),
+            direct: false,
+            align_bytes: 1,
+            memory_align_bytes: 1,
+            path: workspace.entry("log"),
+        };
+        let measured = sweep(target, &region, Some(&log), &how.plan(writes), out);
+        drop((region, log));
+        file.remove()?;
+        measured
+    });
+    if !path.exists() {
+        history.forget_test_file(&path)?;
+    }
     measured
 }
+
+/// The test file's name in the workspace.
+const TEST_FILE: &str = "test";
 
 /// A quarter of what is free, within reason.
 fn test_file_bytes(target: &Target) -> u64 {
@@ -214,27 +270,4 @@ fn sweep(
     };
     let capability = ::measure::measure(region, log, facts, plan, circumstances, &mut watch)?;
     Ok(capability)
-}
-
-/// What every page of ours says of itself.
-const PAGE_MARK: &str = "<meta name=\"generator\" content=\"Headroom\">";
-
-/// Writes a page beside whatever is there; never over a file that is not a page of Headroom's.
-pub fn write_page(path: &Path, page: &str, out: &mut Output) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(format_args!("cannot write the page {}: {error}", path.display()))
-    };
-    if path.exists() {
-        let old = std::fs::read(path).map_err(failed)?;
-        if !old.is_empty() && !String::from_utf8_lossy(&old).contains(PAGE_MARK) {
-            return Err(Failure::new(format_args!(
-                "cannot write the page {}: the file is not one of Headroom's",
-                path.display()
-            ))
-            .with_remedy("name another file"));
-        }
-    }
-    std::fs::write(path, page).map_err(failed)?;
-    out.progress(format_args!("wrote {}", path.display()), None);
-    Ok(())
 }

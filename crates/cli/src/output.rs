@@ -1,3 +1,4 @@
+use crate::failure::Failure;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ pub struct Output {
     json: bool,
     terminal: bool,
     shown: Option<Instant>,
+    not_written: Option<std::io::Error>,
 }
 
 /// Progress is drawn this often.
@@ -15,7 +17,7 @@ const DRAW: Duration = Duration::from_millis(100);
 impl Output {
     /// An output that prints text, or JSON.
     pub fn new(json: bool) -> Output {
-        Output { json, terminal: std::io::stderr().is_terminal(), shown: None }
+        Output { json, terminal: std::io::stderr().is_terminal(), shown: None, not_written: None }
     }
 
     /// How text is to look on stdout: no colours into a pipe or with `NO_COLOR` set.
@@ -41,8 +43,19 @@ impl Output {
         if !answer.ends_with('\n') {
             answer.push('\n');
         }
+        let mut stdout = std::io::stdout();
+        let written = stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush());
         // A reader that went away (`| head`) is no error.
-        let _ = std::io::stdout().write_all(answer.as_bytes());
+        self.not_written = written.err().filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+    }
+
+    /// Takes the line of progress away, and says whether the answer got where it should.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        self.clear_progress();
+        match self.not_written.take() {
+            None => Ok(()),
+            Some(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
+        }
     }
 
     /// Draws a line of progress with the time left over the previous one.
@@ -53,13 +66,13 @@ impl Output {
         }
         self.shown = Some(Instant::now());
         let left = left.map_or(String::new(), |left| format!(" · {} left", in_words(left)));
-        eprint!("\r\x1b[2K{doing}{left}");
+        to_stderr(format_args!("\r\x1b[2K{doing}{left}"));
     }
 
     /// Takes the line of progress away.
     pub fn clear_progress(&mut self) {
         if self.shown.take().is_some() {
-            eprint!("\r\x1b[2K");
+            to_stderr("\r\x1b[2K");
         }
     }
 
@@ -67,15 +80,20 @@ impl Output {
     pub fn tell(&mut self, what: impl Display) {
         self.clear_progress();
         if self.terminal {
-            eprintln!("{what}");
+            to_stderr(format_args!("{what}\n"));
         }
     }
 
     /// Tells something on stderr that must not be missed.
     pub fn warn(&mut self, warning: impl Display) {
         self.clear_progress();
-        eprintln!("warning: {warning}");
+        to_stderr(format_args!("warning: {warning}\n"));
     }
+}
+
+/// `eprint!` panics where stderr is closed, as in `2>&1 | head`.
+fn to_stderr(text: impl Display) {
+    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
 fn in_words(left: Duration) -> String {

@@ -35,11 +35,12 @@ pub trait Source {
     fn snapshot(&mut self) -> Result<Snapshot, SourceError>;
 }
 
-/// Why a source gives nothing.
+/// Why a source gives nothing. The first line is its `Display`; [`facts`](Self::facts) and
+/// [`remedy`](Self::remedy) are the lines below it.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// There is no such database file.
-    #[error("cannot watch {path}: {error}\n  try: give the path of an existing database file")]
+    #[error("cannot watch {path}: {error}")]
     DatabaseNotFound {
         /// The path as given.
         path: PathBuf,
@@ -47,12 +48,7 @@ pub enum SourceError {
         error: io::Error,
     },
     /// The database exists, and no running program shows counters for it.
-    #[error(
-        "cannot watch {path}: no running program publishes counters for it in {dir}\n  \
-         try: load the extension in the program before it opens the database; in the sqlite3 shell:\n    \
-         .load libheadroom_sqlite\n    .open {path}\n  \
-         see: docs/source-sqlite.md for Python and C"
-    )]
+    #[error("cannot watch {path}: no running program publishes counters for it")]
     NobodyPublishes {
         /// The database.
         path: PathBuf,
@@ -60,10 +56,7 @@ pub enum SourceError {
         dir: PathBuf,
     },
     /// No counters for the database were found, and some could not be read: they may be those.
-    #[error(
-        "cannot watch {path}: {count} counters file(s) cannot be read, the first one because: {first}\n  \
-         try: run headroom as the user whose program has the database open, or as root"
-    )]
+    #[error("cannot watch {path}: {count} counters file(s) cannot be read")]
     CountersUnreadable {
         /// The database.
         path: PathBuf,
@@ -73,10 +66,7 @@ pub enum SourceError {
         first: String,
     },
     /// The directory of counters cannot be listed.
-    #[error(
-        "cannot look for counters in {dir}: {error}\n  try: set HEADROOM_COUNTERS_DIR to the directory \
-         that the program publishes in"
-    )]
+    #[error("cannot look for counters in {dir}: {error}")]
     CountersDir {
         /// The directory.
         dir: PathBuf,
@@ -87,10 +77,7 @@ pub enum SourceError {
     #[error("'{0}' is no device number; give MAJOR:MINOR as lsblk prints it, such as 254:0")]
     NotADeviceNumber(String),
     /// The kernel keeps no statistics of the device.
-    #[error(
-        "cannot watch device {number}: /proc/diskstats has no line for it\n  \
-         try: lsblk -o NAME,MAJ:MIN for the devices there are"
-    )]
+    #[error("cannot watch device {number}: /proc/diskstats has no line for it")]
     NoSuchDevice {
         /// Its number.
         number: String,
@@ -103,4 +90,37 @@ pub enum SourceError {
         /// What the system said.
         error: io::Error,
     },
+}
+
+impl SourceError {
+    /// What is known about the case, a line each.
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            SourceError::NobodyPublishes { dir, .. } => vec![
+                format!("looked for counters in: {}", dir.display()),
+                "how a program publishes them: docs/source-sqlite.md".into(),
+            ],
+            SourceError::CountersUnreadable { first, .. } => vec![format!("the first one: {first}")],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the person can do about it; `None` where that is not known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            SourceError::DatabaseNotFound { .. } => Some("give the path of an existing database file"),
+            SourceError::NobodyPublishes { .. } => Some(
+                "load the extension in the program before it opens the database: headroom sqlite-extension \
+                 says how",
+            ),
+            SourceError::CountersUnreadable { .. } => {
+                Some("run headroom as the user whose program has the database open, or as root")
+            }
+            SourceError::CountersDir { .. } => {
+                Some("set HEADROOM_COUNTERS_DIR to the directory that the program publishes in")
+            }
+            SourceError::NoSuchDevice { .. } => Some("lsblk -o NAME,MAJ:MIN for the devices there are"),
+            SourceError::NotADeviceNumber(_) | SourceError::System { .. } => None,
+        }
+    }
 }

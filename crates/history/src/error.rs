@@ -1,22 +1,36 @@
 use crate::EntryKind;
+use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with the history.
+/// What can go wrong with the history: its `Display`, and [`remedy`](Self::remedy) for the line below it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is something else.
-    #[error(
-        "cannot open the history {}: the file is no SQLite database; name another file, or move this one away",
-        path.display()
-    )]
+    #[error("cannot open the history {}: the file is no SQLite database", path.display())]
     NotADatabase {
         /// The file.
         path: PathBuf,
     },
+    /// Neither a file nor free to become one.
+    #[error("cannot open the history {}: it is a {found}, not a file", path.display())]
+    NotAFile {
+        /// What was named.
+        path: PathBuf,
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// Its content can be read but not added to.
+    #[error("cannot write to the history {}: {why}", path.display())]
+    NotWritable {
+        /// The history.
+        path: PathBuf,
+        /// What the system or SQLite said.
+        why: String,
+    },
     /// The file is somebody else's database.
     #[error(
         "cannot open the history {}: it is an SQLite database that Headroom did not make (its application \
-         id is {application_id:#010x}); name another file, or move this one away",
+         id is {application_id:#010x})",
         path.display()
     )]
     NotOurs {
@@ -28,7 +42,7 @@ pub enum Error {
     /// A newer Headroom wrote the file.
     #[error(
         "cannot open the history {}: its schema is version {found} and this Headroom knows versions up to \
-         {known}; upgrade Headroom, or name another file",
+         {known}",
         path.display()
     )]
     NewerSchema {
@@ -40,7 +54,7 @@ pub enum Error {
         known: i64,
     },
     /// No place for the default file.
-    #[error("cannot tell where the history is kept: neither XDG_DATA_HOME nor HOME is set; name a file")]
+    #[error("cannot tell where the history is kept: neither XDG_DATA_HOME nor HOME is set")]
     NoHome,
     /// The system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
@@ -63,7 +77,7 @@ pub enum Error {
         source: rusqlite::Error,
     },
     /// A value whose JSON would not read back as itself.
-    #[error("cannot keep this {kind}: its JSON does not read back ({source}); please report this as a bug")]
+    #[error("cannot keep this {kind}: its JSON does not read back ({source})")]
     NotStorable {
         /// What it is.
         kind: EntryKind,
@@ -71,7 +85,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// No such row.
-    #[error("the history {} has no {kind} {id}; `headroom history` lists what there is", path.display())]
+    #[error("the history {} has no {kind} {id}", path.display())]
     NotFound {
         /// What was asked for.
         kind: EntryKind,
@@ -81,10 +95,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// An interval between captures of two sources.
-    #[error(
-        "there is no interval between capture {a} of {source_a} and capture {b} of {source_b}; give two \
-         captures of one source"
-    )]
+    #[error("there is no interval between capture {a} of {source_a} and capture {b} of {source_b}")]
     DifferentSources {
         /// One capture.
         a: i64,
@@ -98,6 +109,34 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the person can do about it; `None` where that is not known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Error::NotADatabase { .. } | Error::NotOurs { .. } => {
+                Some("name another file with --history, or move this one away")
+            }
+            Error::NotAFile { .. } => Some("name a file with --history"),
+            Error::NotWritable { .. } => Some(
+                "name a file that this user may write to with --history, in a directory that takes files",
+            ),
+            Error::NewerSchema { .. } => Some("upgrade Headroom, or name another file with --history"),
+            Error::NoHome => Some("name a file with --history"),
+            Error::NotStorable { .. } => Some("report this as a bug of Headroom"),
+            Error::NotFound { .. } => Some("headroom history, which lists what there is"),
+            Error::DifferentSources { .. } => Some("give two captures of one source"),
+            Error::Io { .. } => Some("name another file with --history"),
+            Error::Sqlite { source, .. } => match source.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => {
+                    Some("free some space, or name a file on another disk with --history")
+                }
+                Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                    Some("name a file that this user may write to with --history")
+                }
+                _ => None,
+            },
+        }
+    }
+
     pub(crate) fn sqlite(doing: &'static str, path: &Path, source: rusqlite::Error) -> Error {
         Error::Sqlite { doing, path: path.into(), source }
     }

@@ -37,6 +37,17 @@ impl History {
         default_path_of(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME")).ok_or(Error::NoHome)
     }
 
+    /// Finds out whether something can be added, before an hour of work is done for it.
+    ///
+    /// # Errors
+    /// [`Error::NotWritable`] where the file or its directory is read-only, or the user may not write to it.
+    pub fn check_writable(&self) -> Result<(), Error> {
+        // The lock of a writer is refused on what cannot be written; nothing is changed.
+        self.connection
+            .execute_batch("BEGIN IMMEDIATE; ROLLBACK")
+            .map_err(|error| Error::NotWritable { path: self.path.clone(), why: error.to_string() })
+    }
+
     /// Where this history is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -74,7 +85,12 @@ fn check_owner(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::io("open the history", path, error)),
-        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => return Ok(()),
+        // To open a pipe would wait for its other end.
+        Ok(metadata) if !metadata.is_file() => {
+            let found = if metadata.is_dir() { "directory" } else { "pipe, socket or device" };
+            return Err(Error::NotAFile { path: path.into(), found });
+        }
+        Ok(metadata) if metadata.len() == 0 => return Ok(()),
         Ok(_) => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -192,6 +208,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let dir = tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [dir.path(), &pipe] {
+            assert!(matches!(History::open(path), Err(Error::NotAFile { .. })), "{}", path.display());
+        }
+    }
+
+    #[test]
     fn a_database_of_others_is_refused_and_left_alone() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("shop.db");
@@ -213,7 +239,7 @@ mod tests {
         drop(history);
         let error = History::open(&path).unwrap_err();
         assert!(matches!(error, Error::NewerSchema { found: 99, .. }));
-        assert!(error.to_string().contains("upgrade Headroom"));
+        assert!(error.remedy().unwrap().contains("upgrade Headroom"));
     }
 
     #[test]

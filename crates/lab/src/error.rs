@@ -5,8 +5,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// There is a file already.
     #[error(
-        "cannot make the experiment's database {}: {} exists already; name a file that does not exist, or \
-         remove that one",
+        "cannot make the experiment's database {}: {} exists already",
         path.display(), existing.display()
     )]
     Exists {
@@ -17,7 +16,7 @@ pub enum Error {
     },
     /// The file is not one that was made here, or the making did not come to its end.
     #[error(
-        "will not use {}: it is no finished database of a Headroom experiment; prepare one under another name",
+        "will not use {}: it is no finished database of a Headroom experiment",
         path.display()
     )]
     NotOurs {
@@ -54,4 +53,22 @@ pub enum Error {
         /// Why not.
         source: rusqlite::Error,
     },
+}
+
+impl Error {
+    /// What the person can do about it; `None` where that is not known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Error::Exists { .. } => Some("name a file that does not exist, or remove that one"),
+            Error::NotOurs { .. } => Some("prepare one under another name"),
+            Error::Plan { .. } | Error::Io { .. } => None,
+            Error::Sqlite { source, .. } => match source.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),
+                Some(rusqlite::ErrorCode::SystemIoFailure) => {
+                    Some("the storage itself may be failing: read the kernel's log (dmesg)")
+                }
+                _ => None,
+            },
+        }
+    }
 }

@@ -275,7 +275,12 @@ impl StorageError {
             StorageError::WorkspaceKept { path, .. } => {
                 format!("look at them, then remove {} yourself", path.display())
             }
-            StorageError::Interrupted { .. } | StorageError::Io { .. } => return None,
+            StorageError::Io { source, .. } => match source.raw_os_error() {
+                Some(libc::ENOSPC) => "free some space, or name another directory".into(),
+                Some(libc::EIO) => "the storage itself fails: read the kernel's log (dmesg)".into(),
+                _ => return None,
+            },
+            StorageError::Interrupted { .. } => return None,
         };
         Some(text)
     }

@@ -11,7 +11,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use workload::Caching;
 
 /// How far the making of a test file is.
@@ -50,11 +49,11 @@ pub fn reserve_bytes(filesystem_bytes: u64) -> u64 {
 }
 
 impl Workspace {
-    /// Makes a test file of `bytes`, rounded up to whole MiB: allocated, written in full and synced.
+    /// Makes a test file `headroom-NAME` of `bytes`, rounded up to whole MiB: allocated, written in full and synced.
     /// `on_progress` is called several times a second, whether or not the storage got on, and may end it.
     ///
     /// # Errors
-    /// [`StorageError::NoRoom`] before anything is made, if less than [`reserve_bytes`] would stay free;
+    /// As [`check_room`](Self::check_room), before anything is made;
     /// [`StorageError::Filling`] if the storage fails half-way (full after all, quota, I/O error);
     /// [`StorageError::Interrupted`]. The file is removed then.
     ///
@@ -62,14 +61,33 @@ impl Workspace {
     /// If `bytes` is 0.
     pub fn test_file(
         &self,
+        name: &str,
         bytes: u64,
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<TestFile, StorageError> {
         assert!(bytes > 0, "a test file of 0 bytes measures nothing");
         let bytes = bytes.div_ceil(CHUNK_BYTES).saturating_mul(CHUNK_BYTES);
+        self.check_room(bytes)?;
         let dir = self.dir();
         let failed = |error: io::Error| StorageError::from_io("make a file in", dir, error);
+        let directory = self.directory().map_err(failed)?;
+        let file = self.create(name)?;
+        let path = self.entry(name);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let filesystem = filesystem(dir, &file);
+        // From here on dropping it removes the file.
+        let mut made = TestFile { file, directory, name, path, bytes, alignment: None, filesystem };
+        made.write(dir, on_progress)?;
+        Ok(made)
+    }
 
+    /// Whether files of so many bytes fit here and leave something for others.
+    ///
+    /// # Errors
+    /// [`StorageError::NoRoom`] if less than [`reserve_bytes`] would stay free.
+    pub fn check_room(&self, bytes: u64) -> Result<(), StorageError> {
+        let dir = self.dir();
+        let failed = |error: io::Error| StorageError::from_io("look at", dir, error);
         let directory = self.directory().map_err(failed)?;
         let space = rustix::fs::fstatvfs(&directory).map_err(|error| failed(error.into()))?;
         let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
@@ -77,17 +95,7 @@ impl Workspace {
         if free_bytes < bytes.saturating_add(reserve_bytes) {
             return Err(StorageError::NoRoom { path: dir.into(), bytes, free_bytes, reserve_bytes });
         }
-
-        static MADE: AtomicU32 = AtomicU32::new(1);
-        let name = format!("test-{}", MADE.fetch_add(1, Ordering::Relaxed));
-        let file = self.create(&name)?;
-        let path = self.entry(&name);
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let filesystem = filesystem(dir, &file);
-        // From here on dropping it removes the file.
-        let mut made = TestFile { file, directory, name, path, bytes, alignment: None, filesystem };
-        made.write(dir, on_progress)?;
-        Ok(made)
+        Ok(())
     }
 }
 

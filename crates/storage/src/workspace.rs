@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ///     HEADROOM            marker, flock held by the living owner:
 ///                           "Headroom works in this directory. ..."
 ///                           "version=1 pid=4711 start=123456 created=1762000000"
-///     headroom-test-1     everything else that Headroom makes begins with "headroom-"
+///     headroom-test       everything else that Headroom makes begins with "headroom-"
 /// ```
 ///
 /// The lock, not the process number, says whether the owner lives, so a killed Headroom leaves nothing that

@@ -180,7 +180,7 @@ fn an_xfs_tells_its_alignment_and_takes_a_test_file() {
     let facts = Target::open(directory).unwrap().facts().clone();
     assert_eq!((facts.filesystem.as_deref(), facts.direct_align_bytes), (Some("xfs"), Some(512)));
     let workspace = storage::Workspace::open(directory).unwrap();
-    let file = workspace.test_file(16 * MIB, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    let file = workspace.test_file("test-1", 16 * MIB, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     // Neither holes nor unwritten extents: it opens as a file like any other.
     Target::open(file.path()).unwrap().open_for(Access::ReadOnly, Caching::Direct).unwrap();
 }

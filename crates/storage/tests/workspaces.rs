@@ -18,7 +18,7 @@ fn go_on(_: Progress) -> ControlFlow<()> {
 }
 
 fn made(workspace: &Workspace, bytes: u64) -> Result<TestFile, StorageError> {
-    workspace.test_file(bytes, &mut go_on)
+    workspace.test_file("test-1", bytes, &mut go_on)
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -251,7 +251,7 @@ fn a_test_file_is_all_there_and_reaches_the_storage() {
     let workspace = Workspace::open(&directory).unwrap();
     let mut seen = Vec::new();
     let file = workspace
-        .test_file(20 * MIB - 5, &mut |progress| {
+        .test_file("test-1", 20 * MIB - 5, &mut |progress| {
             seen.push(progress.done_bytes);
             assert_eq!(progress.total_bytes, 20 * MIB);
             ControlFlow::Continue(())
@@ -309,7 +309,7 @@ fn a_file_system_that_fills_up_meanwhile_ends_the_test_file_cleanly() {
     let workspace = Workspace::open(&directory).unwrap();
     let mut greedy = Some(File::create(directory.join("greedy")).unwrap());
     let error = workspace
-        .test_file(40 * MIB, &mut |_| {
+        .test_file("test-1", 40 * MIB, &mut |_| {
             if let Some(mut file) = greedy.take() {
                 while file.write_all(&[1; 65_536]).is_ok() {}
             }
@@ -340,7 +340,7 @@ fn storage_that_fails_meanwhile_ends_the_test_file_cleanly() {
 fn the_caller_may_end_the_making() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();
-    let error = workspace.test_file(64 * MIB, &mut |_| ControlFlow::Break(())).unwrap_err();
+    let error = workspace.test_file("test-1", 64 * MIB, &mut |_| ControlFlow::Break(())).unwrap_err();
     assert!(matches!(error, StorageError::Interrupted { .. }));
     assert_eq!(names(workspace.path()), ["HEADROOM"]);
 }

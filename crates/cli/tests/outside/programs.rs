@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// Release builds of the binary, the extension and the database program: made once a test run.
-fn release() -> &'static Path {
+pub fn release() -> &'static Path {
     static RELEASE: OnceLock<PathBuf> = OnceLock::new();
     RELEASE.get_or_init(|| {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
@@ -34,10 +34,15 @@ impl Headroom {
         Headroom { home: tempfile::tempdir().unwrap() }
     }
 
+    /// Where its history is.
+    pub fn history(&self) -> PathBuf {
+        self.home.path().join("history.db")
+    }
+
     /// A command that is yet to be run.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(release().join("headroom"));
-        command.args(arguments).arg("--history").arg(self.home.path().join("history.db"));
+        command.args(arguments).arg("--history").arg(self.history());
         command
     }
 

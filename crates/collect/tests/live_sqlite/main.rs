@@ -114,9 +114,9 @@ fn errors_say_what_to_do() {
     let missing = Live::open_in(Path::new("/nowhere/shop.db"), place.counters()).unwrap_err();
     assert!(matches!(missing, SourceError::DatabaseNotFound { .. }), "{missing}");
     std::fs::write(place.database(), "").unwrap();
-    let nobody = place.watch().unwrap_err().to_string();
-    assert!(nobody.contains(".load libheadroom_sqlite"), "{nobody}");
-    let no_dir = Live::open_in(&place.database(), "/nowhere/at/all".into()).unwrap_err().to_string();
+    let nobody = place.watch().unwrap_err().remedy().unwrap();
+    assert!(nobody.contains("headroom sqlite-extension"), "{nobody}");
+    let no_dir = Live::open_in(&place.database(), "/nowhere/at/all".into()).unwrap_err().remedy().unwrap();
     assert!(no_dir.contains("HEADROOM_COUNTERS_DIR"), "{no_dir}");
     // A link is not followed, wherever it leads.
     std::os::unix::fs::symlink("/etc/passwd", place.counters().join("headroom-sqlite-1.counters")).unwrap();

@@ -98,6 +98,13 @@ impl EverydayPlan {
         Ok(())
     }
 
+    /// The most room that its database takes with its log, an index rebuild included.
+    pub fn bytes_max(&self) -> u64 {
+        const CUSTOMER_BYTES: u64 = 512;
+        const ORDER_BYTES: u64 = 768;
+        self.customers.saturating_mul(CUSTOMER_BYTES + ORDERS_PER_CUSTOMER * ORDER_BYTES)
+    }
+
     /// Time between the transactions of one client.
     fn pause(&self) -> Duration {
         Duration::from_secs_f64((f64::from(self.clients) / self.transactions_per_s).min(86_400.0))

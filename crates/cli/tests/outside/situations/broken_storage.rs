@@ -1,0 +1,77 @@
+//! Storage that answers with errors.
+
+use super::{Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use crate::programs::Headroom;
+use std::fs::OpenOptions;
+use testbed::LoopDisk;
+
+const MIB: u64 = 1 << 20;
+
+/// Cuts the file below the device: what lies behind the cut can no longer be read or written.
+fn cut(disk: &LoopDisk, bytes: u64) {
+    OpenOptions::new().write(true).open(disk.backing_file()).unwrap().set_len(bytes).unwrap();
+}
+
+#[test]
+fn a_device_that_only_fails_is_no_capability() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    cut(&disk, 0);
+    let ours = Headroom::new();
+    let said = headroom(&ours, &["measure", "--read-only", "--quick", text(disk.device())]);
+    said.refused(
+        3,
+        &["every I/O on", text(disk.device()), "Input/output error", "try: read the kernel's log"],
+    );
+    let kept = ours.json(&["history"]);
+    assert_eq!(kept, serde_json::json!([]), "nothing was measured, nothing is kept");
+}
+
+#[test]
+fn failures_are_counted_beside_what_was_measured() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    cut(&disk, 48 * MIB);
+    let ours = Headroom::new();
+    let said = headroom(&ours, &["measure", "--read-only", "--quick", "--json", text(disk.device())]);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("warning: ") && said.stderr.contains(" I/Os on "), "{}", said.stderr);
+    assert!(said.stderr.contains("failed: read the kernel's log"), "{}", said.stderr);
+    let answer: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let points = answer["curves"][0]["points"].as_array().unwrap();
+    let sum = |key| points.iter().map(|point| point[key].as_u64().unwrap()).sum::<u64>() as f64;
+    let share = sum("failed") / (sum("failed") + sum("ios"));
+    assert!((0.15..0.4).contains(&share), "a quarter of the device is missing: {share}");
+}
+
+#[test]
+fn a_file_system_on_a_device_that_fails_is_left_clean() {
+    let Some(mut below) = LoopDisk::new(64 * MIB) else { return };
+    let below_dir = below.format_and_mount().to_path_buf();
+    // It promises 256 MiB and fails every write that finds no place among the 64 below it.
+    let Some(mut disk) = LoopDisk::new_in(&below_dir, 256 * MIB) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    let ours = Headroom::new();
+    let said = headroom(&ours, &["measure", "--size", "128M", "--quick", text(&dir)]);
+    let what = format!("cannot write the test file in {}: No space left on device", dir.display());
+    said.refused(3, &[&what, "it is removed again", "\n  try: something else filled the file system"]);
+    assert_eq!(test_files_on_record(&ours), 0);
+    nothing_left(&dir);
+}
+
+#[test]
+fn storage_that_breaks_in_the_middle_of_a_sweep_is_told_and_left_clean() {
+    let Some(mut disk) = LoopDisk::new(256 * MIB) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    let ours = Headroom::new();
+    let arguments = ["measure", "--size", "64M", "--quick", "--read-only", text(&dir)];
+    let run = Started::new(&mut ours.command(&arguments));
+    let file = dir.join("headroom.tmp/headroom-test");
+    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    cut(&disk, 0);
+    run.end().refused(
+        3,
+        &["every I/O on", "headroom-test failed", "Input/output error", "try: read the kernel's log"],
+    );
+    assert!(!file.exists());
+    assert_eq!(test_files_on_record(&ours), 0);
+}

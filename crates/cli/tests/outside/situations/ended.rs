@@ -1,0 +1,112 @@
+//! Ended by kill -9 or Ctrl-C, and two at once.
+
+use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use crate::programs::Headroom;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+
+fn storage() -> tempfile::TempDir {
+    // Not in /tmp, which may be memory.
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn measuring(ours: &Headroom, dir: &Path, size: &str) -> Started {
+    Started::new(&mut ours.command(&["measure", "--quick", "--size", size, text(dir)]))
+}
+
+fn ctrl_c(run: Started) -> (Said, Duration) {
+    let asked = Instant::now();
+    run.signal("-INT");
+    let said = run.end();
+    (said, asked.elapsed())
+}
+
+#[test]
+fn killed_while_making_the_test_file_the_next_run_cleans() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("headroom.tmp/headroom-test");
+    let run = measuring(&ours, dir.path(), "2G");
+    wait_until("the test file", || file.exists());
+    run.signal("-KILL");
+    assert_eq!(run.end().code, None);
+    assert!(file.exists());
+    assert_eq!(test_files_on_record(&ours), 1, "on record before it is there");
+    let said = headroom(&ours, &["clean", text(dir.path())]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn killed_while_measuring_the_next_run_cleans_and_succeeds() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("headroom.tmp/headroom-test");
+    let run = measuring(&ours, dir.path(), "64M");
+    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    std::thread::sleep(Duration::from_secs(2));
+    run.signal("-KILL");
+    assert_eq!(run.end().code, None);
+    assert!(file.exists());
+    assert_eq!(test_files_on_record(&ours), 1);
+    let said = measuring(&ours, dir.path(), "64M").end();
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+
+    // With that measurement kept, a check comes to its everyday workload at once.
+    let check = ["check", "--duration", "5s", text(dir.path())];
+    let run = Started::new(&mut ours.command(&check));
+    let log = dir.path().join("headroom.tmp/headroom-everyday.db-wal");
+    wait_until("the everyday workload", || log.metadata().is_ok_and(|log| log.len() > 0));
+    run.signal("-KILL");
+    assert_eq!(run.end().code, None);
+    assert!(log.exists());
+    let said = headroom(&ours, &check);
+    assert!(matches!(said.code, Some(0 | 1 | 3)) && !said.stdout.is_empty(), "{}", said.stderr);
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn ctrl_c_prints_what_is_known_and_leaves_nothing() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("headroom.tmp/headroom-test");
+    let run = measuring(&ours, dir.path(), "64M");
+    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    std::thread::sleep(Duration::from_secs(4));
+    let (said, took) = ctrl_c(run);
+    assert_eq!(said.code, Some(130), "{}", said.stderr);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(said.stdout.contains("IOPS"), "{}", said.stdout);
+    assert!(said.stderr.contains("ended early"), "{}", said.stderr);
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+    assert_eq!(ours.json(&["history"]), serde_json::json!([]), "it would hide a whole measurement");
+
+    let run = measuring(&ours, dir.path(), "4G");
+    wait_until("the test file", || file.exists());
+    let (said, took) = ctrl_c(run);
+    said.refused(130, &["interrupted while writing the test file", "it is removed again"]);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn the_second_in_a_directory_is_told_who_is_there() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("headroom.tmp/headroom-test");
+    let first = measuring(&ours, dir.path(), "64M");
+    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    let who = format!("another headroom is measuring it (process {})", first.pid());
+    for command in ["measure", "check", "clean"] {
+        headroom(&ours, &[command, text(dir.path())]).refused(3, &[&who, "try: wait until it is done"]);
+    }
+    assert!(file.exists());
+    std::thread::sleep(Duration::from_secs(3));
+    let (said, _) = ctrl_c(first);
+    assert!(said.stdout.contains("IOPS"), "the first went on: {}", said.stderr);
+    nothing_left(dir.path());
+}

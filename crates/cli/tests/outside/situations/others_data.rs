@@ -1,0 +1,87 @@
+//! Files and devices that Headroom did not make.
+
+use super::{Started, headroom, nothing_left, text, wait_until};
+use crate::programs::Headroom;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use testbed::LoopDisk;
+
+const MIB: usize = 1 << 20;
+
+fn precious(path: &Path) -> Vec<u8> {
+    let content: Vec<u8> = (0..32 * MIB).map(|at| (at / 4096) as u8 ^ at as u8).collect();
+    fs::write(path, &content).unwrap();
+    fs::File::open(path).unwrap().sync_all().unwrap();
+    content
+}
+
+/// Measures for some seconds, then Ctrl-C.
+fn a_while(ours: &Headroom, arguments: &[&str]) -> serde_json::Value {
+    let all = [&["measure", "--quick", "--json"], arguments].concat();
+    let run = Started::new(&mut ours.command(&all));
+    std::thread::sleep(Duration::from_secs(4));
+    run.signal("-INT");
+    let said = run.end();
+    assert_eq!(said.code, Some(130), "{}", said.stderr);
+    serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr))
+}
+
+#[test]
+fn a_file_of_the_users_is_written_only_if_it_may_be_destroyed() {
+    let ours = Headroom::new();
+    // Not in /tmp, which may be memory.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = dir.path().join("precious.db");
+    let content = precious(&file);
+    let said = headroom(&ours, &["measure", text(&file)]);
+    said.refused(
+        3,
+        &["would destroy the content of this file", "try: name a directory instead; or --destroy-data"],
+    );
+    assert!(fs::read(&file).unwrap() == content);
+    let read = a_while(&ours, &[text(&file), "--read-only"]);
+    assert!(!read["curves"].as_array().unwrap().is_empty());
+    assert!(fs::read(&file).unwrap() == content);
+    let both = headroom(&ours, &["measure", text(&file), "--read-only", "--destroy-data"]);
+    both.refused(2, &["--read-only", "--destroy-data"]);
+    let directory = headroom(&ours, &["measure", text(dir.path()), "--destroy-data"]);
+    directory.refused(2, &["--destroy-data is for a file or block device"]);
+    nothing_left(dir.path());
+}
+
+#[test]
+fn a_file_that_may_be_destroyed_is_written() {
+    let ours = Headroom::new();
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = dir.path().join("scratch");
+    let content = precious(&file);
+    let mut command = ours.command(&["measure", "--quick", "--destroy-data", text(&file)]);
+    let run = Started::new(&mut command);
+    // Reads come first.
+    wait_until("the writes", || fs::read(&file).unwrap() != content);
+    run.signal("-INT");
+    let said = run.end();
+    assert!(said.code == Some(130) && said.stdout.contains("IOPS"), "{}", said.stderr);
+    let now = fs::read(&file).unwrap();
+    assert!(now.len() == content.len() && now != content);
+    nothing_left(dir.path());
+}
+
+#[test]
+fn a_mounted_device_is_refused_whatever_is_said() {
+    let Some(mut disk) = LoopDisk::new(64 << 20) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    let content = precious(&dir.join("precious.db"));
+    let ours = Headroom::new();
+    let device = disk.device().to_path_buf();
+    let said = headroom(&ours, &["measure", text(&device)]);
+    said.refused(3, &["would destroy the content of this block device", "try: "]);
+    let said = headroom(&ours, &["measure", text(&device), "--destroy-data"]);
+    let use_ = format!("use: mounted at {}", dir.display());
+    said.refused(3, &["it is in use", &use_, "try: measure a directory on it instead"]);
+    assert!(fs::read(dir.join("precious.db")).unwrap() == content);
+    disk.unmount();
+    let check = std::process::Command::new("fsck.ext4").args(["-f", "-n"]).arg(&device).output().unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+}

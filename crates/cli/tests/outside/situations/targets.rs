@@ -1,0 +1,138 @@
+//! Directories and paths that cannot be measured.
+
+use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use crate::programs::{Headroom, release};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use testbed::LoopDisk;
+
+const MIB: u64 = 1 << 20;
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_path_that_is_no_storage_is_named_for_what_it_is() {
+    let ours = Headroom::new();
+    let dir = tempfile::tempdir().unwrap();
+    let (pipe, socket) = (dir.path().join("pipe"), dir.path().join("socket"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    for command in ["measure", "check", "clean"] {
+        headroom(&ours, &[command, "/no/where"])
+            .refused(3, &["/no/where: there is no such", "try: check the path"]);
+        let nowhere = "not a directory, a file or a block device";
+        headroom(&ours, &[command, text(&pipe)]).refused(3, &["it is a pipe", nowhere, "\n  try: "]);
+        headroom(&ours, &[command, text(&socket)]).refused(3, &["it is a socket", nowhere, "\n  try: "]);
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+}
+
+/// The binary, its history and a directory, for a user who is nobody.
+#[test]
+fn who_may_not_write_is_told_so() {
+    // SAFETY: takes no argument and only returns a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: needs root to become somebody else");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let home = place.path().join("home");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(&home).unwrap();
+    std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    let binary = place.path().join("headroom");
+    fs::copy(release().join("headroom"), &binary).unwrap();
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = Command::new(&binary);
+        command.args(arguments).uid(NOBODY).gid(NOBODY).env("XDG_DATA_HOME", &home);
+        Said::of(&command.output().unwrap())
+    };
+    let readable = place.path().join("readable");
+    let closed = place.path().join("closed");
+    for (dir, mode) in [(&readable, 0o755), (&closed, 0o700)] {
+        fs::create_dir(dir).unwrap();
+        fs::set_permissions(dir, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for command in ["measure", "check", "clean"] {
+        for dir in [&readable, &closed] {
+            as_nobody(&[command, text(dir)])
+                .refused(3, &["this user is not permitted to", "try: run as root"]);
+            nothing_left(dir);
+        }
+    }
+    // A history that it may read and not write is found out before any measuring.
+    let shared = place.path().join("history.db");
+    assert!(
+        Command::new(&binary).arg("--history").arg(&shared).arg("history").output().unwrap().status.success()
+    );
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o644)).unwrap();
+    let said = as_nobody(&["--history", text(&shared), "measure", text(&home)]);
+    said.refused(3, &["history.db", "  try: name a file that this user may write to"]);
+    let page = readable.join("page.html");
+    as_nobody(&["measure", text(&home), "--html", text(&page)])
+        .refused(3, &["page.html: Permission denied", "try:"]);
+    nothing_left(&readable);
+}
+
+#[test]
+fn a_read_only_file_system_is_named_with_its_device() {
+    let Some(mut disk) = LoopDisk::new(64 * MIB) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    disk.remount("ro");
+    let ours = Headroom::new();
+    for command in ["measure", "check"] {
+        let device = format!("device: {}", disk.device().display());
+        headroom(&ours, &[command, text(&dir)])
+            .refused(3, &["mounted read-only", &device, "try: remount it read-write"]);
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_or_too_small_says_how_much_is_missing() {
+    let Some(mut disk) = LoopDisk::new(48 * MIB) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    let ours = Headroom::new();
+    let small = headroom(&ours, &["measure", text(&dir)]);
+    small.refused(3, &["not enough room", "wanted: 64 MiB", "\n  free: ", "try: a smaller --size (up to "]);
+    let check = headroom(&ours, &["check", text(&dir)]);
+    check.refused(
+        3,
+        &["cannot run an everyday workload", "not enough room", "\n  wanted: ", "try: free some space"],
+    );
+    let filler = dir.join("precious");
+    let mut file = fs::File::create(&filler).unwrap();
+    let full = std::io::copy(&mut std::io::repeat(7), &mut file).unwrap_err();
+    assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
+    let bytes = fs::metadata(&filler).unwrap().len();
+    for arguments in [&["measure", "--size", "1M"][..], &["measure"], &["check"]] {
+        let said = headroom(&ours, &[arguments, &[text(&dir)]].concat());
+        said.refused(3, &[text(&dir), "\n  try: free some space"]);
+    }
+    nothing_left(&dir);
+    assert_eq!(fs::metadata(&filler).unwrap().len(), bytes);
+    assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn memory_is_measured_only_if_asked_and_labelled() {
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+        eprintln!("skipped: no /dev/shm");
+        return;
+    };
+    let ours = Headroom::new();
+    let said = headroom(&ours, &["measure", text(dir.path()), "--size", "64M"]);
+    said.refused(3, &["no direct I/O", "try: --buffered"]);
+    nothing_left(dir.path());
+    let arguments = ["measure", text(dir.path()), "--size", "64M", "--buffered", "--quick", "--json"];
+    let run = Started::new(&mut ours.command(&arguments));
+    let file = dir.path().join("headroom.tmp/headroom-test");
+    wait_until("the test file", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    run.signal("-INT");
+    let said = run.end();
+    let answer: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert!(answer["conditions"].to_string().contains("page cache, not the storage alone"), "{answer:#}");
+    nothing_left(dir.path());
+}
