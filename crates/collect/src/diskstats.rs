@@ -205,8 +205,9 @@ mod tests {
         for text in ["", "sda", "254", "254:", "254:0:0", "-1:0", "+1:0"] {
             assert!(matches!(Disk::open(text), Err(SourceError::NotADeviceNumber(_))), "{text}");
         }
-        let error = Disk::open("4095:1048575").unwrap_err().to_string();
-        assert!(error.contains("4095:1048575") && error.contains("lsblk"), "{error}");
+        let error = Disk::open("4095:1048575").unwrap_err();
+        assert!(error.to_string().contains("4095:1048575"), "{error}");
+        assert!(error.remedy().unwrap().contains("lsblk"));
     }
 
     #[test]
