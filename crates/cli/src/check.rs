@@ -1,5 +1,5 @@
 use crate::failure::Failure;
-use crate::measure::{How, directory, keep, open_workspace};
+use crate::measure::{How, directory, keep, open_workspace, remove};
 use crate::observe::Observer;
 use crate::output::Output;
 use crate::source::SourceName;
@@ -100,9 +100,11 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
         phases: seen.phases,
         version: env!("CARGO_PKG_VERSION").into(),
     };
+    // The answer first: a history or a page that cannot be written must not swallow it.
+    out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
+    seen.observer.keep(&mut history)?;
     history.save_verdict(&check.verdict, &check.target, &check.source, &report::json::check(&check))?;
     page::write(args.html.as_deref(), || report::html::check(&check), out)?;
-    out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
     Ok(match kind {
         Kind::Healthy | Kind::NobodyWaits => FINE,
         Kind::CannotSay => no_answer(),
@@ -112,6 +114,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
 
 /// What a verdict needs.
 struct Seen {
+    observer: Observer<'static>,
     observation: Observation,
     capability: Option<Capability>,
     phases: Vec<Phase>,
@@ -129,10 +132,12 @@ fn watch_live(
     let capability = if args.measure {
         let workspace = open_workspace(target.path(), history, out)?;
         let capability = measure_now(args, target, &workspace, history, out)?;
-        workspace.remove()?;
+        remove(workspace, out)?;
         Some(capability)
     } else {
+        // What was measured through the page cache says nothing of the storage.
         let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
+        let stored = stored.filter(|stored| stored.conditions.caching == args.how.caching());
         if stored.is_none() {
             let dir = target.path().display();
             out.warn(format_args!(
@@ -144,14 +149,14 @@ fn watch_live(
     let mut observer = Observer::new(live, target.facts().device_number());
     let duration = args.duration.unwrap_or(DURATION);
     let from_unix_ns = now_unix_ns();
-    observer.look(history, None)?;
+    observer.look(None)?;
     observer.watch(
-        history,
         |elapsed| elapsed >= duration,
         |elapsed| out.progress(format_args!("watching {name}"), Some(duration.saturating_sub(elapsed))),
     )?;
     let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: now_unix_ns() };
-    Ok(Seen { observation: observation(target, observer)?, capability, phases: vec![phase] })
+    let observation = observation(target, &mut observer)?;
+    Ok(Seen { observer, observation, capability, phases: vec![phase] })
 }
 
 /// Measures the directory, then runs a workload of our own in it.
@@ -186,6 +191,10 @@ fn run_everyday(
         }
         None => measure_now(args, target, &workspace, history, out)?,
     };
+    if interrupt::asked() {
+        remove(workspace, out)?;
+        return Err(Failure::new("ended before the everyday workload: there is nothing to judge"));
+    }
     let registry = counted_sqlite()?;
     let database = workspace.entry("everyday.db");
     let mut preparing = |done: u64, total: u64| {
@@ -195,7 +204,7 @@ fn run_everyday(
 
     let source = collect::sqlite::InProcess::new(registry);
     let mut observer = Observer::new(Box::new(source), target.facts().device_number());
-    observer.look(history, Some("before the everyday workload"))?;
+    observer.look(Some("before the everyday workload"))?;
     let mut phases = Vec::new();
     let mut phase = |name: &str,
                      observer: &mut Observer,
@@ -205,7 +214,6 @@ fn run_everyday(
         std::thread::scope(|scope| -> Result<(), Failure> {
             let working = scope.spawn(work);
             observer.watch(
-                history,
                 |_| working.is_finished(),
                 |elapsed| out.progress(format_args!("observing: {name}"), Some(time.saturating_sub(elapsed))),
             )?;
@@ -223,9 +231,9 @@ fn run_everyday(
         let rebuild = || everyday::rebuild_indexes(&database, plan.vfs.as_deref()).map(|_| ());
         phase("index rebuild", &mut observer, &rebuild, Duration::from_secs(5))?;
     }
-    let observation = observation(target, observer)?;
-    workspace.remove()?;
-    Ok(Seen { observation, capability: Some(capability), phases })
+    let observation = observation(target, &mut observer)?;
+    remove(workspace, out)?;
+    Ok(Seen { observer, observation, capability: Some(capability), phases })
 }
 
 fn measure_now(
@@ -249,10 +257,17 @@ fn is_fresh(capability: &Capability, target: &Target, caching: Caching) -> bool 
         && capability.cost_model.is_some()
 }
 
-/// What was observed, with the caps that are in force now.
-fn observation(target: &Target, observer: Observer) -> Result<Observation, Failure> {
-    let caps = Target::open(target.path())?.facts().caps.clone();
-    Ok(Observation { moments: observer.moments, caps, page_cache: true })
+/// What was observed, with the caps that are in force now on those who did the I/O.
+fn observation(target: &Target, observer: &mut Observer) -> Result<Observation, Failure> {
+    let now = Target::open(target.path())?;
+    let mut caps = match observer.processes() {
+        [] => now.facts().caps.clone(),
+        pids => pids.iter().flat_map(|pid| storage::caps_for(&now.facts().devices, *pid)).collect(),
+    };
+    caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
+    caps.dedup();
+    let data_bytes = observer.data_bytes();
+    Ok(Observation { moments: std::mem::take(&mut observer.moments), caps, page_cache: true, data_bytes })
 }
 
 /// Registers the shim with the SQLite that is linked into this program.

@@ -7,7 +7,7 @@ use history::History;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use storage::{Access, Region, Target, Workspace};
+use storage::{Access, Region, StorageError, Target, Workspace};
 use workload::{Caching, TargetKind, format_bytes, parse_bytes};
 
 /// Arguments of `headroom measure`.
@@ -68,7 +68,7 @@ const TEST_FILE_BYTES: u64 = 1 << 30;
 /// A smaller test file measures little but caches.
 const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
 /// The log that commits are measured with grows no further than this, then it is written over.
-const LOG_BYTES_MAX: u64 = 64 << 20;
+const LOG_BYTES_MAX: u64 = 128 << 20;
 /// The smallest that a person may ask for: a few hundred of the largest blocks.
 const SIZE_MIN: u64 = 16 << 20;
 /// Others' I/O on the device above this is worth a warning.
@@ -105,7 +105,7 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     let capability = if is_directory {
         let workspace = open_workspace(target.path(), &mut history, out)?;
         let capability = directory(&target, &workspace, &args.how, !args.read_only, &mut history, out)?;
-        workspace.remove()?;
+        remove(workspace, out)?;
         capability
     } else {
         let access = if args.read_only {
@@ -116,12 +116,13 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
         let region = target.open_for(access, args.how.caching())?;
         sweep(&target, &region, None, &args.how.plan(!args.read_only), out)?
     };
-    keep(&capability, &mut history, out)?;
-    page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
+    // The answer first: a history or a page that cannot be written must not swallow it.
     out.answer(
         |style| report::text::capability(&capability, style),
         || report::json::capability(&capability),
     );
+    keep(&capability, &mut history, out)?;
+    page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
     Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
 }
 
@@ -141,6 +142,15 @@ pub fn keep(capability: &Capability, history: &mut History, out: &mut Output) ->
 
 fn failed(capability: &Capability) -> u64 {
     capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.failed).sum()
+}
+
+/// Removes the workspace at the end. Others' files in it were told at the beginning and are no error now.
+pub fn remove(workspace: Workspace, out: &mut Output) -> Result<(), Failure> {
+    match workspace.remove() {
+        Err(kept @ StorageError::WorkspaceKept { .. }) => out.warn(kept),
+        other => other?,
+    }
+    Ok(())
 }
 
 /// Opens the marked directory in which everything Headroom makes there lies.
@@ -181,7 +191,7 @@ pub fn directory(
 ) -> Result<Capability, Failure> {
     let bytes = how.size.unwrap_or_else(|| test_file_bytes(target));
     // First, since on a full disk nothing else can be found out.
-    workspace.check_room(bytes.saturating_add(LOG_BYTES_MAX))?;
+    workspace.check_room(bytes)?;
     if how.caching() == Caching::Direct && target.facts().direct_align_bytes.is_none() {
         return Err(Failure::new(format_args!(
             "cannot measure {}: its file system does every I/O through memory (no direct I/O)",
@@ -215,7 +225,7 @@ pub fn directory(
         let log = Region {
             file: workspace.create("log")?,
             offset_bytes: 0,
-            bytes: LOG_BYTES_MAX.min(file.bytes()),
+            bytes: LOG_BYTES_MAX.min(file.bytes() / 8),
             direct: false,
             align_bytes: 1,
             memory_align_bytes: 1,

@@ -2,7 +2,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use collect::Source;
 use collect::diskstats::Disk;
-use filestats::{Rules, Snapshot, intervals};
+use filestats::{FileKind, Rules, Snapshot, intervals};
 use history::History;
 use std::time::{Duration, Instant};
 use verdict::Moment;
@@ -11,9 +11,17 @@ use verdict::Moment;
 pub struct Observer<'a> {
     source: Box<dyn Source + 'a>,
     device: Option<Disk>,
-    before: Option<(Snapshot, Option<Snapshot>)>,
+    /// Kept in memory while it goes on: writing them would be I/O on the storage that is watched, perhaps.
+    looks: Vec<Look>,
     /// What was seen so far.
     pub moments: Vec<Moment>,
+}
+
+/// One look at the files and the device.
+struct Look {
+    files: Snapshot,
+    device: Option<Snapshot>,
+    label: Option<&'static str>,
 }
 
 /// How often a snapshot is taken.
@@ -24,35 +32,52 @@ impl<'a> Observer<'a> {
     pub fn new(source: Box<dyn Source + 'a>, device_number: Option<&str>) -> Observer<'a> {
         // A device the kernel keeps no statistics of is left out; the verdict says so as a doubt.
         let device = device_number.and_then(|number| Disk::open(number).ok());
-        Observer { source, device, before: None, moments: Vec::new() }
+        Observer { source, device, looks: Vec::new(), moments: Vec::new() }
     }
 
-    /// Takes a snapshot, keeps it in the history, and adds the moment since the last one.
-    pub fn look(&mut self, history: &mut History, label: Option<&str>) -> Result<(), Failure> {
-        let now = self.source.snapshot()?;
-        let device_now = self.device.as_mut().and_then(|device| device.snapshot().ok());
-        history.save_snapshot(&now, label)?;
-        if let Some(device) = &device_now {
-            history.save_snapshot(device, label)?;
-        }
-        if let Some((then, device_then)) = &self.before {
-            let device = device_then.as_ref().zip(device_now.as_ref());
-            let device =
-                device.and_then(|(then, now)| intervals(then, now, Rules::default()).into_iter().next());
+    /// Takes a snapshot and adds the moment since the last one.
+    pub fn look(&mut self, label: Option<&'static str>) -> Result<(), Failure> {
+        let files = self.source.snapshot()?;
+        let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
+        if let Some(then) = self.looks.last() {
+            let devices = then.device.as_ref().zip(device.as_ref());
             self.moments.push(Moment {
-                ended_unix_ns: now.taken_unix_ns,
-                files: intervals(then, &now, Rules::default()),
-                device,
+                ended_unix_ns: files.taken_unix_ns,
+                files: intervals(&then.files, &files, Rules::default()),
+                device: devices
+                    .and_then(|(then, now)| intervals(then, now, Rules::default()).into_iter().next()),
             });
         }
-        self.before = Some((now, device_now));
+        self.looks.push(Look { files, device, label });
         Ok(())
+    }
+
+    /// Keeps all that was seen in the history.
+    pub fn keep(&self, history: &mut History) -> Result<(), Failure> {
+        for look in &self.looks {
+            history.save_snapshot(&look.files, look.label)?;
+            if let Some(device) = &look.device {
+                history.save_snapshot(device, look.label)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes whose I/O was watched.
+    pub fn processes(&self) -> &[u32] {
+        self.source.processes()
+    }
+
+    /// Bytes of the data files at the last look, where all are known.
+    pub fn data_bytes(&self) -> Option<u64> {
+        let samples = &self.looks.last()?.files.samples;
+        let data = samples.iter().filter(|sample| sample.file.kind == FileKind::Data);
+        data.map(|sample| sample.size_bytes.known()).sum()
     }
 
     /// Looks every second until `done`, or Ctrl-C; `tick` is called in between for progress.
     pub fn watch(
         &mut self,
-        history: &mut History,
         mut done: impl FnMut(Duration) -> bool,
         mut tick: impl FnMut(Duration),
     ) -> Result<(), Failure> {
@@ -63,7 +88,7 @@ impl<'a> Observer<'a> {
             tick(elapsed);
             let end = done(elapsed) || interrupt::asked();
             if end || elapsed >= EVERY * looks {
-                self.look(history, None)?;
+                self.look(None)?;
                 looks = (elapsed.as_secs_f64() / EVERY.as_secs_f64()) as u32 + 1;
             }
             if end {

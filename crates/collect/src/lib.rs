@@ -28,6 +28,12 @@ pub trait Source {
     /// What it is and of what, for people ("sqlite /data/shop.db").
     fn name(&self) -> &str;
 
+    /// Processes whose I/O the last snapshot with any file counted: the limits that act on them are those that
+    /// matter. Empty where it is nobody's in particular.
+    fn processes(&self) -> &[u32] {
+        &[]
+    }
+
     /// The counters of all files at this instant.
     ///
     /// # Errors

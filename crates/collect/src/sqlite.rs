@@ -48,6 +48,7 @@ pub struct Live {
     name: String,
     database: PathBuf,
     dir: PathBuf,
+    processes: Vec<u32>,
 }
 
 impl Live {
@@ -67,7 +68,8 @@ impl Live {
     pub fn open_in(database: &Path, dir: PathBuf) -> Result<Live, SourceError> {
         let not_found = |error| SourceError::DatabaseNotFound { path: database.into(), error };
         let path = fs::canonicalize(database).map_err(not_found)?;
-        let mut live = Live { name: format!("sqlite {}", path.display()), database: path, dir };
+        let mut live =
+            Live { name: format!("sqlite {}", path.display()), database: path, dir, processes: Vec::new() };
         let (samples, unreadable) = live.samples()?;
         match (samples.is_empty(), unreadable.first()) {
             (false, _) => Ok(live),
@@ -88,6 +90,7 @@ impl Live {
         let mounts = Mounts::now();
         let mut unreadable: Vec<String> = found.unreadable.iter().map(ToString::to_string).collect();
         let mut samples = Vec::new();
+        let mut processes = Vec::new();
         for counters in &found.live {
             match counters.files() {
                 Ok(files) => {
@@ -96,11 +99,15 @@ impl Live {
                     let chosen: Vec<&FileReading> = files.iter().filter(of_database).collect();
                     if chosen.iter().any(|file| file.kind == FileKind::Data) {
                         let process = counters.process();
+                        processes.push(process.pid);
                         samples.extend(chosen.iter().map(|file| sample(file, &files, process, &mounts)));
                     }
                 }
                 Err(error) => unreadable.push(error.to_string()),
             }
+        }
+        if !processes.is_empty() {
+            self.processes = processes;
         }
         Ok((samples, unreadable))
     }
@@ -123,6 +130,10 @@ impl Live {
 impl Source for Live {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn processes(&self) -> &[u32] {
+        &self.processes
     }
 
     /// Processes may come and go: a snapshot has those that run now, perhaps none.

@@ -1,8 +1,8 @@
 use crate::cpu::{CoreTimes, now_ns};
 use crate::worker::{Outcome, Progress, Shared, Worker};
 use std::io;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::Region;
 use workload::{
@@ -130,9 +130,9 @@ pub fn run_with(
     attempt(region, workload, length, watch, backend)
 }
 
-/// io_uring is compiled out, switched off by sysctl, or filtered.
+/// io_uring is compiled out, too old, switched off by sysctl, filtered, or short of locked memory.
 fn is_refused(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES))
+    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES | libc::ENOMEM))
 }
 
 fn check(region: &Region, workload: &Workload) -> Result<(), LoadError> {
@@ -168,8 +168,7 @@ fn attempt(
         until_ns: AtomicU64::new(u64::MAX),
         progress: (0..threads).map(|_| Progress::default()).collect(),
     };
-    let ready = Barrier::new(threads as usize + 1);
-    let refused = AtomicBool::new(false);
+    let gate = Gate::default();
     let share = |at: u32| {
         let most = length.ios_max?;
         Some(most / u64::from(threads) + u64::from(u64::from(at) < most % u64::from(threads)))
@@ -180,13 +179,11 @@ fn attempt(
             Backend::IoUring => Some(worker.ring()),
             Backend::Blocking => None,
         };
-        let failed = matches!(&ring, Some(Err(_)));
-        refused.fetch_or(failed, Relaxed);
-        ready.wait();
         // One thread without a ring ends the attempt for all.
+        let open = gate.wait(!matches!(&ring, Some(Err(_))));
         match ring {
             Some(Err(error)) => Err(error),
-            _ if refused.load(Relaxed) => Ok(Outcome::default()),
+            _ if !open => Ok(Outcome::default()),
             Some(Ok((ring, chooser))) => Ok(worker.run_ring(ring, chooser)),
             None => worker.run_blocking(),
         }
@@ -195,22 +192,71 @@ fn attempt(
     let before = SignalsBlocked::new();
     let (outcomes, course) = std::thread::scope(|scope| {
         let mut handles = Vec::new();
+        let mut spawned = Ok(());
         for at in 0..threads {
-            handles.push(scope.spawn(move || work(at)));
+            match std::thread::Builder::new().spawn_scoped(scope, move || work(at)) {
+                Ok(handle) => handles.push(handle),
+                Err(error) => spawned = Err(error),
+            }
         }
         drop(before);
-        ready.wait();
-        let course =
-            if refused.load(Relaxed) { Course::default() } else { supervise(&shared, length, watch) };
+        let course = if gate.open(handles.len(), spawned.is_ok()) {
+            supervise(&shared, length, watch)
+        } else {
+            Course::default()
+        };
         let join = |handle: std::thread::ScopedJoinHandle<'_, io::Result<Outcome>>| match handle.join() {
             Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        (handles.into_iter().map(join).collect::<io::Result<Vec<Outcome>>>(), course)
+        let outcomes = handles.into_iter().map(join).collect::<io::Result<Vec<Outcome>>>();
+        (spawned.and(outcomes), course)
     });
     let outcomes =
         outcomes.map_err(|error| LoadError::Start { path: region.path.display().to_string(), error })?;
     gather(region, &asked, backend, &shared, outcomes, course, length.ios_max.is_some())
+}
+
+/// Lets all threads begin together, or none of them if one could not get ready.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    waiting: usize,
+    unready: bool,
+    opened: Option<bool>,
+}
+
+impl Gate {
+    /// A thread got ready, or failed to; whether it may begin.
+    fn wait(&self, ready: bool) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting += 1;
+        state.unready |= !ready;
+        self.changed.notify_all();
+        loop {
+            match state.opened {
+                Some(begin) => return begin,
+                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Waits for that many threads, then lets them begin if all is well; whether they do.
+    fn open(&self, threads: usize, well: bool) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.waiting < threads {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let begin = well && !state.unready;
+        state.opened = Some(begin);
+        self.changed.notify_all();
+        begin
+    }
 }
 
 /// What the watching thread saw.

@@ -215,7 +215,7 @@ fn curves(
     for (shape, log) in writes.chain(appends) {
         let (point, stopped) = match log {
             None => run.point(&shape, 1, plan.point_time_max)?,
-            Some(log) => run.on(log).point(&shape, 1, plan.point_time_max)?,
+            Some(log) => run.append(log, &shape, plan.point_time_max)?,
         };
         // A storage that did nothing in all that time has no point there.
         if point.ios > 0 {

@@ -1,7 +1,7 @@
 use crate::steady::Steadiness;
 use crate::{Go, MeasureError, Plan, Progress};
 use capability::{Point, humps};
-use load::{Live, Next};
+use load::{Live, LoadError, Next};
 use std::time::{Duration, Instant};
 use storage::Region;
 use workload::{Backend, RunLength, RunResult, Shape, Workload};
@@ -51,17 +51,18 @@ impl<'a> PointRun<'a> {
         PointRun { region, plan, began, watch, threads: 1, backend: None, extra: Duration::ZERO }
     }
 
-    /// The same on another region.
-    pub fn on<'b>(&'b mut self, region: &'b Region) -> PointRun<'b> {
-        PointRun {
-            region,
-            plan: self.plan,
-            began: self.began,
-            watch: self.watch,
-            threads: 1,
-            backend: self.backend,
-            extra: self.extra,
-        }
+    /// One point of an empty file that grows, with one outstanding.
+    pub fn append(
+        &mut self,
+        log: &Region,
+        shape: &Shape,
+        time_max: Duration,
+    ) -> Result<(Point, Option<Stopped>), MeasureError> {
+        // A log that was grown before would be written over, which costs less.
+        let start = |error| LoadError::Start { path: log.path.display().to_string(), error };
+        log.file.set_len(0).map_err(start)?;
+        let (result, half_width, steady) = self.run(log, shape, 1, 1, time_max)?;
+        Ok((point(&result, half_width, steady), result.interrupted.then_some(Stopped)))
     }
 
     /// Time until the plan's end.
@@ -79,9 +80,13 @@ impl<'a> PointRun<'a> {
         let time_max = time_max.max(POINT_TIME_MIN);
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         loop {
-            let threads = self.threads.min(outstanding);
+            // Every thread keeps the same number outstanding, so that N is exactly what was asked for.
+            let threads =
+                (1..=self.threads.min(outstanding)).rev().find(|it| outstanding.is_multiple_of(*it));
+            let threads = threads.unwrap_or(1);
             let began = Instant::now();
-            let (result, half_width, steady) = self.run(shape, outstanding, threads, time_max)?;
+            let (result, half_width, steady) =
+                self.run(self.region, shape, outstanding, threads, time_max)?;
             self.extra += began.elapsed().saturating_sub(time_max + Duration::from_millis(100));
             let stopped = result.interrupted.then_some(Stopped);
             let busy = result.thread_busy_max() >= BUSY_MAX;
@@ -96,12 +101,12 @@ impl<'a> PointRun<'a> {
 
     fn run(
         &mut self,
+        region: &Region,
         shape: &Shape,
         outstanding: u32,
         threads: u32,
         time_max: Duration,
     ) -> Result<(RunResult, f64, bool), MeasureError> {
-        // Every thread keeps the same number outstanding, so that N is what was asked for or just below.
         let workload = Workload {
             shape: *shape,
             outstanding: outstanding / threads,
@@ -149,7 +154,7 @@ impl<'a> PointRun<'a> {
                 Next::Continue
             }
         };
-        let result = load::run(self.region, &workload, &length, &mut each)?;
+        let result = load::run(region, &workload, &length, &mut each)?;
         let verdict = slices.verdict();
         // With too few slices for an interval the count itself bounds it: Poisson, 1.96 / sqrt(n).
         let half_width =

@@ -63,6 +63,11 @@ impl IoBuffers {
         words.iter_mut().for_each(|slot| *slot = word());
     }
 
+    /// Leaves the memory mapped for good, for I/Os that can no longer be waited for.
+    pub fn leak(&mut self) {
+        self.bytes = 0;
+    }
+
     /// The whole mapping, to be registered.
     pub fn as_iovec(&self) -> libc::iovec {
         libc::iovec { iov_base: self.memory.as_ptr().cast(), iov_len: self.bytes }
@@ -71,6 +76,9 @@ impl IoBuffers {
 
 impl Drop for IoBuffers {
     fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
         // SAFETY: our own mapping, unmapped once. Whoever submits I/O waits for it before dropping.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes) };
     }

@@ -61,9 +61,14 @@ impl Ring {
     /// A ring of up to `depth` I/Os of `block_bytes` on `file`, which must stay open as long as the ring.
     ///
     /// # Errors
-    /// Where io_uring is not to be had (`ENOSYS`, `EPERM`: switched off or filtered), or memory is not.
+    /// Where io_uring is not to be had (`ENOSYS`, `EPERM`: too old, switched off or filtered), or memory is
+    /// not.
     pub fn new(file: &File, buffers: IoBuffers, block_bytes: u32, depth: u32) -> io::Result<Ring> {
         let ring = build(depth)?;
+        if !ring.params().is_feature_ext_arg() {
+            // Before 5.11 a wait cannot end by time.
+            return Err(io::Error::from_raw_os_error(libc::ENOSYS));
+        }
         let registered_file = ring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
         // SAFETY: the buffers live in the value built below, which unregisters by closing the ring first
         // (fields drop in order).
@@ -166,6 +171,8 @@ impl Drop for Ring {
     fn drop(&mut self) {
         while self.in_flight > 0 {
             if self.submit(true).is_err() {
+                // What the kernel may still write into must stay.
+                self.buffers.leak();
                 break;
             }
             self.reap(|_, _| {});

@@ -3,7 +3,7 @@
 use crate::figures::expected_commit_ns;
 use crate::table::{IOS_MIN, OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR};
 use crate::{Confidence, Figures, Kind, Observation};
-use capability::Capability;
+use capability::{Capability, KneeReason};
 use filestats::{IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
 
@@ -12,6 +12,10 @@ use workload::{Cap, CapKind};
 const COMMIT_RATIO_DEGRADED: f64 = 5.0;
 /// A cap is reached at this share of it.
 const CAP_REACHED: f64 = 0.85;
+/// Data this many times as large as the measured region meets other caches and longer ways.
+const LARGER_DATA: u64 = 8;
+/// Others' I/Os a second during a measurement that leave it in doubt.
+const FOREIGN_IOPS_MAX: f64 = 100.0;
 /// A capability older than this may no longer hold.
 const CAPABILITY_DAYS_MAX: f64 = 30.0;
 
@@ -34,6 +38,8 @@ pub struct Case<'a> {
     pub figures: Figures,
     /// Utilisation of each moment that has one, with when it ended.
     pub course: Vec<(u64, f64)>,
+    /// Outstanding I/Os of the database in each moment.
+    pub outstanding: Vec<f64>,
 }
 
 impl Case<'_> {
@@ -130,6 +136,14 @@ impl Case<'_> {
             doubts.push("the device below is not visible, so that others' I/O is not known".into());
         }
         if let Some(capability) = self.capability {
+            doubts.extend(doubts_of(capability));
+            let larger =
+                self.observation.data_bytes.map(|bytes| bytes / capability.conditions.region_bytes.max(1));
+            if let Some(times) = larger.filter(|times| *times >= LARGER_DATA) {
+                doubts.push(format!(
+                    "the data is {times} x as large as what the storage was measured on, which caches may have held"
+                ));
+            }
             let age_days = self.ended().saturating_sub(capability.measured_unix_ns) as f64 / 86_400e9;
             if age_days > CAPABILITY_DAYS_MAX {
                 doubts.push(format!("the storage was measured {age_days:.0} days ago"));
@@ -166,4 +180,23 @@ impl Case<'_> {
         };
         (confidence, doubts)
     }
+}
+
+/// What speaks against a capability itself.
+fn doubts_of(capability: &Capability) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if capability.cost_model.is_none() {
+        doubts.push("writes were not measured: the utilisation is that of the reads alone".into());
+    }
+    if let Some(iops) = capability.conditions.foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
+        doubts.push(format!("others did {iops:.0} I/Os a second while the storage was measured"));
+    }
+    let mut reasons = capability.curves.iter().filter_map(|curve| Some(curve.knee.as_ref()?.reason));
+    if reasons.any(|reason| reason == KneeReason::Client) {
+        doubts.push("Headroom's own threads were the limit when it was measured: it may give more".into());
+    }
+    if capability.curves.iter().flat_map(|curve| &curve.points).any(|point| point.failed > 0) {
+        doubts.push("I/Os failed while the storage was measured".into());
+    }
+    doubts
 }

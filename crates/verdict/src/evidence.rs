@@ -8,6 +8,7 @@ use workload::{Cap, CapKind};
 pub const DATABASE: &str = "the database's file statistics";
 pub const DEVICE: &str = "the device's counters (/proc/diskstats)";
 pub const CAPABILITY: &str = "measured capability";
+pub const BOTH: &str = "the database's file statistics and the device's counters, the larger";
 pub const MODEL: &str = "device rates x measured cost model";
 
 pub fn fact(what: &str, value: f64, unit: &str, source: &str, at: u64) -> Evidence {
@@ -64,7 +65,13 @@ impl Case<'_> {
                 &source,
                 self.measured(),
             ));
-            evidence.push(fact("reads outstanding", place.outstanding, "I/Os", DATABASE, self.ended()));
+            evidence.push(fact(
+                "I/Os outstanding at the storage",
+                place.outstanding,
+                "I/Os",
+                BOTH,
+                self.ended(),
+            ));
         }
         if let Some(commit_ns) = self.figures.commit_ns() {
             evidence.push(fact(

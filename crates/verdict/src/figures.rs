@@ -1,12 +1,16 @@
 use crate::Moment;
 use capability::{Capability, Curve, Flow, Side, Utilisation};
-use filestats::{Delta, Figure, FileKind, Ops};
+use filestats::{Delta, Figure, FileInterval, FileKind, Ops};
 use serde::{Deserialize, Serialize};
 use workload::{Pattern, Shape};
 
 /// I/Os this large on average are taken for a sequential stream: databases read at random in pages, the
 /// kernel's read-ahead and bulk writers go from 128 KiB up.
 const SEQUENTIAL_BYTES_MIN: f64 = 128.0 * 1024.0;
+
+/// A sync after more written bytes than this is a checkpoint or a bulk load, not a commit that a log write can
+/// foretell.
+const COMMIT_BYTES_MAX: f64 = 256.0 * 1024.0;
 
 /// Reads are compared with curves of no more than this share of writes, in percent.
 const READS_CURVE_WRITES_MAX: u8 = 30;
@@ -249,9 +253,17 @@ fn expected_ns(
 /// The measured time of a commit of that size, nanoseconds: appended and synced on the file system, or
 /// where that was not measured the bare log write.
 pub(crate) fn expected_commit_ns(capability: &Capability, bytes: f64) -> Option<f64> {
-    let block_bytes = bytes.clamp(512.0, f64::from(workload::Workload::BLOCK_BYTES_MAX)) as u32;
-    let append = capability.nearest_curve(&Shape::log_append(block_bytes));
-    append.and_then(Curve::latency_ns_min).or_else(|| log_write_ns(capability, bytes))
+    // Of a larger write and its sync, the two measured sizes say nothing.
+    if bytes > COMMIT_BYTES_MAX {
+        return None;
+    }
+    let of = |shape: Shape| Some((f64::from(shape.block_bytes), capability.curve(&shape)?.latency_ns_min()?));
+    let line = |small: (f64, f64), large: (f64, f64)| {
+        let per_byte = ((large.1 - small.1) / (large.0 - small.0)).max(0.0);
+        small.1 + per_byte * (bytes - small.0).max(0.0)
+    };
+    let appended = of(Shape::log_append(4096)).zip(of(Shape::log_append(61_440)));
+    appended.map(|(small, large)| line(small, large)).or_else(|| log_write_ns(capability, bytes))
 }
 
 /// The curves' time for a log write of that size, nanoseconds: the nearer of the measured sizes.
@@ -293,13 +305,21 @@ fn reads_from_storage(delta: &Delta, floor_ns: Option<u64>) -> Ops {
     Ops { count, bytes, stall_ns }
 }
 
-/// One operation for each sync of a file that commits wait for, with the writes before it.
+/// One operation for each sync of the files that commits wait for, with the writes before it.
 fn commits(moments: &[Moment]) -> Ops {
-    let files = moments.iter().flat_map(|moment| &moment.files);
-    let durable =
-        files.filter(|file| matches!(file.file.kind, FileKind::Log | FileKind::Journal | FileKind::Data));
+    let files = || moments.iter().flat_map(|moment| &moment.files);
+    let syncs = |file: &&FileInterval| {
+        let sync = file.interval.known().and_then(|delta| delta.counters.sync.known());
+        sync.is_some_and(|sync| sync.count > 0)
+    };
+    // Where there is a log, commits wait for it alone, and the other files are synced by checkpoints.
+    let has_log = files().filter(syncs).any(|file| file.file.kind == FileKind::Log);
+    let waited_for = |kind: FileKind| match has_log {
+        true => kind == FileKind::Log,
+        false => matches!(kind, FileKind::Journal | FileKind::Data),
+    };
     let mut sum = Ops::ZERO;
-    for delta in durable.filter_map(|file| file.interval.known()) {
+    for delta in files().filter(|file| waited_for(file.file.kind)).filter_map(|file| file.interval.known()) {
         let Figure::Known(sync) = delta.counters.sync else { continue };
         if sync.count == 0 {
             continue;
@@ -327,6 +347,7 @@ fn utilisation(capability: &Capability, flows: &[Flow]) -> Option<Utilisation> {
         let curve: &Curve = capability.nearest_curve(&shape(flow.bytes, writes))?;
         (curve.workload.write_percent == writes).then(|| Some(flow.per_second / curve.iops_max()?))?
     };
-    let value = flows.iter().map(share).sum::<Option<f64>>()?;
+    // What was not measured (writes, of a read-only capability) is left out; the verdict says so as a doubt.
+    let value = flows.iter().filter_map(share).reduce(|sum, more| sum + more)?;
     Some(Utilisation { value, binding: capability::Binding::Operations })
 }

@@ -23,6 +23,8 @@ pub struct Observation {
     /// Whether the database reads through the operating system's page cache, so that a fast read need not
     /// have reached the storage.
     pub page_cache: bool,
+    /// Bytes of the database's data files at the end, where known.
+    pub data_bytes: Option<u64>,
 }
 
 impl Moment {

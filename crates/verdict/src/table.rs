@@ -21,7 +21,11 @@ pub(crate) const RATIO_DEGRADED: f64 = 3.0;
 /// Latency this close to the expected one agrees with it.
 const RATIO_AGREES: f64 = 2.0;
 /// One session that always waits for one I/O has N = 1; with pauses in between a little less.
-const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.3;
+const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
+/// ... in at least this share of the moments.
+const SERIAL_SHARE_MIN: f64 = 0.8;
+/// More than the highest rate ever measured by this factor: it is another storage than the one measured.
+const UTILISATION_IMPOSSIBLE: f64 = 1.5;
 /// Nobody waits: less than a tenth of one session's time goes into I/O.
 pub(crate) const OUTSTANDING_IDLE: f64 = 0.1;
 /// Seconds over the knee that make a burst rather than the everyday state.
@@ -40,14 +44,14 @@ type Rule = fn(&Case) -> Option<Grounds>;
 ///
 /// | verdict | condition |
 /// |---|---|
-/// | cannot say | no capability, under 100 I/Os, more than half of the moments unknown, no timing |
+/// | cannot say | no capability or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency above the curve |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
 /// | demand exceeds capability | U at the knee (0.9), or N beyond it and U over 0.7; latency no stranger |
 /// | storage degraded | latency 3 x what the curve expects at that N and size, U below the knee |
 /// | not storage | the database's latency 3 x the curve's, the device's own agrees with it |
 /// | burst | U low on average, at the knee in some seconds |
-/// | serialized | N about 1, U low, the time goes into waiting one I/O at a time |
+/// | serialized | N about 1 second for second, U low: the time goes into waiting one I/O at a time |
 /// | healthy | none of these |
 const TABLE: [(Kind, Rule); 9] = [
     (Kind::CannotSay, cannot_say),
@@ -68,8 +72,9 @@ pub fn judge(
     service_level: &ServiceLevel,
 ) -> Verdict {
     let figures_of = |moments: &[Moment]| Figures::of(moments, capability, observation.page_cache);
+    let one = |moment: &Moment| figures_of(std::slice::from_ref(moment));
     let course = observation.moments.iter().filter_map(|moment| {
-        let utilisation = figures_of(std::slice::from_ref(moment)).utilisation?;
+        let utilisation = one(moment).utilisation?;
         Some((moment.ended_unix_ns, utilisation.value))
     });
     let case = Case {
@@ -78,6 +83,7 @@ pub fn judge(
         service_level,
         figures: figures_of(&observation.moments),
         course: course.collect(),
+        outstanding: observation.moments.iter().map(|moment| one(moment).outstanding).collect(),
     };
     let found = TABLE.iter().find_map(|(kind, rule)| Some((*kind, rule(&case)?)));
     let (kind, grounds) = found.expect("the last row of the table always holds");
@@ -137,6 +143,12 @@ fn cannot_say(case: &Case) -> Option<Grounds> {
         return grounds(
             "this storage was never measured: nothing to compare the demand with".into(),
             "run `headroom measure` on the database's directory at a quiet time, then check again",
+        );
+    }
+    if let Some(used) = figures.utilisation.map(|u| u.value).filter(|used| *used > UTILISATION_IMPOSSIBLE) {
+        return grounds(
+            format!("the storage gives {used:.1} x what it gave when it was measured: that no longer holds"),
+            "run `headroom measure` again at a quiet time, then check again",
         );
     }
     None
@@ -311,7 +323,10 @@ fn burst(case: &Case) -> Option<Grounds> {
 fn serialized(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
     let low = figures.utilisation.is_none_or(|u| u.value < UTILISATION_LOW);
-    if !low || !SERIAL_OUTSTANDING.contains(&figures.outstanding) {
+    // Many sessions that wait now and then may have a mean of 1 as well, but not second for second.
+    let alike = case.outstanding.iter().filter(|n| SERIAL_OUTSTANDING.contains(n)).count();
+    let share = alike as f64 / case.outstanding.len().max(1) as f64;
+    if !low || !SERIAL_OUTSTANDING.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN {
         return None;
     }
     let mut evidence =

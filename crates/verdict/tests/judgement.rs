@@ -178,6 +178,7 @@ fn observed(loads: &[Load]) -> Observation {
         moments: loads.iter().enumerate().map(|(at, load)| second(at as u64 + 1, load)).collect(),
         caps: vec![],
         page_cache: true,
+        data_bytes: None,
     }
 }
 
@@ -338,6 +339,62 @@ fn too_little_io_no_capability_and_gaps_cannot_be_judged() {
 
     let nothing = verdict(&Observation::default());
     assert_eq!(nothing.verdict, Kind::CannotSay);
+}
+
+#[test]
+fn many_sessions_with_a_mean_of_one_are_not_serialized() {
+    let few = Load { reads: 60, read_ns: 4 * MS, ..Load::default() };
+    let many = Load { reads: 420, read_ns: 4 * MS, ..Load::default() };
+    let loads: Vec<Load> = (0..20).map(|at| if at % 2 == 0 { few } else { many }).collect();
+    let verdict = verdict(&observed(&loads));
+    assert_eq!(verdict.verdict, Kind::Healthy, "{verdict:#?}");
+}
+
+#[test]
+fn checkpoints_of_a_wal_without_syncs_on_commit_are_no_slow_commits() {
+    // 4 MiB each, 40 ms: as fast as the disk writes, and far above any log write's time.
+    let mut observation =
+        steady(Load { reads: 100, read_ns: 4 * MS, commits: 4, sync_ns: 40 * MS, ..Load::default() });
+    for file in observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
+        if let Interval::Known(delta) = &mut file.interval
+            && file.file.kind == FileKind::Log
+        {
+            delta.counters.write.bytes = 4 * (4 << 20);
+        }
+    }
+    let verdict = verdict(&observation);
+    assert_eq!(verdict.verdict, Kind::Healthy, "{verdict:#?}");
+}
+
+#[test]
+fn reads_alone_are_judged_where_only_reads_were_measured() {
+    let mut reads_only = disk();
+    reads_only.cost_model = None;
+    reads_only.curves.retain(|curve| !curve.workload.writes());
+    let load = Load { reads: 3_990, read_ns: 16 * MS, commits: 5, sync_ns: 2 * MS, ..Load::default() };
+    let verdict = judge(&steady(load), Some(&reads_only), &ServiceLevel::OLTP);
+    assert_eq!(verdict.verdict, Kind::DemandExceedsCapability, "{verdict:#?}");
+    assert!(
+        verdict.doubts.iter().any(|doubt| doubt.contains("writes were not measured")),
+        "{:?}",
+        verdict.doubts
+    );
+}
+
+#[test]
+fn more_than_was_ever_measured_says_that_the_measurement_no_longer_holds() {
+    let verdict = verdict(&steady(Load { reads: 9_000, read_ns: MS, ..Load::default() }));
+    assert_eq!(verdict.verdict, Kind::CannotSay, "{verdict:#?}");
+    assert!(verdict.next_step.contains("measure"));
+}
+
+#[test]
+fn data_far_larger_than_the_measured_region_is_a_doubt() {
+    let mut observation = steady(Load { reads: 800, read_ns: 80 * MS, ..Load::default() });
+    observation.data_bytes = Some(500 << 30);
+    let verdict = verdict(&observation);
+    assert_eq!(verdict.verdict, Kind::StorageDegraded);
+    assert!(verdict.doubts[0].contains("500 x as large"), "{:?}", verdict.doubts);
 }
 
 #[test]

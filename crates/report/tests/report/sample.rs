@@ -226,7 +226,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
 /// A judged check of that course; `None` is a restart.
 pub fn check(course: &[Option<Load>], capability: Option<Capability>, caps: Vec<Cap>) -> Check {
     let moments = course.iter().enumerate().map(|(at, load)| moment(at, load.as_ref())).collect();
-    let observation = Observation { moments, caps, page_cache: false };
+    let observation = Observation { moments, caps, page_cache: false, data_bytes: None };
     let service_level = ServiceLevel::OLTP;
     Check {
         verdict: judge(&observation, capability.as_ref(), &service_level),

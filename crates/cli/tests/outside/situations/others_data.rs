@@ -35,10 +35,7 @@ fn a_file_of_the_users_is_written_only_if_it_may_be_destroyed() {
     let file = dir.path().join("precious.db");
     let content = precious(&file);
     let said = headroom(&ours, &["measure", text(&file)]);
-    said.refused(
-        3,
-        &["would destroy the content of this file", "try: name a directory instead; or --destroy-data"],
-    );
+    said.refused(3, &["would destroy the content of this file", "try: name a directory; or --read-only"]);
     assert!(fs::read(&file).unwrap() == content);
     let read = a_while(&ours, &[text(&file), "--read-only"]);
     assert!(!read["curves"].as_array().unwrap().is_empty());
