@@ -1,23 +1,14 @@
 //! What the rows of the table ask about: the figures of a case, and what they add up to.
 
 use crate::figures::expected_commit_ns;
-use crate::table::{IOS_MIN, OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR};
+use crate::thresholds::{
+    CAP_REACHED, CAPABILITY_DAYS_MAX, COMMIT_RATIO_DEGRADED, FOREIGN_IOPS_MAX, IOS_MIN, LARGER_DATA,
+    OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR,
+};
 use crate::{Confidence, Figures, Kind, Observation};
 use capability::{Capability, KneeReason};
 use filestats::{IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
-
-/// Commits vary more than reads: the file system's journal commits for others as well, and a log that grows
-/// costs more than one that is used again.
-const COMMIT_RATIO_DEGRADED: f64 = 5.0;
-/// A cap is reached at this share of it.
-const CAP_REACHED: f64 = 0.85;
-/// Data this many times as large as the measured region meets other caches and longer ways.
-const LARGER_DATA: u64 = 8;
-/// Others' I/Os a second during a measurement that leave it in doubt.
-const FOREIGN_IOPS_MAX: f64 = 100.0;
-/// A capability older than this may no longer hold.
-const CAPABILITY_DAYS_MAX: f64 = 30.0;
 
 /// A latency of the database beside what the curves expect.
 pub struct Wait {

@@ -8,7 +8,7 @@ use workload::{Cap, CapKind};
 pub const DATABASE: &str = "the database's file statistics";
 pub const DEVICE: &str = "the device's counters (/proc/diskstats)";
 pub const CAPABILITY: &str = "measured capability";
-pub const BOTH: &str = "the database's file statistics and the device's counters, the larger";
+pub const BOTH: &str = "the database or the device, the larger of both";
 pub const MODEL: &str = "device rates x measured cost model";
 
 pub fn fact(what: &str, value: f64, unit: &str, source: &str, at: u64) -> Evidence {

@@ -18,6 +18,7 @@ mod evidence;
 mod figures;
 mod observation;
 mod table;
+mod thresholds;
 
 pub use figures::{Figures, Place};
 pub use observation::{Moment, Observation};

@@ -1,35 +1,15 @@
 use crate::case::Case;
 use crate::evidence::{CAPABILITY, DATABASE, DEVICE, MODEL, cap_unit, fact};
 use crate::figures::IOS_TO_COMPARE;
+use crate::thresholds::{
+    BURST_SHARE_MAX, COVERAGE_MIN, IOS_MIN, OUTSTANDING_IDLE, RATIO_AGREES, RATIO_DEGRADED,
+    SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_AT_KNEE, UTILISATION_IMPOSSIBLE, UTILISATION_LOW,
+    UTILISATION_NEAR,
+};
 use crate::{Evidence, Figures, Kind, Moment, Observation, Verdict};
 use capability::Capability;
 use filestats::{IoClass, Reason, ServiceLevel};
 use workload::format_ns;
-
-/// Fewer I/Os than this over the whole observation prove nothing.
-pub(crate) const IOS_MIN: u64 = 100;
-/// At least this share of the moments must be known.
-const COVERAGE_MIN: f64 = 0.5;
-/// At the knee: from here on more demand only waits longer.
-const UTILISATION_AT_KNEE: f64 = 0.9;
-/// Well below the knee.
-const UTILISATION_LOW: f64 = 0.5;
-/// Over this, what remains is worth a warning.
-pub(crate) const UTILISATION_NEAR: f64 = 0.7;
-/// Latency this many times what the curve expects is another storage than the one measured.
-pub(crate) const RATIO_DEGRADED: f64 = 3.0;
-/// Latency this close to the expected one agrees with it.
-const RATIO_AGREES: f64 = 2.0;
-/// One session that always waits for one I/O has N = 1; with pauses in between a little less.
-const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
-/// ... in at least this share of the moments.
-const SERIAL_SHARE_MIN: f64 = 0.8;
-/// More than the highest rate ever measured by this factor: it is another storage than the one measured.
-const UTILISATION_IMPOSSIBLE: f64 = 1.5;
-/// Nobody waits: less than a tenth of one session's time goes into I/O.
-pub(crate) const OUTSTANDING_IDLE: f64 = 0.1;
-/// Seconds over the knee that make a burst rather than the everyday state.
-const BURST_SHARE_MAX: f64 = 0.5;
 
 /// What a row of the table finds: the sentence, the numbers and the advice.
 struct Grounds {

@@ -56,14 +56,15 @@ fn killed_while_measuring_the_next_run_cleans_and_succeeds() {
     assert_eq!(test_files_on_record(&ours), 0);
 
     // With that measurement kept, a check comes to its everyday workload at once.
-    let check = ["check", "--duration", "5s", text(dir.path())];
-    let run = Started::new(&mut ours.command(&check));
-    let log = dir.path().join("headroom.tmp/headroom-everyday.db-wal");
-    wait_until("the everyday workload", || log.metadata().is_ok_and(|log| log.len() > 0));
+    let check = |time: &'static str| ["check", "--duration", time, text(dir.path())];
+    let run = Started::new(&mut ours.command(&check("20s")));
+    let database = dir.path().join("headroom.tmp/headroom-everyday.db");
+    wait_until("the everyday database", || database.exists());
+    std::thread::sleep(Duration::from_secs(5));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
-    assert!(log.exists());
-    let said = headroom(&ours, &check);
+    assert!(database.exists());
+    let said = headroom(&ours, &check("5s"));
     assert!(matches!(said.code, Some(0 | 1 | 3)) && !said.stdout.is_empty(), "{}", said.stderr);
     nothing_left(dir.path());
     assert_eq!(test_files_on_record(&ours), 0);

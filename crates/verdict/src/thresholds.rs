@@ -1,0 +1,37 @@
+//! Where one verdict ends and the next begins.
+
+/// Fewer I/Os than this over the whole observation prove nothing.
+pub const IOS_MIN: u64 = 100;
+/// At least this share of the moments must be known.
+pub const COVERAGE_MIN: f64 = 0.5;
+/// At the knee: from here on more demand only waits longer.
+pub const UTILISATION_AT_KNEE: f64 = 0.9;
+/// Well below the knee.
+pub const UTILISATION_LOW: f64 = 0.5;
+/// Over this, what remains is worth a warning.
+pub const UTILISATION_NEAR: f64 = 0.7;
+/// Latency this many times what the curve expects is another storage than the one measured.
+pub const RATIO_DEGRADED: f64 = 3.0;
+/// Latency this close to the expected one agrees with it.
+pub const RATIO_AGREES: f64 = 2.0;
+/// One session that always waits for one I/O has N = 1; with pauses in between a little less.
+pub const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
+/// ... in at least this share of the moments.
+pub const SERIAL_SHARE_MIN: f64 = 0.8;
+/// More than the highest rate ever measured by this factor: it is another storage than the one measured.
+pub const UTILISATION_IMPOSSIBLE: f64 = 1.5;
+/// Nobody waits: less than a tenth of one session's time goes into I/O.
+pub const OUTSTANDING_IDLE: f64 = 0.1;
+/// Seconds over the knee that make a burst rather than the everyday state.
+pub const BURST_SHARE_MAX: f64 = 0.5;
+/// Commits vary more than reads: the file system's journal commits for others as well, and a log that grows
+/// costs more than one that is used again.
+pub const COMMIT_RATIO_DEGRADED: f64 = 5.0;
+/// A cap is reached at this share of it.
+pub const CAP_REACHED: f64 = 0.85;
+/// Data this many times as large as the measured region meets other caches and longer ways.
+pub const LARGER_DATA: u64 = 8;
+/// Others' I/Os a second during a measurement that leave it in doubt.
+pub const FOREIGN_IOPS_MAX: f64 = 100.0;
+/// A capability older than this may no longer hold.
+pub const CAPABILITY_DAYS_MAX: f64 = 30.0;
