@@ -37,7 +37,7 @@ fn five_situations_get_five_right_answers_three_times_in_a_row() {
         let reads = &measured["curves"][0];
         let iops = reads["knee"]["iops"].as_f64().unwrap();
         assert!(
-            (iops / READS_A_SECOND as f64 - 1.0).abs() < 0.05,
+            (iops / READS_A_SECOND as f64 - 1.0).abs() < 0.1,
             "{READS_A_SECOND} reads a second, {iops} found: {reads:#}"
         );
         assert_eq!(reads["knee"]["reason"], "cap", "{reads:#}");
