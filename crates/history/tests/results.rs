@@ -8,8 +8,8 @@ use std::path::Path;
 use tempfile::TempDir;
 use verdict::{Confidence, Evidence, Kind, Verdict};
 use workload::{
-    Backend, Caching, CoreUse, DeviceFacts, Direction, RunResult, Second, Shape, TargetFacts, TargetKind,
-    ThreadShare, Workload,
+    Backend, Caching, CoreUse, DeviceFacts, Direction, RunResult, Shape, Slice, Tally, TargetFacts,
+    TargetKind, ThreadShare, Workload,
 };
 
 fn new_history() -> (TempDir, History) {
@@ -114,9 +114,10 @@ fn run() -> RunResult {
         interrupted: true,
         read,
         write: Direction::default(),
-        seconds: vec![Second { reads: 1_000, ..Second::default() }],
+        series: vec![Slice { read: Tally { count: 1_000, ..Tally::default() }, ..Slice::default() }],
         cores: vec![CoreUse { core: 1, user_percent: 0.1, kernel_percent: 0.2, idle_percent: 99.7 }],
-        threads: vec![ThreadShare { ios: 1_000, bytes: 8_192_000, cpu_ns: 5 }],
+        threads: vec![ThreadShare { cpu_ns: 5, ..ThreadShare::default() }],
+        ..RunResult::empty(Shape::random_read(8192).into(), String::new())
     }
 }
 

@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         warm_up: Duration::from_millis(300),
         duration: Duration::from_secs_f64(seconds.parse()?),
         ios_max: None,
+        ..RunLength::default()
     };
     let result = run(&region, &workload, &length, &mut |_| Next::Continue)?;
     let latency = result.latency();

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
-use workload::{Direction, Second};
+use workload::{Direction, Slice, ThreadShare};
 
 /// What one thread measured so far.
 #[derive(Debug, Default)]
 pub struct Recorder {
     pub read: Direction,
     pub write: Direction,
-    pub seconds: Vec<Second>,
+    pub series: Vec<Slice>,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -27,11 +27,21 @@ impl Recorder {
     #[inline]
     pub fn turn(&mut self, at_ns: u64, block_bytes: u32) -> Turn<'_> {
         let second = (at_ns / SECOND_NS) as usize;
-        if self.seconds.len() <= second {
-            self.seconds.resize(second + 1, Second::default());
+        if self.series.len() <= second {
+            self.series.resize(second + 1, Slice::default());
         }
         let block_bytes = u64::from(block_bytes);
         Turn { recorder: self, block_bytes, second, run_write: false, run_ns: 0, run: 0 }
+    }
+
+    /// What this thread did in all.
+    pub fn share(&self, cpu_ns: u64) -> ThreadShare {
+        let mut share = ThreadShare { cpu_ns, ..ThreadShare::default() };
+        for slice in &self.series {
+            share.read.merge(&slice.read);
+            share.write.merge(&slice.write);
+        }
+        share
     }
 
     /// Counts a failed I/O.
@@ -65,21 +75,14 @@ impl Turn<'_> {
         if self.run == 0 {
             return;
         }
-        let (count, bytes, stall_ns) = (self.run, self.run * self.block_bytes, self.run * self.run_ns);
-        let second = &mut self.recorder.seconds[self.second];
-        let direction = if self.run_write {
-            second.writes += count;
-            second.write_bytes += bytes;
-            second.write_stall_ns += stall_ns;
-            second.write_ns_max = second.write_ns_max.max(self.run_ns);
-            &mut self.recorder.write
+        let (count, bytes) = (self.run, self.run * self.block_bytes);
+        let slice = &mut self.recorder.series[self.second];
+        let (tally, direction) = if self.run_write {
+            (&mut slice.write, &mut self.recorder.write)
         } else {
-            second.reads += count;
-            second.read_bytes += bytes;
-            second.read_stall_ns += stall_ns;
-            second.read_ns_max = second.read_ns_max.max(self.run_ns);
-            &mut self.recorder.read
+            (&mut slice.read, &mut self.recorder.read)
         };
+        tally.record_n(self.run_ns, self.block_bytes, count);
         direction.count += count;
         direction.bytes += bytes;
         direction.latency.record_n(self.run_ns, count);
@@ -111,8 +114,8 @@ mod tests {
         assert_eq!((recorder.read.count, recorder.read.latency.sum_ns()), (3, 50));
         assert_eq!((recorder.write.count, recorder.write.bytes), (1, 4096));
         assert_eq!(recorder.write.errors[&libc::EIO], 1);
-        assert_eq!(recorder.seconds.len(), 2);
-        assert_eq!((recorder.seconds[0].reads, recorder.seconds[1].reads), (0, 3));
-        assert_eq!((recorder.seconds[1].read_ns_max, recorder.seconds[1].writes), (30, 1));
+        assert_eq!(recorder.series.len(), 2);
+        assert_eq!((recorder.series[0].read.count, recorder.series[1].read.count), (0, 3));
+        assert_eq!((recorder.series[1].read.ns_max, recorder.series[1].write.count), (30, 1));
     }
 }

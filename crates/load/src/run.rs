@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::Region;
 use workload::{
-    Backend, Caching, Direction, Durability, InvalidWorkload, RunLength, RunResult, Second, Workload,
+    Backend, Caching, Direction, Durability, InvalidWorkload, RunLength, RunResult, Slice, Workload,
 };
 
 /// How a run stands, warm-up included.
@@ -156,11 +156,11 @@ fn attempt(
     watch: &mut dyn FnMut(&Live) -> Next,
     backend: Backend,
 ) -> Result<RunResult, LoadError> {
-    let asked = *workload;
+    let asked = workload.clone();
     // Blocking: one thread for each outstanding I/O. Sequential parts are then smaller, but all is walked.
     let workload = match backend {
-        Backend::IoUring => asked,
-        Backend::Blocking => Workload { threads: asked.outstanding_total(), outstanding: 1, ..asked },
+        Backend::IoUring => asked.clone(),
+        _ => Workload { threads: asked.outstanding_total(), outstanding: 1, ..asked.clone() },
     };
     let threads = workload.threads;
     let shared = Shared {
@@ -177,7 +177,7 @@ fn attempt(
         let worker = Worker { region, workload: &workload, shared: &shared, at, ios_max: share(at) };
         let ring = match backend {
             Backend::IoUring => Some(worker.ring()),
-            Backend::Blocking => None,
+            _ => None,
         };
         // One thread without a ring ends the attempt for all.
         let open = gate.wait(!matches!(&ring, Some(Err(_))));
@@ -328,14 +328,14 @@ fn gather(
 ) -> Result<RunResult, LoadError> {
     let path = region.path.display().to_string();
     let (mut read, mut write) = (Direction::default(), Direction::default());
-    let mut seconds: Vec<Second> = Vec::new();
+    let mut series: Vec<Slice> = Vec::new();
     for outcome in &outcomes {
         read.merge(&outcome.recorder.read);
         write.merge(&outcome.recorder.write);
-        if seconds.len() < outcome.recorder.seconds.len() {
-            seconds.resize(outcome.recorder.seconds.len(), Second::default());
+        if series.len() < outcome.recorder.series.len() {
+            series.resize(outcome.recorder.series.len(), Slice::default());
         }
-        seconds.iter_mut().zip(&outcome.recorder.seconds).for_each(|(sum, more)| sum.merge(more));
+        series.iter_mut().zip(&outcome.recorder.series).for_each(|(sum, more)| sum.merge(more));
     }
     let from_ns = shared.from_ns.load(Relaxed);
     let until_ns = shared.until_ns.load(Relaxed);
@@ -344,8 +344,8 @@ fn gather(
     let gave_up = outcomes.iter().all(|outcome| outcome.gave_up || outcome.ring_error.is_some());
     let end_ns = if counted || gave_up { last_ns.min(until_ns) } else { until_ns };
     let elapsed_ns = end_ns.saturating_sub(from_ns);
-    for (at, second) in seconds.iter_mut().enumerate() {
-        second.end_ns = ((at as u64 + 1) * 1_000_000_000).min(elapsed_ns);
+    for (at, slice) in series.iter_mut().enumerate() {
+        slice.end_ns = ((at as u64 + 1) * 1_000_000_000).min(elapsed_ns);
     }
     let failed = read.failed() + write.failed();
     if read.count + write.count == 0 {
@@ -355,22 +355,22 @@ fn gather(
             return Err(LoadError::AllFailed { path, count: failed, error });
         }
     }
-    let threads = outcomes.iter().map(|outcome| outcome.share).collect();
+    let threads = outcomes.iter().map(|outcome| outcome.share.clone()).collect();
     if let Some(error) = outcomes.into_iter().find_map(|outcome| outcome.ring_error) {
         return Err(LoadError::Start { path, error });
     }
     Ok(RunResult {
-        workload: *workload,
-        target: path,
         backend,
         started_unix_ns: course.started_unix_ns,
         elapsed_ns,
         interrupted: course.interrupted,
         read,
         write,
-        seconds,
+        target_bytes: region.bytes,
+        series,
         cores: course.cores,
         threads,
+        ..RunResult::empty(workload.clone(), path)
     })
 }
 

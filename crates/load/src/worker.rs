@@ -185,8 +185,7 @@ impl Worker<'_> {
                 break;
             }
         }
-        outcome.share =
-            ThreadShare { ios: counted, bytes: counted * u64::from(block_bytes), cpu_ns: cpu.used_ns() };
+        outcome.share = outcome.recorder.share(cpu.used_ns());
         drop(ring);
         progress.ended.store(1, Relaxed);
         outcome
@@ -251,7 +250,7 @@ impl Worker<'_> {
                 break;
             }
         }
-        outcome.share = ThreadShare { ios: counted, bytes: counted * bytes as u64, cpu_ns: cpu.used_ns() };
+        outcome.share = outcome.recorder.share(cpu.used_ns());
         progress.ended.store(1, Relaxed);
         Ok(outcome)
     }

@@ -26,7 +26,12 @@ fn buffered(shape: Shape) -> Workload {
 }
 
 fn for_time(ms: u64) -> RunLength {
-    RunLength { warm_up: Duration::ZERO, duration: Duration::from_millis(ms), ios_max: None }
+    RunLength {
+        warm_up: Duration::ZERO,
+        duration: Duration::from_millis(ms),
+        ios_max: None,
+        ..RunLength::default()
+    }
 }
 
 fn go_on(_: &load::Live) -> Next {
@@ -42,11 +47,11 @@ fn counts_bytes_latencies_and_seconds_agree_with_each_other() {
     assert!(result.read.count > 0 && result.write.count > 0);
     assert_eq!(result.read.bytes, result.read.count * 4096);
     assert_eq!(result.read.latency.count(), result.read.count);
-    let seconds = |of: fn(&workload::Second) -> u64| result.seconds.iter().map(of).sum::<u64>();
-    assert_eq!(seconds(|s| s.reads), result.read.count);
-    assert_eq!(seconds(|s| s.write_stall_ns), result.write.latency.sum_ns());
-    assert_eq!(result.seconds.len(), 2);
-    assert_eq!(result.threads.iter().map(|t| t.ios).sum::<u64>(), result.ios());
+    let seconds = |of: fn(&workload::Slice) -> u64| result.series.iter().map(of).sum::<u64>();
+    assert_eq!(seconds(|s| s.read.count), result.read.count);
+    assert_eq!(seconds(|s| s.write.stall_ns), result.write.latency.sum_ns());
+    assert_eq!(result.series.len(), 2);
+    assert_eq!(result.threads.iter().map(|t| t.total().count).sum::<u64>(), result.ios());
     assert_eq!(result.elapsed_ns, 1_200_000_000);
     assert!(result.outstanding() <= 16.0, "Little's law: no more than was asked");
     assert!(!result.cores.is_empty() && !result.interrupted);

@@ -108,13 +108,18 @@ impl<'a> PointRun<'a> {
         time_max: Duration,
     ) -> Result<(RunResult, f64, bool), MeasureError> {
         let workload = Workload {
-            shape: *shape,
             outstanding: outstanding / threads,
             threads,
             seed: self.plan.seed.wrapping_add(u64::from(outstanding)),
+            ..Workload::from(*shape)
         };
         let warm_up_max = time_max.mul_f64(1.0 - MEASURED_SHARE).max(WARM_UP_MIN);
-        let length = RunLength { warm_up: warm_up_max, duration: time_max.max(EXTENDED), ios_max: None };
+        let length = RunLength {
+            warm_up: warm_up_max,
+            duration: time_max.max(EXTENDED),
+            ios_max: None,
+            ..RunLength::default()
+        };
         let may_extend = self.extra < EXTRA_MAX;
         let time_end = self.plan.time_max + self.extra;
         let mut slices = Steadiness::default();

@@ -138,10 +138,13 @@ pub(crate) fn conditions_line(capability: &Capability) -> String {
     let backend = match conditions.backend {
         Backend::IoUring => "io_uring",
         Backend::Blocking => "blocking I/O",
+        Backend::Mapped => "a memory mapping",
+        Backend::Foreign => "another tool",
     };
     let caching = match conditions.caching {
         Caching::Direct => "direct",
         Caching::Buffered => "through the page cache",
+        Caching::Mapped => "through a mapping",
     };
     let foreign = match conditions.foreign_iops {
         Some(iops) => format!("{} I/Os a second of others before", number::rate(iops)),

@@ -12,14 +12,29 @@
 //! One value carries a result to every output: text, JSON, charts and the history are views of it.
 //! This crate does no I/O and reads no clock.
 
+mod access;
+mod demand;
 mod facts;
 mod histogram;
+mod plan;
 mod quantity;
 mod result;
 mod spec;
+mod tally;
+mod trace;
 
+pub use access::{Access, Distribution, Extent, Walk, Zone};
+pub use demand::{Arrival, Burst, Content, Limit, SizeShare, SyncEvery, SyncKind, Verify};
 pub use facts::{Cap, CapKind, DeviceFacts, TargetFacts, TargetKind, WriteCache};
 pub use histogram::LatencyHistogram;
+pub use plan::{Phase, PhaseResult, Placed, Plan, PlanTarget, Pool};
 pub use quantity::{BadQuantity, Mib, format_bytes, format_ns, parse_bytes, parse_duration};
-pub use result::{Backend, CoreUse, Direction, RunResult, Second, ThreadShare};
+pub use result::{Backend, BadBlock, CoreUse, Direction, Response, RunResult, ThreadShare, Verification};
 pub use spec::{Caching, Durability, InvalidWorkload, Pattern, RunLength, Shape, Workload};
+pub use tally::{Latencies, Slice, Tally};
+pub use trace::{Trace, TraceIo, TraceKind};
+
+/// Leaves out of JSON what says nothing.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

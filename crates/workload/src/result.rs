@@ -1,4 +1,4 @@
-use crate::{LatencyHistogram, Workload};
+use crate::{Latencies, LatencyHistogram, Slice, Tally, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -10,6 +10,10 @@ pub enum Backend {
     IoUring,
     /// Blocking pread and pwrite, a thread for each outstanding I/O.
     Blocking,
+    /// Copies from and to a mapping, a thread for each outstanding I/O.
+    Mapped,
+    /// Another tool ran the workload: see [`RunResult::tool`].
+    Foreign,
 }
 
 /// One direction (reads or writes) of a run.
@@ -25,29 +29,6 @@ pub struct Direction {
     pub errors: BTreeMap<i32, u64>,
 }
 
-/// One second of a run (the last one may be shorter).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Second {
-    /// When it ends, nanoseconds since the measured part began.
-    pub end_ns: u64,
-    /// Reads completed.
-    pub reads: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Summed latency of those reads.
-    pub read_stall_ns: u64,
-    /// Longest of them.
-    pub read_ns_max: u64,
-    /// Writes completed.
-    pub writes: u64,
-    /// Bytes written.
-    pub write_bytes: u64,
-    /// Summed latency of those writes.
-    pub write_stall_ns: u64,
-    /// Longest of them.
-    pub write_ns_max: u64,
-}
-
 /// How busy one core was during the measured part, in percent of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreUse {
@@ -61,15 +42,56 @@ pub struct CoreUse {
     pub idle_percent: f64,
 }
 
-/// What one thread did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What one thread did for a workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadShare {
-    /// I/Os completed.
-    pub ios: u64,
-    /// Bytes moved.
-    pub bytes: u64,
-    /// CPU time the thread used, nanoseconds.
+    /// Reads.
+    pub read: Tally,
+    /// Writes.
+    pub write: Tally,
+    /// CPU time the thread used, nanoseconds; of a thread that serves several workloads, its share by I/Os.
     pub cpu_ns: u64,
+    /// The thread's own series, where it was asked for.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub series: Vec<Slice>,
+}
+
+/// What users of an open loop waited: from the time an I/O was meant to start to its completion. A stall of
+/// the storage delays all that should have started meanwhile, and shows here in full; latency from
+/// submission hides it ("coordinated omission", G. Tene 2013).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Response {
+    /// Reads, from their intended start.
+    pub read: LatencyHistogram,
+    /// Writes, from their intended start.
+    pub write: LatencyHistogram,
+    /// I/Os whose time came within the measured part but that had not completed at its end.
+    pub waiting: u64,
+    /// The longest any of those had waited by then.
+    pub waiting_ns_max: u64,
+    /// Longest that an I/O was handed over late although the storage had room for it: the generator's own
+    /// delay. Where it is not small beside the latencies, they are the generator's.
+    pub late_ns_max: u64,
+}
+
+/// What reading again what was written found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Blocks read and checked.
+    pub blocks: u64,
+    /// Blocks that were not as written.
+    pub bad: u64,
+    /// The first of them.
+    pub first_bad: Vec<BadBlock>,
+}
+
+/// A block that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadBlock {
+    /// Where.
+    pub offset_bytes: u64,
+    /// What was found: "a block written for offset 8192", "all zeros", "an older write (3, not 5)".
+    pub found: String,
 }
 
 /// What a run gave.
@@ -85,6 +107,9 @@ pub struct RunResult {
     pub target: String,
     /// How.
     pub backend: Backend,
+    /// The other tool and its version, where the result was imported: "fio-3.33", "diskspd 2.2".
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub tool: Option<String>,
     /// When the measured part began, nanoseconds since 1970.
     pub started_unix_ns: u64,
     /// How long it lasted.
@@ -95,8 +120,24 @@ pub struct RunResult {
     pub read: Direction,
     /// Writes.
     pub write: Direction,
-    /// The course of the run.
-    pub seconds: Vec<Second>,
+    /// `fsync` and `fdatasync` calls, which move no bytes of their own.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub sync: Direction,
+    /// Of an open loop: what its users waited.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub response: Option<Response>,
+    /// What checking the written data found.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub verification: Option<Verification>,
+    /// Bytes of the target that could be used.
+    #[serde(default)]
+    pub target_bytes: u64,
+    /// Width of a row of the series, nanoseconds.
+    #[serde(default = "one_second_ns")]
+    pub slice_ns: u64,
+    /// The course of the run: a row each `slice_ns`; the last one may be shorter.
+    #[serde(default)]
+    pub series: Vec<Slice>,
     /// CPU use of the whole machine.
     pub cores: Vec<CoreUse>,
     /// Shares of the threads.
@@ -120,22 +161,41 @@ impl Direction {
     }
 }
 
-impl Second {
-    /// Adds another thread's same second.
-    pub fn merge(&mut self, other: &Second) {
-        self.end_ns = self.end_ns.max(other.end_ns);
-        self.reads += other.reads;
-        self.read_bytes += other.read_bytes;
-        self.read_stall_ns += other.read_stall_ns;
-        self.read_ns_max = self.read_ns_max.max(other.read_ns_max);
-        self.writes += other.writes;
-        self.write_bytes += other.write_bytes;
-        self.write_stall_ns += other.write_stall_ns;
-        self.write_ns_max = self.write_ns_max.max(other.write_ns_max);
+fn one_second_ns() -> u64 {
+    1_000_000_000
+}
+
+impl ThreadShare {
+    /// Reads and writes.
+    pub fn total(&self) -> Tally {
+        self.read.plus(&self.write)
     }
 }
 
 impl RunResult {
+    /// A result in which nothing happened yet, for whoever fills it.
+    pub fn empty(workload: Workload, target: String) -> RunResult {
+        RunResult {
+            workload,
+            target,
+            backend: Backend::IoUring,
+            tool: None,
+            started_unix_ns: 0,
+            elapsed_ns: 0,
+            interrupted: false,
+            read: Direction::default(),
+            write: Direction::default(),
+            sync: Direction::default(),
+            response: None,
+            verification: None,
+            target_bytes: 0,
+            slice_ns: one_second_ns(),
+            series: Vec::new(),
+            cores: Vec::new(),
+            threads: Vec::new(),
+        }
+    }
+
     /// I/Os completed, reads and writes.
     pub fn ios(&self) -> u64 {
         self.read.count.saturating_add(self.write.count)
@@ -177,6 +237,17 @@ impl RunResult {
             return 0.0;
         }
         (self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64) / self.elapsed_ns as f64
+    }
+
+    /// The latencies of rows `first..=last` of the series, and their exact tallies.
+    pub fn part(&self, first: usize, last: usize) -> (Tally, LatencyHistogram) {
+        let (mut tally, mut latencies) = (Tally::default(), Latencies::default());
+        for slice in self.series.iter().take(last.saturating_add(1)).skip(first) {
+            tally.merge(&slice.total());
+            latencies.merge(&slice.read_latencies);
+            latencies.merge(&slice.write_latencies);
+        }
+        (tally, latencies.histogram())
     }
 
     /// CPU time of the load threads for each I/O, nanoseconds; `None` without I/Os.

@@ -1,7 +1,7 @@
 use super::table::{Align, Cell, Table};
 use super::{Ink, Style, clean, clip, wrap};
 use crate::number;
-use workload::{Backend, CoreUse, Direction, LatencyHistogram, RunResult, Second};
+use workload::{Backend, CoreUse, Direction, LatencyHistogram, RunResult, Slice};
 
 /// From the median to nine nines, as diskspd prints them.
 const PERCENTILES: [(&str, f64); 14] = [
@@ -46,6 +46,8 @@ fn opening(result: &RunResult, style: &Style) -> Vec<String> {
     let backend = match result.backend {
         Backend::IoUring => "io_uring",
         Backend::Blocking => "blocking I/O",
+        Backend::Mapped => "memory mapping",
+        Backend::Foreign => result.tool.as_deref().unwrap_or("another tool"),
     };
     let asked = format!(
         "{}, {} outstanding x {} {}, {backend}",
@@ -201,13 +203,13 @@ fn errno_name(errno: i32) -> String {
 fn course(result: &RunResult, style: &Style) -> Vec<String> {
     let mut begin_ns = 0;
     let rates: Vec<(f64, f64)> = result
-        .seconds
+        .series
         .iter()
-        .filter_map(|second: &Second| {
-            let seconds = second.end_ns.saturating_sub(begin_ns) as f64 / 1e9;
-            begin_ns = second.end_ns;
-            let ios = second.reads.saturating_add(second.writes) as f64;
-            let stall = second.read_stall_ns.saturating_add(second.write_stall_ns) as f64;
+        .filter_map(|slice: &Slice| {
+            let seconds = slice.end_ns.saturating_sub(begin_ns) as f64 / 1e9;
+            begin_ns = slice.end_ns;
+            let total = slice.total();
+            let (ios, stall) = (total.count as f64, total.stall_ns as f64);
             // The rate of a last sliver of a second is noise.
             (seconds >= 0.5).then(|| (ios / seconds, stall / ios))
         })
@@ -221,7 +223,7 @@ fn course(result: &RunResult, style: &Style) -> Vec<String> {
     if let Some((low, high)) = range(|(_, latency_ns)| *latency_ns) {
         text.push_str(&format!(", mean latency {} to {}", number::time(low), number::time(high)));
     }
-    let longest = result.seconds.iter().map(|second| second.read_ns_max.max(second.write_ns_max)).max();
+    let longest = result.series.iter().map(|slice| slice.total().ns_max).max();
     text.push_str(&format!(
         ", longest I/O {}",
         longest.map_or(number::NONE.into(), |ns| number::time(ns as f64))
@@ -231,7 +233,8 @@ fn course(result: &RunResult, style: &Style) -> Vec<String> {
 
 fn threads(result: &RunResult, style: &Style) -> Vec<String> {
     let threads = &result.threads;
-    let (least, most) = (threads.iter().map(|t| t.ios).min(), threads.iter().map(|t| t.ios).max());
+    let ios = || threads.iter().map(|thread| thread.total().count);
+    let (least, most) = (ios().min(), ios().max());
     let (Some(least), Some(most)) = (least, most) else { return Vec::new() };
     let busy = format!("the busiest used {} of a core", number::share(result.thread_busy_max()));
     if threads.len() == 1 {
@@ -254,11 +257,12 @@ fn threads(result: &RunResult, style: &Style) -> Vec<String> {
         ("CPU", Align::Right),
     ]);
     for (at, thread) in threads.iter().enumerate().take(THREADS_MAX) {
+        let total = thread.total();
         table.push(vec![
             at.to_string().into(),
-            number::count(thread.ios).into(),
-            number::share(thread.ios as f64 / result.ios().max(1) as f64).into(),
-            workload::format_bytes(thread.bytes).into(),
+            number::count(total.count).into(),
+            number::share(total.count as f64 / result.ios().max(1) as f64).into(),
+            workload::format_bytes(total.bytes).into(),
             number::time(thread.cpu_ns as f64).into(),
         ]);
     }

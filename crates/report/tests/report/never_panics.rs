@@ -6,7 +6,7 @@ use filestats::{Counters, Delta, Epoch, Figure, FileKind, Interval, Ops, Reason,
 use proptest::prelude::*;
 use report::text::{self, Style};
 use report::{Check, Phase, html, json};
-use workload::{CoreUse, Direction, RunResult, Second, Shape, ThreadShare, Workload};
+use workload::{CoreUse, Direction, RunResult, Shape, Slice, Tally, ThreadShare, Workload};
 
 fn odd() -> impl Strategy<Value = f64> + Clone {
     prop_oneof![
@@ -121,9 +121,13 @@ fn odd_run(floats: &[f64], whole: &[u64]) -> RunResult {
         interrupted: false,
         read: direction.clone(),
         write: direction,
-        seconds: whole
+        series: whole
             .iter()
-            .map(|end_ns| Second { end_ns: *end_ns, reads: int(6), ..Second::default() })
+            .map(|end_ns| Slice {
+                end_ns: *end_ns,
+                read: Tally { count: int(6), ..Tally::default() },
+                ..Slice::default()
+            })
             .collect(),
         cores: floats
             .iter()
@@ -133,7 +137,15 @@ fn odd_run(floats: &[f64], whole: &[u64]) -> RunResult {
                 ..CoreUse::default()
             })
             .collect(),
-        threads: whole.iter().map(|ios| ThreadShare { ios: *ios, bytes: int(1), cpu_ns: int(2) }).collect(),
+        threads: whole
+            .iter()
+            .map(|count| ThreadShare {
+                read: Tally { count: *count, bytes: int(1), ..Tally::default() },
+                cpu_ns: int(2),
+                ..ThreadShare::default()
+            })
+            .collect(),
+        ..RunResult::empty(Shape::random_read(8192).into(), String::new())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::sample;
 use filestats::{Counters, Epoch, Figure, FileKind, Ops, Reason, Rules, Sample, Snapshot, intervals};
 use report::text::{self, Style};
 use verdict::Kind;
-use workload::{Backend, CoreUse, Direction, RunResult, Second, Shape, ThreadShare, Workload};
+use workload::{Backend, CoreUse, Direction, RunResult, Shape, Slice, Tally, ThreadShare, Workload};
 
 const STYLE: Style = Style { color: false, width: 80 };
 
@@ -69,23 +69,25 @@ fn direction(count: u64, latency_ns: u64) -> Direction {
 fn run() -> RunResult {
     let mut write = direction(27_000, 240_000);
     write.errors.insert(5, 3);
-    let seconds = (1..=10).map(|second| Second {
+    let tally = |count: u64, stall_ns, ns_max| Tally {
+        count,
+        bytes: count * 8192,
+        stall_ns,
+        ns_max,
+        ..Tally::default()
+    };
+    let series = (1..=10).map(|second| Slice {
         end_ns: second * 1_000_000_000,
-        reads: 6_300 + second * 11,
-        read_bytes: 6_300 * 8192,
-        read_stall_ns: 6_300 * 270_000,
-        read_ns_max: 2_400_000,
-        writes: 2_700,
-        write_bytes: 2_700 * 8192,
-        write_stall_ns: 2_700 * 360_000,
-        write_ns_max: 2_900_000 + second,
+        read: tally(6_300 + second * 11, 6_300 * 270_000, 2_400_000),
+        write: tally(2_700, 2_700 * 360_000, 2_900_000 + second),
+        ..Slice::default()
     });
+    let share = |count, cpu_ns| ThreadShare { read: tally(count, 0, 0), cpu_ns, ..ThreadShare::default() };
     RunResult {
         workload: Workload {
-            shape: Shape::random_read(8192).with_writes(30),
             outstanding: 2,
             threads: 2,
-            seed: 0,
+            ..Workload::from(Shape::random_read(8192).with_writes(30))
         },
         target: "/data/sales/headroom-test.dat".into(),
         backend: Backend::IoUring,
@@ -94,15 +96,13 @@ fn run() -> RunResult {
         interrupted: false,
         read: direction(63_000, 180_000),
         write,
-        seconds: seconds.collect(),
+        series: series.collect(),
         cores: vec![
             CoreUse { core: 0, user_percent: 4.1, kernel_percent: 11.9, idle_percent: 84.0 },
             CoreUse { core: 1, user_percent: 0.4, kernel_percent: 2.1, idle_percent: 97.5 },
         ],
-        threads: vec![
-            ThreadShare { ios: 60_000, bytes: 60_000 * 8192, cpu_ns: 1_300_000_000 },
-            ThreadShare { ios: 30_000, bytes: 30_000 * 8192, cpu_ns: 700_000_000 },
-        ],
+        threads: vec![share(60_000, 1_300_000_000), share(30_000, 700_000_000)],
+        ..RunResult::empty(Shape::random_read(8192).into(), String::new())
     }
 }
 
@@ -118,7 +118,7 @@ fn a_run_without_any_io() {
         interrupted: true,
         read: Direction::default(),
         write: Direction::default(),
-        seconds: Vec::new(),
+        series: Vec::new(),
         cores: Vec::new(),
         threads: vec![ThreadShare::default()],
         ..run()

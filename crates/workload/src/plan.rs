@@ -1,0 +1,81 @@
+use crate::{RunLength, Workload};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A run: phases one after the other, each with one or more workloads at once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What the workloads run on.
+    pub targets: Vec<PlanTarget>,
+    /// In this order.
+    pub phases: Vec<Phase>,
+}
+
+/// A target of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanTarget {
+    /// Directory, regular file or block device.
+    pub path: PathBuf,
+    /// Size of the test file made in a directory, or of a file made at `path`; `None`: what is there is used.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub create_bytes: Option<u64>,
+}
+
+/// What happens at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// For people: "load", "checkpoint burst".
+    pub name: String,
+    /// How long.
+    #[serde(flatten)]
+    pub length: RunLength,
+    /// Width of a row of the result's series.
+    pub slice: Duration,
+    /// Threads that serve all workloads together, instead of threads for each.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub pool: Option<Pool>,
+    /// What runs.
+    pub workloads: Vec<Placed>,
+}
+
+/// Threads that each serve all workloads of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pool {
+    /// How many.
+    pub threads: u32,
+    /// Outstanding I/Os of a thread, shared by the workloads by their weights; `None`: each workload has its
+    /// own `outstanding` in every thread.
+    pub outstanding: Option<u32>,
+}
+
+/// A workload on one of the plan's targets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Which of the plan's targets.
+    pub target: usize,
+    /// Share in a pool with shared outstanding I/Os.
+    pub weight: u32,
+    /// What is asked of it.
+    pub workload: Workload,
+}
+
+/// What one phase gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// The phase's name.
+    pub name: String,
+    /// One result for each of its workloads, in their order.
+    pub results: Vec<crate::RunResult>,
+}
+
+impl Phase {
+    /// Width of a row of the series where nothing else is asked for.
+    pub const SLICE: Duration = Duration::from_secs(1);
+
+    /// One workload on the first target.
+    pub fn of(workload: Workload, length: RunLength) -> Phase {
+        let placed = Placed { target: 0, weight: 1, workload };
+        Phase { name: String::new(), length, slice: Phase::SLICE, pool: None, workloads: vec![placed] }
+    }
+}

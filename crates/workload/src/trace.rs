@@ -1,0 +1,33 @@
+use serde::{Deserialize, Serialize};
+
+/// I/Os as they were recorded somewhere, to be asked again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// In the order of their times.
+    pub ios: Vec<TraceIo>,
+}
+
+/// One recorded I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceIo {
+    /// When it was asked for, nanoseconds since the first.
+    pub at_ns: u64,
+    /// What.
+    pub kind: TraceKind,
+    /// Where.
+    pub offset_bytes: u64,
+    /// How much; 0 for a sync.
+    pub bytes: u32,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceKind {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Make durable what was written.
+    Sync,
+}
