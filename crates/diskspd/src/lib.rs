@@ -1,0 +1,16 @@
+//! diskspd's world: its command line, its XML profile, and what both mean in our own words.
+//!
+//! ```text
+//! arguments ──command_line::parse──┐
+//!                                  v
+//! XML file ──profile_xml::read──> Profile ──plan::to_plan──> workload::Plan + Extras (affinity, hints, ...)
+//!                                  │
+//!                                  └──profile_xml::write──> XML file
+//! ```
+//!
+//! A [`Profile`](profile::Profile) says what diskspd 2.2 would have been told, with its defaults and its
+//! meanings: sequential threads overlap, each I/O throws its own coin between read and write, five seconds
+//! of warm-up. What Linux has no counterpart for is an `Unsupported`: refused by name,
+//! never dropped in silence. The crate reads no file and runs no load.
+
+pub mod profile;
