@@ -14,3 +14,12 @@
 //! never dropped in silence. The crate reads no file and runs no load.
 
 pub mod profile;
+mod report;
+mod report_parameters;
+mod report_tables;
+mod report_text;
+mod report_text_2016;
+
+pub use report::{CpuFacts, Report, SystemFacts};
+pub use report_text::{profile_text, text};
+pub use report_text_2016::text_2016;
