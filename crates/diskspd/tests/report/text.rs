@@ -1,10 +1,8 @@
 //! The text reports: how they look, and that scripts which read diskspd's read them.
 
-mod samples;
-
+use crate::samples::{Load, mixed, phase, reads, result, several};
 use diskspd::{SystemFacts, profile_text, text, text_2016};
 use regex::Regex;
-use samples::{Load, mixed, phase, reads, result, several};
 
 #[test]
 fn a_report_with_latencies_and_buckets() {
