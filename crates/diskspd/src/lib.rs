@@ -10,16 +10,12 @@
 //!
 //! A [`Profile`](profile::Profile) says what diskspd 2.2 would have been told, with its defaults and its
 //! meanings: sequential threads overlap, each I/O throws its own coin between read and write, five seconds
-//! of warm-up. What Linux has no counterpart for is an `Unsupported`: refused by name,
+//! of warm-up. What Linux has no counterpart for is an [`Unsupported`](unsupported::Unsupported): refused by name,
 //! never dropped in silence. The crate reads no file and runs no load.
 
+pub mod command_line;
 pub mod profile;
-mod report;
-mod report_parameters;
-mod report_tables;
-mod report_text;
-mod report_text_2016;
-
-pub use report::{CpuFacts, Report, SystemFacts};
-pub use report_text::{profile_text, text};
-pub use report_text_2016::text_2016;
+pub mod report;
+pub mod rules;
+pub mod unsupported;
+pub mod usage;

@@ -1,7 +1,7 @@
 //! Results as a run would give them: every count, sum and bucket of the same I/Os.
 
 use diskspd::profile::{CacheMode, Profile, Target, TimeSpan};
-use diskspd::{CpuFacts, Report, SystemFacts};
+use diskspd::report::{CpuFacts, Report, SystemFacts};
 use workload::{
     CoreUse, LatencyHistogram, PhaseResult, RunResult, Shape, Slice, Tally, ThreadShare, Workload,
 };

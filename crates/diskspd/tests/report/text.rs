@@ -1,7 +1,7 @@
 //! The text reports: how they look, and that scripts which read diskspd's read them.
 
 use crate::samples::{Load, mixed, phase, reads, result, several};
-use diskspd::{SystemFacts, profile_text, text, text_2016};
+use diskspd::report::{SystemFacts, profile_text, text, text_2016};
 use regex::Regex;
 
 #[test]

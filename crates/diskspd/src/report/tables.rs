@@ -1,8 +1,8 @@
 //! The tables that diskspd's two text forms share; they differ in the name of a unit and in how a file's
 //! size is told.
 
-use crate::report::{Buckets, Named, Samples, Section, Span};
-use crate::report_parameters::Form;
+use crate::report::parameters::Form;
+use crate::report::view::{Buckets, Named, Samples, Section, Span};
 use std::fmt::{Result, Write};
 use workload::Tally;
 

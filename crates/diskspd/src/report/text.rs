@@ -1,9 +1,10 @@
 //! The text report of diskspd 2.2.
 
 use crate::profile::Profile;
-use crate::report::{Report, Span, SystemFacts};
-use crate::report_parameters::{Form, parameters, size};
-use crate::report_tables::{STARS, io_tables, percentiles, totals};
+use crate::report::parameters::{Form, parameters, size};
+use crate::report::tables::{STARS, io_tables, percentiles, totals};
+use crate::report::view::Span;
+use crate::report::{Report, SystemFacts};
 use std::fmt::{Result, Write};
 use workload::CoreUse;
 

@@ -1,9 +1,10 @@
 //! The text report of diskspd 2.0.17 (2016), for scripts that were written for it.
 
-use crate::report::{Report, Span};
-use crate::report_parameters::{Form, parameters};
-use crate::report_tables::{STARS, io_tables, percentiles, totals};
-use crate::report_text::{INTERRUPTED, average, percents};
+use crate::report::Report;
+use crate::report::parameters::{Form, parameters};
+use crate::report::tables::{STARS, io_tables, percentiles, totals};
+use crate::report::text::{INTERRUPTED, average, percents};
+use crate::report::view::Span;
 use std::fmt::{Result, Write};
 use workload::CoreUse;
 
@@ -16,7 +17,7 @@ const FORM: Form = Form {
     always_tells_stride: true,
 };
 
-/// The report that diskspd 2.0.17 prints, with the corrections of [`text`](crate::text). What
+/// The report that diskspd 2.0.17 prints, with the corrections of [`text`](crate::report::text). What
 /// that version could not be asked (a thread pool's outstanding I/Os, ranges, mixed order, rates in IOPS, ...)
 /// is told in the words of 2.2.
 pub fn text_2016(report: &Report<'_>) -> String {
