@@ -57,7 +57,7 @@ fn io_table(out: &mut String, span: &Span<'_>, section: Section, form: Form) -> 
         for share in shares {
             write!(out, "{number:>6} | ")?;
             cells(out, span, &share.tally(section), || share.buckets(), section)?;
-            writeln!(out, " | {} ({})", share.path, (form.file_size)(share.file_bytes))?;
+            writeln!(out, " | {} ({})", share.path, (form.file_size)(share.file_bytes()))?;
         }
     }
     writeln!(out, "{border}")?;

@@ -51,8 +51,7 @@ pub(crate) struct Named<'a> {
 /// What one thread did with one target.
 pub(crate) struct Share<'a> {
     pub path: &'a str,
-    pub file_bytes: u64,
-    pub slice_ns: u64,
+    pub result: &'a RunResult,
     pub thread: &'a ThreadShare,
 }
 
@@ -114,10 +113,10 @@ impl<'a> Span<'a> {
         for named in &self.results {
             let result = named.result;
             if result.threads.iter().all(|thread| thread.series.is_empty()) {
-                sum.merge(&Buckets::of(&result.series, result.slice_ns));
+                sum.merge(&Buckets::of(&result.series, result));
                 continue;
             }
-            result.threads.iter().for_each(|thread| sum.merge(&Buckets::of(&thread.series, result.slice_ns)));
+            result.threads.iter().for_each(|thread| sum.merge(&Buckets::of(&thread.series, result)));
         }
         sum
     }
@@ -142,17 +141,21 @@ impl<'a> Named<'a> {
     fn share(&self, at: usize) -> Option<Share<'a>> {
         let Named { path, result } = *self;
         let thread = result.threads.get(at)?;
-        Some(Share { path, file_bytes: result.target_bytes, slice_ns: result.slice_ns, thread })
+        Some(Share { path, result, thread })
     }
 }
 
 impl Share<'_> {
+    pub fn file_bytes(&self) -> u64 {
+        self.result.target_bytes
+    }
+
     pub fn tally(&self, section: Section) -> Tally {
         section.of(&self.thread.read, &self.thread.write)
     }
 
     pub fn buckets(&self) -> Buckets {
-        Buckets::of(&self.thread.series, self.slice_ns)
+        Buckets::of(&self.thread.series, self.result)
     }
 }
 
@@ -224,15 +227,21 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    pub fn of(series: &[Slice], width_ns: u64) -> Buckets {
-        let full = |(at, slice): &(usize, &Slice)| {
-            width_ns > 0 && slice.end_ns >= (*at as u64 + 1).saturating_mul(width_ns)
+    /// The full buckets of a run; a thread without I/Os at the end has no rows there, and stood still.
+    fn of(series: &[Slice], run: &RunResult) -> Buckets {
+        let longest = run.threads.iter().map(|thread| thread.series.len()).max().unwrap_or(0);
+        let rows = longest.max(run.series.len());
+        let full = run.elapsed_ns.checked_div(run.slice_ns).unwrap_or(0);
+        let count = rows.min(usize::try_from(full).unwrap_or(rows));
+        let tallies = |of: fn(&Slice) -> Tally| {
+            let mut tallies: Vec<Tally> = series.iter().take(count).map(of).collect();
+            tallies.resize(count, Tally::default());
+            tallies
         };
-        let full: Vec<&Slice> = series.iter().enumerate().take_while(full).map(|(_, slice)| slice).collect();
         Buckets {
-            width_ns,
-            read: full.iter().map(|slice| slice.read).collect(),
-            write: full.iter().map(|slice| slice.write).collect(),
+            width_ns: run.slice_ns,
+            read: tallies(|slice| slice.read),
+            write: tallies(|slice| slice.write),
         }
     }
 

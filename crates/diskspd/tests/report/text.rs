@@ -152,6 +152,23 @@ fn the_deviation_of_the_total_is_that_of_the_sum() {
 }
 
 #[test]
+fn a_stall_at_the_end_and_a_started_bucket() {
+    let mut sample = mixed(false, true);
+    let result = &mut sample.phases[0].results[0];
+    for thread in &mut result.threads {
+        // Nothing came in the second of three seconds, nor in the third, which was cut short.
+        thread.series.truncate(1);
+        thread.series[0].read.count = 10;
+        thread.series[0].write.count = 0;
+    }
+    result.series = vec![workload::Slice::default(); 3];
+    result.elapsed_ns = 2_900_000_000;
+    let report = text(&sample.report());
+    let total = report.lines().find(|line| line.starts_with("total:")).unwrap();
+    assert!(total.ends_with(" |      10.00"), "20 I/Os a second, then none: {total}");
+}
+
+#[test]
 fn a_run_that_was_ended_before_it_was_measured_says_so() {
     let mut sample = several();
     sample.phases[1].results.iter_mut().for_each(|result| result.elapsed_ns = 0);
