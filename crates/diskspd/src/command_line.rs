@@ -191,7 +191,11 @@ fn refuse_windows_forms(arg: &str, before_targets: bool) -> Result<(), UsageErro
 /// Whether `/...` would be a flag. `-X` and `-y` take any text, so that many a path would be one: left out.
 fn looks_like_a_switch(arg: &str) -> bool {
     let Some(rest) = arg.strip_prefix('/') else { return false };
-    !rest.contains('/') && !rest.starts_with(['X', 'y']) && Reading::new(1).flag(&format!("-{rest}")).is_ok()
+    let flag = format!("-{rest}");
+    !rest.contains('/')
+        && !rest.starts_with(['X', 'y'])
+        && Reading::new(1).flag(&flag).is_ok()
+        && block_bytes(&[flag]).is_ok()
 }
 
 /// The first pass: `b` in sizes means the last `-b`, wherever it stands.

@@ -14,7 +14,9 @@
 //! never dropped in silence. The crate reads no file and runs no load.
 
 pub mod command_line;
+pub mod plan;
 pub mod profile;
+pub mod profile_xml;
 pub mod report;
 pub mod rules;
 pub mod unsupported;
