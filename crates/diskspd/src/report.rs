@@ -13,9 +13,11 @@ mod tables;
 mod text;
 mod text_2016;
 mod view;
+mod xml;
 
 pub use text::{profile_text, text};
 pub use text_2016::text_2016;
+pub use xml::xml;
 
 use crate::profile::Profile;
 use workload::PhaseResult;
