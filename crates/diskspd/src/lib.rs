@@ -18,6 +18,7 @@ pub mod command_line;
 pub mod plan;
 pub mod profile;
 pub mod profile_xml;
+pub mod report;
 pub mod rules;
 pub mod unsupported;
 pub mod usage;
