@@ -8,6 +8,7 @@ use ::diskspd::command_line::{CommandLine, Source, parse};
 use ::diskspd::plan::to_plan;
 use ::diskspd::profile::ResultFormat;
 use ::diskspd::profile_xml;
+use ::diskspd::report::profile_text;
 use ::diskspd::usage::{USAGE, UsageError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -50,16 +51,16 @@ pub fn run(args: &DiskspdArgs, out: &mut Output) -> Done {
     if asked.common.profile_only {
         let text = match checked.profile.result_format {
             ResultFormat::Xml => profile_xml::write(&checked.profile),
-            ResultFormat::Text => return Err(no_text()),
+            ResultFormat::Text => {
+                let line = format!("headroom diskspd {}", args.arguments.join(" "));
+                profile_text(&line, &checked.profile)
+            }
         };
         out.answer(|_| text, || serde_json::json!({"plan": planned.plan, "notes": planned.notes}));
         return Ok(FINE);
     }
-    Err(Failure::new("headroom diskspd checks profiles and runs none in this build").with_remedy("-Rpxml"))
-}
-
-fn no_text() -> Failure {
-    Failure::new("headroom diskspd shows profiles as XML alone in this build").with_remedy("-Rpxml")
+    Err(Failure::new("headroom diskspd reads and shows profiles, and runs none in this build")
+        .with_remedy("-Rp shows what would run"))
 }
 
 /// Reads our own options, wherever they stand among diskspd's.
@@ -73,7 +74,6 @@ fn read_options(ours: &[String], out: &mut Output) -> Result<Options, Failure> {
             // Nothing is kept of what does not run.
             "--history" => drop(ours.next()),
             history if history.starts_with("--history=") => {}
-            "--help" => return Err(Failure::usage("--help stands for nothing here").with_remedy("-?")),
             other => {
                 let remedy = "-? lists flags and options; -- stands before a target that begins with a dash";
                 return Err(Failure::usage(format!("{other}: no such option")).with_remedy(remedy));

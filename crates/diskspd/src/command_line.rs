@@ -21,7 +21,7 @@ use number::{leading_size, size, whole};
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandLine {
-    /// `-?`: the help.
+    /// `-?`, `/?`, `--help`: the help.
     Usage,
     /// A run, or to show what would run.
     Run(Box<Asked>),
@@ -142,7 +142,7 @@ fn divide(args: &[String], valued: &[&str]) -> Result<Option<Arguments>, UsageEr
     let mut divided = Arguments { flags: Vec::new(), targets: Vec::new(), ours: Vec::new() };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        if arg == "-?" || arg == "/?" {
+        if matches!(arg.as_str(), "-?" | "/?" | "--help") {
             return Ok(None);
         } else if arg == "--" {
             divided.targets.extend(args.by_ref().cloned());

@@ -441,6 +441,7 @@ fn flags_come_before_targets_and_ours_anywhere() {
     assert!(why_refused("-d5").contains("no target"));
     assert_eq!(parse(&args("-b4K /? x"), &VALUED), Ok(CommandLine::Usage));
     assert_eq!(parse(&args("-?"), &VALUED), Ok(CommandLine::Usage));
+    assert_eq!(parse(&args("--help"), &VALUED), Ok(CommandLine::Usage));
 }
 
 #[test]
