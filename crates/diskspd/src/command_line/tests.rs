@@ -1,5 +1,7 @@
 use super::*;
-use crate::profile::{CacheMode, Cpu, Order, SpanUnit};
+use crate::profile::{
+    CacheMode, Content, Cpu, FlushMode, Order, Priority, SpanUnit, Target, Throughput, TimeSpan,
+};
 use crate::rules::{self, Origin};
 use proptest::prelude::*;
 
