@@ -14,7 +14,7 @@ mod flags;
 mod number;
 
 use crate::profile::{Profile, ResultFormat};
-use crate::unsupported::{self, Unsupported};
+use crate::unsupported::Unsupported;
 use crate::usage::UsageError;
 use flags::{Reading, block_bytes};
 
@@ -35,7 +35,7 @@ pub struct Asked {
     /// What stands beside either.
     pub common: Common,
     /// Flags that no profile carries and that mean nothing here; what the profile carries is listed by
-    /// [`unsupported::of`].
+    /// [`crate::unsupported::of`].
     pub unsupported: Vec<Unsupported>,
     /// Our own options, untouched: `--json`, `--format`, `2.0.17`.
     pub ours: Vec<String>,

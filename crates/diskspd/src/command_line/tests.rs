@@ -3,6 +3,7 @@ use crate::profile::{
     CacheMode, Content, Cpu, FlushMode, Order, Priority, SpanUnit, Target, Throughput, TimeSpan,
 };
 use crate::rules::{self, Origin};
+use crate::unsupported;
 use proptest::prelude::*;
 
 const VALUED: [&str; 2] = ["--format", "--destroy-data"];
