@@ -101,11 +101,12 @@ pub fn steady_state(case: &Case) -> Option<Finding> {
         Steadiness::Unsteady(window) => {
             let text = format!(
                 "The {what} was not steady by SNIA's rule: fifths of the run differ by {} ({} allowed), \
-                 the fitted line moves {} ({} allowed).",
+                 the fitted line moves {} ({} allowed); drift over the run {}.",
                 words::share(window.range),
                 words::share(STEADY_RANGE),
                 words::change(window.excursion),
                 words::share(STEADY_EXCURSION),
+                words::change(drift),
             );
             (Weight::Warning, text, Some(window))
         }
@@ -120,14 +121,13 @@ pub fn steady_state(case: &Case) -> Option<Finding> {
         }
         Steadiness::Steady(window) => {
             let text = format!(
-                "The {what} was steady from {} on by SNIA's rule{}, against {} over the whole run; drift {}.",
+                "The {what} was steady only from {} on by SNIA's rule{}, against {} over the whole run.",
                 words::length(window.from_ns as f64),
                 figures(case, window),
                 match course.measure {
                     Measure::Rate => format!("{} IOPS", words::rate(case.result.iops())),
                     Measure::Latency => words::time(case.latency.mean_ns().unwrap_or(f64::NAN)),
                 },
-                words::change(drift),
             );
             (Weight::Note, text, Some(window))
         }
@@ -203,8 +203,10 @@ pub fn cliffs(case: &Case) -> Option<Finding> {
         .map(|cliff| words::length(cliff.at_ns as f64))
         .collect();
     let more = if others.is_empty() { String::new() } else { format!("; also at {}", words::list(&others)) };
+    let cause = if case.result.write.count > 0 { "a write cache was full, " } else { "" };
     let text = format!(
-        "The {name} for good at {}, from {} to {}, after {} had been moved{more}.",
+        "The {name} for good at {}, from {} to {}, after {}{more}: {cause}burst credits were used up or the device \
+         throttled.",
         words::length(at_ns as f64),
         write(before),
         write(after),
@@ -213,11 +215,7 @@ pub fn cliffs(case: &Case) -> Option<Finding> {
     let mut finding = Finding::new(Kind::Cliff, Weight::Warning, text)
         .fact("fall", fall, "share")
         .fact("bytes moved before", bytes_before, "B")
-        .remedy(if case.result.write.count > 0 {
-            "a write cache is full, burst credits are used up or the device throttles: what comes after is what lasts"
-        } else {
-            "burst credits are used up, or the device throttles: what comes after is what lasts"
-        });
+        .remedy("warm up beyond it: what comes after is what lasts");
     for cliff in &found {
         finding = finding.fact("at", cliff.at_ns as f64, "ns");
     }
@@ -257,7 +255,7 @@ mod tests {
         let found = finding(&of_rates(&rates), Kind::SteadyState).unwrap();
         assert_eq!(found.weight, Weight::Note);
         assert!(
-            found.text.contains("steady from 4 s on") && found.text.contains("there 10,000 IOPS"),
+            found.text.contains("steady only from 4 s on") && found.text.contains("there 10,000 IOPS"),
             "{}",
             found.text
         );

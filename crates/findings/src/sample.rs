@@ -31,13 +31,15 @@ pub fn percentiles(case: &Case) -> Option<Finding> {
         _ if count < IOS_FOR_999 => Weight::Note,
         _ => Weight::Good,
     };
-    let foretold: Vec<String> = next
-        .iter()
-        .map(|rung| format!("{} % needs {} at this rate", rung.name, words::length(needed_ns(rung))))
-        .collect();
+    let foretold: Vec<String> =
+        next.iter().map(|rung| format!("{} for {} %", words::length(needed_ns(rung)), rung.name)).collect();
     let stands =
         last.map_or("no percentile stands".into(), |rung| format!("percentiles stand up to {} %", rung.name));
-    let after = if foretold.is_empty() { String::new() } else { format!("; {}", words::list(&foretold)) };
+    let after = if foretold.is_empty() {
+        String::new()
+    } else {
+        format!("; at this rate a run would take {}", words::list(&foretold))
+    };
     let text = format!("{}: {stands}{after}.", words::counted(count, name));
     let mut finding = Finding::new(Kind::Percentiles, weight, text)
         .fact("I/Os of the rarer direction", count as f64, "I/Os")
@@ -63,7 +65,7 @@ mod tests {
         let text = finding(&with(90_000), Kind::Percentiles).unwrap().text;
         assert_eq!(
             text,
-            "90,000 reads: percentiles stand up to 99.9 %; 99.99 % needs 11 s at this rate and 99.999 % needs 111 s at this rate."
+            "90,000 reads: percentiles stand up to 99.9 %; at this rate a run would take 11 s for 99.99 % and 111 s for 99.999 %."
         );
     }
 

@@ -32,9 +32,7 @@ pub fn write_share(case: &Case) -> Option<Finding> {
         );
     }
     let mixed = asked > 0.0 && asked < 1.0;
-    mixed.then(|| {
-        new(Weight::Good, format!("{got_text} of the I/Os were writes; {asked_text} were asked for."))
-    })
+    mixed.then(|| new(Weight::Good, format!("Writes were {got_text} of the I/Os, as asked ({asked_text}).")))
 }
 
 pub fn syncs(case: &Case) -> Option<Finding> {
