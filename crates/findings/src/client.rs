@@ -58,7 +58,7 @@ pub fn cpu(case: &Case) -> Option<Finding> {
         );
         let more_cores = case.around.cores.is_none_or(|cores| (cores as usize) > threads);
         return Some(new(Weight::Warning, text).remedy(if case.is_cached() {
-            "copies from and to the page cache are the work here; for the storage itself use direct I/O"
+            "use direct I/O for the storage itself: copies from and to the page cache are the work here"
         } else if more_cores {
             "use more threads with fewer outstanding I/Os each"
         } else {

@@ -96,6 +96,9 @@ fn cause(case: &Case, name: &str, latencies: &LatencyHistogram, above: &str) -> 
     if above == "max" || above == "25" {
         return "single I/Os, of which one run proves nothing";
     }
+    if case.is_cpu_bound() {
+        return "likely waits for the load threads' own CPU";
+    }
     if humps(latencies).is_some() {
         return if case.is_cached() {
             "two groups with nothing between, likely the page cache and the storage behind it"

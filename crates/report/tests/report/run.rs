@@ -13,7 +13,7 @@ use workload::{
 /// `tail` times as much.
 fn latency_ns(at: u64, floor_ns: u64, tail: u64) -> u64 {
     let even = floor_ns + (at * 7919) % floor_ns;
-    if at % 241 == 0 { even * tail } else { even }
+    if at.is_multiple_of(241) { even * tail } else { even }
 }
 
 /// Adds a second with that many I/Os of one direction to all places where a run keeps them.
