@@ -6,7 +6,8 @@
 //!                                                 ├─> json::check       stable keys, docs/json.md
 //!                                                 └─> html::check       one page, charts inside
 //! Capability ─> text::capability, json::capability, html::capability
-//! RunResult  ─> text::run             Snapshots + FileInterval ─> text::intervals
+//! RunResult + Findings ─> text::run, json::run     PhaseResults ─> text::phases, json::phases
+//! Snapshots + FileInterval ─> text::intervals
 //! ```
 //!
 //! Every format is a view of the same value and takes its words from the same places: `number` writes
@@ -15,6 +16,7 @@
 //!
 //! This crate does no I/O, reads no clock and knows no terminal: the caller says whether there are colours.
 
+mod asked;
 mod chart;
 mod files;
 mod headline;

@@ -3,5 +3,6 @@
 mod html;
 mod json;
 mod never_panics;
+mod run;
 mod sample;
 mod text;
