@@ -4,6 +4,7 @@
 mod capture;
 mod check;
 mod clean;
+mod diskspd;
 mod extension;
 mod failure;
 mod history;
@@ -61,6 +62,8 @@ enum Command {
     History(history::HistoryArgs),
     /// Tell how to make a SQLite program publish its counters
     SqliteExtension,
+    /// Read diskspd command lines and XML profiles (-? lists the flags)
+    Diskspd(diskspd::DiskspdArgs),
     /// Remove what a killed headroom left in a directory
     Clean(clean::CleanArgs),
 }
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
+        Command::Diskspd(args) => diskspd::run(args, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     match done.and_then(|code| out.finish().map(|()| code)) {

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! arguments ──command_line::parse──┐
-//!                                  v
-//! XML file ──profile_xml::read──> Profile ──plan::to_plan──> workload::Plan + Extras (affinity, hints, ...)
-//!                                  │
-//!                                  └──profile_xml::write──> XML file
+//!                                  v        checked::check
+//! XML file ──profile_xml::read──> Profile ──(rules, unsupported)──> plan::to_plan ──> workload::Plan
+//!                                  │                                                  + Extras (affinity,
+//!                                  └──profile_xml::write──> XML file                    priority, hints)
 //! ```
 //!
 //! A [`Profile`](profile::Profile) says what diskspd 2.2 would have been told, with its defaults and its
@@ -13,6 +13,7 @@
 //! of warm-up. What Linux has no counterpart for is an [`Unsupported`](unsupported::Unsupported): refused by name,
 //! never dropped in silence. The crate reads no file and runs no load.
 
+pub mod checked;
 pub mod command_line;
 pub mod plan;
 pub mod profile;

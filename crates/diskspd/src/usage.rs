@@ -65,7 +65,6 @@ What is told
   -Xprofile.xml   take all this from a profile; -d -W -C -z -v -R stand beside it, targets fill *1, *2 ..
 Ours
   --ignore-unsupported  run without the flags that mean nothing on Linux: -x -l -ft -Sr -Nn -Ni -e.. -y..
-  --format 2.0.17       print the older form        --destroy-data TARGET  allow writes to what is not ours
 ";
 
 #[cfg(test)]
