@@ -22,8 +22,7 @@ pub use xml::xml;
 use crate::profile::Profile;
 use workload::PhaseResult;
 
-/// What is reported: a view, made for one call of [`text`](crate::text), [`text_2016`](crate::text_2016) or
-/// [`xml`](crate::xml).
+/// What is reported: a view, made for one call of [`text()`], [`text_2016()`] or [`xml()`].
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// As it was given, program name included.

@@ -201,8 +201,8 @@ fn extent(out: &mut String, target: &Target, form: Form) -> Result {
         (target.hint_random, "FILE_FLAG_RANDOM_ACCESS"),
         (target.hint_temporary, "FILE_ATTRIBUTE_TEMPORARY"),
     ];
-    let given = hints.iter().filter(|(given, _)| *given);
-    given.map(|(_, hint)| writeln!(out, "\t\tusing {hint} hint")).collect()
+    let mut given = hints.iter().filter(|(given, _)| *given);
+    given.try_for_each(|(_, hint)| writeln!(out, "\t\tusing {hint} hint"))
 }
 
 fn distribution(out: &mut String, distribution: &Distribution) -> Result {

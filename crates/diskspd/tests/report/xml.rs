@@ -90,7 +90,7 @@ fn vm_fleet_finds_what_it_reads() {
     let x = read(&sample);
     assert_eq!(x.all("Results.TimeSpan").len(), 2);
     assert!((x.sum("Results.TimeSpan.TestTimeSeconds") - 4.0).abs() < 0.02);
-    let ios: u64 = sample.phases.iter().flat_map(|phase| &phase.results).map(|result| result.ios()).sum();
+    let ios: u64 = sample.phases.iter().flat_map(|phase| &phase.results).map(workload::RunResult::ios).sum();
     let target = "Results.TimeSpan.Thread.Target";
     assert_eq!(x.sum(&format!("{target}.ReadCount")) + x.sum(&format!("{target}.WriteCount")), ios as f64);
     for span in x.all("Results.TimeSpan") {
