@@ -103,8 +103,8 @@ impl Axis {
     /// Percentiles by their nines: 0 is the lowest value, 1 is 90 %, 2 is 99 %, 3 is 99.9 %.
     pub(super) fn nines(last: f64) -> Axis {
         let to = if last.is_finite() { last.clamp(1.0, NINES_MAX) } else { 1.0 };
-        let mut ticks = vec![(0.0, "min".to_owned()), (2.0_f64.log10(), "50 %".to_owned())];
-        ticks.extend((1..=to.floor() as usize).map(|nines| (nines as f64, percent_of_nines(nines))));
+        let mut ticks = vec![(0.0, "min".to_owned()), (2.0_f64.log10(), "p50".to_owned())];
+        ticks.extend((1..=to.floor() as usize).map(|nines| (nines as f64, percentile_of_nines(nines))));
         Axis { from: 0.0, to: to * 1.02, logarithmic: false, ticks }
     }
 
@@ -174,12 +174,12 @@ impl Axis {
     }
 }
 
-/// "99.9 %" for three nines.
-pub(super) fn percent_of_nines(nines: usize) -> String {
+/// "p99.9" for three nines.
+fn percentile_of_nines(nines: usize) -> String {
     match nines {
-        0 | 1 => "90 %".into(),
-        2 => "99 %".into(),
-        more => format!("99.{} %", "9".repeat(more - 2)),
+        0 | 1 => "p90".into(),
+        2 => "p99".into(),
+        more => format!("p99.{}", "9".repeat(more - 2)),
     }
 }
 
@@ -229,9 +229,12 @@ mod tests {
 
     #[test]
     fn nines_and_shares_are_named_as_people_say_them() {
-        assert_eq!(labels(&Axis::nines(3.2)), ["min", "50 %", "90 %", "99 %", "99.9 %"]);
+        assert_eq!(labels(&Axis::nines(3.2)), ["min", "p50", "p90", "p99", "p99.9"]);
         assert_eq!(labels(&Axis::shares([0.09].into_iter(), 4)), ["0 %", "2.5 %", "5 %", "7.5 %"]);
-        assert_eq!(labels(&Axis::differences([-0.1, 0.1].into_iter(), 4)), ["-10 %", "-5 %", "0 %", "+5 %", "+10 %"]);
+        assert_eq!(
+            labels(&Axis::differences([-0.1, 0.1].into_iter(), 4)),
+            ["-10 %", "-5 %", "0 %", "+5 %", "+10 %"]
+        );
         let (axis, unit) = Axis::elapsed(1_800.0, 4);
         assert_eq!((labels(&axis), unit), (vec!["0", "10", "20", "30"], "minutes"));
     }

@@ -19,13 +19,19 @@ pub(super) struct Cells {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     pub(super) ink: Ink,
+    /// What the colour lies on.
+    ground: Ink,
     low: f64,
     high: f64,
     logarithmic: bool,
+    /// Of the lowest value.
+    strength_min: f64,
 }
 
 /// Figures further apart than this need a logarithmic scale for the smaller ones to differ.
 const LOG_FROM: f64 = 10.0;
+/// One I/O in a hundred thousand is still seen.
+const SHARE_STRENGTH_MIN: f64 = 0.15;
 /// Text is about so high.
 const LINE: f64 = 15.0;
 /// Labels of rows take at most this share of the width.
@@ -39,12 +45,20 @@ impl Scale {
             positive.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = if low.is_finite() { (low, high) } else { (1.0, 1.0) };
         let logarithmic = high / low >= LOG_FROM;
-        Scale { ink, low: if logarithmic { low } else { 0.0 }, high, logarithmic }
+        let low = if logarithmic { low } else { 0.0 };
+        Scale { ink, ground: Ink::HeatLow, low, high, logarithmic, strength_min: 0.0 }
     }
 
-    /// Logarithmic between two shares.
+    /// Logarithmic from the lowest share that differs from others up to all; even that is seen on the page.
     pub(super) fn shares(low: f64, ink: Ink) -> Scale {
-        Scale { ink, low, high: 1.0, logarithmic: true }
+        Scale {
+            ink,
+            ground: Ink::Surface,
+            low,
+            high: 1.0,
+            logarithmic: true,
+            strength_min: SHARE_STRENGTH_MIN,
+        }
     }
 
     /// How strong the colour is, 0 to 1.
@@ -54,7 +68,8 @@ impl Scale {
         } else {
             (value - self.low) / (self.high - self.low)
         };
-        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        self.strength_min + (1.0 - self.strength_min) * share
     }
 
     /// "log scale" or "linear from 0".
@@ -71,8 +86,10 @@ impl Scale {
         let bar = bar_end - STEPS as f64 * STEP;
         for step in 0..STEPS {
             let (from, to) = (bar + step as f64 * STEP, bar + (step + 1) as f64 * STEP);
-            canvas.rect((from, 3.0), (to, 14.0), Ink::HeatLow, 1.0);
-            canvas.rect((from, 3.0), (to, 14.0), self.ink, step as f64 / (STEPS - 1) as f64);
+            let share = step as f64 / (STEPS - 1) as f64;
+            let strength = self.strength_min + (1.0 - self.strength_min) * share;
+            canvas.rect((from, 3.0), (to, 14.0), self.ground, 1.0);
+            canvas.rect((from, 3.0), (to, 14.0), self.ink, strength);
         }
         canvas.text((bar_end + 5.0, 9.0), &high, Anchor::Start, Ink::Muted, false);
         canvas.text((bar - 5.0, 9.0), &low, Anchor::End, Ink::Muted, false);
@@ -115,6 +132,12 @@ impl Cells {
                 free_from = middle + half + 4.0;
             }
         }
+        // All cells are written alike: the longest form that fits in each.
+        let written: Vec<Vec<String>> =
+            self.values.iter().map(|value| value.map_or(Vec::new(), &write)).collect();
+        let fits = |text: &String| text_pixels(text) * 1.15 + 4.0 <= across && LINE <= down;
+        let forms = written.iter().map(Vec::len).max().unwrap_or(0);
+        let form = (0..forms).find(|form| written.iter().filter_map(|forms| forms.get(*form)).all(fits));
         let middle = f64::midpoint(left, right);
         canvas.text((middle, bottom + 33.0), &self.x_title, Anchor::Middle, Ink::Muted, false);
         for (at, value) in self.values.iter().enumerate() {
@@ -123,13 +146,12 @@ impl Cells {
             let from = (left + column as f64 * across + gap, bottom - (row + 1) as f64 * down + gap);
             let to = (from.0 + across - gap, from.1 + down - gap);
             let Some(value) = value.filter(|value| value.is_finite()) else {
-                canvas.hatch(from, to, Ink::Gap);
+                canvas.hatch(from, to, Ink::Axis);
                 continue;
             };
-            canvas.rect(from, to, Ink::HeatLow, 1.0);
+            canvas.rect(from, to, self.scale.ground, 1.0);
             canvas.rect(from, to, self.scale.ink, self.scale.strength(value));
-            let fits = |text: &String| text_pixels(text) * 1.15 + 4.0 <= across && LINE <= down;
-            if let Some(text) = write(value).iter().find(|text| fits(text)) {
+            if let Some(text) = form.and_then(|form| written[at].get(form)) {
                 let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
                 canvas.text(middle, text, Anchor::Middle, Ink::OnHeat, false);
             }

@@ -28,7 +28,7 @@ pub(crate) fn difference(rows: Vec<Difference>, title: &str, note: &str) -> Pane
             (super::Mark::Dot, Ink::Muted, "cannot be told apart from none".into()),
         ],
         size: Size { width: 1040, height: height.max(200) },
-        narrow: Size { width: 372, height: height.clamp(200, 372) },
+        narrow: Size { width: 372, height: height.clamp(230, 372) },
         draw: Box::new(move |size| draw(&rows, size)),
     }
 }
@@ -48,7 +48,7 @@ fn draw(rows: &[Difference], size: Size) -> String {
         let y = Axis::plain(0.0, count);
         let mut plot = Plot::new(canvas, size, &Margins { left, top: 26.0, right: 24.0 }, x, y);
         plot.vertical_grid();
-        plot.axes("difference from A, linear", "");
+        plot.axes("difference of B from A", "");
         if let (Some(low), Some(high)) = (plot.pixel(0.0, 0.0), plot.pixel(0.0, count)) {
             plot.canvas.line(&[low, high], Ink::Axis, 1.5);
         }

@@ -103,7 +103,7 @@ impl Factor {
     pub(super) fn title(self) -> &'static str {
         match self {
             Factor::BlockSize => "block size",
-            Factor::Outstanding => "outstanding I/Os, all threads",
+            Factor::Outstanding => "outstanding I/Os",
             Factor::Threads => "threads",
             Factor::WriteShare => "share of writes",
             Factor::Pattern => "pattern",
@@ -145,7 +145,11 @@ impl Measure {
             Measure::MeanLatency => result.latency().mean_ns(),
             Measure::P99Latency => {
                 let latency = result.latency();
-                latency.supports_percentile(99.0).then(|| latency.percentile_ns(99.0)).flatten().map(|ns| ns as f64)
+                latency
+                    .supports_percentile(99.0)
+                    .then(|| latency.percentile_ns(99.0))
+                    .flatten()
+                    .map(|ns| ns as f64)
             }
         }
     }
@@ -156,7 +160,9 @@ impl FromStr for Factor {
 
     fn from_str(text: &str) -> Result<Factor, String> {
         let found = Factor::NAMES.iter().find(|(_, name)| *name == text);
-        found.map(|(factor, _)| *factor).ok_or_else(|| unknown("axis", text, Factor::NAMES.iter().map(|(_, n)| *n)))
+        found
+            .map(|(factor, _)| *factor)
+            .ok_or_else(|| unknown("axis", text, Factor::NAMES.iter().map(|(_, n)| *n)))
     }
 }
 

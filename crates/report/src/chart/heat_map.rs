@@ -8,12 +8,13 @@ use crate::number;
 /// Combinations of the other factors that are drawn, each as a panel.
 const PANELS_MAX: usize = 8;
 /// More columns than this need the width of a page.
-const COLUMNS_HALF: usize = 7;
+const COLUMNS_HALF: usize = 8;
 
 /// A figure of every run over two factors of a matrix: a panel for each combination of the others, all with
 /// one scale of colours. Cells without a run are hatched; repeats show their median.
 pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> Chart {
-    let mut chart = Chart::new(&format!("{} over {x} and {y}", capitalised(value.title())), runs);
+    let mut chart =
+        Chart::new(&format!("{} over {} and {}", capitalised(value.title()), x.title(), y.title()), runs);
     if runs.is_empty() {
         chart.notes.push("There is no run.".into());
         return chart;
@@ -32,14 +33,17 @@ pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> 
     if repeats {
         chart.notes.push("Repeats of a cell: their median.".into());
     }
+    if [x, y].contains(&Factor::Outstanding) {
+        chart.notes.push("Outstanding I/Os are those of all threads together.".into());
+    }
     chart.notes.push(format!(
         "Colour: {}{}.",
         scale.in_words(),
         if value.is_time() { "; stronger is slower" } else { "; stronger is more" }
     ));
-    let hatched = grids.iter().flatten().any(Option::is_none);
     let half = columns.len() <= COLUMNS_HALF && panels.len() > 1;
     for (panel, values) in panels.into_iter().zip(grids) {
+        let hatched = values.iter().any(Option::is_none);
         let ticks = |levels: &[Level]| levels.iter().map(|level| level.tick.clone()).collect::<Vec<_>>();
         let cells = Cells {
             x_title: x.title().into(),
@@ -56,7 +60,7 @@ pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> 
         } else {
             "not run, or no I/O completed"
         };
-        let description = format!("{} over {x} and {y}", value.title());
+        let description = format!("{} over {} and {}", value.title(), x.title(), y.title());
         let title = if panel.name.is_empty() { capitalised(value.title()) } else { panel.name };
         chart.panels.push(Panel {
             title,
@@ -66,7 +70,9 @@ pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> 
             narrow: Size::NARROW,
             draw: Box::new(move |size| {
                 svg(size, &description, |canvas| {
-                    let key = |at: f64| if at == 0.0 { "0".into() } else { unit.write(at).pop().unwrap_or_default() };
+                    let key = |at: f64| {
+                        if at == 0.0 { "0".into() } else { unit.write(at).pop().unwrap_or_default() }
+                    };
                     cells.draw(canvas, size, key, |at| unit.write(at));
                 })
             }),
@@ -106,7 +112,9 @@ impl Unit {
     fn write(self, value: f64) -> Vec<String> {
         match self {
             Unit::Plain => rates(value),
-            Unit::Time { ns, .. } => vec![number::rate(value / ns), rates(value / ns).pop().unwrap_or_default()],
+            Unit::Time { ns, .. } => {
+                vec![number::rate(value / ns), rates(value / ns).pop().unwrap_or_default()]
+            }
         }
     }
 }
@@ -183,7 +191,11 @@ fn grid(
     cells.iter().map(|values| median(values)).collect()
 }
 
+/// As a title begins; "p99" stays as people write it.
 pub(super) fn capitalised(text: &str) -> String {
+    if text.starts_with("p99") {
+        return text.to_owned();
+    }
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }

@@ -23,7 +23,9 @@ pub(super) fn histogram(runs: &[Shown]) -> Chart {
     let labels = shown::labels(runs);
     let (drawn, left_out) = first(runs.iter().zip(labels).collect::<Vec<_>>(), SERIES_INKS);
     if left_out > 0 {
-        chart.notes.push(format!("{left_out} more runs are not drawn: their colours could not be told apart."));
+        chart
+            .notes
+            .push(format!("{left_out} more runs are not drawn: their colours could not be told apart."));
     }
     let mut panels: Vec<(String, Vec<Bars>)> = if let [(run, _)] = &drawn[..] {
         let bars = KINDS.iter().filter_map(|(name, ink, of)| bars((*name).into(), *ink, of(&run.result)?));

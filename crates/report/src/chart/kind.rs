@@ -79,7 +79,12 @@ impl RunChart {
             charts.push(RunChart::HeatMap { x, y, value: Measure::P99Latency });
         }
         if runs.len() <= super::canvas::SERIES_INKS {
-            charts.extend([RunChart::Percentiles, RunChart::OverTime, RunChart::LatencyOverTime, RunChart::Histogram]);
+            charts.extend([
+                RunChart::Percentiles,
+                RunChart::OverTime,
+                RunChart::LatencyOverTime,
+                RunChart::Histogram,
+            ]);
         }
         charts
     }
@@ -92,7 +97,9 @@ impl FromStr for RunChart {
         let axes = |text: &str| -> Result<RunChart, String> {
             let words: Vec<&str> = text.split(',').map(str::trim).collect();
             let [x, y, value] = words[..] else {
-                return Err(format!("'{text}' is no X,Y,VALUE; give as in heat-map:outstanding,block-size,p99"));
+                return Err(format!(
+                    "'{text}' is no X,Y,VALUE; give as in heat-map:outstanding,block-size,p99"
+                ));
             };
             let (x, y, value) = (x.parse()?, y.parse()?, value.parse()?);
             if x == y {

@@ -13,10 +13,8 @@ const RANGES_A_DECADE: f64 = 8.0;
 const COLUMNS_MAX: usize = 130;
 /// Panels of a chart.
 const PANELS_MAX: usize = 8;
-/// The palest colour: one I/O of so many.
+/// The palest colour: this share and less.
 const SHARE_MIN: f64 = 1e-4;
-/// Even one I/O is seen.
-const STRENGTH_MIN: f64 = 0.1;
 const SIZE: Size = Size { width: 1040, height: 340 };
 
 /// How the latencies of each slice were distributed: a column a slice, a row a range of latency, the colour
@@ -54,6 +52,12 @@ pub(super) fn latency_map(runs: &[Shown]) -> Chart {
         "A column is {}. Colour: share of its I/Os in that range of latency, log scale.",
         number::duration(slice_s * columns_each as f64)
     ));
+    // One scale for all panels, so that they can be compared.
+    let above = 10_f64.powf(1.0 / RANGES_A_DECADE);
+    let lows = || {
+        maps.iter().flat_map(|(_, columns)| columns).flat_map(|column| &column.shares).map(|(low, _)| *low)
+    };
+    let ends = [lows().fold(f64::INFINITY, f64::min), lows().fold(0.0, f64::max) * above];
     for (title, columns) in maps {
         chart.panels.push(Panel {
             title,
@@ -61,7 +65,7 @@ pub(super) fn latency_map(runs: &[Shown]) -> Chart {
             legend: Vec::new(),
             size: SIZE,
             narrow: Size::NARROW,
-            draw: Box::new(move |size| draw(&columns, size)),
+            draw: Box::new(move |size| draw(&columns, ends, size)),
         });
     }
     chart
@@ -93,19 +97,19 @@ impl Column {
     }
 }
 
-fn draw(columns: &[Column], size: Size) -> String {
+fn draw(columns: &[Column], ends: [f64; 2], size: Size) -> String {
     svg(size, "distribution of latencies over time", |canvas| {
         let end_s = columns.last().map_or(1.0, |column| column.to_s);
         let (x, unit) = Axis::elapsed(end_s, size.width as usize / 90);
         let above = 10_f64.powf(1.0 / RANGES_A_DECADE);
-        let ends = || columns.iter().flat_map(|column| &column.shares).flat_map(|(low, _)| [*low, *low * above]);
-        let mut plot = Plot::new(canvas, size, &OVER_TIME, x, Axis::latencies(ends()));
+        let mut plot = Plot::new(canvas, size, &OVER_TIME, x, Axis::latencies(ends.into_iter()));
         plot.axes(&format!("{unit} since the measured part began"), "latency, log scale");
         let scale = Scale::shares(SHARE_MIN, Ink::HeatTime);
-        scale.key(plot.canvas, f64::from(size.width) - 8.0, number::share);
+        let percent = |share: f64| format!("{} %", number::tick(share * 100.0));
+        scale.key(plot.canvas, f64::from(size.width) - 8.0, percent);
         for column in columns {
             for (low, share) in &column.shares {
-                let strength = scale.strength(*share).max(STRENGTH_MIN);
+                let strength = scale.strength(*share);
                 let x = (column.from_s, column.to_s);
                 plot.cell(x, (*low, *low * above), scale.ink, (strength * 50.0).round() / 50.0);
             }

@@ -1,17 +1,25 @@
 use super::axis::Axis;
 use super::canvas::{Ink, SERIES_INKS, svg};
+use super::factor::Level;
 use super::plot::{Margins, Plot, Thin};
-use super::{Chart, Factor, Mark, Panel, Shown, Size, first, shown};
+use super::{Chart, Factor, Key, Mark, Panel, Shown, Size, first, shown};
 use std::rc::Rc;
 use workload::RunResult;
 
+/// Pairs of axes of a chart.
+const FACETS_MAX: usize = 6;
 /// More lines than this, and mean, median and p99 get a panel each.
 const TOGETHER_MAX: usize = 2;
 
 /// Runs that differ only in their outstanding I/Os, rising.
 struct Series {
     name: String,
+    /// The name in two parts.
+    block_size: String,
+    facet: String,
     ink: Ink,
+    /// Radius of a point: the lines below have larger ones, so that they are seen where lines meet.
+    mark_pixels: f64,
     points: Vec<Point>,
 }
 
@@ -25,73 +33,107 @@ struct Point {
     p99_ns: Vec<f64>,
 }
 
-/// IOPS and latency against outstanding I/Os, one under the other's x axis. Repeats are dots, the line goes
-/// through their medians.
+/// IOPS and latency against outstanding I/Os, side by side. Repeats are dots, the line goes through their
+/// medians. Too many lines for one pair of axes are parted: a pair for all that differ in their block size only.
 pub(super) fn load_curve(runs: &[Shown]) -> Chart {
     let mut chart = Chart::new("Load curve", runs);
-    let (series, left_out) = first(series(runs), SERIES_INKS);
-    if series.is_empty() {
+    let all = series(runs);
+    if all.is_empty() {
         chart.notes.push("No run completed an I/O: there is no curve.".into());
         return chart;
     }
-    if left_out > 0 {
-        chart.notes.push(format!("{left_out} more series are not drawn: their colours could not be told apart."));
-    }
+    let points = || all.iter().flat_map(|each| &each.points);
     if runs.iter().any(|run| run.result.workload.is_open_loop()) {
-        chart.notes.push(
-            "Open loops stand at the outstanding I/Os that they had on average (Little’s law).".into(),
-        );
+        chart
+            .notes
+            .push("Open loops stand at the outstanding I/Os that they had on average (Little’s law).".into());
     }
-    let repeats = series.iter().flat_map(|each| &each.points).any(|point| point.iops.len() > 1);
-    if repeats {
+    if points().any(|point| point.iops.len() > 1) {
         chart.notes.push("Repeats are dots; lines go through their medians.".into());
     }
-    if series.iter().flat_map(|each| &each.points).any(|point| point.p99_ns.is_empty()) {
+    if points().any(|point| point.p99_ns.is_empty()) {
         chart.notes.push("No p99 where fewer than ten I/Os took longer than it.".into());
     }
-    let single = series.len() == 1 && series[0].name.is_empty();
-    let of_series = |mark: Mark| {
-        let named = series.iter().filter(|_| !single);
-        named.map(move |each| (mark, each.ink, each.name.clone())).collect::<Vec<_>>()
-    };
-    let together = series.len() <= TOGETHER_MAX;
-    let lines = of_series(Mark::Line);
-    let series = Rc::new(series);
+    if all.len() <= SERIES_INKS {
+        panels(&mut chart, "", all);
+        return chart;
+    }
+    let (facets, left_out) = first(facets(all), FACETS_MAX);
+    let mut lines_left_out = 0;
+    for (name, series) in facets {
+        let (series, more) = first(series, SERIES_INKS);
+        lines_left_out += more;
+        panels(&mut chart, &name, series);
+    }
+    if left_out + lines_left_out > 0 {
+        chart.notes.push(format!(
+            "Not drawn: {left_out} more settings, and {lines_left_out} lines whose colours could not be told apart."
+        ));
+    }
+    chart
+}
 
-    let drawn = Rc::clone(&series);
-    chart.panels.push(Panel {
-        title: "Throughput".into(),
-        note: "I/Os a second".into(),
-        legend: lines.clone(),
-        size: Size::HALF,
-        narrow: Size::NARROW,
-        draw: Box::new(move |size| iops(&drawn, size)),
-    });
+/// Throughput and latency of some series.
+fn panels(chart: &mut Chart, facet: &str, series: Vec<Series>) {
+    let single = series.len() == 1 && series[0].name.is_empty();
+    let lines: Vec<Key> =
+        series.iter().filter(|_| !single).map(|each| (Mark::Line, each.ink, each.name.clone())).collect();
+    let ink = if single { series[0].ink } else { Ink::Muted };
     let all_ns: Vec<f64> = series.iter().flat_map(Series::all_ns).collect();
-    let mut latency = |title: &str, note: &str, legend, which: &'static [Line]| {
-        let (drawn, all_ns) = (Rc::clone(&series), all_ns.clone());
+    let count = series.len();
+    let series = Rc::new(series);
+    let mut panel = |title: &str, note: &str, legend: Vec<Key>, draw: Box<dyn Fn(Size) -> String>| {
+        let title = if facet.is_empty() { title.to_owned() } else { format!("{title}: {facet}") };
         chart.panels.push(Panel {
-            title: title.into(),
+            title,
             note: note.into(),
             legend,
             size: Size::HALF,
             narrow: Size::NARROW,
-            draw: Box::new(move |size| latencies(&drawn, &all_ns, which, size)),
+            draw,
         });
     };
-    if together {
-        let mut legend = lines;
-        let ink = if single { series[0].ink } else { Ink::Muted };
-        legend.push((Mark::Line, ink, "mean".into()));
-        legend.push((Mark::Dotted, ink, "p50".into()));
-        legend.push((Mark::Dashed, ink, "p99".into()));
-        latency("Latency", "mean, median and p99", legend, &[Line::Mean, Line::Median, Line::P99]);
+    let drawn = Rc::clone(&series);
+    panel("Throughput", "I/Os a second", lines.clone(), Box::new(move |size| iops(&drawn, size)));
+    let with_styles = |styles: &[(Mark, &str)]| {
+        let styles = styles.iter().map(|(mark, name)| (*mark, ink, (*name).to_owned()));
+        lines.iter().cloned().chain(styles).collect::<Vec<Key>>()
+    };
+    let [mean, median, p99] = [(Mark::Line, "mean"), (Mark::Dotted, "p50"), (Mark::Dashed, "p99")];
+    let parts: &[(&str, &str, Vec<Key>, &'static [Line])] = if !facet.is_empty() {
+        &[("Latency", "mean and p99", with_styles(&[mean, p99]), &[Line::Mean, Line::P99])]
+    } else if count <= TOGETHER_MAX {
+        let legend = with_styles(&[mean, median, p99]);
+        &[("Latency", "mean, median and p99", legend, &[Line::Mean, Line::Median, Line::P99])]
     } else {
-        latency("Mean latency", "same scale as p50 and p99", lines.clone(), &[Line::Mean]);
-        latency("p50 latency", "same scale as mean and p99", lines.clone(), &[Line::Median]);
-        latency("p99 latency", "same scale as mean and p50", lines, &[Line::P99]);
+        &[
+            ("Mean latency", "same scale as p50 and p99", lines.clone(), &[Line::Mean]),
+            ("p50 latency", "same scale as mean and p99", lines.clone(), &[Line::Median]),
+            ("p99 latency", "same scale as mean and p50", lines.clone(), &[Line::P99]),
+        ]
+    };
+    for (title, note, legend, which) in parts {
+        let (drawn, all_ns, which) = (Rc::clone(&series), all_ns.clone(), *which);
+        panel(title, note, legend.clone(), Box::new(move |size| latencies(&drawn, &all_ns, which, size)));
     }
-    chart
+}
+
+/// The series parted by everything but their block size, in their order.
+fn facets(all: Vec<Series>) -> Vec<(String, Vec<Series>)> {
+    let mut facets: Vec<(String, Vec<Series>)> = Vec::new();
+    for mut series in all {
+        let facet = std::mem::take(&mut series.facet);
+        series.name = std::mem::take(&mut series.block_size);
+        let known = facets.iter().position(|(name, _)| *name == facet);
+        let at = known.unwrap_or_else(|| {
+            facets.push((facet, Vec::new()));
+            facets.len() - 1
+        });
+        let of_facet = &mut facets[at].1;
+        series.ink = Ink::series(of_facet.len());
+        of_facet.push(series);
+    }
+    facets
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,7 +159,9 @@ fn iops(series: &[Series], size: Size) -> String {
         plot.axes(TITLE_X, "IOPS");
         for each in series {
             plot.repeats(each, |point| &point.iops);
-            plot.series(&each.line(|point| &point.iops), each.ink, true);
+            let line = each.line(|point| &point.iops);
+            plot.series(&line, each.ink, false);
+            plot.marks(&line, each.ink, each.mark_pixels);
         }
     })
 }
@@ -133,9 +177,14 @@ fn latencies(series: &[Series], all_ns: &[f64], which: &[Line], size: Size) -> S
                 let values = each.line(of);
                 if which.len() == 1 || *line == Line::Mean {
                     plot.repeats(each, of);
-                    plot.series(&values, each.ink, true);
+                    plot.series(&values, each.ink, false);
+                    plot.marks(&values, each.ink, each.mark_pixels);
                 } else {
-                    plot.thin(&values, each.ink, if *line == Line::P99 { Thin::Dashed } else { Thin::Dotted });
+                    plot.thin(
+                        &values,
+                        each.ink,
+                        if *line == Line::P99 { Thin::Dashed } else { Thin::Dotted },
+                    );
                 }
             }
         }
@@ -163,7 +212,11 @@ impl Plot<'_, '_> {
 
 impl Series {
     fn all_ns(&self) -> impl Iterator<Item = f64> + '_ {
-        self.points.iter().flat_map(|point| [&point.mean_ns, &point.median_ns, &point.p99_ns]).flatten().copied()
+        self.points
+            .iter()
+            .flat_map(|point| [&point.mean_ns, &point.median_ns, &point.p99_ns])
+            .flatten()
+            .copied()
     }
 
     fn line(&self, of: impl Fn(&Point) -> &Vec<f64>) -> Vec<(f64, Option<f64>)> {
@@ -185,7 +238,8 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
 
 /// The runs grouped by everything but their outstanding I/Os, in the order of their first run.
 fn series(runs: &[Shown]) -> Vec<Series> {
-    let runs: Vec<&Shown> = runs.iter().filter(|run| run.result.ios() > 0 && run.result.elapsed_ns > 0).collect();
+    let runs: Vec<&Shown> =
+        runs.iter().filter(|run| run.result.ios() > 0 && run.result.elapsed_ns > 0).collect();
     let mut keys: Vec<Vec<String>> = Vec::new();
     let mut of_key: Vec<Vec<&RunResult>> = Vec::new();
     for run in &runs {
@@ -198,33 +252,57 @@ fn series(runs: &[Shown]) -> Vec<Series> {
             }
         }
     }
-    let mut named: Vec<(Vec<super::factor::Level>, String, Vec<&RunResult>)> = Vec::new();
+    let differs = |at: usize| keys.iter().any(|other| other[at] != keys[0][at]);
+    let name = |key: &[String], parts: &dyn Fn(usize) -> bool| {
+        let parts = (0..key.len()).filter(|at| differs(*at) && parts(*at)).map(|at| key[at].as_str());
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let mut found: Vec<(Vec<Level>, Series)> = Vec::new();
     for (key, results) in keys.iter().zip(of_key) {
-        let differs = |at: &usize| keys.iter().any(|other| other[*at] != key[*at]);
-        let name: Vec<&str> =
-            (0..key.len()).filter(differs).map(|at| key[at].as_str()).filter(|part| !part.is_empty()).collect();
-        let order = Factor::ALL.iter().filter(|factor| **factor != Factor::Outstanding);
-        named.push((order.map(|factor| factor.level(results[0])).collect(), name.join(", "), results));
+        let factors = Factor::ALL.iter().filter(|factor| **factor != Factor::Outstanding);
+        let levels = factors.map(|factor| factor.level(results[0])).collect();
+        let series = Series {
+            name: name(key, &|_| true),
+            block_size: key[BLOCK_SIZE].clone(),
+            facet: name(key, &|at| at != BLOCK_SIZE),
+            ink: Ink::Curve,
+            mark_pixels: 0.0,
+            points: points(&results),
+        };
+        found.push((levels, series));
     }
     // Rising block sizes, not the shuffled order in which a matrix ran them; groups stay as they came.
-    if keys.iter().all(|key| key[0] == keys[0][0]) {
-        named.sort_by(|a, b| a.0.cmp(&b.0));
+    if !keys.is_empty() && !differs(GROUP) {
+        found.sort_by(|a, b| a.0.cmp(&b.0));
     }
-    named
-        .into_iter()
-        .enumerate()
-        .map(|(at, (_, name, results))| Series { name, ink: Ink::series(at), points: points(&results) })
-        .collect()
+    let below = found.len().min(SERIES_INKS);
+    let inked = |(at, (_, series)): (usize, (Vec<Level>, Series))| Series {
+        ink: Ink::series(at),
+        mark_pixels: 2.6 + 1.2 * below.saturating_sub(at + 1).min(MARKS_LARGER_MAX) as f64,
+        ..series
+    };
+    found.into_iter().enumerate().map(inked).collect()
 }
+
+/// Places in a [`key`].
+const GROUP: usize = 0;
+const BLOCK_SIZE: usize = 1;
+/// Points grow no further, or they would hide what they are to show.
+const MARKS_LARGER_MAX: usize = 4;
 
 /// What runs of one line have in common, in words.
 fn key(run: &Shown) -> Vec<String> {
-    let mut key = vec![run.group.clone()];
-    let factors = Factor::ALL.into_iter().filter(|factor| !matches!(factor, Factor::Outstanding | Factor::Threads));
-    key.extend(factors.map(|factor| factor.level(&run.result).name));
-    key.push(Factor::Threads.level(&run.result).name);
-    key.push(if run.result.workload.is_open_loop() { "open loop".into() } else { shown::factor_rest(&run.result) });
-    key
+    let open = run.result.workload.is_open_loop();
+    let of = |factor: Factor| factor.level(&run.result).name;
+    vec![
+        run.group.clone(),
+        of(Factor::BlockSize),
+        of(Factor::Target),
+        of(Factor::Pattern),
+        of(Factor::WriteShare),
+        of(Factor::Threads),
+        if open { "open loop".into() } else { shown::factor_rest(&run.result) },
+    ]
 }
 
 fn points(results: &[&RunResult]) -> Vec<Point> {

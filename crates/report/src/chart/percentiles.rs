@@ -28,8 +28,12 @@ pub(super) const KINDS: [Kind; 5] = [
     ("reads", Ink::Read, |result| Some(&result.read.latency)),
     ("writes", Ink::Commit, |result| Some(&result.write.latency)),
     ("syncs", Ink::Series(3), |result| Some(&result.sync.latency)),
-    ("reads, from their intended start", Ink::Series(4), |result| result.response.as_ref().map(|it| &it.read)),
-    ("writes, from their intended start", Ink::Series(5), |result| result.response.as_ref().map(|it| &it.write)),
+    ("reads, from their intended start", Ink::Series(4), |result| {
+        result.response.as_ref().map(|it| &it.read)
+    }),
+    ("writes, from their intended start", Ink::Series(5), |result| {
+        result.response.as_ref().map(|it| &it.write)
+    }),
 ];
 
 /// Latency against percentiles on an axis of nines. One run: all it did, in one panel. Several: a panel for
@@ -39,7 +43,9 @@ pub(super) fn percentiles(runs: &[Shown]) -> Chart {
     let labels = shown::labels(runs);
     let (drawn, left_out) = first(runs.iter().zip(labels).collect(), SERIES_INKS);
     if left_out > 0 {
-        chart.notes.push(format!("{left_out} more runs are not drawn: their colours could not be told apart."));
+        chart
+            .notes
+            .push(format!("{left_out} more runs are not drawn: their colours could not be told apart."));
     }
     let panels: Vec<(String, Vec<Curve>)> = if let [(run, _)] = &drawn[..] {
         let curves = KINDS.iter().filter_map(|(name, ink, of)| curve((*name).into(), *ink, of(&run.result)?));
@@ -66,7 +72,9 @@ pub(super) fn percentiles(runs: &[Shown]) -> Chart {
         );
     }
     if runs.iter().any(|run| run.result.response.is_some()) {
-        chart.notes.push("From their intended start: what a user of the open loop waited, queueing included.".into());
+        chart.notes.push(
+            "From their intended start: what a user of the open loop waited, queueing included.".into(),
+        );
     }
     let alone = panels.len() == 1;
     for (title, curves) in panels {

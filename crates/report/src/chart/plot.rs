@@ -161,6 +161,15 @@ impl<'a, 'b> Plot<'a, 'b> {
         }
     }
 
+    /// The points of a line.
+    pub(super) fn marks(&mut self, values: &[(f64, Option<f64>)], ink: Ink, radius: f64) {
+        for (x, y) in values {
+            if let Some(at) = y.and_then(|y| self.pixel(*x, y)) {
+                self.canvas.dot(at, radius, ink);
+            }
+        }
+    }
+
     /// Points that no line joins.
     pub(super) fn dots(&mut self, values: &[(f64, f64)], ink: Ink) {
         for (x, y) in values {
@@ -173,7 +182,9 @@ impl<'a, 'b> Plot<'a, 'b> {
     /// A bar between two values of x from the ground up, at least so high that it is seen.
     pub(super) fn bar(&mut self, (from, to): (f64, f64), y: f64, ink: Ink, opacity: f64) {
         const HEIGHT_MIN: f64 = 1.5;
-        if let (Some((left, top)), Some((right, bottom))) = (self.pixel(from, y), self.pixel(to, self.y.from())) {
+        if let (Some((left, top)), Some((right, bottom))) =
+            (self.pixel(from, y), self.pixel(to, self.y.from()))
+        {
             let top = top.min(bottom - HEIGHT_MIN);
             self.canvas.rect((left, top), (right, bottom), ink, opacity);
             self.canvas.line(&[(left, top), (right, top)], ink, 1.5);

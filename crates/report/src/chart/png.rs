@@ -40,7 +40,8 @@ pub fn png_file(chart: &Chart, theme: Theme) -> Result<Vec<u8>, PngError> {
     let mut picture = tiny_skia::Pixmap::new(width, height).ok_or(too_large)?;
     resvg::render(&tree, tiny_skia::Transform::from_scale(SCALE, SCALE), &mut picture.as_mut());
     // The ground is opaque, so that nothing of it is to be divided by.
-    let rgb: Vec<u8> = picture.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
+    let rgb: Vec<u8> =
+        picture.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     encode(chart, width, height, &rgb).map_err(|error| refused(&error))
 }
 
@@ -56,7 +57,8 @@ fn encode(chart: &Chart, width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>,
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
-    let settings = chart.settings.iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>();
+    let settings =
+        chart.settings.iter().map(|(name, value)| format!("{name}: {value}\n")).collect::<String>();
     for (keyword, text) in [
         ("Title", chart.title.clone()),
         ("Software", "Headroom".into()),
@@ -80,7 +82,10 @@ impl std::fmt::Display for PngError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             PngError::TooLarge { width, height } => {
-                write!(f, "the chart would be a picture of {width} x {height} pixels; give fewer runs, or .svg")
+                write!(
+                    f,
+                    "the chart would be a picture of {width} x {height} pixels; give fewer runs, or .svg"
+                )
             }
             PngError::Refused(why) => write!(f, "the chart could not be made a picture: {why}"),
         }

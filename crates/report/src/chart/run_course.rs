@@ -27,7 +27,8 @@ pub(super) fn steps(result: &RunResult, most: usize) -> (Vec<Step>, usize) {
     let begin_of = |at: usize| at.checked_sub(1).map_or(0, |before| result.series[before].end_ns);
     if let [.., last] = slices
         && slices.len() > 1
-        && (last.end_ns.saturating_sub(begin_of(slices.len() - 1)) as f64) < result.slice_ns as f64 * SLICE_MIN
+        && (last.end_ns.saturating_sub(begin_of(slices.len() - 1)) as f64)
+            < result.slice_ns as f64 * SLICE_MIN
     {
         slices = &slices[..slices.len() - 1];
     }
@@ -72,17 +73,25 @@ impl Which {
     }
 
     fn p99_ns(self, step: &Step) -> Option<f64> {
-        let mut latencies = if self == Which::Writes { &step.write_latencies } else { &step.read_latencies }.clone();
+        let mut latencies =
+            if self == Which::Writes { &step.write_latencies } else { &step.read_latencies }.clone();
         if self == Which::All {
             latencies.merge(&step.write_latencies);
         }
-        // The histogram is only made where it is asked: it is large.
-        let count = latencies.0.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
-        if count < 1_000 {
-            return None;
-        }
-        latencies.histogram().percentile_ns(99.0).map(|ns| ns as f64)
+        p99_ns(&latencies.0)
     }
+}
+
+/// From the ranges alone: a histogram of each slice would be large.
+fn p99_ns(ranges: &[(u64, u64)]) -> Option<f64> {
+    const IOS_MIN: u128 = 1_000;
+    let count: u128 = ranges.iter().map(|(_, count)| u128::from(*count)).sum();
+    let mut left = (count * 99).div_ceil(100);
+    let reached = ranges.iter().find(|(_, count)| {
+        left = left.saturating_sub(u128::from(*count));
+        left == 0
+    });
+    reached.filter(|_| count >= IOS_MIN).map(|(ns, _)| *ns as f64)
 }
 
 type Values = Vec<(f64, Option<f64>)>;
@@ -125,7 +134,9 @@ pub(super) fn run_course(runs: &[Shown]) -> Chart {
     let with_series = runs.iter().zip(labels).filter(|(run, _)| !run.result.series.is_empty()).collect();
     let (drawn, left_out) = first::<(&Shown, String)>(with_series, SERIES_INKS);
     if left_out > 0 {
-        chart.notes.push(format!("{left_out} more runs are not drawn: their colours could not be told apart."));
+        chart
+            .notes
+            .push(format!("{left_out} more runs are not drawn: their colours could not be told apart."));
     }
     if drawn.is_empty() {
         chart.notes.push("There is no series over time in what is shown.".into());
@@ -141,25 +152,29 @@ pub(super) fn run_course(runs: &[Shown]) -> Chart {
     let slice_s = drawn[0].0.result.slice_ns as f64 / 1e9;
     let each = runs.iter().map(|(_, each, _)| *each).max().unwrap_or(1);
     let width = crate::number::duration(slice_s * each as f64);
-    chart.notes.push(format!("Each point is the whole of {width}; nothing is smoothed."));
-    chart.notes.push(format!("Background of latencies: the bands of the profile “{}”.", Profile::ALL[0].name));
+    chart.notes.push(format!("Each point stands for {width}; nothing is smoothed."));
+    chart
+        .notes
+        .push(format!("Background of latencies: the bands of the profile “{}”.", Profile::ALL[0].name));
     let end_s = runs.iter().filter_map(|(steps, ..)| steps.last()).map(|step| step.to_s).fold(0.0, f64::max);
-    let mut panel = |title: &str, axis: Vertical, legend: Vec<Key>, lines: Vec<Line>| {
-        if lines.iter().any(|line| line.values.iter().any(|(_, value)| value.is_some())) {
-            chart.panels.push(Panel {
-                title: title.into(),
-                note: String::new(),
-                legend,
-                size: Size::WIDE,
-                narrow: Size::NARROW,
-                draw: Box::new(move |size| draw(&lines, axis, end_s, size)),
-            });
-        }
-    };
-    if let [(steps, ..)] = &runs[..] {
-        one(steps, &mut panel);
-    } else {
-        several(&runs, &mut panel);
+    let mut parts = if let [(steps, ..)] = &runs[..] { one(steps) } else { several(&runs) };
+    parts.retain(|part| part.values().next().is_some());
+    // One scale for all latencies, so that panels can be compared.
+    let latencies: Vec<f64> = parts
+        .iter()
+        .filter(|part| matches!(part.axis, Vertical::Latency(_)))
+        .flat_map(Part::values)
+        .collect();
+    for part in parts {
+        let latencies = latencies.clone();
+        chart.panels.push(Panel {
+            title: part.title.clone(),
+            note: String::new(),
+            legend: part.legend.clone(),
+            size: Size::WIDE,
+            narrow: Size::NARROW,
+            draw: Box::new(move |size| draw(&part, &latencies, end_s, size)),
+        });
     }
     chart
 }
@@ -172,9 +187,25 @@ enum Vertical {
     Latency(IoClass),
 }
 
-type Push<'a> = &'a mut dyn FnMut(&str, Vertical, Vec<Key>, Vec<Line>);
+/// What becomes a panel.
+struct Part {
+    title: String,
+    axis: Vertical,
+    legend: Vec<Key>,
+    lines: Vec<Line>,
+}
 
-fn one(steps: &[Step], panel: Push) {
+impl Part {
+    fn new(title: impl Into<String>, axis: Vertical, legend: Vec<Key>, lines: Vec<Line>) -> Part {
+        Part { title: title.into(), axis, legend, lines }
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.lines.iter().flat_map(|line| &line.values).filter_map(|(_, value)| *value)
+    }
+}
+
+fn one(steps: &[Step]) -> Vec<Part> {
     let kinds = [(Which::Reads, "reads", Ink::Read), (Which::Writes, "writes", Ink::Commit)];
     let did = kinds.into_iter().filter(|(which, ..)| steps.iter().any(|step| which.tally(step).count > 0));
     let did: Vec<(Which, &str, Ink)> = did.collect();
@@ -186,8 +217,12 @@ fn one(steps: &[Step], panel: Push) {
         };
         did.iter().map(line).collect::<Vec<Line>>()
     };
-    panel("I/Os a second", Vertical::Iops, legend.clone(), lines(&|which, step| iops(which)(step)));
-    panel("MiB a second", Vertical::MibPerS, legend, lines(&|which, step| mib_per_s(which)(step)));
+    let rates = lines(&|which, step| iops(which)(step));
+    let bandwidths = lines(&|which, step| mib_per_s(which)(step));
+    let mut parts = vec![
+        Part::new("I/Os a second", Vertical::Iops, legend.clone(), rates),
+        Part::new("MiB a second", Vertical::MibPerS, legend, bandwidths),
+    ];
     for (which, name, ink) in did {
         let p99 = values(steps, |step| which.p99_ns(step));
         let mut legend =
@@ -201,49 +236,58 @@ fn one(steps: &[Step], panel: Push) {
             Line { ink, thin: None, values: values(steps, |step| which.tally(step).mean_ns()) },
         ];
         let class = if which == Which::Reads { IoClass::Read } else { IoClass::Write };
-        panel(&format!("Latency of {name}"), Vertical::Latency(class), legend, lines);
+        parts.push(Part::new(format!("Latency of {name}"), Vertical::Latency(class), legend, lines));
     }
+    parts
 }
 
-fn several(runs: &[(Vec<Step>, usize, String)], panel: Push) {
+fn several(runs: &[(Vec<Step>, usize, String)]) -> Vec<Part> {
     let key = |(at, (_, _, name)): (usize, &(Vec<Step>, usize, String))| {
         (Mark::Line, Ink::series(at), name.clone())
     };
     let legend: Vec<Key> = runs.iter().enumerate().map(key).collect();
-    let mut push = |title: &str, axis: Vertical, of: &dyn Fn(&Step) -> Option<f64>| {
-        let line = |(at, (steps, ..)): (usize, &(Vec<Step>, usize, String))| {
-            Line { ink: Ink::series(at), thin: None, values: values(steps, of) }
+    let part = |title: &str, axis: Vertical, of: &dyn Fn(&Step) -> Option<f64>| {
+        let line = |(at, (steps, ..)): (usize, &(Vec<Step>, usize, String))| Line {
+            ink: Ink::series(at),
+            thin: None,
+            values: values(steps, of),
         };
-        panel(title, axis, legend.clone(), runs.iter().enumerate().map(line).collect());
+        Part::new(title, axis, legend.clone(), runs.iter().enumerate().map(line).collect())
     };
     let all = Which::All;
-    push("I/Os a second", Vertical::Iops, &iops(all));
-    push("MiB a second", Vertical::MibPerS, &mib_per_s(all));
-    push("Mean latency", Vertical::Latency(IoClass::Read), &|step| all.tally(step).mean_ns());
-    push("p99 latency, where over 1,000 I/Os completed", Vertical::Latency(IoClass::Read), &|step| all.p99_ns(step));
-    push("Longest I/O", Vertical::Latency(IoClass::Read), &longest(all));
+    let latency = Vertical::Latency(IoClass::Read);
+    vec![
+        part("I/Os a second", Vertical::Iops, &iops(all)),
+        part("MiB a second", Vertical::MibPerS, &mib_per_s(all)),
+        part("Mean latency", latency, &|step| all.tally(step).mean_ns()),
+        part("p99 latency, where over 1,000 I/Os completed", latency, &|step| all.p99_ns(step)),
+        part("Longest I/O", latency, &longest(all)),
+    ]
 }
 
-fn draw(lines: &[Line], axis: Vertical, end_s: f64, size: Size) -> String {
+fn draw(part: &Part, latencies: &[f64], end_s: f64, size: Size) -> String {
+    let Part { axis, lines, .. } = part;
     let (title, y_title) = match axis {
         Vertical::Iops => ("I/Os a second over time", "IOPS"),
         Vertical::MibPerS => ("MiB a second over time", "MiB/s"),
         Vertical::Latency(_) => ("latency over time", "latency, log scale"),
     };
     svg(size, title, |canvas| {
-        let all = || lines.iter().flat_map(|line| &line.values).filter_map(|(_, value)| *value);
         let (x, unit) = Axis::elapsed(end_s, size.width as usize / 90);
-        let y = if matches!(axis, Vertical::Latency(_)) { Axis::latencies(all()) } else { Axis::from_zero(all(), 5) };
+        let y = match axis {
+            Vertical::Latency(_) => Axis::latencies(latencies.iter().copied()),
+            _ => Axis::from_zero(part.values(), 5),
+        };
         let mut plot = Plot::new(canvas, size, &OVER_TIME, x, y);
         if let Vertical::Latency(class) = axis {
-            plot.bands(&Profile::ALL[0], class);
+            plot.bands(&Profile::ALL[0], *class);
         }
         plot.axes(&format!("{unit} since the measured part began"), y_title);
         let room = size.width as usize / 14;
         for line in lines {
             match line.thin {
                 Some(thin) => plot.thin(&line.values, line.ink, thin),
-                None => plot.series(&line.values, line.ink, line.values.len() <= room && lines.len() <= 4),
+                None => plot.series(&line.values, line.ink, line.values.len() <= room),
             }
         }
     })
@@ -273,6 +317,13 @@ mod tests {
         assert_eq!(values(&steps, iops(Which::All))[1], (1.5, Some(0.0)));
         assert_eq!(values(&steps, |step| step.read.mean_ns())[1].1, None);
         assert_eq!(values(&steps, longest(Which::All))[1].1, None);
+    }
+
+    #[test]
+    fn p99_is_the_latency_that_99_of_100_do_not_exceed() {
+        assert_eq!(p99_ns(&[(1, 989), (2, 1), (3, 10)]), Some(2.0));
+        assert_eq!(p99_ns(&[(1, 990), (3, 10)]), Some(1.0));
+        assert_eq!(p99_ns(&[(1, 989), (3, 10)]), None, "too few");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct Comparison<'a> {
     pub title: &'a str,
     /// The answer in a sentence.
     pub summary: &'a str,
+    /// What A and B are: "before", "after".
+    pub names: [&'a str; 2],
     /// What more is to be said, a sentence each.
     pub sentences: &'a [String],
     /// The figures, side by side.
@@ -49,8 +51,9 @@ pub fn comparison(compared: &Comparison) -> String {
     body.push_str("<h2>Differences</h2>\n");
     let differences: Vec<Difference> = compared.rows.iter().filter_map(drawn).collect();
     if !differences.is_empty() {
-        let note = "B against A; whiskers are the intervals";
-        let panel = panel(&difference(differences, "Change", note));
+        let [a, b] = compared.names;
+        let note = format!("B ({b}) against A ({a}); whiskers are the intervals");
+        let panel = panel(&difference(differences, "Change", &note));
         body.push_str(&format!("<div class=\"charts wide\">\n{panel}</div>\n"));
     }
     body.push_str(&rows(compared.rows));
@@ -102,7 +105,8 @@ fn rows(rows: &[ComparisonRow]) -> String {
             sentence(&row.a),
             sentence(&row.b),
             row.change.map_or(number::NONE.into(), signed),
-            row.interval.map_or(number::NONE.into(), |(low, high)| format!("{} to {}", signed(low), signed(high))),
+            row.interval
+                .map_or(number::NONE.into(), |(low, high)| format!("{} to {}", signed(low), signed(high))),
             tag(&row.words, tone),
         ]);
     }

@@ -78,7 +78,8 @@ fn summary(runs: &[Shown]) -> String {
     if let [run] = runs {
         let result = &run.result;
         let latency = result.latency();
-        let mean = latency.mean_ns().map_or("no I/O completed".into(), |ns| format!("{} mean", number::time(ns)));
+        let mean =
+            latency.mean_ns().map_or("no I/O completed".into(), |ns| format!("{} mean", number::time(ns)));
         let p99 = known(&latency, 99.0).map_or(String::new(), |ns| format!(", {ns} at p99"));
         return format!(
             "{}: {} IOPS, {} MiB/s, {mean}{p99}, over {} on {on}{from}",

@@ -27,12 +27,21 @@ pub fn pages() -> Vec<(&'static str, String)> {
         version: "0.2.0",
     };
     vec![
-        ("runs-one.html", page("oltp on /data", &Shown::phases(&oltp), "headroom run oltp /data --duration 60s")),
-        ("runs-open-loop.html", page("Open loop", &Shown::all(&[runs_sample::open_loop()]), "headroom run --rate 20000")),
+        (
+            "runs-one.html",
+            page("oltp on /data", &Shown::phases(&oltp), "headroom run oltp /data --duration 60s"),
+        ),
+        (
+            "runs-open-loop.html",
+            page("Open loop", &Shown::all(&[runs_sample::open_loop()]), "headroom run --rate 20000"),
+        ),
         ("runs-sweep.html", page("Rising load on /data", &Shown::all(&sweep), "headroom matrix sweep.toml")),
         ("runs-nothing.html", page("Nothing", &[], "")),
         ("matrix.html", html::matrix(&matrix_page, Factor::Outstanding, Factor::BlockSize)),
-        ("comparison.html", comparison(&runs_sample::sweep(&[8192], 1.0), &runs_sample::sweep(&[8192], 1.22))),
+        (
+            "comparison.html",
+            comparison(&runs_sample::sweep(&[8192], 1.0), &runs_sample::sweep(&[8192], 1.22)),
+        ),
         ("comparison-runs.html", comparison(&[runs_sample::oltp()], &[slower()])),
     ]
 }
@@ -43,27 +52,34 @@ fn slower() -> RunResult {
 }
 
 fn comparison(before: &[RunResult], after: &[RunResult]) -> String {
-    let row = |what: &str, values: [&str; 2], change: f64, interval: (f64, f64), better, words: &str| ComparisonRow {
-        what: what.into(),
-        a: values[0].into(),
-        b: values[1].into(),
-        change: Some(change),
-        interval: Some(interval),
-        better,
-        words: words.into(),
+    let row = |what: &str, values: [&str; 2], change: f64, interval: (f64, f64), better, words: &str| {
+        ComparisonRow {
+            what: what.into(),
+            a: values[0].into(),
+            b: values[1].into(),
+            change: Some(change),
+            interval: Some(interval),
+            better,
+            words: words.into(),
+        }
     };
     let rows = [
         row("IOPS", ["96,950", "79,420"], -0.18, (-0.2, -0.16), Some(false), "fewer, beyond noise"),
         row("mean latency", ["1.32 ms", "1.61 ms"], 0.22, (0.19, 0.25), Some(false), "slower, beyond noise"),
         row("p99 latency", ["4.10 ms", "4.02 ms"], -0.02, (-0.06, 0.03), None, "cannot tell"),
         row("CPU an I/O", ["3.1 us", "2.6 us"], -0.16, (-0.18, -0.14), Some(true), "less, beyond noise"),
-        ComparisonRow { what: "p99.9 latency".into(), words: "too few I/Os".into(), ..ComparisonRow::default() },
+        ComparisonRow {
+            what: "p99.9 latency".into(),
+            words: "too few I/Os".into(),
+            ..ComparisonRow::default()
+        },
     ];
     let mut runs = Shown::group("before", before);
     runs.extend(Shown::group("after", after));
     html::comparison(&Comparison {
         title: "Slower",
         summary: "Random 8 KiB reads: 18 % fewer IOPS than before, beyond noise.",
+        names: ["before", "after"],
         sentences: &["Intervals are of 95 % confidence, over 5 runs of each.".into()],
         rows: &rows,
         runs: &runs,

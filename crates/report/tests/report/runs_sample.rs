@@ -1,7 +1,8 @@
 //! Runs as storage gives them: a closed queue with servers and a tail, seeded, so that each call is the same.
 
 use workload::{
-    Arrival, Direction, Latencies, LatencyHistogram, Response, RunResult, Shape, Slice, ThreadShare, Workload,
+    Arrival, Direction, Latencies, LatencyHistogram, Pattern, Response, RunResult, Shape, Slice, ThreadShare,
+    Workload,
 };
 
 /// A small generator; the same seed gives the same run.
@@ -32,10 +33,16 @@ const DEVICE: Device = Device { rest_ns: 90_000.0, iops_max: 97_000.0, bytes_max
 /// What a minute of this workload gives; `slow` times slower, and a second in the middle in which the storage
 /// stalls for `stall_ns`.
 pub fn run(workload: Workload, seconds: u64, slow: f64, stall_ns: Option<u64>) -> RunResult {
-    let seed = u64::from(workload.outstanding_total()) * 7_919 + u64::from(workload.shape.block_bytes) + workload.seed;
+    let seed = u64::from(workload.outstanding_total()) * 7_919
+        + u64::from(workload.shape.block_bytes)
+        + workload.seed;
     let mut chance = Chance(seed ^ 0x9e37_79b9_7f4a_7c15);
     let bytes = u64::from(workload.shape.block_bytes);
-    let most = DEVICE.iops_max.min(DEVICE.bytes_max / bytes as f64) / slow;
+    let writes = f64::from(workload.shape.write_percent) / 100.0;
+    // Neighbouring blocks are read ahead, writes cost more.
+    let merged = if workload.shape.pattern == Pattern::Sequential { 1.7 } else { 1.0 };
+    let iops_max = DEVICE.iops_max * merged / (1.0 + 1.4 * writes);
+    let most = iops_max.min(DEVICE.bytes_max / bytes as f64) / slow;
     let rest_ns = DEVICE.rest_ns * slow + bytes as f64 * 0.35;
     let n = f64::from(workload.outstanding_total());
     let (iops, mean_ns) = match workload.arrival {
@@ -45,7 +52,6 @@ pub fn run(workload: Workload, seconds: u64, slow: f64, stall_ns: Option<u64>) -
             (n * 1e9 / mean_ns, mean_ns)
         }
     };
-    let writes = f64::from(workload.shape.write_percent) / 100.0;
     let open = workload.is_open_loop();
     let mut result = RunResult::empty(workload, "/data/headroom.tmp/test".into());
     result.started_unix_ns = 1_795_251_600_000_000_000;
@@ -100,12 +106,18 @@ pub fn run(workload: Workload, seconds: u64, slow: f64, stall_ns: Option<u64>) -
 
 /// Reads and writes of a database for a minute, with a stall of 0.4 s.
 pub fn oltp() -> RunResult {
-    run(Workload::from(Shape::random_read(8192).with_writes(30)).with_outstanding(32), 60, 1.0, Some(400_000_000))
+    run(
+        Workload::from(Shape::random_read(8192).with_writes(30)).with_outstanding(32),
+        60,
+        1.0,
+        Some(400_000_000),
+    )
 }
 
 /// The same at a rate of its own: users wait for the stall.
 pub fn open_loop() -> RunResult {
-    let workload = Workload { arrival: Arrival::Poisson { iops: 20_000.0 }, ..Shape::random_read(8192).into() };
+    let workload =
+        Workload { arrival: Arrival::Poisson { iops: 20_000.0 }, ..Shape::random_read(8192).into() };
     run(workload, 30, 1.0, Some(400_000_000))
 }
 
