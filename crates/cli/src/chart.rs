@@ -203,15 +203,12 @@ fn from_file(given: &Given) -> Result<Vec<Shown<'static>>, Failure> {
 
 impl Given {
     fn read(&self) -> std::io::Result<String> {
-        let mut text = String::new();
-        let mut most = match self {
-            Given::File(path) => std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1),
-            _ => {
-                std::io::stdin().take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-                return Ok(text);
-            }
+        let source: Box<dyn Read> = match self {
+            Given::File(path) => Box::new(std::fs::File::open(path)?),
+            _ => Box::new(std::io::stdin()),
         };
-        most.read_to_string(&mut text)?;
+        let mut text = String::new();
+        source.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(std::io::Error::other("it is larger than 1 GiB"));
         }
