@@ -41,9 +41,9 @@ pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> 
         scale.in_words(),
         if value.is_time() { "; stronger is slower" } else { "; stronger is more" }
     ));
+    let hatched = grids.iter().flatten().any(Option::is_none);
     let half = columns.len() <= COLUMNS_HALF && panels.len() > 1;
     for (panel, values) in panels.into_iter().zip(grids) {
-        let hatched = values.iter().any(Option::is_none);
         let ticks = |levels: &[Level]| levels.iter().map(|level| level.tick.clone()).collect::<Vec<_>>();
         let cells = Cells {
             x_title: x.title().into(),
@@ -65,7 +65,7 @@ pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> 
         chart.panels.push(Panel {
             title,
             note: unit.title(value),
-            legend: if hatched { vec![(Mark::Hatched, Ink::Gap, reason.into())] } else { Vec::new() },
+            legend: if hatched { vec![(Mark::Hatched, Ink::Axis, reason.into())] } else { Vec::new() },
             size: Size { height, ..base },
             narrow: Size::NARROW,
             draw: Box::new(move |size| {

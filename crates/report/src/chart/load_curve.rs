@@ -43,6 +43,12 @@ pub(super) fn load_curve(runs: &[Shown]) -> Chart {
         return chart;
     }
     let points = || all.iter().flat_map(|each| &each.points);
+    let ranges = Ranges {
+        outstanding: points().map(|point| point.outstanding).collect(),
+        iops: points().flat_map(|point| point.iops.iter().copied()).collect(),
+        ns: points().flat_map(Point::all_ns).collect(),
+    };
+    let ranges = Rc::new(ranges);
     if runs.iter().any(|run| run.result.workload.is_open_loop()) {
         chart
             .notes
@@ -55,7 +61,7 @@ pub(super) fn load_curve(runs: &[Shown]) -> Chart {
         chart.notes.push("No p99 where fewer than ten I/Os took longer than it.".into());
     }
     if all.len() <= SERIES_INKS {
-        panels(&mut chart, "", all);
+        panels(&mut chart, "", all, &ranges);
         return chart;
     }
     let (facets, left_out) = first(facets(all), FACETS_MAX);
@@ -63,7 +69,7 @@ pub(super) fn load_curve(runs: &[Shown]) -> Chart {
     for (name, series) in facets {
         let (series, more) = first(series, SERIES_INKS);
         lines_left_out += more;
-        panels(&mut chart, &name, series);
+        panels(&mut chart, &name, series, &ranges);
     }
     if left_out + lines_left_out > 0 {
         chart.notes.push(format!(
@@ -73,14 +79,24 @@ pub(super) fn load_curve(runs: &[Shown]) -> Chart {
     chart
 }
 
+/// Everything that any panel of a chart draws: all have the same axes, so that they can be compared.
+struct Ranges {
+    outstanding: Vec<f64>,
+    iops: Vec<f64>,
+    ns: Vec<f64>,
+}
+
 /// Throughput and latency of some series.
-fn panels(chart: &mut Chart, facet: &str, series: Vec<Series>) {
+fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<Ranges>) {
+    let count = series.len();
+    for (at, each) in series.iter_mut().enumerate() {
+        each.ink = Ink::series(at);
+        each.mark_pixels = MARK_PIXELS + 1.2 * (count - 1 - at).min(MARKS_LARGER_MAX) as f64;
+    }
     let single = series.len() == 1 && series[0].name.is_empty();
     let lines: Vec<Key> =
         series.iter().filter(|_| !single).map(|each| (Mark::Line, each.ink, each.name.clone())).collect();
     let ink = if single { series[0].ink } else { Ink::Muted };
-    let all_ns: Vec<f64> = series.iter().flat_map(Series::all_ns).collect();
-    let count = series.len();
     let series = Rc::new(series);
     let mut panel = |title: &str, note: &str, legend: Vec<Key>, draw: Box<dyn Fn(Size) -> String>| {
         let title = if facet.is_empty() { title.to_owned() } else { format!("{title}: {facet}") };
@@ -93,8 +109,8 @@ fn panels(chart: &mut Chart, facet: &str, series: Vec<Series>) {
             draw,
         });
     };
-    let drawn = Rc::clone(&series);
-    panel("Throughput", "I/Os a second", lines.clone(), Box::new(move |size| iops(&drawn, size)));
+    let (drawn, within) = (Rc::clone(&series), Rc::clone(ranges));
+    panel("Throughput", "I/Os a second", lines.clone(), Box::new(move |size| iops(&drawn, &within, size)));
     let with_styles = |styles: &[(Mark, &str)]| {
         let styles = styles.iter().map(|(mark, name)| (*mark, ink, (*name).to_owned()));
         lines.iter().cloned().chain(styles).collect::<Vec<Key>>()
@@ -113,8 +129,8 @@ fn panels(chart: &mut Chart, facet: &str, series: Vec<Series>) {
         ]
     };
     for (title, note, legend, which) in parts {
-        let (drawn, all_ns, which) = (Rc::clone(&series), all_ns.clone(), *which);
-        panel(title, note, legend.clone(), Box::new(move |size| latencies(&drawn, &all_ns, which, size)));
+        let (drawn, within, which) = (Rc::clone(&series), Rc::clone(ranges), *which);
+        panel(title, note, legend.clone(), Box::new(move |size| latencies(&drawn, &within, which, size)));
     }
 }
 
@@ -130,7 +146,6 @@ fn facets(all: Vec<Series>) -> Vec<(String, Vec<Series>)> {
             facets.len() - 1
         });
         let of_facet = &mut facets[at].1;
-        series.ink = Ink::series(of_facet.len());
         of_facet.push(series);
     }
     facets
@@ -145,17 +160,13 @@ enum Line {
 
 const TITLE_X: &str = "outstanding I/Os (N), log scale";
 
-fn x_axis(series: &[Series]) -> Axis {
-    let all = series.iter().flat_map(|each| &each.points).map(|point| point.outstanding);
-    Axis::powers_of_two(all, 9)
-}
-
 const MARGINS: Margins = Margins { left: 0.0, top: 26.0, right: 14.0 };
 
-fn iops(series: &[Series], size: Size) -> String {
+fn iops(series: &[Series], ranges: &Ranges, size: Size) -> String {
     svg(size, "I/Os a second against outstanding I/Os", |canvas| {
-        let rates = series.iter().flat_map(|each| &each.points).flat_map(|point| point.iops.iter().copied());
-        let mut plot = Plot::new(canvas, size, &MARGINS, x_axis(series), Axis::from_zero(rates, 5));
+        let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
+        let y = Axis::from_zero(ranges.iops.iter().copied(), 5);
+        let mut plot = Plot::new(canvas, size, &MARGINS, x, y);
         plot.axes(TITLE_X, "IOPS");
         for each in series {
             plot.repeats(each, |point| &point.iops);
@@ -166,10 +177,11 @@ fn iops(series: &[Series], size: Size) -> String {
     })
 }
 
-fn latencies(series: &[Series], all_ns: &[f64], which: &[Line], size: Size) -> String {
+fn latencies(series: &[Series], ranges: &Ranges, which: &[Line], size: Size) -> String {
     svg(size, "latency against outstanding I/Os", |canvas| {
-        let y = Axis::latencies(all_ns.iter().copied());
-        let mut plot = Plot::new(canvas, size, &MARGINS, x_axis(series), y);
+        let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
+        let y = Axis::latencies(ranges.ns.iter().copied());
+        let mut plot = Plot::new(canvas, size, &MARGINS, x, y);
         plot.axes(TITLE_X, "latency, log scale");
         for each in series {
             for line in which {
@@ -210,15 +222,13 @@ impl Plot<'_, '_> {
     }
 }
 
-impl Series {
+impl Point {
     fn all_ns(&self) -> impl Iterator<Item = f64> + '_ {
-        self.points
-            .iter()
-            .flat_map(|point| [&point.mean_ns, &point.median_ns, &point.p99_ns])
-            .flatten()
-            .copied()
+        [&self.mean_ns, &self.median_ns, &self.p99_ns].into_iter().flatten().copied()
     }
+}
 
+impl Series {
     fn line(&self, of: impl Fn(&Point) -> &Vec<f64>) -> Vec<(f64, Option<f64>)> {
         self.points.iter().map(|point| (point.outstanding, median(of(point)))).collect()
     }
@@ -266,7 +276,7 @@ fn series(runs: &[Shown]) -> Vec<Series> {
             block_size: key[BLOCK_SIZE].clone(),
             facet: name(key, &|at| at != BLOCK_SIZE),
             ink: Ink::Curve,
-            mark_pixels: 0.0,
+            mark_pixels: MARK_PIXELS,
             points: points(&results),
         };
         found.push((levels, series));
@@ -275,18 +285,14 @@ fn series(runs: &[Shown]) -> Vec<Series> {
     if !keys.is_empty() && !differs(GROUP) {
         found.sort_by(|a, b| a.0.cmp(&b.0));
     }
-    let below = found.len().min(SERIES_INKS);
-    let inked = |(at, (_, series)): (usize, (Vec<Level>, Series))| Series {
-        ink: Ink::series(at),
-        mark_pixels: 2.6 + 1.2 * below.saturating_sub(at + 1).min(MARKS_LARGER_MAX) as f64,
-        ..series
-    };
-    found.into_iter().enumerate().map(inked).collect()
+    found.into_iter().map(|(_, series)| series).collect()
 }
 
 /// Places in a [`key`].
 const GROUP: usize = 0;
 const BLOCK_SIZE: usize = 1;
+/// Radius of a point.
+const MARK_PIXELS: f64 = 2.6;
 /// Points grow no further, or they would hide what they are to show.
 const MARKS_LARGER_MAX: usize = 4;
 
