@@ -2,6 +2,7 @@
 //! to bottom: parse, do, render.
 
 mod capture;
+mod chart;
 mod check;
 mod clean;
 mod diskspd;
@@ -58,6 +59,8 @@ enum Command {
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
     Intervals(intervals::IntervalsArgs),
+    /// Draw runs as a picture or a page: load curves, heat maps, percentiles, the course, histograms
+    Chart(chart::ChartArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
     /// Tell how to make a SQLite program publish its counters
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Measure(args) => measure::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
+        Command::Chart(args) => chart::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, &mut out),
