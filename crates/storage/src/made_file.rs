@@ -102,6 +102,11 @@ impl MadeFile {
         })
     }
 
+    /// The size of a file made for so many bytes: whole MiB.
+    pub fn size_for(bytes: u64) -> u64 {
+        crate::test_file::whole_chunks(bytes)
+    }
+
     /// A new, empty file, marked before anything is in it. Where [`in_file`](Self::in_file) is false the caller
     /// keeps [`mark`](Self::mark) before going on. Dropped before it is filled, it is removed.
     ///
@@ -109,7 +114,7 @@ impl MadeFile {
     /// [`StorageError::Exists`], and what the kernel refuses.
     pub fn create(path: &Path, bytes: u64) -> Result<MadeFile, StorageError> {
         assert!(bytes > 0, "a file of 0 bytes measures nothing");
-        let bytes = crate::test_file::whole_chunks(bytes);
+        let bytes = MadeFile::size_for(bytes);
         let parent = parent(path);
         check_room(&parent, bytes)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
