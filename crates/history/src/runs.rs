@@ -20,7 +20,7 @@ impl History {
     /// Where the file cannot be written.
     pub fn save_run(&mut self, run: &RunResult) -> Result<ResultId, Error> {
         let json = storable(EntryKind::Run, run)?;
-        let saved = insert(&self.connection, None, "", run, &json);
+        let saved = insert_run(&self.connection, None, "", run, &json);
         saved.map_err(|source| Error::sqlite("save a run", &self.path, source))
     }
 
@@ -43,7 +43,7 @@ impl History {
         run: &RunResult,
     ) -> Result<ResultId, Error> {
         let json = storable(EntryKind::Run, run)?;
-        let saved = insert(&self.connection, Some(session), phase, run, &json);
+        let saved = insert_run(&self.connection, Some(session), phase, run, &json);
         saved.map_err(|source| Error::sqlite("save a run", &self.path, source))
     }
 
@@ -61,8 +61,9 @@ impl History {
         let save = |connection: &mut Connection| -> rusqlite::Result<_> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let session = begin(&transaction)?;
-            let ids =
-                runs.iter().map(|(phase, run, json)| insert(&transaction, Some(session), phase, run, json));
+            let ids = runs
+                .iter()
+                .map(|(phase, run, json)| insert_run(&transaction, Some(session), phase, run, json));
             let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
             transaction.commit()?;
             Ok((session, ids))
@@ -99,7 +100,8 @@ fn begin(connection: &Connection) -> rusqlite::Result<SessionId> {
     Ok(SessionId(connection.last_insert_rowid()))
 }
 
-fn insert(
+/// Adds a run, whose JSON is [`storable`].
+pub(crate) fn insert_run(
     connection: &Connection,
     session: Option<SessionId>,
     phase: &str,
