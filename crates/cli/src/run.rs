@@ -77,11 +77,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
         let session = kept.as_ref().ok().map(|(session, _)| session.0);
         out.answer(
             |style| text(&phases, style),
-            || {
-                let mut value = report::json::run(&phases);
-                value["session"] = serde_json::json!(session);
-                value
-            },
+            || serde_json::json!({ "session": session, "phases": phases }),
         );
         saved = kept.map(drop);
     }
