@@ -87,7 +87,19 @@ impl From<load::LoadError> for Failure {
     fn from(error: load::LoadError) -> Failure {
         let failure = Failure::new(&error);
         match &error {
+            load::LoadError::AllFailed { error, .. } if error.raw_os_error() == Some(ENOSPC) => {
+                failure.with_remedy("free some space, or name another target")
+            }
             load::LoadError::AllFailed { .. } => failure.with_remedy(DMESG),
+            load::LoadError::Workload(_) => Failure { code: 2, ..failure },
+            load::LoadError::Memory { .. } => {
+                failure.with_remedy("fewer --outstanding, or a smaller --block")
+            }
+            load::LoadError::Threads { .. } => failure.with_remedy("fewer --threads or --outstanding"),
+            load::LoadError::Trace { .. } => failure.with_remedy("a larger target, or another trace"),
+            load::LoadError::Source { .. } => {
+                failure.with_remedy("name another file to fill the buffer from")
+            }
             load::LoadError::TooSmall { .. } => failure.with_remedy("a smaller --block, or a larger target"),
             load::LoadError::Unaligned { align_bytes, .. } => {
                 failure.with_remedy(format_args!("a multiple of {align_bytes} bytes, or --buffered"))
@@ -116,6 +128,8 @@ fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
 /// Too many open files of this process, and of the system; the same on every Linux.
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
+/// No space left on device.
+const ENOSPC: i32 = 28;
 
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Failure {

@@ -6,9 +6,11 @@ use crate::output::Output;
 use crate::targets::{self, Opened};
 use crate::{Done, FINE, bad_news, interrupt};
 use flags::Flags;
-use load::{LoadError, Next};
+use load::{Affinity, Job, Next, Together};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use workload::{Phase, PhaseResult, Placed, Plan, PlanTarget, RunResult, format_bytes};
+use std::time::Duration;
+use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, Trace, format_bytes};
 use workload_file::{FILE_BYTES_MAX, PRESETS, default_length, default_workload, preset};
 
 /// Arguments of `headroom run`.
@@ -63,10 +65,11 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
         out.answer(|_| workload_file::write(&plan), || serde_json::json!(plan));
         return Ok(FINE);
     }
+    let traces = read_traces(&plan)?;
     let mut history = crate::history::open_to_write(history)?;
     interrupt::install();
     let opened = targets::open(&plan, &args.destroy_data, &mut history, out)?;
-    let (phases, failure) = run_phases(&plan, &opened, out);
+    let (phases, failure) = run_phases(&plan, &opened, &traces, out);
     let cut = opened.cut();
     // The answer first, whatever fails after it; and what was measured before something failed is an answer.
     let removed = opened.remove(&mut history, out);
@@ -140,6 +143,19 @@ fn read_file(file: &Path) -> Result<Plan, Failure> {
     })
 }
 
+/// The traces that are replayed, by their files.
+type Traces = HashMap<PathBuf, Trace>;
+
+fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
+    let workloads = plan.phases.iter().flat_map(|phase| &phase.workloads);
+    let files: BTreeSet<&PathBuf> = workloads.filter_map(|placed| placed.replay.as_ref()).collect();
+    files.into_iter().map(|file| Ok((file.clone(), read_trace(file)?))).collect()
+}
+
+fn read_trace(file: &Path) -> Result<Trace, Failure> {
+    Err(Failure::new(format_args!("cannot replay {}: traces are not read yet", file.display())))
+}
+
 /// The one phase that flags make.
 fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     let mut phase = match args.preset {
@@ -161,17 +177,24 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
 }
 
 /// Runs phase after phase, until one fails or the user ends it.
-fn run_phases(plan: &Plan, opened: &Opened, out: &mut Output) -> (Vec<PhaseResult>, Option<Failure>) {
+fn run_phases(
+    plan: &Plan,
+    opened: &Opened,
+    traces: &Traces,
+    out: &mut Output,
+) -> (Vec<PhaseResult>, Option<Failure>) {
     let mut phases = Vec::new();
     for (at, phase) in plan.phases.iter().enumerate() {
-        let after: std::time::Duration = plan.phases[at + 1..].iter().map(|phase| phase.length.total()).sum();
+        let later = &plan.phases[at + 1..];
+        let after = later.iter().map(|phase| phase.length.ios_max.is_none().then(|| phase.length.total()));
+        let after: Option<Duration> = after.sum();
         let mut line = Line::new(phase);
         let mut watch = |live: &load::Live| {
             line.look(live);
-            out.progress(&line, Some(line.left() + after));
+            out.progress(&line, line.left().zip(after).map(|(left, after)| left + after));
             if interrupt::asked() { Next::Interrupt } else { Next::Continue }
         };
-        match run_phase(phase, opened, &mut watch) {
+        match run_phase(phase, opened, traces, &mut watch) {
             Ok(results) => phases.push(PhaseResult { name: phase.name.clone(), results }),
             Err(failure) => return (phases, Some(failure)),
         }
@@ -182,17 +205,30 @@ fn run_phases(plan: &Plan, opened: &Opened, out: &mut Output) -> (Vec<PhaseResul
     (phases, None)
 }
 
-/// Runs the workloads of a phase.
+/// Runs the workloads of a phase at once.
 fn run_phase(
     phase: &Phase,
     opened: &Opened,
+    traces: &Traces,
     watch: &mut dyn FnMut(&load::Live) -> Next,
 ) -> Result<Vec<RunResult>, Failure> {
-    let one = |placed: &Placed| -> Result<RunResult, LoadError> {
-        let region = opened.region(placed.target, placed.workload.shape.caching);
-        load::run(region, &placed.workload, &phase.length, watch)
+    let mut jobs = Vec::new();
+    for placed in &phase.workloads {
+        jobs.push(Job {
+            region: opened.region(placed.target, placed.workload.shape.caching),
+            workload: &placed.workload,
+            weight: placed.weight,
+            trace: placed.replay.as_deref().map(|file| &traces[file]),
+        });
+    }
+    let how = Together {
+        length: phase.length,
+        slice: phase.slice,
+        thread_series: false,
+        pool: phase.pool,
+        affinity: Affinity::None,
     };
-    phase.workloads.iter().map(one).collect::<Result<_, _>>().map_err(Failure::from)
+    Ok(load::run_together(&jobs, &how, watch)?)
 }
 
 /// Each result as text, under the name of its phase where there are several.

@@ -1,65 +1,192 @@
+use crate::skew::{Skew, below};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use workload::{Pattern, Workload};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use workload::{Pattern, SizeShare, Walk, Workload};
 
-/// Chooses the next I/O of one thread: where, and whether it writes. The same seed and thread choose the
-/// same sequence.
+/// Where an I/O goes, how large it is and whether it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub offset: u64,
+    pub bytes: u32,
+    pub write: bool,
+}
+
+/// Chooses the I/Os of one thread. The same seed and thread choose the same sequence.
 #[derive(Clone, Debug)]
 pub struct Chooser {
-    random: Xoshiro256PlusPlus,
-    pattern: Pattern,
-    block_bytes: u64,
-    /// First byte of the region.
+    pub random: Xoshiro256PlusPlus,
+    order: Order,
+    sizes: Sizes,
+    /// First byte of the part that is used, and its bytes.
     base: u64,
-    /// Blocks of the region; at least one.
-    blocks: u64,
-    /// Next block of a sequential walk, and the part of the region that this thread walks.
-    next: u64,
-    part: std::ops::Range<u64>,
-    /// A write if the top 32 bits of a random word lie below: 0 never, 2^32 always.
+    span: u64,
+    /// Random offsets are `base` plus a multiple of this; there are that many of them.
+    align: u64,
+    places: u64,
+    skew: Skew,
     write_below: u64,
 }
 
+#[derive(Clone, Debug)]
+enum Order {
+    Random,
+    Walk(Steps),
+    /// One offset for all threads, in steps of the stride.
+    Shared {
+        next: Arc<AtomicU64>,
+        stride: u64,
+        steps: u64,
+    },
+    /// A walk of its own for each outstanding I/O, all from the same start.
+    Together(Vec<Steps>),
+    /// With a probability to a random place, else behind the last I/O; `write` as long as a run goes on.
+    Runs {
+        random_below: u64,
+        walk: Steps,
+        write: bool,
+    },
+}
+
+/// A sequential walk: from `next` in steps of `stride` (of the I/O's size where it is 0), from `end` back to
+/// `start`. Relative to the base.
+#[derive(Clone, Copy, Debug)]
+struct Steps {
+    start: u64,
+    end: u64,
+    next: u64,
+    stride: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Sizes {
+    One(u32),
+    /// Taken if the top 32 bits of a random word lie below.
+    Mix(Vec<(u64, u32)>),
+}
+
+const WHOLE: u64 = 1 << 32;
+
+impl Steps {
+    #[inline]
+    fn step(&mut self, bytes: u32) -> u64 {
+        if self.next + u64::from(bytes) > self.end {
+            self.next = self.start;
+        }
+        let place = self.next;
+        self.next += if self.stride == 0 { u64::from(bytes) } else { self.stride };
+        place
+    }
+}
+
 impl Chooser {
-    /// The chooser of thread `at`; `blocks` must not be 0.
-    pub fn new(workload: &Workload, base: u64, blocks: u64, at: u32) -> Chooser {
-        assert!(blocks > 0, "a region holds at least one block");
-        let threads = u64::from(workload.threads);
-        // With more threads than blocks some share a block; each part holds at least one.
-        let start = (blocks * u64::from(at) / threads).min(blocks - 1);
-        let end = (blocks * (u64::from(at) + 1) / threads).clamp(start + 1, blocks);
+    /// The chooser of thread `at` of `threads` on `bytes` bytes from `offset` on. `shared` is the offset that
+    /// the threads of a shared walk have in common.
+    ///
+    /// # Panics
+    /// If the part that is used does not hold one I/O: whoever runs a workload checks that.
+    pub fn new(
+        workload: &Workload,
+        offset: u64,
+        bytes: u64,
+        at: u32,
+        threads: u32,
+        shared: &Arc<AtomicU64>,
+    ) -> Chooser {
+        let (access, shape) = (&workload.access, &workload.shape);
+        let block = u64::from(shape.block_bytes);
+        let (base, span) = used(workload, offset, bytes);
+        assert!(span >= block, "a region holds at least one block");
+        let align = access.align_bytes.unwrap_or(block);
+        let places = (span - block) / align + 1;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(workload.seed);
         (0..at).for_each(|_| random.jump());
+        // Of one size and without a stride, steps are blocks; parts then begin at whole blocks.
+        let stride = access.stride_bytes.unwrap_or(if workload.sizes.is_empty() { block } else { 0 });
+        let walk = |start: u64, end: u64| Steps { start, end, next: start, stride };
+        let order = match (shape.pattern, access.random_percent) {
+            (_, Some(100)) | (Pattern::Random, None) => Order::Random,
+            (_, Some(percent)) if percent > 0 => Order::Runs {
+                random_below: WHOLE * u64::from(percent) / 100,
+                // The first I/O goes to a random place.
+                walk: Steps { next: span, ..walk(0, span) },
+                write: false,
+            },
+            _ if access.same_offset => Order::Together(vec![walk(0, span); workload.outstanding as usize]),
+            _ => match access.walk {
+                Walk::OwnParts => {
+                    let (start, end) = part(span / block, at, threads);
+                    Order::Walk(walk(start * block, end * block))
+                }
+                Walk::Apart(apart) => {
+                    let start = u64::from(at).saturating_mul(apart) % (places * align);
+                    let start = if start + block > span { 0 } else { start };
+                    Order::Walk(walk(start, span))
+                }
+                Walk::Shared => {
+                    let stride = stride.max(512);
+                    Order::Shared { next: shared.clone(), stride, steps: (span - block) / stride + 1 }
+                }
+            },
+        };
         Chooser {
             random,
-            pattern: workload.shape.pattern,
-            block_bytes: u64::from(workload.shape.block_bytes),
+            order,
+            sizes: Sizes::new(shape.block_bytes, &workload.sizes),
             base,
-            blocks,
-            next: start,
-            part: start..end,
-            write_below: (1 << 32) * u64::from(workload.shape.write_percent) / 100,
+            span,
+            align,
+            places,
+            skew: Skew::new(&access.distribution, places, align),
+            write_below: WHOLE * u64::from(shape.write_percent) / 100,
         }
     }
 
-    /// Offset of the next I/O and whether it is a write.
+    /// The next I/O; `slot` is which of the thread's outstanding I/Os it will be.
     #[inline]
-    pub fn choose(&mut self) -> (u64, bool) {
-        let write = match self.write_below {
-            0 => false,
-            0x1_0000_0000 => true,
-            below => (self.random.next_u64() >> 32) < below,
-        };
-        let block = match self.pattern {
-            // Multiply and shift (Lemire 2019): uniform to 2^-64 x blocks, no division.
-            Pattern::Random => ((u128::from(self.random.next_u64()) * u128::from(self.blocks)) >> 64) as u64,
-            Pattern::Sequential => {
-                let block = self.next;
-                self.next = if block + 1 == self.part.end { self.part.start } else { block + 1 };
-                block
+    pub fn choose(&mut self, slot: u32) -> Choice {
+        let bytes = match &self.sizes {
+            Sizes::One(bytes) => *bytes,
+            Sizes::Mix(shares) => {
+                let word = self.random.next_u64() >> 32;
+                let found = shares.iter().find(|(below, _)| word < *below);
+                found.or(shares.last()).map_or(0, |(_, bytes)| *bytes)
             }
         };
-        (self.base + block * self.block_bytes, write)
+        if let Order::Runs { .. } = self.order {
+            return self.choose_in_runs(bytes);
+        }
+        let write = self.coin();
+        let place = match &mut self.order {
+            Order::Random | Order::Runs { .. } => self.skew.place(&mut self.random, self.places) * self.align,
+            Order::Walk(walk) => walk.step(bytes),
+            Order::Shared { next, stride, steps } => next.fetch_add(1, Relaxed) % *steps * *stride,
+            Order::Together(walks) => walks[slot as usize].step(bytes),
+        };
+        Choice { offset: self.base + place, bytes, write }
+    }
+
+    fn choose_in_runs(&mut self, bytes: u32) -> Choice {
+        let jump = self.random.next_u64() >> 32;
+        let toss = self.coin();
+        let place = self.skew.place(&mut self.random, self.places) * self.align;
+        let Order::Runs { random_below, walk, write } = &mut self.order else {
+            unreachable!("asked for runs")
+        };
+        if jump < *random_below || walk.next >= self.span {
+            (walk.next, *write) = (place, toss);
+        }
+        Choice { offset: self.base + walk.step(bytes), bytes, write: *write }
+    }
+
+    #[inline]
+    fn coin(&mut self) -> bool {
+        match self.write_below {
+            0 => false,
+            WHOLE => true,
+            below => (self.random.next_u64() >> 32) < below,
+        }
     }
 
     /// A random word, for what is written.
@@ -67,46 +194,96 @@ impl Chooser {
     pub fn word(&mut self) -> u64 {
         self.random.next_u64()
     }
+
+    /// A random number below `places`.
+    #[inline]
+    pub fn below(&mut self, places: u64) -> u64 {
+        below(&mut self.random, places)
+    }
+}
+
+/// The part of a region that a workload uses: its first byte and its bytes.
+pub fn used(workload: &Workload, offset: u64, bytes: u64) -> (u64, u64) {
+    let base = workload.access.base_bytes.min(bytes);
+    let span = workload.access.length_bytes.unwrap_or(u64::MAX).min(bytes - base);
+    (offset + base, span)
+}
+
+/// The part of thread `at`, of so many blocks. With more threads than blocks some share a block.
+fn part(blocks: u64, at: u32, threads: u32) -> (u64, u64) {
+    let cut = |at: u32| (u128::from(blocks) * u128::from(at) / u128::from(threads)) as u64;
+    let start = cut(at).min(blocks - 1);
+    (start, cut(at + 1).clamp(start + 1, blocks))
+}
+
+impl Sizes {
+    fn new(block_bytes: u32, shares: &[SizeShare]) -> Sizes {
+        if shares.is_empty() {
+            return Sizes::One(block_bytes);
+        }
+        let mut percent = 0;
+        let cumulated = shares.iter().map(|share| {
+            percent += u64::from(share.percent);
+            (WHOLE * percent / 100, share.block_bytes)
+        });
+        Sizes::Mix(cumulated.collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use workload::Shape;
+    use workload::{Access, Shape};
 
-    fn workload(shape: Shape, threads: u32) -> Workload {
-        Workload { threads, seed: 7, ..Workload::from(shape) }
+    fn choices(workload: &Workload, bytes: u64, at: u32, threads: u32, count: usize) -> Vec<Choice> {
+        let mut chooser = Chooser::new(workload, 0, bytes, at, threads, &Arc::default());
+        (0..count).map(|io| chooser.choose(io as u32 % workload.outstanding)).collect()
+    }
+
+    fn blocks(workload: &Workload, bytes: u64, at: u32, threads: u32, count: usize) -> Vec<u64> {
+        let block = u64::from(workload.shape.block_bytes);
+        choices(workload, bytes, at, threads, count).iter().map(|choice| choice.offset / block).collect()
+    }
+
+    fn with(shape: Shape, access: Access) -> Workload {
+        Workload { access, seed: 7, ..shape.into() }
     }
 
     #[test]
     fn the_same_seed_asks_the_same_and_threads_differ() {
-        let asked = workload(Shape::random_read(4096).with_writes(30), 2);
-        let take = |at| {
-            let mut chooser = Chooser::new(&asked, 0, 1000, at);
-            (0..50).map(|_| chooser.choose()).collect::<Vec<_>>()
-        };
+        let workload = with(Shape::random_read(4096).with_writes(30), Access::default());
+        let take = |at| choices(&workload, 4_096_000, at, 2, 50);
         assert_eq!(take(0), take(0));
         assert_ne!(take(0), take(1));
     }
 
     #[test]
-    fn random_offsets_cover_the_region_evenly_and_stay_inside() {
-        let mut chooser = Chooser::new(&workload(Shape::random_read(512), 1), 4096, 16, 0);
+    fn random_offsets_cover_the_used_part_evenly_and_stay_inside() {
+        let access = Access { base_bytes: 4096, length_bytes: Some(8192), ..Access::default() };
+        let workload = with(Shape::random_read(512), access);
         let mut hits = [0_u32; 16];
-        for _ in 0..16_000 {
-            let (offset, write) = chooser.choose();
-            assert!(!write);
-            hits[((offset - 4096) / 512) as usize] += 1;
+        for choice in choices(&workload, 1 << 20, 0, 1, 16_000) {
+            assert!(!choice.write);
+            hits[((choice.offset - 4096) / 512) as usize] += 1;
         }
         assert!(hits.iter().all(|count| (850..1150).contains(count)), "{hits:?}");
     }
 
     #[test]
+    fn an_alignment_finer_than_the_block_lets_blocks_overlap_but_not_leave_the_target() {
+        let access = Access { align_bytes: Some(512), ..Access::default() };
+        let found = choices(&with(Shape::random_read(4096), access), 8192, 0, 1, 2_000);
+        let mut offsets: Vec<u64> = found.iter().map(|choice| choice.offset).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        assert_eq!(offsets, (0..=8).map(|step| step * 512).collect::<Vec<u64>>());
+    }
+
+    #[test]
     fn the_write_share_is_a_coin() {
         let share = |percent| {
-            let asked = workload(Shape::random_read(512).with_writes(percent), 1);
-            let mut chooser = Chooser::new(&asked, 0, 16, 0);
-            (0..20_000).filter(|_| chooser.choose().1).count()
+            let workload = with(Shape::random_read(512).with_writes(percent), Access::default());
+            choices(&workload, 8192, 0, 1, 20_000).iter().filter(|choice| choice.write).count()
         };
         assert_eq!((share(0), share(100)), (0, 20_000));
         assert!((5_700..6_300).contains(&share(30)), "{}", share(30));
@@ -114,19 +291,65 @@ mod tests {
 
     #[test]
     fn sequential_threads_walk_their_own_parts_and_wrap() {
-        let asked = workload(Shape::sequential_read(512), 2);
-        let walk = |at| {
-            let mut chooser = Chooser::new(&asked, 0, 4, at);
-            (0..3).map(|_| chooser.choose().0 / 512).collect::<Vec<_>>()
-        };
-        assert_eq!((walk(0), walk(1)), (vec![0, 1, 0], vec![2, 3, 2]));
+        let workload = with(Shape::sequential_read(512), Access::default());
+        assert_eq!(blocks(&workload, 2048, 0, 2, 3), [0, 1, 0]);
+        assert_eq!(blocks(&workload, 2048, 1, 2, 3), [2, 3, 2]);
+        for at in 0..5 {
+            assert!(blocks(&workload, 1024, at, 5, 1)[0] < 2, "more threads than blocks have a block each");
+        }
     }
 
     #[test]
-    fn more_threads_than_blocks_still_have_a_block_each() {
-        for at in 0..5 {
-            let (offset, _) = Chooser::new(&workload(Shape::sequential_read(512), 5), 0, 2, at).choose();
-            assert!(offset < 1024);
-        }
+    fn threads_set_apart_walk_to_the_end_and_back_to_their_own_start() {
+        let access = Access { walk: Walk::Apart(1024), ..Access::default() };
+        let workload = with(Shape::sequential_read(512), access);
+        assert_eq!(blocks(&workload, 2560, 0, 2, 6), [0, 1, 2, 3, 4, 0]);
+        assert_eq!(blocks(&workload, 2560, 1, 2, 4), [2, 3, 4, 2]);
+        let same = with(Shape::sequential_read(512), Access { walk: Walk::Apart(0), ..Access::default() });
+        assert_eq!(blocks(&same, 2560, 1, 2, 2), [0, 1], "0 apart: all over the same blocks");
+    }
+
+    #[test]
+    fn a_shared_walk_gives_each_block_to_one_thread() {
+        let access = Access { walk: Walk::Shared, ..Access::default() };
+        let workload = with(Shape::sequential_read(512), access);
+        let shared = Arc::default();
+        let mut threads: Vec<Chooser> =
+            (0..2).map(|at| Chooser::new(&workload, 0, 2048, at, 2, &shared)).collect();
+        let walked: Vec<u64> = [0, 1, 1, 0, 1].iter().map(|at| threads[*at].choose(0).offset / 512).collect();
+        assert_eq!(walked, [0, 1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn a_stride_leaves_gaps_and_outstanding_ios_may_go_together() {
+        let access = Access { stride_bytes: Some(1536), ..Access::default() };
+        assert_eq!(blocks(&with(Shape::sequential_read(512), access), 4096, 0, 1, 4), [0, 3, 6, 0]);
+        let access = Access { same_offset: true, ..Access::default() };
+        let workload = Workload { outstanding: 2, ..with(Shape::sequential_read(512), access) };
+        assert_eq!(blocks(&workload, 4096, 0, 1, 6), [0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn runs_have_the_length_that_their_share_gives_and_one_direction() {
+        let access = Access { random_percent: Some(20), ..Access::default() };
+        let workload = with(Shape::sequential_read(512).with_writes(50), access);
+        let found = choices(&workload, 512 << 20, 0, 1, 50_000);
+        let follows = |pair: &&[Choice]| pair[1].offset == pair[0].offset + 512;
+        let sequential = found.windows(2).filter(follows).count();
+        assert!((39_300..40_700).contains(&sequential), "{sequential}");
+        assert!(found.windows(2).filter(follows).all(|pair| pair[0].write == pair[1].write));
+        let writes = found.iter().filter(|choice| choice.write).count();
+        assert!((23_500..26_500).contains(&writes), "{writes}");
+    }
+
+    #[test]
+    fn sizes_come_in_their_shares_and_a_walk_follows_them() {
+        let sizes =
+            vec![SizeShare { block_bytes: 512, percent: 25 }, SizeShare { block_bytes: 4096, percent: 75 }];
+        let workload = Workload { sizes, ..with(Shape::sequential_read(4096), Access::default()) };
+        let found = choices(&workload, 1 << 30, 0, 1, 20_000);
+        let small = found.iter().filter(|choice| choice.bytes == 512).count();
+        assert!((4_700..5_300).contains(&small), "{small}");
+        assert!(found.windows(2).all(|pair| pair[1].offset == pair[0].offset + u64::from(pair[0].bytes)));
     }
 }

@@ -1,11 +1,12 @@
-//! Runs a workload on a target: a closed loop that keeps N I/Os outstanding in each of T threads, and
-//! measures every one of them.
+//! Runs workloads on targets, and measures every I/O: closed loops that keep N outstanding in each of T
+//! threads, open loops with times of their own, recorded traces, several at once.
 //!
 //! ```text
-//! run(region, workload, length, watch)
-//!   thread x T   Chooser -> Ring::push (a batch) -> Ring::submit -> Ring::reap -> Recorder
-//!   this thread  every 20 ms: watch(Live) -> go on | measure from now | stop
-//! -> RunResult
+//! run_together(jobs, how, watch)
+//!   thread   Lane per job: Pace (when) -> Chooser (where) -> Writer (what)
+//!              -> Ring::push (a batch) -> Ring::submit -> Ring::reap -> Recorder
+//!   this one every 20 ms: watch(Live) -> go on | measure from now | stop
+//! -> gather -> RunResult per job; blocks whose writing the Ledger kept account of are read and checked
 //! ```
 //!
 //! Latency is submission to completion. The clock is read twice a turn of the loop, on both edges of
@@ -18,11 +19,24 @@
 //! Where io_uring is not to be had, T x N threads do blocking `pread` and `pwrite` instead; the result
 //! names the backend. This crate never opens or creates a target: `storage` does, and refuses.
 
+mod blocking_loop;
 mod chooser;
+mod content;
+mod course;
 mod cpu;
+mod crew;
+mod gather;
+mod lane;
+mod ledger;
+mod live;
+mod mapped;
+mod pace;
 mod recorder;
+mod ring_loop;
 mod run;
-mod worker;
+mod skew;
+mod verification;
 
-pub use run::{Live, LoadError, Next, run, run_with};
-pub use worker::{BATCH, BATCH_DIRECT};
+pub use live::{Live, Recent, Stage};
+pub use ring_loop::{BATCH, BATCH_DIRECT};
+pub use run::{Affinity, Job, LoadError, Next, THREADS_MAX, Together, run, run_together, run_with};

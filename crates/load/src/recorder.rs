@@ -1,41 +1,157 @@
 use std::collections::BTreeMap;
-use workload::{Direction, Slice, ThreadShare};
+use workload::{Direction, Latencies, LatencyHistogram, Response, Slice, Tally, ThreadShare};
 
-/// What one thread measured so far.
-#[derive(Debug, Default)]
+/// What one thread measured of one workload.
+///
+/// Each I/O is counted in a histogram of the present slice of time; when the slice ends, its histogram is
+/// kept as a row of the series and added to the total.
+#[derive(Debug)]
 pub struct Recorder {
     pub read: Direction,
     pub write: Direction,
+    pub sync: Direction,
+    pub response: Option<Response>,
     pub series: Vec<Slice>,
+    /// I/Os counted, reads and writes.
+    pub counted: u64,
+    /// When the last of them completed.
+    pub last_ns: u64,
+    slice_ns: u64,
+    slice_end_ns: u64,
+    slice: Slice,
+    slice_at: usize,
+    slice_read: LatencyHistogram,
+    slice_write: LatencyHistogram,
+    run: Run,
 }
 
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// The completions of one turn of the loop: they share the time of completion, so that equal latencies can
-/// be counted at once.
-pub struct Turn<'a> {
-    recorder: &'a mut Recorder,
-    block_bytes: u64,
-    second: usize,
-    run_write: bool,
-    run_ns: u64,
-    run: u64,
+/// I/Os of one direction, size and latency: completions seen together often agree in all three, and are then
+/// counted at the cost of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Run {
+    write: bool,
+    bytes: u32,
+    latency_ns: u64,
+    count: u64,
 }
+
+/// Slices shorter than that are kept without their latencies: folding a histogram takes about 50 us.
+const LATENCIES_SLICE_NS_MIN: u64 = 50_000_000;
 
 impl Recorder {
-    /// Begins a turn whose completions were seen `at_ns` after the measured part began.
-    #[inline]
-    pub fn turn(&mut self, at_ns: u64, block_bytes: u32) -> Turn<'_> {
-        let second = (at_ns / SECOND_NS) as usize;
-        if self.series.len() <= second {
-            self.series.resize(second + 1, Slice::default());
+    /// For slices of `slice_ns`; `open` keeps responses as well.
+    pub fn new(slice_ns: u64, open: bool) -> Recorder {
+        Recorder {
+            read: Direction::default(),
+            write: Direction::default(),
+            sync: Direction::default(),
+            response: open.then(Response::default),
+            series: Vec::new(),
+            counted: 0,
+            last_ns: 0,
+            slice_ns,
+            slice_end_ns: slice_ns,
+            slice: Slice::default(),
+            slice_at: 0,
+            slice_read: LatencyHistogram::new(),
+            slice_write: LatencyHistogram::new(),
+            run: Run::default(),
         }
-        let block_bytes = u64::from(block_bytes);
-        Turn { recorder: self, block_bytes, second, run_write: false, run_ns: 0, run: 0 }
     }
 
-    /// What this thread did in all.
-    pub fn share(&self, cpu_ns: u64) -> ThreadShare {
+    /// What is counted from now on completed `at_ns` after the measured part began.
+    #[inline]
+    pub fn at(&mut self, at_ns: u64) {
+        if at_ns >= self.slice_end_ns {
+            self.close_slice();
+            self.slice_at = (at_ns / self.slice_ns) as usize;
+            self.slice_end_ns = (self.slice_at as u64 + 1) * self.slice_ns;
+        }
+    }
+
+    /// Counts one completed I/O.
+    #[inline]
+    pub fn completed(&mut self, write: bool, bytes: u32, latency_ns: u64) {
+        if latency_ns != self.run.latency_ns || write != self.run.write || bytes != self.run.bytes {
+            self.flush();
+            self.run = Run { write, bytes, latency_ns, count: 0 };
+        }
+        self.run.count += 1;
+        self.counted += 1;
+    }
+
+    /// Counts what a completed I/O's user waited, from its intended start on.
+    pub fn responded(&mut self, write: bool, response_ns: u64) {
+        let Some(response) = &mut self.response else { return };
+        let histogram = if write { &mut response.write } else { &mut response.read };
+        histogram.record(response_ns);
+    }
+
+    /// Counts a completed sync.
+    pub fn synced(&mut self, latency_ns: u64) {
+        self.sync.count += 1;
+        self.sync.latency.record(latency_ns);
+    }
+
+    /// Counts a failed I/O.
+    #[cold]
+    pub fn failed(&mut self, write: bool, errno: i32) {
+        let direction = if write { &mut self.write } else { &mut self.read };
+        count_error(&mut direction.errors, errno);
+    }
+
+    /// Counts a failed sync.
+    #[cold]
+    pub fn sync_failed(&mut self, errno: i32) {
+        count_error(&mut self.sync.errors, errno);
+    }
+
+    /// Counts what was held back.
+    #[inline]
+    pub fn flush(&mut self) {
+        let Run { write, bytes, latency_ns, count } = self.run;
+        if count == 0 {
+            return;
+        }
+        let (tally, histogram) = if write {
+            (&mut self.slice.write, &mut self.slice_write)
+        } else {
+            (&mut self.slice.read, &mut self.slice_read)
+        };
+        tally.record_n(latency_ns, u64::from(bytes), count);
+        histogram.record_n(latency_ns, count);
+        self.run.count = 0;
+    }
+
+    fn close_slice(&mut self) {
+        self.flush();
+        if self.slice.total().count == 0 {
+            return;
+        }
+        let keep = self.slice_ns >= LATENCIES_SLICE_NS_MIN;
+        let mut slice = std::mem::take(&mut self.slice);
+        let close = |direction: &mut Direction, histogram: &mut LatencyHistogram, tally: &Tally| {
+            if tally.count == 0 {
+                return Latencies::default();
+            }
+            direction.count += tally.count;
+            direction.bytes += tally.bytes;
+            direction.latency.merge(histogram);
+            let latencies = if keep { Latencies::from(&*histogram) } else { Latencies::default() };
+            histogram.clear();
+            latencies
+        };
+        slice.read_latencies = close(&mut self.read, &mut self.slice_read, &slice.read);
+        slice.write_latencies = close(&mut self.write, &mut self.slice_write, &slice.write);
+        if self.series.len() <= self.slice_at {
+            self.series.resize(self.slice_at + 1, Slice::default());
+        }
+        self.series[self.slice_at].merge(&slice);
+    }
+
+    /// Closes the last slice; what this thread did in all.
+    pub fn finish(&mut self, cpu_ns: u64) -> ThreadShare {
+        self.close_slice();
         let mut share = ThreadShare { cpu_ns, ..ThreadShare::default() };
         for slice in &self.series {
             share.read.merge(&slice.read);
@@ -43,57 +159,10 @@ impl Recorder {
         }
         share
     }
-
-    /// Counts a failed I/O.
-    #[cold]
-    pub fn failed(&mut self, write: bool, errno: i32) {
-        let errors: &mut BTreeMap<i32, u64> =
-            if write { &mut self.write.errors } else { &mut self.read.errors };
-        *errors.entry(errno).or_default() += 1;
-    }
 }
 
-impl Turn<'_> {
-    /// Counts one completed I/O.
-    #[inline]
-    pub fn completed(&mut self, write: bool, latency_ns: u64) {
-        if latency_ns != self.run_ns || write != self.run_write {
-            self.flush();
-            (self.run_write, self.run_ns) = (write, latency_ns);
-        }
-        self.run += 1;
-    }
-
-    /// Counts a failed I/O.
-    #[cold]
-    pub fn failed(&mut self, write: bool, errno: i32) {
-        self.recorder.failed(write, errno);
-    }
-
-    #[inline]
-    fn flush(&mut self) {
-        if self.run == 0 {
-            return;
-        }
-        let (count, bytes) = (self.run, self.run * self.block_bytes);
-        let slice = &mut self.recorder.series[self.second];
-        let (tally, direction) = if self.run_write {
-            (&mut slice.write, &mut self.recorder.write)
-        } else {
-            (&mut slice.read, &mut self.recorder.read)
-        };
-        tally.record_n(self.run_ns, self.block_bytes, count);
-        direction.count += count;
-        direction.bytes += bytes;
-        direction.latency.record_n(self.run_ns, count);
-        self.run = 0;
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.flush();
-    }
+fn count_error(errors: &mut BTreeMap<i32, u64>, errno: i32) {
+    *errors.entry(errno).or_default() += 1;
 }
 
 #[cfg(test)]
@@ -101,21 +170,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_counts_each_io_once_in_its_second_and_direction() {
-        let mut recorder = Recorder::default();
-        {
-            let mut turn = recorder.turn(1_500_000_000, 4096);
-            turn.completed(false, 10);
-            turn.completed(false, 10);
-            turn.completed(true, 10);
-            turn.completed(false, 30);
-            turn.failed(true, libc::EIO);
-        }
-        assert_eq!((recorder.read.count, recorder.read.latency.sum_ns()), (3, 50));
-        assert_eq!((recorder.write.count, recorder.write.bytes), (1, 4096));
-        assert_eq!(recorder.write.errors[&libc::EIO], 1);
-        assert_eq!(recorder.series.len(), 2);
-        assert_eq!((recorder.series[0].read.count, recorder.series[1].read.count), (0, 3));
-        assert_eq!((recorder.series[1].read.ns_max, recorder.series[1].write.count), (30, 1));
+    fn each_io_counts_once_in_its_slice_and_direction() {
+        let mut recorder = Recorder::new(1_000_000_000, false);
+        recorder.at(1_500_000_000);
+        recorder.completed(false, 4096, 10);
+        recorder.completed(false, 4096, 10);
+        recorder.completed(true, 512, 10);
+        recorder.completed(false, 4096, 30);
+        recorder.failed(true, libc::EIO);
+        recorder.at(2_000_000_000);
+        recorder.completed(false, 4096, 50);
+        let share = recorder.finish(7);
+        assert_eq!(
+            (recorder.read.count, recorder.read.latency.sum_ns(), recorder.read.bytes),
+            (4, 100, 16_384)
+        );
+        assert_eq!((recorder.write.count, recorder.write.bytes), (1, 512));
+        assert_eq!((recorder.write.errors[&libc::EIO], recorder.counted), (1, 5));
+        let counts: Vec<u64> = recorder.series.iter().map(|slice| slice.read.count).collect();
+        assert_eq!(counts, [0, 3, 1]);
+        assert_eq!(recorder.series[1].read_latencies.0, [(10, 2), (30, 1)]);
+        assert_eq!((share.read.ns_max, share.write.count, share.cpu_ns), (50, 1, 7));
     }
 }

@@ -1,25 +1,53 @@
-use crate::cpu::{CoreTimes, now_ns};
-use crate::worker::{Outcome, Progress, Shared, Worker};
+use crate::crew::{self, Crew, Seat};
+use crate::ledger::PLACES_MAX;
+use crate::live::Live;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use storage::Region;
 use workload::{
-    Backend, Caching, Direction, Durability, InvalidWorkload, RunLength, RunResult, Slice, Workload,
+    Backend, Caching, Durability, InvalidWorkload, Phase, Pool, RunLength, RunResult, Trace, TraceKind,
+    Workload, format_bytes,
 };
 
-/// How a run stands, warm-up included.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Live {
-    /// Time since the run began.
-    pub elapsed: Duration,
-    /// Whether what completes now counts.
-    pub measuring: bool,
-    /// I/Os completed since the run began.
-    pub ios: u64,
-    /// Their summed latency in nanoseconds.
-    pub stall_ns: u64,
+/// A workload and what it runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The target.
+    pub region: &'a Region,
+    /// What is asked of it.
+    pub workload: &'a Workload,
+    /// Share in a pool with shared outstanding I/Os; at least 1.
+    pub weight: u32,
+    /// Asks for these I/Os instead of chosen ones: at their times where the workload's arrival says so, else
+    /// as fast as a closed loop goes.
+    pub trace: Option<&'a Trace>,
+}
+
+/// How several jobs run at once.
+#[derive(Clone, Debug)]
+pub struct Together {
+    /// How long.
+    pub length: RunLength,
+    /// Width of a row of the results' series.
+    pub slice: Duration,
+    /// Each thread's own series is wanted as well.
+    pub thread_series: bool,
+    /// Threads that each serve all jobs, instead of threads for each job.
+    pub pool: Option<Pool>,
+    /// Where threads run.
+    pub affinity: Affinity,
+}
+
+/// On which cores threads run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Affinity {
+    /// Where the scheduler puts them.
+    #[default]
+    None,
+    /// One core after the other of those that this program may use.
+    RoundRobin,
+    /// One after the other of these.
+    Cores(Vec<u32>),
 }
 
 /// What the watcher wants.
@@ -34,6 +62,11 @@ pub enum Next {
     /// End the run now, because enough is known.
     Enough,
 }
+
+/// Most threads of all jobs together.
+pub const THREADS_MAX: u64 = 8192;
+/// Most rows of a series.
+const SLICES_MAX: u128 = 1_000_000;
 
 /// Why a run gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +104,58 @@ pub enum LoadError {
         /// Why.
         error: io::Error,
     },
+    /// A trace that does not fit the target.
+    #[error("cannot replay on {path}: I/O {at} of the trace {why}")]
+    Trace {
+        /// Target.
+        path: String,
+        /// Which of the trace's I/Os, from 1 on.
+        at: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The buffers would not fit into memory.
+    #[error(
+        "cannot start the load: {outstanding} outstanding I/Os of up to {block} need {needed} of memory for their \
+         buffers, and {available} are available",
+        block = format_bytes(u64::from(*block_bytes)),
+        needed = format_bytes(*needed_bytes),
+        available = format_bytes(*available_bytes)
+    )]
+    Memory {
+        /// Over all threads and workloads.
+        outstanding: u64,
+        /// The largest block.
+        block_bytes: u32,
+        /// What they need.
+        needed_bytes: u64,
+        /// What there is.
+        available_bytes: u64,
+    },
+    /// Too many threads at once.
+    #[error("cannot start the load: it needs {threads} threads, and {THREADS_MAX} is the most{why}")]
+    Threads {
+        /// Needed.
+        threads: u64,
+        /// Why so many.
+        why: &'static str,
+    },
+    /// What to write cannot be read.
+    #[error("cannot read {path}, which is to be written: {error}")]
+    Source {
+        /// The file.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// What was written cannot be checked.
+    #[error("cannot verify {path}: {error}")]
+    Verify {
+        /// Target.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
     /// Every I/O failed.
     #[error("every I/O on {path} failed, {count} times: {error}")]
     AllFailed {
@@ -83,8 +168,12 @@ pub enum LoadError {
     },
 }
 
-/// How often the watcher is asked.
-const WATCH: Duration = Duration::from_millis(20);
+impl From<RunLength> for Together {
+    /// A row a second, threads for each job, wherever the scheduler puts them.
+    fn from(length: RunLength) -> Together {
+        Together { length, slice: Phase::SLICE, thread_series: false, pool: None, affinity: Affinity::None }
+    }
+}
 
 /// Runs a workload on a region until its time, its count or the watcher ends it.
 ///
@@ -99,16 +188,8 @@ pub fn run(
     length: &RunLength,
     watch: &mut dyn FnMut(&Live) -> Next,
 ) -> Result<RunResult, LoadError> {
-    if workload.shape.durability == Durability::Synced {
-        // A sync waits for its write: there is nothing to batch.
-        return run_with(Backend::Blocking, region, workload, length, watch);
-    }
-    match run_with(Backend::IoUring, region, workload, length, watch) {
-        Err(LoadError::Start { error, .. }) if is_refused(&error) => {
-            run_with(Backend::Blocking, region, workload, length, watch)
-        }
-        other => other,
-    }
+    let job = Job { region, workload, weight: 1, trace: None };
+    run_together(&[job], &Together::from(*length), watch).map(single)
 }
 
 /// [`run`] with that backend and no other.
@@ -122,12 +203,56 @@ pub fn run_with(
     length: &RunLength,
     watch: &mut dyn FnMut(&Live) -> Next,
 ) -> Result<RunResult, LoadError> {
-    check(region, workload)?;
-    assert!(
-        backend == Backend::Blocking || workload.shape.durability != Durability::Synced,
-        "the ring does not sync"
-    );
-    attempt(region, workload, length, watch, backend)
+    let job = Job { region, workload, weight: 1, trace: None };
+    let how = Together::from(*length);
+    check(&[job], &how)?;
+    attempt(&[job], &how, backend == Backend::IoUring, watch).map(single)
+}
+
+fn single(mut results: Vec<RunResult>) -> RunResult {
+    results.pop().expect("one result for one job")
+}
+
+/// Runs several jobs at once; one result for each, in their order. All begin together, after one warm-up,
+/// and are measured over the same time.
+///
+/// # Errors
+/// See [`LoadError`]; failures of single I/Os are counted in the results instead.
+///
+/// # Panics
+/// If there is no job.
+pub fn run_together(
+    jobs: &[Job<'_>],
+    how: &Together,
+    watch: &mut dyn FnMut(&Live) -> Next,
+) -> Result<Vec<RunResult>, LoadError> {
+    assert!(!jobs.is_empty(), "a run needs a job");
+    check(jobs, how)?;
+    match attempt(jobs, how, true, watch) {
+        Err(LoadError::Start { error, .. }) if is_refused(&error) => attempt(jobs, how, false, watch),
+        other => other,
+    }
+}
+
+fn attempt(
+    jobs: &[Job<'_>],
+    how: &Together,
+    may_ring: bool,
+    watch: &mut dyn FnMut(&Live) -> Next,
+) -> Result<Vec<RunResult>, LoadError> {
+    let seats = crew::seats(jobs, how, may_ring);
+    check_room(jobs, &seats)?;
+    Crew::new(jobs, how, &seats)?.run(watch)
+}
+
+/// How a job's I/Os are done: a mapping and a sync after each write leave no choice.
+pub fn backend_of(workload: &Workload, may_ring: bool) -> Backend {
+    match (workload.shape.caching, workload.shape.durability) {
+        (Caching::Mapped, _) => Backend::Mapped,
+        (_, Durability::Synced) => Backend::Blocking,
+        _ if may_ring => Backend::IoUring,
+        _ => Backend::Blocking,
+    }
 }
 
 /// io_uring is compiled out, too old, switched off by sysctl, filtered, or short of locked memory.
@@ -135,264 +260,148 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EACCES | libc::ENOMEM))
 }
 
-fn check(region: &Region, workload: &Workload) -> Result<(), LoadError> {
-    workload.validate()?;
-    let path = || region.path.display().to_string();
-    let block_bytes = workload.shape.block_bytes;
-    if region.bytes < u64::from(block_bytes) {
-        return Err(LoadError::TooSmall { path: path(), bytes: region.bytes, block_bytes });
+fn field(what: impl Into<String>, remedy: &'static str) -> LoadError {
+    LoadError::Workload(InvalidWorkload::Field { what: what.into(), remedy })
+}
+
+fn check(jobs: &[Job<'_>], how: &Together) -> Result<(), LoadError> {
+    jobs.iter().try_for_each(check_job)?;
+    if how.slice.is_zero() || how.length.duration.as_nanos() / how.slice.as_nanos() > SLICES_MAX {
+        let what = format!("a series with a row each {:?} of {:?}", how.slice, how.length.duration);
+        return Err(field(what, "make the rows wider: a million of them is the most"));
     }
-    let direct = region.direct && workload.shape.caching == Caching::Direct;
-    if direct && !block_bytes.is_multiple_of(region.align_bytes.max(1)) {
-        return Err(LoadError::Unaligned { path: path(), block_bytes, align_bytes: region.align_bytes });
+    let Some(pool) = how.pool else { return Ok(()) };
+    if pool.threads == 0 || pool.threads > Workload::THREADS_MAX {
+        return Err(LoadError::Workload(InvalidWorkload::Threads(pool.threads)));
+    }
+    if let Some(depth) = pool.outstanding.filter(|depth| *depth == 0 || *depth > Workload::OUTSTANDING_MAX) {
+        return Err(LoadError::Workload(InvalidWorkload::Outstanding(depth)));
+    }
+    if jobs.iter().any(|job| job.weight == 0) {
+        return Err(field("a weight of 0", "give at least 1"));
+    }
+    if jobs.iter().any(|job| backend_of(job.workload, true) != Backend::IoUring) {
+        return Err(field("a mapped or synced workload in a pool", "give it threads of its own"));
     }
     Ok(())
 }
 
-fn attempt(
-    region: &Region,
-    workload: &Workload,
-    length: &RunLength,
-    watch: &mut dyn FnMut(&Live) -> Next,
-    backend: Backend,
-) -> Result<RunResult, LoadError> {
-    let asked = workload.clone();
-    // Blocking: one thread for each outstanding I/O. Sequential parts are then smaller, but all is walked.
-    let workload = match backend {
-        Backend::IoUring => asked.clone(),
-        _ => Workload { threads: asked.outstanding_total(), outstanding: 1, ..asked.clone() },
+fn check_job(job: &Job<'_>) -> Result<(), LoadError> {
+    let (region, workload) = (job.region, job.workload);
+    workload.validate()?;
+    let path = || region.path.display().to_string();
+    let block_bytes = workload.shape.block_bytes;
+    let (base, span) = crate::chooser::used(workload, region.offset_bytes, region.bytes);
+    if span < u64::from(block_bytes) {
+        return Err(LoadError::TooSmall { path: path(), bytes: span, block_bytes });
+    }
+    let direct = region.direct && workload.shape.caching == Caching::Direct;
+    let align = u64::from(if direct { region.align_bytes.max(1) } else { 1 });
+    let access = &workload.access;
+    let apart = match access.walk {
+        workload::Walk::Apart(apart) => Some(apart),
+        _ => None,
     };
-    let threads = workload.threads;
-    let shared = Shared {
-        from_ns: AtomicU64::new(u64::MAX),
-        until_ns: AtomicU64::new(u64::MAX),
-        progress: (0..threads).map(|_| Progress::default()).collect(),
-    };
-    let gate = Gate::default();
-    let share = |at: u32| {
-        let most = length.ios_max?;
-        Some(most / u64::from(threads) + u64::from(u64::from(at) < most % u64::from(threads)))
-    };
-    let work = |at: u32| -> io::Result<Outcome> {
-        let worker = Worker { region, workload: &workload, shared: &shared, at, ios_max: share(at) };
-        let ring = match backend {
-            Backend::IoUring => Some(worker.ring()),
-            _ => None,
-        };
-        // One thread without a ring ends the attempt for all.
-        let open = gate.wait(!matches!(&ring, Some(Err(_))));
-        match ring {
-            Some(Err(error)) => Err(error),
-            _ if !open => Ok(Outcome::default()),
-            Some(Ok((ring, chooser))) => Ok(worker.run_ring(ring, chooser)),
-            None => worker.run_blocking(),
+    if let Some(odd) = workload
+        .sizes
+        .iter()
+        .map(|size| size.block_bytes)
+        .chain([block_bytes])
+        .find(|bytes| !u64::from(*bytes).is_multiple_of(align))
+    {
+        return Err(LoadError::Unaligned { path: path(), block_bytes: odd, align_bytes: region.align_bytes });
+    }
+    let places = [
+        ("base offset", Some(base)),
+        ("alignment", access.align_bytes),
+        ("stride", access.stride_bytes),
+        ("distance of threads", apart),
+    ];
+    for (name, bytes) in places {
+        if let Some(odd) = bytes.filter(|bytes| !bytes.is_multiple_of(align)) {
+            let what = format!("{name} {odd} of direct I/O on {}", path());
+            return Err(field(
+                what,
+                "make it a multiple of the target's block size, or go through the page cache",
+            ));
         }
+    }
+    if workload.verify.is_some() {
+        check_verified(job, span)?;
+    }
+    job.trace.map_or(Ok(()), |trace| check_trace(job, trace, align))
+}
+
+fn check_verified(job: &Job<'_>, span: u64) -> Result<(), LoadError> {
+    let (workload, block) = (job.workload, u64::from(job.workload.shape.block_bytes));
+    let access = &workload.access;
+    let whole = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes.is_multiple_of(block));
+    let apart = match access.walk {
+        workload::Walk::Apart(apart) => Some(apart),
+        _ => None,
     };
-    let work = &work;
-    let before = SignalsBlocked::new();
-    let (outcomes, course) = std::thread::scope(|scope| {
-        let mut handles = Vec::new();
-        let mut spawned = Ok(());
-        for at in 0..threads {
-            match std::thread::Builder::new().spawn_scoped(scope, move || work(at)) {
-                Ok(handle) => handles.push(handle),
-                Err(error) => spawned = Err(error),
-            }
-        }
-        drop(before);
-        let course = if gate.open(handles.len(), spawned.is_ok()) {
-            supervise(&shared, length, watch)
+    if !workload.sizes.is_empty()
+        || job.trace.is_some()
+        || !whole(access.align_bytes)
+        || !whole(access.stride_bytes)
+        || !whole(apart)
+    {
+        return Err(field(
+            "verified writes that overlap",
+            "give one block size, and offsets that are multiples of it",
+        ));
+    }
+    if span / block > PLACES_MAX {
+        return Err(field(format!("{} verified blocks", span / block), "use a smaller part of the target"));
+    }
+    Ok(())
+}
+
+fn check_trace(job: &Job<'_>, trace: &Trace, align: u64) -> Result<(), LoadError> {
+    let end = job.region.offset_bytes + job.region.bytes;
+    let largest = job.workload.shape.block_bytes;
+    for (at, io) in (1..).zip(&trace.ios) {
+        let why = if io.kind == TraceKind::Sync {
+            continue;
+        } else if io.bytes == 0 || io.bytes > largest {
+            format!(
+                "has {} bytes: between 1 and the workload's block size, {largest}, are possible",
+                io.bytes
+            )
+        } else if !io.offset_bytes.is_multiple_of(align) || !u64::from(io.bytes).is_multiple_of(align) {
+            format!("is not aligned to the target's {align} byte blocks")
+        } else if io.offset_bytes.checked_add(u64::from(io.bytes)).is_none_or(|last| last > end) {
+            format!("at offset {} lies beyond the target's end, {end}", io.offset_bytes)
         } else {
-            Course::default()
+            continue;
         };
-        let join = |handle: std::thread::ScopedJoinHandle<'_, io::Result<Outcome>>| match handle.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        let outcomes = handles.into_iter().map(join).collect::<io::Result<Vec<Outcome>>>();
-        (spawned.and(outcomes), course)
-    });
-    let outcomes =
-        outcomes.map_err(|error| LoadError::Start { path: region.path.display().to_string(), error })?;
-    gather(region, &asked, backend, &shared, outcomes, course, length.ios_max.is_some())
+        return Err(LoadError::Trace { path: job.region.path.display().to_string(), at, why });
+    }
+    Ok(())
 }
 
-/// Lets all threads begin together, or none of them if one could not get ready.
-#[derive(Default)]
-struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
+/// Threads and memory have a bound that is looked at before anything starts.
+fn check_room(jobs: &[Job<'_>], seats: &[Seat]) -> Result<(), LoadError> {
+    if seats.len() as u64 > THREADS_MAX {
+        let blocking = seats.iter().any(|seat| seat.backend != Backend::IoUring);
+        let why = if blocking { " (without io_uring, each outstanding I/O needs one)" } else { "" };
+        return Err(LoadError::Threads { threads: seats.len() as u64, why });
+    }
+    let needed_bytes: u64 = seats.iter().map(|seat| seat.buffer_bytes(jobs)).sum();
+    let available_bytes = available_memory();
+    if needed_bytes > available_bytes {
+        let outstanding =
+            seats.iter().flat_map(|seat| &seat.places).map(|place| u64::from(place.slots)).sum();
+        let block_bytes = jobs.iter().map(|job| job.workload.shape.block_bytes).max().unwrap_or(0);
+        return Err(LoadError::Memory { outstanding, block_bytes, needed_bytes, available_bytes });
+    }
+    Ok(())
 }
 
-#[derive(Default)]
-struct GateState {
-    waiting: usize,
-    unready: bool,
-    opened: Option<bool>,
-}
-
-impl Gate {
-    /// A thread got ready, or failed to; whether it may begin.
-    fn wait(&self, ready: bool) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waiting += 1;
-        state.unready |= !ready;
-        self.changed.notify_all();
-        loop {
-            match state.opened {
-                Some(begin) => return begin,
-                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    /// Waits for that many threads, then lets them begin if all is well; whether they do.
-    fn open(&self, threads: usize, well: bool) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.waiting < threads {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let begin = well && !state.unready;
-        state.opened = Some(begin);
-        self.changed.notify_all();
-        begin
-    }
-}
-
-/// What the watching thread saw.
-#[derive(Default)]
-struct Course {
-    started_unix_ns: u64,
-    interrupted: bool,
-    cores: Vec<workload::CoreUse>,
-}
-
-fn supervise(shared: &Shared, length: &RunLength, watch: &mut dyn FnMut(&Live) -> Next) -> Course {
-    let began_ns = now_ns();
-    let warm_up_ns = length.warm_up.as_nanos() as u64;
-    let duration_ns = length.duration.as_nanos() as u64;
-    let mut course = Course::default();
-    let mut cores = CoreTimes::default();
-    let mut from_ns = u64::MAX;
-    if warm_up_ns == 0 {
-        from_ns = begin(shared, &mut course, &mut cores, duration_ns);
-    }
-    loop {
-        std::thread::sleep(WATCH.min(Duration::from_nanos(duration_ns.max(1_000_000))));
-        let now = now_ns();
-        let sum = |of: fn(&Progress) -> &AtomicU64| {
-            shared.progress.iter().map(|progress| of(progress).load(Relaxed)).sum::<u64>()
-        };
-        let live = Live {
-            elapsed: Duration::from_nanos(now - began_ns),
-            measuring: from_ns != u64::MAX,
-            ios: sum(|progress| &progress.ios),
-            stall_ns: sum(|progress| &progress.stall_ns),
-        };
-        let next = watch(&live);
-        if from_ns == u64::MAX && (now >= began_ns + warm_up_ns || next != Next::Continue) {
-            from_ns = begin(shared, &mut course, &mut cores, duration_ns);
-        }
-        if matches!(next, Next::Interrupt | Next::Enough) {
-            // Not before the beginning, so that a run ended in warm-up measured nothing rather than less.
-            shared.until_ns.fetch_min(now_ns(), Relaxed);
-            course.interrupted = next == Next::Interrupt;
-        }
-        let all_ended = sum(|progress| &progress.ended) == shared.progress.len() as u64;
-        if all_ended || now_ns() >= shared.until_ns.load(Relaxed) {
-            break;
-        }
-    }
-    course.cores = CoreTimes::now().since(&cores);
-    course
-}
-
-fn begin(shared: &Shared, course: &mut Course, cores: &mut CoreTimes, duration_ns: u64) -> u64 {
-    *cores = CoreTimes::now();
-    course.started_unix_ns =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-    let from_ns = now_ns();
-    shared.until_ns.store(from_ns.saturating_add(duration_ns), Relaxed);
-    shared.from_ns.store(from_ns, Relaxed);
-    from_ns
-}
-
-fn gather(
-    region: &Region,
-    workload: &Workload,
-    backend: Backend,
-    shared: &Shared,
-    outcomes: Vec<Outcome>,
-    course: Course,
-    counted: bool,
-) -> Result<RunResult, LoadError> {
-    let path = region.path.display().to_string();
-    let (mut read, mut write) = (Direction::default(), Direction::default());
-    let mut series: Vec<Slice> = Vec::new();
-    for outcome in &outcomes {
-        read.merge(&outcome.recorder.read);
-        write.merge(&outcome.recorder.write);
-        if series.len() < outcome.recorder.series.len() {
-            series.resize(outcome.recorder.series.len(), Slice::default());
-        }
-        series.iter_mut().zip(&outcome.recorder.series).for_each(|(sum, more)| sum.merge(more));
-    }
-    let from_ns = shared.from_ns.load(Relaxed);
-    let until_ns = shared.until_ns.load(Relaxed);
-    let last_ns = outcomes.iter().map(|outcome| outcome.last_ns).max().unwrap_or(0);
-    // Time ran out, or every thread had done its count (or given up) before that.
-    let gave_up = outcomes.iter().all(|outcome| outcome.gave_up || outcome.ring_error.is_some());
-    let end_ns = if counted || gave_up { last_ns.min(until_ns) } else { until_ns };
-    let elapsed_ns = end_ns.saturating_sub(from_ns);
-    for (at, slice) in series.iter_mut().enumerate() {
-        slice.end_ns = ((at as u64 + 1) * 1_000_000_000).min(elapsed_ns);
-    }
-    let failed = read.failed() + write.failed();
-    if read.count + write.count == 0 {
-        let errors = read.errors.iter().chain(&write.errors);
-        if let Some((errno, _)) = errors.max_by_key(|(_, count)| **count) {
-            let error = io::Error::from_raw_os_error(*errno);
-            return Err(LoadError::AllFailed { path, count: failed, error });
-        }
-    }
-    let threads = outcomes.iter().map(|outcome| outcome.share.clone()).collect();
-    if let Some(error) = outcomes.into_iter().find_map(|outcome| outcome.ring_error) {
-        return Err(LoadError::Start { path, error });
-    }
-    Ok(RunResult {
-        backend,
-        started_unix_ns: course.started_unix_ns,
-        elapsed_ns,
-        interrupted: course.interrupted,
-        read,
-        write,
-        target_bytes: region.bytes,
-        series,
-        cores: course.cores,
-        threads,
-        ..RunResult::empty(workload.clone(), path)
-    })
-}
-
-/// While it lives, threads that are started inherit a mask with all signals blocked.
-struct SignalsBlocked(libc::sigset_t);
-
-impl SignalsBlocked {
-    fn new() -> SignalsBlocked {
-        // SAFETY: both sets are plain memory that the calls fill.
-        unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            let mut before: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            SignalsBlocked(before)
-        }
-    }
-}
-
-impl Drop for SignalsBlocked {
-    fn drop(&mut self) {
-        // SAFETY: restores the mask that `new` saved.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
-    }
+/// What the kernel says can be had without swapping; without a word from it, everything.
+fn available_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib * 1024)
 }

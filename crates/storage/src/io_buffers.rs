@@ -55,6 +55,11 @@ impl IoBuffers {
         unsafe { self.memory.as_ptr().add(at * self.stride) }
     }
 
+    /// From the start of one buffer to that of the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// Fills all of them, 8 bytes at a time.
     pub fn fill(&mut self, mut word: impl FnMut() -> u64) {
         // SAFETY: the mapping is `bytes` long, page-aligned, and borrowed mutably here.

@@ -36,6 +36,12 @@ impl LatencyHistogram {
         self.sum_ns = self.sum_ns.saturating_add(latency_ns.saturating_mul(n));
     }
 
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.histogram.reset();
+        self.sum_ns = 0;
+    }
+
     /// Adds another histogram.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.histogram.add(&other.histogram).expect("all histograms have the same bounds");

@@ -1,0 +1,258 @@
+use crate::chooser::Chooser;
+use crate::ledger::Ledger;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use storage::AlignedBuffer;
+use workload::{Content, Workload};
+
+/// What one thread writes.
+///
+/// Buffers are prepared once ([`Writer::prepare`]); before each write as little as possible is changed
+/// ([`Writer::next`]).
+#[derive(Clone, Debug)]
+pub enum Writer {
+    /// Prepared random bytes, made new by a changed word in every 4 KiB; with a probability one of a few
+    /// such words, so that the block repeats.
+    Stamped {
+        compressible_percent: u8,
+        repeat_below: u64,
+    },
+    /// Random bytes, all new for each write.
+    Fresh,
+    /// The prepared bytes as they are.
+    Zeros,
+    Counting,
+    /// From a random place of a buffer that all threads share.
+    Source {
+        source: Arc<Source>,
+        align: u64,
+    },
+    /// With the marks that a verification needs.
+    Marked(Arc<Ledger>),
+}
+
+/// What a block of writes is taken from.
+#[derive(Debug)]
+pub struct Source {
+    memory: AlignedBuffer,
+}
+
+/// Different blocks among those that repeat.
+const REPEATED: u64 = 8;
+/// Places in a source buffer are multiples of this, as direct I/O and diskspd have it.
+const SOURCE_ALIGN: u64 = 512;
+
+impl Source {
+    /// A buffer of `bytes`, filled from the file (again and again where it is shorter) or with random bytes.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or is empty.
+    pub fn new(bytes: u64, file: Option<&Path>, seed: u64) -> io::Result<Source> {
+        let mut memory = AlignedBuffer::new(bytes as usize, 4096);
+        match file {
+            None => {
+                let mut words = Words(seed ^ 0x5eed);
+                fill_words(&mut memory, || words.next());
+            }
+            Some(path) => {
+                let mut from = File::open(path)?.take(bytes);
+                let mut filled = 0;
+                while filled < memory.len() {
+                    match from.read(&mut memory[filled..])? {
+                        0 => break,
+                        read => filled += read,
+                    }
+                }
+                if filled == 0 {
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is empty"));
+                }
+                for at in filled..memory.len() {
+                    memory[at] = memory[at - filled];
+                }
+            }
+        }
+        Ok(Source { memory })
+    }
+}
+
+impl Writer {
+    pub fn new(
+        workload: &Workload,
+        source: Option<&Arc<Source>>,
+        ledger: Option<&Arc<Ledger>>,
+        memory_align_bytes: u32,
+    ) -> Writer {
+        if let Some(ledger) = ledger {
+            return Writer::Marked(ledger.clone());
+        }
+        match (&workload.content, source) {
+            (Content::Random { compressible_percent, duplicate_percent }, _) => Writer::Stamped {
+                compressible_percent: *compressible_percent,
+                repeat_below: (1 << 32) * u64::from(*duplicate_percent) / 100,
+            },
+            (Content::Fresh, _) => Writer::Fresh,
+            (Content::Zeros, _) => Writer::Zeros,
+            (Content::Counting, _) => Writer::Counting,
+            (Content::Buffer { .. }, Some(source)) => Writer::Source {
+                source: source.clone(),
+                align: SOURCE_ALIGN.max(u64::from(memory_align_bytes)),
+            },
+            (Content::Buffer { .. }, None) => unreachable!("a job with a buffer has its source"),
+        }
+    }
+
+    /// Fills a buffer that will be written from.
+    pub fn prepare(&self, buffer: &mut [u8], seed: u64, slot: u32) {
+        match self {
+            Writer::Stamped { compressible_percent, repeat_below } => {
+                // Blocks that repeat must be alike whatever slot they are written from.
+                let mut words = Words(if *repeat_below > 0 { seed } else { seed ^ (u64::from(slot) << 32) });
+                fill_words(buffer, || words.next());
+                for chunk in buffer.chunks_mut(4096) {
+                    let zeros = chunk.len() * usize::from(*compressible_percent) / 100;
+                    let random = chunk.len() - zeros;
+                    chunk[random..].fill(0);
+                }
+            }
+            Writer::Counting => {
+                buffer.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+            }
+            Writer::Zeros => buffer.fill(0),
+            Writer::Marked(_) | Writer::Fresh => {
+                let mut words = Words(seed ^ (u64::from(slot) << 32));
+                fill_words(buffer, || words.next());
+            }
+            Writer::Source { .. } => {}
+        }
+    }
+
+    /// Makes the buffer ready for a write at `offset`; a pointer to what is written instead of the buffer,
+    /// where it lies elsewhere.
+    #[inline]
+    pub fn next(&mut self, buffer: &mut [u8], offset: u64, chooser: &mut Chooser) -> Option<*const u8> {
+        match self {
+            Writer::Stamped { compressible_percent: 100, .. } | Writer::Zeros | Writer::Counting => None,
+            Writer::Stamped { repeat_below, .. } => {
+                let word = chooser.word();
+                let repeats = *repeat_below > 0 && (chooser.word() >> 32) < *repeat_below;
+                stamp(buffer, if repeats { word % REPEATED } else { word });
+                None
+            }
+            Writer::Fresh => {
+                fill_words(buffer, || chooser.word());
+                None
+            }
+            Writer::Source { source, align } => {
+                let places = (source.memory.len() - buffer.len()) as u64 / *align + 1;
+                let at = (chooser.below(places) * *align) as usize;
+                Some(source.memory[at..at + buffer.len()].as_ptr())
+            }
+            Writer::Marked(ledger) => {
+                ledger.mark(buffer, offset);
+                None
+            }
+        }
+    }
+}
+
+/// One changed word in each 4 KiB keeps a deduplicating or compressing device from recognising the block,
+/// without the cost of new random data.
+#[inline]
+fn stamp(buffer: &mut [u8], word: u64) {
+    for (at, chunk) in buffer.chunks_mut(4096).enumerate() {
+        chunk[..8].copy_from_slice(&word.wrapping_add(at as u64).to_ne_bytes());
+    }
+}
+
+fn fill_words(buffer: &mut [u8], mut word: impl FnMut() -> u64) {
+    for chunk in buffer.chunks_mut(8) {
+        chunk.copy_from_slice(&word().to_ne_bytes()[..chunk.len()]);
+    }
+}
+
+/// A sequence of words that follows from its seed (SplitMix64, Steele et al. 2014).
+#[derive(Clone, Copy, Debug)]
+pub struct Words(pub u64);
+
+impl Words {
+    #[inline]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use workload::Shape;
+
+    fn written(content: Content, count: usize) -> Vec<Vec<u8>> {
+        let workload = Workload { content, ..Shape::random_write(8192).into() };
+        let source = match &workload.content {
+            Content::Buffer { bytes, file } => {
+                Some(Arc::new(Source::new(*bytes, file.as_deref(), 1).unwrap()))
+            }
+            _ => None,
+        };
+        let mut chooser = Chooser::new(&workload, 0, 1 << 30, 0, 1, &Arc::default());
+        let mut writer = Writer::new(&workload, source.as_ref(), None, 512);
+        let mut buffers = vec![vec![0; 8192]; 4];
+        (0_u32..).zip(&mut buffers).for_each(|(slot, buffer)| writer.prepare(buffer, 9, slot));
+        let one = |io: usize| {
+            let buffer = &mut buffers[io % 4];
+            match writer.next(buffer, 0, &mut chooser) {
+                // SAFETY: the source lives as long as `writer`, and holds a block at each place it names.
+                Some(elsewhere) => unsafe { std::slice::from_raw_parts(elsewhere, 8192) }.to_vec(),
+                None => buffer.clone(),
+            }
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn halves(blocks: &[Vec<u8>]) -> usize {
+        blocks.iter().flat_map(|block| block.chunks(4096)).collect::<HashSet<_>>().len()
+    }
+
+    #[test]
+    fn random_content_is_never_the_same_twice() {
+        assert_eq!(halves(&written(Content::default(), 1000)), 2000);
+        assert_eq!(halves(&written(Content::Fresh, 100)), 200);
+    }
+
+    #[test]
+    fn the_compressible_share_is_zeros_and_the_duplicate_share_repeats() {
+        let content = |compressible_percent, duplicate_percent| Content::Random {
+            compressible_percent,
+            duplicate_percent,
+        };
+        for block in written(content(40, 0), 10) {
+            let zeros = block.iter().filter(|byte| **byte == 0).count();
+            assert!((3_270..3_350).contains(&zeros), "{zeros} of 8192");
+        }
+        let different = written(content(0, 70), 2000).iter().collect::<HashSet<_>>().len();
+        assert!((540..680).contains(&different), "{different}: 30 % new, and eight that repeat");
+    }
+
+    #[test]
+    fn zeros_are_zeros_and_counting_counts() {
+        assert!(written(Content::Zeros, 3).iter().flatten().all(|byte| *byte == 0));
+        assert!(written(Content::Counting, 3).iter().all(|block| block[..3] == [0, 1, 2] && block[257] == 1));
+    }
+
+    #[test]
+    fn a_buffer_is_used_from_random_places_and_may_come_from_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7, 8, 9]).unwrap();
+        let content = Content::Buffer { bytes: 65_536, file: Some(file.path().into()) };
+        assert!(written(content, 5).iter().flatten().all(|byte| (7..=9).contains(byte)));
+        let blocks = written(Content::Buffer { bytes: 1 << 20, file: None }, 200);
+        assert!(blocks.iter().collect::<HashSet<_>>().len() > 150);
+    }
+}

@@ -1,0 +1,442 @@
+use crate::blocking_loop::BlockingLoop;
+use crate::chooser::{Chooser, used};
+use crate::content::{Source, Writer};
+use crate::course::{Course, supervise};
+use crate::gather::gather;
+use crate::lane::{Lane, Replay};
+use crate::ledger::Ledger;
+use crate::live::{Live, Progress, Shared};
+use crate::mapped::Mapping;
+use crate::pace::Pace;
+use crate::recorder::Recorder;
+use crate::ring_loop::RingLoop;
+use crate::run::{Affinity, Job, LoadError, Next, Together, backend_of};
+use crate::verification::verify;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use storage::IoBuffers;
+use storage::ring::Ring;
+use workload::{Backend, Content, RunResult, ThreadShare, Verification, Verify};
+
+/// One thread of a run, and the workloads that it serves.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    pub backend: Backend,
+    pub places: Vec<Place>,
+    /// Outstanding I/Os over all its workloads, where they share them.
+    pub shared_depth: Option<u32>,
+}
+
+/// One workload's place in a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub job: usize,
+    /// Which of the job's threads, and how many there are.
+    pub at: u32,
+    pub threads: u32,
+    /// Outstanding I/Os here.
+    pub slots: u32,
+}
+
+/// What one thread did for one of its workloads.
+pub struct Outcome {
+    pub job: usize,
+    pub at: u32,
+    pub share: ThreadShare,
+    pub recorder: Recorder,
+    pub checked: Verification,
+    /// The lane ended on its own: its count was done, its trace at an end, or only failures came back.
+    pub over: bool,
+}
+
+/// What the threads of a job have in common.
+struct Common {
+    next: Arc<AtomicU64>,
+    source: Option<Arc<Source>>,
+    ledger: Option<Arc<Ledger>>,
+    mapping: Option<Mapping>,
+}
+
+/// All threads of a run.
+pub struct Crew<'a> {
+    jobs: &'a [Job<'a>],
+    how: &'a Together,
+    seats: &'a [Seat],
+    common: Vec<Common>,
+}
+
+/// The threads that the jobs need.
+pub fn seats(jobs: &[Job<'_>], how: &Together, may_ring: bool) -> Vec<Seat> {
+    if let Some(pool) = how.pool.filter(|_| may_ring) {
+        let places = |at| {
+            let place = |(job, of): (usize, &Job<'_>)| {
+                let slots = pool.outstanding.unwrap_or(of.workload.outstanding);
+                Place { job, at, threads: pool.threads, slots }
+            };
+            jobs.iter().enumerate().map(place).collect()
+        };
+        let seat =
+            |at| Seat { backend: Backend::IoUring, places: places(at), shared_depth: pool.outstanding };
+        return (0..pool.threads).map(seat).collect();
+    }
+    let mut seats = Vec::new();
+    for (job, of) in jobs.iter().enumerate() {
+        let backend = backend_of(of.workload, may_ring);
+        let threads = how.pool.map_or(of.workload.threads, |pool| pool.threads);
+        // Blocking: one thread for each outstanding I/O. Sequential parts are then smaller, but all is walked.
+        let (threads, slots) = match backend {
+            Backend::IoUring => (threads, of.workload.outstanding),
+            _ => (threads.saturating_mul(of.workload.outstanding), 1),
+        };
+        let place = |at| Place { job, at, threads, slots };
+        seats.extend((0..threads).map(|at| Seat { backend, places: vec![place(at)], shared_depth: None }));
+    }
+    seats
+}
+
+impl Seat {
+    fn block_bytes(&self, jobs: &[Job<'_>]) -> u32 {
+        self.places.iter().map(|place| jobs[place.job].workload.shape.block_bytes).max().unwrap_or(0)
+    }
+
+    fn slots(&self) -> u32 {
+        self.places.iter().map(|place| place.slots).sum()
+    }
+
+    /// A slot that both reads and writes has a buffer for each: what is read must not be what is written next.
+    fn doubled(&self, jobs: &[Job<'_>]) -> bool {
+        self.backend != Backend::IoUring
+            || self.places.iter().any(|place| {
+                let job = &jobs[place.job];
+                job.trace.is_some() || (1..100).contains(&job.workload.shape.write_percent)
+            })
+    }
+
+    fn buffers(&self, jobs: &[Job<'_>]) -> u64 {
+        u64::from(self.slots()) * if self.doubled(jobs) { 2 } else { 1 }
+    }
+
+    /// Memory for its buffers.
+    pub fn buffer_bytes(&self, jobs: &[Job<'_>]) -> u64 {
+        self.buffers(jobs) * u64::from(self.block_bytes(jobs)).next_multiple_of(4096)
+    }
+}
+
+impl<'a> Crew<'a> {
+    pub fn new(jobs: &'a [Job<'a>], how: &'a Together, seats: &'a [Seat]) -> Result<Crew<'a>, LoadError> {
+        let common = jobs.iter().map(common).collect::<Result<Vec<Common>, LoadError>>()?;
+        Ok(Crew { jobs, how, seats, common })
+    }
+
+    /// Starts the threads, watches them to their end, and gathers what they measured.
+    pub fn run(self, watch: &mut dyn FnMut(&Live) -> Next) -> Result<Vec<RunResult>, LoadError> {
+        let shared = Shared::new(self.seats.len());
+        let gate = Gate::default();
+        let work = |at: usize| self.work(at, &shared, &gate);
+        let work = &work;
+        let before = SignalsBlocked::new();
+        let (outcomes, course) = std::thread::scope(|scope| {
+            let mut handles = Vec::new();
+            let mut spawned = Ok(());
+            for at in 0..self.seats.len() {
+                match std::thread::Builder::new().spawn_scoped(scope, move || work(at)) {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => {
+                        spawned = Err(error);
+                        break;
+                    }
+                }
+            }
+            drop(before);
+            let course = if gate.open(handles.len(), spawned.is_ok()) {
+                supervise(&shared, &self.how.length, watch)
+            } else {
+                Course::default()
+            };
+            let join =
+                |handle: std::thread::ScopedJoinHandle<'_, io::Result<Vec<Outcome>>>| match handle.join() {
+                    Ok(outcome) => outcome,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                };
+            let outcomes = handles.into_iter().map(join).collect::<io::Result<Vec<Vec<Outcome>>>>();
+            (spawned.and(outcomes), course)
+        });
+        let path = |job: usize| self.jobs[job].region.path.display().to_string();
+        let outcomes = outcomes.map_err(|error| LoadError::Start { path: path(0), error })?;
+        let outcomes = outcomes.into_iter().flatten().collect();
+        let mut results = gather(self.jobs, self.how, self.seats, &shared, &course, outcomes)?;
+        for (at, result) in results.iter_mut().enumerate() {
+            let Some(ledger) = self.common[at].ledger.as_ref().filter(|_| result.workload.shape.writes())
+            else {
+                continue;
+            };
+            if !course.interrupted {
+                let block_bytes = result.workload.shape.block_bytes;
+                let verified = verify(self.jobs[at].region, ledger, block_bytes, watch);
+                result.verification =
+                    verified.map_err(|error| LoadError::Verify { path: path(at), error })?;
+            }
+        }
+        Ok(results)
+    }
+
+    /// What one thread does.
+    fn work(&self, at: usize, shared: &Shared, gate: &Gate) -> io::Result<Vec<Outcome>> {
+        self.settle(at);
+        let seat = &self.seats[at];
+        let prepared = self.prepare(seat, shared, &shared.progress[at]);
+        // One thread that cannot ends the attempt for all.
+        let open = gate.wait(prepared.is_ok());
+        let worked = match prepared? {
+            _ if !open => Ok(Vec::new()),
+            Loop::Ring(mut ring_loop) => {
+                ring_loop.run().map(|cpu_ns| self.outcomes(ring_loop.lanes, seat, cpu_ns))
+            }
+            Loop::Blocking(mut blocking_loop) => {
+                let cpu_ns = blocking_loop.run();
+                Ok(self.outcomes(vec![blocking_loop.lane], seat, cpu_ns))
+            }
+        };
+        shared.progress[at].end();
+        worked
+    }
+
+    fn prepare<'b>(
+        &'b self,
+        seat: &Seat,
+        shared: &'b Shared,
+        progress: &'b Progress,
+    ) -> io::Result<Loop<'b>> {
+        let block_bytes = seat.block_bytes(self.jobs) as usize;
+        let buffers = IoBuffers::new(seat.buffers(self.jobs) as usize, block_bytes)?;
+        let write_buffers = if seat.doubled(self.jobs) { seat.slots() } else { 0 };
+        let mut first = 0;
+        let mut lanes = Vec::new();
+        for place in &seat.places {
+            let slots = first..first + place.slots;
+            first = slots.end;
+            let lane = self.lane(place, slots.clone());
+            let workload = self.jobs[place.job].workload;
+            if workload.shape.writes() || self.jobs[place.job].trace.is_some() {
+                for slot in slots {
+                    // SAFETY: a buffer of the largest block, and nothing is in flight yet.
+                    let buffer = unsafe {
+                        let start = buffers.pointer((slot + write_buffers) as usize);
+                        std::slice::from_raw_parts_mut(start, workload.shape.block_bytes as usize)
+                    };
+                    let seed = workload.seed ^ (u64::from(place.at) << 48);
+                    lane.writer.prepare(buffer, seed, slot);
+                }
+            }
+            lanes.push(lane);
+        }
+        let job = &self.jobs[seat.places[0].job];
+        if seat.backend != Backend::IoUring {
+            return Ok(Loop::Blocking(Box::new(BlockingLoop {
+                lane: lanes.pop().expect("a seat has a place"),
+                region: job.region,
+                mapping: self.common[seat.places[0].job].mapping.as_ref(),
+                durability: job.workload.shape.durability,
+                buffers,
+                shared,
+                progress,
+            })));
+        }
+        let files: Vec<&std::fs::File> =
+            seat.places.iter().map(|place| &self.jobs[place.job].region.file).collect();
+        // A sync of each lane beside its I/Os.
+        let depth = seat.slots() + seat.places.len() as u32;
+        let ring = Ring::new(&files, buffers, depth)?;
+        let weights = seat.places.iter().map(|place| self.jobs[place.job].weight).collect();
+        Ok(Loop::Ring(Box::new(RingLoop {
+            ring,
+            lanes,
+            write_buffers,
+            shared_depth: seat.shared_depth.map(|depth| (depth, weights)),
+            direct: seat.places.iter().any(|place| self.jobs[place.job].region.direct),
+            shared,
+            progress,
+        })))
+    }
+
+    fn lane(&self, place: &Place, slots: std::ops::Range<u32>) -> Lane<'_> {
+        let Place { job: index, at, threads, .. } = *place;
+        let (job, common) = (&self.jobs[index], &self.common[index]);
+        let workload = job.workload;
+        let region = job.region;
+        let chooser = Chooser::new(workload, region.offset_bytes, region.bytes, at, threads, &common.next);
+        let pace = Pace::new(workload, at, threads);
+        let writer =
+            Writer::new(workload, common.source.as_ref(), common.ledger.as_ref(), region.memory_align_bytes);
+        let recorder = Recorder::new(self.how.slice.as_nanos() as u64, workload.is_open_loop());
+        let trace = job.trace.map(|trace| Replay { trace, next: at as usize, step: threads as usize });
+        let ios_max = self
+            .how
+            .length
+            .ios_max
+            .map(|most| most / u64::from(threads) + u64::from(u64::from(at) < most % u64::from(threads)));
+        Lane::new(
+            index,
+            workload,
+            chooser,
+            pace,
+            writer,
+            recorder,
+            trace,
+            common.ledger.clone(),
+            ios_max,
+            slots,
+        )
+    }
+
+    fn outcomes(&self, lanes: Vec<Lane<'_>>, seat: &Seat, cpu_ns: u64) -> Vec<Outcome> {
+        let all: u64 = lanes.iter().map(|lane| lane.recorder.counted).sum();
+        let outcome = |(mut lane, place): (Lane<'_>, &Place)| {
+            let part = u128::from(cpu_ns) * u128::from(lane.recorder.counted) / u128::from(all.max(1));
+            let over = lane.gave_up() || lane.is_finished();
+            let share = lane.recorder.finish(part as u64);
+            Outcome {
+                job: lane.job,
+                at: place.at,
+                share,
+                over,
+                checked: lane.checked,
+                recorder: lane.recorder,
+            }
+        };
+        lanes.into_iter().zip(&seat.places).map(outcome).collect()
+    }
+
+    /// Puts this thread on its core, and makes its timers as exact as they can be.
+    fn settle(&self, at: usize) {
+        // SAFETY: sets this thread's timer slack, nothing else.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        let cores = match &self.how.affinity {
+            Affinity::None => return,
+            Affinity::Cores(cores) => cores.clone(),
+            Affinity::RoundRobin => allowed_cores(),
+        };
+        if let Some(core) = cores.get(at % cores.len().max(1)) {
+            // SAFETY: a set on the stack; a core that does not exist makes the call fail, and nothing changes.
+            unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                if (*core as usize) < libc::CPU_SETSIZE as usize {
+                    libc::CPU_SET(*core as usize, &mut set);
+                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+                }
+            }
+        }
+    }
+}
+
+/// What a thread runs.
+enum Loop<'a> {
+    Ring(Box<RingLoop<'a>>),
+    Blocking(Box<BlockingLoop<'a>>),
+}
+
+fn common(job: &Job<'_>) -> Result<Common, LoadError> {
+    let (workload, region) = (job.workload, job.region);
+    let source = match &workload.content {
+        Content::Buffer { bytes, file } => {
+            let source = Source::new(*bytes, file.as_deref(), workload.seed);
+            let path = || file.as_ref().map_or("random bytes".into(), |file| file.display().to_string());
+            Some(Arc::new(source.map_err(|error| LoadError::Source { path: path(), error })?))
+        }
+        _ => None,
+    };
+    let ledger = workload.verify.map(|how: Verify| {
+        let (base, span) = used(workload, region.offset_bytes, region.bytes);
+        let block_bytes = workload.shape.block_bytes;
+        let places = if workload.shape.writes() { span / u64::from(block_bytes) } else { 0 };
+        Arc::new(Ledger::new(how, workload.seed, base, block_bytes, places))
+    });
+    let mapping = match backend_of(workload, true) {
+        Backend::Mapped => {
+            let path = region.path.display().to_string();
+            Some(
+                Mapping::new(region, workload.shape.writes())
+                    .map_err(|error| LoadError::Start { path, error })?,
+            )
+        }
+        _ => None,
+    };
+    Ok(Common { next: Arc::default(), source, ledger, mapping })
+}
+
+fn allowed_cores() -> Vec<u32> {
+    // SAFETY: a set on the stack that the call fills.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return Vec::new();
+        }
+        (0..libc::CPU_SETSIZE as u32).filter(|core| libc::CPU_ISSET(*core as usize, &set)).collect()
+    }
+}
+
+/// Lets all threads begin together, or none of them if one could not get ready.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    waiting: usize,
+    unready: bool,
+    opened: Option<bool>,
+}
+
+impl Gate {
+    /// A thread got ready, or failed to; whether it may begin.
+    fn wait(&self, ready: bool) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting += 1;
+        state.unready |= !ready;
+        self.changed.notify_all();
+        loop {
+            match state.opened {
+                Some(begin) => return begin,
+                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Waits for that many threads, then lets them begin if all is well; whether they do.
+    fn open(&self, threads: usize, well: bool) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.waiting < threads {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let begin = well && !state.unready;
+        state.opened = Some(begin);
+        self.changed.notify_all();
+        begin
+    }
+}
+
+/// While it lives, threads that are started inherit a mask with all signals blocked.
+struct SignalsBlocked(libc::sigset_t);
+
+impl SignalsBlocked {
+    fn new() -> SignalsBlocked {
+        // SAFETY: both sets are plain memory that the calls fill.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            SignalsBlocked(before)
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: restores the mask that `new` saved.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}

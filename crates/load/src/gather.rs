@@ -1,0 +1,125 @@
+use crate::course::Course;
+use crate::crew::{Outcome, Seat};
+use crate::lane::FIRST_BAD_MAX;
+use crate::live::Shared;
+use crate::run::{Job, LoadError, Together};
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use workload::{Backend, Response, RunResult, Slice, ThreadShare, Verification};
+
+/// One result for each job, from what all threads measured.
+pub fn gather(
+    jobs: &[Job<'_>],
+    how: &Together,
+    seats: &[Seat],
+    shared: &Shared,
+    course: &Course,
+    outcomes: Vec<Outcome>,
+) -> Result<Vec<RunResult>, LoadError> {
+    let mut of_jobs: Vec<Vec<Outcome>> = jobs.iter().map(|_| Vec::new()).collect();
+    outcomes.into_iter().for_each(|outcome| of_jobs[outcome.job].push(outcome));
+    let results: Vec<RunResult> = of_jobs
+        .into_iter()
+        .enumerate()
+        .map(|(at, outcomes)| {
+            let backend = seats.iter().find(|seat| seat.places.iter().any(|place| place.job == at));
+            let backend = backend.map_or(Backend::IoUring, |seat| seat.backend);
+            result(&jobs[at], how, backend, shared, course, outcomes)
+        })
+        .collect();
+    if results.iter().all(|result| result.ios() == 0)
+        && let Some(failed) = results.iter().find(|result| result.failed() > 0)
+    {
+        let errors = failed.read.errors.iter().chain(&failed.write.errors).chain(&failed.sync.errors);
+        let errno = errors.max_by_key(|(_, count)| **count).map_or(libc::EIO, |(errno, _)| *errno);
+        let (path, error) = (failed.target.clone(), io::Error::from_raw_os_error(errno));
+        return Err(LoadError::AllFailed { path, count: failed.failed(), error });
+    }
+    Ok(results)
+}
+
+fn result(
+    job: &Job<'_>,
+    how: &Together,
+    backend: Backend,
+    shared: &Shared,
+    course: &Course,
+    outcomes: Vec<Outcome>,
+) -> RunResult {
+    let from_ns = shared.from_ns.load(Relaxed);
+    let until_ns = shared.until_ns.load(Relaxed);
+    // Time ran out, or every thread had done its count (or given up) before that.
+    let over = !outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.over);
+    let last_ns = outcomes.iter().map(|outcome| outcome.recorder.last_ns).max().unwrap_or(0);
+    let end_ns = if over { last_ns.min(until_ns) } else { until_ns };
+    let elapsed_ns = end_ns.saturating_sub(from_ns);
+    let slice_ns = how.slice.as_nanos() as u64;
+    let end_of = |at: usize| ((at as u64 + 1).saturating_mul(slice_ns)).min(elapsed_ns);
+
+    let mut result = RunResult {
+        backend,
+        started_unix_ns: course.started_unix_ns,
+        elapsed_ns,
+        interrupted: course.interrupted,
+        target_bytes: job.region.bytes,
+        slice_ns,
+        cores: course.cores.clone(),
+        ..RunResult::empty(job.workload.clone(), job.region.path.display().to_string())
+    };
+    // Blocking: as many threads as outstanding I/Os stand for one thread.
+    let threads = how.pool.map_or(job.workload.threads, |pool| pool.threads) as usize;
+    result.threads = vec![ThreadShare::default(); threads.min(outcomes.len())];
+    for mut outcome in outcomes {
+        result.read.merge(&outcome.recorder.read);
+        result.write.merge(&outcome.recorder.write);
+        result.sync.merge(&outcome.recorder.sync);
+        merge_series(&mut result.series, &outcome.recorder.series);
+        merge_response(&mut result.response, outcome.recorder.response.take());
+        merge_checked(&mut result.verification, outcome.checked);
+        let count = result.threads.len();
+        let share = &mut result.threads[outcome.at as usize % count];
+        share.read.merge(&outcome.share.read);
+        share.write.merge(&outcome.share.write);
+        share.cpu_ns += outcome.share.cpu_ns;
+        if how.thread_series {
+            outcome.recorder.series.iter_mut().for_each(|slice| {
+                *slice = Slice { read: slice.read, write: slice.write, ..Slice::default() };
+            });
+            merge_series(&mut share.series, &outcome.recorder.series);
+            (0..).zip(&mut share.series).for_each(|(at, slice)| slice.end_ns = end_of(at));
+        }
+    }
+    (0..).zip(&mut result.series).for_each(|(at, slice)| slice.end_ns = end_of(at));
+    result
+}
+
+fn merge_series(into: &mut Vec<Slice>, from: &[Slice]) {
+    if into.len() < from.len() {
+        into.resize(from.len(), Slice::default());
+    }
+    into.iter_mut().zip(from).for_each(|(sum, more)| sum.merge(more));
+}
+
+fn merge_response(into: &mut Option<Response>, from: Option<Response>) {
+    let Some(from) = from else { return };
+    let Some(into) = into else {
+        *into = Some(from);
+        return;
+    };
+    into.read.merge(&from.read);
+    into.write.merge(&from.write);
+    into.waiting += from.waiting;
+    into.waiting_ns_max = into.waiting_ns_max.max(from.waiting_ns_max);
+    into.late_ns_max = into.late_ns_max.max(from.late_ns_max);
+}
+
+fn merge_checked(into: &mut Option<Verification>, from: Verification) {
+    if from.blocks == 0 {
+        return;
+    }
+    let into = into.get_or_insert_default();
+    into.blocks += from.blocks;
+    into.bad += from.bad;
+    into.first_bad.extend(from.first_bad);
+    into.first_bad.truncate(FIRST_BAD_MAX);
+}

@@ -1,0 +1,171 @@
+//! A target mapped into memory. A page that cannot be had (the disk fails, or somebody truncated the file)
+//! is a signal there, `SIGBUS`; it becomes an error of the one I/O that met it.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, Once, PoisonError};
+use storage::Region;
+
+/// The whole of a region, mapped shared.
+#[derive(Debug)]
+pub struct Mapping {
+    memory: NonNull<u8>,
+    bytes: usize,
+    offset: u64,
+    place: usize,
+}
+
+// SAFETY: the mapping belongs to this value; its bytes are only copied, by functions that take races of
+// several load threads on one block as what they are: the content of a benchmark.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+/// Most mappings at once: targets of one run.
+const MAPPINGS_MAX: usize = 64;
+const PAGE_BYTES: usize = 4096;
+
+/// Start and end of every mapping, and the faults met in it, for the signal handler, which can take no lock.
+static STARTS: [AtomicUsize; MAPPINGS_MAX] = [const { AtomicUsize::new(0) }; MAPPINGS_MAX];
+static ENDS: [AtomicUsize; MAPPINGS_MAX] = [const { AtomicUsize::new(0) }; MAPPINGS_MAX];
+static FAULTS: [AtomicUsize; MAPPINGS_MAX] = [const { AtomicUsize::new(0) }; MAPPINGS_MAX];
+static CLAIM: Mutex<()> = Mutex::new(());
+static HANDLER: Once = Once::new();
+
+impl Mapping {
+    /// Maps a region, for writing if `writable`.
+    ///
+    /// # Errors
+    /// What `mmap` refuses: `ENODEV` where the file system cannot, `ENOMEM`.
+    pub fn new(region: &Region, writable: bool) -> io::Result<Mapping> {
+        HANDLER.call_once(install_handler);
+        // A mapping begins at a page.
+        let offset = region.offset_bytes - region.offset_bytes % PAGE_BYTES as u64;
+        let bytes = (region.offset_bytes + region.bytes - offset) as usize;
+        let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        // SAFETY: a new mapping of an open file, no address asked for.
+        let memory = unsafe {
+            let file = region.file.as_raw_fd();
+            libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, offset as i64)
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(memory.cast::<u8>()).expect("mmap gives no null");
+        let _claim = CLAIM.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(place) = STARTS.iter().position(|start| start.load(Relaxed) == 0) else {
+            // SAFETY: our own mapping, of which nobody knows yet.
+            unsafe { libc::munmap(memory.as_ptr().cast(), bytes) };
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        };
+        FAULTS[place].store(0, Relaxed);
+        ENDS[place].store(memory.as_ptr() as usize + bytes, Relaxed);
+        STARTS[place].store(memory.as_ptr() as usize, Relaxed);
+        Ok(Mapping { memory, bytes, offset, place })
+    }
+
+    fn part(&self, offset: u64, bytes: usize) -> *mut u8 {
+        let at = (offset - self.offset) as usize;
+        assert!(at + bytes <= self.bytes, "an I/O lies in its region");
+        // SAFETY: within the mapping, as just asserted.
+        unsafe { self.memory.as_ptr().add(at) }
+    }
+
+    /// Faults since the mapping began. Threads that share it may see each other's: an I/O is then counted as
+    /// failed that only lay beside one.
+    fn faults(&self) -> usize {
+        FAULTS[self.place].load(Relaxed)
+    }
+
+    fn unless_faulted(&self, before: usize, bytes: usize) -> io::Result<usize> {
+        if self.faults() == before { Ok(bytes) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
+    }
+
+    /// Copies from the mapping.
+    ///
+    /// # Errors
+    /// `EIO` where a page could not be had.
+    pub fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let before = self.faults();
+        // SAFETY: both are `into.len()` long, see `part`; a page that cannot be had is replaced by zeros by
+        // the handler.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.part(offset, into.len()), into.as_mut_ptr(), into.len());
+        };
+        self.unless_faulted(before, into.len())
+    }
+
+    /// Copies to the mapping; with `sync`, waits until that is on the storage.
+    ///
+    /// # Errors
+    /// `EIO` where a page could not be had, or what `msync` says.
+    pub fn write(&self, from: &[u8], offset: u64, sync: bool) -> io::Result<usize> {
+        let before = self.faults();
+        let part = self.part(offset, from.len());
+        // SAFETY: as in `read`; the mapping is writable where a workload writes.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), part, from.len()) };
+        if sync {
+            let start = part as usize / PAGE_BYTES * PAGE_BYTES;
+            self.sync(start..part as usize + from.len())?;
+        }
+        self.unless_faulted(before, from.len())
+    }
+
+    /// Makes everything durable that was written through the mapping.
+    ///
+    /// # Errors
+    /// What `msync` says.
+    pub fn sync_all(&self) -> io::Result<()> {
+        let start = self.memory.as_ptr() as usize;
+        self.sync(start..start + self.bytes)
+    }
+
+    fn sync(&self, range: Range<usize>) -> io::Result<()> {
+        // SAFETY: a part of our own mapping, beginning at a page.
+        let result = unsafe { libc::msync(range.start as *mut libc::c_void, range.len(), libc::MS_SYNC) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        STARTS[self.place].store(0, Relaxed);
+        // SAFETY: our own mapping, unmapped once; no thread of the run is left that uses it.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn install_handler() {
+    // SAFETY: plain memory that the call reads; the handler only does what a handler may.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_bus_error as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+    }
+}
+
+/// Puts a page of zeros where one could not be had, so that the copy goes on, and counts it. A fault anywhere
+/// else is none of ours: the default action ends the program when it happens again on return.
+extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel gives a valid siginfo; mmap is a plain system call, allowed in a handler in fact if
+    // not by POSIX's list; the page lies in a mapping of ours.
+    unsafe {
+        let address = (*info).si_addr() as usize;
+        for place in 0..MAPPINGS_MAX {
+            let start = STARTS[place].load(Relaxed);
+            if start != 0 && address >= start && address < ENDS[place].load(Relaxed) {
+                FAULTS[place].fetch_add(1, Relaxed);
+                let page = (address / PAGE_BYTES * PAGE_BYTES) as *mut libc::c_void;
+                let protection = libc::PROT_READ | libc::PROT_WRITE;
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+                libc::mmap(page, PAGE_BYTES, protection, flags, -1, 0);
+                return;
+            }
+        }
+        libc::signal(libc::SIGBUS, libc::SIG_DFL);
+    }
+}

@@ -1,0 +1,345 @@
+use crate::chooser::Chooser;
+use crate::cpu::{now_ns, thread_cpu_ns};
+use crate::lane::{Ask, Lane, Want};
+use crate::live::{Progress, Shared, Told};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use storage::ring::{Io, Memory, Op, Ring, Wait};
+
+/// Most I/Os handed over in one system call through the page cache, where most complete within the call.
+/// Larger batches gain little and make the last of a batch wait for the first ones.
+pub const BATCH: usize = 16;
+/// The same of direct I/O. Of larger batches the kernel holds all requests back until the last one is
+/// prepared (io_uring plugs above two), which leaves the device idle: at 64 outstanding, batches of 16 gave
+/// about 5 % fewer IOPS than pairs (scripts/bench load, 2026-11).
+pub const BATCH_DIRECT: usize = 2;
+
+/// An I/O due within that time is waited for awake: a timer's wake-up comes later than that.
+const AWAKE_NS: u64 = 20_000;
+/// Completions with this bit in their tag are syncs of the lane that the other bits name.
+const SYNC: u32 = 1 << 31;
+
+/// One thread's lanes over one ring.
+pub struct RingLoop<'a> {
+    pub ring: Ring,
+    pub lanes: Vec<Lane<'a>>,
+    /// The buffer that the writes of slot 0 start from; a lane that both reads and writes has two for a slot.
+    pub write_buffers: u32,
+    /// Most I/Os in flight over all lanes (of a pool that shares them), and each lane's weight.
+    pub shared_depth: Option<(u32, Vec<u32>)>,
+    pub direct: bool,
+    pub shared: &'a Shared,
+    pub progress: &'a Progress,
+}
+
+/// An I/O in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    submitted_ns: u64,
+    intended_ns: u64,
+    offset: u64,
+    bytes: u32,
+    lane: u16,
+    write: bool,
+    /// A recorded sync takes a slot like any other I/O.
+    sync: bool,
+}
+
+/// What the loop knows while it runs.
+struct State {
+    slots: Vec<Slot>,
+    sync_submitted_ns: Vec<u64>,
+    batch: Vec<u32>,
+    sync_batch: Vec<u16>,
+    told: Told,
+    in_flight: u32,
+    cpu_start_ns: Option<u64>,
+    closed: bool,
+}
+
+impl RingLoop<'_> {
+    /// Runs until the time is over, every lane is done, or the ring itself fails; then the CPU time used in
+    /// the measured part.
+    pub fn run(&mut self) -> std::io::Result<u64> {
+        let slots = self.lanes.iter().map(|lane| lane.free.len()).sum();
+        let mut state = State {
+            slots: vec![Slot::default(); slots],
+            sync_submitted_ns: vec![0; self.lanes.len()],
+            batch: Vec::with_capacity(BATCH),
+            sync_batch: Vec::new(),
+            told: Told::default(),
+            in_flight: 0,
+            cpu_start_ns: None,
+            closed: false,
+        };
+        let mut now = now_ns();
+        for lane in &mut self.lanes {
+            lane.pace.begin(now, &mut lane.chooser.random);
+            lane.room_ns = now;
+        }
+        let mut first = 0;
+        loop {
+            let wait = self.ask(&mut state, first, now);
+            first = if first + 1 >= self.lanes.len() { 0 } else { first + 1 };
+            self.ring.submit(wait)?;
+            now = now_ns();
+            self.reap(&mut state, now);
+            state.told.in_flight = u64::from(state.in_flight);
+            self.progress.tell(state.told);
+            if now >= self.shared.until_ns.load(Relaxed) && !state.closed {
+                state.closed = true;
+                self.close(&state);
+            }
+            if now >= self.shared.end_ns.load(Relaxed) || self.lanes.iter().all(is_over) {
+                break;
+            }
+        }
+        if !state.closed {
+            self.close(&state);
+        }
+        Ok(state.cpu_start_ns.map_or(0, |start| thread_cpu_ns() - start))
+    }
+
+    /// Queues what the lanes want, up to a batch; how to wait for what comes.
+    #[inline]
+    fn ask(&mut self, state: &mut State, first: usize, now: u64) -> Wait {
+        let batch_max = if self.direct { BATCH_DIRECT } else { BATCH };
+        let (mut due_ns, mut more) = (u64::MAX, false);
+        for step in 0..self.lanes.len() {
+            let mut at = first + step;
+            if at >= self.lanes.len() {
+                at -= self.lanes.len();
+            }
+            if let Some((depth, weights)) = &self.shared_depth {
+                at = weighted(weights, &mut self.lanes[at].chooser);
+                if state.in_flight >= *depth {
+                    break;
+                }
+            }
+            loop {
+                if state.batch.len() + state.sync_batch.len() >= batch_max {
+                    more = true;
+                    break;
+                }
+                match self.lanes[at].want(now) {
+                    Want::Io(ask) => self.push(state, at, ask),
+                    Want::Sync(op) => self.push_sync(state, at, op),
+                    Want::Later(ns) => {
+                        due_ns = due_ns.min(ns);
+                        break;
+                    }
+                    Want::Completion | Want::Done => break,
+                }
+                if self.shared_depth.is_some() {
+                    // The next I/O may be another lane's.
+                    more = true;
+                    break;
+                }
+            }
+        }
+        let submitted_ns = now_ns();
+        for slot in state.batch.drain(..) {
+            let lane = &mut self.lanes[usize::from(state.slots[slot as usize].lane)];
+            let slot = &mut state.slots[slot as usize];
+            slot.submitted_ns = submitted_ns;
+            if let Some(response) = &mut lane.recorder.response {
+                let could_ns = slot.intended_ns.max(lane.room_ns);
+                response.late_ns_max = response.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
+            }
+        }
+        for lane in state.sync_batch.drain(..) {
+            state.sync_submitted_ns[usize::from(lane)] = submitted_ns;
+        }
+        if more && self.has_room(state) {
+            return Wait::No;
+        }
+        if due_ns == u64::MAX {
+            return Wait::Completion;
+        }
+        match due_ns.saturating_sub(submitted_ns) {
+            near if near <= AWAKE_NS => Wait::No,
+            far => Wait::AtMost(Duration::from_nanos(far - AWAKE_NS / 2)),
+        }
+    }
+
+    fn has_room(&self, state: &State) -> bool {
+        match &self.shared_depth {
+            Some((depth, _)) => state.in_flight < *depth,
+            None => self.lanes.iter().any(|lane| !lane.free.is_empty()),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, state: &mut State, at: usize, ask: Ask) {
+        let lane = &mut self.lanes[at];
+        let write = ask.writes();
+        let is_sync = matches!(ask.op, Op::Fsync | Op::Fdatasync);
+        let mut memory = Memory::Buffer(ask.slot);
+        if write && !is_sync {
+            let buffer = ask.slot + self.write_buffers;
+            // SAFETY: the slot is free, so nothing else touches its buffer, which holds the largest block.
+            let block =
+                unsafe { std::slice::from_raw_parts_mut(self.ring.buffer(buffer), ask.bytes as usize) };
+            memory = match lane.writer.next(block, ask.offset, &mut lane.chooser) {
+                Some(elsewhere) => Memory::Foreign(elsewhere),
+                None => Memory::Buffer(buffer),
+            };
+        }
+        let io =
+            Io { op: ask.op, file: at as u16, offset: ask.offset, bytes: ask.bytes, memory, tag: ask.slot };
+        // SAFETY: a slot's buffers are its own; a writer's source lives as long as its lane, which outlives
+        // the ring's I/Os: the ring is dropped, and waits, first.
+        unsafe { self.ring.push(io) };
+        state.slots[ask.slot as usize] = Slot {
+            submitted_ns: 0,
+            intended_ns: ask.intended_ns,
+            offset: ask.offset,
+            bytes: ask.bytes,
+            lane: at as u16,
+            write,
+            sync: is_sync,
+        };
+        state.batch.push(ask.slot);
+        state.in_flight += 1;
+    }
+
+    #[cold]
+    fn push_sync(&mut self, state: &mut State, at: usize, op: Op) {
+        let io =
+            Io { op, file: at as u16, offset: 0, bytes: 0, memory: Memory::Buffer(0), tag: SYNC | at as u32 };
+        // SAFETY: a sync touches no memory.
+        unsafe { self.ring.push(io) };
+        state.sync_batch.push(at as u16);
+    }
+
+    #[inline]
+    fn reap(&mut self, state: &mut State, now: u64) {
+        let from_ns = self.shared.from_ns.load(Relaxed);
+        let counts = now >= from_ns && now < self.shared.until_ns.load(Relaxed);
+        if counts {
+            if state.cpu_start_ns.is_none() {
+                state.cpu_start_ns = Some(thread_cpu_ns());
+            }
+            self.lanes.iter_mut().for_each(|lane| lane.recorder.at(now - from_ns));
+        }
+        let (lanes, progress, ring) = (&mut self.lanes, self.progress, &mut self.ring);
+        let buffers = ring.buffers_start();
+        let (mut run_ns, mut run) = (0, 0);
+        ring.reap(|tag, result| {
+            if tag & SYNC != 0 {
+                let at = (tag & !SYNC) as usize;
+                synced(&mut lanes[at], result, now - state.sync_submitted_ns[at], counts);
+                lanes[at].synced();
+                return;
+            }
+            let slot = state.slots[tag as usize];
+            let lane = &mut lanes[usize::from(slot.lane)];
+            state.in_flight -= 1;
+            let latency_ns = now - slot.submitted_ns;
+            lane.returned(tag, slot.write, now);
+            if slot.sync {
+                synced(lane, result, latency_ns, counts);
+                return;
+            }
+            let well = result == slot.bytes as i32;
+            if slot.write
+                && let Some(ledger) = &lane.ledger
+            {
+                ledger.release(slot.offset, well);
+            }
+            if !well {
+                lane.recorder.failed(slot.write, errno_of(result));
+                lane.failed();
+                return;
+            }
+            lane.failures = 0;
+            state.told.ios += 1;
+            state.told.bytes += u64::from(slot.bytes);
+            state.told.stall_ns += latency_ns;
+            if latency_ns != run_ns {
+                if run > 0 {
+                    progress.took(run_ns, run);
+                }
+                (run_ns, run) = (latency_ns, 0);
+            }
+            run += 1;
+            if lane.checks_reads && !slot.write {
+                // SAFETY: the read is complete, and its buffer not yet used again.
+                let block = unsafe { std::slice::from_raw_parts_mut(buffers.of(tag), slot.bytes as usize) };
+                lane.check_read(block, slot.offset);
+            }
+            if counts {
+                lane.recorder.last_ns = now;
+                lane.recorder.completed(slot.write, slot.bytes, latency_ns);
+                if lane.recorder.response.is_some() {
+                    lane.recorder.responded(slot.write, now.saturating_sub(slot.intended_ns));
+                }
+            }
+        });
+        if run > 0 {
+            progress.took(run_ns, run);
+        }
+        if counts {
+            self.lanes.iter_mut().for_each(|lane| lane.recorder.flush());
+        }
+    }
+
+    /// The measured part is over: what of an open loop still waits?
+    fn close(&mut self, state: &State) {
+        let until_ns = self.shared.until_ns.load(Relaxed).min(now_ns());
+        for (at, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.recorder.response.is_none() {
+                continue;
+            }
+            let free: std::collections::HashSet<u32> = lane.free.iter().copied().collect();
+            let (mut waiting, mut oldest_ns) = lane.overdue(until_ns);
+            for (slot, io) in (0_u32..).zip(&state.slots) {
+                let flies = io.submitted_ns > 0 && usize::from(io.lane) == at && !free.contains(&slot);
+                if flies && io.intended_ns < until_ns {
+                    waiting += 1;
+                    oldest_ns = oldest_ns.min(io.intended_ns);
+                }
+            }
+            if let Some(response) = &mut lane.recorder.response {
+                response.waiting = waiting;
+                response.waiting_ns_max = if waiting > 0 { until_ns.saturating_sub(oldest_ns) } else { 0 };
+            }
+        }
+    }
+}
+
+/// A lane by chance, in proportion to the weights.
+fn weighted(weights: &[u32], chooser: &mut Chooser) -> usize {
+    let mut point = chooser.below(weights.iter().map(|weight| u64::from(*weight)).sum());
+    let hit = |weight: &u32| match point.checked_sub(u64::from(*weight)) {
+        None => true,
+        Some(rest) => {
+            point = rest;
+            false
+        }
+    };
+    weights.iter().position(hit).unwrap_or(0)
+}
+
+fn synced(lane: &mut Lane<'_>, result: i32, latency_ns: u64, counts: bool) {
+    if result < 0 {
+        lane.recorder.sync_failed(-result);
+        lane.failed();
+    } else if counts {
+        lane.recorder.synced(latency_ns);
+    }
+}
+
+/// A lane that will ask for nothing more and waits for nothing.
+pub fn is_over(lane: &Lane<'_>) -> bool {
+    lane.gave_up() || lane.is_finished()
+}
+
+/// Of a short transfer: `ENODATA` where nothing was there, as behind the end of a file that shrank.
+pub fn errno_of(result: i32) -> i32 {
+    match result {
+        0 => libc::ENODATA,
+        short if short > 0 => libc::EIO,
+        failed => -failed,
+    }
+}
