@@ -83,6 +83,54 @@ impl From<::measure::MeasureError> for Failure {
     }
 }
 
+impl From<load::LoadError> for Failure {
+    fn from(error: load::LoadError) -> Failure {
+        let failure = Failure::new(&error);
+        match &error {
+            load::LoadError::AllFailed { error, .. } if error.raw_os_error() == Some(ENOSPC) => {
+                failure.with_remedy("free some space, or name another target")
+            }
+            load::LoadError::AllFailed { .. } => failure.with_remedy(DMESG),
+            load::LoadError::Workload(_) => Failure { code: 2, ..failure },
+            load::LoadError::Memory { .. } => {
+                failure.with_remedy("fewer --outstanding, or a smaller --block")
+            }
+            load::LoadError::Threads { .. } => failure.with_remedy("fewer --threads or --outstanding"),
+            load::LoadError::Trace { .. } => failure.with_remedy("a larger target, or another trace"),
+            load::LoadError::Source { .. } => {
+                failure.with_remedy("name another file to fill the buffer from")
+            }
+            load::LoadError::TooSmall { .. } => failure.with_remedy("a smaller --block, or a larger target"),
+            load::LoadError::Unaligned { align_bytes, .. } => {
+                failure.with_remedy(format_args!("a multiple of {align_bytes} bytes, or --buffered"))
+            }
+            load::LoadError::Start { error, .. } => match start_remedy(error) {
+                Some(remedy) => failure.with_remedy(remedy),
+                None => failure,
+            },
+            _ => failure,
+        }
+    }
+}
+
+/// What to do where threads, memory or rings are not to be had.
+fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
+    match error.kind() {
+        std::io::ErrorKind::OutOfMemory => Some("fewer --outstanding or --threads, or a smaller --block"),
+        std::io::ErrorKind::WouldBlock => Some("fewer --threads, or a higher limit of processes (ulimit -u)"),
+        _ if error.raw_os_error().is_some_and(|code| code == EMFILE || code == ENFILE) => {
+            Some("fewer --threads, or a higher limit of open files (ulimit -n)")
+        }
+        _ => None,
+    }
+}
+
+/// Too many open files of this process, and of the system; the same on every Linux.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
+/// No space left on device.
+const ENOSPC: i32 = 28;
+
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Failure {
         Failure { remedy: error.remedy().map(Into::into), ..Failure::new(&error) }

@@ -116,7 +116,12 @@ fn phase(
     let (mut workloads, mut first_thread) = (Vec::new(), 0_u32);
     for target in &span.targets {
         let workload = workload(span, target, first_thread, notes)?;
-        workloads.push(Placed { target: place(target, targets), weight: target.weight, workload });
+        workloads.push(Placed {
+            target: place(target, targets),
+            weight: target.weight,
+            workload,
+            replay: None,
+        });
         first_thread = first_thread.wrapping_add(target.threads);
     }
     let slice =

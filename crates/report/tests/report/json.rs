@@ -4,7 +4,11 @@ use crate::sample;
 use report::json;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use workload::{Cap, CapKind};
+use std::time::Duration;
+use workload::{
+    Arrival, BadBlock, Burst, Cap, CapKind, Content, CoreUse, Direction, Latencies, Limit, Response,
+    RunResult, Shape, SizeShare, Slice, SyncEvery, SyncKind, ThreadShare, Verification, Verify, Workload,
+};
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 
@@ -86,6 +90,62 @@ fn each_key_of_a_workload_is_documented() {
     let mut keys = BTreeSet::new();
     paths(&json::check(&full_check())["place"]["curve"], "", &mut keys);
     assert_eq!(keys, documented("workload"));
+}
+
+/// A run in which everything was asked and everything happened.
+fn full_run() -> Value {
+    let mut workload = Workload {
+        name: "oltp".into(),
+        sizes: vec![SizeShare { block_bytes: 8192, percent: 100 }],
+        arrival: Arrival::Poisson { iops: 9.0 },
+        limit: Limit { iops: Some(1.0), bytes_per_s: None },
+        burst: Some(Burst { ios: 1, pause: Duration::from_secs(1) }),
+        sync: Some(SyncEvery { writes: 1, how: SyncKind::Fsync }),
+        content: Content::Zeros,
+        verify: Some(Verify::Content),
+        ..Workload::from(Shape::random_read(8192))
+    };
+    workload.access.base_bytes = 512;
+    let latencies = Latencies(vec![(1, 1)]);
+    let slice = Slice { read_latencies: latencies.clone(), write_latencies: latencies, ..Slice::default() };
+    let mut one = Direction { count: 1, ..Direction::default() };
+    one.errors.insert(5, 1);
+    let bad = BadBlock { offset_bytes: 0, found: "all zeros".into() };
+    let run = RunResult {
+        tool: Some("fio-3.33".into()),
+        read: one.clone(),
+        write: one.clone(),
+        sync: one,
+        response: Some(Response::default()),
+        verification: Some(Verification { blocks: 1, bad: 1, first_bad: vec![bad] }),
+        series: vec![slice.clone()],
+        cores: vec![CoreUse::default()],
+        threads: vec![ThreadShare { series: vec![slice], ..ThreadShare::default() }],
+        ..RunResult::empty(workload, "/data/test".into())
+    };
+    serde_json::to_value(run).unwrap()
+}
+
+#[test]
+fn each_key_of_a_run_is_documented_and_each_documented_key_is_there() {
+    let (mut keys, run) = (BTreeSet::new(), full_run());
+    paths(&run, "", &mut keys);
+    let shape = documented("workload");
+    let asked = run["workload"].as_object().unwrap().keys();
+    keys.extend(asked.filter(|key| !shape.contains(*key)).map(|key| format!("workload.{key}")));
+    // Said once for reads: writes and syncs have the same keys, and a thread those of a row.
+    let rows = documented("run\n");
+    let said_of_reads = |key: &String| {
+        let as_read = |other| key.contains(other) && rows.contains(&key.replacen(other, "read", 1));
+        let inner = ["threads[].read.", "threads[].write.", "threads[].series[]"];
+        as_read("write")
+            || as_read("sync")
+            || key.contains(".errors.")
+            || inner.iter().any(|it| key.starts_with(it))
+    };
+    keys.retain(|key| !said_of_reads(key));
+    keys.extend(["read.errors", "threads[].read", "threads[].series"].map(String::from));
+    assert_eq!(keys, rows);
 }
 
 #[test]
