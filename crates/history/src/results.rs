@@ -21,14 +21,18 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn save_run(&mut self, run: &RunResult) -> Result<ResultId, Error> {
-        let mean_ns = run.latency().mean_ns();
+        let mean_ns = run.mean_latency_ns();
         let outstanding = run.workload.outstanding_total();
         let summary = format!(
             "{}, {outstanding} outstanding: {:.0} IOPS, {:.1} MiB/s, {}",
             run.workload.shape,
             run.iops(),
             run.mib_per_s(),
-            mean_ns.map_or("no I/O".into(), |ns| format!("{} mean", format_ns(ns))),
+            match mean_ns {
+                Some(ns) => format!("{} mean", format_ns(ns)),
+                None if run.ios() > 0 => "latency not known".into(),
+                None => "no I/O".into(),
+            },
         );
         let insert = "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, \
              ios, failed, iops, mib_per_s, latency_ns, interrupted, summary, json) VALUES (:started, :target, \
