@@ -7,6 +7,7 @@ mod clean;
 mod extension;
 mod failure;
 mod history;
+mod import;
 mod interrupt;
 mod intervals;
 mod measure;
@@ -59,6 +60,8 @@ enum Command {
     Intervals(intervals::IntervalsArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
+    /// Read results of diskspd and fio into the history
+    Import(import::ImportArgs),
     /// Tell how to make a SQLite program publish its counters
     SqliteExtension,
     /// Remove what a killed headroom left in a directory
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),
+        Command::Import(args) => import::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };

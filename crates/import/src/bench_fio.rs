@@ -39,7 +39,8 @@ impl BenchName {
         }
         parts.pop_if(|part| part.strip_prefix("run-").is_some_and(|run| run.parse::<u32>().is_ok()));
         let block = parts.pop()?;
-        let read_percent = parts.last().and_then(|part| part.strip_prefix(mode)).and_then(|share| share.parse().ok());
+        let read_percent =
+            parts.last().and_then(|part| part.strip_prefix(mode)).and_then(|share| share.parse().ok());
         if read_percent.is_some() {
             parts.pop();
         }
@@ -132,7 +133,10 @@ mod tests {
     #[test]
     fn names_say_parameters() {
         let name = BenchName::of("nvme0n1/randrw75/4k/randrw-16-8.json").unwrap();
-        assert_eq!((name.device.as_str(), name.mode.as_str(), name.read_percent), ("nvme0n1", "randrw", Some(75)));
+        assert_eq!(
+            (name.device.as_str(), name.mode.as_str(), name.read_percent),
+            ("nvme0n1", "randrw", Some(75))
+        );
         assert_eq!((name.block_bytes, name.outstanding, name.threads), (4096, 16, 8));
         let name = BenchName::of("out/sdb/16k/run-2/randread-1-2.json").unwrap();
         assert_eq!((name.device.as_str(), name.read_percent, name.block_bytes), ("sdb", None, 16384));

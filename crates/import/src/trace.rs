@@ -66,11 +66,13 @@ fn csv(text: &str) -> Result<Vec<TraceIo>, ImportError> {
             return Err(ImportError::at(number, format!("{} cells, not four", cells.len()))
                 .remedy("write at_ns,kind,offset_bytes,bytes"));
         };
-        let wrong = |what: &str, value: &str| ImportError::at(number, format!("{what} '{value}' is no number"));
+        let wrong =
+            |what: &str, value: &str| ImportError::at(number, format!("{what} '{value}' is no number"));
         Ok(TraceIo {
             at_ns: at_ns.parse().map_err(|_| wrong("at_ns", at_ns))?,
             kind: kind_of(kind).ok_or_else(|| {
-                ImportError::at(number, format!("'{kind}' is no kind of I/O")).remedy("write read, write or sync")
+                ImportError::at(number, format!("'{kind}' is no kind of I/O"))
+                    .remedy("write read, write or sync")
             })?,
             offset_bytes: offset.parse().map_err(|_| wrong("offset_bytes", offset))?,
             bytes: bytes.parse().map_err(|_| wrong("bytes", bytes))?,
@@ -104,9 +106,9 @@ fn json(text: &str) -> Result<Vec<TraceIo>, ImportError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let io = |(index, line): (usize, &str)| {
         let wrong = |error: serde_json::Error| {
-            ImportError::at(index + 1, error.to_string()).column(error.column()).remedy(
-                r#"write {"at_ns":0,"kind":"read","offset_bytes":0,"bytes":4096}, one object a line"#,
-            )
+            ImportError::at(index + 1, error.to_string())
+                .column(error.column())
+                .remedy(r#"write {"at_ns":0,"kind":"read","offset_bytes":0,"bytes":4096}, one object a line"#)
         };
         let JsonIo { at_ns, kind, offset_bytes, bytes } = serde_json::from_str(line).map_err(wrong)?;
         Ok(TraceIo { at_ns, kind, offset_bytes, bytes })
@@ -232,13 +234,16 @@ CPU3 (sda):
         let trace = trace(BLKPARSE).unwrap();
         let ios: Vec<_> = trace.ios.iter().map(|io| (io.at_ns, io.kind, io.offset_bytes, io.bytes)).collect();
         let second = 1_000_000_000;
-        assert_eq!(ios, [
-            (0, Write, 223_490 * 512, 4096),
-            (16_171, Read, 8192, 8192),
-            (second + 1_000, Sync, 0, 0),
-            (second + 1_000, Write, 64 * 512, 4096),
-            (second + 2_000, Sync, 0, 0),
-        ]);
+        assert_eq!(
+            ios,
+            [
+                (0, Write, 223_490 * 512, 4096),
+                (16_171, Read, 8192, 8192),
+                (second + 1_000, Sync, 0, 0),
+                (second + 1_000, Write, 64 * 512, 4096),
+                (second + 2_000, Sync, 0, 0),
+            ]
+        );
     }
 
     #[test]
@@ -270,7 +275,9 @@ CPU3 (sda):
             "line 3: 'trim' is no kind of I/O"
         );
         assert_eq!(say("at_ns,kind,offset_bytes,bytes\n0,read,0\n"), "line 2: 3 cells, not four");
-        assert!(say("{\"at_ns\":0,\"kind\":\"read\",\"size\":1}").starts_with("line 1, column 31: unknown field"));
+        assert!(
+            say("{\"at_ns\":0,\"kind\":\"read\",\"size\":1}").starts_with("line 1, column 31: unknown field")
+        );
         assert_eq!(say("hello"), "this is no trace");
     }
 }

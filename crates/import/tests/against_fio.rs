@@ -3,20 +3,27 @@
 use import::read;
 use serde_json::Value;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use workload::{Direction, RunResult};
 
 /// Runs fio on a file of its own; `None` where it is not installed.
 fn fio(arguments: &[&str]) -> Option<String> {
-    let dir = std::env::temp_dir().join(format!("headroom-import-{}-{:p}", std::process::id(), arguments));
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let number = RUNS.fetch_add(1, Relaxed);
+    let dir = std::env::temp_dir().join(format!("headroom-import-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let run = Command::new("fio")
-        .args(["--name=job", "--size=4m", "--runtime=300ms", "--time_based", "--loops=1000"])
+        .args(["--name=job", "--size=4m", "--runtime=1", "--time_based"])
         .arg(format!("--directory={}", dir.display()))
         .args(arguments)
         .output();
     std::fs::remove_dir_all(&dir).unwrap();
     match run {
-        Ok(output) => Some(String::from_utf8(output.stdout).unwrap()),
+        Ok(output) => {
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{told} {}", String::from_utf8_lossy(&output.stdout));
+            Some(String::from_utf8(output.stdout).unwrap())
+        }
         Err(error) => {
             eprintln!("skipped: fio does not run here: {error}");
             None
@@ -50,7 +57,8 @@ fn compare(ours: &Direction, mean_ns: Option<f64>, theirs: &Value, latency: &str
         let mut below = 0;
         for (ns, count) in bins {
             below += count;
-            let filled: u64 = ours.latency.filled().filter(|(top, _)| *top <= ns + ns / 1000 + 1).map(|(_, n)| n).sum();
+            let filled: u64 =
+                ours.latency.filled().filter(|(top, _)| *top <= ns + ns / 1000 + 1).map(|(_, n)| n).sum();
             assert_eq!(filled, below, "I/Os up to {ns} ns");
         }
     }
@@ -70,7 +78,9 @@ fn check(text: &str, latency: &str) -> RunResult {
 
 #[test]
 fn normal_json_is_read_exactly() {
-    let Some(text) = fio(&["--rw=randrw", "--rwmixread=70", "--bs=8k", "--output-format=json"]) else { return };
+    let Some(text) = fio(&["--rw=randrw", "--rwmixread=70", "--bs=8k", "--output-format=json"]) else {
+        return;
+    };
     let result = check(&text, "clat_ns");
     assert_eq!(result.read.latency.count(), 0, "no histogram is made up");
     assert!(result.outstanding() > 0.0);
@@ -78,7 +88,9 @@ fn normal_json_is_read_exactly() {
 
 #[test]
 fn json_plus_is_read_exactly() {
-    let Some(text) = fio(&["--rw=randwrite", "--bs=4k", "--fdatasync=4", "--output-format=json+"]) else { return };
+    let Some(text) = fio(&["--rw=randwrite", "--bs=4k", "--fdatasync=4", "--output-format=json+"]) else {
+        return;
+    };
     let result = check(&text, "clat_ns");
     let sync = serde_json::from_str::<Value>(&text).unwrap()["jobs"][0]["sync"]["lat_ns"].clone();
     assert_eq!(result.sync.count, sync["N"].as_u64().unwrap());
@@ -88,7 +100,8 @@ fn json_plus_is_read_exactly() {
 
 #[test]
 fn total_latency_is_taken_where_it_has_percentiles() {
-    let arguments = ["--rw=randread", "--lat_percentiles=1", "--numjobs=2", "--group_reporting", "--output-format=json+"];
+    let arguments =
+        ["--rw=randread", "--lat_percentiles=1", "--numjobs=2", "--group_reporting", "--output-format=json+"];
     let Some(text) = fio(&arguments) else { return };
     let result = check(&text, "lat_ns");
     assert_eq!((result.workload.threads, result.threads.len()), (2, 0));

@@ -24,7 +24,11 @@ fn tally(tally: &Tally) -> String {
 
 fn direction(direction: &Direction) -> String {
     let (count, bytes) = (direction.count, direction.bytes);
-    format!("{count} I/Os, {bytes} B, {} in a histogram, {:?}", direction.latency.count(), direction.percentiles)
+    format!(
+        "{count} I/Os, {bytes} B, {} in a histogram, {:?}",
+        direction.latency.count(),
+        direction.percentiles
+    )
 }
 
 /// All that was read, in words.
@@ -36,14 +40,16 @@ fn told(imported: &Imported) -> String {
             writeln!(text, "  {} {:?}", phase.name, phase.length).unwrap();
             for result in &phase.results {
                 let RunResult { target, target_bytes, started_unix_ns, elapsed_ns, .. } = result;
-                writeln!(text, "    {target} ({target_bytes} B) from {started_unix_ns} for {elapsed_ns} ns").unwrap();
+                writeln!(text, "    {target} ({target_bytes} B) from {started_unix_ns} for {elapsed_ns} ns")
+                    .unwrap();
                 writeln!(text, "      {}", serde_json::to_string(&result.workload).unwrap()).unwrap();
                 writeln!(text, "      read  {}", direction(&result.read)).unwrap();
                 writeln!(text, "      write {}", direction(&result.write)).unwrap();
                 writeln!(text, "      sync  {}", direction(&result.sync)).unwrap();
                 for share in &result.threads {
                     let (read, write) = (tally(&share.read), tally(&share.write));
-                    writeln!(text, "      thread: reads {read}; writes {write}; {} ns of CPU", share.cpu_ns).unwrap();
+                    writeln!(text, "      thread: reads {read}; writes {write}; {} ns of CPU", share.cpu_ns)
+                        .unwrap();
                 }
                 for slice in &result.series {
                     let (read, write) = (tally(&slice.read), tally(&slice.write));
@@ -91,8 +97,11 @@ fn results_appended_to_one_file_are_each_read() {
     assert_eq!(all.documents[0].fingerprint, all.documents[2].fingerprint);
     assert_ne!(all.documents[0].fingerprint, all.documents[1].fingerprint);
     assert_eq!(all.documents[0].phases, imported("diskspd_2.0.17.txt").documents[0].phases);
-    assert_eq!(all.documents[0].notes.last().unwrap().to_string(), "line 1: before the report: starting 22:00");
-    assert_eq!(all.documents[1].line, 87);
+    assert_eq!(
+        all.documents[0].notes.last().unwrap().to_string(),
+        "line 1: before the report: starting 22:00"
+    );
+    assert_eq!(all.documents[1].line, 92);
 }
 
 #[test]
@@ -113,7 +122,7 @@ fn a_damaged_report_names_its_line() {
     let whole = sample("diskspd_2.0.17.txt");
     let say = |text: &str| read(text, None).unwrap_err().to_string();
     let damaged = whole.replace("|       300000 |", "|       3OO000 |");
-    assert_eq!(say(&damaged), "line 57: '3OO000' is no number that fits here");
+    assert_eq!(say(&damaged), "line 58: '3OO000' is no number that fits here");
     let cut = &whole[..whole.find("Write IO").unwrap()];
     assert!(say(cut).contains("the report ends before"), "{}", say(cut));
     let cut = &whole[..whole.find("%-ile").unwrap()];
@@ -129,7 +138,7 @@ fn damaged_xml_names_line_and_element() {
     let whole = sample("diskspd_2.2.xml");
     let say = |text: &str| read(text, None).unwrap_err().to_string();
     let damaged = whole.replace("<ReadCount>20100<", "<ReadCount>many<");
-    assert_eq!(say(&damaged), "line 207: Results/TimeSpan[1]: ReadCount 'many' is no number that fits here");
+    assert_eq!(say(&damaged), "line 176: Results/TimeSpan[1]: ReadCount 'many' is no number that fits here");
     let cut = &whole[..whole.find("<IOCount>").unwrap()];
     let error = read(cut, None).unwrap_err();
     assert_eq!(error.place.as_deref(), Some("Results/TimeSpan/Thread/Target"));
@@ -158,19 +167,26 @@ fn the_report_for_people_around_the_json_is_told_and_left() {
     let names: Vec<&str> = all.documents[0].phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!((all.documents.len(), names), (1, vec!["log", "reads + beside"]));
     let notes: Vec<String> = all.documents[0].notes.iter().map(ToString::to_string).collect();
-    assert!(notes.iter().any(|note| note.starts_with("line 1: not part of the JSON: log: (g=0)")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.starts_with("line 1: not part of the JSON: log: (g=0)")),
+        "{notes:?}"
+    );
     assert!(notes.last().unwrap().contains("more lines that are not part of the JSON"), "{notes:?}");
 }
 
 #[test]
 fn messages_within_the_json_are_left_out() {
     let whole = sample("fio_mix.json");
-    let messages = whole.replace("      \"write\" : {", "fio: /dev/sdb is busy\n<sdb> Jobs: 1\n      \"write\" : {");
+    let messages =
+        whole.replace("      \"write\" : {", "fio: /dev/sdb is busy\n<sdb> Jobs: 1\n      \"write\" : {");
     let all = read(&messages, None).unwrap();
     let document = |all: &Imported| -> Document { all.documents[0].clone() };
     assert_eq!(document(&all).phases, imported("fio_mix.json").documents[0].phases);
     let notes: Vec<String> = document(&all).notes.iter().map(ToString::to_string).collect();
-    assert!(notes.iter().any(|note| note.ends_with("not part of the JSON: fio: /dev/sdb is busy")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.ends_with("not part of the JSON: fio: /dev/sdb is busy")),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -238,11 +254,14 @@ fn a_folder_of_bench_fio_is_read_with_its_names() {
         .iter()
         .filter_map(|note| note.text.strip_prefix("the file's name says "))
         .collect();
-    assert_eq!(odd, [
-        "writes % 25, its job options 30: the options are kept",
-        "block bytes 4096, its job options 8192: the options are kept",
-        "iodepth 16, its job options 8: the options are kept",
-    ]);
+    assert_eq!(
+        odd,
+        [
+            "writes % 25, its job options 30: the options are kept",
+            "block bytes 4096, its job options 8192: the options are kept",
+            "iodepth 16, its job options 8: the options are kept",
+        ]
+    );
     assert_eq!(failed[0].0, "out/nvme0n1/4k/randread-1-1.json");
 }
 

@@ -55,6 +55,7 @@ pub struct ThreadShare {
     /// Writes.
     pub write: Tally,
     /// CPU time the thread used, nanoseconds; of a thread that serves several workloads, its share by I/Os.
+    /// 0 where another tool did not tell it.
     pub cpu_ns: u64,
     /// The thread's own series, where it was asked for.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -300,10 +301,11 @@ impl RunResult {
         (tally, latencies.histogram())
     }
 
-    /// CPU time of the load threads for each I/O, nanoseconds; `None` without I/Os.
+    /// CPU time of the load threads for each I/O, nanoseconds; `None` without I/Os, and where another tool
+    /// did not tell it.
     pub fn cpu_ns_per_io(&self) -> Option<f64> {
         let cpu_ns: f64 = self.threads.iter().map(|thread| thread.cpu_ns as f64).sum();
-        (self.ios() > 0).then(|| cpu_ns / self.ios() as f64)
+        (self.ios() > 0 && cpu_ns > 0.0).then(|| cpu_ns / self.ios() as f64)
     }
 
     /// The busiest load thread's share of a core, 0 to 1: near 1 the client, not the storage, may be the limit.

@@ -194,18 +194,13 @@ impl Span {
         rows.iter().enumerate().map(find).collect()
     }
 
-    fn result(
-        &self,
-        target: &Target,
-        rows: Vec<Row>,
-        told: &SpanTold,
-        notes: &mut Vec<Note>,
-    ) -> RunResult {
+    fn result(&self, target: &Target, rows: Vec<Row>, told: &SpanTold, notes: &mut Vec<Note>) -> RunResult {
         let mut result = RunResult::empty(self.workload(target, &rows, notes), target.path.clone());
         result.backend = Backend::Foreign;
         result.elapsed_ns = told.elapsed_ns;
         // Ctrl-C ends diskspd early, with a report of what there is.
-        result.interrupted = told.elapsed_ns.saturating_add(500_000_000) < u64::from(self.duration_s) * 1_000_000_000;
+        result.interrupted =
+            told.elapsed_ns.saturating_add(500_000_000) < u64::from(self.duration_s) * 1_000_000_000;
         result.cores = told.cores.clone();
         result.target_bytes = rows.iter().find_map(|row| row.target_bytes).unwrap_or(0);
         result.slice_ns = match self.bucket_ms {
@@ -252,7 +247,8 @@ impl Span {
             (false, 2..) if !random => Walk::Apart(target.thread_stride_bytes),
             _ => Walk::default(),
         };
-        let align = (target.align_bytes > 0 && target.align_bytes != block_bytes).then_some(target.align_bytes);
+        let align =
+            (target.align_bytes > 0 && target.align_bytes != block_bytes).then_some(target.align_bytes);
         Workload {
             name: String::new(),
             shape: Shape {
@@ -304,7 +300,8 @@ impl Span {
 /// The block size by the exact counts, where every I/O has the same.
 fn exact_block_bytes(rows: &[Row]) -> Option<u64> {
     let sum = |part: fn(&Told) -> u64| {
-        rows.iter().fold(0_u64, |sum, row| sum.saturating_add(part(&row.read)).saturating_add(part(&row.write)))
+        rows.iter()
+            .fold(0_u64, |sum, row| sum.saturating_add(part(&row.read)).saturating_add(part(&row.write)))
     };
     let (bytes, ios) = (sum(|told| told.bytes), sum(|told| told.count));
     (ios > 0 && bytes.is_multiple_of(ios)).then(|| bytes / ios)

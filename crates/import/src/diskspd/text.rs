@@ -177,9 +177,9 @@ impl Report {
             Part::Result => {
                 if let Some(time) = text.strip_prefix("actual test time:") {
                     let s: f64 = text_parameters::number(line, time.trim().trim_end_matches('s'))?;
-                    let elapsed_ns = s_to_ns(s)
-                        .filter(|ns| *ns > 0)
-                        .ok_or_else(|| ImportError::at(line.0, format!("'{}' is no test time", time.trim())))?;
+                    let elapsed_ns = s_to_ns(s).filter(|ns| *ns > 0).ok_or_else(|| {
+                        ImportError::at(line.0, format!("'{}' is no test time", time.trim()))
+                    })?;
                     let told = SpanTold { elapsed_ns, ..SpanTold::default() };
                     self.span(line)?.told = Some(told);
                 }
@@ -225,10 +225,15 @@ impl Report {
                 ..Row::default()
             }),
             (Section::Read, Some(of)) if of.thread == row.thread && of.path == row.path => of.read = row.told,
-            (Section::Write, Some(of)) if of.thread == row.thread && of.path == row.path => of.write = row.told,
+            (Section::Write, Some(of)) if of.thread == row.thread && of.path == row.path => {
+                of.write = row.told
+            }
             _ => {
-                return Err(ImportError::at(line.0, "the rows of the tables are not the same threads and files")
-                    .remedy("import the output as diskspd printed it"));
+                return Err(ImportError::at(
+                    line.0,
+                    "the rows of the tables are not the same threads and files",
+                )
+                .remedy("import the output as diskspd printed it"));
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ pub(super) fn take(span: &mut Span, line: Line<'_>, notes: &mut Vec<Note>) -> Re
         Some(target) => of_target(target, line)?,
     };
     if !understood {
-        notes.push(Note::at(number, format!("not understood: {text}")));
+        notes.push(Note::at(number, format!("a workload of ours has no word for: {text}")));
     }
     Ok(())
 }
@@ -98,7 +98,9 @@ fn of_target(target: &mut Target, line: Line<'_>) -> Result<bool, ImportError> {
         "threads per file" => target.threads = Some(number(line, value)?),
         "write buffer size" => target.content = Some(buffer(bytes(line, value)?, None)),
         "write buffer source" => {
-            if let (Some(Content::Buffer { bytes, .. }), Some(file)) = (&target.content, value.strip_prefix('\'')) {
+            if let (Some(Content::Buffer { bytes, .. }), Some(file)) =
+                (&target.content, value.strip_prefix('\''))
+            {
                 target.content = Some(buffer(*bytes, Some(file.trim_end_matches('\'').into())));
             }
         }

@@ -37,7 +37,10 @@ impl Columns {
     pub fn read(line: Line<'_>) -> Result<Columns, ImportError> {
         let names: Vec<&str> = line.1.split('|').map(str::trim).collect();
         if names.get(1..3) != Some(&["bytes", "I/Os"]) || names.last() != Some(&"file") {
-            return Err(ImportError::at(line.0, "the head of a thread table has other columns than diskspd's"));
+            return Err(ImportError::at(
+                line.0,
+                "the head of a thread table has other columns than diskspd's",
+            ));
         }
         let at = |name: &str| names.iter().position(|other| *other == name);
         Ok(Columns {
@@ -75,7 +78,8 @@ impl Columns {
         let (path, size) = file.rsplit_once(" (").unwrap_or((file, ""));
         // "11GB" of 2.0.17 is cut off, not rounded: what is not exact is not the size.
         let size = size.trim_end_matches(')');
-        let exact = !size.contains('.') && !size.ends_with(['B']) || size.ends_with("iB") && !size.contains('.');
+        let exact =
+            !size.contains('.') && !size.ends_with(['B']) || size.ends_with("iB") && !size.contains('.');
         let bytes = if exact { workload::parse_bytes(size).ok() } else { plain_bytes(size) };
         let told = self.told(line, &cells)?;
         Ok(ThreadRow { thread: number(line, cells[0])?, path: path.into(), target_bytes: bytes, told })
@@ -99,7 +103,8 @@ fn plain_bytes(size: &str) -> Option<u64> {
 /// A figure, or none: "N/A", and what Windows prints for "not a number".
 fn optional(line: Line<'_>, text: &str) -> Result<Option<f64>, ImportError> {
     let text = text.trim();
-    if text.is_empty() || text == "N/A" || text.contains("nan") || text.contains("inf") || text.contains('#') {
+    if text.is_empty() || text == "N/A" || text.contains("nan") || text.contains("inf") || text.contains('#')
+    {
         return Ok(None);
     }
     number(line, text).map(Some)

@@ -25,7 +25,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Document>, ImportError> {
 
 /// The lines of a result among others.
 fn part(text: &str, first: usize, end: usize) -> String {
-    let lines: Vec<&str> = text.lines().skip(first.saturating_sub(1)).take(end.saturating_sub(first)).collect();
+    let lines: Vec<&str> =
+        text.lines().skip(first.saturating_sub(1)).take(end.saturating_sub(first)).collect();
     lines.join("\n")
 }
 
@@ -36,7 +37,8 @@ fn document(results: &Element, text: &str) -> Result<Document, ImportError> {
     let started = system.and_then(|system| system.words("RunTime")).and_then(start_time);
     let profile = results.wanted("Profile")?.wanted("TimeSpans")?;
     let mut notes = Vec::new();
-    let mut spans: Vec<Span> = profile.all("TimeSpan").map(|span| asked(span, &mut notes)).collect::<Result<_, _>>()?;
+    let mut spans: Vec<Span> =
+        profile.all("TimeSpan").map(|span| asked(span, &mut notes)).collect::<Result<_, _>>()?;
     for (index, told) in results.all("TimeSpan").enumerate() {
         let place = |error: ImportError| ImportError {
             place: Some(format!("Results/TimeSpan[{}]", index + 1)),
@@ -157,8 +159,8 @@ fn span_told(
     }
     let time = span.wanted("TestTimeSeconds")?;
     let elapsed_ns = span.number("TestTimeSeconds")?.and_then(s_to_ns).filter(|ns| *ns > 0);
-    let elapsed_ns =
-        elapsed_ns.ok_or_else(|| ImportError::at(time.line, format!("'{}' is no test time", time.text.trim())))?;
+    let elapsed_ns = elapsed_ns
+        .ok_or_else(|| ImportError::at(time.line, format!("'{}' is no test time", time.text.trim())))?;
     let mut told = SpanTold { elapsed_ns, ..SpanTold::default() };
     if let Some(cpu) = span.child("CpuUtilization") {
         for (index, core) in cpu.all("CPU").enumerate() {
@@ -185,7 +187,8 @@ fn span_told(
 fn percentiles(latency: &Element) -> Result<Percentiles, ImportError> {
     let mut told = Percentiles::default();
     for bucket in latency.all("Bucket") {
-        let Some(percent) = bucket.number("Percentile")?.filter(|percent| (0.0..=100.0).contains(percent)) else {
+        let Some(percent) = bucket.number("Percentile")?.filter(|percent| (0.0..=100.0).contains(percent))
+        else {
             continue;
         };
         let ns = |name| Ok(bucket.number(name)?.and_then(ms_to_ns).map(|ns| (percent, ns)));

@@ -20,6 +20,7 @@ const DEPTH_MAX: usize = 64;
 
 /// The top elements of a text, and the lines in which anything else stands between them.
 pub(super) fn parse(text: &str) -> Result<Vec<Element>, ImportError> {
+    let text = &escaped(text);
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = true;
     // What is open, outermost first; the first is the document.
@@ -34,7 +35,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<Element>, ImportError> {
         match event {
             Ok(Event::Start(start)) => {
                 if open.len() > DEPTH_MAX {
-                    return Err(ImportError::at(line, format!("more than {DEPTH_MAX} elements in each other")));
+                    return Err(ImportError::at(
+                        line,
+                        format!("more than {DEPTH_MAX} elements in each other"),
+                    ));
                 }
                 open.push(element(&start, line));
             }
@@ -54,10 +58,6 @@ pub(super) fn parse(text: &str) -> Result<Vec<Element>, ImportError> {
             }
             Ok(Event::Eof) => break,
             Ok(_) => {}
-            // A bare & in a path is no reference: the text before it is taken, and reading goes on.
-            Err(quick_xml::Error::IllFormed(quick_xml::errors::IllFormedError::UnclosedReference)) => {
-                add_text(&mut open, "&");
-            }
             Err(error) => {
                 let path = path(&open);
                 return Err(ImportError::at(line_before.max(1), error.to_string())
@@ -74,12 +74,33 @@ pub(super) fn parse(text: &str) -> Result<Vec<Element>, ImportError> {
     Ok(open.pop().unwrap_or_default().children)
 }
 
+/// Every `&` that begins no reference stands for itself.
+fn escaped(text: &str) -> String {
+    let mut pieces = text.split('&');
+    let mut escaped = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let name = piece.split(';').next().filter(|name| name.len() < piece.len()).unwrap_or_default();
+        let is_reference = matches!(name, "amp" | "lt" | "gt" | "quot" | "apos")
+            || name
+                .strip_prefix('#')
+                .is_some_and(|number| number.bytes().all(|b| b.is_ascii_hexdigit() || b == b'x'));
+        escaped.push_str(if is_reference { "&" } else { "&amp;" });
+        escaped.push_str(piece);
+    }
+    escaped
+}
+
 fn element(start: &BytesStart<'_>, line: usize) -> Element {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut attributes = start.attributes();
     let attributes = attributes.with_checks(false).flatten();
     let attributes = attributes.map(|attribute| (lossy(attribute.key.as_ref()), lossy(&attribute.value)));
-    Element { name: lossy(start.name().as_ref()), line, attributes: attributes.collect(), ..Element::default() }
+    Element {
+        name: lossy(start.name().as_ref()),
+        line,
+        attributes: attributes.collect(),
+        ..Element::default()
+    }
 }
 
 fn close(open: &mut Vec<Element>) {

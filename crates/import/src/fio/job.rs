@@ -47,7 +47,9 @@ impl Job {
                 0 => read = mixed,
                 100 => write = mixed,
                 _ => {
-                    notes.push(say("reads and writes are told as one (unified_rw_reporting): left out".into()));
+                    notes.push(say(
+                        "reads and writes are told as one (unified_rw_reporting): left out".into()
+                    ));
                     return Ok(None);
                 }
             }
@@ -66,7 +68,8 @@ impl Job {
         let failed = count(value, &["total_err"])?.filter(|failed| *failed > 0);
         let errno = value["first_error"].as_i64().and_then(|errno| i32::try_from(errno).ok()).unwrap_or(0);
         let job_runtime_ms = count(value, &["job_runtime"])?.unwrap_or(0);
-        let percent = |key: &str| value[key].as_f64().filter(|percent| (0.0..=1e5).contains(percent)).unwrap_or(0.0);
+        let percent =
+            |key: &str| value[key].as_f64().filter(|percent| (0.0..=1e5).contains(percent)).unwrap_or(0.0);
         let cpu_ms = (percent("usr_cpu") + percent("sys_cpu")) / 100.0 * job_runtime_ms as f64;
         said.dedup();
         notes.extend(said.into_iter().map(say));
@@ -138,7 +141,9 @@ pub(super) fn result(jobs: Vec<Job>, tool: &str, began_ms: Option<u64>, notes: &
         ));
     }
     if entries != threads {
-        said.push(format!("one entry stands for its {threads} threads (group_reporting): no shares of threads"));
+        said.push(format!(
+            "one entry stands for its {threads} threads (group_reporting): no shares of threads"
+        ));
     }
     result.series.push(whole);
     said.dedup();
@@ -166,12 +171,15 @@ impl Side {
             _ => at(&["total_ios"])?.unwrap_or(0),
         };
         let bytes = at(&["io_bytes"])?.unwrap_or(0);
-        let bytes = if value["io_kbytes"].is_null() && key != "sync" { bytes.saturating_mul(1024) } else { bytes };
+        let bytes =
+            if value["io_kbytes"].is_null() && key != "sync" { bytes.saturating_mul(1024) } else { bytes };
         if ios == 0 {
             return Ok(Side::default());
         }
         if ios > COUNT_MAX || bytes > COUNT_MAX << 10 {
-            return Err(ImportError::new(format!("{key}: {ios} I/Os of {bytes} bytes are more than any run does")));
+            return Err(ImportError::new(format!(
+                "{key}: {ios} I/Os of {bytes} bytes are more than any run does"
+            )));
         }
         let ns = |field: &str| latency[field].as_f64().filter(|ns| ns.is_finite() && *ns >= 0.0);
         let ns = |field: &str| ns(field).map(|ns| ns * f64::from(scale)).filter(|ns| *ns <= NS_MAX);
@@ -183,7 +191,8 @@ impl Side {
             min_ns: ns("min").map(|ns| ns as u64).filter(|_| samples != Some(0)),
             max_ns: ns("max").map(|ns| ns as u64).filter(|ns| *ns > 0),
         };
-        if kind == "clat" && value["lat_ns"]["mean"].as_f64().zip(told.mean_ns).is_some_and(|(all, mean)| all > mean * 1.02)
+        if kind == "clat"
+            && value["lat_ns"]["mean"].as_f64().zip(told.mean_ns).is_some_and(|(all, mean)| all > mean * 1.02)
         {
             let mean = workload::format_ns(value["lat_ns"]["mean"].as_f64().unwrap_or(0.0));
             said.push(format!(
@@ -262,7 +271,9 @@ fn histogram(
         histogram.record_n(ns.saturating_mul(u64::from(scale)), ios);
     }
     if counted > COUNT_MAX {
-        return Err(ImportError::new(format!("{key}: a histogram of {counted} I/Os is more than any run does")));
+        return Err(ImportError::new(format!(
+            "{key}: a histogram of {counted} I/Os is more than any run does"
+        )));
     }
     if counted != told.count {
         said.push(format!("{} {key}s, but {counted} in their histogram", told.count));

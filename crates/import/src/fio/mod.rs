@@ -43,7 +43,9 @@ pub(crate) fn read_with(text: &str, named: &Options) -> Result<Vec<Document>, Im
         }));
     };
     if let Some(error) = failed {
-        first.notes.push(Note { line: error.line, text: format!("a document was left out: {}", error.reason) });
+        first
+            .notes
+            .push(Note { line: error.line, text: format!("a document was left out: {}", error.reason) });
     }
     first.notes.extend(notes);
     Ok(documents)
@@ -139,9 +141,9 @@ fn mended<'a>(
         let cut = if error.is_eof() { "the JSON ends too early" } else { "the JSON is damaged" };
         let reason = error.to_string();
         let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
-        ImportError::at(line, format!("{cut}: {reason}"))
-            .column(error.column().max(1))
-            .remedy("let fio write it with --output=FILE, which keeps messages out, and import that file whole")
+        ImportError::at(line, format!("{cut}: {reason}")).column(error.column().max(1)).remedy(
+            "let fio write it with --output=FILE, which keeps messages out, and import that file whole",
+        )
     })?;
     Ok((value, length))
 }
@@ -156,9 +158,9 @@ impl Sketch {
     fn of(value: &Value) -> Sketch {
         let jobs = value["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
         let ios = |job: &Value| {
-            ["read", "write", "trim", "mixed"].iter().fold(0_u64, |sum, side| {
-                sum.saturating_add(job[*side]["total_ios"].as_u64().unwrap_or(0))
-            })
+            ["read", "write", "trim", "mixed"]
+                .iter()
+                .fold(0_u64, |sum, side| sum.saturating_add(job[*side]["total_ios"].as_u64().unwrap_or(0)))
         };
         let name = |job: &Value| job["jobname"].as_str().unwrap_or_default().to_owned();
         let elapsed_ms = jobs.first().and_then(|job| job["elapsed"].as_u64()).map(|s| s.saturating_mul(1000));
@@ -169,11 +171,17 @@ impl Sketch {
     /// `elapsed` is in whole seconds, rounded up.
     fn continues(&self, before: &Sketch) -> bool {
         const ROUNDED_MS: u64 = 1500;
-        let same_begin =
-            self.began_ms.zip(before.began_ms).is_some_and(|(ours, theirs)| ours.abs_diff(theirs) <= ROUNDED_MS);
+        let same_begin = self
+            .began_ms
+            .zip(before.began_ms)
+            .is_some_and(|(ours, theirs)| ours.abs_diff(theirs) <= ROUNDED_MS);
         same_begin
             && self.jobs.len() == before.jobs.len()
-            && self.jobs.iter().zip(&before.jobs).all(|(ours, theirs)| ours.0 == theirs.0 && ours.1 >= theirs.1)
+            && self
+                .jobs
+                .iter()
+                .zip(&before.jobs)
+                .all(|(ours, theirs)| ours.0 == theirs.0 && ours.1 >= theirs.1)
     }
 }
 
@@ -222,7 +230,8 @@ fn phases(jobs: Vec<Job>, tool: &str, timestamp_ms: Option<u64>, notes: &mut Vec
     let mut phases = Vec::new();
     // fio tells when it ended: the last group ended then, and each began where the one before it ended.
     for (_, jobs) in groups.into_iter().rev() {
-        let began_ms = ended_ms.map(|at| at.saturating_sub(jobs.iter().map(Job::runtime_ms).max().unwrap_or(0)));
+        let began_ms =
+            ended_ms.map(|at| at.saturating_sub(jobs.iter().map(Job::runtime_ms).max().unwrap_or(0)));
         let ramp_ms = jobs.iter().map(|job| job.options.ramp_ms()).max().unwrap_or(0);
         ended_ms = began_ms.map(|at| at.saturating_sub(ramp_ms));
         let length = jobs.first().and_then(|job| job.options.length());

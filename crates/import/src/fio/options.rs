@@ -115,7 +115,9 @@ impl Options {
             },
             durability: if through { Durability::WriteThrough } else { Durability::Cached },
         };
-        for unsaid in ["verify", "rate_process", "thinktime_spin", "replay_redirect", "read_iolog", "zonemode"] {
+        for unsaid in
+            ["verify", "rate_process", "thinktime_spin", "replay_redirect", "read_iolog", "zonemode"]
+        {
             if let Some(value) = self.get(unsaid) {
                 said.push(format!("{unsaid}={value} has no word in a workload of ours"));
             }
@@ -262,7 +264,10 @@ fn block_bytes(text: &str) -> Option<u32> {
 fn split_sizes(text: &str) -> Vec<(u32, f64)> {
     let parts = text.split(':').filter_map(|part| {
         let (bytes, percent) = part.split_once('/').unwrap_or((part, ""));
-        Some((block_bytes(bytes)?, percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent))))
+        Some((
+            block_bytes(bytes)?,
+            percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent)),
+        ))
     });
     let parts: Vec<(u32, Option<f64>)> = parts.collect();
     let given: f64 = parts.iter().filter_map(|(_, percent)| *percent).sum();
