@@ -192,8 +192,18 @@ fn messages_within_the_json_are_left_out() {
 #[test]
 fn the_states_of_one_run_are_its_last() {
     let all = imported("fio_interval.json");
-    assert_eq!(all.documents.len(), 1);
-    assert_eq!(all.documents[0].line, 3029);
+    assert_eq!((all.documents.len(), all.documents[0].line), (1, 1058));
+    assert_eq!(all.documents[0].notes, []);
+    assert_eq!(results("fio_interval.json")[0].read.count, 11_808);
+}
+
+#[test]
+fn runs_of_one_job_appended_to_a_file_are_each_read() {
+    let first = sample("fio_mix.json");
+    let later = first.replace("\"timestamp_ms\" : 17952659", "\"timestamp_ms\" : 17952669");
+    assert_ne!(first, later);
+    let all = read(&format!("{first}{later}"), None).unwrap();
+    assert_eq!(all.documents.len(), 2);
 }
 
 #[test]

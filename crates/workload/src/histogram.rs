@@ -36,16 +36,16 @@ impl LatencyHistogram {
         self.sum_ns = self.sum_ns.saturating_add(latency_ns.saturating_mul(n));
     }
 
-    /// The same counts with that sum, where whoever counted the ranges knows it exactly.
-    #[must_use]
-    pub fn with_sum(self, sum_ns: u64) -> LatencyHistogram {
-        LatencyHistogram { sum_ns, ..self }
-    }
-
     /// Adds another histogram.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+    }
+
+    /// The same counts with that sum, where whoever counted the ranges knows it exactly.
+    #[must_use]
+    pub fn with_sum(self, sum_ns: u64) -> LatencyHistogram {
+        LatencyHistogram { sum_ns, ..self }
     }
 
     /// How many latencies were counted.

@@ -120,7 +120,8 @@ impl Latencies {
             let next = match (ours.peek(), theirs.peek()) {
                 (Some(our), Some(their)) if our.0 == their.0 => {
                     let sum = (our.0, our.1.saturating_add(their.1));
-                    (ours.next(), theirs.next());
+                    ours.next();
+                    theirs.next();
                     sum
                 }
                 (Some(our), Some(their)) if our.0 > their.0 => *theirs.next().expect("peeked"),

@@ -226,7 +226,7 @@ impl Report {
             }),
             (Section::Read, Some(of)) if of.thread == row.thread && of.path == row.path => of.read = row.told,
             (Section::Write, Some(of)) if of.thread == row.thread && of.path == row.path => {
-                of.write = row.told
+                of.write = row.told;
             }
             _ => {
                 return Err(ImportError::at(
@@ -266,7 +266,7 @@ impl Report {
     }
 
     fn percentile_line(&mut self, line: Line<'_>) -> Result<(), ImportError> {
-        let Some((percent, read, write)) = text_tables::percentile(line)? else { return Ok(()) };
+        let Some(row) = text_tables::percentile(line)? else { return Ok(()) };
         let path = self.path.clone();
         let told = self.told(line)?;
         let table = match path {
@@ -280,8 +280,8 @@ impl Report {
                 &mut told.by_path[at].1
             }
         };
-        table.read.extend(read.map(|ns| (percent, ns)));
-        table.write.extend(write.map(|ns| (percent, ns)));
+        table.read.extend(row.read_ns.map(|ns| (row.percent, ns)));
+        table.write.extend(row.write_ns.map(|ns| (row.percent, ns)));
         Ok(())
     }
 

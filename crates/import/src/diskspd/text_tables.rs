@@ -124,8 +124,16 @@ pub(super) fn core(line: Line<'_>, core: u32) -> Result<Option<CoreUse>, ImportE
     Ok(Some(CoreUse { core, user_percent, kernel_percent, idle_percent: percent(idle)? }))
 }
 
-/// "3-nines |      1.234 |        N/A |      1.234" as percent, read and write.
-pub(super) fn percentile(line: Line<'_>) -> Result<Option<(f64, Option<u64>, Option<u64>)>, ImportError> {
+/// A row of the percentiles.
+#[derive(Debug)]
+pub(super) struct PercentileRow {
+    pub percent: f64,
+    pub read_ns: Option<u64>,
+    pub write_ns: Option<u64>,
+}
+
+/// "3-nines |      1.234 |        N/A |      1.234".
+pub(super) fn percentile(line: Line<'_>) -> Result<Option<PercentileRow>, ImportError> {
     let cells: Vec<&str> = line.1.split('|').map(str::trim).collect();
     let [label, read, write, _total] = cells.as_slice() else { return Ok(None) };
     let percent = match *label {
@@ -140,5 +148,5 @@ pub(super) fn percentile(line: Line<'_>) -> Result<Option<(f64, Option<u64>, Opt
     // 99.9, not 99.90000000000001.
     let percent = (percent * 1e10).round() / 1e10;
     let ns = |cell: &str| Ok(optional(line, cell)?.and_then(ms_to_ns));
-    Ok(Some((percent, ns(read)?, ns(write)?)))
+    Ok(Some(PercentileRow { percent, read_ns: ns(read)?, write_ns: ns(write)? }))
 }

@@ -20,22 +20,19 @@ pub(crate) fn read(text: &str) -> Result<Vec<Document>, ImportError> {
 /// The same; `named` are options that are known from elsewhere, for what the document does not say.
 pub(crate) fn read_with(text: &str, named: &Options) -> Result<Vec<Document>, ImportError> {
     let (pieces, notes) = pieces(text)?;
-    let mut documents: Vec<(Document, Sketch)> = Vec::new();
+    let mut documents: Vec<Document> = Vec::new();
     let mut failed: Option<ImportError> = None;
-    for piece in pieces {
-        let sketch = Sketch::of(&piece.value);
-        match document(&piece, named) {
-            Ok(document) => {
-                let continues = |(_, before): &mut (Document, Sketch)| sketch.continues(before);
-                if documents.last_mut().is_some_and(|last| continues(last)) {
-                    documents.pop();
-                }
-                documents.push((document, sketch));
-            }
+    let sketches: Vec<Sketch> = pieces.iter().map(|piece| Sketch::of(&piece.value)).collect();
+    for (index, piece) in pieces.iter().enumerate() {
+        // Of the states of one run the last is its result.
+        if sketches.get(index + 1).is_some_and(|next| next.continues(&sketches[index])) {
+            continue;
+        }
+        match document(piece, named) {
+            Ok(document) => documents.push(document),
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    let mut documents: Vec<Document> = documents.into_iter().map(|(document, _)| document).collect();
     let Some(first) = documents.first_mut() else {
         return Err(failed.unwrap_or_else(|| {
             ImportError::new("the text holds no JSON of fio")
@@ -151,31 +148,40 @@ fn mended<'a>(
 /// What tells whether a document is a later state of the run that the one before it is of.
 struct Sketch {
     jobs: Vec<(String, u64)>,
-    began_ms: Option<u64>,
+    printed_ms: Option<u64>,
+    /// How long its groups ran, one after the other.
+    ran_ms: u64,
+    failed: bool,
 }
 
 impl Sketch {
     fn of(value: &Value) -> Sketch {
         let jobs = value["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let ios = |job: &Value| {
-            ["read", "write", "trim", "mixed"]
-                .iter()
-                .fold(0_u64, |sum, side| sum.saturating_add(job[*side]["total_ios"].as_u64().unwrap_or(0)))
+        let most = |job: &Value, field: &str, put: fn(u64, u64) -> u64| {
+            let sides = ["read", "write", "trim", "mixed"].iter();
+            sides.fold(0, |sum, side| put(sum, job[*side][field].as_u64().unwrap_or(0)))
         };
         let name = |job: &Value| job["jobname"].as_str().unwrap_or_default().to_owned();
-        let elapsed_ms = jobs.first().and_then(|job| job["elapsed"].as_u64()).map(|s| s.saturating_mul(1000));
-        let began_ms = value["timestamp_ms"].as_u64().zip(elapsed_ms).map(|(at, ms)| at.saturating_sub(ms));
-        Sketch { jobs: jobs.iter().map(|job| (name(job), ios(job))).collect(), began_ms }
+        let mut groups: BTreeMap<u64, u64> = BTreeMap::new();
+        for job in jobs {
+            let ran_ms = groups.entry(job["groupid"].as_u64().unwrap_or(0)).or_default();
+            *ran_ms = (*ran_ms).max(most(job, "runtime", u64::max));
+        }
+        Sketch {
+            jobs: jobs.iter().map(|job| (name(job), most(job, "total_ios", u64::saturating_add))).collect(),
+            printed_ms: value["timestamp_ms"].as_u64(),
+            ran_ms: groups.values().fold(0, |sum, ms| sum.saturating_add(*ms)),
+            failed: jobs.iter().any(|job| job["error"].as_i64() != Some(0)),
+        }
     }
 
-    /// `elapsed` is in whole seconds, rounded up.
+    /// The same jobs, and they began before the other document was printed: another run would have begun
+    /// after. Where nothing had been done by then, there is nothing to be lost.
     fn continues(&self, before: &Sketch) -> bool {
-        const ROUNDED_MS: u64 = 1500;
-        let same_begin = self
-            .began_ms
-            .zip(before.began_ms)
-            .is_some_and(|(ours, theirs)| ours.abs_diff(theirs) <= ROUNDED_MS);
-        same_begin
+        let began_ms = self.printed_ms.map(|at| at.saturating_sub(self.ran_ms));
+        let began_before = began_ms.zip(before.printed_ms).is_some_and(|(began, printed)| began < printed);
+        let idle = before.ran_ms == 0 && !before.failed;
+        (began_before || idle)
             && self.jobs.len() == before.jobs.len()
             && self
                 .jobs
