@@ -9,6 +9,7 @@ mod diskspd;
 mod extension;
 mod failure;
 mod history;
+mod import;
 mod interrupt;
 mod intervals;
 mod live;
@@ -69,6 +70,8 @@ enum Command {
     Chart(chart::ChartArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
+    /// Read results of diskspd and fio into the history
+    Import(import::ImportArgs),
     /// Tell how to make a SQLite program publish its counters
     SqliteExtension,
     /// Read diskspd command lines and XML profiles (-? lists the flags)
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::Chart(args) => chart::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),
+        Command::Import(args) => import::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),

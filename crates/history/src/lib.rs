@@ -8,6 +8,7 @@
 //! Capability  -> capabilities
 //! Verdict     -> verdicts
 //! test files  -> test_files      what Headroom made, so that it removes nothing else
+//! imports     -> imports         texts of other tools that were read, so that none is kept twice
 //! ```
 //!
 //! Main path: [`History::open`], [`History::save_snapshot`] every few seconds, then
@@ -27,6 +28,7 @@ mod entries;
 mod error;
 mod exact;
 mod file_rows;
+mod imports;
 mod intervals;
 mod open;
 mod results;
