@@ -6,12 +6,13 @@
 //! RunResult   -> runs            plain columns to query, and the whole value as JSON
 //! Capability  -> capabilities
 //! Verdict     -> verdicts
+//! Matrix      -> matrices, matrix_points   what is planned, and the run of what is done
 //! test files  -> test_files      what Headroom made, so that it removes nothing else
 //! ```
 //!
 //! Main path: [`History::open`], [`History::save_snapshot`] every few seconds, then
 //! [`History::intervals_between`] or [`History::captures_table`] over what was kept. The schema with its
-//! comments is `schema_1.sql`.
+//! comments is `schema_1.sql`; each later `schema_N.sql` adds to it.
 //!
 //! A number comes back as exactly the number that went in, and an unknown figure with its reason. Every
 //! save is one transaction: it is there as a whole, for every process, or not at all, whatever is killed
@@ -27,6 +28,7 @@ mod error;
 mod exact;
 mod file_rows;
 mod intervals;
+mod matrices;
 mod open;
 mod results;
 mod test_files;
@@ -36,6 +38,7 @@ pub use captures::{CaptureFilter, CaptureId, CaptureInfo};
 pub use entries::{Entry, EntryKind, UnknownEntryKind};
 pub use error::Error;
 pub use intervals::{IntervalFilter, IntervalRow, Latency};
+pub use matrices::{MatrixId, MatrixInfo};
 pub use open::APPLICATION_ID;
 pub use results::ResultId;
 pub use test_files::TestFile;

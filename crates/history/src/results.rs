@@ -4,7 +4,7 @@
 use crate::exact::{Exact, Json, Word};
 use crate::{EntryKind, Error, History, now_unix_ns};
 use capability::{Capability, Curve, KneeReason};
-use rusqlite::{OptionalExtension, Params, named_params};
+use rusqlite::{Connection, OptionalExtension, Params, named_params};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use verdict::Verdict;
@@ -21,37 +21,9 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn save_run(&mut self, run: &RunResult) -> Result<ResultId, Error> {
-        let mean_ns = run.latency().mean_ns();
-        let outstanding = run.workload.outstanding_total();
-        let summary = format!(
-            "{}, {outstanding} outstanding: {:.0} IOPS, {:.1} MiB/s, {}",
-            run.workload.shape,
-            run.iops(),
-            run.mib_per_s(),
-            mean_ns.map_or("no I/O".into(), |ns| format!("{} mean", format_ns(ns))),
-        );
-        let insert = "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, \
-             ios, failed, iops, mib_per_s, latency_ns, interrupted, summary, json) VALUES (:started, :target, \
-             :workload, :outstanding, :threads, :elapsed, :ios, :failed, :iops, :mib_per_s, :latency, \
-             :interrupted, :summary, :json)";
         let json = storable(EntryKind::Run, run)?;
-        let values = named_params! {
-            ":started": Exact(run.started_unix_ns),
-            ":target": run.target,
-            ":workload": run.workload.shape.to_string(),
-            ":outstanding": outstanding,
-            ":threads": run.workload.threads,
-            ":elapsed": Exact(run.elapsed_ns),
-            ":ios": Exact(run.ios()),
-            ":failed": Exact(run.failed()),
-            ":iops": run.iops(),
-            ":mib_per_s": run.mib_per_s(),
-            ":latency": mean_ns,
-            ":interrupted": run.interrupted,
-            ":summary": summary,
-            ":json": json,
-        };
-        self.insert("save a run", insert, values)
+        let inserted = insert_run(&self.connection, run, &json);
+        inserted.map(ResultId).map_err(|source| Error::sqlite("save a run", &self.path, source))
     }
 
     /// A run.
@@ -183,8 +155,43 @@ impl History {
     }
 }
 
+/// Adds a run, whose JSON is [`storable`], and returns its number.
+pub(crate) fn insert_run(connection: &Connection, run: &RunResult, json: &str) -> rusqlite::Result<i64> {
+    let mean_ns = run.latency().mean_ns();
+    let outstanding = run.workload.outstanding_total();
+    let summary = format!(
+        "{}, {outstanding} outstanding: {:.0} IOPS, {:.1} MiB/s, {}",
+        run.workload.shape,
+        run.iops(),
+        run.mib_per_s(),
+        mean_ns.map_or("no I/O".into(), |ns| format!("{} mean", format_ns(ns))),
+    );
+    let insert = "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, \
+             ios, failed, iops, mib_per_s, latency_ns, interrupted, summary, json) VALUES (:started, :target, \
+             :workload, :outstanding, :threads, :elapsed, :ios, :failed, :iops, :mib_per_s, :latency, \
+             :interrupted, :summary, :json)";
+    let values = named_params! {
+        ":started": Exact(run.started_unix_ns),
+        ":target": run.target,
+        ":workload": run.workload.shape.to_string(),
+        ":outstanding": outstanding,
+        ":threads": run.workload.threads,
+        ":elapsed": Exact(run.elapsed_ns),
+        ":ios": Exact(run.ios()),
+        ":failed": Exact(run.failed()),
+        ":iops": run.iops(),
+        ":mib_per_s": run.mib_per_s(),
+        ":latency": mean_ns,
+        ":interrupted": run.interrupted,
+        ":summary": summary,
+        ":json": json,
+    };
+    connection.execute(insert, values)?;
+    Ok(connection.last_insert_rowid())
+}
+
 /// The JSON of a value, once it is sure that it can be read again: JSON has no infinity and no NaN.
-fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: &T) -> Result<String, Error> {
+pub(crate) fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: &T) -> Result<String, Error> {
     let not_storable = |source| Error::NotStorable { kind, source };
     let text = serde_json::to_string(value).map_err(not_storable)?;
     serde_json::from_str::<T>(&text).map_err(not_storable)?;
