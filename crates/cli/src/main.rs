@@ -9,6 +9,7 @@ mod failure;
 mod history;
 mod interrupt;
 mod intervals;
+mod matrix;
 mod measure;
 mod observe;
 mod output;
@@ -53,6 +54,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Measure what a directory, file or block device can give
     Measure(measure::MeasureArgs),
+    /// Run every combination of lists of parameters; goes on where it was ended
+    Matrix(Box<matrix::MatrixArgs>),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
+        Command::Matrix(args) => matrix::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),

@@ -176,7 +176,7 @@ pub fn forget_test_files(workspace: &Workspace, history: &mut History) -> Result
 }
 
 /// Without symlinks, so that one directory has one name in the history.
-fn real(path: &Path) -> PathBuf {
+pub fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 

@@ -253,6 +253,22 @@ impl History {
         self.write("note the time of a matrix", |connection| spend(connection, id, nanos(time)))
     }
 
+    /// The size of a matrix's test files: the one noted first, so that it does not change when the matrix is
+    /// continued on a disk with less room.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn matrix_file_bytes(&mut self, id: MatrixId, wanted: u64) -> Result<u64, Error> {
+        self.write("note the size of a test file", |connection| {
+            connection.execute(
+                "UPDATE matrices SET file_bytes = ? WHERE id = ? AND file_bytes IS NULL",
+                params![Exact(wanted), id.0],
+            )?;
+            let query = "SELECT file_bytes FROM matrices WHERE id = ?";
+            connection.query_row(query, [id.0], |row| row.get(0)).map(|Exact(bytes)| bytes)
+        })
+    }
+
     /// The results of a point, with their numbers.
     ///
     /// # Errors
@@ -380,6 +396,8 @@ mod tests {
         assert_eq!((progress.counts(), progress.spent), ((6, 1, 0), second));
         let figures = Figures { iops: 1000.0, latency_ns: 1e6, took: second };
         assert_eq!(progress.get(key), Some(&RunState::Done(figures)));
+        assert_eq!(history.matrix_file_bytes(id, 4096).unwrap(), 4096);
+        assert_eq!(history.matrix_file_bytes(id, 512).unwrap(), 4096);
         assert_eq!(history.matrix_results(id, 3).unwrap(), [(key, run, result)]);
     }
 

@@ -5,6 +5,7 @@ CREATE TABLE matrices (
     created_unix_ns NOT NULL,
     definition      TEXT NOT NULL,      -- JSON
     spent_ns        NOT NULL,           -- time that went into it: test files, and runs kept or not
+    file_bytes,                         -- size of its test files, once they were made
     owner           TEXT                -- the process that works at it, "boot pid start"; NULL: none
 );
 

@@ -204,6 +204,11 @@ impl Matrix {
         self.points().iter().map(bytes).max().unwrap_or(0)
     }
 
+    /// Size of the test file that is made in a directory where there is room for it.
+    pub fn test_file_bytes(&self) -> u64 {
+        self.fixed.size.unwrap_or_else(|| TEST_FILE_BYTES.max(self.bytes_in_flight()))
+    }
+
     /// What a point asks of storage.
     pub fn workload(&self, point: &Point, seed: u64) -> Workload {
         let shape = Shape {
@@ -242,6 +247,9 @@ impl Matrix {
         text
     }
 }
+
+/// Size of the test file where nothing is said.
+const TEST_FILE_BYTES: u64 = 1 << 30;
 
 /// Random 8 KiB reads in the current directory, at rising outstanding I/Os.
 impl Default for Matrix {

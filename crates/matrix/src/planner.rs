@@ -24,6 +24,7 @@ pub struct Foretold {
     /// Runs that the budget leaves no time for.
     pub left_out: usize,
     /// Time for the runs and the preparation.
+    #[serde(rename = "seconds", serialize_with = "as_seconds")]
     pub time: Duration,
 }
 
@@ -152,6 +153,10 @@ impl Progress {
             self.set(*key, RunState::Skipped { reason: reason.clone() });
         }
     }
+}
+
+fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }
 
 fn foretold_cost(matrix: &Matrix) -> Duration {

@@ -7,6 +7,7 @@
 //!                                                 └─> html::check       one page, charts inside
 //! Capability ─> text::capability, json::capability, html::capability
 //! RunResult  ─> text::run             Snapshots + FileInterval ─> text::intervals
+//! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
 //! ```
 //!
 //! Every format is a view of the same value and takes its words from the same places: `number` writes
@@ -16,6 +17,7 @@
 //! This crate does no I/O, reads no clock and knows no terminal: the caller says whether there are colours.
 
 mod chart;
+pub mod csv;
 mod files;
 mod headline;
 pub mod html;

@@ -3,11 +3,13 @@
 mod capability;
 mod check;
 mod intervals;
+mod matrix;
 mod run;
 mod sketch;
 mod table;
 
 pub use self::capability::capability;
+pub use self::matrix::{foretold, matrix};
 pub use check::check;
 pub use intervals::intervals;
 pub use run::run;
