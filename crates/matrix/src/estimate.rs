@@ -38,7 +38,7 @@ pub enum Method {
 const STUDENT_T: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
 
 impl Estimate {
-    /// `None` without values.
+    /// Of rates, which are never negative; `None` without values.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -51,7 +51,8 @@ impl Estimate {
                 let mean = sorted.iter().sum::<f64>() / n as f64;
                 let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
                 let half = STUDENT_T[n - 2] * (squares / (n - 1) as f64 / n as f64).sqrt();
-                let interval = Interval { low: mean - half, high: mean + half, method: Method::MeanT };
+                let interval =
+                    Interval { low: (mean - half).max(0.0), high: mean + half, method: Method::MeanT };
                 Some(Estimate { value: mean, repeats, interval: Some(interval) })
             }
             _ => {

@@ -4,6 +4,7 @@
 
 mod broken_storage;
 mod ended;
+mod matrix;
 mod others_data;
 mod places;
 mod streams;

@@ -4,6 +4,9 @@ use crate::number;
 use matrix::{Estimate, Foretold, Matrix, Method, Row, Summary};
 use workload::{Pattern, format_bytes};
 
+/// Reasons for skipping that are printed.
+const REASONS_MAX: usize = 12;
+
 /// What a matrix gave: a row for each point.
 pub fn matrix(summary: &Summary, style: &Style) -> String {
     let mut lines = opening(summary, style);
@@ -107,7 +110,7 @@ fn axes(row: &Row) -> [Cell; 5] {
 fn figures(row: &Row) -> Vec<Cell> {
     let Some(iops) = &row.iops else {
         let why = match &row.skipped {
-            Some(reason) => format!("skipped: {reason}"),
+            Some(_) => "skipped, see below".into(),
             None => "still to come".into(),
         };
         return vec![Cell::inked(why, Ink::Dim)];
@@ -126,9 +129,9 @@ fn figures(row: &Row) -> Vec<Cell> {
 }
 
 fn interval(estimate: &Estimate) -> String {
-    estimate.interval.map_or(number::NONE.into(), |it| {
-        format!("{} - {}", number::rate(it.low.max(0.0)), number::rate(it.high))
-    })
+    estimate
+        .interval
+        .map_or(number::NONE.into(), |it| format!("{} - {}", number::rate(it.low), number::rate(it.high)))
 }
 
 fn notes(summary: &Summary, style: &Style) -> Vec<String> {
@@ -141,15 +144,35 @@ fn notes(summary: &Summary, style: &Style) -> Vec<String> {
     if methods.contains(&Method::MedianOrder) {
         notes.push("6 runs and more: median, and the runs that hold it by the binomial distribution");
     }
-    if summary.rows.iter().any(|row| row.iops.is_some() && row.skipped.is_some()) {
-        notes.push("some repeats were skipped, see --csv or --json");
-    }
     let failed: u64 = summary.rows.iter().map(|row| row.failed).sum();
     let mut lines: Vec<String> =
         notes.into_iter().map(|note| style.paint(Ink::Dim, &format!("  {note}"))).collect();
+    lines.extend(skipped(summary, style));
     if failed > 0 {
         let text = format!("  {} I/Os failed", number::count(failed));
         lines.push(style.paint(Ink::Tone(crate::Tone::Bad), &text));
+    }
+    lines
+}
+
+/// Why points or repeats were skipped, each reason once.
+fn skipped(summary: &Summary, style: &Style) -> Vec<String> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for reason in summary.rows.iter().filter_map(|row| row.skipped.as_deref()) {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, points)) => *points += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    let more = reasons.len().saturating_sub(REASONS_MAX);
+    let line = |(reason, points): &(&str, usize)| {
+        let of = if *points == 1 { "1 point".into() } else { format!("{points} points") };
+        wrap(&format!("skipped, runs of {of}: {reason}"), style.columns() - 2, 2)
+    };
+    let mut lines: Vec<String> =
+        reasons.iter().take(REASONS_MAX).flat_map(line).map(|text| format!("  {text}")).collect();
+    if more > 0 {
+        lines.push(format!("  and {more} reasons more, see --csv or --json"));
     }
     lines
 }
