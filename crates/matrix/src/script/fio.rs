@@ -11,7 +11,8 @@ type Options = Vec<(&'static str, String)>;
 pub(super) fn job_file(matrix: &Matrix, places: &[Place]) -> Result<String, String> {
     for place in places {
         let path = place.path();
-        if path.contains("${") || path.contains('"') || path.trim() != path {
+        // A comment begins anywhere, and there are no quotes against it.
+        if path.contains("${") || path.contains(['"', ';', '#']) || path.trim() != path {
             return Err(format!("a job file cannot hold the path {path}; emit sh instead, or rename it"));
         }
     }
@@ -162,7 +163,8 @@ fn own(matrix: &Matrix, run: &ScriptRun<'_>) -> Options {
     options.push(("bs", short(u64::from(point.block_bytes))));
     options.push(("iodepth", point.outstanding.to_string()));
     options.push(("numjobs", point.threads.to_string()));
-    options.push(("randseed", run.seed.to_string()));
+    // fio reads a signed number.
+    options.push(("randseed", (run.seed >> 1).to_string()));
     let sized = matches!(run.place, Place::File(_)) || matrix.fixed.size.is_some();
     if point.pattern == Pattern::Sequential && point.threads > 1 {
         let part = part_bytes(bytes, point);
@@ -191,6 +193,16 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::{Kind, emit};
+
+    #[test]
+    fn a_path_that_a_job_file_cannot_hold_is_refused() {
+        for path in ["/a;b", "/a#b", "/${HOME}", "/a\"b"] {
+            let matrix = Matrix { targets: vec![path.into()], ..Matrix::default() };
+            assert!(emit(Kind::Fio, &matrix, false).is_err(), "{path}");
+            assert!(emit(Kind::Sh, &matrix, false).is_ok(), "{path}");
+        }
+    }
 
     #[test]
     fn quotes_hold_whatever_a_path_holds() {

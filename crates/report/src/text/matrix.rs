@@ -110,8 +110,8 @@ fn axes(row: &Row) -> [Cell; 5] {
 fn figures(row: &Row) -> Vec<Cell> {
     let Some(iops) = &row.iops else {
         let why = match &row.skipped {
-            Some(_) => "skipped, see below".into(),
-            None => "still to come".into(),
+            Some(_) => "skipped, see below",
+            None => "still to come",
         };
         return vec![Cell::inked(why, Ink::Dim)];
     };
