@@ -9,13 +9,13 @@ use crate::failure::{DMESG, Failure};
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt};
 use ::matrix::script::{self, Kind};
-use ::matrix::{Figures, Foretold, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
+use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
 use definition::DefinitionArgs;
 use history::{History, MatrixId};
 use load::Next;
 use places::Places;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use workload::RunResult;
 
 /// Arguments of `headroom matrix`.
@@ -84,13 +84,14 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
 
     let id = start_or_resume(args, &mut history)?;
     let worked = work(id, args.destroy_data, &mut history, out);
-    history.leave_matrix(id)?;
+    if !history.leave_matrix(id)? {
+        worked?;
+        return Err(Failure::new("ended before the first run was done: nothing is kept"));
+    }
     // What is kept is shown, also where the rest could not be done.
     let summary = summary(id, &history)?;
-    if worked.is_ok() || summary.rows.iter().any(|row| !row.runs.is_empty()) {
-        out.answer(|style| report::text::matrix(&summary, style), || report::json::matrix(&summary));
-        sheet::write(args.csv.as_deref(), || report::csv::matrix(&summary), out)?;
-    }
+    out.answer(|style| report::text::matrix(&summary, style), || report::json::matrix(&summary));
+    sheet::write(args.csv.as_deref(), || report::csv::matrix(&summary), out)?;
     if let Some(left) = &summary.left {
         let done: usize = summary.rows.iter().map(|row| row.runs.len()).sum();
         out.warn(format_args!(
@@ -291,18 +292,13 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
                     serde_json::json!({ "point": point, "number": key.point, "repeat": key.repeat, "seed": seed })
                 })
                 .collect();
-            let Foretold { runs: count, coarse, left_out, time } = foretold;
             serde_json::json!({
                 "definition": matrix, "runs": runs,
-                "foretold": { "runs": count, "coarse": coarse, "left_out": left_out, "seconds": seconds(time) },
+                "foretold": foretold,
             })
         },
     );
     Ok(FINE)
-}
-
-fn seconds(time: Duration) -> f64 {
-    time.as_secs_f64()
 }
 
 fn list(history: Option<&Path>, out: &mut Output) -> Done {

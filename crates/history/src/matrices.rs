@@ -162,17 +162,26 @@ impl History {
         taken
     }
 
-    /// Notes that nobody works at a matrix any more; a run that was begun is planned again.
+    /// Notes that nobody works at a matrix any more; a run that was begun is planned again. A matrix of which
+    /// nothing is done is forgotten; whether it is kept.
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn leave_matrix(&mut self, id: MatrixId) -> Result<(), Error> {
+    pub fn leave_matrix(&mut self, id: MatrixId) -> Result<bool, Error> {
         self.write("leave a matrix", |connection| {
             connection.execute(
                 "UPDATE matrix_points SET state = 'planned' WHERE matrix = ? AND state = 'running'",
                 [id.0],
             )?;
-            connection.execute("UPDATE matrices SET owner = NULL WHERE id = ?", [id.0]).map(drop)
+            let query = "SELECT EXISTS (SELECT * FROM matrix_points WHERE matrix = ? AND state <> 'planned')";
+            let kept: bool = connection.query_row(query, [id.0], |row| row.get(0))?;
+            if kept {
+                connection.execute("UPDATE matrices SET owner = NULL WHERE id = ?", [id.0])?;
+            } else {
+                connection.execute("DELETE FROM matrix_points WHERE matrix = ?", [id.0])?;
+                connection.execute("DELETE FROM matrices WHERE id = ?", [id.0])?;
+            }
+            Ok(kept)
         })
     }
 
@@ -410,10 +419,22 @@ mod tests {
         let in_use = history.take_matrix(id, "second", |owner| owner == "first");
         assert!(matches!(in_use, Err(Error::MatrixInUse { .. })));
         history.take_matrix(id, "second", NOBODY).unwrap();
+        let other = RunKey { point: 1, repeat: 0 };
+        history.skip_matrix_runs(id, &[(other, "enough".into())]).unwrap();
         history.begin_matrix_run(id, key).unwrap();
-        history.leave_matrix(id).unwrap();
+        assert!(history.leave_matrix(id).unwrap());
         assert!(history.matrix(id).unwrap().1.is_planned(key));
         history.take_matrix(id, "third", |_| true).unwrap();
+    }
+
+    #[test]
+    fn a_matrix_of_which_nothing_is_done_is_forgotten() {
+        let (_dir, mut history) = history();
+        let id = history.start_matrix(&Matrix::default(), "me").unwrap();
+        history.begin_matrix_run(id, RunKey { point: 0, repeat: 0 }).unwrap();
+        assert!(!history.leave_matrix(id).unwrap());
+        assert!(matches!(history.matrix(id), Err(Error::NoMatrix { .. })));
+        assert_eq!(history.unfinished_matrix(None).unwrap(), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct DefinitionArgs {
     #[arg(long, value_name = "TIME", value_parser = time)]
     budget: Option<Time>,
     /// Skip points beyond saturation: where four times the outstanding I/Os gain less than PERCENT [default: 5]
-    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = "5")]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "5")]
     prune: Option<f64>,
     /// Size of the test file in a directory [default: 1G, more for the largest point, less where little is free]
     #[arg(long, value_name = "SIZE", value_parser = size)]

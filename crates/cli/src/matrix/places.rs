@@ -123,12 +123,12 @@ impl<'a> Places<'a> {
         let recorded =
             measure::real(workspace.path()).join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
         history.record_test_file(&recorded, bytes)?;
-        let file = make(&workspace, bytes, out);
-        if file.is_err() && !recorded.exists() {
+        // Where one of the two fails, the file is gone again.
+        let opened = make(&workspace, bytes, out).and_then(|file| Ok((file.region(caching)?, file)));
+        if opened.is_err() && !recorded.exists() {
             history.forget_test_file(&recorded)?;
         }
-        let file = file?;
-        let region = file.region(caching)?;
+        let (region, file) = opened?;
         Ok(Place { region, made: Some(Made { file, workspace, recorded }) })
     }
 }
