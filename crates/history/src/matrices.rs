@@ -141,7 +141,7 @@ impl History {
         lives: impl Fn(&str) -> bool,
     ) -> Result<(), Error> {
         let path = self.path.clone();
-        let taken = self.write("take over a matrix", |connection| {
+        self.write("take over a matrix", |connection| {
             let query = "SELECT owner FROM matrices WHERE id = ?";
             let before: Option<Option<String>> =
                 connection.query_row(query, [id.0], |row| row.get(0)).optional()?;
@@ -158,8 +158,7 @@ impl History {
                 [id.0],
             )?;
             Ok(Ok(()))
-        })?;
-        taken
+        })?
     }
 
     /// Notes that nobody works at a matrix any more; a run that was begun is planned again. A matrix of which

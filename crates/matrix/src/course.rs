@@ -74,8 +74,8 @@ impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let micros = self.0.as_micros();
         let text = match micros {
-            _ if micros % 1_000_000 == 0 => format!("{}s", micros / 1_000_000),
-            _ if micros % 1_000 == 0 => format!("{}ms", micros / 1_000),
+            _ if micros.is_multiple_of(1_000_000) => format!("{}s", micros / 1_000_000),
+            _ if micros.is_multiple_of(1_000) => format!("{}ms", micros / 1_000),
             _ => format!("{micros}us"),
         };
         serializer.serialize_str(&text)
