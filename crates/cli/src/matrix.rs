@@ -267,8 +267,13 @@ fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {
 fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
     let planner = Planner::new(matrix);
     let foretold = planner.foretell(&Progress::new(matrix), 0);
-    let runs: Vec<(RunKey, &Point, u64)> = planner
-        .order()
+    // Of a budget that has not time for all, only the coarse pass is known before.
+    let known: Vec<RunKey> = if foretold.left_out > 0 {
+        planner.coarse().iter().map(|point| RunKey { point: *point, repeat: 0 }).collect()
+    } else {
+        planner.order().to_vec()
+    };
+    let runs: Vec<(RunKey, &Point, u64)> = known
         .iter()
         .map(|key| {
             let point = &planner.points()[key.point];
@@ -277,7 +282,7 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
         .collect();
     out.answer(
         |_| {
-            let mut text = report::text::foretold(matrix, &foretold) + ", and the making of test files\n";
+            let mut text = report::text::foretold(matrix, &foretold) + " (test files not counted)\n";
             for (at, (key, point, seed)) in runs.iter().enumerate() {
                 let repeat =
                     if matrix.runs.repeats > 1 { format!(", run {}", key.repeat + 1) } else { String::new() };

@@ -71,10 +71,10 @@ fn table(summary: &Summary, style: &Style) -> Vec<String> {
         ("outst.", Align::Right),
         ("runs", Align::Right),
         ("IOPS", Align::Right),
-        ("95 % interval", Align::Right),
         ("MiB/s", Align::Right),
         ("mean", Align::Right),
         ("p99", Align::Right),
+        ("IOPS, 95 %", Align::Right),
     ];
     if several {
         titles.insert(0, ("target", Align::Left));
@@ -121,10 +121,10 @@ fn figures(row: &Row) -> Vec<Cell> {
     vec![
         row.runs.len().to_string().into(),
         number::rate(iops.value).into(),
-        interval(iops).into(),
         mib_per_s.into(),
         time(row.latency_ns).into(),
         p99.into(),
+        interval(iops).into(),
     ]
 }
 
