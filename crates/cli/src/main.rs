@@ -13,6 +13,7 @@ mod import;
 mod interrupt;
 mod intervals;
 mod live;
+mod matrix;
 mod measure;
 mod observe;
 mod output;
@@ -62,6 +63,8 @@ enum Command {
     Measure(measure::MeasureArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
+    /// Run every combination of lists of parameters; goes on where it was ended
+    Matrix(Box<matrix::MatrixArgs>),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
+        Command::Matrix(args) => matrix::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::Chart(args) => chart::run(args, history, &mut out),

@@ -8,12 +8,14 @@ mod intervals;
 mod meaning;
 mod percentiles;
 mod phases;
+mod matrix;
 mod run;
 mod shares;
 mod sketch;
 mod table;
 
 pub use self::capability::capability;
+pub use self::matrix::{foretold, matrix};
 pub use check::check;
 pub use intervals::intervals;
 pub use phases::phases;
