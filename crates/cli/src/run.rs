@@ -10,7 +10,7 @@ use load::{Affinity, Job, Next, Together};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, Trace, format_bytes};
+use workload::{Caching, Phase, PhaseResult, Plan, PlanTarget, RunResult, Trace, format_bytes};
 use workload_file::{FILE_BYTES_MAX, PRESETS, default_length, default_workload, preset};
 
 /// Arguments of `headroom run`.
@@ -68,6 +68,10 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let traces = read_traces(&plan)?;
     let mut history = crate::history::open_to_write(history)?;
     interrupt::install();
+    let workloads = || plan.phases.iter().flat_map(|phase| &phase.workloads);
+    if workloads().any(|placed| placed.workload.shape.caching == Caching::Mapped) {
+        interrupt::tell_bus_errors();
+    }
     let opened = targets::open(&plan, &args.destroy_data, &mut history, out)?;
     let (phases, failure) = run_phases(&plan, &opened, &traces, out);
     let cut = opened.cut();
@@ -165,9 +169,9 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     let (settings, shared) = (args.flags.settings(), args.flags.shared());
     for (at, placed) in phase.workloads.iter_mut().enumerate() {
         if at == 0 {
-            settings.apply(placed)
+            settings.apply(placed);
         } else {
-            shared.apply(placed)
+            shared.apply(placed);
         }
         placed.workload.validate().map_err(|error| Failure::usage(&error))?;
     }

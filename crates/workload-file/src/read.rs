@@ -170,9 +170,9 @@ fn read_workload(mut table: Table<'_>, targets: &[&str]) -> Result<Vec<Placed>, 
     for (at, placed) in workloads.iter_mut().enumerate() {
         placed.target = target.unwrap_or(0);
         if at == 0 {
-            settings.apply(placed)
+            settings.apply(placed);
         } else {
-            shared.apply(placed)
+            shared.apply(placed);
         }
         placed.workload.validate().map_err(|invalid| table.wrong(invalid.into()))?;
     }

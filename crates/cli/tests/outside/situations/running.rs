@@ -127,6 +127,19 @@ fn a_file_that_somebody_cuts_meanwhile_is_told_beside_what_was_measured() {
 }
 
 #[test]
+fn a_mapped_file_that_somebody_cuts_is_told_and_no_riddle() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("data.bin");
+    precious(&file, 64 * MIB);
+    let load = ["run", text(&file), "--mapped", "--warm-up", "0s", "--duration", "20s"];
+    let run = Started::new(&mut ours.command(&load));
+    std::thread::sleep(Duration::from_secs(2));
+    OpenOptions::new().write(true).open(&file).unwrap().set_len(16 * MIB).unwrap();
+    run.end()
+        .refused(3, &["another program cut it, or the storage failed", "try: the same without --mapped"]);
+}
+
+#[test]
 fn what_is_removed_under_it_is_told_and_the_load_goes_on() {
     let (ours, dir) = (Headroom::new(), storage());
     let run = running(&ours, dir.path(), &["--duration", "4s"]);
