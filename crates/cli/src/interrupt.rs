@@ -29,19 +29,3 @@ pub fn asked() -> bool {
 pub fn flag() -> &'static AtomicBool {
     &ASKED
 }
-
-/// A mapped page that is no longer there, or that the storage fails to give, ends the program by SIGBUS, in the
-/// middle of a copy: all that can be done is to say so.
-pub fn tell_bus_errors() {
-    extern "C" fn told(_: libc::c_int) {
-        const TEXT: &[u8] = b"\nerror: a mapped file cannot be used where the load wants to (SIGBUS): another program \
-            cut it, or the storage failed\n  try: the same without --mapped, which counts such failures and goes on\n";
-        // SAFETY: both calls are async-signal-safe, and the text is static.
-        unsafe {
-            libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len());
-            libc::_exit(3);
-        }
-    }
-    // SAFETY: the handler only makes async-signal-safe calls and does not return.
-    unsafe { libc::signal(libc::SIGBUS, told as extern "C" fn(libc::c_int) as libc::sighandler_t) };
-}

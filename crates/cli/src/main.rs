@@ -2,8 +2,10 @@
 //! to bottom: parse, do, render.
 
 mod capture;
+mod chart;
 mod check;
 mod clean;
+mod diskspd;
 mod extension;
 mod failure;
 mod history;
@@ -16,6 +18,7 @@ mod output;
 mod page;
 mod run;
 mod source;
+mod surroundings;
 mod targets;
 
 use clap::{Parser, Subcommand};
@@ -63,10 +66,14 @@ enum Command {
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
     Intervals(intervals::IntervalsArgs),
+    /// Draw runs as a picture or a page: load curves, heat maps, percentiles, the course, histograms
+    Chart(chart::ChartArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
     /// Tell how to make a SQLite program publish its counters
     SqliteExtension,
+    /// Read diskspd command lines and XML profiles (-? lists the flags)
+    Diskspd(diskspd::DiskspdArgs),
     /// Remove what a killed headroom left in a directory
     Clean(clean::CleanArgs),
 }
@@ -81,8 +88,10 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
+        Command::Chart(args) => chart::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
+        Command::Diskspd(args) => diskspd::run(args, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     match done.and_then(|code| out.finish().map(|()| code)) {

@@ -20,6 +20,11 @@ impl Output {
         Output { json, terminal: std::io::stderr().is_terminal(), shown: None, not_written: None }
     }
 
+    /// JSON from now on.
+    pub fn print_json(&mut self) {
+        self.json = true;
+    }
+
     /// How text is to look on stdout: no colours into a pipe or with `NO_COLOR` set.
     fn style(&self) -> report::text::Style {
         let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));

@@ -5,14 +5,20 @@ use crate::output::Output;
 use std::path::Path;
 
 /// What every page of ours says of itself.
-const MARK: &str = "<meta name=\"generator\" content=\"Headroom\">";
+const MARK: &[u8] = b"<meta name=\"generator\" content=\"Headroom\">";
 
 /// Finds out whether a page can be written there, before minutes are spent on what it shows.
 pub fn check(path: Option<&Path>) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
+    path.map_or(Ok(()), |path| check_marked("page", path, MARK))
+}
+
+/// The same for any file of ours: one that is there must have the mark in it.
+pub fn check_marked(what: &str, path: &Path, mark: &[u8]) -> Result<(), Failure> {
     let refused = |why: &dyn std::fmt::Display, remedy: &str| {
-        Err(Failure::new(format_args!("cannot write the page {}: {why}", path.display())).with_remedy(remedy))
+        Err(Failure::new(format_args!("cannot write the {what} {}: {why}", path.display()))
+            .with_remedy(remedy))
     };
+    let is_ours = |old: &[u8]| old.is_empty() || old.windows(mark.len()).any(|part| part == mark);
     let cannot = "name a file in a directory that this user may write to";
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => {
@@ -24,7 +30,7 @@ pub fn check(path: Option<&Path>) -> Result<(), Failure> {
             let old = std::fs::OpenOptions::new().write(true).open(path).and_then(|_| std::fs::read(path));
             match old {
                 Err(error) => refused(&error, cannot),
-                Ok(old) if !old.is_empty() && !String::from_utf8_lossy(&old).contains(MARK) => {
+                Ok(old) if !is_ours(&old) => {
                     refused(&"the file is not one of Headroom's", "name another file")
                 }
                 Ok(_) => Ok(()),

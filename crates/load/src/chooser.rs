@@ -122,7 +122,7 @@ impl Chooser {
                 Walk::Apart(apart) => {
                     let start = u64::from(at).saturating_mul(apart) % (places * align);
                     let start = if start + block > span { 0 } else { start };
-                    Order::Walk(walk(start, span))
+                    Order::Walk(Steps { start: start % stride.max(1), next: start, ..walk(0, span) })
                 }
                 Walk::Shared => {
                     let stride = stride.max(512);
@@ -300,11 +300,11 @@ mod tests {
     }
 
     #[test]
-    fn threads_set_apart_walk_to_the_end_and_back_to_their_own_start() {
+    fn threads_set_apart_walk_to_the_end_and_then_from_the_beginning() {
         let access = Access { walk: Walk::Apart(1024), ..Access::default() };
         let workload = with(Shape::sequential_read(512), access);
         assert_eq!(blocks(&workload, 2560, 0, 2, 6), [0, 1, 2, 3, 4, 0]);
-        assert_eq!(blocks(&workload, 2560, 1, 2, 4), [2, 3, 4, 2]);
+        assert_eq!(blocks(&workload, 2560, 1, 2, 4), [2, 3, 4, 0]);
         let same = with(Shape::sequential_read(512), Access { walk: Walk::Apart(0), ..Access::default() });
         assert_eq!(blocks(&same, 2560, 1, 2, 2), [0, 1], "0 apart: all over the same blocks");
     }

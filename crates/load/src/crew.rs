@@ -418,7 +418,7 @@ impl Gate {
     }
 }
 
-/// While it lives, threads that are started inherit a mask with all signals blocked.
+/// While it lives, threads that are started inherit a mask with all signals blocked but those of faults.
 struct SignalsBlocked(libc::sigset_t);
 
 impl SignalsBlocked {
@@ -428,6 +428,10 @@ impl SignalsBlocked {
             let mut all: libc::sigset_t = std::mem::zeroed();
             let mut before: libc::sigset_t = std::mem::zeroed();
             libc::sigfillset(&mut all);
+            // A fault while its signal is blocked would end the program at once.
+            for fault in [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL] {
+                libc::sigdelset(&mut all, fault);
+            }
             libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
             SignalsBlocked(before)
         }

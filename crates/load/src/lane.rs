@@ -159,7 +159,8 @@ impl<'a> Lane<'a> {
             let held = self.held.pop_front().expect("just seen");
             return self.asked(Ask { slot, ..held });
         }
-        loop {
+        // A write that waits has the place of an outstanding I/O.
+        while self.held.len() < self.free.len() {
             let mut intended_ns = now_ns;
             if !self.pace.is_free() {
                 let due_ns = self.pace.due_ns(0);
@@ -188,12 +189,10 @@ impl<'a> Lane<'a> {
             if !choice.write || self.may_write() {
                 return self.asked(ask);
             }
-            // It waits for the sync, in the place of an outstanding I/O; reads go on.
+            // It waits for the sync; reads go on.
             self.held.push_back(ask);
-            if self.held.len() >= self.free.len() {
-                return Want::Completion;
-            }
         }
+        Want::Completion
     }
 
     fn want_recorded(&mut self, slot: u32, now_ns: u64) -> Want {

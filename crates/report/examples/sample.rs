@@ -1,5 +1,9 @@
 //! Writes the sample pages: `cargo run -p report --example sample -- DIRECTORY`.
 
+#[path = "../tests/report/run_pages.rs"]
+mod run_pages;
+#[path = "../tests/report/runs_sample.rs"]
+mod runs_sample;
 #[path = "../tests/report/sample.rs"]
 mod sample;
 
@@ -20,7 +24,7 @@ fn main() -> std::io::Result<()> {
         ("check-never-measured.html", report::html::check(&sample::never_measured())),
         ("check-restarted.html", report::html::check(&sample::restarted())),
     ];
-    for (name, html) in pages {
+    for (name, html) in pages.into_iter().chain(run_pages::pages()) {
         std::fs::write(directory.join(name), html)?;
     }
     Ok(())

@@ -3,11 +3,16 @@
 
 mod capability;
 mod check;
+mod comparison;
 mod page;
+mod runs;
 mod table;
 
 pub use self::capability::capability;
 pub use check::check;
+pub use comparison::{Comparison, ComparisonRow, comparison};
+pub(crate) use page::page_colour;
+pub use runs::{RunsPage, matrix, runs};
 
 /// Outside text, harmless in HTML and in attributes.
 pub(crate) fn escape(text: &str) -> String {

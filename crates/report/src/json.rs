@@ -5,9 +5,12 @@ use crate::files::{FileRow, worst_first};
 use crate::{Check, number};
 use capability::{Capability, CostModel, Curve};
 use filestats::{Delta, Figure, Reason};
+use findings::Finding;
+use findings::ladder::LADDER;
 use serde::Serialize;
 use serde_json::{Value, json};
 use verdict::{Figures, Moment};
+use workload::{LatencyHistogram, PhaseResult, RunResult};
 
 /// A verdict with its evidence, the files, the curves and the course.
 pub fn check(check: &Check) -> Value {
@@ -63,6 +66,54 @@ pub fn capability(capability: &Capability) -> Value {
         "curves": capability.curves.iter().map(curve).collect::<Vec<Value>>(),
         "cost_model": capability.cost_model.as_ref().map(cost_model),
     })
+}
+
+/// A run: the result as it is stored, the figures that follow from it, and what it means.
+pub fn run(result: &RunResult, findings: &[Finding]) -> Value {
+    let mut value = plain(result);
+    let latency = result.latency();
+    let waited = result.response.as_ref().map(|response| {
+        let mut both = response.read.clone();
+        both.merge(&response.write);
+        both
+    });
+    let percentile = |of: Option<&LatencyHistogram>, percent| of.and_then(|each| each.percentile_ns(percent));
+    let percentiles: Vec<Value> = LADDER
+        .iter()
+        .map(|rung| {
+            json!({
+                "name": rung.name, "percent": rung.percent, "ios_needed": rung.ios_needed,
+                "stands": rung.stands(&latency),
+                "read_ns": percentile(Some(&result.read.latency), rung.percent),
+                "write_ns": percentile(Some(&result.write.latency), rung.percent),
+                "total_ns": percentile(Some(&latency), rung.percent),
+                "response_ns": percentile(waited.as_ref(), rung.percent),
+            })
+        })
+        .collect();
+    let derived = json!({
+        "iops": result.iops(),
+        "mib_per_s": result.mib_per_s(),
+        "outstanding_mean": result.outstanding(),
+        "latency_ns_mean": latency.mean_ns(),
+        "cpu_ns_per_io": result.cpu_ns_per_io(),
+        "percentiles": percentiles,
+        "valid": findings::is_valid(findings),
+        "findings": findings,
+    });
+    if let (Value::Object(fields), Value::Object(more)) = (&mut value, derived) {
+        fields.extend(more);
+    }
+    value
+}
+
+/// Several workloads or phases: `phases[].results[]`, each as [`run`].
+pub fn phases(phases: &[PhaseResult], findings_of: impl Fn(&RunResult) -> Vec<Finding>) -> Value {
+    let of = |phase: &PhaseResult| {
+        let results = phase.results.iter().map(|result| run(result, &findings_of(result)));
+        json!({ "name": phase.name, "results": results.collect::<Vec<Value>>() })
+    };
+    json!({ "phases": phases.iter().map(of).collect::<Vec<Value>>() })
 }
 
 /// The value as it serialises; none of the types here can fail to.

@@ -6,7 +6,10 @@
 //!                                                 ├─> json::check       stable keys, docs/json.md
 //!                                                 └─> html::check       one page, charts inside
 //! Capability ─> text::capability, json::capability, html::capability
+//! RunResult + Findings ─> text::run, json::run     PhaseResults ─> text::phases, json::phases
+//! Snapshots + FileInterval ─> text::intervals
 //! RunResult  ─> text::run             Snapshots + FileInterval ─> text::intervals
+//! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
 //! ```
 //!
 //! Every format is a view of the same value and takes its words from the same places: `number` writes
@@ -15,7 +18,8 @@
 //!
 //! This crate does no I/O, reads no clock and knows no terminal: the caller says whether there are colours.
 
-mod chart;
+mod asked;
+pub mod chart;
 mod files;
 mod headline;
 pub mod html;

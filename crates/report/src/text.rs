@@ -2,14 +2,21 @@
 
 mod capability;
 mod check;
+mod course;
+mod errors;
 mod intervals;
+mod meaning;
+mod percentiles;
+mod phases;
 mod run;
+mod shares;
 mod sketch;
 mod table;
 
 pub use self::capability::capability;
 pub use check::check;
 pub use intervals::intervals;
+pub use phases::phases;
 pub use run::run;
 
 use crate::Tone;

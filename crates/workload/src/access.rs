@@ -85,8 +85,8 @@ pub enum Walk {
     /// Each thread has a part of its own, and wraps in it.
     #[default]
     OwnParts,
-    /// Thread k starts k times that many bytes after the base; each walks to the end and wraps to its start
-    /// (diskspd without `-si`). 0: all threads walk over the same blocks.
+    /// Thread k starts k times that many bytes after the base; each walks to the end and
+    /// then from the beginning (diskspd without `-si`). 0: all threads walk over the same blocks.
     Apart(u64),
     /// One offset for all threads: each I/O of any of them is the next block (diskspd `-si`).
     Shared,

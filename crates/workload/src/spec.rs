@@ -413,7 +413,7 @@ impl fmt::Display for Shape {
         match self.write_percent {
             0 => write!(f, "read")?,
             100 => write!(f, "write")?,
-            writes => write!(f, "{}/{writes}", 100 - writes)?,
+            writes => write!(f, "{}/{writes}", 100_u8.saturating_sub(writes))?,
         }
         write!(f, " {}", format_bytes(u64::from(self.block_bytes)))?;
         match self.durability {

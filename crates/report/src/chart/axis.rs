@@ -12,6 +12,10 @@ pub(super) struct Axis {
 const LOG_MIN: f64 = 1e-3;
 /// A peak this many times the median needs a logarithmic axis for the rest to be seen.
 const PEAK_MIN: f64 = 20.0;
+/// No sample has more nines.
+pub(super) const NINES_MAX: f64 = 12.0;
+/// Differences beyond a thousand times are drawn at the edge.
+const DIFFERENCE_MAX: f64 = 1e3;
 /// Largest value on any axis.
 const MAX: f64 = 1e18;
 
@@ -96,6 +100,57 @@ impl Axis {
         Axis { from: 0.0, to: seconds, logarithmic: false, ticks }
     }
 
+    /// Percentiles by their nines: 0 is the lowest value, 1 is 90 %, 2 is 99 %, 3 is 99.9 %.
+    pub(super) fn nines(last: f64) -> Axis {
+        let to = if last.is_finite() { last.clamp(1.0, NINES_MAX) } else { 1.0 };
+        let mut ticks = vec![(0.0, "min".to_owned()), (2.0_f64.log10(), "p50".to_owned())];
+        ticks.extend((1..=to.floor() as usize).map(|nines| (nines as f64, percentile_of_nines(nines))));
+        Axis { from: 0.0, to: to * 1.02, logarithmic: false, ticks }
+    }
+
+    /// Seconds since something began, ticks in seconds, minutes or hours; the second value names the unit.
+    pub(super) fn elapsed(seconds: f64, ticks_max: usize) -> (Axis, &'static str) {
+        let seconds = if seconds.is_finite() { seconds.clamp(1e-3, MAX) } else { 1.0 };
+        let (unit_s, unit) = match seconds {
+            s if s < 600.0 => (1.0, "seconds"),
+            s if s < 36_000.0 => (60.0, "minutes"),
+            _ => (3_600.0, "hours"),
+        };
+        let step = nice_step(seconds / unit_s / ticks_max.max(1) as f64);
+        let count = (seconds / unit_s / step).floor() as usize;
+        let ticks =
+            (0..=count).map(|at| at as f64 * step).map(|at| (at * unit_s, number::tick(at))).collect();
+        (Axis { from: 0.0, to: seconds, logarithmic: false, ticks }, unit)
+    }
+
+    /// Shares from 0 to a little over the highest, in percent.
+    pub(super) fn shares(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+        let mut axis = Axis::from_zero(values, ticks);
+        axis.ticks = axis.ticks.into_iter().map(|(at, _)| (at, percent(at))).collect();
+        axis
+    }
+
+    /// Between two numbers, without ticks: places, not values.
+    pub(super) fn plain(from: f64, to: f64) -> Axis {
+        Axis { from, to, logarithmic: false, ticks: Vec::new() }
+    }
+
+    /// Differences as shares: 0 and all values between the ends.
+    pub(super) fn differences(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+        let (low, high) = finite(values)
+            .map(|value| value.clamp(-DIFFERENCE_MAX, DIFFERENCE_MAX))
+            .fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        let span = (high - low).max(0.02);
+        let (from, to) = (low - span * 0.06, high + span * 0.06);
+        let step = nice_step(span / ticks.max(1) as f64);
+        let (first, last) = ((from / step).ceil() as i64, (to / step).floor() as i64);
+        let ticks = (first..=last)
+            .map(|at| at as f64 * step)
+            .map(|at| (at, if at > 0.0 { format!("+{}", percent(at)) } else { percent(at) }))
+            .collect();
+        Axis { from, to, logarithmic: false, ticks }
+    }
+
     /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what has no place.
     pub(super) fn share(&self, value: f64) -> Option<f64> {
         let share = if self.logarithmic {
@@ -117,6 +172,20 @@ impl Axis {
     pub(super) fn to(&self) -> f64 {
         self.to
     }
+}
+
+/// "p99.9" for three nines.
+fn percentile_of_nines(nines: usize) -> String {
+    match nines {
+        0 | 1 => "p90".into(),
+        2 => "p99".into(),
+        more => format!("p99.{}", "9".repeat(more - 2)),
+    }
+}
+
+/// A round share at an axis: "2.5 %".
+fn percent(share: f64) -> String {
+    format!("{} %", number::tick((share * 1e8).round() / 1e6))
 }
 
 fn finite(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
@@ -159,6 +228,18 @@ mod tests {
     }
 
     #[test]
+    fn nines_and_shares_are_named_as_people_say_them() {
+        assert_eq!(labels(&Axis::nines(3.2)), ["min", "p50", "p90", "p99", "p99.9"]);
+        assert_eq!(labels(&Axis::shares([0.09].into_iter(), 4)), ["0 %", "2.5 %", "5 %", "7.5 %"]);
+        assert_eq!(
+            labels(&Axis::differences([-0.1, 0.1].into_iter(), 4)),
+            ["-10 %", "-5 %", "0 %", "+5 %", "+10 %"]
+        );
+        let (axis, unit) = Axis::elapsed(1_800.0, 4);
+        assert_eq!((labels(&axis), unit), (vec!["0", "10", "20", "30"], "minutes"));
+    }
+
+    #[test]
     fn a_peak_does_not_hide_the_everyday() {
         let everyday = [500.0; 20];
         let axis = Axis::rates(everyday.into_iter().chain([200_000.0]), 5);
@@ -176,6 +257,10 @@ mod tests {
             Axis::powers_of_two(std::iter::empty(), 5),
             Axis::latencies([0.0, -1.0, f64::INFINITY].into_iter()),
             Axis::time(7, 7, 5),
+            Axis::nines(f64::NAN),
+            Axis::elapsed(0.0, 5).0,
+            Axis::shares([f64::NAN].into_iter(), 5),
+            Axis::differences([f64::INFINITY].into_iter(), 5),
         ] {
             assert!(axis.to > axis.from && axis.share(axis.to) == Some(1.0));
         }

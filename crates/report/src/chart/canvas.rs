@@ -28,15 +28,28 @@ pub(crate) enum Ink {
     Device,
     Gap,
     Surface,
+    /// The lower end of every heat map's scale, and its upper end for rates and for times.
+    HeatLow,
+    HeatRate,
+    HeatTime,
+    /// Text on a heat map's cell, without a halo.
+    OnHeat,
+    /// Of a difference.
+    Better,
+    Worse,
     /// Background of a latency band, 0 the best, 6 the worst.
     Band(u8),
+    /// One of several lines that are compared.
+    Series(u8),
 }
 
 /// Bands that the page has colours for.
 pub(super) const BAND_INKS: usize = 7;
+/// Lines of one chart that can be told apart by their colour.
+pub(super) const SERIES_INKS: usize = 8;
 
 impl Ink {
-    const NAMED: [(Ink, &'static str); 14] = [
+    const NAMED: [(Ink, &'static str); 20] = [
         (Ink::Text, "--text"),
         (Ink::Muted, "--muted"),
         (Ink::Grid, "--grid"),
@@ -51,12 +64,19 @@ impl Ink {
         (Ink::Device, "--device"),
         (Ink::Gap, "--gap"),
         (Ink::Surface, "--surface"),
+        (Ink::HeatLow, "--heat-low"),
+        (Ink::HeatRate, "--heat-rate"),
+        (Ink::HeatTime, "--heat-time"),
+        (Ink::OnHeat, "--on-heat"),
+        (Ink::Better, "--good"),
+        (Ink::Worse, "--bad"),
     ];
 
     /// The CSS variable.
     pub(crate) fn variable(self) -> String {
         match self {
             Ink::Band(rank) => format!("--band-{rank}"),
+            Ink::Series(at) => format!("--series-{at}"),
             ink => {
                 Ink::NAMED.iter().find(|(named, _)| *named == ink).map_or("--text", |(_, name)| name).into()
             }
@@ -69,17 +89,24 @@ impl Ink {
         Ink::Band((rank * (BAND_INKS - 1) / last).min(BAND_INKS - 1) as u8)
     }
 
+    /// The colour of the line that is drawn as number `at`, over again after the last.
+    pub(crate) fn series(at: usize) -> Ink {
+        Ink::Series((at % SERIES_INKS) as u8)
+    }
+
     /// The colour plotters is told, which no page shows: `#0000NN` is replaced by the variable.
     fn placeholder(self) -> u8 {
         match self {
             Ink::Band(rank) => 100 + rank,
+            Ink::Series(at) => 120 + at,
             ink => Ink::NAMED.iter().position(|(named, _)| *named == ink).unwrap_or(0) as u8 + 1,
         }
     }
 
-    fn all() -> impl Iterator<Item = Ink> {
+    pub(crate) fn all() -> impl Iterator<Item = Ink> {
         let named = Ink::NAMED.iter().map(|(ink, _)| *ink);
-        named.chain((0..BAND_INKS as u8).map(Ink::Band))
+        let bands = (0..BAND_INKS as u8).map(Ink::Band);
+        named.chain(bands).chain((0..SERIES_INKS as u8).map(Ink::Series))
     }
 }
 
@@ -112,6 +139,9 @@ pub(super) fn svg(size: Size, description: &str, draw: impl FnOnce(&mut Canvas))
         let placeholder = format!("=\"#0000{:02X}\"", ink.placeholder());
         text = text.replace(&placeholder, &format!("=\"var({})\"", ink.variable()));
     }
+    // On a coloured cell the page's halo would be a blot.
+    let on_heat = format!("fill=\"var({})\"", Ink::OnHeat.variable());
+    text = text.replace(&on_heat, &format!("{on_heat} class=\"plain\""));
     // The page decides how large the drawing is.
     let label = crate::html::escape(description);
     match text.find("viewBox") {
@@ -148,10 +178,19 @@ impl Canvas<'_> {
 
     /// A dashed line; the dashes go on around corners.
     pub(super) fn dashed(&mut self, points: &[Pixel], ink: Ink, width: f64) {
-        const DASH: f64 = 5.0;
+        self.broken(points, ink, width, (5.0, 5.0));
+    }
+
+    /// A line of points.
+    pub(super) fn dotted(&mut self, points: &[Pixel], ink: Ink, width: f64) {
+        self.broken(points, ink, width, (1.5, 3.0));
+    }
+
+    /// A line that is drawn for some pixels and not for some others, in turn.
+    fn broken(&mut self, points: &[Pixel], ink: Ink, width: f64, (on, off): (f64, f64)) {
         const DASHES_MAX: usize = 1_000;
         let mut dash: Vec<Pixel> = points.first().copied().into_iter().collect();
-        let (mut drawn, mut left, mut dashes) = (true, DASH, 0);
+        let (mut drawn, mut left, mut dashes) = (true, on, 0);
         for pair in points.windows(2) {
             let (mut from, to) = (pair[0], pair[1]);
             let mut length = (to.0 - from.0).hypot(to.1 - from.1);
@@ -165,7 +204,7 @@ impl Canvas<'_> {
                 }
                 dash = vec![from];
                 length -= left;
-                (drawn, left) = (!drawn, DASH);
+                (drawn, left) = (!drawn, if drawn { off } else { on });
             }
             left -= length;
             dash.push(to);
@@ -180,6 +219,24 @@ impl Canvas<'_> {
         let lower_right = (from.0.max(to.0), from.1.max(to.1));
         let style = ShapeStyle { color: color(ink, opacity), filled: true, stroke_width: 0 };
         let _ = self.backend.draw_rect(units(upper_left), units(lower_right), &style, true);
+    }
+
+    /// A surface with lines across it: nothing is known there.
+    pub(super) fn hatch(&mut self, from: Pixel, to: Pixel, ink: Ink) {
+        const APART: f64 = 7.0;
+        const LINES_MAX: usize = 400;
+        let (left, right) = (from.0.min(to.0), from.0.max(to.0));
+        let (top, bottom) = (from.1.min(to.1), from.1.max(to.1));
+        // Lines x + y = sum, cut to the rectangle.
+        let mut sum = ((left + top) / APART).floor() * APART + APART;
+        let mut lines = 0;
+        while sum < right + bottom && lines < LINES_MAX {
+            let begin = (sum - bottom).max(left);
+            let end = (sum - top).min(right);
+            self.line(&[(begin, sum - begin), (end, sum - end)], ink, 1.0);
+            sum += APART;
+            lines += 1;
+        }
     }
 
     pub(super) fn dot(&mut self, at: Pixel, radius: f64, ink: Ink) {

@@ -14,14 +14,8 @@ pub(crate) fn latency_over_time(check: &Check, course: &Course, class: IoClass, 
         let nothing = known().next().is_none();
         let top = if check.phases.is_empty() { OVER_TIME.top } else { 48.0 };
         let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::latencies(known()));
-        let bands = if nothing { Vec::new() } else { check.profile.bands(class) };
-        let mut lower = plot.y.from();
-        for band in &bands {
-            let upper = band.upper_ns.map_or(plot.y.to(), |upper| upper as f64).min(plot.y.to());
-            if upper > lower {
-                plot.layer(lower, upper, Ink::band(band.rank, bands.len()), band.name);
-                lower = upper;
-            }
+        if !nothing {
+            plot.bands(&check.profile, class);
         }
         if nothing {
             plot.y.ticks.clear();

@@ -1,6 +1,7 @@
 use super::Size;
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, Ink, Pixel, text_pixels};
+use filestats::{IoClass, Profile};
 
 /// Of all charts over time, so that their times stand under each other; band names go to the right.
 pub(super) const OVER_TIME: Margins = Margins { left: 58.0, top: 26.0, right: 74.0 };
@@ -14,6 +15,13 @@ pub(super) struct Plot<'a, 'b> {
     top: f64,
     right: f64,
     bottom: f64,
+}
+
+/// How a line beside the main one is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thin {
+    Dashed,
+    Dotted,
 }
 
 /// Bold text is about this much wider.
@@ -73,6 +81,19 @@ impl<'a, 'b> Plot<'a, 'b> {
         }
     }
 
+    /// The bands of a profile as layers behind latencies.
+    pub(super) fn bands(&mut self, profile: &Profile, class: IoClass) {
+        let bands = profile.bands(class);
+        let mut lower = self.y.from();
+        for band in &bands {
+            let upper = band.upper_ns.map_or(self.y.to(), |upper| upper as f64).min(self.y.to());
+            if upper > lower {
+                self.layer(lower, upper, Ink::band(band.rank, bands.len()), band.name);
+                lower = upper;
+            }
+        }
+    }
+
     /// Grid, tick labels and titles.
     pub(super) fn axes(&mut self, x_title: &str, y_title: &str) {
         let ticks = std::mem::take(&mut self.y.ticks);
@@ -101,6 +122,16 @@ impl<'a, 'b> Plot<'a, 'b> {
         self.canvas.text((4.0, 9.0), y_title, Anchor::Start, Ink::Text, true);
     }
 
+    /// Lines up from the ticks of x, where x is what is read.
+    pub(super) fn vertical_grid(&mut self) {
+        let ticks: Vec<f64> = self.x.ticks.iter().map(|(value, _)| *value).collect();
+        for value in ticks {
+            if let Some((x, _)) = self.pixel(value, self.y.from()) {
+                self.canvas.line(&[(x, self.top), (x, self.bottom)], Ink::Grid, 1.0);
+            }
+        }
+    }
+
     /// The values joined by a line that breaks where one is missing; a lone value is a dot.
     pub(super) fn series(&mut self, values: &[(f64, Option<f64>)], ink: Ink, dots: bool) {
         let pixels: Vec<Option<Pixel>> =
@@ -113,6 +144,57 @@ impl<'a, 'b> Plot<'a, 'b> {
                     self.canvas.dot(at, 2.6, ink);
                 }
             }
+        }
+    }
+
+    /// The values joined by dashes or points, broken where one is missing.
+    pub(super) fn thin(&mut self, values: &[(f64, Option<f64>)], ink: Ink, stroke: Thin) {
+        let pixels: Vec<Option<Pixel>> =
+            values.iter().map(|(x, y)| y.and_then(|y| self.pixel(*x, y))).collect();
+        for run in pixels.split(Option::is_none) {
+            let run: Vec<Pixel> = run.iter().flatten().copied().collect();
+            match (run.as_slice(), stroke) {
+                ([alone], _) => self.canvas.dot(*alone, 2.0, ink),
+                (_, Thin::Dashed) => self.canvas.dashed(&run, ink, 1.6),
+                (_, Thin::Dotted) => self.canvas.dotted(&run, ink, 1.6),
+            }
+        }
+    }
+
+    /// The points of a line.
+    pub(super) fn marks(&mut self, values: &[(f64, Option<f64>)], ink: Ink, radius: f64) {
+        for (x, y) in values {
+            if let Some(at) = y.and_then(|y| self.pixel(*x, y)) {
+                self.canvas.dot(at, radius, ink);
+            }
+        }
+    }
+
+    /// Points that no line joins.
+    pub(super) fn dots(&mut self, values: &[(f64, f64)], ink: Ink) {
+        for (x, y) in values {
+            if let Some(at) = self.pixel(*x, *y) {
+                self.canvas.dot(at, 2.0, ink);
+            }
+        }
+    }
+
+    /// A bar between two values of x from the ground up, at least so high that it is seen.
+    pub(super) fn bar(&mut self, (from, to): (f64, f64), y: f64, ink: Ink, opacity: f64) {
+        const HEIGHT_MIN: f64 = 1.5;
+        if let (Some((left, top)), Some((right, bottom))) =
+            (self.pixel(from, y), self.pixel(to, self.y.from()))
+        {
+            let top = top.min(bottom - HEIGHT_MIN);
+            self.canvas.rect((left, top), (right, bottom), ink, opacity);
+            self.canvas.line(&[(left, top), (right, top)], ink, 1.5);
+        }
+    }
+
+    /// A surface between two values of x and two of y.
+    pub(super) fn cell(&mut self, x: (f64, f64), y: (f64, f64), ink: Ink, opacity: f64) {
+        if let (Some(from), Some(to)) = (self.pixel(x.0, y.0), self.pixel(x.1, y.1)) {
+            self.canvas.rect(from, to, ink, opacity);
         }
     }
 

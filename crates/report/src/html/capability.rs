@@ -1,7 +1,7 @@
 use super::escape;
-use super::page::{Mark, chart, legend, page};
+use super::page::{chart, legend, page};
 use super::table::{Column, Table};
-use crate::chart::{Ink, Size, curve_iops, curve_latency};
+use crate::chart::{Ink, Mark, Size, curve_iops, curve_latency};
 use crate::number;
 use crate::wording::{
     conditions_line, demands, device_line, error_line, knee_line, sharing_line, target_line,

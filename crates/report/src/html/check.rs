@@ -1,8 +1,8 @@
 use super::capability::{cost_model, curve_charts, facts};
-use super::page::{Mark, chart, legend, page};
+use super::page::{chart, legend, page};
 use super::table::{Column, Table, class, figure, tag};
 use super::{escape, sentence};
-use crate::chart::{Course, Ink, Size, iops_over_time, latency_over_time};
+use crate::chart::{Course, Ink, Mark, Size, iops_over_time, latency_over_time};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
 use crate::{Check, Tone, number};

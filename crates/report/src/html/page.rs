@@ -1,7 +1,7 @@
 //! What both pages share: the frame, the styles, a figure with its legend.
 
 use super::escape;
-use crate::chart::{Ink, Size};
+use crate::chart::{Chart, Ink, Mark, Panel, Size, Theme};
 
 const STYLES: &str = include_str!("page.css");
 
@@ -16,15 +16,6 @@ pub(super) fn page(title: &str, body: &str, footer: &str) -> String {
     )
 }
 
-/// How a thing is drawn, for the legend.
-#[derive(Clone, Copy)]
-pub(super) enum Mark {
-    Line,
-    Dashed,
-    Area,
-    Dot,
-}
-
 /// What the marks of a chart mean.
 pub(super) fn legend(entries: &[(Mark, Ink, &str)]) -> String {
     let entry = |(mark, ink, name): &(Mark, Ink, &str)| {
@@ -33,6 +24,8 @@ pub(super) fn legend(entries: &[(Mark, Ink, &str)]) -> String {
             Mark::Dashed => "dashed",
             Mark::Area => "area",
             Mark::Dot => "dot",
+            Mark::Dotted => "dotted",
+            Mark::Hatched => "hatched",
         };
         let (variable, name) = (ink.variable(), escape(name));
         format!("<li><i class=\"{class}\" style=\"--c:var({variable})\"></i>{name}</li>")
@@ -48,12 +41,68 @@ pub(super) fn chart(
     wide: Size,
     draw: impl Fn(Size) -> String,
 ) -> String {
+    drawn_twice(title, note, legend, [wide, Size::NARROW], draw)
+}
+
+fn drawn_twice(
+    title: &str,
+    note: &str,
+    legend: &str,
+    [wide, narrow]: [Size; 2],
+    draw: impl Fn(Size) -> String,
+) -> String {
     let note = if note.is_empty() { String::new() } else { escape(note) };
     format!(
         "<figure class=\"card\">\n<figcaption><b>{}</b>{note}</figcaption>\n{legend}\
          <div class=\"wide-only\">{}</div>\n<div class=\"narrow\">{}</div>\n</figure>\n",
         escape(title),
         draw(wide),
-        draw(Size::NARROW)
+        draw(narrow)
     )
+}
+
+/// A panel of a chart of runs.
+pub(super) fn panel(panel: &Panel) -> String {
+    let keys: Vec<(Mark, Ink, &str)> =
+        panel.legend.iter().map(|(mark, ink, name)| (*mark, *ink, name.as_str())).collect();
+    let legend = if keys.is_empty() { String::new() } else { legend(&keys) };
+    drawn_twice(&panel.title, &panel.note, &legend, [panel.size, panel.narrow], |size| (panel.draw)(size))
+}
+
+/// A chart of runs under its heading, with what is to be known of it.
+pub(super) fn run_chart(chart: &Chart) -> String {
+    let half = chart.panels.iter().all(|panel| panel.size.width <= Size::HALF.width);
+    let panels: String = chart.panels.iter().map(panel).collect();
+    format!(
+        "<h2>{}</h2>\n<p class=\"small\">{}</p>\n<div class=\"charts{}\">\n{panels}</div>\n",
+        escape(&chart.title),
+        super::sentence(&chart.notes.join(" ")),
+        if half && chart.panels.len() > 1 { "" } else { " wide" },
+    )
+}
+
+/// The colour that a variable of the page has in a theme: the page's own styles are asked, so that files and
+/// pages never differ.
+pub(crate) fn page_colour(variable: &str, theme: Theme) -> &'static str {
+    let name = format!("{variable}: ");
+    let mut found = STYLES.match_indices(&name).map(|(at, name)| &STYLES[at + name.len()..]);
+    let colour = match theme {
+        Theme::Light => found.next(),
+        Theme::Dark => found.nth(1),
+    };
+    colour.and_then(|rest| rest.get(..7)).filter(|colour| colour.starts_with('#')).unwrap_or("#808080")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ink_has_a_colour_in_both_themes() {
+        for ink in Ink::all() {
+            let name = ink.variable();
+            let (light, dark) = (page_colour(&name, Theme::Light), page_colour(&name, Theme::Dark));
+            assert!(light != "#808080" && dark != "#808080" && light != dark, "{name}: {light} {dark}");
+        }
+    }
 }

@@ -149,6 +149,33 @@ fn each_key_of_a_run_is_documented_and_each_documented_key_is_there() {
 }
 
 #[test]
+fn each_key_that_a_run_adds_to_its_result_is_documented_and_each_documented_key_is_there() {
+    let run = crate::run::open_loop();
+    let found = findings::findings(&run, &findings::Surroundings::default());
+    let (mut keys, mut stored) = (BTreeSet::new(), BTreeSet::new());
+    paths(&json::run(&run, &found), "", &mut keys);
+    paths(&serde_json::to_value(&run).unwrap(), "", &mut stored);
+    let added: BTreeSet<String> = keys.difference(&stored).cloned().collect();
+    assert_eq!(added, documented("meaning of a run"));
+    // Serde's refusal of an unknown kind lists all there are.
+    let kinds = serde_json::from_str::<findings::Kind>("\"?\"").unwrap_err().to_string();
+    let kinds: Vec<&str> = kinds.split('`').skip(3).step_by(2).collect();
+    assert!(kinds.len() > 20, "{kinds:?}");
+    for kind in kinds {
+        assert!(DOCUMENT.contains(&format!("`{kind}`")), "{kind}");
+    }
+}
+
+#[test]
+fn a_percentile_without_enough_ios_does_not_stand() {
+    let value = json::run(&crate::run::open_loop(), &[]);
+    let stands: Vec<&Value> =
+        value["percentiles"].as_array().unwrap().iter().filter(|each| each["stands"] == true).collect();
+    assert_eq!(stands.last().unwrap()["name"], "99.99", "100,000 I/Os");
+    assert_eq!(value["valid"], true);
+}
+
+#[test]
 fn an_unknown_figure_is_a_reason_and_never_zero() {
     let value = json::check(&sample::restarted());
     assert_eq!(value["utilisation"], Value::Null);

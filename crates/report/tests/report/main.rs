@@ -3,5 +3,9 @@
 mod html;
 mod json;
 mod never_panics;
+mod run;
+mod run_charts;
+mod run_pages;
+mod runs_sample;
 mod sample;
 mod text;

@@ -184,7 +184,15 @@ proptest! {
         floats in prop::collection::vec(odd(), 0..9),
         whole in prop::collection::vec(large(), 0..9),
     ) {
-        prop_assert!(!text::run(&odd_run(&floats, &whole), &Style::default()).is_empty());
+        let run = odd_run(&floats, &whole);
+        let found = findings::findings(&run, &findings::Surroundings::default());
+        for columns in [80, 300] {
+            let screen = text::run(&run, &found, &Style { color: false, width: columns });
+            prop_assert!(screen.lines().all(|line| line.chars().count() <= columns), "{}", screen);
+        }
+        prop_assert!(json::run(&run, &found).is_object());
+        let phases = [workload::PhaseResult { name: String::new(), results: vec![run.clone(), run] }];
+        prop_assert!(!text::phases(&phases, |_| found.clone(), &Style::default()).is_empty());
         let snapshot = |at: usize| Snapshot {
             source: String::new(),
             taken_unix_ns: whole.get(at).copied().unwrap_or(0),

@@ -4,9 +4,8 @@ use crate::sample;
 use filestats::{Counters, Epoch, Figure, FileKind, Ops, Reason, Rules, Sample, Snapshot, intervals};
 use report::text::{self, Style};
 use verdict::Kind;
-use workload::{Backend, CoreUse, Direction, RunResult, Shape, Slice, Tally, ThreadShare, Workload};
 
-const STYLE: Style = Style { color: false, width: 80 };
+pub const STYLE: Style = Style { color: false, width: 80 };
 
 #[test]
 fn every_verdict_has_its_screen() {
@@ -54,76 +53,6 @@ fn a_wide_terminal_shows_whole_paths() {
 #[test]
 fn a_capability() {
     insta::assert_snapshot!(text::capability(&sample::capability(), &STYLE));
-}
-
-fn direction(count: u64, latency_ns: u64) -> Direction {
-    let mut direction = Direction { count, bytes: count * 8192, ..Direction::default() };
-    for at in 0..count {
-        direction
-            .latency
-            .record(latency_ns + (at * 7919) % latency_ns + if at % 997 == 0 { latency_ns * 9 } else { 0 });
-    }
-    direction
-}
-
-fn run() -> RunResult {
-    let mut write = direction(27_000, 240_000);
-    write.errors.insert(5, 3);
-    let tally = |count: u64, stall_ns, ns_max| Tally {
-        count,
-        bytes: count * 8192,
-        stall_ns,
-        ns_max,
-        ..Tally::default()
-    };
-    let series = (1..=10).map(|second| Slice {
-        end_ns: second * 1_000_000_000,
-        read: tally(6_300 + second * 11, 6_300 * 270_000, 2_400_000),
-        write: tally(2_700, 2_700 * 360_000, 2_900_000 + second),
-        ..Slice::default()
-    });
-    let share = |count, cpu_ns| ThreadShare { read: tally(count, 0, 0), cpu_ns, ..ThreadShare::default() };
-    RunResult {
-        workload: Workload {
-            outstanding: 2,
-            threads: 2,
-            ..Workload::from(Shape::random_read(8192).with_writes(30))
-        },
-        target: "/data/sales/headroom-test.dat".into(),
-        backend: Backend::IoUring,
-        started_unix_ns: sample::BEGIN_NS,
-        elapsed_ns: 10_000_000_000,
-        interrupted: false,
-        read: direction(63_000, 180_000),
-        write,
-        series: series.collect(),
-        cores: vec![
-            CoreUse { core: 0, user_percent: 4.1, kernel_percent: 11.9, idle_percent: 84.0 },
-            CoreUse { core: 1, user_percent: 0.4, kernel_percent: 2.1, idle_percent: 97.5 },
-        ],
-        threads: vec![share(60_000, 1_300_000_000), share(30_000, 700_000_000)],
-        ..RunResult::empty(Shape::random_read(8192).into(), String::new())
-    }
-}
-
-#[test]
-fn a_run_with_errors_and_unfair_threads() {
-    insta::assert_snapshot!(text::run(&run(), &STYLE));
-}
-
-#[test]
-fn a_run_without_any_io() {
-    let nothing = RunResult {
-        elapsed_ns: 0,
-        interrupted: true,
-        read: Direction::default(),
-        write: Direction::default(),
-        series: Vec::new(),
-        cores: Vec::new(),
-        threads: vec![ThreadShare::default()],
-        ..run()
-    };
-    insta::assert_snapshot!(text::run(&nothing, &STYLE));
 }
 
 fn snapshot(minutes: u64, files: &[(FileKind, &str, &str, Counters)]) -> Snapshot {

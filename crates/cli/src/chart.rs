@@ -1,0 +1,278 @@
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE, page};
+use history::ResultId;
+use report::chart::{Chart, RunChart, Shown, Theme, png_file, svg_file};
+use report::html::RunsPage;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use workload::{PhaseResult, RunResult};
+
+/// Arguments of `headroom chart`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Kinds:
+  load-curve         IOPS and latency against outstanding I/Os
+  heat-map           IOPS over outstanding I/Os and block size; others as in
+                     heat-map:X,Y,VALUE with X and Y of block-size, outstanding,
+                     threads, write-share, pattern, target and VALUE of iops,
+                     mib-per-s, mean, p99
+  percentiles        latency against percentiles, on an axis of nines
+  over-time          IOPS, MiB/s and latency, slice by slice
+  latency-over-time  how latencies were distributed in each slice
+  histogram          how many I/Os took how long
+
+Examples:
+  headroom chart 12 --kind percentiles --out p.png
+  headroom chart 12 15 --kind over-time --out course.svg --theme dark
+  headroom chart before.json after.json --out compared.html")]
+pub struct ChartArgs {
+    /// Numbers of runs in the history, or files that headroom run --json wrote (- is stdin)
+    #[arg(required = true, value_name = "RUN|FILE")]
+    runs: Vec<Given>,
+    /// What to draw; several for a page [default: what says most about these runs]
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<RunChart>,
+    /// Where to: a name that ends in .svg, .png or .html
+    #[arg(long, value_name = "FILE")]
+    out: OutFile,
+    /// Colours of a picture: light or dark; a page has both
+    #[arg(long, default_value = "light", value_name = "THEME")]
+    theme: Theme,
+    /// Heading of a page [default: the runs' names]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+/// Results to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Given {
+    Run(ResultId),
+    File(PathBuf),
+    Stdin,
+}
+
+/// A file and what its name says it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OutFile {
+    path: PathBuf,
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Svg,
+    Png,
+    Html,
+}
+
+/// A larger file than this is no result of ours.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+/// What every SVG of ours says of itself.
+const SVG_MARK: &[u8] = b"urn:headroom:chart";
+/// What every PNG of ours says of itself.
+const PNG_MARK: &[u8] = b"Software\0Headroom";
+
+/// `headroom chart`.
+pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let OutFile { path, format } = &args.out;
+    let several = args.kind.len() > 1;
+    if several && *format != Format::Html {
+        return Err(Failure::usage(format_args!(
+            "{} holds one chart, not {}",
+            path.display(),
+            args.kind.len()
+        ))
+        .with_remedy("name one --kind, or a page: --out charts.html"));
+    }
+    let runs = read_all(&args.runs, history)?;
+    let kinds = if args.kind.is_empty() { RunChart::fitting(&runs) } else { args.kind.clone() };
+    let mut drawn: Vec<(RunChart, Chart)> = kinds.iter().map(|kind| (*kind, kind.draw(&runs))).collect();
+    if *format != Format::Html {
+        drawn.truncate(1);
+    }
+    let Some((_, first)) = drawn.iter().find(|(_, chart)| !chart.is_empty()) else {
+        let why = drawn.first().and_then(|(_, chart)| chart.notes().first().cloned());
+        return Err(Failure::new(format_args!(
+            "there is nothing to draw: {}",
+            why.unwrap_or_else(|| "no run is given".into())
+        ))
+        .with_remedy("give runs with I/Os, or another --kind"));
+    };
+    match format {
+        Format::Svg => write(path, SVG_MARK, svg_file(first, args.theme).as_bytes())?,
+        Format::Png => {
+            let png = png_file(first, args.theme).map_err(|error| Failure::new(&error))?;
+            write(path, PNG_MARK, &png)?;
+        }
+        Format::Html => {
+            let title = args.title.clone().unwrap_or_else(|| heading(&args.runs, &runs));
+            let page = || {
+                report::html::runs(&RunsPage {
+                    title: &title,
+                    runs: &runs,
+                    charts: &kinds,
+                    sentences: &[],
+                    command: &command(),
+                    version: env!("CARGO_PKG_VERSION"),
+                })
+            };
+            page::check(Some(path))?;
+            page::write(Some(path), page, out)?;
+        }
+    }
+    let names: Vec<String> = drawn.iter().map(|(kind, _)| kind.to_string()).collect();
+    let notes: Vec<&String> = drawn.iter().flat_map(|(_, chart)| chart.notes()).collect();
+    out.answer(
+        |_| format!("{}: {} of {} runs\n", path.display(), names.join(", "), runs.len()),
+        || serde_json::json!({"file": path, "charts": names, "runs": runs.len(), "notes": notes}),
+    );
+    Ok(FINE)
+}
+
+/// Over nothing but a picture of ours.
+fn write(path: &Path, mark: &[u8], content: &[u8]) -> Result<(), Failure> {
+    page::check_marked("picture", path, mark)?;
+    std::fs::write(path, content)
+        .map_err(|error| Failure::new(format_args!("cannot write the picture {}: {error}", path.display())))
+}
+
+fn heading(given: &[Given], runs: &[Shown]) -> String {
+    match given {
+        [one] => one.to_string(),
+        _ => format!("{} runs", runs.len()),
+    }
+}
+
+/// All results in the order they were named. Files are compared with each other where there are several.
+fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<Shown<'static>>, Failure> {
+    let needs_history = given.iter().any(|each| matches!(each, Given::Run(_)));
+    let history = if needs_history { Some(crate::history::open(history)?) } else { None };
+    let groups = given.len() > 1 && given.iter().any(|each| !matches!(each, Given::Run(_)));
+    let mut runs = Vec::new();
+    for each in given {
+        let mut read = match (each, &history) {
+            (Given::Run(id), Some(history)) => vec![Shown {
+                result: Cow::Owned(history.run(*id)?),
+                name: each.to_string(),
+                group: String::new(),
+            }],
+            _ => from_file(each)?,
+        };
+        if groups {
+            read.iter_mut().for_each(|run| run.group = each.to_string());
+        }
+        runs.append(&mut read);
+    }
+    Ok(runs)
+}
+
+/// The results of a file: the phases of `headroom run --json`, or one result.
+fn from_file(given: &Given) -> Result<Vec<Shown<'static>>, Failure> {
+    let refused = |why: &dyn fmt::Display| {
+        Failure::new(format_args!("cannot read runs from {}: {why}", given.place())).with_remedy(
+            "give the number of a run in headroom history, or a file that headroom run --json wrote",
+        )
+    };
+    let text = given.read().map_err(|error| refused(&error))?;
+    let mut value: Value =
+        serde_json::from_str(&text).map_err(|error| refused(&format_args!("it is no JSON: {error}")))?;
+    let Some(phases) = value.get_mut("phases").map(Value::take) else {
+        if value.get("workload").is_none() {
+            return Err(refused(&"it has neither \"phases\" nor \"workload\""));
+        }
+        let result: RunResult = serde_json::from_value(value).map_err(|error| refused(&error))?;
+        let name = result.workload.name.clone();
+        return Ok(vec![Shown { result: Cow::Owned(result), name, group: String::new() }]);
+    };
+    let Value::Array(phases) = phases else { return Err(refused(&"\"phases\" is no list")) };
+    let mut runs = Vec::new();
+    for (number, phase) in phases.into_iter().enumerate() {
+        let phase: PhaseResult = serde_json::from_value(phase)
+            .map_err(|error| refused(&format_args!("phase {}: {error}", number + 1)))?;
+        let shown = Shown::phases(std::slice::from_ref(&phase));
+        let owned = shown.into_iter().map(|run| (run.name, run.group, run.result.into_owned()));
+        runs.extend(owned.map(|(name, group, result)| Shown { result: Cow::Owned(result), name, group }));
+    }
+    Ok(runs)
+}
+
+impl Given {
+    fn read(&self) -> std::io::Result<String> {
+        let source: Box<dyn Read> = match self {
+            Given::File(path) => Box::new(std::fs::File::open(path)?),
+            _ => Box::new(std::io::stdin()),
+        };
+        let mut text = String::new();
+        source.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(std::io::Error::other("it is larger than 1 GiB"));
+        }
+        Ok(text)
+    }
+
+    fn place(&self) -> String {
+        match self {
+            Given::File(path) => path.display().to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// As a label: "run 12", "before" of before.json.
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Given::Run(id) => write!(f, "run {id}"),
+            Given::File(path) => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().fmt(f),
+            Given::Stdin => f.write_str("stdin"),
+        }
+    }
+}
+
+impl FromStr for Given {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Given, String> {
+        match text {
+            "-" => Ok(Given::Stdin),
+            "" => Err("give the number of a run or the name of a file".into()),
+            digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits
+                .parse()
+                .map(|id| Given::Run(ResultId(id)))
+                .map_err(|_| format!("'{digits}' is no number of a run; headroom history lists them")),
+            file => Ok(Given::File(file.into())),
+        }
+    }
+}
+
+impl FromStr for OutFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<OutFile, String> {
+        let path = PathBuf::from(text);
+        let format = match path.extension().and_then(|end| end.to_str()) {
+            Some("svg") => Format::Svg,
+            Some("png") => Format::Png,
+            Some("html") => Format::Html,
+            _ => return Err(format!("'{text}' ends in none of .svg, .png and .html")),
+        };
+        Ok(OutFile { path, format })
+    }
+}
+
+/// What was typed, so that it can be typed again.
+fn command() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    let quoted = |word: String| match word.as_str() {
+        "" => "''".to_owned(),
+        word if word.chars().all(plain) => word.to_owned(),
+        word => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
+    std::iter::once("headroom".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}

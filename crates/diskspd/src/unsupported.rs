@@ -1,0 +1,89 @@
+//! What diskspd can be told and Linux, or Headroom, has no counterpart for: said by name, never dropped in
+//! silence.
+
+use crate::profile::{CacheMode, FlushMode, Profile};
+use std::fmt;
+
+/// Something that diskspd can be told and that has no counterpart on Linux, or none here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// The flag or element as it was given.
+    pub flag: String,
+    /// Why there is no counterpart.
+    pub why: &'static str,
+    /// What to use instead.
+    pub instead: &'static str,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.flag, self.why, self.instead)
+    }
+}
+
+/// Event tracing: `-e...`, `<ETW>`.
+pub(crate) fn event_tracing(flag: &str) -> Unsupported {
+    let why = "event tracing is Windows' own";
+    Unsupported { flag: flag.into(), why, instead: "run perf or bpftrace beside the load" }
+}
+
+/// Named events: `-ys...`.
+pub(crate) fn named_event(flag: &str) -> Unsupported {
+    let why = "named events are Windows' own";
+    let instead = match flag.as_bytes().get(2) {
+        Some(b'p' | b'e') => "end a run with Ctrl-C, or kill -INT and its process id",
+        _ => "start runs from one script, and wait for each other there",
+    };
+    Unsupported { flag: flag.into(), why, instead }
+}
+
+/// What of a profile cannot be done here, each thing once.
+pub fn of(profile: &Profile) -> Vec<Unsupported> {
+    let mut found: Vec<Unsupported> = Vec::new();
+    let mut add = |yes: bool, flag: &str, why: &'static str, instead: &'static str| {
+        if yes && !found.iter().any(|one| one.flag == flag) {
+            found.push(Unsupported { flag: flag.into(), why, instead });
+        }
+    };
+    for span in &profile.time_spans {
+        let completion = "completion routines are Windows' own; rings serve completions in the thread itself";
+        add(span.completion_routines, "-x", completion, "leave it out");
+        for cpu in span.affinity.iter().filter(|cpu| cpu.group > 0) {
+            let flag = format!("-ag{},{}", cpu.group, cpu.processor);
+            add(true, &flag, "Linux has no processor groups", "number CPUs through, as in -a0,64");
+        }
+        for target in &span.targets {
+            let remote = "the cache of a file server cannot be told from the local one";
+            add(target.cache == CacheMode::RemoteOnly, "-Sr", remote, "use -Su, or -Sb for both caches");
+            let memory = "cache lines of persistent memory are not flushed one by one";
+            add(target.flush == Some(FlushMode::NonVolatileMemory), "-Nn", memory, "use -Nv, which is msync");
+            let drain = target.flush == Some(FlushMode::NonVolatileMemoryNoDrain);
+            add(drain, "-Ni", memory, "use -Nv, which is msync");
+            let temporary = "no such hint exists";
+            add(target.hint_temporary, "-ft", temporary, "name a file on tmpfs to keep it in memory");
+            let pages = "buffers in large pages are not implemented";
+            add(target.large_pages, "-l", pages, "leave it out; transparent huge pages may serve");
+            let threads = "threads of a pool that serve some targets only are not implemented";
+            add(!target.thread_targets.is_empty(), "<ThreadTargets>", threads, "use -F without, or -t");
+        }
+    }
+    found
+}
+
+/// Takes out of a profile what [`of`] lists, so that it says what really runs. `-Sr` becomes `-Sb`, `-Nn` and
+/// `-Ni` become `-Nv`, CPUs of other groups are left out.
+pub fn remove(profile: &mut Profile) {
+    for span in &mut profile.time_spans {
+        span.completion_routines = false;
+        span.affinity.retain(|cpu| cpu.group == 0);
+        for target in &mut span.targets {
+            if target.cache == CacheMode::RemoteOnly {
+                target.cache = CacheMode::Cached;
+            }
+            target.flush = target.flush.map(|_| FlushMode::ViewOfFile);
+            target.hint_temporary = false;
+            target.large_pages = false;
+            target.thread_targets.clear();
+        }
+    }
+}

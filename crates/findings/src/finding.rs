@@ -1,0 +1,125 @@
+use serde::{Deserialize, Serialize};
+
+/// Which rule found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// No I/O completed.
+    NothingMeasured,
+    /// I/Os or syncs failed.
+    Errors,
+    /// Whether what was written could be read again.
+    Verification,
+    /// The run ended before its time.
+    Interrupted,
+    /// Too few I/Os to say anything.
+    TooFewIos,
+    /// Whether the client's CPU was the limit.
+    Cpu,
+    /// Others used the machine, or a hypervisor took it away.
+    OtherLoad,
+    /// Whether the load threads got alike.
+    Threads,
+    /// The target against memory and caches.
+    TargetSize,
+    /// The target is a small multiple of a cache.
+    TargetMultiple,
+    /// I/Os that are no whole sectors.
+    Sectors,
+    /// Whether an open loop's rate was reached.
+    ArrivalRate,
+    /// Whether the open loop's generator kept its schedule.
+    GeneratorLate,
+    /// What users waited beside what the storage took.
+    Response,
+    /// Little's law: outstanding I/Os reached against those asked for.
+    Outstanding,
+    /// Bytes moved against I/Os and their size.
+    TransferSize,
+    /// The run against a measured knee.
+    Knee,
+    /// SNIA's steady state, and the drift.
+    SteadyState,
+    /// The speed fell for good.
+    Cliff,
+    /// Rows without any I/O.
+    Stalls,
+    /// Signs of a limit set from outside.
+    Capped,
+    /// Which percentiles stand on enough I/Os.
+    Percentiles,
+    /// The two neighbouring percentiles that are farthest apart.
+    PercentileJump,
+    /// The named ranges of latency.
+    Bands,
+    /// Writes obtained against asked.
+    WriteShare,
+    /// Time that syncs took.
+    Syncs,
+}
+
+/// How it bears on the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weight {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// The figures, or the storage, are not what they seem.
+    Warning,
+}
+
+/// One number behind a finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What the number is.
+    pub what: String,
+    /// The number, always finite.
+    pub value: f64,
+    /// Its unit: "ns", "1/s", "B", "MiB/s", "share", "I/Os", "times", "percent" and other countable things.
+    pub unit: String,
+}
+
+/// What one rule has to say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which rule.
+    pub kind: Kind,
+    /// How it bears on the result.
+    pub weight: Weight,
+    /// One sentence with its numbers.
+    pub text: String,
+    /// The numbers.
+    pub facts: Vec<Fact>,
+    /// What to do; `None` where nothing needs doing.
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    pub(crate) fn new(kind: Kind, weight: Weight, text: impl Into<String>) -> Finding {
+        Finding { kind, weight, text: text.into(), facts: Vec::new(), remedy: None }
+    }
+
+    /// A number that is not finite is none, and left out.
+    pub(crate) fn fact(mut self, what: &str, value: f64, unit: &str) -> Finding {
+        if value.is_finite() {
+            self.facts.push(Fact { what: what.into(), value, unit: unit.into() });
+        }
+        self
+    }
+
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Finding {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Whether the figures must not be used as those of the storage under the load that was asked for.
+    pub fn invalidates(&self) -> bool {
+        let grave = matches!(
+            self.kind,
+            Kind::NothingMeasured | Kind::TooFewIos | Kind::Verification | Kind::GeneratorLate
+        );
+        grave && self.weight == Weight::Warning
+    }
+}

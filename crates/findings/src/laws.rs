@@ -1,0 +1,254 @@
+//! Do the figures hold together: Little's law, bytes against I/Os, the run against a measured knee.
+
+use crate::case::Case;
+use crate::limits::{
+    BYTES_DIFFER, CHANCE_DEVIATIONS, KNEE_BEYOND, KNEE_IMPOSSIBLE, KNEE_REACHED, OUTSTANDING_OVER,
+    OUTSTANDING_REACHED,
+};
+use crate::{Finding, Kind, Weight, words};
+use capability::KneeReason;
+
+/// N = X x R holds in any stable system (Little 1961); what is asked for and what is reached need not agree.
+pub fn outstanding(case: &Case) -> Option<Finding> {
+    let result = case.result;
+    let asked = f64::from(result.workload.outstanding_total());
+    let mean_ns = case.latency.mean_ns()?;
+    if !case.has_latencies() || result.elapsed_ns == 0 || asked == 0.0 {
+        return None;
+    }
+    let reached = result.outstanding();
+    let law = format!(
+        "{} IOPS x {} = {} outstanding",
+        words::rate(result.iops()),
+        words::time(mean_ns),
+        words::rate(reached)
+    );
+    let new = |weight, text: String| {
+        Finding::new(Kind::Outstanding, weight, text)
+            .fact("outstanding reached", reached, "I/Os")
+            .fact("outstanding asked", asked, "I/Os")
+            .fact("rate", result.iops(), "1/s")
+            .fact("mean latency", mean_ns, "ns")
+    };
+    let share = reached / asked;
+    if result.workload.is_open_loop() {
+        return Some(if share >= OUTSTANDING_REACHED {
+            let text = format!(
+                "{law}, all of the {} allowed: I/Os waited for their turn in the generator.",
+                words::rate(asked)
+            );
+            new(Weight::Warning, text).remedy("allow more outstanding I/Os, or ask for a lower rate")
+        } else {
+            new(Weight::Good, format!("{law}, of {} allowed.", words::rate(asked)))
+        });
+    }
+    Some(if share > OUTSTANDING_OVER {
+        let text = format!(
+            "{law}, more than the {} asked for: I/Os that began before the measured time weigh too much in it.",
+            words::rate(asked)
+        );
+        new(Weight::Note, text).remedy("run for many times the longest latency")
+    } else if share >= OUTSTANDING_REACHED {
+        let size = result.mib_per_s() * 1_048_576.0 / result.iops();
+        let bytes = words::bytes(size.max(0.0).round() as u64);
+        let text = format!(
+            "The laws hold: {law} of {} asked, and x {bytes} = {} MiB/s.",
+            words::rate(asked),
+            words::rate(result.mib_per_s())
+        );
+        new(Weight::Good, text)
+    } else if case.is_held_back() {
+        let workload = &result.workload;
+        let why = [
+            (case.is_paced(), "the limit"),
+            (workload.burst.is_some(), "rests between bursts"),
+            (workload.sync.is_some(), "syncs"),
+        ];
+        let why: Vec<String> = why.iter().filter(|(held, _)| *held).map(|(_, why)| (*why).into()).collect();
+        let text = format!("{law} of {} asked: {} keep I/Os back.", words::rate(asked), words::list(&why));
+        new(Weight::Good, text)
+    } else {
+        let text = format!(
+            "{law}, only {} of the {} asked for: the client, or the kernel before the storage, did not keep it.",
+            words::share(share),
+            words::rate(asked)
+        );
+        new(Weight::Warning, text)
+            .remedy("give each thread fewer outstanding I/Os and use more threads; see its CPU use")
+    })
+}
+
+/// Bytes = I/Os x size.
+pub fn transfer_size(case: &Case) -> Option<Finding> {
+    let (result, workload) = (case.result, &case.result.workload);
+    if result.ios() == 0 || matches!(workload.arrival, workload::Arrival::Recorded { .. }) {
+        return None;
+    }
+    let asked = workload.mean_block_bytes();
+    let bytes = result.read.bytes.saturating_add(result.write.bytes) as f64;
+    let moved = bytes / result.ios() as f64;
+    // A mix of sizes is left to chance.
+    let variance = workload
+        .sizes
+        .iter()
+        .map(|size| f64::from(size.percent) / 100.0 * (f64::from(size.block_bytes) - asked).powi(2))
+        .sum::<f64>();
+    let chance = CHANCE_DEVIATIONS * (variance / result.ios() as f64).sqrt() / asked;
+    let off = moved / asked - 1.0;
+    if !off.is_finite() || off.abs() <= BYTES_DIFFER + chance {
+        return None;
+    }
+    let text = format!(
+        "{} I/Os moved {} each, {} of the {} asked for: {}.",
+        words::count(result.ios()),
+        words::bytes(moved.round() as u64),
+        words::share(moved / asked),
+        words::bytes(asked.round() as u64),
+        if off < 0.0 { "transfers were cut short" } else { "larger ones were among them" }
+    );
+    Some(
+        Finding::new(Kind::TransferSize, Weight::Warning, text)
+            .fact("moved by an I/O", moved, "B")
+            .fact("asked", asked, "B")
+            .remedy("look at the end of the target, and at how the tool counts"),
+    )
+}
+
+/// Where the run stands on the curve that was measured for such I/O.
+pub fn knee(case: &Case) -> Option<Finding> {
+    let knee = case.around.knee.as_ref()?;
+    let (iops, reached) = (case.result.iops(), case.result.outstanding());
+    let sound = knee.iops > 0.0 && knee.outstanding > 0.0 && iops > 0.0 && case.has_latencies();
+    if !sound {
+        return None;
+    }
+    let new = |weight, text: String| {
+        Finding::new(Kind::Knee, weight, text)
+            .fact("rate of the measured knee", knee.iops, "1/s")
+            .fact("outstanding at the measured knee", knee.outstanding, "I/Os")
+            .fact("share of the measured rate", iops / knee.iops, "share")
+    };
+    let measured = format!("{} IOPS", words::rate(knee.iops));
+    if iops > KNEE_IMPOSSIBLE * knee.iops && knee.reason != KneeReason::NotReached {
+        let text = format!(
+            "{} x the {measured} measured of this storage: it is another one, or a cache.",
+            words::rate(iops / knee.iops)
+        );
+        return Some(new(Weight::Warning, text).remedy("measure its capability anew"));
+    }
+    if knee.reason == KneeReason::NotReached {
+        return None;
+    }
+    let full = reached >= f64::from(knee.outstanding_full);
+    if full && iops < KNEE_REACHED * knee.iops {
+        let text = format!(
+            "Only {} of the {measured} that it gave at full load when it was measured.",
+            words::share(iops / knee.iops)
+        );
+        return Some(
+            new(Weight::Warning, text)
+                .remedy("look for others on the storage, then measure its capability anew"),
+        );
+    }
+    if reached > KNEE_BEYOND * knee.high.max(knee.outstanding) {
+        let text = format!(
+            "{} outstanding are far beyond the measured knee at {}: more of them only wait longer.",
+            words::rate(reached),
+            words::rate(knee.outstanding)
+        );
+        return Some(
+            new(Weight::Note, text).remedy("fewer outstanding I/Os give the same rate at less latency"),
+        );
+    }
+    let text = format!(
+        "{} of the {measured} measured of this storage, {} outstanding with its knee at {}.",
+        words::share(iops / knee.iops),
+        words::rate(reached),
+        words::rate(knee.outstanding)
+    );
+    Some(new(Weight::Good, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Surroundings;
+    use crate::case::tests::{direction, find, finding, plain, weight};
+    use ::workload::{Arrival, Limit, RunResult, SizeShare};
+    use capability::Knee;
+
+    /// 20,000 IOPS of that latency in ten seconds, four outstanding asked.
+    fn of(latency_ns: u64) -> RunResult {
+        RunResult { read: direction(200_000, latency_ns, latency_ns), ..plain() }
+    }
+
+    #[test]
+    fn outstanding_reached_is_held_against_asked() {
+        assert_eq!(weight(&of(199_000), Kind::Outstanding), Some(Weight::Good));
+        assert_eq!(weight(&of(179_000), Kind::Outstanding), Some(Weight::Warning));
+        assert_eq!(weight(&of(221_000), Kind::Outstanding), Some(Weight::Note));
+        let text = finding(&of(200_000), Kind::Outstanding).unwrap().text;
+        assert_eq!(
+            text,
+            "The laws hold: 20,000 IOPS x 200 us = 4 outstanding of 4 asked, and x 8 KiB = 156 MiB/s."
+        );
+    }
+
+    #[test]
+    fn a_limit_explains_fewer_and_an_open_loop_has_none_to_keep() {
+        let mut run = of(50_000);
+        run.workload.limit = Limit { iops: Some(20_000.0), bytes_per_s: None };
+        assert_eq!(weight(&run, Kind::Outstanding), Some(Weight::Good));
+        let open = |latency_ns| {
+            let mut run = of(latency_ns);
+            run.workload.arrival = Arrival::Poisson { iops: 20_000.0 };
+            weight(&run, Kind::Outstanding)
+        };
+        assert_eq!([open(100_000), open(190_000)], [Some(Weight::Good), Some(Weight::Warning)]);
+    }
+
+    #[test]
+    fn bytes_must_be_ios_times_size() {
+        let mut run = plain();
+        assert_eq!(weight(&run, Kind::TransferSize), None);
+        run.read.bytes = run.read.bytes / 100 * 98;
+        assert_eq!(weight(&run, Kind::TransferSize), Some(Weight::Warning));
+        run.workload.sizes =
+            vec![SizeShare { block_bytes: 4096, percent: 50 }, SizeShare { block_bytes: 8192, percent: 50 }];
+        run.read.bytes = run.read.count * 6180;
+        assert_eq!(weight(&run, Kind::TransferSize), None, "the mix is left to chance");
+        run.read.bytes = run.read.count * 6500;
+        assert_eq!(weight(&run, Kind::TransferSize), Some(Weight::Warning));
+    }
+
+    fn at_knee(outstanding: f64, iops: f64, reason: KneeReason) -> Surroundings {
+        let knee = Knee {
+            outstanding,
+            iops,
+            low: outstanding,
+            high: outstanding,
+            iops_interval: (iops, iops),
+            latency_ns_floor: 100_000.0,
+            outstanding_full: 2,
+            above_bounds: 0.0,
+            reason,
+            why: String::new(),
+        };
+        Surroundings { knee: Some(knee), ..Surroundings::default() }
+    }
+
+    #[test]
+    fn the_run_is_placed_on_the_measured_curve() {
+        let weigh = |outstanding, iops| {
+            find(&of(200_000), &at_knee(outstanding, iops, KneeReason::Device), Kind::Knee)
+                .map(|found| found.weight)
+        };
+        assert_eq!(weigh(4.0, 21_000.0), Some(Weight::Good));
+        assert_eq!(weigh(4.0, 26_000.0), Some(Weight::Warning), "it gave more");
+        assert_eq!(weigh(4.0, 13_000.0), Some(Weight::Warning), "nobody gives that much more");
+        assert_eq!(weigh(1.9, 21_000.0), Some(Weight::Note), "far beyond");
+        let unreached = at_knee(4.0, 1_000.0, KneeReason::NotReached);
+        assert_eq!(find(&of(200_000), &unreached, Kind::Knee), None);
+        assert_eq!(finding(&of(200_000), Kind::Knee), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! What a run means, for a person: was it the storage that was measured, can the figures be trusted, and
+//! what do they say.
+//!
+//! ```text
+//! RunResult + Surroundings (RAM, device cache, cores, a measured knee: what the caller knows)
+//!      │  Case::new(): latencies of both directions, the course row by row
+//!      v
+//! findings()   RULES, each of them a function Case -> Option<Finding>:
+//!      │         whole    nothing measured, interrupted, errors, verification, too few I/Os
+//!      │         client   CPU, other load, threads agree
+//!      │         target   size against RAM and caches, exact multiples, sectors
+//!      │         course   steady state, cliffs, stalls              (steady.rs, cliffs.rs)
+//!      │         laws     Little, bytes = I/Os x size, the measured knee, a cap
+//!      │         arrivals asked rate, hidden stalls, a late generator
+//!      │         answers  percentiles that stand, where they jump, bands, write share, syncs
+//!      v
+//! Vec<Finding> kind, weight, one sentence, facts { what, value, unit }, remedy; the worst first
+//! ```
+//!
+//! Limits and their sources are in `limits.rs`. What a result does not tell gives no finding, never a
+//! reassuring one. Pure: no I/O, no clock; every rule is tested with plain values.
+
+mod arrivals;
+mod bands;
+mod capped;
+mod case;
+mod client;
+mod cliffs;
+mod course;
+mod finding;
+mod jump;
+pub mod ladder;
+mod laws;
+mod limits;
+mod sample;
+mod shares;
+pub mod steady;
+mod target;
+mod whole;
+mod words;
+
+pub use finding::{Fact, Finding, Kind, Weight};
+
+use capability::Knee;
+use case::Case;
+use filestats::Profile;
+use workload::RunResult;
+
+/// What the caller knows of the machine and the storage, and a result does not carry.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Surroundings {
+    /// Bytes of main memory.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of the cache in the device, controller or array.
+    pub device_cache_bytes: Option<u64>,
+    /// The unit in which the device really writes.
+    pub sector_bytes: Option<u32>,
+    /// Cores of the machine.
+    pub cores: Option<u32>,
+    /// Whether the device turns.
+    pub rotational: Option<bool>,
+    /// The knee of a stored capability of this storage, for the same shape of I/O.
+    pub knee: Option<Knee>,
+    /// The scale of latency bands.
+    pub profile: Profile,
+}
+
+/// The rules, in the order in which findings of the same weight are read.
+const RULES: &[fn(&Case) -> Option<Finding>] = &[
+    whole::nothing_measured,
+    whole::errors,
+    whole::verification,
+    whole::interrupted,
+    whole::too_few_ios,
+    client::cpu,
+    client::other_load,
+    client::threads,
+    target::size,
+    target::multiple,
+    target::sectors,
+    arrivals::rate,
+    arrivals::late_generator,
+    arrivals::response,
+    laws::outstanding,
+    laws::transfer_size,
+    laws::knee,
+    course::steady_state,
+    course::cliffs,
+    course::stalls,
+    capped::capped,
+    sample::percentiles,
+    jump::percentile_jump,
+    bands::bands,
+    shares::write_share,
+    shares::syncs,
+];
+
+/// What a run means; warnings first, then notes, then what is as it should be.
+pub fn findings(result: &RunResult, around: &Surroundings) -> Vec<Finding> {
+    let case = Case::new(result, around);
+    let mut found: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&case)).collect();
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
+    found
+}
+
+/// Whether nothing found speaks against using the figures at all.
+pub fn is_valid(findings: &[Finding]) -> bool {
+    findings.iter().all(|finding| !finding.invalidates())
+}

@@ -1,0 +1,147 @@
+//! Is there a result at all: nothing measured, errors, verification, interruption, too few I/Os.
+
+use crate::case::Case;
+use crate::limits::IOS_MIN;
+use crate::{Finding, Kind, Weight, words};
+
+pub fn nothing_measured(case: &Case) -> Option<Finding> {
+    (case.result.ios() == 0).then(|| {
+        let text = format!("No I/O completed in {}.", words::length(case.result.elapsed_ns as f64));
+        Finding::new(Kind::NothingMeasured, Weight::Warning, text).remedy("run longer, or look at the errors")
+    })
+}
+
+pub fn errors(case: &Case) -> Option<Finding> {
+    let result = case.result;
+    let sync_failed = result.sync.failed();
+    let failed = result.failed().saturating_add(sync_failed);
+    if failed == 0 {
+        return None;
+    }
+    let of = |name: &str, failed: u64| (failed > 0).then(|| words::counted(failed, name));
+    let kinds =
+        [of("read", result.read.failed()), of("write", result.write.failed()), of("sync", sync_failed)];
+    let text = format!(
+        "{} failed: the figures are those of the others, and what failed may have been quicker or slower.",
+        words::list(&kinds.into_iter().flatten().collect::<Vec<String>>())
+    );
+    let all = failed as f64 + result.ios() as f64 + result.sync.count as f64;
+    Some(
+        Finding::new(Kind::Errors, Weight::Warning, text)
+            .fact("failed", failed as f64, "I/Os")
+            .fact("share of all", failed as f64 / all, "share")
+            .remedy("read the errors' names and the kernel's log before using the figures"),
+    )
+}
+
+pub fn verification(case: &Case) -> Option<Finding> {
+    let result = case.result;
+    let new = |weight, text: String| Finding::new(Kind::Verification, weight, text);
+    let Some(verification) = &result.verification else {
+        let asked = result.workload.verify.is_some() && result.write.count > 0;
+        return asked.then(|| {
+            new(Weight::Note, "What was written was to be checked, and was not: the run ended before.".into())
+                .remedy("let the run come to its end")
+        });
+    };
+    let finding = if verification.bad > 0 {
+        let text = format!(
+            "{} of {} blocks read again are not as they were written.",
+            words::count(verification.bad),
+            words::count(verification.blocks)
+        );
+        new(Weight::Warning, text)
+            .remedy("trust this storage with nothing until the cause is known; keep the target as it is")
+    } else if verification.blocks == 0 {
+        new(Weight::Note, "There was nothing to check: no block was read again.".into())
+    } else {
+        new(
+            Weight::Good,
+            format!(
+                "All {} blocks that were read again are as they were written.",
+                words::count(verification.blocks)
+            ),
+        )
+    };
+    Some(finding.fact("checked", verification.blocks as f64, "blocks").fact(
+        "bad",
+        verification.bad as f64,
+        "blocks",
+    ))
+}
+
+pub fn interrupted(case: &Case) -> Option<Finding> {
+    case.result.interrupted.then(|| {
+        let text = format!(
+            "Ended early by the user: the figures cover the {} until then.",
+            words::length(case.result.elapsed_ns as f64)
+        );
+        Finding::new(Kind::Interrupted, Weight::Note, text).fact(
+            "measured",
+            case.result.elapsed_ns as f64,
+            "ns",
+        )
+    })
+}
+
+pub fn too_few_ios(case: &Case) -> Option<Finding> {
+    let ios = case.result.ios();
+    (ios > 0 && ios < IOS_MIN).then(|| {
+        let text = format!("{} prove nothing: {IOS_MIN} are the least.", words::counted(ios, "I/O"));
+        Finding::new(Kind::TooFewIos, Weight::Warning, text)
+            .fact("I/Os", ios as f64, "I/Os")
+            .remedy("run longer")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::tests::{direction, finding, plain, weight};
+    use workload::{Direction, RunResult, Verification, Verify};
+
+    #[test]
+    fn no_io_few_ios_and_enough() {
+        let with = |count| RunResult { read: direction(count, 100_000, 200_000), ..plain() };
+        let none = RunResult { read: Direction::default(), ..plain() };
+        assert_eq!(weight(&none, Kind::NothingMeasured), Some(Weight::Warning));
+        assert_eq!(weight(&with(99), Kind::TooFewIos), Some(Weight::Warning));
+        assert_eq!(weight(&with(100), Kind::TooFewIos), None);
+        assert_eq!(weight(&with(100), Kind::NothingMeasured), None);
+    }
+
+    #[test]
+    fn failures_are_counted_by_what_failed() {
+        let mut run = plain();
+        assert_eq!(finding(&run, Kind::Errors), None);
+        run.read.errors.insert(5, 1);
+        run.sync.errors.insert(28, 2);
+        let found = finding(&run, Kind::Errors).unwrap();
+        assert!(found.text.starts_with("1 read and 2 syncs failed"), "{}", found.text);
+    }
+
+    #[test]
+    fn damage_is_a_warning_that_invalidates_and_soundness_is_good() {
+        let with = |blocks, bad| {
+            let verification = Some(Verification { blocks, bad, first_bad: Vec::new() });
+            finding(&RunResult { verification, ..plain() }, Kind::Verification).unwrap()
+        };
+        assert!(with(1_000, 1).invalidates());
+        assert_eq!(with(1_000, 0).weight, Weight::Good);
+        assert_eq!(with(0, 0).weight, Weight::Note);
+        let mut unchecked = plain();
+        unchecked.workload.verify = Some(Verify::Checksum);
+        assert_eq!(weight(&unchecked, Kind::Verification), None, "nothing was written");
+        unchecked.write = direction(10, 1, 2);
+        assert_eq!(weight(&unchecked, Kind::Verification), Some(Weight::Note));
+    }
+
+    #[test]
+    fn an_interrupted_run_says_so() {
+        assert_eq!(weight(&plain(), Kind::Interrupted), None);
+        assert_eq!(
+            weight(&RunResult { interrupted: true, ..plain() }, Kind::Interrupted),
+            Some(Weight::Note)
+        );
+    }
+}

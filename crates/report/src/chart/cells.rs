@@ -1,0 +1,217 @@
+use super::Size;
+use super::canvas::{Anchor, Canvas, Ink, text_pixels};
+use crate::number;
+
+/// A grid of cells whose colours and numbers are one figure over two factors.
+pub(super) struct Cells {
+    pub(super) x_title: String,
+    pub(super) y_title: String,
+    /// From left to right.
+    pub(super) columns: Vec<String>,
+    /// From below to above.
+    pub(super) rows: Vec<String>,
+    /// Row by row; `None` where nothing was run.
+    pub(super) values: Vec<Option<f64>>,
+    pub(super) scale: Scale,
+}
+
+/// From a figure to the strength of a colour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scale {
+    pub(super) ink: Ink,
+    /// What the colour lies on.
+    ground: Ink,
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+    /// Of the lowest value.
+    strength_min: f64,
+}
+
+/// Figures further apart than this need a logarithmic scale for the smaller ones to differ.
+const LOG_FROM: f64 = 10.0;
+/// One I/O in a hundred thousand is still seen.
+const SHARE_STRENGTH_MIN: f64 = 0.15;
+/// Text is about so high.
+const LINE: f64 = 15.0;
+/// Labels of rows take at most this share of the width.
+const LABELS_MAX: f64 = 0.28;
+
+impl Scale {
+    /// Over all these values: linear from 0, or logarithmic where they lie far apart.
+    pub(super) fn over(values: impl Iterator<Item = f64>, ink: Ink) -> Scale {
+        let positive = values.filter(|value| value.is_finite() && *value > 0.0);
+        let (low, high) =
+            positive.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) = if low.is_finite() { (low, high) } else { (1.0, 1.0) };
+        let logarithmic = high / low >= LOG_FROM;
+        let low = if logarithmic { low } else { 0.0 };
+        Scale { ink, ground: Ink::HeatLow, low, high, logarithmic, strength_min: 0.0 }
+    }
+
+    /// Logarithmic from the lowest share that differs from others up to all; even that is seen on the page.
+    pub(super) fn shares(low: f64, ink: Ink) -> Scale {
+        Scale {
+            ink,
+            ground: Ink::Surface,
+            low,
+            high: 1.0,
+            logarithmic: true,
+            strength_min: SHARE_STRENGTH_MIN,
+        }
+    }
+
+    /// How strong the colour is, 0 to 1.
+    pub(super) fn strength(&self, value: f64) -> f64 {
+        let share = if self.logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        self.strength_min + (1.0 - self.strength_min) * share
+    }
+
+    /// "log scale" or "linear from 0".
+    pub(super) fn in_words(&self) -> &'static str {
+        if self.logarithmic { "log scale" } else { "linear from 0" }
+    }
+
+    /// The colours with their ends' values, at the upper right.
+    pub(super) fn key(&self, canvas: &mut Canvas, right: f64, write: impl Fn(f64) -> String) {
+        const STEPS: usize = 8;
+        const STEP: f64 = 9.0;
+        let (low, high) = (write(self.low), write(self.high));
+        let bar_end = right - text_pixels(&high) * 1.15 - 6.0;
+        let bar = bar_end - STEPS as f64 * STEP;
+        for step in 0..STEPS {
+            let (from, to) = (bar + step as f64 * STEP, bar + (step + 1) as f64 * STEP);
+            let share = step as f64 / (STEPS - 1) as f64;
+            let strength = self.strength_min + (1.0 - self.strength_min) * share;
+            canvas.rect((from, 3.0), (to, 14.0), self.ground, 1.0);
+            canvas.rect((from, 3.0), (to, 14.0), self.ink, strength);
+        }
+        canvas.text((bar_end + 5.0, 9.0), &high, Anchor::Start, Ink::Muted, false);
+        canvas.text((bar - 5.0, 9.0), &low, Anchor::End, Ink::Muted, false);
+    }
+}
+
+impl Cells {
+    /// Draws the grid; `write` gives the figure as long as there is room and ever shorter.
+    pub(super) fn draw(
+        &self,
+        canvas: &mut Canvas,
+        size: Size,
+        key: impl Fn(f64) -> String,
+        write: impl Fn(f64) -> Vec<String>,
+    ) {
+        let (width, height) = (f64::from(size.width), f64::from(size.height));
+        let room = width * LABELS_MAX;
+        let labels: Vec<String> = self.rows.iter().map(|row| cut(row, room)).collect();
+        let left = labels.iter().map(|label| text_pixels(label) * 1.15).fold(18.0, f64::max) + 14.0;
+        let (top, right, bottom) = (26.0, width - 8.0, height - 42.0);
+        let across = (right - left) / self.columns.len().max(1) as f64;
+        let down = (bottom - top) / self.rows.len().max(1) as f64;
+        canvas.text((4.0, 9.0), &self.y_title, Anchor::Start, Ink::Text, true);
+        self.scale.key(canvas, right, key);
+        let mut free_below = f64::INFINITY;
+        for (at, label) in labels.iter().enumerate() {
+            let middle = bottom - (at as f64 + 0.5) * down;
+            if middle + LINE / 2.0 <= free_below {
+                canvas.text((left - 8.0, middle), label, Anchor::End, Ink::Muted, false);
+                free_below = middle - LINE / 2.0;
+            }
+        }
+        let mut free_from = f64::NEG_INFINITY;
+        for (at, column) in self.columns.iter().enumerate() {
+            let middle = left + (at as f64 + 0.5) * across;
+            let column = cut(column, (across * 1.6).max(40.0));
+            let half = text_pixels(&column) * 1.15 / 2.0;
+            if middle - half >= free_from && middle + half <= width {
+                canvas.text((middle, bottom + 14.0), &column, Anchor::Middle, Ink::Muted, false);
+                free_from = middle + half + 4.0;
+            }
+        }
+        // All cells are written alike: the longest form that fits in each.
+        let written: Vec<Vec<String>> =
+            self.values.iter().map(|value| value.map_or(Vec::new(), &write)).collect();
+        let fits = |text: &String| text_pixels(text) * 1.15 + 4.0 <= across && LINE <= down;
+        let forms = written.iter().map(Vec::len).max().unwrap_or(0);
+        let form = (0..forms).find(|form| written.iter().filter_map(|forms| forms.get(*form)).all(fits));
+        let middle = f64::midpoint(left, right);
+        canvas.text((middle, bottom + 33.0), &self.x_title, Anchor::Middle, Ink::Muted, false);
+        for (at, value) in self.values.iter().enumerate() {
+            let (row, column) = (at / self.columns.len().max(1), at % self.columns.len().max(1));
+            let gap = (across.min(down) * 0.06).min(2.0);
+            let from = (left + column as f64 * across + gap, bottom - (row + 1) as f64 * down + gap);
+            let to = (from.0 + across - gap, from.1 + down - gap);
+            let Some(value) = value.filter(|value| value.is_finite()) else {
+                canvas.hatch(from, to, Ink::Axis);
+                continue;
+            };
+            canvas.rect(from, to, self.scale.ground, 1.0);
+            canvas.rect(from, to, self.scale.ink, self.scale.strength(value));
+            if let Some(text) = form.and_then(|form| written[at].get(form)) {
+                let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
+                canvas.text(middle, text, Anchor::Middle, Ink::OnHeat, false);
+            }
+        }
+    }
+}
+
+/// A text that fits; of a path the end says more than the beginning.
+fn cut(text: &str, room: f64) -> String {
+    let most = (room / (text_pixels("n") * 1.15)).max(4.0) as usize;
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    std::iter::once('…').chain(text.chars().skip(count - most + 1)).collect()
+}
+
+/// A rate in ever fewer characters.
+pub(super) fn rates(value: f64) -> Vec<String> {
+    let digits = |scaled: f64, unit: &str| {
+        let short = if scaled >= 9.95 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
+        format!("{}{unit}", short.trim_end_matches(".0"))
+    };
+    let short = match value.abs() {
+        v if v >= 1e9 => digits(value / 1e9, "G"),
+        v if v >= 999_500.0 => digits(value / 1e6, "M"),
+        v if v >= 999.5 => digits(value / 1e3, "k"),
+        v if v >= 99.5 => format!("{value:.0}"),
+        v if v >= 1.0 => digits(value, ""),
+        _ => number::rate(value),
+    };
+    vec![number::rate(value), short]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_gets_shorter_but_keeps_its_size() {
+        assert_eq!(rates(12_696.0), ["12,696", "13k"]);
+        assert_eq!(rates(1_250.0)[1], "1.2k");
+        assert_eq!(rates(1_000_000.0)[1], "1M");
+        assert_eq!(rates(0.5)[1], "0.500");
+    }
+
+    #[test]
+    fn a_scale_is_linear_from_zero_or_says_that_it_is_logarithmic() {
+        let near = Scale::over([50.0, 100.0].into_iter(), Ink::HeatRate);
+        assert_eq!((near.strength(0.0), near.strength(50.0), near.strength(100.0)), (0.0, 0.5, 1.0));
+        assert_eq!(near.in_words(), "linear from 0");
+        let far = Scale::over([1.0, 10_000.0].into_iter(), Ink::HeatRate);
+        assert_eq!((far.strength(100.0), far.in_words()), (0.5, "log scale"));
+        let nothing = Scale::over([f64::NAN, -1.0].into_iter(), Ink::HeatRate);
+        assert!(nothing.strength(f64::NAN) == 0.0);
+    }
+
+    #[test]
+    fn a_long_path_keeps_its_end() {
+        assert_eq!(cut("/mnt/very/long/path/to/data", 80.0), "…h/to/data");
+        assert_eq!(cut("8 KiB", 80.0), "8 KiB");
+    }
+}

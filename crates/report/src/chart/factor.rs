@@ -1,0 +1,194 @@
+use crate::number;
+use std::fmt;
+use std::str::FromStr;
+use workload::{Arrival, Pattern, RunResult, format_bytes};
+
+/// What differs between the runs of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Factor {
+    /// Bytes of an I/O.
+    BlockSize,
+    /// I/Os outstanding over all threads.
+    Outstanding,
+    /// Threads.
+    Threads,
+    /// Share of writes.
+    WriteShare,
+    /// Random or sequential.
+    Pattern,
+    /// Which storage.
+    Target,
+}
+
+/// A figure of a run that a heat map can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// I/Os a second.
+    Iops,
+    /// MiB a second.
+    MibPerS,
+    /// Mean latency.
+    MeanLatency,
+    /// 99 % of the I/Os took no longer.
+    P99Latency,
+}
+
+/// A value of a factor: sorted by `order`, then by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Level {
+    order: u64,
+    /// As a label of a run: "8 outstanding".
+    pub(super) name: String,
+    /// As a tick of an axis that is titled: "8".
+    pub(super) tick: String,
+}
+
+impl Factor {
+    pub(super) const ALL: [Factor; 6] = [
+        Factor::Target,
+        Factor::Pattern,
+        Factor::WriteShare,
+        Factor::BlockSize,
+        Factor::Outstanding,
+        Factor::Threads,
+    ];
+
+    const NAMES: [(Factor, &'static str); 6] = [
+        (Factor::BlockSize, "block-size"),
+        (Factor::Outstanding, "outstanding"),
+        (Factor::Threads, "threads"),
+        (Factor::WriteShare, "write-share"),
+        (Factor::Pattern, "pattern"),
+        (Factor::Target, "target"),
+    ];
+
+    /// What a run has of it.
+    pub(super) fn level(self, result: &RunResult) -> Level {
+        let workload = &result.workload;
+        let (order, tick, after) = match self {
+            Factor::BlockSize if workload.sizes.is_empty() => {
+                let bytes = u64::from(workload.shape.block_bytes);
+                (bytes, format_bytes(bytes), "")
+            }
+            Factor::BlockSize => {
+                let mean = workload.mean_block_bytes();
+                (mean as u64, format!("mix of {}", number::bytes(mean)), "")
+            }
+            Factor::Outstanding if workload.is_open_loop() => match workload.arrival {
+                Arrival::Constant { iops } | Arrival::Poisson { iops } => {
+                    (iops.max(0.0) as u64, format!("{} IOPS asked", number::rate(iops)), "")
+                }
+                _ => (0, "a trace".into(), ""),
+            },
+            Factor::Outstanding => {
+                let total = workload.outstanding_total();
+                (u64::from(total), total.to_string(), " outstanding")
+            }
+            Factor::Threads if workload.threads == 1 => (1, "1".into(), " thread"),
+            Factor::Threads => (u64::from(workload.threads), workload.threads.to_string(), " threads"),
+            Factor::WriteShare => {
+                let percent = workload.shape.write_percent;
+                (u64::from(percent), format!("{percent} %"), " writes")
+            }
+            Factor::Pattern => match workload.shape.pattern {
+                Pattern::Random => (0, "random".into(), ""),
+                Pattern::Sequential => (1, "sequential".into(), ""),
+            },
+            Factor::Target => (0, result.target.clone(), ""),
+        };
+        Level { order, name: format!("{tick}{after}"), tick }
+    }
+
+    /// As the title of an axis.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Factor::BlockSize => "block size",
+            Factor::Outstanding => "outstanding I/Os",
+            Factor::Threads => "threads",
+            Factor::WriteShare => "share of writes",
+            Factor::Pattern => "pattern",
+            Factor::Target => "target",
+        }
+    }
+}
+
+impl Measure {
+    const NAMES: [(Measure, &'static str); 4] = [
+        (Measure::Iops, "iops"),
+        (Measure::MibPerS, "mib-per-s"),
+        (Measure::MeanLatency, "mean"),
+        (Measure::P99Latency, "p99"),
+    ];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Measure::Iops => "IOPS",
+            Measure::MibPerS => "MiB/s",
+            Measure::MeanLatency => "mean latency",
+            Measure::P99Latency => "p99 latency",
+        }
+    }
+
+    /// Whether it is a time, of which more is worse.
+    pub(super) fn is_time(self) -> bool {
+        matches!(self, Measure::MeanLatency | Measure::P99Latency)
+    }
+
+    /// The figure of a run; `None` where nothing completed or too little for it.
+    pub(super) fn of(self, result: &RunResult) -> Option<f64> {
+        if result.ios() == 0 || result.elapsed_ns == 0 {
+            return None;
+        }
+        match self {
+            Measure::Iops => Some(result.iops()),
+            Measure::MibPerS => Some(result.mib_per_s()),
+            Measure::MeanLatency => result.latency().mean_ns(),
+            Measure::P99Latency => {
+                let latency = result.latency();
+                latency
+                    .supports_percentile(99.0)
+                    .then(|| latency.percentile_ns(99.0))
+                    .flatten()
+                    .map(|ns| ns as f64)
+            }
+        }
+    }
+}
+
+impl FromStr for Factor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Factor, String> {
+        let found = Factor::NAMES.iter().find(|(_, name)| *name == text);
+        found
+            .map(|(factor, _)| *factor)
+            .ok_or_else(|| unknown("axis", text, Factor::NAMES.iter().map(|(_, n)| *n)))
+    }
+}
+
+impl FromStr for Measure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Measure, String> {
+        let found = Measure::NAMES.iter().find(|(_, name)| *name == text);
+        found
+            .map(|(measure, _)| *measure)
+            .ok_or_else(|| unknown("value", text, Measure::NAMES.iter().map(|(_, n)| *n)))
+    }
+}
+
+fn unknown<'a>(what: &str, text: &str, names: impl Iterator<Item = &'a str>) -> String {
+    format!("'{text}' is no {what} of a heat map; give one of {}", names.collect::<Vec<_>>().join(", "))
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Factor::NAMES.iter().find(|(factor, _)| factor == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Measure::NAMES.iter().find(|(measure, _)| measure == self).map_or("", |(_, name)| name))
+    }
+}

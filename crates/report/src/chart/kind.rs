@@ -1,0 +1,171 @@
+use super::{Chart, Factor, Measure, Shown};
+use super::{heat_map, histogram, latency_map, load_curve, percentiles, run_course};
+use std::fmt;
+use std::str::FromStr;
+
+/// A chart that runs can be drawn as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RunChart {
+    /// I/Os a second and latency against outstanding I/Os.
+    LoadCurve,
+    /// A figure of every run over two of a matrix's axes.
+    HeatMap {
+        /// Across.
+        x: Factor,
+        /// Upwards.
+        y: Factor,
+        /// What the cells show.
+        value: Measure,
+    },
+    /// Latency against percentiles, on an axis of nines.
+    Percentiles,
+    /// Rates and latencies, a point each slice of the run.
+    OverTime,
+    /// How the latencies were distributed in each slice of the run.
+    LatencyOverTime,
+    /// How many I/Os took how long.
+    Histogram,
+}
+
+/// Text that names no chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownChart(String);
+
+impl RunChart {
+    /// IOPS over block size and outstanding I/Os.
+    pub const HEAT_MAP: RunChart =
+        RunChart::HeatMap { x: Factor::Outstanding, y: Factor::BlockSize, value: Measure::Iops };
+
+    /// What can be named, with what it shows, for help.
+    pub const NAMES: [(&'static str, &'static str); 6] = [
+        ("load-curve", "IOPS and latency against outstanding I/Os"),
+        ("heat-map", "a figure over two axes of a matrix; heat-map:X,Y,VALUE chooses them"),
+        ("percentiles", "latency against percentiles, on an axis of nines"),
+        ("over-time", "IOPS, MiB/s and latency, slice by slice"),
+        ("latency-over-time", "how latencies were distributed in each slice"),
+        ("histogram", "how many I/Os took how long"),
+    ];
+
+    /// Draws the runs. Never fails: where there is nothing to draw, the chart is empty and its notes say why.
+    pub fn draw(self, runs: &[Shown]) -> Chart {
+        match self {
+            RunChart::LoadCurve => load_curve::load_curve(runs),
+            RunChart::HeatMap { x, y, value } => heat_map::heat_map(runs, x, y, value),
+            RunChart::Percentiles => percentiles::percentiles(runs),
+            RunChart::OverTime => run_course::run_course(runs),
+            RunChart::LatencyOverTime => latency_map::latency_map(runs),
+            RunChart::Histogram => histogram::histogram(runs),
+        }
+    }
+
+    /// The charts that say most about these runs.
+    pub fn fitting(runs: &[Shown]) -> Vec<RunChart> {
+        let levels = |factor: Factor| {
+            let mut levels: Vec<_> = runs.iter().map(|run| factor.level(&run.result)).collect();
+            levels.sort_unstable();
+            levels.dedup();
+            levels.len()
+        };
+        let mut charts = Vec::new();
+        if levels(Factor::Outstanding) > 2 {
+            charts.push(RunChart::LoadCurve);
+        }
+        let mut factors: Vec<(usize, Factor)> =
+            Factor::ALL.into_iter().map(|factor| (levels(factor), factor)).collect();
+        factors.sort_by_key(|(levels, _)| std::cmp::Reverse(*levels));
+        if let [(_, x), (2.., y), ..] = factors[..] {
+            let (x, y) = if y == Factor::Outstanding { (y, x) } else { (x, y) };
+            charts.push(RunChart::HeatMap { x, y, value: Measure::Iops });
+            charts.push(RunChart::HeatMap { x, y, value: Measure::P99Latency });
+        }
+        if runs.len() <= super::canvas::SERIES_INKS {
+            charts.extend([
+                RunChart::Percentiles,
+                RunChart::OverTime,
+                RunChart::LatencyOverTime,
+                RunChart::Histogram,
+            ]);
+        }
+        charts
+    }
+}
+
+impl FromStr for RunChart {
+    type Err = UnknownChart;
+
+    fn from_str(text: &str) -> Result<RunChart, UnknownChart> {
+        let axes = |text: &str| -> Result<RunChart, String> {
+            let words: Vec<&str> = text.split(',').map(str::trim).collect();
+            let [x, y, value] = words[..] else {
+                return Err(format!(
+                    "'{text}' is no X,Y,VALUE; give as in heat-map:outstanding,block-size,p99"
+                ));
+            };
+            let (x, y, value) = (x.parse()?, y.parse()?, value.parse()?);
+            if x == y {
+                return Err(format!("both axes of the heat map are {x}; give two different ones"));
+            }
+            Ok(RunChart::HeatMap { x, y, value })
+        };
+        match text {
+            "load-curve" => Ok(RunChart::LoadCurve),
+            "heat-map" => Ok(RunChart::HEAT_MAP),
+            "percentiles" => Ok(RunChart::Percentiles),
+            "over-time" => Ok(RunChart::OverTime),
+            "latency-over-time" => Ok(RunChart::LatencyOverTime),
+            "histogram" => Ok(RunChart::Histogram),
+            _ => match text.strip_prefix("heat-map:") {
+                Some(rest) => axes(rest).map_err(UnknownChart),
+                None => {
+                    let names: Vec<&str> = RunChart::NAMES.iter().map(|(name, _)| *name).collect();
+                    Err(UnknownChart(format!("'{text}' is no chart; give one of {}", names.join(", "))))
+                }
+            },
+        }
+    }
+}
+
+impl fmt::Display for RunChart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RunChart::LoadCurve => "load-curve",
+            RunChart::HeatMap { x, y, value } => return write!(f, "heat-map:{x},{y},{value}"),
+            RunChart::Percentiles => "percentiles",
+            RunChart::OverTime => "over-time",
+            RunChart::LatencyOverTime => "latency-over-time",
+            RunChart::Histogram => "histogram",
+        })
+    }
+}
+
+impl fmt::Display for UnknownChart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnknownChart {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_is_read_as_it_is_written() {
+        for (name, _) in RunChart::NAMES {
+            let chart: RunChart = name.parse().unwrap();
+            assert_eq!(chart.to_string().parse(), Ok(chart));
+        }
+        let chosen = RunChart::HeatMap { x: Factor::Threads, y: Factor::Target, value: Measure::P99Latency };
+        assert_eq!("heat-map:threads,target,p99".parse(), Ok(chosen));
+    }
+
+    #[test]
+    fn what_is_no_chart_is_told_with_what_is() {
+        let told = |text: &str| text.parse::<RunChart>().unwrap_err().to_string();
+        assert!(told("pie").contains("load-curve, heat-map, percentiles"));
+        assert!(told("heat-map:threads").contains("X,Y,VALUE"));
+        assert!(told("heat-map:threads,size,iops").contains("block-size"));
+        assert!(told("heat-map:threads,threads,iops").contains("two different"));
+    }
+}

@@ -1,0 +1,132 @@
+use super::axis::Axis;
+use super::canvas::{Ink, svg};
+use super::cells::Scale;
+use super::plot::{OVER_TIME, Plot};
+use super::run_course::{Step, steps};
+use super::{Chart, Panel, Shown, Size, first, shown};
+use crate::number;
+use workload::Latencies;
+
+/// Ranges of latency for each power of ten.
+const RANGES_A_DECADE: f64 = 8.0;
+/// Columns of the map; more slices than this are drawn several to a column.
+const COLUMNS_MAX: usize = 130;
+/// Panels of a chart.
+const PANELS_MAX: usize = 8;
+/// The palest colour: this share and less.
+const SHARE_MIN: f64 = 1e-4;
+const SIZE: Size = Size { width: 1040, height: 340 };
+
+/// How the latencies of each slice were distributed: a column a slice, a row a range of latency, the colour
+/// the share of the slice's I/Os. Two humps or a stall are seen that any mean hides.
+pub(super) fn latency_map(runs: &[Shown]) -> Chart {
+    let mut chart = Chart::new("Latencies over time", runs);
+    let labels = shown::labels(runs);
+    let mut maps: Vec<(String, Vec<Column>)> = Vec::new();
+    let mut columns_each = 1;
+    for (run, label) in runs.iter().zip(labels) {
+        let (steps, each) = steps(&run.result, COLUMNS_MAX);
+        columns_each = columns_each.max(each);
+        for kind in ["reads", "writes"] {
+            let of = |step: &Step| match kind {
+                "reads" => Column::of(step, &step.read_latencies),
+                _ => Column::of(step, &step.write_latencies),
+            };
+            let columns: Vec<Column> = steps.iter().map(of).collect();
+            if columns.iter().any(|column| !column.shares.is_empty()) {
+                let parts = [label.as_str(), kind].into_iter().filter(|part| !part.is_empty());
+                maps.push((super::heat_map::capitalised(&parts.collect::<Vec<_>>().join(": ")), columns));
+            }
+        }
+    }
+    if maps.is_empty() {
+        chart.notes.push("The latencies of single slices are not known of what is shown.".into());
+        return chart;
+    }
+    let (maps, left_out) = first(maps, PANELS_MAX);
+    if left_out > 0 {
+        chart.notes.push(format!("{left_out} more are not drawn."));
+    }
+    let slice_s = runs.first().map_or(1.0, |run| run.result.slice_ns as f64 / 1e9);
+    chart.notes.push(format!(
+        "A column is {}. Colour: share of its I/Os in that range of latency, log scale.",
+        number::duration(slice_s * columns_each as f64)
+    ));
+    // One scale for all panels, so that they can be compared.
+    let above = 10_f64.powf(1.0 / RANGES_A_DECADE);
+    let lows = || {
+        maps.iter().flat_map(|(_, columns)| columns).flat_map(|column| &column.shares).map(|(low, _)| *low)
+    };
+    let ends = [lows().fold(f64::INFINITY, f64::min), lows().fold(0.0, f64::max) * above];
+    for (title, columns) in maps {
+        chart.panels.push(Panel {
+            title,
+            note: String::new(),
+            legend: Vec::new(),
+            size: SIZE,
+            narrow: Size::NARROW,
+            draw: Box::new(move |size| draw(&columns, ends, size)),
+        });
+    }
+    chart
+}
+
+/// One slice, or several.
+struct Column {
+    from_s: f64,
+    to_s: f64,
+    /// (lower end of a range in ns, share of the I/Os).
+    shares: Vec<(f64, f64)>,
+}
+
+impl Column {
+    fn of(step: &Step, latencies: &Latencies) -> Column {
+        let total: f64 = latencies.0.iter().map(|(_, count)| *count as f64).sum();
+        let mut shares: Vec<(f64, f64)> = Vec::new();
+        for (ns, count) in &latencies.0 {
+            let range = ((*ns as f64).max(1.0).log10() * RANGES_A_DECADE).floor();
+            let share = *count as f64 / total;
+            match shares.last_mut() {
+                Some((last, sum)) if *last == range => *sum += share,
+                _ => shares.push((range, share)),
+            }
+        }
+        shares.iter_mut().for_each(|(range, _)| *range = 10_f64.powf(*range / RANGES_A_DECADE));
+        shares.retain(|(_, share)| share.is_finite());
+        Column { from_s: step.from_s, to_s: step.to_s, shares }
+    }
+}
+
+fn draw(columns: &[Column], ends: [f64; 2], size: Size) -> String {
+    svg(size, "distribution of latencies over time", |canvas| {
+        let end_s = columns.last().map_or(1.0, |column| column.to_s);
+        let (x, unit) = Axis::elapsed(end_s, size.width as usize / 90);
+        let above = 10_f64.powf(1.0 / RANGES_A_DECADE);
+        let mut plot = Plot::new(canvas, size, &OVER_TIME, x, Axis::latencies(ends.into_iter()));
+        plot.axes(&format!("{unit} since the measured part began"), "latency, log scale");
+        let scale = Scale::shares(SHARE_MIN, Ink::HeatTime);
+        let percent = |share: f64| format!("{} %", number::tick(share * 100.0));
+        scale.key(plot.canvas, f64::from(size.width) - 8.0, percent);
+        for column in columns {
+            for (low, share) in &column.shares {
+                let strength = scale.strength(*share);
+                let x = (column.from_s, column.to_s);
+                plot.cell(x, (*low, *low * above), scale.ink, (strength * 50.0).round() / 50.0);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_a_column_are_those_of_its_ios() {
+        let latencies = Latencies(vec![(100_000, 70), (101_000, 20), (5_000_000, 10)]);
+        let column = Column::of(&Step::default(), &latencies);
+        assert_eq!(column.shares.len(), 2);
+        assert!((column.shares[0].1 - 0.9).abs() < 1e-9 && (column.shares[1].1 - 0.1).abs() < 1e-9);
+        assert!(column.shares[1].0 <= 5e6 && column.shares[1].0 > 3e6);
+    }
+}

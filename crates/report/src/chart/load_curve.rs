@@ -1,0 +1,353 @@
+use super::axis::Axis;
+use super::canvas::{Ink, SERIES_INKS, svg};
+use super::factor::Level;
+use super::plot::{Margins, Plot, Thin};
+use super::{Chart, Factor, Key, Mark, Panel, Shown, Size, first, shown};
+use std::rc::Rc;
+use workload::RunResult;
+
+/// Pairs of axes of a chart.
+const FACETS_MAX: usize = 6;
+/// More lines than this, and mean, median and p99 get a panel each.
+const TOGETHER_MAX: usize = 2;
+
+/// Runs that differ only in their outstanding I/Os, rising.
+struct Series {
+    name: String,
+    /// The name in two parts.
+    block_size: String,
+    facet: String,
+    ink: Ink,
+    /// Radius of a point: the lines below have larger ones, so that they are seen where lines meet.
+    mark_pixels: f64,
+    points: Vec<Point>,
+}
+
+/// All runs with so many outstanding I/Os; repeats lie apart.
+struct Point {
+    outstanding: f64,
+    iops: Vec<f64>,
+    mean_ns: Vec<f64>,
+    median_ns: Vec<f64>,
+    /// Only of runs with enough I/Os for it.
+    p99_ns: Vec<f64>,
+}
+
+/// IOPS and latency against outstanding I/Os, side by side. Repeats are dots, the line goes through their
+/// medians. Too many lines for one pair of axes are parted: a pair for all that differ in their block size only.
+pub(super) fn load_curve(runs: &[Shown]) -> Chart {
+    let mut chart = Chart::new("Load curve", runs);
+    let all = series(runs);
+    if all.is_empty() {
+        chart.notes.push("No run completed an I/O: there is no curve.".into());
+        return chart;
+    }
+    let points = || all.iter().flat_map(|each| &each.points);
+    let ranges = Ranges {
+        outstanding: points().map(|point| point.outstanding).collect(),
+        iops: points().flat_map(|point| point.iops.iter().copied()).collect(),
+        ns: points().flat_map(Point::all_ns).collect(),
+    };
+    let ranges = Rc::new(ranges);
+    if runs.iter().any(|run| run.result.workload.is_open_loop()) {
+        chart
+            .notes
+            .push("Open loops stand at the outstanding I/Os that they had on average (Little’s law).".into());
+    }
+    if points().any(|point| point.iops.len() > 1) {
+        chart.notes.push("Repeats are dots; lines go through their medians.".into());
+    }
+    if points().any(|point| point.p99_ns.is_empty()) {
+        chart.notes.push("No p99 where fewer than ten I/Os took longer than it.".into());
+    }
+    if all.len() <= SERIES_INKS {
+        panels(&mut chart, "", all, &ranges);
+        return chart;
+    }
+    let (facets, left_out) = first(facets(all), FACETS_MAX);
+    let mut lines_left_out = 0;
+    for (name, series) in facets {
+        let (series, more) = first(series, SERIES_INKS);
+        lines_left_out += more;
+        panels(&mut chart, &name, series, &ranges);
+    }
+    if left_out + lines_left_out > 0 {
+        chart.notes.push(format!(
+            "Not drawn: {left_out} more settings, and {lines_left_out} lines whose colours could not be told apart."
+        ));
+    }
+    chart
+}
+
+/// Everything that any panel of a chart draws: all have the same axes, so that they can be compared.
+struct Ranges {
+    outstanding: Vec<f64>,
+    iops: Vec<f64>,
+    ns: Vec<f64>,
+}
+
+/// Throughput and latency of some series.
+fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<Ranges>) {
+    let count = series.len();
+    for (at, each) in series.iter_mut().enumerate() {
+        each.ink = Ink::series(at);
+        each.mark_pixels = MARK_PIXELS + 1.2 * (count - 1 - at).min(MARKS_LARGER_MAX) as f64;
+    }
+    let single = series.len() == 1 && series[0].name.is_empty();
+    let lines: Vec<Key> =
+        series.iter().filter(|_| !single).map(|each| (Mark::Line, each.ink, each.name.clone())).collect();
+    let ink = if single { series[0].ink } else { Ink::Muted };
+    let series = Rc::new(series);
+    let mut panel = |title: &str, note: &str, legend: Vec<Key>, draw: Box<dyn Fn(Size) -> String>| {
+        let title = if facet.is_empty() { title.to_owned() } else { format!("{title}: {facet}") };
+        chart.panels.push(Panel {
+            title,
+            note: note.into(),
+            legend,
+            size: Size::HALF,
+            narrow: Size::NARROW,
+            draw,
+        });
+    };
+    let (drawn, within) = (Rc::clone(&series), Rc::clone(ranges));
+    panel("Throughput", "I/Os a second", lines.clone(), Box::new(move |size| iops(&drawn, &within, size)));
+    let with_styles = |styles: &[(Mark, &str)]| {
+        let styles = styles.iter().map(|(mark, name)| (*mark, ink, (*name).to_owned()));
+        lines.iter().cloned().chain(styles).collect::<Vec<Key>>()
+    };
+    let [mean, median, p99] = [(Mark::Line, "mean"), (Mark::Dotted, "p50"), (Mark::Dashed, "p99")];
+    let parts: &[(&str, &str, Vec<Key>, &'static [Line])] = if !facet.is_empty() {
+        &[("Latency", "mean and p99", with_styles(&[mean, p99]), &[Line::Mean, Line::P99])]
+    } else if count <= TOGETHER_MAX {
+        let legend = with_styles(&[mean, median, p99]);
+        &[("Latency", "mean, median and p99", legend, &[Line::Mean, Line::Median, Line::P99])]
+    } else {
+        &[
+            ("Mean latency", "same scale as p50 and p99", lines.clone(), &[Line::Mean]),
+            ("p50 latency", "same scale as mean and p99", lines.clone(), &[Line::Median]),
+            ("p99 latency", "same scale as mean and p50", lines.clone(), &[Line::P99]),
+        ]
+    };
+    for (title, note, legend, which) in parts {
+        let (drawn, within, which) = (Rc::clone(&series), Rc::clone(ranges), *which);
+        panel(title, note, legend.clone(), Box::new(move |size| latencies(&drawn, &within, which, size)));
+    }
+}
+
+/// The series parted by everything but their block size, in their order.
+fn facets(all: Vec<Series>) -> Vec<(String, Vec<Series>)> {
+    let mut facets: Vec<(String, Vec<Series>)> = Vec::new();
+    for mut series in all {
+        let facet = std::mem::take(&mut series.facet);
+        series.name = std::mem::take(&mut series.block_size);
+        let known = facets.iter().position(|(name, _)| *name == facet);
+        let at = known.unwrap_or_else(|| {
+            facets.push((facet, Vec::new()));
+            facets.len() - 1
+        });
+        let of_facet = &mut facets[at].1;
+        of_facet.push(series);
+    }
+    facets
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Mean,
+    Median,
+    P99,
+}
+
+const TITLE_X: &str = "outstanding I/Os (N), log scale";
+
+const MARGINS: Margins = Margins { left: 0.0, top: 26.0, right: 14.0 };
+
+fn iops(series: &[Series], ranges: &Ranges, size: Size) -> String {
+    svg(size, "I/Os a second against outstanding I/Os", |canvas| {
+        let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
+        let y = Axis::from_zero(ranges.iops.iter().copied(), 5);
+        let mut plot = Plot::new(canvas, size, &MARGINS, x, y);
+        plot.axes(TITLE_X, "IOPS");
+        for each in series {
+            plot.repeats(each, |point| &point.iops);
+            let line = each.line(|point| &point.iops);
+            plot.series(&line, each.ink, false);
+            plot.marks(&line, each.ink, each.mark_pixels);
+        }
+    })
+}
+
+fn latencies(series: &[Series], ranges: &Ranges, which: &[Line], size: Size) -> String {
+    svg(size, "latency against outstanding I/Os", |canvas| {
+        let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
+        let y = Axis::latencies(ranges.ns.iter().copied());
+        let mut plot = Plot::new(canvas, size, &MARGINS, x, y);
+        plot.axes(TITLE_X, "latency, log scale");
+        for each in series {
+            for line in which {
+                let of = line.of();
+                let values = each.line(of);
+                if which.len() == 1 || *line == Line::Mean {
+                    plot.repeats(each, of);
+                    plot.series(&values, each.ink, false);
+                    plot.marks(&values, each.ink, each.mark_pixels);
+                } else {
+                    plot.thin(
+                        &values,
+                        each.ink,
+                        if *line == Line::P99 { Thin::Dashed } else { Thin::Dotted },
+                    );
+                }
+            }
+        }
+    })
+}
+
+impl Line {
+    fn of(self) -> fn(&Point) -> &Vec<f64> {
+        match self {
+            Line::Mean => |point| &point.mean_ns,
+            Line::Median => |point| &point.median_ns,
+            Line::P99 => |point| &point.p99_ns,
+        }
+    }
+}
+
+impl Plot<'_, '_> {
+    fn repeats(&mut self, series: &Series, of: impl Fn(&Point) -> &Vec<f64>) {
+        for point in series.points.iter().filter(|point| of(point).len() > 1) {
+            let dots: Vec<(f64, f64)> = of(point).iter().map(|value| (point.outstanding, *value)).collect();
+            self.dots(&dots, series.ink);
+        }
+    }
+}
+
+impl Point {
+    fn all_ns(&self) -> impl Iterator<Item = f64> + '_ {
+        [&self.mean_ns, &self.median_ns, &self.p99_ns].into_iter().flatten().copied()
+    }
+}
+
+impl Series {
+    fn line(&self, of: impl Fn(&Point) -> &Vec<f64>) -> Vec<(f64, Option<f64>)> {
+        self.points.iter().map(|point| (point.outstanding, median(of(point)))).collect()
+    }
+}
+
+/// The middle value; the mean of both for an even number.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+/// The runs grouped by everything but their outstanding I/Os, in the order of their first run.
+fn series(runs: &[Shown]) -> Vec<Series> {
+    let runs: Vec<&Shown> =
+        runs.iter().filter(|run| run.result.ios() > 0 && run.result.elapsed_ns > 0).collect();
+    let mut keys: Vec<Vec<String>> = Vec::new();
+    let mut of_key: Vec<Vec<&RunResult>> = Vec::new();
+    for run in &runs {
+        let key = key(run);
+        match keys.iter().position(|known| *known == key) {
+            Some(at) => of_key[at].push(&run.result),
+            None => {
+                keys.push(key);
+                of_key.push(vec![&run.result]);
+            }
+        }
+    }
+    let differs = |at: usize| keys.iter().any(|other| other[at] != keys[0][at]);
+    let name = |key: &[String], parts: &dyn Fn(usize) -> bool| {
+        let parts = (0..key.len()).filter(|at| differs(*at) && parts(*at)).map(|at| key[at].as_str());
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let mut found: Vec<(Vec<Level>, Series)> = Vec::new();
+    for (key, results) in keys.iter().zip(of_key) {
+        let factors = Factor::ALL.iter().filter(|factor| **factor != Factor::Outstanding);
+        let levels = factors.map(|factor| factor.level(results[0])).collect();
+        let series = Series {
+            name: name(key, &|_| true),
+            block_size: key[BLOCK_SIZE].clone(),
+            facet: name(key, &|at| at != BLOCK_SIZE),
+            ink: Ink::Curve,
+            mark_pixels: MARK_PIXELS,
+            points: points(&results),
+        };
+        found.push((levels, series));
+    }
+    // Rising block sizes, not the shuffled order in which a matrix ran them; groups stay as they came.
+    if !keys.is_empty() && !differs(GROUP) {
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+    found.into_iter().map(|(_, series)| series).collect()
+}
+
+/// Places in a [`key`].
+const GROUP: usize = 0;
+const BLOCK_SIZE: usize = 1;
+/// Radius of a point.
+const MARK_PIXELS: f64 = 2.6;
+/// Points grow no further, or they would hide what they are to show.
+const MARKS_LARGER_MAX: usize = 4;
+
+/// What runs of one line have in common, in words.
+fn key(run: &Shown) -> Vec<String> {
+    let open = run.result.workload.is_open_loop();
+    let of = |factor: Factor| factor.level(&run.result).name;
+    vec![
+        run.group.clone(),
+        of(Factor::BlockSize),
+        of(Factor::Target),
+        of(Factor::Pattern),
+        of(Factor::WriteShare),
+        of(Factor::Threads),
+        if open { "open loop".into() } else { shown::factor_rest(&run.result) },
+    ]
+}
+
+fn points(results: &[&RunResult]) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for result in results {
+        let open = result.workload.is_open_loop();
+        let outstanding =
+            if open { result.outstanding() } else { f64::from(result.workload.outstanding_total()) };
+        let known = points.iter().position(|point| point.outstanding == outstanding);
+        let at = known.unwrap_or_else(|| {
+            let empty = Vec::new;
+            points.push(Point {
+                outstanding,
+                iops: empty(),
+                mean_ns: empty(),
+                median_ns: empty(),
+                p99_ns: empty(),
+            });
+            points.len() - 1
+        });
+        let (point, latency) = (&mut points[at], result.latency());
+        point.iops.push(result.iops());
+        point.mean_ns.extend(latency.mean_ns());
+        point.median_ns.extend(latency.percentile_ns(50.0).map(|ns| ns as f64));
+        let p99 = latency.supports_percentile(99.0).then(|| latency.percentile_ns(99.0)).flatten();
+        point.p99_ns.extend(p99.map(|ns| ns as f64));
+    }
+    points.sort_by(|a, b| a.outstanding.total_cmp(&b.outstanding));
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_repeats_is_drawn() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+    }
+}

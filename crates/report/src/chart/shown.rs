@@ -1,0 +1,170 @@
+use super::Factor;
+use crate::number;
+use std::borrow::Cow;
+use workload::{PhaseResult, RunResult};
+
+/// A result as a chart shows it.
+#[derive(Clone, Debug)]
+pub struct Shown<'a> {
+    /// What came out.
+    pub result: Cow<'a, RunResult>,
+    /// What tells it from another result of the same workload: "run 12"; may be empty.
+    pub name: String,
+    /// What it is compared as: "before", "after". Results of two groups never share a line; may be empty.
+    pub group: String,
+}
+
+impl<'a> Shown<'a> {
+    /// Results of one group, named by their workloads.
+    pub fn all(results: &'a [RunResult]) -> Vec<Shown<'a>> {
+        Shown::group("", results)
+    }
+
+    /// Results of a group.
+    pub fn group(group: &str, results: &'a [RunResult]) -> Vec<Shown<'a>> {
+        let shown = |result: &'a RunResult| Shown {
+            result: Cow::Borrowed(result),
+            name: result.workload.name.clone(),
+            group: group.into(),
+        };
+        results.iter().map(shown).collect()
+    }
+
+    /// All results of a run's phases; each is named after its phase and its workload.
+    pub fn phases(phases: &'a [PhaseResult]) -> Vec<Shown<'a>> {
+        let of_phase = |phase: &'a PhaseResult| {
+            phase.results.iter().map(|result| {
+                let names = [phase.name.as_str(), result.workload.name.as_str()];
+                let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+                Shown { result: Cow::Borrowed(result), name: names.join(": "), group: String::new() }
+            })
+        };
+        phases.iter().flat_map(of_phase).collect()
+    }
+}
+
+/// Short names by which the runs can be told apart: what differs between them, and no more.
+pub(crate) fn labels(runs: &[Shown]) -> Vec<String> {
+    let differ = |of: &dyn Fn(&Shown) -> String| {
+        let first = runs.first().map(of);
+        runs.iter().any(|run| Some(of(run)) != first)
+    };
+    let mut labels: Vec<Vec<String>> = vec![Vec::new(); runs.len()];
+    let mut add = |of: &dyn Fn(&Shown) -> String| {
+        if differ(of) {
+            let each = labels.iter_mut().zip(runs);
+            each.for_each(|(label, run)| label.extend(Some(of(run)).filter(|part| !part.is_empty())));
+        }
+    };
+    add(&|run| run.group.clone());
+    add(&|run| run.name.clone());
+    for factor in Factor::ALL {
+        add(&|run| factor.level(&run.result).name);
+    }
+    add(&|run| factor_rest(&run.result));
+    let mut labels: Vec<String> = labels.into_iter().map(|parts| parts.join(", ")).collect();
+    for at in 0..labels.len() {
+        if labels.len() > 1 && (labels[at].is_empty() || labels[..at].contains(&labels[at])) {
+            let text = [labels[at].as_str(), &format!("no. {}", at + 1)].join(" ");
+            labels[at] = text.trim().to_owned();
+        }
+    }
+    labels
+}
+
+/// The workload but for its factors: durability, caching, rates. Empty where it is plain.
+pub(super) fn factor_rest(result: &RunResult) -> String {
+    use workload::{Arrival, Caching, Durability};
+    let workload = &result.workload;
+    let mut words = Vec::new();
+    match workload.shape.durability {
+        Durability::Cached => {}
+        Durability::WriteThrough => words.push("write-through".to_owned()),
+        Durability::Synced => words.push("synced".to_owned()),
+    }
+    match workload.shape.caching {
+        Caching::Direct => {}
+        Caching::Buffered => words.push("buffered".to_owned()),
+        Caching::Mapped => words.push("mapped".to_owned()),
+    }
+    match workload.arrival {
+        Arrival::Closed => {}
+        Arrival::Constant { iops } => words.push(format!("{} IOPS asked", number::rate(iops))),
+        Arrival::Poisson { iops } => words.push(format!("{} IOPS asked (Poisson)", number::rate(iops))),
+        Arrival::Recorded { speed } => words.push(format!("trace at {}", number::times(speed))),
+    }
+    if let Some(iops) = workload.limit.iops {
+        words.push(format!("at most {} IOPS", number::rate(iops)));
+    }
+    if let Some(bytes) = workload.limit.bytes_per_s {
+        words.push(format!("at most {}/s", number::bytes(bytes)));
+    }
+    words.extend(result.tool.clone());
+    words.join(" ")
+}
+
+/// What was asked, as people say it: "random read 8 KiB, 8 x 2 outstanding".
+pub(crate) fn asked(result: &RunResult) -> String {
+    let workload = &result.workload;
+    let outstanding = if workload.is_open_loop() {
+        factor_rest(result)
+    } else {
+        format!("{} x {} outstanding", workload.outstanding, workload.threads)
+    };
+    format!("{}, {outstanding}", workload.shape)
+}
+
+/// Settings are kept for so many runs.
+const SETTINGS_MAX: usize = 200;
+
+/// What a file says of the runs it shows.
+pub(super) fn settings(runs: &[Shown]) -> Vec<(String, String)> {
+    let mut settings: Vec<(String, String)> = runs
+        .iter()
+        .take(SETTINGS_MAX)
+        .enumerate()
+        .map(|(at, run)| {
+            let result = &run.result;
+            let names = [run.group.as_str(), run.name.as_str()].map(|name| name.replace('\0', " "));
+            let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+            let workload = serde_json::to_string(&result.workload).unwrap_or_default();
+            let value = format!(
+                "{}; {} on {}; {} measured from {}; {} IOPS; workload {workload}",
+                names.join(", "),
+                asked(result),
+                result.target,
+                number::duration(result.elapsed_s()),
+                number::instant(result.started_unix_ns),
+                number::rate(result.iops()),
+            );
+            (format!("run {}", at + 1), value.trim_start_matches("; ").to_owned())
+        })
+        .collect();
+    if runs.len() > SETTINGS_MAX {
+        settings.push(("runs left out".into(), (runs.len() - SETTINGS_MAX).to_string()));
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workload::{Shape, Workload};
+
+    fn run(outstanding: u32, block_bytes: u32) -> RunResult {
+        let workload = Workload::from(Shape::random_read(block_bytes)).with_outstanding(outstanding);
+        RunResult::empty(workload, "/data".into())
+    }
+
+    #[test]
+    fn runs_are_named_by_what_differs() {
+        let runs = [run(1, 4096), run(8, 4096)];
+        assert_eq!(labels(&Shown::all(&runs)), ["1 outstanding", "8 outstanding"]);
+        let alike = [run(1, 4096), run(1, 4096)];
+        assert_eq!(labels(&Shown::all(&alike)), ["no. 1", "no. 2"]);
+        let mut groups = Shown::group("before", &runs[..1]);
+        groups.extend(Shown::group("after", &alike[..1]));
+        assert_eq!(labels(&groups), ["before", "after"]);
+        assert_eq!(labels(&Shown::all(&runs[..1])), [""]);
+    }
+}

@@ -1,0 +1,192 @@
+use super::page::{page, run_chart};
+use super::table::{Column, Table};
+use super::{escape, sentence};
+use crate::chart::{Factor, Measure, RunChart, Shown, asked, labels};
+use crate::number;
+use workload::{LatencyHistogram, RunResult};
+
+/// What a page of runs is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct RunsPage<'a> {
+    /// The heading.
+    pub title: &'a str,
+    /// What is shown.
+    pub runs: &'a [Shown<'a>],
+    /// In this order; none: those that say most about these runs.
+    pub charts: &'a [RunChart],
+    /// What the results mean, one sentence each.
+    pub sentences: &'a [String],
+    /// What to type to get the same again; empty where it is not known.
+    pub command: &'a str,
+    /// Version of Headroom.
+    pub version: &'a str,
+}
+
+/// More rows than this come after the charts.
+const ROWS_FIRST: usize = 12;
+/// Rows of a table; JSON has all.
+const ROWS_MAX: usize = 1_000;
+
+/// Runs as a page: what they gave in words and numbers, the charts, how to read them, and the command that
+/// repeats them.
+pub fn runs(shown: &RunsPage) -> String {
+    let chosen: Vec<RunChart> =
+        if shown.charts.is_empty() { RunChart::fitting(shown.runs) } else { shown.charts.to_vec() };
+    let mut body = opening(shown.title, &summary(shown.runs), shown.sentences);
+    let table = format!("<h2>Results</h2>\n{}", results(shown.runs));
+    let charts: String = chosen.iter().map(|chart| run_chart(&chart.draw(shown.runs))).collect();
+    let parts = if shown.runs.len() <= ROWS_FIRST { [table, charts] } else { [charts, table] };
+    parts.iter().for_each(|part| body.push_str(part));
+    body.push_str(&how_to_read(&chosen));
+    body.push_str(&repeat(shown.command));
+    page(shown.title, &body, &format!("Headroom {}", escape(shown.version)))
+}
+
+/// The runs of a matrix over two of its axes: IOPS, MiB/s, mean and p99 latency as heat maps, and the load
+/// curves where the outstanding I/Os differ.
+pub fn matrix(shown: &RunsPage, x: Factor, y: Factor) -> String {
+    let values = [Measure::Iops, Measure::MibPerS, Measure::MeanLatency, Measure::P99Latency];
+    let mut charts: Vec<RunChart> = values.map(|value| RunChart::HeatMap { x, y, value }).to_vec();
+    if RunChart::fitting(shown.runs).contains(&RunChart::LoadCurve) {
+        charts.push(RunChart::LoadCurve);
+    }
+    runs(&RunsPage { charts: &charts, ..*shown })
+}
+
+/// The heading, the answer in a sentence, and what it means.
+pub(super) fn opening(title: &str, summary: &str, sentences: &[String]) -> String {
+    let list: String = sentences.iter().map(|each| format!("<li>{}</li>\n", sentence(each))).collect();
+    let list = if list.is_empty() { list } else { format!("<ul class=\"plain\">\n{list}</ul>\n") };
+    format!(
+        "<header class=\"card\">\n<h1>{}</h1>\n<p class=\"sentence\">{}</p>\n{list}</header>\n",
+        escape(title),
+        sentence(summary)
+    )
+}
+
+fn summary(runs: &[Shown]) -> String {
+    let Some(first) = runs.first() else { return "There is no run to show.".into() };
+    let mut targets: Vec<&str> = runs.iter().map(|run| run.result.target.as_str()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let on = match targets[..] {
+        [one] => one.to_owned(),
+        ref several => format!("{} targets", several.len()),
+    };
+    let when = number::instant(first.result.started_unix_ns);
+    let from = if when == number::NONE { String::new() } else { format!(", from {when}") };
+    if let [run] = runs {
+        let result = &run.result;
+        let latency = result.latency();
+        let mean =
+            latency.mean_ns().map_or("no I/O completed".into(), |ns| format!("{} mean", number::time(ns)));
+        let p99 = known(&latency, 99.0).map_or(String::new(), |ns| format!(", {ns} at p99"));
+        return format!(
+            "{}: {} IOPS, {} MiB/s, {mean}{p99}, over {} on {on}{from}",
+            asked(result),
+            number::rate(result.iops()),
+            number::rate(result.mib_per_s()),
+            number::duration(result.elapsed_s()),
+        );
+    }
+    let seconds: f64 = runs.iter().map(|run| run.result.elapsed_s()).sum();
+    let (count, time) = (number::count(runs.len() as u64), number::duration(seconds));
+    format!("{count} runs, {time} of load on {on}{from}")
+}
+
+/// A percentile with enough I/Os above it, written.
+fn known(latency: &LatencyHistogram, percent: f64) -> Option<String> {
+    let ns = latency.supports_percentile(percent).then(|| latency.percentile_ns(percent)).flatten();
+    ns.map(|ns| number::time(ns as f64))
+}
+
+/// One row a run.
+pub(super) fn results(runs: &[Shown]) -> String {
+    let mut table = Table::new(&[
+        ("run", Column::Long),
+        ("IOPS", Column::Value),
+        ("MiB/s", Column::Number),
+        ("mean", Column::Number),
+        ("p50", Column::Number),
+        ("p99", Column::Number),
+        ("p99.9", Column::Number),
+        ("longest", Column::Number),
+        ("failed", Column::Number),
+    ]);
+    for (run, label) in runs.iter().zip(labels(runs)).take(ROWS_MAX) {
+        table.push(&row(&run.result, &label));
+    }
+    let left_out = match runs.len().saturating_sub(ROWS_MAX) {
+        0 => String::new(),
+        more => format!("<p class=\"small\">{} more runs are not listed.</p>\n", number::count(more as u64)),
+    };
+    table.html() + &left_out
+}
+
+fn row(result: &RunResult, label: &str) -> Vec<String> {
+    let latency = result.latency();
+    let name = if label.is_empty() { asked(result) } else { label.to_owned() };
+    let percentile = |percent: f64| known(&latency, percent).unwrap_or(number::NONE.into());
+    let interrupted = if result.interrupted { " <span class=\"why\">ended early</span>" } else { "" };
+    vec![
+        format!("{}{interrupted}", escape(&name)),
+        number::rate(result.iops()),
+        number::rate(result.mib_per_s()),
+        latency.mean_ns().map_or(number::NONE.into(), number::time),
+        percentile(50.0),
+        percentile(99.0),
+        percentile(99.9),
+        latency.max_ns().map_or(number::NONE.into(), |ns| number::time(ns as f64)),
+        number::count(result.failed()),
+    ]
+}
+
+/// The exact command.
+pub(super) fn repeat(command: &str) -> String {
+    if command.is_empty() {
+        return String::new();
+    }
+    format!("<h2>Run it again</h2>\n<div class=\"card\"><pre>{}</pre></div>\n", escape(command))
+}
+
+/// What is worth knowing of the charts that are there, and of no others.
+pub(super) fn how_to_read(charts: &[RunChart]) -> String {
+    let has = |of: fn(&RunChart) -> bool| charts.iter().any(of);
+    let mut html = String::from("<h2>How to read this</h2>\n<div class=\"card\">\n");
+    html.push_str(
+        "<p><b>A dash</b> stands for what is not known: a percentile needs ten I/Os that took longer. <b>Mean</b>, \
+         <b>p99</b> and the others are latencies of reads and writes together, from the submission of an I/O to its \
+         completion.</p>\n",
+    );
+    if has(|chart| *chart == RunChart::LoadCurve) {
+        html.push_str(
+            "<p><b>The load curve</b> is read from left to right: while IOPS rise and latency does not, the storage \
+             takes more at once. Where IOPS stay level, each further I/O only waits longer.</p>\n",
+        );
+    }
+    if has(|chart| matches!(chart, RunChart::HeatMap { .. })) {
+        html.push_str(
+            "<p><b>The heat map</b> has a cell for each combination; on a narrow screen its numbers may be missing, \
+             the table has them. A hatched cell was not run: it is not zero.</p>\n",
+        );
+    }
+    if has(|chart| *chart == RunChart::Percentiles) {
+        html.push_str(
+            "<p><b>Percentiles</b> have an equal step for each nine, so that the slow few are as wide as the many. \
+             A step upwards is a second way that I/Os take: a cache missed, a queue, a cap.</p>\n",
+        );
+    }
+    if has(|chart| matches!(chart, RunChart::OverTime | RunChart::LatencyOverTime)) {
+        html.push_str(
+            "<p><b>Over time</b>, look for a fall that stays (a cache or a credit is used up) and for teeth (something \
+             else runs at times). Nothing completed in a slice: its rate is 0, its latency is not known.</p>\n",
+        );
+    }
+    if has(|chart| *chart == RunChart::Histogram) {
+        html.push_str(
+            "<p><b>The histogram</b> shows humps: two humps are two kinds of I/O, such as hits and misses of a \
+             cache, and their mean is neither.</p>\n",
+        );
+    }
+    html + "</div>\n"
+}

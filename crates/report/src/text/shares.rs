@@ -1,0 +1,86 @@
+//! Threads and cores one by one, where a finding says that they matter.
+
+use super::Style;
+use super::table::{Align, Cell, Table};
+use crate::number;
+use findings::{Finding, Kind, Weight};
+use workload::{CoreUse, RunResult};
+
+const THREADS_MAX: usize = 16;
+const CORES_MAX: usize = 8;
+
+fn is_told(findings: &[Finding], kind: Kind) -> bool {
+    findings.iter().any(|finding| finding.kind == kind && finding.weight != Weight::Good)
+}
+
+pub(super) fn threads(result: &RunResult, findings: &[Finding], style: &Style) -> Vec<String> {
+    let several = result.threads.len() > 1;
+    if !several || !(is_told(findings, Kind::Threads) || is_told(findings, Kind::Cpu)) {
+        return Vec::new();
+    }
+    let mut table = Table::new(&[
+        ("thread", Align::Right),
+        ("I/Os", Align::Right),
+        ("share", Align::Right),
+        ("bytes", Align::Right),
+        ("mean", Align::Right),
+        ("CPU", Align::Right),
+    ]);
+    for (at, thread) in result.threads.iter().enumerate().take(THREADS_MAX) {
+        let total = thread.total();
+        let mean = total.mean_ns().filter(|ns| *ns > 0.0);
+        table.push(vec![
+            at.to_string().into(),
+            number::count(total.count).into(),
+            number::share(total.count as f64 / result.ios().max(1) as f64).into(),
+            workload::format_bytes(total.bytes).into(),
+            mean.map_or(number::NONE.into(), number::time).into(),
+            number::time(thread.cpu_ns as f64).into(),
+        ]);
+    }
+    let mut lines = vec![style.heading("Threads")];
+    lines.extend(table.lines(style));
+    if result.threads.len() > THREADS_MAX {
+        lines.push(format!("  and {} more", result.threads.len() - THREADS_MAX));
+    }
+    lines
+}
+
+pub(super) fn cores(result: &RunResult, findings: &[Finding], style: &Style) -> Vec<String> {
+    let told = is_told(findings, Kind::Cpu) || is_told(findings, Kind::OtherLoad);
+    if result.cores.is_empty() || !told {
+        return Vec::new();
+    }
+    let mut table = Table::new(&[
+        ("core", Align::Right),
+        ("busy", Align::Right),
+        ("user", Align::Right),
+        ("kernel", Align::Right),
+        ("idle", Align::Right),
+    ]);
+    let busy = |core: &CoreUse| core.user_percent + core.kernel_percent;
+    let percent = |value: f64| Cell::from(number::share(value / 100.0));
+    let mut push = |name: String, core: &CoreUse| {
+        let (user, kernel) = (percent(core.user_percent), percent(core.kernel_percent));
+        table.push(vec![name.into(), percent(busy(core)), user, kernel, percent(core.idle_percent)]);
+    };
+    let mut busiest: Vec<&CoreUse> = result.cores.iter().collect();
+    busiest.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
+    for core in busiest.iter().take(CORES_MAX) {
+        push(core.core.to_string(), core);
+    }
+    let mean = |of: fn(&CoreUse) -> f64| result.cores.iter().map(of).sum::<f64>() / result.cores.len() as f64;
+    let all = CoreUse {
+        core: 0,
+        user_percent: mean(|core| core.user_percent),
+        kernel_percent: mean(|core| core.kernel_percent),
+        idle_percent: mean(|core| core.idle_percent),
+    };
+    push("mean".into(), &all);
+    let mut lines = vec![style.heading("CPU of the whole machine")];
+    lines.extend(table.lines(style));
+    if result.cores.len() > CORES_MAX {
+        lines.push(format!("  the {CORES_MAX} busiest of {} cores", result.cores.len()));
+    }
+    lines
+}

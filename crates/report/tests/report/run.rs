@@ -1,0 +1,192 @@
+//! What users see of a run.
+
+use crate::sample;
+use crate::text::STYLE;
+use findings::{Finding, Surroundings, findings};
+use report::text::{self, Style};
+use workload::{
+    Arrival, Backend, BadBlock, CoreUse, Direction, Durability, Latencies, LatencyHistogram, PhaseResult,
+    Response, RunResult, Shape, Slice, SyncEvery, SyncKind, ThreadShare, Verification, Verify, Workload,
+};
+
+/// The latency that the `at`-th I/O of a run takes: evenly between once and twice `floor_ns`, some of them
+/// `tail` times as much.
+fn latency_ns(at: u64, floor_ns: u64, tail: u64) -> u64 {
+    let even = floor_ns + (at * 7919) % floor_ns;
+    if at.is_multiple_of(241) { even * tail } else { even }
+}
+
+/// Adds a second with that many I/Os of one direction to all places where a run keeps them.
+fn second(direction: &mut Direction, slice: &mut Slice, write: bool, count: u64, floor_ns: u64, tail: u64) {
+    let mut latencies = LatencyHistogram::new();
+    let tally = if write { &mut slice.write } else { &mut slice.read };
+    for at in 0..count {
+        let ns = latency_ns(at, floor_ns, tail);
+        latencies.record(ns);
+        tally.record_n(ns, 8192, 1);
+    }
+    direction.count += count;
+    direction.bytes += count * 8192;
+    direction.latency.merge(&latencies);
+    let ranges = Latencies::from(&latencies);
+    if write { slice.write_latencies.merge(&ranges) } else { slice.read_latencies.merge(&ranges) }
+}
+
+/// A closed loop of four outstanding I/Os: the fewer a second, the longer each of them takes.
+fn closed(seconds: &[(u64, u64)], tail: u64) -> RunResult {
+    of(seconds, |reads, writes| 4_000_000_000 * 2 / 3 / (reads + writes * 4 / 3), tail)
+}
+
+/// A run whose seconds hold (reads, writes) of 8 KiB.
+fn of(seconds: &[(u64, u64)], floor_ns: impl Fn(u64, u64) -> u64, tail: u64) -> RunResult {
+    let write_percent = if seconds.iter().any(|(_, writes)| *writes > 0) { 30 } else { 0 };
+    let shape = Shape::random_read(8192).with_writes(write_percent);
+    let workload = Workload { outstanding: 2, threads: 2, ..Workload::from(shape) };
+    let mut run = RunResult {
+        backend: Backend::IoUring,
+        started_unix_ns: sample::BEGIN_NS,
+        elapsed_ns: seconds.len() as u64 * 1_000_000_000,
+        target_bytes: 64 << 30,
+        cores: vec![core(0, 4.1, 11.9), core(1, 0.4, 2.1)],
+        ..RunResult::empty(workload, "/data/sales/headroom-test.dat".into())
+    };
+    for (at, (reads, writes)) in seconds.iter().enumerate() {
+        let floor_ns = floor_ns(*reads, *writes);
+        let mut slice = Slice { end_ns: (at as u64 + 1) * 1_000_000_000, ..Slice::default() };
+        second(&mut run.read, &mut slice, false, *reads, floor_ns, tail);
+        second(&mut run.write, &mut slice, true, *writes, floor_ns * 4 / 3, tail);
+        run.series.push(slice);
+    }
+    let half = |part: &Direction| workload::Tally {
+        count: part.count / 2,
+        bytes: part.bytes / 2,
+        stall_ns: part.latency.sum_ns() / 2,
+        ..workload::Tally::default()
+    };
+    let share = ThreadShare {
+        read: half(&run.read),
+        write: half(&run.write),
+        cpu_ns: run.elapsed_ns / 8,
+        ..ThreadShare::default()
+    };
+    run.threads = vec![share.clone(), share];
+    run
+}
+
+fn core(core: u32, user_percent: f64, kernel_percent: f64) -> CoreUse {
+    CoreUse { core, user_percent, kernel_percent, idle_percent: 100.0 - user_percent - kernel_percent }
+}
+
+fn around() -> Surroundings {
+    Surroundings { memory_bytes: Some(32 << 30), cores: Some(2), ..Surroundings::default() }
+}
+
+fn shown(run: &RunResult) -> String {
+    let screen = text::run(run, &findings(run, &around()), &STYLE);
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    screen
+}
+
+/// 9,000 IOPS for half a minute.
+fn calm() -> RunResult {
+    let seconds: Vec<(u64, u64)> = (0..30).map(|at| (9_000 + 31 * (at % 7), 3_860 + 13 * (at % 5))).collect();
+    closed(&seconds, 2)
+}
+
+#[test]
+fn a_run_in_which_all_is_well_fits_a_screen() {
+    let screen = shown(&calm());
+    assert!(screen.lines().count() <= 45, "{} lines\n{screen}", screen.lines().count());
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn a_run_with_a_cliff_errors_and_threads_that_do_not_agree() {
+    let seconds: Vec<(u64, u64)> =
+        (0..30).map(|at| if at < 12 { (0, 9_000 + at % 5) } else { (0, 1_900 + at % 7) }).collect();
+    let mut run = closed(&seconds, 12);
+    run.workload.shape = Shape::random_write(8192);
+    run.write.errors.insert(5, 3);
+    run.interrupted = true;
+    run.threads[0].write.count = run.threads[0].write.count * 3 / 2;
+    run.threads[1].cpu_ns = run.elapsed_ns / 100 * 97;
+    insta::assert_snapshot!(shown(&run));
+}
+
+/// 5,000 arrivals a second at random times, which a stall of two seconds met.
+pub fn open_loop() -> RunResult {
+    let mut run = of(&[(5_000, 0); 20], |_, _| 150_000, 3);
+    run.workload.arrival = Arrival::Poisson { iops: 5_000.0 };
+    run.workload.outstanding = 64;
+    let mut response =
+        Response { late_ns_max: 31_000, waiting: 2, waiting_ns_max: 210_000, ..Response::default() };
+    response.read.merge(&run.read.latency);
+    for ms in 1..=2_000 {
+        response.read.record(ms * 1_000_000);
+    }
+    run.response = Some(response);
+    run
+}
+
+#[test]
+fn an_open_loop_shows_what_users_waited() {
+    insta::assert_snapshot!(shown(&open_loop()));
+}
+
+#[test]
+fn a_log_shows_its_syncs_and_its_verification() {
+    let mut run = of(&[(0, 2_000); 12], |_, _| 60_000, 2);
+    run.workload.shape = Shape { durability: Durability::Cached, ..Shape::log_write(8192) };
+    run.workload.sync = Some(SyncEvery { writes: 4, how: SyncKind::Fdatasync });
+    run.workload.verify = Some(Verify::Sequence);
+    run.sync.count = 6_000;
+    run.sync.latency.record_n(2_400_000, 6_000);
+    let bad = BadBlock { offset_bytes: 81_920, found: "an older write (3, not 5)".into() };
+    run.verification = Some(Verification { blocks: 24_000, bad: 1, first_bad: vec![bad] });
+    insta::assert_snapshot!(shown(&run));
+}
+
+#[test]
+fn a_run_without_any_io() {
+    let nothing = RunResult {
+        interrupted: true,
+        elapsed_ns: 0,
+        ..RunResult::empty(Shape::random_read(8192).into(), "/data".into())
+    };
+    insta::assert_snapshot!(shown(&nothing));
+}
+
+#[test]
+fn several_workloads_and_phases_begin_with_a_table_of_all() {
+    let named = |name: &str, mut run: RunResult| {
+        run.workload.name = name.into();
+        run
+    };
+    let phases = [
+        PhaseResult {
+            name: "load".into(),
+            results: vec![named("oltp", calm()), named("", closed(&[(0, 500); 10], 2))],
+        },
+        PhaseResult { name: String::new(), results: vec![named("backup", closed(&[(3, 0); 3], 2))] },
+    ];
+    let of = |result: &RunResult| -> Vec<Finding> { findings(result, &around()) };
+    let screen = text::phases(&phases, of, &STYLE);
+    let table: Vec<&str> = screen.lines().take_while(|line| !line.is_empty()).collect();
+    insta::assert_snapshot!(table.join("\n"));
+    assert!(screen.contains("== load ==") && screen.contains("== phase 2 =="), "{screen}");
+    assert_eq!(
+        text::phases(&phases[1..], of, &STYLE),
+        text::run(&phases[1].results[0], &of(&phases[1].results[0]), &STYLE)
+    );
+}
+
+#[test]
+fn colours_of_a_run_change_no_word() {
+    let run = calm();
+    let found = findings(&run, &around());
+    let coloured = text::run(&run, &found, &Style { color: true, ..STYLE });
+    assert!(coloured.contains("\x1b[32m+\x1b[0m"), "{coloured}");
+    let plain = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
+    let stripped = plain.iter().fold(coloured, |text, code| text.replace(code, ""));
+    assert_eq!(stripped, text::run(&run, &found, &STYLE));
+}

@@ -1,0 +1,232 @@
+//! What every chart and page of runs promises.
+
+use crate::{run_pages, runs_sample};
+use proptest::prelude::*;
+use report::chart::{Chart, Factor, Measure, RunChart, Shown, Theme, png_file, svg_file};
+use report::html::{self, RunsPage};
+use workload::{Arrival, Direction, Response, RunResult, Shape, Slice, Tally, Workload};
+
+const FACTORS: [Factor; 6] = [
+    Factor::BlockSize,
+    Factor::Outstanding,
+    Factor::Threads,
+    Factor::WriteShare,
+    Factor::Pattern,
+    Factor::Target,
+];
+
+fn all_charts() -> Vec<RunChart> {
+    let mut charts: Vec<RunChart> = RunChart::NAMES.iter().map(|(name, _)| name.parse().unwrap()).collect();
+    for (x, y) in [(0, 1), (2, 3), (4, 5)] {
+        for value in [Measure::Iops, Measure::MibPerS, Measure::MeanLatency, Measure::P99Latency] {
+            charts.push(RunChart::HeatMap { x: FACTORS[x], y: FACTORS[y], value });
+        }
+    }
+    charts
+}
+
+/// Every place in the file where a number of pixels stands.
+fn numbers_of(svg: &str) -> Vec<f64> {
+    let attributes =
+        [" x=\"", " y=\"", " width=\"", " height=\"", " x1=\"", " cx=\"", " cy=\"", " opacity=\""];
+    let values = attributes.iter().flat_map(|attribute| svg.split(attribute).skip(1));
+    values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
+}
+
+fn check_file(chart: &Chart) {
+    for theme in [Theme::Light, Theme::Dark] {
+        let svg = svg_file(chart, theme);
+        assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf\"") && !svg.contains("var("), "{}", chart.title);
+        assert!(!svg.contains("=\"#0000"), "a placeholder was left");
+        assert!(numbers_of(&svg).iter().all(|number| number.is_finite()));
+        assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count());
+    }
+}
+
+#[test]
+fn every_chart_of_real_looking_runs_is_a_whole_file() {
+    let (oltp, open) = ([runs_sample::oltp()], [runs_sample::open_loop()]);
+    let (sweep, matrix) = (runs_sample::sweep(&[4096, 65_536], 1.0), runs_sample::matrix());
+    for runs in [&oltp[..], &open, &sweep, &matrix] {
+        for kind in all_charts() {
+            check_file(&kind.draw(&Shown::all(runs)));
+        }
+    }
+}
+
+#[test]
+fn a_file_says_what_was_run() {
+    let mut run = runs_sample::oltp();
+    run.target = "/data/<&\"日本".into();
+    let chart = RunChart::Percentiles.draw(&Shown::all(&[run]));
+    let svg = svg_file(&chart, Theme::Light);
+    let metadata = svg.split("<metadata>").nth(1).and_then(|rest| rest.split("</metadata>").next()).unwrap();
+    assert!(metadata.contains("random 70/30 8 KiB, 32 x 1 outstanding on /data/&lt;&amp;&quot;日本"));
+    assert!(metadata.contains("60 s measured from 2026-11-21 09:00:00 UTC"));
+    assert!(metadata.contains("&quot;block_bytes&quot;:8192"), "the whole workload");
+    let png = png_file(&chart, Theme::Light).unwrap();
+    let found = |text: &[u8]| png.windows(text.len()).any(|window| window == text);
+    assert!(
+        found(b"tEXtTitle\0Latency percentiles") && found(b"iTXtSettings\0"),
+        "what is not Latin-1 is iTXt"
+    );
+}
+
+/// Written by us, read by the png crate's decoder: pixels and text as they went in.
+#[test]
+fn a_picture_is_in_the_colours_of_its_theme() {
+    let chart = RunChart::Histogram.draw(&Shown::all(&[runs_sample::oltp()]));
+    for (theme, ground) in [(Theme::Light, [255, 255, 255]), (Theme::Dark, [0x17, 0x1b, 0x21])] {
+        let file = png_file(&chart, theme).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(&file)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut pixels).unwrap();
+        assert_eq!(pixels[..3], ground, "the corner is ground");
+        let grounds = pixels.chunks_exact(3).filter(|pixel| **pixel == ground).count();
+        let share = grounds as f64 / (pixels.len() / 3) as f64;
+        assert!((0.5..0.99).contains(&share), "{share} of the picture is ground: text and bars are the rest");
+        let texts = &reader.info().uncompressed_latin1_text;
+        assert!(texts.iter().any(|text| text.keyword == "Software" && text.text == "Headroom"));
+    }
+}
+
+#[test]
+fn a_cell_that_was_not_run_is_hatched_and_not_zero() {
+    let runs: Vec<RunResult> = runs_sample::sweep(&[4096, 8192], 1.0).into_iter().skip(1).collect();
+    let chart = RunChart::HEAT_MAP.draw(&Shown::all(&runs));
+    let svg = svg_file(&chart, Theme::Light);
+    assert!(svg.contains("not run, or no I/O completed"));
+    let whole =
+        svg_file(&RunChart::HEAT_MAP.draw(&Shown::all(&runs_sample::sweep(&[4096], 1.0))), Theme::Light);
+    assert!(!whole.contains("not run"), "nothing is missing, nothing is said of it");
+    assert!(!svg.contains(">0</text>") || svg.contains("linear from 0"), "no cell says 0");
+}
+
+#[test]
+fn what_too_few_ios_support_is_dashed_and_said() {
+    let dashed = "fewer than ten I/Os took longer";
+    let page = |run: RunResult| svg_file(&RunChart::Percentiles.draw(&Shown::all(&[run])), Theme::Light);
+    assert!(page(runs_sample::oltp()).contains(dashed));
+    let empty = RunChart::Percentiles
+        .draw(&Shown::all(&[RunResult::empty(Shape::random_read(8192).into(), String::new())]));
+    assert!(empty.is_empty());
+    assert_eq!(empty.notes(), ["No I/O completed: there are no latencies."]);
+}
+
+#[test]
+fn an_open_loop_shows_what_its_users_waited() {
+    let svg = svg_file(&RunChart::Percentiles.draw(&Shown::all(&[runs_sample::open_loop()])), Theme::Light);
+    assert!(svg.contains("reads, from their intended start"));
+    assert!(svg.contains("queueing included"));
+}
+
+#[test]
+fn compared_runs_are_told_apart_by_their_groups() {
+    let (before, after) = ([runs_sample::oltp()], [runs_sample::oltp()]);
+    let mut runs = Shown::group("before", &before);
+    runs.extend(Shown::group("after", &after));
+    for kind in [RunChart::Percentiles, RunChart::OverTime, RunChart::Histogram] {
+        let svg = svg_file(&kind.draw(&runs), Theme::Dark);
+        assert!(svg.contains(">before</text>") && svg.contains(">after</text>"), "{kind}");
+    }
+}
+
+#[test]
+fn a_matrix_of_more_lines_than_colours_is_parted_by_what_else_differs() {
+    let chart = RunChart::LoadCurve.draw(&Shown::all(&runs_sample::matrix()));
+    let svg = svg_file(&chart, Theme::Light);
+    assert!(
+        svg.contains("Throughput: random, 0 % writes") && svg.contains("Latency: sequential, 30 % writes")
+    );
+    assert!(!chart.notes().iter().any(|note| note.contains("Not drawn")));
+}
+
+#[test]
+fn a_page_has_its_command_and_loads_nothing() {
+    for (name, page) in run_pages::pages() {
+        let addresses = page.replace("http://www.w3.org/2000/svg", "");
+        for outside in ["http:", "https:", "url(", "@import", "src=", "href=", "<script"] {
+            assert!(!addresses.contains(outside), "{name}: {outside}");
+        }
+        assert!(page.contains("How to read this") && !page.contains("NaN"), "{name}");
+        assert!(name == "runs-nothing.html" || page.contains("<h2>Run it again</h2>"), "{name}");
+    }
+}
+
+#[test]
+fn names_from_outside_never_become_markup() {
+    const HOSTILE: &str = "</title><script>alert('x')</script>\"><img src=x>&amp;\u{202e}\x1b[31m";
+    let mut first = runs_sample::oltp();
+    (first.target, first.tool, first.workload.name) = (HOSTILE.into(), Some(HOSTILE.into()), HOSTILE.into());
+    let runs = [first, runs_sample::open_loop()];
+    let mut shown = Shown::group(HOSTILE, &runs);
+    shown[0].name = HOSTILE.into();
+    let sentences = [HOSTILE.to_owned()];
+    let page = RunsPage {
+        title: HOSTILE,
+        runs: &shown,
+        charts: &all_charts(),
+        sentences: &sentences,
+        command: HOSTILE,
+        version: HOSTILE,
+    };
+    let texts = [html::runs(&page), svg_file(&RunChart::Percentiles.draw(&shown), Theme::Light)];
+    for text in texts {
+        assert!(text.contains("&lt;script&gt;"), "the name is shown");
+        assert!(!text.contains("<script") && !text.contains("<img"));
+        assert!(!text.contains('\u{202e}') && !text.contains('\x1b'));
+    }
+}
+
+fn large() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![Just(0), Just(1), Just(u64::MAX), 0..1_000_000_u64, any::<u64>()]
+}
+
+fn odd_run(whole: &[u64], floats: &[f64]) -> RunResult {
+    let int = |at: usize| whole.get(at % whole.len().max(1)).copied().unwrap_or(0);
+    let iops = floats.first().copied().unwrap_or(f64::NAN);
+    let mut direction = Direction { count: int(0), bytes: int(1), ..Direction::default() };
+    whole.iter().for_each(|ns| direction.latency.record_n(*ns, int(2) >> 32));
+    let slice = |end_ns: &u64| Slice {
+        end_ns: *end_ns,
+        read: Tally { count: int(3), bytes: int(4), stall_ns: int(5), ns_max: int(6), ..Tally::default() },
+        read_latencies: workload::Latencies(vec![(int(1), int(2)), (int(3), int(4))]),
+        ..Slice::default()
+    };
+    let workload = Workload {
+        outstanding: int(7) as u32,
+        threads: int(8) as u32,
+        arrival: if int(0).is_multiple_of(3) { Arrival::Constant { iops } } else { Arrival::Closed },
+        ..Shape { block_bytes: int(2) as u32, write_percent: int(3) as u8, ..Shape::random_read(0) }.into()
+    };
+    RunResult {
+        started_unix_ns: int(1),
+        elapsed_ns: int(4),
+        read: direction.clone(),
+        write: direction.clone(),
+        response: Some(Response { read: direction.latency, ..Response::default() }),
+        slice_ns: int(5),
+        series: whole.iter().map(slice).collect(),
+        ..RunResult::empty(workload, format!("/{}", int(6)))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_result_stops_a_chart(
+        runs in prop::collection::vec(prop::collection::vec(large(), 0..9), 0..5),
+        float in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(0.0), Just(-1.0), 0.0..1e9_f64],
+    ) {
+        let results: Vec<RunResult> = runs.iter().map(|whole| odd_run(whole, &[float])).collect();
+        let shown = Shown::all(&results);
+        for kind in all_charts() {
+            check_file(&kind.draw(&shown));
+        }
+        let page = RunsPage { title: "", runs: &shown, charts: &all_charts(), sentences: &[], command: "", version: "" };
+        let page = html::runs(&page);
+        prop_assert!(page.ends_with("</html>\n") && !page.contains("NaN"));
+    }
+}
