@@ -87,7 +87,7 @@ impl From<load::LoadError> for Failure {
     fn from(error: load::LoadError) -> Failure {
         let failure = Failure::new(&error);
         match &error {
-            load::LoadError::AllFailed { error, .. } if error.raw_os_error() == Some(ENOSPC) => {
+            load::LoadError::AllFailed { error, .. } if error.raw_os_error() == Some(libc::ENOSPC) => {
                 failure.with_remedy("free some space, or name another target")
             }
             load::LoadError::AllFailed { .. } => failure.with_remedy(DMESG),
@@ -118,18 +118,12 @@ fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
     match error.kind() {
         std::io::ErrorKind::OutOfMemory => Some("fewer --outstanding or --threads, or a smaller --block"),
         std::io::ErrorKind::WouldBlock => Some("fewer --threads, or a higher limit of processes (ulimit -u)"),
-        _ if error.raw_os_error().is_some_and(|code| code == EMFILE || code == ENFILE) => {
+        _ if error.raw_os_error().is_some_and(|code| code == libc::EMFILE || code == libc::ENFILE) => {
             Some("fewer --threads, or a higher limit of open files (ulimit -n)")
         }
         _ => None,
     }
 }
-
-/// Too many open files of this process, and of the system; the same on every Linux.
-const EMFILE: i32 = 24;
-const ENFILE: i32 = 23;
-/// No space left on device.
-const ENOSPC: i32 = 28;
 
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Failure {

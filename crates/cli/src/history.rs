@@ -72,7 +72,10 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
                 _ => None,
             };
             let text = |style: &report::text::Style| match &run {
-                Some(run) => report::text::run(run, style),
+                Some(run) => {
+                    let around = crate::surroundings::of(run, None, &history);
+                    report::text::run(run, &findings::findings(run, &around), style)
+                }
                 None => serde_json::to_string_pretty(&value).unwrap_or_default(),
             };
             out.answer(text, || value.clone());

@@ -20,6 +20,7 @@ mod output;
 mod page;
 mod run;
 mod source;
+mod surroundings;
 mod targets;
 
 use clap::{Parser, Subcommand};

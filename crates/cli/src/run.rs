@@ -3,6 +3,7 @@ mod flags;
 use crate::failure::{DMESG, Failure};
 use crate::live::Line;
 use crate::output::Output;
+use crate::surroundings;
 use crate::targets::{self, Opened};
 use crate::{Done, FINE, bad_news, interrupt};
 use flags::Flags;
@@ -70,7 +71,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
     interrupt::install();
     let opened = targets::open(&plan, &args.destroy_data, &mut history, out)?;
     let (phases, failure) = run_phases(&plan, &opened, &traces, out);
-    let cut = opened.cut();
+    let (cut, facts) = (opened.cut(), opened.facts());
     // The answer first, whatever fails after it; and what was measured before something failed is an answer.
     let removed = opened.remove(&mut history, out);
     let measured = phases.iter().any(|phase| phase.results.iter().any(|result| result.elapsed_ns > 0));
@@ -78,9 +79,16 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
     if measured {
         let kept = history.save_session(&phases);
         let session = kept.as_ref().ok().map(|(session, _)| session.0);
+        let findings_of = |result: &RunResult| {
+            findings::findings(result, &surroundings::of(result, facts.get(&result.target), &history))
+        };
         out.answer(
-            |style| text(&phases, style),
-            || serde_json::json!({ "session": session, "phases": phases }),
+            |style| report::text::phases(&phases, findings_of, style),
+            || {
+                let mut answer = report::json::phases(&phases, findings_of);
+                answer["session"] = serde_json::json!(session);
+                answer
+            },
         );
         saved = kept.map(drop);
     }
@@ -165,9 +173,9 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     let (settings, shared) = (args.flags.settings(), args.flags.shared());
     for (at, placed) in phase.workloads.iter_mut().enumerate() {
         if at == 0 {
-            settings.apply(placed)
+            settings.apply(placed);
         } else {
-            shared.apply(placed)
+            shared.apply(placed);
         }
         placed.workload.validate().map_err(|error| Failure::usage(&error))?;
     }
@@ -229,26 +237,6 @@ fn run_phase(
         affinity: Affinity::None,
     };
     Ok(load::run_together(&jobs, &how, watch)?)
-}
-
-/// Each result as text, under the name of its phase where there are several.
-fn text(phases: &[PhaseResult], style: &report::text::Style) -> String {
-    let mut text = String::new();
-    let several = phases.len() > 1;
-    for (at, phase) in phases.iter().enumerate() {
-        if several {
-            let name = if phase.name.is_empty() { format!("phase {}", at + 1) } else { phase.name.clone() };
-            text.push_str(&format!("== {name}\n\n"));
-        }
-        for result in &phase.results {
-            if phase.results.len() > 1 && !result.workload.name.is_empty() {
-                text.push_str(&format!("-- {}\n", result.workload.name));
-            }
-            text.push_str(&report::text::run(result, style));
-            text.push('\n');
-        }
-    }
-    text.trim_end().to_owned() + "\n"
 }
 
 /// Failed I/Os and blocks that were not as written are bad news.

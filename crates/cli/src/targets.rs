@@ -5,16 +5,19 @@ use crate::failure::Failure;
 use crate::measure::{making, open_workspace, real, remove, test_file_bytes};
 use crate::output::Output;
 use history::History;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use storage::{Access, Found, MadeFile, Region, StorageError, Target, TestFile, Workspace};
-use workload::{Caching, Plan, PlanTarget, TargetKind, format_bytes};
+use workload::{Caching, Plan, PlanTarget, TargetFacts, TargetKind, format_bytes};
 
 /// The open targets of a plan.
+#[derive(Default)]
 pub struct Opened {
     regions: Vec<(usize, Caching, Region)>,
     test_files: Vec<TestFile>,
     workspaces: Vec<Workspace>,
     loaded: Vec<MadeFile>,
+    facts: Vec<TargetFacts>,
 }
 
 /// Opens each target of a plan, once for each way of caching that its workloads ask for. In a directory a test
@@ -27,8 +30,7 @@ pub fn open(
     out: &mut Output,
 ) -> Result<Opened, Failure> {
     check_destroy(plan, destroy)?;
-    let mut opened =
-        Opened { regions: Vec::new(), test_files: Vec::new(), workspaces: Vec::new(), loaded: Vec::new() };
+    let mut opened = Opened::default();
     for (at, target) in plan.targets.iter().enumerate() {
         let asked = Asked::of(plan, at);
         if let Err(failure) = opened.add(at, target, &asked, destroy, history, out) {
@@ -83,6 +85,14 @@ impl Opened {
             |(at, its_caching, _): &&(usize, Caching, Region)| (*at, *its_caching) == (target, caching);
         let found = self.regions.iter().find(of_it);
         &found.expect("each target is open in each way that the plan asks for").2
+    }
+
+    /// What is known of the targets, by what load runs on: the name in the results.
+    pub fn facts(&self) -> HashMap<String, TargetFacts> {
+        let named = |(at, _, region): &(usize, Caching, Region)| {
+            (region.path.display().to_string(), self.facts[*at].clone())
+        };
+        self.regions.iter().map(named).collect()
     }
 
     /// Files that somebody cut while they were open: path, bytes at the opening, bytes now.
@@ -144,6 +154,7 @@ impl Opened {
             None => known(&path, asked.writes && !destroyed, history)?,
         };
         let opened = Target::open(&target.path).map_err(not_there)?;
+        self.facts.push(opened.facts().clone());
         let may_write = destroyed || ours.is_some();
         let access = match asked.writes {
             true => Access::ReadWrite { destroy_data: may_write },
@@ -176,6 +187,7 @@ impl Opened {
         out: &mut Output,
     ) -> Result<(), Failure> {
         let opened = Target::open(&target.path)?;
+        self.facts.push(opened.facts().clone());
         let direct = asked.cachings.contains(&Caching::Direct);
         let dir = real(opened.path());
         let place = match self.workspaces.iter().position(|workspace| workspace.dir() == dir) {

@@ -34,7 +34,9 @@ fn the_bare_command_is_what_diskspd_does_unasked() {
         (seconds(5), seconds(10), seconds(0))
     );
     assert_eq!((phase.length.ios_max, phase.slice, phase.pool), (None, seconds(1), None));
-    let [Placed { target: 0, weight: 1, workload }] = &phase.workloads[..] else { panic!("one workload") };
+    let [Placed { target: 0, weight: 1, workload, replay: None }] = &phase.workloads[..] else {
+        panic!("one workload")
+    };
     let shape = Shape { caching: Caching::Buffered, ..Shape::sequential_read(65536) };
     let expected = Workload { outstanding: 2, content: workload::Content::Counting, ..Workload::from(shape) };
     assert_eq!(*workload, expected);
