@@ -114,6 +114,8 @@ pub fn phases(phases: &[PhaseResult], findings_of: impl Fn(&RunResult) -> Vec<Fi
         json!({ "name": phase.name, "results": results.collect::<Vec<Value>>() })
     };
     json!({ "phases": phases.iter().map(of).collect::<Vec<Value>>() })
+}
+
 /// What a matrix gave: a row for each point, with its runs.
 pub fn matrix(summary: &matrix::Summary) -> Value {
     json!({
