@@ -172,7 +172,7 @@ impl Evidence {
                 if excludes(1e-6) {
                     return 1e-6;
                 }
-                for _ in 0..30 {
+                for _ in 0..16 {
                     let middle = f64::midpoint(excluded, included);
                     if excludes(10_f64.powf(-middle)) { excluded = middle } else { included = middle }
                 }
