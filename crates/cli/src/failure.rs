@@ -83,6 +83,40 @@ impl From<::measure::MeasureError> for Failure {
     }
 }
 
+impl From<load::LoadError> for Failure {
+    fn from(error: load::LoadError) -> Failure {
+        let failure = Failure::new(&error);
+        match &error {
+            load::LoadError::AllFailed { .. } => failure.with_remedy(DMESG),
+            load::LoadError::TooSmall { .. } => failure.with_remedy("a smaller --block, or a larger target"),
+            load::LoadError::Unaligned { align_bytes, .. } => {
+                failure.with_remedy(format_args!("a multiple of {align_bytes} bytes, or --buffered"))
+            }
+            load::LoadError::Start { error, .. } => match start_remedy(error) {
+                Some(remedy) => failure.with_remedy(remedy),
+                None => failure,
+            },
+            _ => failure,
+        }
+    }
+}
+
+/// What to do where threads, memory or rings are not to be had.
+fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
+    match error.kind() {
+        std::io::ErrorKind::OutOfMemory => Some("fewer --outstanding or --threads, or a smaller --block"),
+        std::io::ErrorKind::WouldBlock => Some("fewer --threads, or a higher limit of processes (ulimit -u)"),
+        _ if error.raw_os_error().is_some_and(|code| code == EMFILE || code == ENFILE) => {
+            Some("fewer --threads, or a higher limit of open files (ulimit -n)")
+        }
+        _ => None,
+    }
+}
+
+/// Too many open files of this process, and of the system; the same on every Linux.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
+
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Failure {
         Failure { remedy: error.remedy().map(Into::into), ..Failure::new(&error) }

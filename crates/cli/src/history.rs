@@ -2,7 +2,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE};
 use clap::Subcommand;
-use history::{CaptureFilter, EntryKind, History};
+use history::{CaptureFilter, EntryKind, History, ResultId};
 use std::path::Path;
 
 /// Arguments of `headroom history`.
@@ -11,6 +11,7 @@ use std::path::Path;
 Examples:
   headroom history                       everything kept, newest first
   headroom history show verdict 3        one of them, whole
+  headroom history show run 12           the tables of a run
   headroom history captures > c.csv      the capture table as CSV")]
 pub struct HistoryArgs {
     #[command(subcommand)]
@@ -22,7 +23,7 @@ pub struct HistoryArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Print one entry as JSON
+    /// Print one entry: a run as text, all else as JSON
     Show {
         /// capture, run, capability or verdict
         kind: EntryKind,
@@ -66,7 +67,15 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
         }
         Some(What::Show { kind, id }) => {
             let value = history.show(*kind, *id)?;
-            out.answer(|_| serde_json::to_string_pretty(&value).unwrap_or_default(), || value.clone());
+            let run = match kind {
+                EntryKind::Run => Some(history.run(ResultId(*id))?),
+                _ => None,
+            };
+            let text = |style: &report::text::Style| match &run {
+                Some(run) => report::text::run(run, style),
+                None => serde_json::to_string_pretty(&value).unwrap_or_default(),
+            };
+            out.answer(text, || value.clone());
         }
         Some(What::Captures { source }) => {
             let filter = CaptureFilter { source: source.clone(), ..CaptureFilter::default() };
@@ -88,38 +97,50 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
 const ENTRIES_A_LINE: usize = 500;
 
 /// One line each: kind and number, time, what it says, what it is about. Captures without a name of their own
-/// that follow each other share a line.
+/// that follow each other share a line, and so do the runs of one command where they are many.
 fn table(entries: &[history::Entry], limit: usize) -> String {
     if entries.is_empty() {
-        return "nothing is kept yet: headroom check or headroom measure fill the history".into();
+        return "nothing is kept yet: headroom check, measure and run fill the history".into();
     }
     let is_plain = |entry: &history::Entry| entry.kind == EntryKind::Capture && !entry.summary.contains('(');
+    let together = |a: &history::Entry, b: &history::Entry| {
+        (is_plain(a) && is_plain(b)) || (a.session.is_some() && a.session == b.session)
+    };
     let mut lines = Vec::new();
-    for group in entries.chunk_by(|a, b| is_plain(a) && is_plain(b)).take(limit) {
-        let [newest, .., oldest] = group else {
-            let entry = &group[0];
-            lines.push([
-                format!("{} {}", entry.kind, entry.id),
-                at(entry.at_unix_ns),
-                entry.summary.clone(),
-                entry.target.clone(),
-            ]);
-            continue;
-        };
-        let mut sources: Vec<&str> = group.iter().map(|entry| entry.target.as_str()).collect();
-        sources.sort_unstable();
-        sources.dedup();
-        lines.push([
-            format!("captures {}-{}", oldest.id.min(newest.id), oldest.id.max(newest.id)),
-            at(newest.at_unix_ns),
-            format!("{} captures since {}", group.len(), at(oldest.at_unix_ns)),
-            sources.join(", "),
-        ]);
+    for group in entries.chunk_by(together) {
+        match group {
+            [newest, .., oldest] if newest.session.is_none() || group.len() > RUNS_APART_MAX => {
+                lines.push(one_line(group, newest, oldest));
+            }
+            _ => lines.extend(group.iter().map(|entry| {
+                let name = format!("{} {}", entry.kind, entry.id);
+                [name, at(entry.at_unix_ns), entry.summary.clone(), entry.target.clone()]
+            })),
+        }
     }
+    lines.truncate(limit);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let (kind, target) = (width(0), width(3));
     let line = |[a, b, c, d]: &[String; 4]| format!("{a:kind$}  {b}  {d:target$}  {c}\n");
     lines.iter().map(line).collect()
+}
+
+/// The runs of one command, a line each up to so many.
+const RUNS_APART_MAX: usize = 8;
+
+/// Several captures, or runs of one command.
+fn one_line(group: &[history::Entry], newest: &history::Entry, oldest: &history::Entry) -> [String; 4] {
+    let kind = newest.kind;
+    let ids = || group.iter().map(|entry| entry.id);
+    let mut targets: Vec<&str> = group.iter().map(|entry| entry.target.as_str()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    [
+        format!("{kind}s {}-{}", ids().min().unwrap_or(0), ids().max().unwrap_or(0)),
+        at(newest.at_unix_ns),
+        format!("{} {kind}s since {}", group.len(), at(oldest.at_unix_ns)),
+        targets.join(", "),
+    ]
 }
 
 /// An instant as all of Headroom writes it.

@@ -9,11 +9,14 @@ mod failure;
 mod history;
 mod interrupt;
 mod intervals;
+mod live;
 mod measure;
 mod observe;
 mod output;
 mod page;
+mod run;
 mod source;
+mod targets;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -41,6 +44,7 @@ Examples:
   headroom check /data --html r.html      another disk, as a page with charts
   headroom check --source sqlite:shop.db  a live database, without any load
   headroom measure /data                  only what the storage can give
+  headroom run --preset oltp /data        load as a database makes it
   headroom history                        what was measured and said before
 
 Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage,
@@ -53,6 +57,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Measure what a directory, file or block device can give
     Measure(measure::MeasureArgs),
+    /// Run a workload: by flags, a preset or a file
+    Run(Box<run::RunArgs>),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
@@ -72,6 +78,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
+        Command::Run(args) => run::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),

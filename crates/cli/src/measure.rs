@@ -176,7 +176,7 @@ pub fn forget_test_files(workspace: &Workspace, history: &mut History) -> Result
 }
 
 /// Without symlinks, so that one directory has one name in the history.
-fn real(path: &Path) -> PathBuf {
+pub fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 
@@ -206,20 +206,10 @@ pub fn directory(
             format_bytes(SIZE_MIN)
         )));
     }
-    let began = Instant::now();
-    let mut making = |progress: storage::Progress| {
-        let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
-        let elapsed = began.elapsed();
-        let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
-        let speed = progress.done_bytes as f64 / elapsed.as_secs_f64().max(1e-3) / 1048576.0;
-        let total = format_bytes(progress.total_bytes);
-        out.progress(format_args!("writing a test file of {total}, {speed:.0} MiB/s"), left);
-        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
     // On record before it is there, until it is gone, whatever happens between.
     let path = real(workspace.path()).join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
     history.record_test_file(&path, bytes)?;
-    let file = workspace.test_file(TEST_FILE, bytes, &mut making);
+    let file = workspace.test_file(TEST_FILE, bytes, &mut making(out));
     let measured = file.map_err(Failure::from).and_then(|file| {
         let region = file.region(how.caching())?;
         let log = Region {
@@ -242,11 +232,25 @@ pub fn directory(
     measured
 }
 
+/// Shows how far the making of a test file is, and ends it on Ctrl-C.
+pub fn making(out: &mut Output) -> impl FnMut(storage::Progress) -> ControlFlow<()> {
+    let began = Instant::now();
+    move |progress| {
+        let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let elapsed = began.elapsed();
+        let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
+        let speed = progress.done_bytes as f64 / elapsed.as_secs_f64().max(1e-3) / 1048576.0;
+        let total = format_bytes(progress.total_bytes);
+        out.progress(format_args!("writing a test file of {total}, {speed:.0} MiB/s"), left);
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 /// The test file's name in the workspace.
 const TEST_FILE: &str = "test";
 
 /// A quarter of what is free, within reason.
-fn test_file_bytes(target: &Target) -> u64 {
+pub fn test_file_bytes(target: &Target) -> u64 {
     TEST_FILE_BYTES.min(target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN)
 }
 

@@ -1,7 +1,7 @@
 //! Everything kept, one line each, and each of them whole.
 
 use crate::exact::Exact;
-use crate::{CaptureId, Error, History, ResultId};
+use crate::{CaptureId, Error, History, ResultId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -34,6 +34,9 @@ pub struct Entry {
     pub target: String,
     /// What it says.
     pub summary: String,
+    /// The runs of one command share a session; `None` for all else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
 }
 
 /// Text that names no kind of entry.
@@ -49,14 +52,22 @@ impl History {
     pub fn entries(&self, limit: usize) -> Result<Vec<Entry>, Error> {
         let read = || -> rusqlite::Result<Vec<_>> {
             let mut rows = self.connection.prepare_cached(
-                "SELECT kind, id, at_unix_ns, target, summary FROM entries \
+                "SELECT kind, id, at_unix_ns, target, summary, session FROM entries \
                  ORDER BY at_unix_ns DESC, kind, id DESC LIMIT ?",
             )?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let entries = rows.query_map([limit], |row| {
                 let crate::exact::Word(kind) = row.get(0)?;
                 let Exact(at_unix_ns) = row.get(2)?;
-                Ok(Entry { kind, id: row.get(1)?, at_unix_ns, target: row.get(3)?, summary: row.get(4)? })
+                let session: Option<i64> = row.get(5)?;
+                Ok(Entry {
+                    kind,
+                    id: row.get(1)?,
+                    at_unix_ns,
+                    target: row.get(3)?,
+                    summary: row.get(4)?,
+                    session: session.map(SessionId),
+                })
             })?;
             entries.collect()
         };

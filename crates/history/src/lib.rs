@@ -4,6 +4,7 @@
 //! Snapshot    -> captures + files + file_changes   (only the files whose counters changed)
 //!                  └─ views: file_stats (every file of every capture), entries (one line each)
 //! RunResult   -> runs            plain columns to query, and the whole value as JSON
+//!                  └─ sessions   the runs of one command belong together
 //! Capability  -> capabilities
 //! Verdict     -> verdicts
 //! test files  -> test_files      what Headroom made, so that it removes nothing else
@@ -11,7 +12,7 @@
 //!
 //! Main path: [`History::open`], [`History::save_snapshot`] every few seconds, then
 //! [`History::intervals_between`] or [`History::captures_table`] over what was kept. The schema with its
-//! comments is `schema_1.sql`.
+//! comments is `schema_1.sql`, and `schema_2.sql` what came to it.
 //!
 //! A number comes back as exactly the number that went in, and an unknown figure with its reason. Every
 //! save is one transaction: it is there as a whole, for every process, or not at all, whatever is killed
@@ -30,6 +31,7 @@ mod file_rows;
 mod intervals;
 mod open;
 mod results;
+mod runs;
 mod test_files;
 
 pub use capture_table::{CaptureRow, to_csv};
@@ -39,6 +41,7 @@ pub use error::Error;
 pub use intervals::{IntervalFilter, IntervalRow, Latency};
 pub use open::APPLICATION_ID;
 pub use results::ResultId;
+pub use runs::SessionId;
 pub use test_files::TestFile;
 
 use rusqlite::Connection;

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 pub const APPLICATION_ID: u32 = 0x4864_526d;
 
 /// The steps from one schema version to the next; a file's `user_version` counts the steps it has had.
-const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql"), include_str!("schema_4.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_4.sql")];
 
 /// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -248,18 +249,25 @@ mod tests {
         let path = dir.path().join("history.db");
         let mut history = History::open_with(&path, &MIGRATIONS[..1]).unwrap();
         history.record_test_file(Path::new("/data/headroom.test"), 4096).unwrap();
+        let run = "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, ios, \
+                   failed, iops, mib_per_s, interrupted, summary, json) \
+                   VALUES (1, '/data', 'random read 8 KiB', 1, 1, 1, 1, 0, 1, 1, 0, 'of version 1', '{}')";
+        history.connection.execute_batch(run).unwrap();
         drop(history);
-        let next = [MIGRATIONS[0], "ALTER TABLE test_files ADD COLUMN owner TEXT DEFAULT 'nobody'"];
+        let next =
+            [MIGRATIONS[0], MIGRATIONS[1], "ALTER TABLE test_files ADD COLUMN owner TEXT DEFAULT 'nobody'"];
         for _ in 0..2 {
             let history = History::open_with(&path, &next).unwrap();
             assert_eq!(history.test_files().unwrap().len(), 1);
+            let entries = history.entries(9).unwrap();
+            assert_eq!((entries[0].summary.as_str(), entries[0].session), ("of version 1", None));
             let query = "SELECT owner FROM test_files";
             let owner: String = history.connection.query_row(query, [], |row| row.get(0)).unwrap();
             assert_eq!(owner, "nobody");
         }
         assert!(matches!(
             History::open_with(&path, &MIGRATIONS[..1]),
-            Err(Error::NewerSchema { found: 2, known: 1, .. })
+            Err(Error::NewerSchema { found: 3, known: 1, .. })
         ));
     }
 

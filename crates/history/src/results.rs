@@ -1,4 +1,4 @@
-//! What was measured and said: runs, capabilities and verdicts. Some plain columns to query by, and the
+//! What was measured and said: capabilities and verdicts (runs have a file of their own). Some plain columns to query by, and the
 //! whole value as JSON.
 
 use crate::exact::{Exact, Json, Word};
@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Params, named_params};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use verdict::Verdict;
-use workload::{RunResult, TargetFacts, format_ns};
+use workload::TargetFacts;
 
 /// The number of a run, a capability or a verdict; each kind counts for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,52 +16,6 @@ use workload::{RunResult, TargetFacts, format_ns};
 pub struct ResultId(pub i64);
 
 impl History {
-    /// Keeps a run.
-    ///
-    /// # Errors
-    /// Where the file cannot be written.
-    pub fn save_run(&mut self, run: &RunResult) -> Result<ResultId, Error> {
-        let mean_ns = run.latency().mean_ns();
-        let outstanding = run.workload.outstanding_total();
-        let summary = format!(
-            "{}, {outstanding} outstanding: {:.0} IOPS, {:.1} MiB/s, {}",
-            run.workload.shape,
-            run.iops(),
-            run.mib_per_s(),
-            mean_ns.map_or("no I/O".into(), |ns| format!("{} mean", format_ns(ns))),
-        );
-        let insert = "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, \
-             ios, failed, iops, mib_per_s, latency_ns, interrupted, summary, json) VALUES (:started, :target, \
-             :workload, :outstanding, :threads, :elapsed, :ios, :failed, :iops, :mib_per_s, :latency, \
-             :interrupted, :summary, :json)";
-        let json = storable(EntryKind::Run, run)?;
-        let values = named_params! {
-            ":started": Exact(run.started_unix_ns),
-            ":target": run.target,
-            ":workload": run.workload.shape.to_string(),
-            ":outstanding": outstanding,
-            ":threads": run.workload.threads,
-            ":elapsed": Exact(run.elapsed_ns),
-            ":ios": Exact(run.ios()),
-            ":failed": Exact(run.failed()),
-            ":iops": run.iops(),
-            ":mib_per_s": run.mib_per_s(),
-            ":latency": mean_ns,
-            ":interrupted": run.interrupted,
-            ":summary": summary,
-            ":json": json,
-        };
-        self.insert("save a run", insert, values)
-    }
-
-    /// A run.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`].
-    pub fn run(&self, id: ResultId) -> Result<RunResult, Error> {
-        self.value(EntryKind::Run, "SELECT json FROM runs WHERE id = ?", id)
-    }
-
     /// Keeps a capability.
     ///
     /// # Errors
@@ -184,7 +138,7 @@ impl History {
 }
 
 /// The JSON of a value, once it is sure that it can be read again: JSON has no infinity and no NaN.
-fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: &T) -> Result<String, Error> {
+pub(crate) fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: &T) -> Result<String, Error> {
     let not_storable = |source| Error::NotStorable { kind, source };
     let text = serde_json::to_string(value).map_err(not_storable)?;
     serde_json::from_str::<T>(&text).map_err(not_storable)?;

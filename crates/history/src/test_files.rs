@@ -4,7 +4,7 @@
 use crate::exact::Exact;
 use crate::{Error, History, now_unix_ns};
 use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
-use rusqlite::{ToSql, named_params, types::FromSql};
+use rusqlite::{OptionalExtension, ToSql, named_params, types::FromSql};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,36 @@ impl History {
             },
         );
         recorded.map(drop).map_err(|source| Error::sqlite("record a test file", &self.path, source))
+    }
+
+    /// Records a lasting file and its mark (of `storage`), where the file itself takes none: durably, before
+    /// anything is in it, and again whenever the mark changes.
+    ///
+    /// # Errors
+    /// Where the history cannot be written.
+    pub fn record_mark(&mut self, path: &Path, bytes: u64, mark: &str) -> Result<(), Error> {
+        let recorded = self.connection.execute(
+            "INSERT INTO test_files (path, bytes, created_unix_ns, mark) VALUES (:path, :bytes, :now, :mark) \
+             ON CONFLICT (path) WHERE removed_unix_ns IS NULL \
+             DO UPDATE SET bytes = excluded.bytes, mark = excluded.mark",
+            named_params! {
+                ":path": PathColumn(path.into()),
+                ":bytes": Exact(bytes),
+                ":now": Exact(now_unix_ns()),
+                ":mark": mark,
+            },
+        );
+        recorded.map(drop).map_err(|source| Error::sqlite("record a mark", &self.path, source))
+    }
+
+    /// The mark recorded for a path.
+    ///
+    /// # Errors
+    /// Where the history cannot be read.
+    pub fn mark_of(&self, path: &Path) -> Result<Option<String>, Error> {
+        let query = "SELECT mark FROM test_files WHERE path = ? AND removed_unix_ns IS NULL";
+        let found = self.connection.query_row(query, [PathColumn(path.into())], |row| row.get(0)).optional();
+        found.map(Option::flatten).map_err(|source| Error::sqlite("look for a mark", &self.path, source))
     }
 
     /// Notes that a test file was removed; whether it was on record.

@@ -1,15 +1,15 @@
 //! Runs, capabilities, verdicts, test files, and the list of everything.
 
 use capability::{Capability, Conditions, Curve, Knee, KneeReason, Point};
-use history::{EntryKind, Error, History, ResultId};
+use history::{EntryKind, Error, History, ResultId, SessionId};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tempfile::TempDir;
 use verdict::{Confidence, Evidence, Kind, Verdict};
 use workload::{
-    Backend, Caching, CoreUse, DeviceFacts, Direction, RunResult, Shape, Slice, Tally, TargetFacts,
-    TargetKind, ThreadShare, Workload,
+    Backend, Caching, CoreUse, DeviceFacts, Direction, PhaseResult, RunResult, Shape, Slice, Tally,
+    TargetFacts, TargetKind, ThreadShare, Workload,
 };
 
 fn new_history() -> (TempDir, History) {
@@ -243,6 +243,53 @@ fn entries_list_everything_the_newest_first() {
     let shown = history.show(EntryKind::Capture, capture.0).unwrap();
     assert_eq!(shown, serde_json::to_value(&snapshot).unwrap());
     assert!(matches!(history.show(EntryKind::Run, 2), Err(Error::NotFound { id: 2, .. })));
+}
+
+#[test]
+fn the_runs_of_a_command_are_one_session_with_phases_and_names() {
+    let (_dir, mut history) = new_history();
+    let named = |name: &str| {
+        let mut run = run();
+        run.workload.name = name.into();
+        run
+    };
+    let phases = [
+        PhaseResult { name: "load".into(), results: vec![named("oltp"), named("log")] },
+        PhaseResult { name: "scan".into(), results: vec![named("scan")] },
+    ];
+    let (session, ids) = history.save_session(&phases).unwrap();
+    assert_eq!((session, ids), (SessionId(1), vec![ResultId(1), ResultId(2), ResultId(3)]));
+    assert_eq!(history.session_of(ResultId(2)).unwrap(), Some((session, "load".into())));
+    assert_eq!(history.run(ResultId(2)).unwrap().workload.name, "log");
+    let entries = history.entries(9).unwrap();
+    let begin = |at: usize| entries[at].summary.split(" 8 KiB").next().unwrap().to_owned();
+    assert_eq!(
+        [begin(0), begin(1), begin(2)],
+        ["scan: random read", "load, log: random read", "load, oltp: random read"]
+    );
+    assert!(entries.iter().all(|entry| entry.session == Some(session)));
+
+    let single = history.save_run(&RunResult { tool: Some("fio-3.33".into()), ..run() }).unwrap();
+    assert_eq!(history.session_of(single).unwrap(), None);
+    assert!(history.entries(9).unwrap().iter().any(|entry| entry.summary.ends_with(" (fio-3.33)")));
+    let next = history.begin_session().unwrap();
+    assert_eq!(next, SessionId(2));
+    let id = history.save_run_of(next, "", &run()).unwrap();
+    assert_eq!(history.session_of(id).unwrap(), Some((next, String::new())));
+    assert!(matches!(history.session_of(ResultId(9)), Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn a_mark_is_kept_for_a_file_that_takes_none_until_it_is_gone() {
+    let (_dir, mut history) = new_history();
+    let path = Path::new("/nfs/scratch.dat");
+    history.record_mark(path, 4096, "version=1 state=making").unwrap();
+    history.record_mark(path, 4096, "version=1 state=whole").unwrap();
+    assert_eq!(history.mark_of(path).unwrap().as_deref(), Some("version=1 state=whole"));
+    history.record_test_file(Path::new("/data/plain"), 1).unwrap();
+    assert_eq!(history.mark_of(Path::new("/data/plain")).unwrap(), None);
+    history.forget_test_file(path).unwrap();
+    assert_eq!(history.mark_of(path).unwrap(), None);
 }
 
 #[test]

@@ -65,6 +65,11 @@ pub fn capability(capability: &Capability) -> Value {
     })
 }
 
+/// What a run gave, phase by phase.
+pub fn run(phases: &[workload::PhaseResult]) -> Value {
+    json!({ "phases": phases })
+}
+
 /// The value as it serialises; none of the types here can fail to.
 fn plain(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)

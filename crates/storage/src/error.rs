@@ -97,6 +97,12 @@ pub enum StorageError {
         /// Every use found: "mounted at /srv", "swap", "held by dm-0".
         uses: Vec<String>,
     },
+    /// A lasting file is to be made where something is.
+    #[error("cannot make {}: something is there that headroom did not make", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+    },
     /// A directory takes no load itself.
     #[error("cannot open {} for load: it is a directory, load runs on a test file in it", path.display())]
     IsDirectory {
@@ -241,6 +247,7 @@ impl StorageError {
             StorageError::Unwritten { .. } | StorageError::IsDirectory { .. } => {
                 "name the directory: headroom then writes a full test file of its own there".into()
             }
+            StorageError::Exists { .. } => "name another path; what is there stays as it is".into(),
             StorageError::TooSmall { .. } => "name a larger file, or a directory".into(),
             StorageError::NotOurs { path, kind } => format!(
                 "name a directory; or --read-only, which writes nothing; or --destroy-data {}, after which the content \
@@ -254,15 +261,15 @@ impl StorageError {
                 match round_down(free_bytes.saturating_sub(*reserve_bytes)) {
                     0 => "free some space, or measure another directory".into(),
                     room => format!(
-                        "a smaller --size (up to {} instead of {}), or another directory",
+                        "a smaller one (up to {} instead of {}), or another directory",
                         format_bytes(room),
                         format_bytes(*bytes)
                     ),
                 }
             }
             StorageError::Filling { source, .. } => match source.raw_os_error() {
-                Some(libc::ENOSPC) => "something else filled the file system: a smaller --size".into(),
-                Some(libc::EDQUOT) => "this user's quota is used up: a smaller --size, or another user".into(),
+                Some(libc::ENOSPC) => "something else filled the file system: a smaller one".into(),
+                Some(libc::EDQUOT) => "this user's quota is used up: a smaller one, or another user".into(),
                 Some(libc::EIO) => "the storage itself fails: read the kernel's log (dmesg)".into(),
                 _ => return None,
             },

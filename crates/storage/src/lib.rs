@@ -4,6 +4,7 @@
 //! Target::open(path) ──> TargetFacts   file system, device chain (sysfs), alignment (statx), caps (cgroups)
 //!    │
 //!    ├─ a directory:  Workspace::open(dir) ──> test_file(bytes) ──> TestFile::region ─┐
+//!    ├─ a lasting file of Headroom's own:  MadeFile::find / create, marked ────────┤
 //!    └─ a file or block device:  open_for(Access, Caching) ──────────────────────────┴─> Region
 //!                                                                                             │
 //!                                   ring::Ring: io_uring over the region's file, with IoBuffers <─┘
@@ -24,6 +25,7 @@ mod error;
 mod extents;
 mod fill;
 mod io_buffers;
+mod made_file;
 mod mounts;
 mod region;
 pub mod ring;
@@ -38,6 +40,7 @@ pub use devices::device_chain;
 pub use diskstats::{DeviceCounters, device_counters, foreign_load};
 pub use error::StorageError;
 pub use io_buffers::IoBuffers;
+pub use made_file::{Found, MadeFile};
 pub use region::{Access, Region};
 pub use target::Target;
 pub use test_file::{Progress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes};

@@ -4,7 +4,7 @@ use crate::mounts::{Mounts, Number};
 use crate::region::region_of;
 use crate::{Region, StorageError, Workspace};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatVfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -66,7 +66,7 @@ impl Workspace {
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<TestFile, StorageError> {
         assert!(bytes > 0, "a test file of 0 bytes measures nothing");
-        let bytes = bytes.div_ceil(CHUNK_BYTES).saturating_mul(CHUNK_BYTES);
+        let bytes = whole_chunks(bytes);
         self.check_room(bytes)?;
         let dir = self.dir();
         let failed = |error: io::Error| StorageError::from_io("make a file in", dir, error);
@@ -77,7 +77,7 @@ impl Workspace {
         let filesystem = filesystem(dir, &file);
         // From here on dropping it removes the file.
         let mut made = TestFile { file, directory, name, path, bytes, alignment: None, filesystem };
-        made.write(dir, on_progress)?;
+        made.alignment = write_whole(&made.file, dir, made.filesystem.as_deref(), bytes, on_progress)?;
         Ok(made)
     }
 
@@ -87,16 +87,29 @@ impl Workspace {
     /// [`StorageError::NoRoom`] if less than [`reserve_bytes`] would stay free.
     pub fn check_room(&self, bytes: u64) -> Result<(), StorageError> {
         let dir = self.dir();
-        let failed = |error: io::Error| StorageError::from_io("look at", dir, error);
-        let directory = self.directory().map_err(failed)?;
-        let space = rustix::fs::fstatvfs(&directory).map_err(|error| failed(error.into()))?;
-        let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
-        let reserve_bytes = reserve_bytes(space.f_blocks.saturating_mul(space.f_frsize));
-        if free_bytes < bytes.saturating_add(reserve_bytes) {
-            return Err(StorageError::NoRoom { path: dir.into(), bytes, free_bytes, reserve_bytes });
-        }
-        Ok(())
+        let directory = self.directory().map_err(|error| StorageError::from_io("look at", dir, error))?;
+        room(rustix::fs::fstatvfs(&directory), dir, bytes)
     }
+}
+
+/// The same for a file in any directory.
+pub(crate) fn check_room(dir: &Path, bytes: u64) -> Result<(), StorageError> {
+    room(rustix::fs::statvfs(dir), dir, bytes)
+}
+
+fn room(space: Result<StatVfs, Errno>, dir: &Path, bytes: u64) -> Result<(), StorageError> {
+    let space = space.map_err(|error| StorageError::from_io("look at", dir, error))?;
+    let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+    let reserve_bytes = reserve_bytes(space.f_blocks.saturating_mul(space.f_frsize));
+    if free_bytes < bytes.saturating_add(reserve_bytes) {
+        return Err(StorageError::NoRoom { path: dir.into(), bytes, free_bytes, reserve_bytes });
+    }
+    Ok(())
+}
+
+/// Files are whole chunks.
+pub(crate) fn whole_chunks(bytes: u64) -> u64 {
+    bytes.div_ceil(CHUNK_BYTES).saturating_mul(CHUNK_BYTES)
 }
 
 impl TestFile {
@@ -133,40 +146,36 @@ impl TestFile {
             Err(error) => Err(error),
         }
     }
+}
 
-    fn write(
-        &mut self,
-        dir: &Path,
-        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<(), StorageError> {
-        let bytes = self.bytes;
-        let broken =
-            |done_bytes, source| StorageError::Filling { path: dir.into(), done_bytes, bytes, source };
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            Ok(()) => {}
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                self.file.set_len(bytes).map_err(|error| broken(0, error))?;
-            }
-            Err(error) => return Err(broken(0, error.into())),
-        }
-        self.alignment = alignment::of_new_file(&self.file, self.filesystem.as_deref())
-            .map_err(|error| broken(0, error))?;
-
-        let direct =
-            self.alignment.and_then(|_| alignment::reopen(&self.file, OFlags::RDWR | OFlags::DIRECT).ok());
-        let filled = match &direct {
-            Some(direct) => fill::fill(direct, true, bytes, on_progress),
-            None => fill::fill(&self.file, false, bytes, on_progress),
-        };
-        filled.map_err(|reason| match reason {
-            NotFilled::Stopped => StorageError::Interrupted { path: dir.into() },
-            NotFilled::Failed { done_bytes, error } => broken(done_bytes, error),
-        })?;
-        self.file.sync_all().map_err(|error| broken(bytes, error))?;
-        // What the page cache still holds would be read from memory; a file system may ignore the advice.
-        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
-        Ok(())
+/// Allocates the file, writes it full and syncs it; returns its alignment. `dir` is for errors.
+pub(crate) fn write_whole(
+    file: &File,
+    dir: &Path,
+    filesystem: Option<&str>,
+    bytes: u64,
+    on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Option<Alignment>, StorageError> {
+    let broken = |done_bytes, source| StorageError::Filling { path: dir.into(), done_bytes, bytes, source };
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => {}
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes).map_err(|error| broken(0, error))?,
+        Err(error) => return Err(broken(0, error.into())),
     }
+    let alignment = alignment::of_new_file(file, filesystem).map_err(|error| broken(0, error))?;
+    let direct = alignment.and_then(|_| alignment::reopen(file, OFlags::RDWR | OFlags::DIRECT).ok());
+    let filled = match &direct {
+        Some(direct) => fill::fill(direct, true, bytes, on_progress),
+        None => fill::fill(file, false, bytes, on_progress),
+    };
+    filled.map_err(|reason| match reason {
+        NotFilled::Stopped => StorageError::Interrupted { path: dir.into() },
+        NotFilled::Failed { done_bytes, error } => broken(done_bytes, error),
+    })?;
+    file.sync_all().map_err(|error| broken(bytes, error))?;
+    // What the page cache still holds would be read from memory; a file system may ignore the advice.
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    Ok(alignment)
 }
 
 impl Drop for TestFile {
@@ -176,7 +185,8 @@ impl Drop for TestFile {
     }
 }
 
-fn filesystem(dir: &Path, file: &File) -> Option<String> {
+/// The file system that `file`, in `dir`, is on.
+pub(crate) fn filesystem(dir: &Path, file: &File) -> Option<String> {
     let real = std::fs::canonicalize(dir).ok()?;
     let dev = Number::of(file.metadata().ok()?.dev());
     Mounts::read().ok()?.holding(&real, None, dev).map(|mount| mount.filesystem.clone())

@@ -297,7 +297,7 @@ fn a_test_file_that_would_fill_the_file_system_is_refused_beforehand() {
     let facts = error.facts();
     assert_eq!(facts[0], "wanted: 60 MiB");
     assert!(facts[1].starts_with("free: ") && facts[2].starts_with("kept free for others: "), "{facts:?}");
-    assert!(error.remedy().unwrap().starts_with("a smaller --size (up to "));
+    assert!(error.remedy().unwrap().starts_with("a smaller one (up to "));
     made(&workspace, 40 * MIB).unwrap();
 }
 
@@ -320,7 +320,7 @@ fn a_file_system_that_fills_up_meanwhile_ends_the_test_file_cleanly() {
         matches!(&error, StorageError::Filling { source, .. } if source.raw_os_error() == Some(28)),
         "{error}"
     );
-    assert_eq!(error.remedy().unwrap(), "something else filled the file system: a smaller --size");
+    assert_eq!(error.remedy().unwrap(), "something else filled the file system: a smaller one");
     assert_eq!(names(workspace.path()), ["HEADROOM"]);
 }
 

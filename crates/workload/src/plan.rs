@@ -58,6 +58,9 @@ pub struct Placed {
     pub weight: u32,
     /// What is asked of it.
     pub workload: Workload,
+    /// The file of a recorded trace whose I/Os are asked, in place of chosen ones.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub replay: Option<PathBuf>,
 }
 
 /// What one phase gave.
@@ -75,7 +78,7 @@ impl Phase {
 
     /// One workload on the first target.
     pub fn of(workload: Workload, length: RunLength) -> Phase {
-        let placed = Placed { target: 0, weight: 1, workload };
+        let placed = Placed { target: 0, weight: 1, workload, replay: None };
         Phase { name: String::new(), length, slice: Phase::SLICE, pool: None, workloads: vec![placed] }
     }
 }

@@ -4,8 +4,10 @@
 
 mod broken_storage;
 mod ended;
+mod limits;
 mod others_data;
 mod places;
+mod running;
 mod streams;
 mod targets;
 mod usage;

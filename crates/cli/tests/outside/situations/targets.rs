@@ -95,7 +95,7 @@ fn a_disk_that_is_full_or_too_small_says_how_much_is_missing() {
     let dir = disk.format_and_mount().to_path_buf();
     let ours = Headroom::new();
     let small = headroom(&ours, &["measure", text(&dir)]);
-    small.refused(3, &["not enough room", "wanted: 64 MiB", "\n  free: ", "try: a smaller --size (up to "]);
+    small.refused(3, &["not enough room", "wanted: 64 MiB", "\n  free: ", "try: a smaller one (up to "]);
     let check = headroom(&ours, &["check", text(&dir)]);
     check.refused(
         3,

@@ -1,0 +1,244 @@
+mod flags;
+
+use crate::failure::{DMESG, Failure};
+use crate::live::Line;
+use crate::output::Output;
+use crate::targets::{self, Opened};
+use crate::{Done, FINE, bad_news, interrupt};
+use flags::Flags;
+use load::{LoadError, Next};
+use std::path::{Path, PathBuf};
+use workload::{Phase, PhaseResult, Placed, Plan, PlanTarget, RunResult, format_bytes};
+use workload_file::{FILE_BYTES_MAX, PRESETS, default_length, default_workload, preset};
+
+/// Arguments of `headroom run`.
+#[derive(clap::Args)]
+#[command(
+    help_template = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}",
+    before_help = "\
+Examples:
+  headroom run --preset oltp /data                        as a database asks
+  headroom run /data --block 8K --writes 30 --outstanding 32 --duration 1m
+  headroom run /data --rate 2000/s --writes 30            users who do not wait
+  headroom run /data/scratch --create 64G --preset log    a lasting file, made once
+  headroom run --preset backup --print-file > my.toml     to start a file from
+  headroom run --file my.toml /data",
+    after_help = "-h shows the flags that most need, --help all of them"
+)]
+pub struct RunArgs {
+    /// Directory (a test file is made in it and removed), file or block device [default: .]
+    #[arg(value_name = "TARGET")]
+    target: Option<PathBuf>,
+    /// What to run: phases, several workloads at once (docs/run.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "preset")]
+    file: Option<PathBuf>,
+    /// oltp, log, checkpoint, scan, backup or tempdb; flags replace its values
+    #[arg(long, value_name = "NAME", value_parser = preset_name)]
+    preset: Option<&'static workload_file::Preset>,
+    /// Run nothing: print the flags as a workload file
+    #[arg(long)]
+    print_file: bool,
+    /// Size of the test file in a directory, or of a lasting file made at TARGET
+    #[arg(long, value_name = "SIZE", value_parser = workload_file::values::some_bytes)]
+    create: Option<u64>,
+    /// Write over this file or device: its content is lost
+    #[arg(long, value_name = "TARGET")]
+    destroy_data: Vec<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+fn preset_name(name: &str) -> Result<&'static workload_file::Preset, String> {
+    preset(name).ok_or_else(|| {
+        let known: Vec<String> =
+            PRESETS.iter().map(|preset| format!("  {:10} {}", preset.name, preset.about)).collect();
+        format!("there are\n{}", known.join("\n"))
+    })
+}
+
+/// `headroom run`.
+pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let plan = plan(args)?;
+    if args.print_file {
+        out.answer(|_| workload_file::write(&plan), || serde_json::json!(plan));
+        return Ok(FINE);
+    }
+    let mut history = crate::history::open_to_write(history)?;
+    interrupt::install();
+    let opened = targets::open(&plan, &args.destroy_data, &mut history, out)?;
+    let (phases, failure) = run_phases(&plan, &opened, out);
+    let cut = opened.cut();
+    // The answer first, whatever fails after it; and what was measured before something failed is an answer.
+    let removed = opened.remove(&mut history, out);
+    let measured = phases.iter().any(|phase| phase.results.iter().any(|result| result.elapsed_ns > 0));
+    let mut saved = Ok(());
+    if measured {
+        let kept = history.save_session(&phases);
+        let session = kept.as_ref().ok().map(|(session, _)| session.0);
+        out.answer(
+            |style| text(&phases, style),
+            || {
+                let mut value = report::json::run(&phases);
+                value["session"] = serde_json::json!(session);
+                value
+            },
+        );
+        saved = kept.map(drop);
+    }
+    for (path, was, is) in cut {
+        let (path, was, is) = (path.display(), format_bytes(was), format_bytes(is));
+        out.warn(format_args!("{path} was cut from {was} to {is} by another program while the load ran"));
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    saved?;
+    removed?;
+    if !measured {
+        return Err(Failure::new("ended before anything was measured"));
+    }
+    Ok(judge(&phases, out))
+}
+
+/// What to run, by flags or file.
+fn plan(args: &RunArgs) -> Result<Plan, Failure> {
+    let mut plan = match &args.file {
+        Some(file) => {
+            if !args.flags.are_silent() {
+                let what = "--file says what to run: flags that say it too are not taken beside it";
+                return Err(Failure::usage(what).with_remedy("write it into the file"));
+            }
+            read_file(file)?
+        }
+        None => Plan { targets: Vec::new(), phases: vec![phase(args)?] },
+    };
+    match (plan.targets.is_empty(), &args.target) {
+        (true, target) => {
+            let path = target.clone().unwrap_or_else(|| PathBuf::from("."));
+            plan.targets.push(PlanTarget { path, create_bytes: args.create });
+        }
+        (false, Some(_)) => {
+            let what = "the file names its targets: none is taken beside it";
+            return Err(Failure::usage(what).with_remedy("leave [targets] out of the file, or TARGET here"));
+        }
+        (false, None) if args.create.is_some() => {
+            let what = "the file names its targets: --create is not taken beside it";
+            return Err(Failure::usage(what).with_remedy("create = \"SIZE\" in the file, beside the path"));
+        }
+        (false, None) => {}
+    }
+    Ok(plan)
+}
+
+fn read_file(file: &Path) -> Result<Plan, Failure> {
+    let refused =
+        |why: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {}: {why}", file.display()));
+    let metadata = std::fs::metadata(file).map_err(|error| refused(&error))?;
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX as u64 {
+        return Err(refused(&"it is no workload file").with_remedy("name a TOML file as in docs/run.md"));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
+    workload_file::read(&text).map_err(|error| {
+        let remedy = error.remedy.clone();
+        Failure::usage(format_args!("cannot run {}: {error}", file.display())).with_remedy(remedy)
+    })
+}
+
+/// The one phase that flags make.
+fn phase(args: &RunArgs) -> Result<Phase, Failure> {
+    let mut phase = match args.preset {
+        Some(preset) => preset.phase(),
+        None => Phase::of(default_workload(), default_length()),
+    };
+    let (settings, shared) = (args.flags.settings(), args.flags.shared());
+    for (at, placed) in phase.workloads.iter_mut().enumerate() {
+        if at == 0 {
+            settings.apply(placed)
+        } else {
+            shared.apply(placed)
+        }
+        placed.workload.validate().map_err(|error| Failure::usage(&error))?;
+    }
+    args.flags.length().apply(&mut phase.length);
+    phase.slice = args.flags.series.unwrap_or(phase.slice);
+    Ok(phase)
+}
+
+/// Runs phase after phase, until one fails or the user ends it.
+fn run_phases(plan: &Plan, opened: &Opened, out: &mut Output) -> (Vec<PhaseResult>, Option<Failure>) {
+    let mut phases = Vec::new();
+    for (at, phase) in plan.phases.iter().enumerate() {
+        let after: std::time::Duration = plan.phases[at + 1..].iter().map(|phase| phase.length.total()).sum();
+        let mut line = Line::new(phase);
+        let mut watch = |live: &load::Live| {
+            line.look(live);
+            out.progress(&line, Some(line.left() + after));
+            if interrupt::asked() { Next::Interrupt } else { Next::Continue }
+        };
+        match run_phase(phase, opened, &mut watch) {
+            Ok(results) => phases.push(PhaseResult { name: phase.name.clone(), results }),
+            Err(failure) => return (phases, Some(failure)),
+        }
+        if interrupt::asked() {
+            break;
+        }
+    }
+    (phases, None)
+}
+
+/// Runs the workloads of a phase.
+fn run_phase(
+    phase: &Phase,
+    opened: &Opened,
+    watch: &mut dyn FnMut(&load::Live) -> Next,
+) -> Result<Vec<RunResult>, Failure> {
+    let one = |placed: &Placed| -> Result<RunResult, LoadError> {
+        let region = opened.region(placed.target, placed.workload.shape.caching);
+        load::run(region, &placed.workload, &phase.length, watch)
+    };
+    phase.workloads.iter().map(one).collect::<Result<_, _>>().map_err(Failure::from)
+}
+
+/// Each result as text, under the name of its phase where there are several.
+fn text(phases: &[PhaseResult], style: &report::text::Style) -> String {
+    let mut text = String::new();
+    let several = phases.len() > 1;
+    for (at, phase) in phases.iter().enumerate() {
+        if several {
+            let name = if phase.name.is_empty() { format!("phase {}", at + 1) } else { phase.name.clone() };
+            text.push_str(&format!("== {name}\n\n"));
+        }
+        for result in &phase.results {
+            if phase.results.len() > 1 && !result.workload.name.is_empty() {
+                text.push_str(&format!("-- {}\n", result.workload.name));
+            }
+            text.push_str(&report::text::run(result, style));
+            text.push('\n');
+        }
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+/// Failed I/Os and blocks that were not as written are bad news.
+fn judge(phases: &[PhaseResult], out: &mut Output) -> std::process::ExitCode {
+    let results = || phases.iter().flat_map(|phase| &phase.results);
+    let mut bad = false;
+    for result in results() {
+        let failed = result.failed() + result.sync.failed();
+        if failed > 0 {
+            out.warn(format_args!("{failed} I/Os on {} failed: {DMESG}", result.target));
+            bad = true;
+        }
+        if let Some(found) = result.verification.as_ref().filter(|found| found.bad > 0) {
+            out.warn(format_args!(
+                "{} of {} blocks on {} are not as they were written",
+                found.bad, found.blocks, result.target
+            ));
+            bad = true;
+        }
+    }
+    if results().any(|result| result.interrupted) {
+        out.warn("ended early: what was measured until then is printed and kept");
+    }
+    if bad { bad_news() } else { FINE }
+}

@@ -1,0 +1,123 @@
+//! Loads at the edges: very many, very large, very small, and with little allowed.
+
+use super::{Said, headroom, nothing_left, test_files_on_record, text};
+use crate::programs::Headroom;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+fn storage() -> tempfile::TempDir {
+    // Not in /tmp, which may be memory.
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn load<'a>(dir: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    [&["run", text(dir), "--create", "64M", "--warm-up", "0s", "--duration", "2s", "--json"], more].concat()
+}
+
+/// Its one result, measured without a failure and with nothing left behind.
+#[track_caller]
+fn result(ours: &Headroom, dir: &Path, said: &Said) -> Value {
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let answer: Value = serde_json::from_str(&said.stdout).unwrap();
+    let result = answer["phases"][0]["results"][0].clone();
+    let done = |direction: &str| result[direction]["count"].as_u64().unwrap();
+    assert!(done("read") + done("write") > 0, "{result:#}");
+    for direction in ["read", "write"] {
+        assert_eq!(result[direction]["errors"], serde_json::json!({}));
+    }
+    nothing_left(dir);
+    assert_eq!(test_files_on_record(ours), 0);
+    result
+}
+
+#[test]
+fn ten_thousand_outstanding_are_kept_outstanding() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let flags = ["--outstanding", "10000", "--block", "4K", "--writes", "50"];
+    let said = headroom(&ours, &load(dir.path(), &flags));
+    let result = result(&ours, dir.path(), &said);
+    assert_eq!(result["workload"]["outstanding"], 10_000);
+}
+
+#[test]
+fn blocks_of_16_mib_and_files_of_one_block_are_measured() {
+    let (ours, dir) = (Headroom::new(), storage());
+    for pattern in ["random", "sequential"] {
+        let flags = ["--block", "16M", "--outstanding", "2", "--writes", "50", "--pattern", pattern];
+        let said = headroom(&ours, &load(dir.path(), &flags));
+        let result = result(&ours, dir.path(), &said);
+        let (count, bytes) = (result["read"]["count"].as_u64(), result["read"]["bytes"].as_u64());
+        assert_eq!(bytes, count.map(|count| count << 24));
+    }
+    let block = dir.path().join("one-block");
+    std::fs::write(&block, vec![7; 4096]).unwrap();
+    std::fs::File::open(&block).unwrap().sync_all().unwrap();
+    let one = [
+        "run",
+        text(&block),
+        "--block",
+        "4K",
+        "--warm-up",
+        "0s",
+        "--duration",
+        "1s",
+        "--threads",
+        "3",
+        "--json",
+    ];
+    let said = headroom(&ours, &one);
+    result(&ours, dir.path(), &said);
+    headroom(&ours, &["run", text(&block), "--block", "8K"])
+        .refused(3, &["4096 bytes, less than one block of 8192", "try: a smaller --block"]);
+}
+
+#[test]
+fn two_hundred_and_fifty_six_threads_all_run() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let flags = ["--threads", "256", "--outstanding", "1", "--block", "4K", "--writes", "30"];
+    let said = headroom(&ours, &load(dir.path(), &flags));
+    let result = result(&ours, dir.path(), &said);
+    assert_eq!(result["threads"].as_array().unwrap().len(), 256);
+}
+
+/// Under limits as an administrator sets them; without root's right to lock all the same.
+fn limited(ours: &Headroom, limits: &[&str], arguments: &[&str]) -> Option<Said> {
+    let command = ours.command(arguments);
+    let mut limited = Command::new("prlimit");
+    limited.args(limits);
+    // SAFETY: takes no argument and only returns a number.
+    if unsafe { libc::geteuid() } == 0 {
+        limited.args(["setpriv", "--bounding-set=-ipc_lock,-sys_resource"]);
+        limited.arg("--inh-caps=-ipc_lock,-sys_resource");
+    }
+    limited.arg(command.get_program()).args(command.get_args());
+    match limited.output() {
+        Ok(output) => Some(Said::of(&output)),
+        Err(error) => {
+            eprintln!("skipped: no prlimit: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn without_memory_to_lock_it_runs_all_the_same() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let arguments = load(dir.path(), &["--outstanding", "64", "--threads", "2", "--writes", "30"]);
+    let Some(said) = limited(&ours, &["--memlock=0"], &arguments) else { return };
+    result(&ours, dir.path(), &said);
+}
+
+#[test]
+fn too_few_open_files_are_told_with_the_limit_to_raise() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let arguments = load(dir.path(), &["--threads", "64", "--outstanding", "1"]);
+    let Some(said) = limited(&ours, &["--nofile=24"], &arguments) else { return };
+    said.refused(3, &["Too many open files", "try: fewer --threads, or a higher limit of open files"]);
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+    let arguments = load(dir.path(), &["--threads", "1"]);
+    let Some(said) = limited(&ours, &["--nofile=24"], &arguments) else { return };
+    result(&ours, dir.path(), &said);
+}

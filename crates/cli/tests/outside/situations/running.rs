@@ -1,0 +1,329 @@
+//! `headroom run` while the world around it changes, and what it may write to.
+
+use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use crate::programs::Headroom;
+use serde_json::Value;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use testbed::LoopDisk;
+
+const MIB: u64 = 1 << 20;
+
+fn storage() -> tempfile::TempDir {
+    // Not in /tmp, which may be memory.
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// `headroom run` of a 64 MiB test file in `dir`, for so long.
+fn running(ours: &Headroom, dir: &Path, more: &[&str]) -> Started {
+    let all = [&["run", text(dir), "--create", "64M", "--warm-up", "0s", "--block", "4K"], more].concat();
+    Started::new(&mut ours.command(&all))
+}
+
+fn test_file(dir: &Path) -> PathBuf {
+    dir.join("headroom.tmp/headroom-test")
+}
+
+fn wait_for_load(dir: &Path) {
+    let file = test_file(dir);
+    wait_until("the load", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    std::thread::sleep(Duration::from_secs(2));
+}
+
+fn answer(said: &Said) -> Value {
+    serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr))
+}
+
+fn precious(path: &Path, bytes: u64) -> Vec<u8> {
+    let content: Vec<u8> = (0..bytes).map(|at| (at / 4096) as u8 ^ at as u8).collect();
+    fs::write(path, &content).unwrap();
+    fs::File::open(path).unwrap().sync_all().unwrap();
+    content
+}
+
+#[test]
+fn a_signal_ends_it_and_keeps_what_was_measured() {
+    for signal in ["-INT", "-TERM"] {
+        let (ours, dir) = (Headroom::new(), storage());
+        let run = running(&ours, dir.path(), &["--duration", "1h", "--writes", "30", "--json"]);
+        wait_for_load(dir.path());
+        let asked = Instant::now();
+        run.signal(signal);
+        let said = run.end();
+        assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+        assert_eq!(said.code, Some(130), "{}", said.stderr);
+        assert!(said.stderr.contains("ended early: what was measured until then is printed and kept"));
+        let result = answer(&said)["phases"][0]["results"][0].clone();
+        assert_eq!(result["interrupted"], true);
+        assert!(result["read"]["count"].as_u64().unwrap() > 0);
+        assert_eq!(ours.json(&["history", "show", "run", "1"]), result);
+        nothing_left(dir.path());
+        assert_eq!(test_files_on_record(&ours), 0);
+    }
+}
+
+#[test]
+fn a_signal_before_the_load_leaves_nothing_and_says_so() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--create", "4G"]));
+    wait_until("the test file", || test_file(dir.path()).exists());
+    run.signal("-INT");
+    run.end().refused(130, &["interrupted while writing the test file", "it is removed again"]);
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn killed_the_next_run_cleans_and_goes_on() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let run = running(&ours, dir.path(), &["--duration", "1h", "--writes", "100"]);
+    wait_for_load(dir.path());
+    run.signal("-KILL");
+    assert_eq!(run.end().code, None);
+    assert!(test_file(dir.path()).exists());
+    assert_eq!(test_files_on_record(&ours), 1);
+    let said = running(&ours, dir.path(), &["--duration", "1s"]).end();
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+
+    // A lasting file: killed in the load it is still ours, killed in the making it is made anew.
+    let lasting = dir.path().join("scratch.dat");
+    let load = |create: &[&str], time: &str| {
+        let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];
+        Started::new(&mut ours.command(&[&base, create].concat()))
+    };
+    let run = load(&["--create", "2G"], "1h");
+    wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 2048 * MIB));
+    run.signal("-KILL");
+    assert_eq!(run.end().code, None);
+    load(&[], "1s").end().refused(3, &["a headroom was ended while it made this file", "try: --create 2G"]);
+    assert_eq!(load(&["--create", "64M"], "1s").end().code, Some(0));
+    assert_eq!(fs::metadata(&lasting).unwrap().len(), 64 * MIB);
+    let run = load(&[], "1h");
+    std::thread::sleep(Duration::from_secs(2));
+    run.signal("-KILL");
+    assert_eq!(run.end().code, None);
+    let said = load(&[], "1s").end();
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+}
+
+#[test]
+fn a_file_that_somebody_cuts_meanwhile_is_told_beside_what_was_measured() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("data.bin");
+    precious(&file, 64 * MIB);
+    let run = Started::new(&mut ours.command(&["run", text(&file), "--warm-up", "0s", "--duration", "4s"]));
+    std::thread::sleep(Duration::from_secs(2));
+    OpenOptions::new().write(true).open(&file).unwrap().set_len(16 * MIB).unwrap();
+    let said = run.end();
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stdout.contains("IOPS"), "{}", said.stderr);
+    let told = format!("warning: {} was cut from 64 MiB to 16 MiB by another program", file.display());
+    assert!(said.stderr.contains(&told), "{}", said.stderr);
+    assert_eq!(fs::metadata(&file).unwrap().len(), 16 * MIB, "reading changes nothing");
+}
+
+#[test]
+fn what_is_removed_under_it_is_told_and_the_load_goes_on() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let run = running(&ours, dir.path(), &["--duration", "4s"]);
+    wait_for_load(dir.path());
+    fs::remove_dir_all(dir.path().join("headroom.tmp")).unwrap();
+    let said = run.end();
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stderr.contains("headroom.tmp was removed while headroom worked in it"), "{}", said.stderr);
+    assert!(said.stdout.contains("IOPS"));
+    assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn a_target_under_load_cannot_be_unmounted_and_lazily_unmounted_it_is_left_clean() {
+    let Some(mut disk) = LoopDisk::new(256 * MIB) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    let ours = Headroom::new();
+    let run = running(&ours, &dir, &["--duration", "5s"]);
+    wait_for_load(&dir);
+    let umount = |how: &[&str]| Command::new("umount").args(how).arg(&dir).output().unwrap();
+    let busy = umount(&[]);
+    assert!(!busy.status.success() && String::from_utf8_lossy(&busy.stderr).contains("busy"));
+    assert!(umount(&["--lazy"]).status.success());
+    let said = run.end();
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stdout.contains("IOPS"), "{}", said.stderr);
+    assert_eq!(test_files_on_record(&ours), 0);
+    let again = Command::new("mount").args([disk.device(), &dir]).status().unwrap();
+    assert!(again.success());
+    nothing_left(&dir);
+}
+
+#[test]
+fn storage_that_fills_up_while_a_file_is_made_is_left_clean() {
+    let Some(mut below) = LoopDisk::new(64 * MIB) else { return };
+    let below_dir = below.format_and_mount().to_path_buf();
+    // It promises 256 MiB and fails every write that finds no place among the 64 below it.
+    let Some(mut disk) = LoopDisk::new_in(&below_dir, 256 * MIB) else { return };
+    let dir = disk.format_and_mount().to_path_buf();
+    let ours = Headroom::new();
+    let lasting = dir.join("scratch.dat");
+    for target in [&dir, &lasting] {
+        let said = headroom(&ours, &["run", text(target), "--create", "128M"]);
+        said.refused(
+            3,
+            &["No space left on device", "it is removed again", "\n  try: something else filled"],
+        );
+    }
+    let said = headroom(&ours, &["run", text(&lasting), "--create", "1T"]);
+    said.refused(3, &["not enough room", "\n  free: ", "\n  try: a smaller one (up to "]);
+    assert!(!lasting.exists());
+    assert_eq!(test_files_on_record(&ours), 0);
+    nothing_left(&dir);
+}
+
+#[test]
+fn a_device_that_fails_is_bad_news_with_figures_or_an_error_without() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    let cut =
+        |bytes| OpenOptions::new().write(true).open(disk.backing_file()).unwrap().set_len(bytes).unwrap();
+    let ours = Headroom::new();
+    let load = ["run", text(disk.device()), "--warm-up", "0s", "--duration", "2s"];
+    cut(48 * MIB);
+    let said = headroom(&ours, &load);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(
+        said.stdout.contains("IOPS") && said.stderr.contains(" failed: read the kernel's log"),
+        "{}",
+        said.stderr
+    );
+    cut(0);
+    headroom(&ours, &load).refused(3, &["every I/O on", "Input/output error", "try: read the kernel's log"]);
+    assert_eq!(ours.json(&["history"]).as_array().unwrap().len(), 1, "of the second nothing was measured");
+}
+
+#[test]
+fn a_phase_that_fails_keeps_those_before_it() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("phases.toml");
+    let phase = |name: &str, target: &str| {
+        format!(
+            "[[phases]]\nname = \"{name}\"\nwarm-up = 0\nduration = \"1s\"\n[[phases.workloads]]\ntarget = \"{target}\"\n"
+        )
+    };
+    let targets = format!(
+        "[targets]\ngood = {{ path = \"{}\", create = \"64M\" }}\nbad = \"{}\"\n",
+        dir.path().display(),
+        disk.device().display()
+    );
+    fs::write(&file, targets + &phase("first", "good") + &phase("second", "bad") + &phase("third", "good"))
+        .unwrap();
+    OpenOptions::new().write(true).open(disk.backing_file()).unwrap().set_len(0).unwrap();
+    let said = headroom(&ours, &["run", "--file", text(&file), "--json"]);
+    assert_eq!(said.code, Some(3), "{}", said.stderr);
+    assert!(said.stderr.contains("every I/O on"), "{}", said.stderr);
+    let answer = answer(&said);
+    let names: Vec<&str> =
+        answer["phases"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["first"]);
+    nothing_left(dir.path());
+}
+
+#[test]
+fn only_what_headroom_made_is_written_to_unless_it_is_named_as_lost() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("precious.db");
+    let content = precious(&file, 8 * MIB);
+    let writing = ["--writes", "100", "--warm-up", "0s", "--duration", "1s"];
+    let write = |more: &[&str]| headroom(&ours, &[&["run", text(&file)], &writing[..], more].concat());
+    write(&[]).refused(3, &["would destroy the content of this file", "try: only reading; a directory"]);
+    write(&["--create", "8M"])
+        .refused(3, &["something is there that headroom did not make", "try: name another"]);
+    write(&["--destroy-data", text(dir.path())])
+        .refused(2, &["--destroy-data is for a file or block device"]);
+    let other = dir.path().join("other.db");
+    precious(&other, MIB);
+    write(&["--destroy-data", text(&other)]).refused(2, &["that is no target of this run"]);
+    assert!(fs::read(&file).unwrap() == content);
+    let read = headroom(&ours, &["run", text(&file), "--warm-up", "0s", "--duration", "1s"]);
+    assert_eq!(read.code, Some(0), "{}", read.stderr);
+    assert!(fs::read(&file).unwrap() == content, "reading is always allowed");
+    let said = write(&["--destroy-data", text(&file)]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(fs::read(&file).unwrap() != content);
+
+    let scratch = dir.path().join("scratch.dat");
+    let load = |more: &[&str]| headroom(&ours, &[&["run", text(&scratch)], &writing[..], more].concat());
+    load(&[]).refused(3, &["there is no such file", "--create SIZE, which makes a lasting file there"]);
+    for more in [&["--create", "8M"][..], &[], &["--create", "8M"]] {
+        let said = load(more);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+    }
+    // Somebody makes it their own: of the same name, inode and size.
+    let content = precious(&scratch, 8 * MIB);
+    for more in [&["--create", "8M"][..], &[]] {
+        load(more).refused(3, &["another program changed it since", "or --destroy-data"]);
+    }
+    assert!(fs::read(&scratch).unwrap() == content);
+    nothing_left(dir.path());
+}
+
+#[test]
+fn the_file_that_flags_print_runs_and_a_wrong_one_is_told_by_line() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("mine.toml");
+    let flags = ["--preset", "backup", "--limit", "50M/s", "--duration", "1s", "--warm-up", "0s"];
+    let printed = headroom(
+        &ours,
+        &[&["run", text(dir.path()), "--create", "64M", "--print-file"], &flags[..]].concat(),
+    );
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    fs::write(&file, &printed.stdout).unwrap();
+    nothing_left(dir.path());
+    let said = headroom(&ours, &["run", "--file", text(&file), "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let answer = answer(&said);
+    let results = answer["phases"][0]["results"].as_array().unwrap();
+    let names: Vec<&str> =
+        results.iter().map(|result| result["workload"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["backup", "users"]);
+    assert_eq!(results[0]["workload"]["limit"]["bytes_per_s"], 50.0 * MIB as f64);
+    assert_eq!(answer["session"], 1);
+
+    fs::write(&file, printed.stdout.replace("outstanding", "iodepth")).unwrap();
+    headroom(&ours, &["run", "--file", text(&file)]).refused(
+        2,
+        &[
+            &format!("cannot run {}: line ", file.display()),
+            "iodepth: there is no such key",
+            "try: outstanding",
+        ],
+    );
+    headroom(&ours, &["run", "--file", text(&file), "--block", "8K"])
+        .refused(2, &["flags that say it too", "try: write it into the file"]);
+    headroom(&ours, &["run", "--file", "/no/where.toml"]).refused(3, &["/no/where.toml: No such file"]);
+    headroom(&ours, &["run", "--file", text(dir.path())]).refused(3, &["it is no workload file"]);
+    nothing_left(dir.path());
+}
+
+#[test]
+fn wrong_flags_are_named_with_the_accepted_form() {
+    let ours = Headroom::new();
+    let cases: [(&[&str], &str, &str); 11] = [
+        (&["--block", "7Q"], "--block", "K, M, G or T"),
+        (&["--block", "1000"], "block size 1000 B", "multiple of 512"),
+        (&["--writes", "101"], "--writes", "0 to 100"),
+        (&["--rate", "fast"], "--rate", "as in \"1000/s\""),
+        (&["--rate", "10/s", "--limit", "10/s"], "of an open loop", "give the rate alone"),
+        (&["--limit", "7Q"], "--limit", "200M/s"),
+        (&["--sizes", "8K"], "--sizes", "8K:70%, 64K:30%"),
+        (&["--preset", "olap"], "--preset", "tempdb"),
+        (&["--pattern", "sequential", "--zipf", "1"], "sequential", "random pattern"),
+        (&["--duration", "0s"], "--duration", "as in 20s or 2m"),
+        (&["--threads", "5000"], "5000 threads", "give 1 to 1024"),
+    ];
+    for (arguments, name, form) in cases {
+        headroom(&ours, &[&["run", "/no/where"], arguments].concat()).refused(2, &[name, form]);
+    }
+}

@@ -1,0 +1,319 @@
+use crate::Progress;
+use crate::StorageError;
+use crate::test_file::{check_room, write_whole};
+use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+use std::fmt;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A lasting file that Headroom made to run load on, and so may write over: later, and by another command.
+///
+/// ```text
+/// extended attribute user.headroom of the file (or a line in the history, where it takes none):
+///     "version=1 inode=4711 bytes=4294967296 state=whole written=1762000000123456789"
+/// ```
+///
+/// The mark holds as long as the file is the very one (its inode: a copy is somebody's), as large as it was made,
+/// and last written to by Headroom (`written`: its mtime at the end of the last load). So a file that was made here and
+/// then became somebody's disk image, of the same name and size, is not taken for ours. While it is made and
+/// while load runs the mark says so instead: a killed Headroom cannot tell the time of its last write.
+#[derive(Debug)]
+pub struct MadeFile {
+    file: File,
+    path: PathBuf,
+    mark: Mark,
+    in_file: bool,
+    /// Removed when dropped: it was never finished.
+    unfinished: bool,
+}
+
+/// What the mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    inode: u64,
+    bytes: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Being written for the first time.
+    Making,
+    /// Load runs on it.
+    Loaded,
+    /// Written in full, last at that time.
+    Whole { written_unix_ns: i128 },
+}
+
+/// What lies where a lasting file is wanted.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A whole file that Headroom made.
+    Ours(MadeFile),
+    /// A file that Headroom began to make and was killed: it can be removed and made anew.
+    Unfinished(MadeFile),
+    /// A file that Headroom made and another program wrote to since.
+    Changed,
+    /// Anything else.
+    NotOurs,
+}
+
+const ATTRIBUTE: &str = "user.headroom";
+/// A longer attribute is not ours.
+const MARK_BYTES_MAX: usize = 256;
+
+impl MadeFile {
+    /// Looks at `path`; `recorded` is the mark that the history keeps for that path, if any.
+    ///
+    /// # Errors
+    /// [`StorageError::WorkspaceInUse`] while another Headroom makes it, and what the kernel refuses.
+    pub fn find(path: &Path, recorded: Option<&str>) -> Result<Found, StorageError> {
+        let failed = |error: Errno| StorageError::from_io("open", path, error);
+        // NONBLOCK: a pipe must not hang the open. A symlink is followed to what it names.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(error) => return Err(failed(error)),
+        };
+        let metadata = file.metadata().map_err(|error| StorageError::from_io("look at", path, error))?;
+        if !metadata.is_file() {
+            return Ok(Found::NotOurs);
+        }
+        let own = read_attribute(&file);
+        let in_file = own.is_some();
+        let mark = own.as_deref().or(recorded).and_then(|text| text.parse::<Mark>().ok());
+        let Some(mark) = mark.filter(|mark| mark.inode == metadata.ino()) else { return Ok(Found::NotOurs) };
+        let made = MadeFile { file, path: path.into(), mark, in_file, unfinished: false };
+        Ok(match mark.state {
+            State::Making => {
+                made.lock()?;
+                Found::Unfinished(made)
+            }
+            _ if metadata.len() != mark.bytes => Found::Changed,
+            State::Whole { written_unix_ns } if written(&metadata) != written_unix_ns => Found::Changed,
+            State::Whole { .. } | State::Loaded => Found::Ours(made),
+        })
+    }
+
+    /// The size of a file made for so many bytes: whole MiB.
+    pub fn size_for(bytes: u64) -> u64 {
+        crate::test_file::whole_chunks(bytes)
+    }
+
+    /// A new, empty file, marked before anything is in it. Where [`in_file`](Self::in_file) is false the caller
+    /// keeps [`mark`](Self::mark) before going on. Dropped before it is filled, it is removed.
+    ///
+    /// # Errors
+    /// [`StorageError::Exists`], and what the kernel refuses.
+    pub fn create(path: &Path, bytes: u64) -> Result<MadeFile, StorageError> {
+        assert!(bytes > 0, "a file of 0 bytes measures nothing");
+        let bytes = MadeFile::size_for(bytes);
+        let parent = parent(path);
+        check_room(&parent, bytes)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => File::from(file),
+            Err(Errno::EXIST) => return Err(StorageError::Exists { path: path.into() }),
+            Err(error) => return Err(StorageError::from_io("make a file in", &parent, error)),
+        };
+        let mark = Mark { inode: 0, bytes, state: State::Making };
+        let mut made = MadeFile { file, path: path.into(), mark, in_file: true, unfinished: true };
+        let failed = |error| StorageError::from_io("look at", path, error);
+        made.lock()?;
+        made.mark.inode = made.file.metadata().map_err(failed)?.ino();
+        made.in_file = made.write_mark()?;
+        Ok(made)
+    }
+
+    /// Writes it in full, and marks it as whole.
+    ///
+    /// # Errors
+    /// [`StorageError::Filling`], [`StorageError::Interrupted`]; it is removed then.
+    pub fn fill(
+        mut self,
+        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<MadeFile, StorageError> {
+        let parent = parent(&self.path);
+        let filesystem = crate::test_file::filesystem(&parent, &self.file);
+        write_whole(&self.file, &parent, filesystem.as_deref(), self.mark.bytes, on_progress)?;
+        self.ended()?;
+        self.unfinished = false;
+        Ok(self)
+    }
+
+    /// Notes that load begins: until [`ended`](Self::ended) any time of writing is ours.
+    ///
+    /// # Errors
+    /// [`StorageError::WorkspaceInUse`] while another Headroom loads it, and what the kernel refuses.
+    pub fn begins(&mut self) -> Result<(), StorageError> {
+        self.lock()?;
+        self.mark.state = State::Loaded;
+        self.write_mark().map(drop)
+    }
+
+    /// Notes that load has ended, and when it last wrote.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn ended(&mut self) -> Result<(), StorageError> {
+        // What is still to be written back would change the time after we looked at it.
+        let synced = self.file.sync_all().and_then(|()| self.file.metadata());
+        let metadata = synced.map_err(|error| StorageError::from_io("sync", &self.path, error))?;
+        self.mark.state = State::Whole { written_unix_ns: written(&metadata) };
+        self.write_mark().map(drop)
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn remove(mut self) -> Result<(), StorageError> {
+        self.unfinished = false;
+        std::fs::remove_file(&self.path).map_err(|error| StorageError::from_io("remove", &self.path, error))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.mark.bytes
+    }
+
+    /// Whether it carries the mark itself.
+    pub fn in_file(&self) -> bool {
+        self.in_file
+    }
+
+    /// The mark, for who must keep it elsewhere.
+    pub fn mark(&self) -> String {
+        self.mark.to_string()
+    }
+
+    /// Held until the file is dropped, and by nobody when its Headroom was killed.
+    fn lock(&self) -> Result<(), StorageError> {
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(()),
+            Err(Errno::WOULDBLOCK) => Err(StorageError::WorkspaceInUse { dir: self.path.clone(), pid: None }),
+            Err(error) => Err(StorageError::from_io("lock", &self.path, error)),
+        }
+    }
+
+    /// `false` where the file system takes no such attribute.
+    fn write_mark(&self) -> Result<bool, StorageError> {
+        if !self.in_file {
+            return Ok(false);
+        }
+        let text = self.mark.to_string();
+        match rustix::fs::fsetxattr(&self.file, ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
+            Ok(()) => Ok(true),
+            // Not known to the file system, or switched off by the mount.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+            Err(error) => Err(StorageError::from_io("mark", &self.path, error)),
+        }
+    }
+}
+
+impl Drop for MadeFile {
+    fn drop(&mut self) {
+        if self.unfinished {
+            // Nobody is left to tell; it is marked as unfinished.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn written(metadata: &std::fs::Metadata) -> i128 {
+    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
+}
+
+fn read_attribute(file: &File) -> Option<String> {
+    let mut value = vec![0; MARK_BYTES_MAX];
+    let length = rustix::fs::fgetxattr(file, ATTRIBUTE, &mut value[..]).ok()?;
+    value.truncate(length);
+    String::from_utf8(value).ok()
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version=1 inode={} bytes={} ", self.inode, self.bytes)?;
+        match self.state {
+            State::Making => f.write_str("state=making"),
+            State::Loaded => f.write_str("state=loaded"),
+            State::Whole { written_unix_ns } => write!(f, "state=whole written={written_unix_ns}"),
+        }
+    }
+}
+
+impl FromStr for Mark {
+    type Err = ();
+
+    /// Whatever is not exactly a mark is none.
+    fn from_str(text: &str) -> Result<Mark, ()> {
+        let mut words = text.split(' ');
+        let mut word = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
+        let mut read = || {
+            if word("version")? != "1" {
+                return None;
+            }
+            let (inode, bytes) = (word("inode")?.parse().ok()?, word("bytes")?.parse().ok()?);
+            let state = match word("state")?.as_str() {
+                "making" => State::Making,
+                "loaded" => State::Loaded,
+                "whole" => State::Whole { written_unix_ns: word("written")?.parse().ok()? },
+                _ => return None,
+            };
+            Some(Mark { inode, bytes, state })
+        };
+        let mark = read().ok_or(())?;
+        // The rest of it, and every other way to write the same.
+        if mark.to_string() == text { Ok(mark) } else { Err(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_mark_reads_back_and_nothing_else_is_one() {
+        let states = [State::Making, State::Loaded, State::Whole { written_unix_ns: -1 }];
+        for state in states {
+            let mark = Mark { inode: u64::MAX, bytes: 1 << 30, state };
+            assert_eq!(mark.to_string().parse(), Ok(mark));
+            assert!(format!("{mark} ").parse::<Mark>().is_err());
+        }
+        for wrong in [
+            "",
+            "version=1",
+            "version=2 inode=1 bytes=1 state=making",
+            "version=1 inode=01 bytes=1 state=making",
+        ] {
+            assert!(wrong.parse::<Mark>().is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_mark_makes_the_parser_panic(text in "(version|inode|bytes|state|written|=|1|making|whole| ){0,12}|.{0,9}") {
+            let _ = text.parse::<Mark>();
+        }
+    }
+}
