@@ -4,6 +4,7 @@
 mod capture;
 mod check;
 mod clean;
+mod compare;
 mod extension;
 mod failure;
 mod history;
@@ -59,6 +60,8 @@ enum Command {
     Measure(measure::MeasureArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
+    /// Say whether one result is faster or slower than another, beyond noise
+    Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
+        Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),

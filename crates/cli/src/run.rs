@@ -101,7 +101,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
 }
 
 /// What to run, by flags or file.
-fn plan(args: &RunArgs) -> Result<Plan, Failure> {
+pub fn plan(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = match &args.file {
         Some(file) => {
             if !args.flags.are_silent() {
@@ -165,7 +165,7 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
 }
 
 /// Runs phase after phase, until one fails or the user ends it.
-fn run_phases(plan: &Plan, opened: &Opened, out: &mut Output) -> (Vec<PhaseResult>, Option<Failure>) {
+pub fn run_phases(plan: &Plan, opened: &Opened, out: &mut Output) -> (Vec<PhaseResult>, Option<Failure>) {
     let mut phases = Vec::new();
     for (at, phase) in plan.phases.iter().enumerate() {
         let after: std::time::Duration = plan.phases[at + 1..].iter().map(|phase| phase.length.total()).sum();

@@ -28,12 +28,12 @@ pub(crate) fn quantile(confidence: f64, degrees: f64) -> f64 {
         } else {
             high = t
         }
-        // Newton's step, where it stays within the bracket.
         let step = above / (2.0 * density(t, degrees));
-        t = if low < t + step && t + step < high { t + step } else { f64::midpoint(low, high) };
         if step.abs() < 1e-10 * t || high - low < 1e-12 * high {
             break;
         }
+        // Newton's step, where it stays within the bracket.
+        t = if low < t + step && t + step < high { t + step } else { f64::midpoint(low, high) };
     }
     t
 }

@@ -2,6 +2,7 @@
 
 mod capability;
 mod check;
+mod comparison;
 mod intervals;
 mod run;
 mod sketch;
@@ -9,6 +10,7 @@ mod table;
 
 pub use self::capability::capability;
 pub use check::check;
+pub use comparison::comparison;
 pub use intervals::intervals;
 pub use run::run;
 
