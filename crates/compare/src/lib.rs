@@ -41,7 +41,7 @@ pub use figure::{Figure, Measure, Of, Unit};
 pub use looks::Looks;
 pub use runs::{Side, pairs, runs, stated};
 pub use stated::{BadStated, Stated};
-pub use words::{interval as interval_in_words, more as more_in_words};
+pub use words::{interval as interval_in_words, more_short};
 
 /// Most repeats on one side.
 pub const RUNS_MAX: usize = 50;

@@ -105,13 +105,22 @@ fn this_many(comparison: &Comparison) -> String {
 }
 
 /// "4 more pairs needed".
-pub fn more(more: More) -> String {
+pub(crate) fn more(more: More) -> String {
     match more {
         More::Pairs(1) => "1 more pair needed".into(),
         More::Pairs(count) => format!("about {count} more pairs needed"),
         More::Runs(1) => "1 more of each needed".into(),
         More::Runs(count) => format!("about {count} more of each needed"),
         More::Seconds(seconds) => format!("runs of about {} needed", length(seconds)),
+    }
+}
+
+/// "+4 pairs": the same where there is little room.
+pub fn more_short(more: More) -> String {
+    match more {
+        More::Pairs(count) => format!("+{count} pairs"),
+        More::Runs(count) => format!("+{count} runs each"),
+        More::Seconds(seconds) => format!("{} runs", length(seconds)),
     }
 }
 

@@ -1,7 +1,7 @@
 use super::table::{Align, Cell, Table};
 use super::{Ink, Style, clean, wrap};
 use crate::{Tone, number};
-use compare::{Comparison, Method, Row, Unit, Verdict, interval_in_words, more_in_words};
+use compare::{Comparison, Method, Row, Unit, Verdict, interval_in_words, more_short};
 
 /// What B gives, compared with A: the answer, the figures it rests on, the others, and what to know besides.
 pub fn comparison(compared: &Comparison, style: &Style) -> String {
@@ -91,7 +91,7 @@ fn cells(row: &Row) -> Vec<Cell> {
             cells.push(interval_in_words(row).into());
             let word = match (not_judged, row.more) {
                 (Some(why), _) => why.clone(),
-                (None, Some(more)) => format!("cannot tell, {}", more_in_words(more)),
+                (None, Some(more)) => format!("cannot tell ({})", more_short(more)),
                 (None, None) => word(row.verdict).to_owned(),
             };
             cells.push(Cell::inked(word, Ink::Tone(tone(row.verdict))));
@@ -111,7 +111,7 @@ fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
-        Verdict::NoDifference => "no difference that matters",
+        Verdict::NoDifference => "no difference",
         Verdict::Mixed => "faster and slower",
         Verdict::CannotTell => "cannot tell",
     }
