@@ -21,7 +21,8 @@ Examples:
   headroom compare latest --stated 'iops=100000, p99 1ms'
   headroom compare --interleave -- '/data --outstanding 32' '/data2 --outstanding 32'
 
-A and B: run:N or N, capability:N, FILE.json, latest, baseline; repeats with commas.
+A and B: run:N or N, capability:N, FILE.json, latest, baseline; repeats with commas. With --interleave two
+workloads, each the flags of headroom run as one argument.
 Exit codes: 0 B is no worse, 1 B is worse beyond noise, 3 the data do not tell.")]
 pub struct CompareArgs {
     /// What B is held against
@@ -54,11 +55,11 @@ fn margin(text: &str) -> Result<f64, String> {
 pub fn run(args: &CompareArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let rules = Rules { margin: args.margin, ..Rules::default() };
     if args.interleave.is_asked() {
-        if args.a.is_some() {
-            return Err(Failure::usage("--interleave makes its own runs: A and B are not taken beside it")
+        let (Some(a), Some(b)) = (&args.a, &args.b) else {
+            return Err(Failure::usage("--interleave runs two workloads")
                 .with_remedy("headroom compare --interleave -- 'FLAGS OF A' 'FLAGS OF B'"));
-        }
-        let comparisons = interleave::run(&args.interleave, &rules, history, out)?;
+        };
+        let comparisons = interleave::run(&args.interleave, [a, b], &rules, history, out)?;
         return Ok(answer(&comparisons, out));
     }
     if let Some(text) = &args.set_baseline {

@@ -8,6 +8,7 @@
 use crate::batches::{MeanError, VALUES_MIN, mean_error};
 use crate::figure::{Figure, Measure, Of};
 use crate::student;
+use std::borrow::Cow;
 use workload::{Latencies, RunResult, Slice, Tally};
 
 /// A figure and how surely it is known.
@@ -95,20 +96,20 @@ impl<'a> Course<'a> {
 
     fn percentile(&self, figure: Figure, value: f64) -> Result<Estimate, String> {
         let share = figure.measure.percent().unwrap_or(50.0) / 100.0;
-        let latencies = |slice: &Slice| match figure.of {
+        let latencies = |slice: &'a Slice| match figure.of {
             Of::All => {
                 let mut both = slice.read_latencies.clone();
                 both.merge(&slice.write_latencies);
-                Ok(both)
+                Ok(Cow::Owned(both))
             }
-            Of::Reads => Ok(slice.read_latencies.clone()),
-            Of::Writes => Ok(slice.write_latencies.clone()),
+            Of::Reads => Ok(Cow::Borrowed(&slice.read_latencies)),
+            Of::Writes => Ok(Cow::Borrowed(&slice.write_latencies)),
             of => Err(format!("one run keeps no course of its {of}")),
         };
-        let slices: Vec<Latencies> =
+        let slices: Vec<Cow<'_, Latencies>> =
             self.0.iter().map(|(slice, _)| latencies(slice)).collect::<Result<_, String>>()?;
-        let mut all = Latencies::default();
-        slices.iter().for_each(|slice| all.merge(slice));
+        let mut all: Vec<(u64, u64)> = slices.iter().flat_map(|slice| slice.0.iter().copied()).collect();
+        all.sort_unstable();
         if all.is_empty() {
             return Err("its series keeps no latencies".into());
         }
@@ -117,7 +118,7 @@ impl<'a> Course<'a> {
             so_far = so_far.saturating_add(*count);
             (*ns, so_far)
         };
-        let cumulated: Vec<(u64, u64)> = all.0.iter().map(add).collect();
+        let cumulated: Vec<(u64, u64)> = all.iter().map(add).collect();
         figure.enough(so_far)?;
         let ranks = Ranks { cumulated, share };
         let at_ns = ranks.latency_ns_at(share).unwrap_or(u64::MAX);
@@ -126,7 +127,7 @@ impl<'a> Course<'a> {
             let below = slice.0.partition_point(|(ns, _)| *ns <= at_ns);
             (count(&slice.0[..below]), count(&slice.0))
         };
-        let parts: Vec<(f64, f64)> = slices.iter().map(up_to).collect();
+        let parts: Vec<(f64, f64)> = slices.iter().map(|slice| up_to(slice)).collect();
         let error = error_of(&parts).ok_or("the series is too short")?;
         Ok(Estimate { value, error, ranks: Some(ranks) })
     }

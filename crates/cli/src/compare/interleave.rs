@@ -27,9 +27,6 @@ pub struct InterleaveArgs {
     /// Write over this file or device: its content is lost
     #[arg(long, value_name = "TARGET", requires = "interleave")]
     destroy_data: Vec<PathBuf>,
-    /// Two workloads, each as one argument with the flags of headroom run
-    #[arg(last = true, value_name = "WORKLOAD")]
-    workloads: Vec<String>,
 }
 
 const ROUNDS: u32 = 8;
@@ -49,27 +46,18 @@ struct OneSide {
 impl InterleaveArgs {
     /// Whether runs are to be made.
     pub fn is_asked(&self) -> bool {
-        self.interleave || !self.workloads.is_empty()
+        self.interleave
     }
 }
 
 /// Runs A B B A, again and again, and looks at the pairs at the rounds fixed beforehand.
 pub fn run(
     args: &InterleaveArgs,
+    [a, b]: [&str; 2],
     rules: &Rules,
     history: Option<&Path>,
     out: &mut Output,
 ) -> Result<Vec<Comparison>, Failure> {
-    if !args.interleave {
-        return Err(Failure::usage("two workloads after -- are run by --interleave only"));
-    }
-    let [a, b] = &args.workloads[..] else {
-        return Err(Failure::usage(format_args!(
-            "--interleave runs two workloads, not {}",
-            args.workloads.len()
-        ))
-        .with_remedy("headroom compare --interleave -- 'FLAGS OF A' 'FLAGS OF B'"));
-    };
     let both = Both::of(side(a)?, side(b)?)?;
     let looks = looks(args, &both)?;
     let mut history = crate::history::open_to_write(history)?;

@@ -139,7 +139,7 @@ fn results_of_other_workloads_are_compared_with_a_warning_that_names_them() {
 /// Reads of two directories in turn, with as many outstanding I/Os in both.
 fn interleave(headroom: &Headroom, a: &Path, b: &Path, how: &str) -> Value {
     let flags = |dir: &Path| format!("{} {how}", dir.display());
-    headroom.json(&["compare", "--interleave", "--rounds", "4", "--margin", "5%", "--", &flags(a), &flags(b)])
+    headroom.json(&["compare", "--interleave", "--rounds", "4", "--margin", "5%", &flags(a), &flags(b)])
 }
 
 #[test]
