@@ -5,7 +5,7 @@ use crate::comparison::{self, Candidate, Comparison, Method, Rules};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Measure, Of, Unit};
 use crate::stated::Stated;
-use crate::{comparable, words};
+use crate::{comparable, student, words};
 use capability::{Capability, Curve, KneeReason, Point};
 
 /// Compares capability B with A.
@@ -88,13 +88,15 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
     };
     let (top_a, top_b) = (top(a), top(b));
     let name = if a.knee.is_some() && b.knee.is_some() { "IOPS on the plateau" } else { "IOPS" };
-    let evidence = both(&top_a, &top_b).and_then(|(a, b)| given(a, b));
+    let noise = noise_of_points(a, b);
+    // A plateau rests on two points at least.
+    let evidence = both(&top_a, &top_b).and_then(|(a, b)| given(a, b, noise / std::f64::consts::SQRT_2));
     push(Measure::Iops, name.into(), true, value(&top_a), value(&top_b), evidence);
     for (point_a, point_b) in same_outstanding(a, b) {
-        let at = format!("at {} outstanding", point_a.outstanding);
+        let at = format!("at N={}", point_a.outstanding);
         let iops = |point: &Point| known(point.iops, point.iops_half_width);
         let (iops_a, iops_b) = (iops(point_a), iops(point_b));
-        let evidence = both(&iops_a, &iops_b).and_then(|(a, b)| given(a, b));
+        let evidence = both(&iops_a, &iops_b).and_then(|(a, b)| given(a, b, noise));
         push(Measure::Iops, format!("IOPS {at}"), false, value(&iops_a), value(&iops_b), evidence);
         // With N outstanding latency is N / X: it is known as surely as the throughput.
         let mean = |point: &Point| {
@@ -104,8 +106,8 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
             )
         };
         let (mean_a, mean_b) = (mean(point_a), mean(point_b));
-        let evidence = both(&mean_a, &mean_b).and_then(|(a, b)| given(a, b));
-        push(Measure::Mean, format!("mean latency {at}"), false, value(&mean_a), value(&mean_b), evidence);
+        let evidence = both(&mean_a, &mean_b).and_then(|(a, b)| given(a, b, noise));
+        push(Measure::Mean, format!("mean {at}"), false, value(&mean_a), value(&mean_b), evidence);
         let p99 = |point: &Point| {
             point.latency_ns_p99.map(|ns| ns as f64).ok_or_else(|| "too few I/Os behind it".to_owned())
         };
@@ -120,7 +122,7 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
             known(knee.outstanding, (knee.high - knee.low) / 2.0)
         };
         let (knee_a, knee_b) = (reached(knee_a), reached(knee_b));
-        let evidence = both(&knee_a, &knee_b).and_then(|(a, b)| given(a, b));
+        let evidence = both(&knee_a, &knee_b).and_then(|(a, b)| given(a, b, noise));
         into.push(Candidate {
             subject: subject.clone(),
             unit: Unit::Outstanding,
@@ -176,7 +178,7 @@ fn best(stated: &Stated, capability: &Capability, rules: &Rules) -> Candidate {
         || (None, Err(format!("a capability has no {figure}: compare a run of that workload"))),
         |(shape, known)| (Some(shape), known),
     );
-    let evidence = measured.clone().and_then(|measured| given((stated, 0.0), measured));
+    let evidence = measured.clone().and_then(|measured| given((stated, 0.0), measured, 0.0));
     Candidate {
         subject,
         headline: true,
@@ -210,10 +212,30 @@ fn both(a: &Result<Known, String>, b: &Result<Known, String>) -> Result<(Known, 
     Ok((a.clone()?, b.clone()?))
 }
 
-fn given(a: Known, b: Known) -> Result<Evidence, String> {
-    let half_width = (a.1 / a.0).hypot(b.1 / b.0);
+fn given(a: Known, b: Known, half_width_min: f64) -> Result<Evidence, String> {
+    let half_width = (a.1 / a.0).hypot(b.1 / b.0).max(half_width_min);
     Ok(Evidence::Given { ln_ratio: (b.0 / a.0).ln(), half_width })
 }
+
+/// Half the width of the 95 % interval of a point's ratio, as the ratios of neighbouring points differ: what one
+/// second of a point does not show of the noise, the next point does. By successive differences (von
+/// Neumann 1941), so that a difference of the whole curve, or of one end of it, is no noise. 0 where too few
+/// points are common.
+fn noise_of_points(a: &Curve, b: &Curve) -> f64 {
+    let ratios: Vec<f64> = same_outstanding(a, b)
+        .map(|(a, b)| (b.iops / a.iops).ln())
+        .filter(|ratio| ratio.is_finite())
+        .collect();
+    if ratios.len() < POINTS_MIN {
+        return 0.0;
+    }
+    let steps = (ratios.len() - 1) as f64;
+    let squares: f64 = ratios.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    student::quantile(0.95, steps) * (squares / (2.0 * steps)).sqrt()
+}
+
+/// Fewer common points do not show their noise.
+const POINTS_MIN: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -288,11 +310,29 @@ mod tests {
             found.summary,
             "random 8 KiB reads: 20 % fewer IOPS than capability 1, beyond noise (95 %: 19 to 21 % fewer)"
         );
-        let at_64: Vec<_> =
-            found.rows.iter().filter(|row| row.figure.ends_with("at 64 outstanding")).collect();
+        let at_64: Vec<_> = found.rows.iter().filter(|row| row.figure.ends_with("at N=64")).collect();
         assert_eq!(at_64.len(), 3);
         let same = capabilities("a", &capability(10_000.0), "b", &capability(10_010.0), &Rules::default());
         assert_eq!(same.verdict, Verdict::NoDifference);
+    }
+
+    #[test]
+    fn what_wavers_from_point_to_point_is_noise() {
+        let with = |iops: [f64; 6]| {
+            let mut capability = capability(10_000.0);
+            let point = capability.curves[0].points[1].clone();
+            let points = iops.iter().zip([1, 2, 4, 8, 16, 32]);
+            capability.curves[0].points = points
+                .map(|(iops, outstanding)| Point { outstanding, iops: *iops, ..point.clone() })
+                .collect();
+            capability
+        };
+        let a = with([1e3, 2e3, 4e3, 8e3, 10e3, 10e3]);
+        let wavers = with([1.3e3, 1.6e3, 5e3, 6.8e3, 11.5e3, 9e3]);
+        let found = |b| capabilities("a", &a, "b", &b, &Rules::default());
+        assert_eq!(found(wavers).verdict, Verdict::CannotTell);
+        let capped = with([1e3, 2e3, 4e3, 8e3, 8e3, 8e3]);
+        assert_eq!(found(capped).verdict, Verdict::Slower);
     }
 
     #[test]

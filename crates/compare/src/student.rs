@@ -24,9 +24,9 @@ pub(crate) fn quantile(confidence: f64, degrees: f64) -> f64 {
     for _ in 0..60 {
         let above = two_sided(t, degrees) - beyond;
         if above > 0.0 {
-            low = t
+            low = t;
         } else {
-            high = t
+            high = t;
         }
         let step = above / (2.0 * density(t, degrees));
         if step.abs() < 1e-10 * t || high - low < 1e-12 * high {
