@@ -5,6 +5,7 @@ mod capture;
 mod chart;
 mod check;
 mod clean;
+mod compare;
 mod diskspd;
 mod extension;
 mod failure;
@@ -66,6 +67,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Run every combination of lists of parameters; goes on where it was ended
     Matrix(Box<matrix::MatrixArgs>),
+    /// Say whether one result is faster or slower than another, beyond noise
+    Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Command::Measure(args) => measure::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Matrix(args) => matrix::run(args, history, &mut out),
+        Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::Chart(args) => chart::run(args, history, &mut out),

@@ -7,13 +7,15 @@ mod sheet;
 
 use crate::failure::{DMESG, Failure};
 use crate::output::Output;
-use crate::{Done, FINE, bad_news, interrupt};
+use crate::{Done, FINE, bad_news, interrupt, page};
 use ::matrix::script::{self, Kind};
 use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
 use definition::DefinitionArgs;
 use history::{History, MatrixId};
 use load::Next;
 use places::Places;
+use report::chart::{Factor, Shown};
+use report::html::RunsPage;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use workload::RunResult;
@@ -50,6 +52,9 @@ pub struct MatrixArgs {
     /// Write over the content of targets that are files or devices; a mounted device is refused even then
     #[arg(long)]
     destroy_data: bool,
+    /// Also write a page with heat maps and curves
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Also write the table as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -79,6 +84,7 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
         return dry_run(&args.definition.matrix()?, out);
     }
     sheet::check(args.csv.as_deref())?;
+    page::check(args.html.as_deref())?;
     let mut history = crate::history::open_to_write(history)?;
     interrupt::install();
 
@@ -92,6 +98,7 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let summary = summary(id, &history)?;
     out.answer(|style| report::text::matrix(&summary, style), || report::json::matrix(&summary));
     sheet::write(args.csv.as_deref(), || report::csv::matrix(&summary), out)?;
+    write_page(args.html.as_deref(), &summary, id, &history, out)?;
     if let Some(left) = &summary.left {
         let done: usize = summary.rows.iter().map(|row| row.runs.len()).sum();
         out.warn(format_args!(
@@ -105,6 +112,48 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
         out.warn(format_args!("{failed} I/Os failed: {DMESG}"));
     }
     Ok(if failed > 0 { bad_news() } else { FINE })
+}
+
+/// The page, with heat maps over the two axes that have most values.
+fn write_page(
+    path: Option<&Path>,
+    summary: &Summary,
+    id: MatrixId,
+    history: &History,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    if path.is_none() {
+        return Ok(());
+    }
+    let mut runs = Vec::new();
+    for point in 0..summary.rows.len() {
+        runs.extend(history.matrix_results(id, point)?.into_iter().map(|(_, _, result)| result));
+    }
+    let axes = &summary.matrix.axes;
+    let mut factors = [
+        (Factor::BlockSize, axes.block.len()),
+        (Factor::Outstanding, axes.outstanding.len()),
+        (Factor::Threads, axes.threads.len()),
+        (Factor::WriteShare, axes.write_percent.len()),
+        (Factor::Pattern, axes.pattern.len()),
+        (Factor::Target, summary.matrix.targets.len()),
+    ];
+    factors.sort_by_key(|(_, values)| std::cmp::Reverse(*values));
+    let shown = Shown::all(&runs);
+    let left =
+        summary.left.as_ref().map(|left| format!("{} runs are left: the matrix is not finished.", left.runs));
+    let sentences: Vec<String> = left.into_iter().collect();
+    let title =
+        if summary.matrix.name.is_empty() { format!("Matrix {id}") } else { summary.matrix.name.clone() };
+    let shown = RunsPage {
+        title: &title,
+        runs: &shown,
+        charts: &[],
+        sentences: &sentences,
+        command: &page::command_line(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    page::write(path, || report::html::matrix(&shown, factors[0].0, factors[1].0), out)
 }
 
 /// The matrix that this process works at from now on.

@@ -57,3 +57,14 @@ pub fn write(path: Option<&Path>, page: impl FnOnce() -> String, out: &mut Outpu
     out.tell(format_args!("wrote {}", path.display()));
     Ok(())
 }
+
+/// What was typed, for a page to tell how to get the same again.
+pub fn command_line() -> String {
+    let quoted =
+        |word: String| match word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=,:%+@".contains(c)) {
+            true if !word.is_empty() => word,
+            _ => format!("'{}'", word.replace('\'', "'\\''")),
+        };
+    let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
+    std::iter::once("headroom".to_owned()).chain(words).collect::<Vec<String>>().join(" ")
+}

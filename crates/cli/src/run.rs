@@ -5,10 +5,13 @@ use crate::live::Line;
 use crate::output::Output;
 use crate::surroundings;
 use crate::targets::{self, Opened};
-use crate::{Done, FINE, bad_news, interrupt};
+use crate::{Done, FINE, bad_news, interrupt, page};
 use flags::Flags;
 use load::{Affinity, Job, Next, Together};
+use report::chart::Shown;
+use report::html::RunsPage;
 use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, Trace, format_bytes};
@@ -44,6 +47,9 @@ pub struct RunArgs {
     /// Size of the test file in a directory, or of a lasting file made at TARGET
     #[arg(long, value_name = "SIZE", value_parser = workload_file::values::some_bytes)]
     create: Option<u64>,
+    /// Also write a page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write over this file or device: its content is lost
     #[arg(long, value_name = "TARGET")]
     destroy_data: Vec<PathBuf>,
@@ -67,6 +73,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
         return Ok(FINE);
     }
     let traces = read_traces(&plan)?;
+    page::check(args.html.as_deref())?;
     let mut history = crate::history::open_to_write(history)?;
     interrupt::install();
     let opened = targets::open(&plan, &args.destroy_data, &mut history, out)?;
@@ -91,6 +98,22 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
             },
         );
         saved = kept.map(drop);
+        let sentences: Vec<String> = phases
+            .iter()
+            .flat_map(|phase| &phase.results)
+            .flat_map(findings_of)
+            .filter(|finding| finding.weight != findings::Weight::Good)
+            .map(|finding| finding.text)
+            .collect();
+        let shown = RunsPage {
+            title: &phases.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>().join(", "),
+            runs: &Shown::phases(&phases),
+            charts: &[],
+            sentences: &sentences,
+            command: &page::command_line(),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        page::write(args.html.as_deref(), || report::html::runs(&shown), out)?;
     }
     for (path, was, is) in cut {
         let (path, was, is) = (path.display(), format_bytes(was), format_bytes(is));
@@ -108,7 +131,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
 }
 
 /// What to run, by flags or file.
-fn plan(args: &RunArgs) -> Result<Plan, Failure> {
+pub fn plan(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = match &args.file {
         Some(file) => {
             if !args.flags.are_silent() {
@@ -151,17 +174,37 @@ fn read_file(file: &Path) -> Result<Plan, Failure> {
     })
 }
 
-/// The traces that are replayed, by their files.
-type Traces = HashMap<PathBuf, Trace>;
+/// A larger trace would not fit into memory beside what it is replayed on.
+const TRACE_BYTES_MAX: u64 = 4 << 30;
 
-fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
+/// The traces that are replayed, by their files.
+pub type Traces = HashMap<PathBuf, Trace>;
+
+/// Reads them all, before anything is made or written.
+pub fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
     let workloads = plan.phases.iter().flat_map(|phase| &phase.workloads);
     let files: BTreeSet<&PathBuf> = workloads.filter_map(|placed| placed.replay.as_ref()).collect();
     files.into_iter().map(|file| Ok((file.clone(), read_trace(file)?))).collect()
 }
 
 fn read_trace(file: &Path) -> Result<Trace, Failure> {
-    Err(Failure::new(format_args!("cannot replay {}: traces are not read yet", file.display())))
+    let refused = |why: &dyn std::fmt::Display, remedy: &str| {
+        Failure::new(format_args!("cannot replay {}: {why}", file.display())).with_remedy(remedy)
+    };
+    let mut bytes = Vec::new();
+    let read =
+        std::fs::File::open(file).and_then(|file| file.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|error| refused(&error, "name a trace that exists and may be read"))?;
+    if bytes.len() as u64 > TRACE_BYTES_MAX {
+        return Err(refused(
+            &format_args!("it is larger than {}", format_bytes(TRACE_BYTES_MAX)),
+            "replay a part of it",
+        ));
+    }
+    let parsed = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
+    parsed.map_err(|error| {
+        refused(&error, error.remedy.as_deref().unwrap_or("docs/import.md shows what a trace is"))
+    })
 }
 
 /// The one phase that flags make.
@@ -185,7 +228,7 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
 }
 
 /// Runs phase after phase, until one fails or the user ends it.
-fn run_phases(
+pub fn run_phases(
     plan: &Plan,
     opened: &Opened,
     traces: &Traces,

@@ -24,6 +24,7 @@
 //! It never writes into a file that Headroom did not make, never deletes a capture by itself, and computes
 //! nothing: latencies and differences are those of `filestats`.
 
+mod baseline;
 mod capture_table;
 mod captures;
 mod entries;

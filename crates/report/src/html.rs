@@ -10,7 +10,7 @@ mod table;
 
 pub use self::capability::capability;
 pub use check::check;
-pub use comparison::{Comparison, ComparisonRow, comparison};
+pub use comparison::{Comparison, ComparisonRow, compared, comparison};
 pub(crate) use page::page_colour;
 pub use runs::{RunsPage, matrix, runs};
 

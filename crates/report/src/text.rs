@@ -2,6 +2,7 @@
 
 mod capability;
 mod check;
+mod comparison;
 mod course;
 mod errors;
 mod intervals;
@@ -17,6 +18,8 @@ mod table;
 pub use self::capability::capability;
 pub use self::matrix::{foretold, matrix};
 pub use check::check;
+pub use comparison::comparison;
+pub(crate) use comparison::{word, written};
 pub use intervals::intervals;
 pub use phases::phases;
 pub use run::run;

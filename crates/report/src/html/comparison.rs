@@ -3,7 +3,7 @@ use super::runs::{how_to_read, opening, repeat, results};
 use super::table::{Column, Table, tag};
 use super::{escape, sentence};
 use crate::chart::{Difference, Ink, RunChart, Shown, difference};
-use crate::{Tone, number};
+use crate::{Tone, number, text};
 
 /// Two groups of runs and what is to be said of their difference.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,63 @@ pub struct ComparisonRow {
     pub better: Option<bool>,
     /// In words: "slower, beyond noise", "cannot tell".
     pub words: String,
+}
+
+/// Comparisons of one or several workloads as a page.
+pub fn compared(comparisons: &[compare::Comparison], runs: &[Shown], command: &str, version: &str) -> String {
+    let words = |compared: &compare::Comparison| format!("{}: {}", compared.what, compared.summary);
+    let summary = match comparisons {
+        [only] => only.summary.clone(),
+        several => several.iter().map(words).collect::<Vec<String>>().join(" "),
+    };
+    let mut sentences: Vec<String> = Vec::new();
+    let mut rows = Vec::new();
+    for compared in comparisons {
+        let differs = |mismatch: &compare::Mismatch| {
+            format!("A and B differ in {}: {} against {}.", mismatch.what, mismatch.a, mismatch.b)
+        };
+        sentences.extend(compared.mismatches.iter().map(differs));
+        sentences.extend(compared.doubts.iter().cloned());
+        let several = comparisons.len() > 1;
+        rows.extend(
+            compared.rows.iter().map(|row| ComparisonRow::of(row, several.then_some(&compared.what))),
+        );
+    }
+    let names = comparisons.first().map_or(["A", "B"], |first| [first.a.as_str(), first.b.as_str()]);
+    let title = format!("{} against {}", names[1], names[0]);
+    comparison(&Comparison {
+        title: &title,
+        summary: &summary,
+        names,
+        sentences: &sentences,
+        rows: &rows,
+        runs,
+        command,
+        version,
+    })
+}
+
+impl ComparisonRow {
+    fn of(row: &compare::Row, workload: Option<&String>) -> ComparisonRow {
+        let figure =
+            |value: Option<f64>| value.map_or(number::NONE.into(), |value| text::written(row.unit, value));
+        let about = workload.into_iter().chain(&row.subject);
+        let interval =
+            row.difference.and_then(|found| Some((found.percent_low? / 100.0, found.percent_high? / 100.0)));
+        ComparisonRow {
+            what: about.cloned().chain([row.figure.clone()]).collect::<Vec<String>>().join(", "),
+            a: figure(row.a),
+            b: figure(row.b),
+            change: row.percent.map(|percent| percent / 100.0),
+            interval,
+            better: match row.verdict {
+                compare::Verdict::Faster => Some(true),
+                compare::Verdict::Slower => Some(false),
+                _ => None,
+            },
+            words: row.not_compared.clone().unwrap_or_else(|| text::word(row.verdict).to_owned()),
+        }
+    }
 }
 
 /// A comparison as a page: the answer, the differences with their intervals, the runs over each other.

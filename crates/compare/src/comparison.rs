@@ -1,0 +1,330 @@
+use crate::evidence::{Evidence, Missing};
+use crate::figure::{Measure, Unit};
+use serde::{Deserialize, Serialize};
+
+/// How sure an answer must be, and what does not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rules {
+    /// Differences of rates, means and medians within this share do not matter; of p90 and above, five times it.
+    pub margin: f64,
+    /// How often the same growing data are looked at, this time among them: each look may be wrong only with
+    /// its part of the 5 %.
+    pub looks: u32,
+    /// How many comparisons are made side by side.
+    pub comparisons: u32,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { margin: 0.02, looks: 1, comparisons: 1 }
+    }
+}
+
+/// All verdicts of a family together are wrong by chance at most this often where nothing differs.
+pub(crate) const ERROR_MAX: f64 = 0.05;
+
+impl Rules {
+    /// Confidence of one interval, so that the intervals of all looks hold together in 95 % of cases.
+    pub(crate) fn confidence(&self) -> f64 {
+        1.0 - ERROR_MAX / f64::from(self.looks.max(1))
+    }
+
+    fn error_max(&self) -> f64 {
+        ERROR_MAX / f64::from(self.looks.max(1)) / f64::from(self.comparisons.max(1))
+    }
+}
+
+/// What is to be said of B, compared with A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Better beyond noise: more I/Os, shorter latency.
+    Faster,
+    /// Worse beyond noise.
+    Slower,
+    /// Whatever difference there is lies within the margin.
+    NoDifference,
+    /// Faster in one headline figure, slower in another.
+    Mixed,
+    /// The data do not decide.
+    CannotTell,
+}
+
+/// A difference in percent of A, and its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// 100 x (B / A - 1).
+    pub percent: f64,
+    /// Lower end; `None` where it has no bound.
+    pub percent_low: Option<f64>,
+    /// Upper end; `None` where it has no bound.
+    pub percent_high: Option<f64>,
+    /// Probability of a difference as large where there is none, before correction.
+    pub p: f64,
+    /// The same after Holm's correction for the figures of its family.
+    pub p_corrected: f64,
+}
+
+/// One figure of both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Of which curve, among several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// "IOPS", "p99 of reads".
+    pub figure: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether the answer rests on it; the others describe.
+    pub headline: bool,
+    /// More is faster; or less is.
+    pub higher_is_faster: bool,
+    /// The share within which a difference does not matter.
+    pub margin: f64,
+    /// Of A; the mean of repeats.
+    pub a: Option<f64>,
+    /// Of B.
+    pub b: Option<f64>,
+    /// B against A in percent; `None` where one of both is not there.
+    pub percent: Option<f64>,
+    /// The difference with its interval; `None`: see `not_compared`.
+    pub difference: Option<Difference>,
+    /// Why there is no interval and so no verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_compared: Option<String>,
+    /// What is to be said.
+    pub verdict: Verdict,
+    /// What would decide it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<More>,
+}
+
+/// What would decide an open question in four of five cases, if the noise stays as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum More {
+    /// So many more pairs.
+    Pairs(u32),
+    /// So many more runs on each side.
+    Runs(u32),
+    /// Runs of so many seconds.
+    Seconds(f64),
+}
+
+/// A condition in which A and B are not alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mismatch {
+    /// Which.
+    pub what: String,
+    /// In A.
+    pub a: String,
+    /// In B.
+    pub b: String,
+}
+
+/// Where the noise was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// From second to second within one run each.
+    WithinRuns,
+    /// From run to run of two groups.
+    Groups,
+    /// From pair to pair of runs done in turn.
+    Pairs,
+    /// Of the points of measured curves.
+    Curves,
+}
+
+/// B compared with A.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// What was asked of the storage: "random 8 KiB reads".
+    pub what: String,
+    /// What A is called.
+    pub a: String,
+    /// What B is called.
+    pub b: String,
+    /// How many runs A has.
+    pub runs_a: usize,
+    /// How many runs B has.
+    pub runs_b: usize,
+    /// Where the noise was seen.
+    pub method: Method,
+    /// What holds for all figures.
+    pub rules: Rules,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// In what else A and B differ: then the difference may come from there.
+    pub mismatches: Vec<Mismatch>,
+    /// What the reader must know to trust the answer.
+    pub doubts: Vec<String>,
+    /// The answer, by the headline figures.
+    pub verdict: Verdict,
+    /// What would decide an answer that cannot be told.
+    pub more: Option<More>,
+    /// The answer in words.
+    pub summary: String,
+}
+
+/// A figure before anything is said about it.
+pub(crate) struct Candidate {
+    pub subject: Option<String>,
+    pub figure: String,
+    pub unit: Unit,
+    pub headline: bool,
+    pub higher_is_faster: bool,
+    /// `None`: described only, no verdict.
+    pub margin: Option<f64>,
+    pub a: Result<f64, String>,
+    pub b: Result<f64, String>,
+    pub evidence: Result<Evidence, String>,
+}
+
+impl Candidate {
+    pub(crate) fn of(measure: Measure, figure: String, rules: &Rules) -> Candidate {
+        Candidate {
+            subject: None,
+            figure,
+            unit: measure.unit(),
+            headline: false,
+            higher_is_faster: measure.higher_is_faster(),
+            margin: (measure != Measure::Max).then(|| measure.margin(rules.margin)),
+            a: Err(String::new()),
+            b: Err(String::new()),
+            evidence: Err(String::new()),
+        }
+    }
+}
+
+/// Judges all figures: those of the headline are one family, the others another.
+pub(crate) fn judge(candidates: &[Candidate], rules: &Rules) -> Vec<Row> {
+    let p_of =
+        |candidate: &Candidate| candidate.evidence.as_ref().map_or(None, |evidence| Some(evidence.p()));
+    let p: Vec<Option<f64>> = candidates.iter().map(p_of).collect();
+    let family = |headline: bool| {
+        let judged = |(candidate, p): (&Candidate, &Option<f64>)| {
+            if candidate.headline == headline { *p } else { None }
+        };
+        holm(&candidates.iter().zip(&p).map(judged).collect::<Vec<_>>())
+    };
+    let (headline, others) = (family(true), family(false));
+    let corrected = headline.iter().zip(&others).map(|(a, b)| a.or(*b));
+    candidates.iter().zip(corrected).map(|(candidate, p)| row(candidate, p, rules)).collect()
+}
+
+/// Holm's step-down correction (1979): the chance that any of the true "no difference" is rejected stays within
+/// the bound, however the figures depend on each other.
+fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mut order: Vec<(usize, f64)> = p.iter().enumerate().filter_map(|(at, p)| Some((at, (*p)?))).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (mut corrected, mut so_far) = (vec![None; p.len()], 0.0_f64);
+    for (step, (at, p)) in order.iter().enumerate() {
+        so_far = so_far.max(p * (order.len() - step) as f64).min(1.0);
+        corrected[*at] = Some(so_far);
+    }
+    corrected
+}
+
+fn row(candidate: &Candidate, p_corrected: Option<f64>, rules: &Rules) -> Row {
+    let (a, b) = (candidate.a.as_ref().ok().copied(), candidate.b.as_ref().ok().copied());
+    let margin = candidate.margin.unwrap_or(0.0);
+    let mut row = Row {
+        subject: candidate.subject.clone(),
+        figure: candidate.figure.clone(),
+        unit: candidate.unit,
+        headline: candidate.headline,
+        higher_is_faster: candidate.higher_is_faster,
+        margin,
+        a,
+        b,
+        percent: a.zip(b).map(|(a, b)| 100.0 * (b / a - 1.0)),
+        difference: None,
+        not_compared: None,
+        verdict: Verdict::CannotTell,
+        more: None,
+    };
+    let evidence = match (&candidate.a, &candidate.b, &candidate.evidence) {
+        (Err(why), _, _) | (_, Err(why), _) | (_, _, Err(why)) => {
+            row.not_compared = Some(why.clone());
+            return row;
+        }
+        (_, _, Ok(evidence)) => evidence,
+    };
+    let percent = |ln: f64| ln.is_finite().then(|| 100.0 * (ln.exp() - 1.0));
+    let (low, high) = evidence.interval(rules.confidence());
+    let p_corrected = p_corrected.unwrap_or(1.0);
+    row.percent = percent(evidence.ln_ratio());
+    row.difference = Some(Difference {
+        percent: percent(evidence.ln_ratio()).unwrap_or(0.0),
+        percent_low: percent(low).or(if low == f64::NEG_INFINITY { Some(-100.0) } else { None }),
+        percent_high: percent(high),
+        p: evidence.p(),
+        p_corrected,
+    });
+    if candidate.margin.is_none() {
+        row.not_compared = Some("described, not judged".into());
+        return row;
+    }
+    let ln_margin = margin.ln_1p();
+    row.verdict = if low >= -ln_margin && high <= ln_margin {
+        Verdict::NoDifference
+    } else if p_corrected <= rules.error_max() && evidence.agrees() && (low > 0.0 || high < 0.0) {
+        if (evidence.ln_ratio() > 0.0) == candidate.higher_is_faster {
+            Verdict::Faster
+        } else {
+            Verdict::Slower
+        }
+    } else {
+        row.more = evidence.missing(1.0 - rules.error_max(), ln_margin).map(|missing| match missing {
+            Missing::Pairs(count) => More::Pairs(count),
+            Missing::Runs(count) => More::Runs(count),
+            Missing::Seconds(seconds) => More::Seconds(seconds),
+        });
+        Verdict::CannotTell
+    };
+    row
+}
+
+/// The answer of the headline figures together.
+pub(crate) fn answer(rows: &[Row]) -> Verdict {
+    let headline: Vec<Verdict> = rows.iter().filter(|row| row.headline).map(|row| row.verdict).collect();
+    let any = |verdict| headline.contains(&verdict);
+    match (any(Verdict::Slower), any(Verdict::Faster)) {
+        (true, true) => Verdict::Mixed,
+        (true, false) => Verdict::Slower,
+        (false, true) => Verdict::Faster,
+        (false, false) if any(Verdict::CannotTell) || headline.is_empty() => Verdict::CannotTell,
+        (false, false) => Verdict::NoDifference,
+    }
+}
+
+/// What would decide all open headline figures.
+pub(crate) fn more(rows: &[Row]) -> Option<More> {
+    let size = |more: &More| match more {
+        More::Pairs(count) | More::Runs(count) => f64::from(*count),
+        More::Seconds(seconds) => *seconds,
+    };
+    let open: Vec<&Row> =
+        rows.iter().filter(|row| row.headline && row.verdict == Verdict::CannotTell).collect();
+    // One that nothing within reason decides leaves the answer open.
+    let all: Option<Vec<More>> = open.iter().map(|row| row.more).collect();
+    all?.into_iter().max_by(|a, b| size(a).total_cmp(&size(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holm_corrects_the_smallest_most() {
+        let corrected = holm(&[Some(0.01), None, Some(0.04), Some(0.03)]);
+        let expected = [Some(0.03), None, Some(0.06), Some(0.06)];
+        for (found, expected) in corrected.iter().zip(expected) {
+            match (found, expected) {
+                (Some(found), Some(expected)) => assert!((found - expected).abs() < 1e-12, "{corrected:?}"),
+                (found, expected) => assert_eq!(*found, expected),
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use workload::{Direction, LatencyHistogram, RunResult};
+
+/// What of a result is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Operations a second.
+    Iops,
+    /// MiB a second.
+    Throughput,
+    /// Mean latency.
+    Mean,
+    /// Median latency.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+    /// 99.99th percentile.
+    P9999,
+    /// The longest latency.
+    Max,
+}
+
+/// Of which operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Of {
+    /// Reads and writes together.
+    All,
+    /// Reads.
+    Reads,
+    /// Writes.
+    Writes,
+    /// `fsync` and `fdatasync` calls.
+    Syncs,
+    /// Reads of an open loop, from their intended start.
+    ReadResponses,
+    /// Writes of an open loop, from their intended start.
+    WriteResponses,
+}
+
+/// A figure of a result: "IOPS", "p99 of reads".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Figure {
+    /// What.
+    pub measure: Measure,
+    /// Of which operations.
+    pub of: Of,
+}
+
+/// Unit of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Operations a second.
+    PerSecond,
+    /// MiB a second.
+    MibPerSecond,
+    /// Nanoseconds.
+    Ns,
+    /// Outstanding I/Os.
+    Outstanding,
+}
+
+/// A percentile is compared only with that many operations above it in each result.
+pub(crate) const BEYOND_MIN: f64 = 10.0;
+
+impl Measure {
+    /// In the order of a table.
+    pub(crate) const LATENCIES: [Measure; 7] = [
+        Measure::Mean,
+        Measure::P50,
+        Measure::P90,
+        Measure::P99,
+        Measure::P999,
+        Measure::P9999,
+        Measure::Max,
+    ];
+
+    /// Which percentile; `None` of what is none.
+    pub fn percent(self) -> Option<f64> {
+        match self {
+            Measure::P50 => Some(50.0),
+            Measure::P90 => Some(90.0),
+            Measure::P99 => Some(99.0),
+            Measure::P999 => Some(99.9),
+            Measure::P9999 => Some(99.99),
+            _ => None,
+        }
+    }
+
+    /// Whether a higher figure is a faster result.
+    pub fn higher_is_faster(self) -> bool {
+        matches!(self, Measure::Iops | Measure::Throughput)
+    }
+
+    /// Its unit.
+    pub fn unit(self) -> Unit {
+        match self {
+            Measure::Iops => Unit::PerSecond,
+            Measure::Throughput => Unit::MibPerSecond,
+            _ => Unit::Ns,
+        }
+    }
+
+    /// What a margin for rates, means and medians is for this figure: the tail varies more, and a few percent
+    /// of it matter less.
+    pub fn margin(self, margin: f64) -> f64 {
+        match self {
+            Measure::P90 | Measure::P99 | Measure::P999 | Measure::P9999 | Measure::Max => {
+                TAIL_MARGIN * margin
+            }
+            _ => margin,
+        }
+    }
+}
+
+/// The margin of the tail is this many times that of rates, means and medians.
+const TAIL_MARGIN: f64 = 5.0;
+
+impl Of {
+    /// The latencies of those operations; `None` where none were done.
+    pub(crate) fn latency(self, run: &RunResult) -> Option<Cow<'_, LatencyHistogram>> {
+        let found = match self {
+            Of::All => Cow::Owned(run.latency()),
+            Of::Reads => Cow::Borrowed(&run.read.latency),
+            Of::Writes => Cow::Borrowed(&run.write.latency),
+            Of::Syncs => Cow::Borrowed(&run.sync.latency),
+            Of::ReadResponses => Cow::Borrowed(&run.response.as_ref()?.read),
+            Of::WriteResponses => Cow::Borrowed(&run.response.as_ref()?.write),
+        };
+        (found.count() > 0).then_some(found)
+    }
+
+    fn moved(self, run: &RunResult) -> (u64, u64) {
+        let of = |direction: &Direction| (direction.count, direction.bytes);
+        match self {
+            Of::All => (run.ios(), run.read.bytes.saturating_add(run.write.bytes)),
+            Of::Reads | Of::ReadResponses => of(&run.read),
+            Of::Writes | Of::WriteResponses => of(&run.write),
+            Of::Syncs => of(&run.sync),
+        }
+    }
+}
+
+impl Figure {
+    /// What a run gave; the error says why there is no figure.
+    pub(crate) fn of_run(self, run: &RunResult) -> Result<f64, String> {
+        if run.elapsed_ns == 0 {
+            return Err("no time was measured".into());
+        }
+        let (count, bytes) = self.of.moved(run);
+        let value = match self.measure {
+            Measure::Iops => count as f64 / run.elapsed_s(),
+            Measure::Throughput => bytes as f64 / run.elapsed_s() / (1024.0 * 1024.0),
+            measure => {
+                let latency = self.of.latency(run).ok_or_else(|| format!("no {}", self.of))?;
+                self.enough(latency.count())?;
+                let ns = match measure.percent() {
+                    Some(percent) => latency.percentile_ns(percent).map(|ns| ns as f64),
+                    None if measure == Measure::Max => latency.max_ns().map(|ns| ns as f64),
+                    None => latency.mean_ns(),
+                };
+                ns.ok_or_else(|| format!("no {}", self.of))?
+            }
+        };
+        if value > 0.0 && value.is_finite() { Ok(value) } else { Err(format!("no {}", self.of)) }
+    }
+
+    /// Refuses a percentile with too few operations above it.
+    pub(crate) fn enough(self, count: u64) -> Result<(), String> {
+        let Some(percent) = self.measure.percent() else { return Ok(()) };
+        let needed = BEYOND_MIN / (1.0 - percent / 100.0);
+        if count as f64 >= needed * 0.999_999 {
+            return Ok(());
+        }
+        Err(format!("{count} {} are too few for it: {needed:.0} are needed", self.of))
+    }
+}
+
+/// "reads", "reads, from when they were due".
+impl fmt::Display for Of {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Of::All => "I/Os",
+            Of::Reads => "reads",
+            Of::Writes => "writes",
+            Of::Syncs => "syncs",
+            Of::ReadResponses => "reads from when due",
+            Of::WriteResponses => "writes from when due",
+        })
+    }
+}
+
+/// "p99".
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Measure::Iops => "IOPS",
+            Measure::Throughput => "MiB/s",
+            Measure::Mean => "mean",
+            Measure::P50 => "p50",
+            Measure::P90 => "p90",
+            Measure::P99 => "p99",
+            Measure::P999 => "p99.9",
+            Measure::P9999 => "p99.99",
+            Measure::Max => "max",
+        })
+    }
+}
+
+/// "IOPS", "read IOPS", "p99 of reads", "syncs a second".
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.measure, self.of) {
+            (measure @ (Measure::Iops | Measure::Throughput), Of::All) => measure.fmt(f),
+            (measure @ (Measure::Iops | Measure::Throughput), Of::Reads) => write!(f, "read {measure}"),
+            (measure @ (Measure::Iops | Measure::Throughput), Of::Writes) => write!(f, "write {measure}"),
+            (Measure::Iops, Of::Syncs) => f.write_str("syncs a second"),
+            (measure, of) => write!(f, "{measure} of {of}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workload::{Shape, Workload};
+
+    #[test]
+    fn a_percentile_without_enough_ios_behind_it_is_no_figure() {
+        let mut run = RunResult::empty(Workload::from(Shape::random_read(8192)), "t".into());
+        run.elapsed_ns = 1_000_000_000;
+        run.read.count = 999;
+        run.read.latency.record_n(100_000, 999);
+        let p99 = Figure { measure: Measure::P99, of: Of::Reads };
+        assert_eq!(p99.of_run(&run).unwrap_err(), "999 reads are too few for it: 1000 are needed");
+        assert!(Figure { measure: Measure::P90, of: Of::Reads }.of_run(&run).is_ok());
+        assert_eq!(Figure { measure: Measure::Mean, of: Of::Writes }.of_run(&run).unwrap_err(), "no writes");
+    }
+
+    #[test]
+    fn a_figure_is_called_as_people_call_it() {
+        let name = |measure, of| Figure { measure, of }.to_string();
+        assert_eq!(name(Measure::Iops, Of::All), "IOPS");
+        assert_eq!(name(Measure::P999, Of::Writes), "p99.9 of writes");
+        assert_eq!(name(Measure::Iops, Of::Syncs), "syncs a second");
+    }
+}

@@ -1,0 +1,60 @@
+/// When a growing series of rounds is looked at: after 2, 4, 8 ... rounds and the last one, fixed beforehand.
+///
+/// Whoever looks again and again and stops at the first difference finds one where there is none far more
+/// often than 5 % of the time. Here each of the K looks may be wrong with 5 % / K only (Bonferroni), and
+/// shows the interval of that confidence: the intervals of all looks hold together in 95 % of cases
+/// (repeated confidence intervals, Jennison and Turnbull 1989), wherever the series ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looks {
+    rounds: Vec<u32>,
+}
+
+/// With fewer rounds, which are two pairs each, there is no noise to be seen.
+const ROUNDS_MIN: u32 = 2;
+
+impl Looks {
+    /// Most rounds of any series: pairs are compared run by run, and [`RUNS_MAX`](crate::RUNS_MAX) is the bound.
+    pub const ROUNDS_MAX: u32 = 25;
+
+    /// The looks of a series of at most that many rounds; `None` with fewer than two.
+    pub fn of(rounds_max: u32) -> Option<Looks> {
+        let rounds_max = rounds_max.min(Self::ROUNDS_MAX);
+        if rounds_max < ROUNDS_MIN {
+            return None;
+        }
+        let doubling = std::iter::successors(Some(ROUNDS_MIN), |rounds| Some(rounds * 2));
+        let mut rounds: Vec<u32> = doubling.take_while(|rounds| *rounds < rounds_max).collect();
+        rounds.push(rounds_max);
+        Some(Looks { rounds })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.rounds.len() as u32
+    }
+
+    /// Whether the series is looked at after that many rounds.
+    pub fn is_due(&self, rounds: u32) -> bool {
+        self.rounds.contains(&rounds)
+    }
+
+    /// The last round.
+    pub fn rounds_max(&self) -> u32 {
+        self.rounds.last().copied().unwrap_or(ROUNDS_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_double_and_end_with_the_last_round() {
+        let rounds = |max| Looks::of(max).map(|looks| looks.rounds);
+        assert_eq!(rounds(1), None);
+        assert_eq!(rounds(2), Some(vec![2]));
+        assert_eq!(rounds(10), Some(vec![2, 4, 8, 10]));
+        assert_eq!(rounds(16), Some(vec![2, 4, 8, 16]));
+        assert_eq!(rounds(900).unwrap().last(), Some(&Looks::ROUNDS_MAX));
+    }
+}

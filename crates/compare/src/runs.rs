@@ -1,0 +1,188 @@
+use crate::comparison::{self, Candidate, Comparison, Method, Rules};
+use crate::evidence::Evidence;
+use crate::figure::{Figure, Measure, Of};
+use crate::stated::Stated;
+use crate::within::Course;
+use crate::{comparable, words};
+use workload::RunResult;
+
+/// One side of a comparison: a run, or repeats of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// What it is called: "run 12", "3 March".
+    pub name: &'a str,
+    /// At least one.
+    pub runs: &'a [RunResult],
+}
+
+/// Compares B with A: one run each by the noise within them, repeats by the noise between them.
+pub fn runs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
+    if a.runs.len() == 1 && b.runs.len() == 1 {
+        return single(a, b, rules);
+    }
+    repeats(a, b, Method::Groups, rules, &|a, b| Evidence::of_groups(a, b))
+}
+
+/// Compares B with A by the pairs that they form, run by run in that order: what both of a pair share (the
+/// time of day, the state of the storage) is no noise. What has no partner is left out.
+pub fn pairs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
+    let count = a.runs.len().min(b.runs.len());
+    let (a, b) = (Side { runs: &a.runs[..count], ..a }, Side { runs: &b.runs[..count], ..b });
+    repeats(a, b, Method::Pairs, rules, &|a, b| {
+        let ln_ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
+        Evidence::of_pairs(&ln_ratios)
+    })
+}
+
+/// Compares what was measured (B) with what somebody states (A).
+pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Comparison {
+    let runs = measured.runs;
+    let single = runs.len() == 1;
+    let candidates: Vec<Candidate> = stated
+        .iter()
+        .map(|stated| {
+            let values = values_of(stated.figure, runs);
+            let evidence = match &values {
+                Err(why) => Err(why.clone()),
+                Ok(values) if single => Course::of(&runs[0]).and_then(|course| {
+                    let estimate = course.estimate(stated.figure, values[0])?;
+                    let ln_ratio = estimate.ln() - stated.value.ln();
+                    Ok(Evidence::Within { a: None, b: estimate, ln_ratio, seconds: course.seconds() })
+                }),
+                Ok(values) => Evidence::of_repeats_and_stated(
+                    &values.iter().map(|value| value.ln() - stated.value.ln()).collect::<Vec<_>>(),
+                ),
+            };
+            let figure = stated.figure;
+            Candidate {
+                headline: true,
+                a: Ok(stated.value),
+                b: values.map(|values| typical(&values)),
+                evidence,
+                ..Candidate::of(figure.measure, figure.to_string(), rules)
+            }
+        })
+        .collect();
+    let method = if single { Method::WithinRuns } else { Method::Groups };
+    let a = Side { name: "stated", runs: &[] };
+    finish(a, measured, method, &candidates, rules)
+}
+
+fn single(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
+    let (run_a, run_b) = (&a.runs[0], &b.runs[0]);
+    let courses = Course::of(run_a).and_then(|a| Ok((a, Course::of(run_b)?)));
+    let candidates = candidates(a, b, rules, &|figure, _, _| {
+        let (course_a, course_b) = courses.as_ref().map_err(Clone::clone)?;
+        let estimate_a = course_a.estimate(figure, figure.of_run(run_a)?)?;
+        let estimate_b = course_b.estimate(figure, figure.of_run(run_b)?)?;
+        let ln_ratio = estimate_b.ln() - estimate_a.ln();
+        let seconds = course_a.seconds().min(course_b.seconds());
+        Ok(Evidence::Within { a: Some(estimate_a), b: estimate_b, ln_ratio, seconds })
+    });
+    finish(a, b, Method::WithinRuns, &candidates, rules)
+}
+
+/// Evidence from the logarithms of the figures of both sides' runs.
+type FromValues<'a> = &'a dyn Fn(&[f64], &[f64]) -> Result<Evidence, String>;
+
+fn repeats(a: Side<'_>, b: Side<'_>, method: Method, rules: &Rules, from: FromValues<'_>) -> Comparison {
+    let ln = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let candidates = candidates(a, b, rules, &|_, a, b| from(&ln(a), &ln(b)));
+    finish(a, b, method, &candidates, rules)
+}
+
+/// Evidence from a figure's values of both sides' runs.
+type OfFigure<'a> = &'a dyn Fn(Figure, &[f64], &[f64]) -> Result<Evidence, String>;
+
+fn candidates(a: Side<'_>, b: Side<'_>, rules: &Rules, evidence: OfFigure<'_>) -> Vec<Candidate> {
+    let all: Vec<&RunResult> = a.runs.iter().chain(b.runs).collect();
+    let headline = headline(&all);
+    figures(&all)
+        .into_iter()
+        .map(|figure| {
+            let (values_a, values_b) = (values_of(figure, a.runs), values_of(figure, b.runs));
+            let evidence = match (&values_a, &values_b) {
+                (Ok(a), Ok(b)) => evidence(figure, a, b),
+                (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+            };
+            Candidate {
+                headline: headline.contains(&figure),
+                a: values_a.map(|values| typical(&values)),
+                b: values_b.map(|values| typical(&values)),
+                evidence,
+                ..Candidate::of(figure.measure, figure.to_string(), rules)
+            }
+        })
+        .collect()
+}
+
+fn finish(a: Side<'_>, b: Side<'_>, method: Method, candidates: &[Candidate], rules: &Rules) -> Comparison {
+    let rows = comparison::judge(candidates, rules);
+    let mut comparison = Comparison {
+        what: b.runs.first().map_or_else(String::new, |run| words::workload(&run.workload)),
+        a: a.name.into(),
+        b: b.name.into(),
+        runs_a: a.runs.len(),
+        runs_b: b.runs.len(),
+        method,
+        rules: *rules,
+        mismatches: comparable::runs(a.runs, b.runs),
+        doubts: comparable::doubts(a, b, method),
+        verdict: comparison::answer(&rows),
+        more: comparison::more(&rows),
+        rows,
+        summary: String::new(),
+    };
+    comparison.summary = words::summary(&comparison);
+    comparison
+}
+
+/// The figures that the runs have: rates, then latencies of each kind of operation.
+fn figures(runs: &[&RunResult]) -> Vec<Figure> {
+    let does = |of: Of| runs.iter().any(|run| of.latency(run).is_some());
+    let rate = |measure, of| Figure { measure, of };
+    let mut figures = vec![rate(Measure::Iops, Of::All), rate(Measure::Throughput, Of::All)];
+    if does(Of::Reads) && does(Of::Writes) {
+        figures.extend([rate(Measure::Iops, Of::Reads), rate(Measure::Iops, Of::Writes)]);
+    }
+    if does(Of::Syncs) {
+        figures.push(rate(Measure::Iops, Of::Syncs));
+    }
+    for of in [Of::Reads, Of::Writes, Of::ReadResponses, Of::WriteResponses, Of::Syncs] {
+        if does(of) {
+            figures.extend(Measure::LATENCIES.map(|measure| Figure { measure, of }));
+        }
+    }
+    figures
+}
+
+/// What the answer rests on: IOPS, and of reads and writes p99, or the mean where p99 has too few I/Os behind
+/// it in any run. Of an open loop latency counts from when an I/O was due, where that is known of each run
+/// and there are repeats (one run keeps no course of it). Chosen by counts alone, never by the outcome.
+fn headline(runs: &[&RunResult]) -> Vec<Figure> {
+    let mut headline = vec![Figure { measure: Measure::Iops, of: Of::All }];
+    for (of, response) in [(Of::Reads, Of::ReadResponses), (Of::Writes, Of::WriteResponses)] {
+        let everywhere = |of: Of| runs.iter().all(|run| of.latency(run).is_some());
+        let of = if runs.len() > 2 && everywhere(response) { response } else { of };
+        if !runs.iter().any(|run| of.latency(run).is_some()) {
+            continue;
+        }
+        let p99 = Figure { measure: Measure::P99, of };
+        let enough = runs.iter().all(|run| {
+            let count = of.latency(run).map_or(0, |latency| latency.count());
+            p99.enough(count).is_ok()
+        });
+        headline.push(if enough { p99 } else { Figure { measure: Measure::Mean, of } });
+    }
+    headline
+}
+
+fn values_of(figure: Figure, runs: &[RunResult]) -> Result<Vec<f64>, String> {
+    runs.iter().map(|run| figure.of_run(run)).collect()
+}
+
+/// The geometric mean: its logarithm is the mean of the logarithms that are compared.
+fn typical(values: &[f64]) -> f64 {
+    let ln: f64 = values.iter().map(|value| value.ln()).sum();
+    if let [only] = values { *only } else { (ln / values.len().max(1) as f64).exp() }
+}

@@ -1,0 +1,92 @@
+//! The baseline: what later results are compared with.
+
+use crate::exact::{Exact, Word};
+use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
+use rusqlite::{OptionalExtension, TransactionBehavior, params};
+
+impl History {
+    /// Makes these runs, or this capability, the baseline, in place of the one before.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where one of them is not there; then the baseline stays as it was.
+    pub fn set_baseline(&mut self, kind: EntryKind, ids: &[ResultId]) -> Result<(), Error> {
+        for id in ids {
+            self.show(kind, id.0)?;
+        }
+        let set_unix_ns = now_unix_ns();
+        let mut set = || -> rusqlite::Result<()> {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction.execute("DELETE FROM baseline", [])?;
+            for id in ids {
+                transaction.execute(
+                    "INSERT INTO baseline (kind, entry_id, set_unix_ns) VALUES (?, ?, ?)",
+                    params![Word(kind), id.0, Exact(set_unix_ns)],
+                )?;
+            }
+            transaction.commit()
+        };
+        set().map_err(|source| Error::sqlite("set the baseline", &self.path, source))
+    }
+
+    /// The baseline's kind and entries; `None` where none was set.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn baseline(&self) -> Result<Option<(EntryKind, Vec<ResultId>)>, Error> {
+        let read = || -> rusqlite::Result<Vec<(EntryKind, ResultId)>> {
+            let mut rows =
+                self.connection.prepare_cached("SELECT kind, entry_id FROM baseline ORDER BY position")?;
+            let entries = rows.query_map([], |row| {
+                let Word(kind) = row.get(0)?;
+                Ok((kind, ResultId(row.get(1)?)))
+            })?;
+            entries.collect()
+        };
+        let entries = read().map_err(|source| Error::sqlite("look for the baseline", &self.path, source))?;
+        let kind = entries.first().map(|(kind, _)| *kind);
+        Ok(kind.map(|kind| (kind, entries.into_iter().map(|(_, id)| id).collect())))
+    }
+
+    /// The newest run; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn newest_run(&self) -> Result<Option<ResultId>, Error> {
+        self.newest("SELECT id FROM runs ORDER BY started_unix_ns DESC, id DESC LIMIT 1")
+    }
+
+    /// The newest capability; `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn newest_capability(&self) -> Result<Option<ResultId>, Error> {
+        self.newest("SELECT id FROM capabilities ORDER BY measured_unix_ns DESC, id DESC LIMIT 1")
+    }
+
+    fn newest(&self, query: &str) -> Result<Option<ResultId>, Error> {
+        let found = self.connection.query_row(query, [], |row| row.get(0).map(ResultId)).optional();
+        found.map_err(|source| Error::sqlite("look for the newest result", &self.path, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workload::{RunResult, Shape, Workload};
+
+    #[test]
+    fn a_baseline_is_replaced_as_a_whole_and_only_by_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut history = History::open(&dir.path().join("history.db")).unwrap();
+        assert_eq!(history.baseline().unwrap(), None);
+        assert_eq!(history.newest_run().unwrap(), None);
+        let run = RunResult::empty(Workload::from(Shape::random_read(8192)), "t".into());
+        let ids: Vec<ResultId> = (0..3).map(|_| history.save_run(&run).unwrap()).collect();
+        assert_eq!(history.newest_run().unwrap(), Some(ids[2]));
+        history.set_baseline(EntryKind::Run, &ids[..2]).unwrap();
+        history.set_baseline(EntryKind::Run, &[ids[2], ids[0]]).unwrap();
+        let missing = history.set_baseline(EntryKind::Run, &[ids[1], ResultId(99)]);
+        assert!(matches!(missing, Err(Error::NotFound { id: 99, .. })));
+        assert_eq!(history.baseline().unwrap(), Some((EntryKind::Run, vec![ids[2], ids[0]])));
+    }
+}

@@ -1,0 +1,126 @@
+use super::table::{Align, Cell, Table};
+use super::{Ink, Style, clean, wrap};
+use crate::{Tone, number};
+use compare::{Comparison, Method, Row, Unit, Verdict, interval_in_words, more_short};
+
+/// What B gives, compared with A: the answer, the figures it rests on, the others, and what to know besides.
+pub fn comparison(compared: &Comparison, style: &Style) -> String {
+    let mut lines: Vec<String> = wrap(&compared.summary, style.columns(), 12)
+        .into_iter()
+        .map(|line| style.paint(Ink::Tone(tone(compared.verdict)), &line))
+        .collect();
+    lines.push(String::new());
+    lines.extend(figures(compared, true, style));
+    let others = figures(compared, false, style);
+    if others.len() > 1 {
+        lines.extend([String::new(), "besides, without weight in the answer:".into()]);
+        lines.extend(others);
+    }
+    lines.push(String::new());
+    let method = match compared.method {
+        Method::WithinRuns => "within one run each",
+        Method::Groups => "from run to run",
+        Method::Pairs => "from pair to pair",
+        Method::Curves => "within the measured points",
+    };
+    let rules = &compared.rules;
+    let looks = match rules.looks {
+        0 | 1 => String::new(),
+        looks => format!(", over {looks} looks"),
+    };
+    let note = format!(
+        "95 % intervals by the noise {method}{looks}; differences within {} ({} of p90 and above) do not matter",
+        number::share(rules.margin),
+        number::share(compare::Measure::P99.margin(rules.margin)),
+    );
+    lines.extend(wrap(&note, style.columns(), 3).iter().map(|line| style.paint(Ink::Dim, line)));
+    if !compared.mismatches.is_empty() {
+        lines.push(String::new());
+        lines.push(style.paint(Ink::Tone(Tone::Warning), "A and B differ in:"));
+        let mut table = Table::new(&[("", Align::Left), ("A", Align::Left), ("B", Align::Left)]).flexible(1);
+        for mismatch in &compared.mismatches {
+            table.push(vec![
+                mismatch.what.as_str().into(),
+                mismatch.a.as_str().into(),
+                mismatch.b.as_str().into(),
+            ]);
+        }
+        lines.extend(table.lines(style));
+    }
+    for doubt in &compared.doubts {
+        lines.extend(wrap(&format!("note: {doubt}"), style.columns(), 4));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn figures(compared: &Comparison, headline: bool, style: &Style) -> Vec<String> {
+    let (name_a, name_b) = (format!("A: {}", clean(&compared.a)), format!("B: {}", clean(&compared.b)));
+    let mut lines = Vec::new();
+    if headline {
+        lines.push(style.paint(Ink::Dim, &format!("{name_a}   {name_b}")));
+    }
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("A", Align::Right),
+        ("B", Align::Right),
+        ("change", Align::Right),
+        ("95 %", Align::Left),
+        ("", Align::Left),
+    ]);
+    let mut subject = None;
+    for row in compared.rows.iter().filter(|row| row.headline == headline) {
+        if row.subject.is_some() && row.subject != subject {
+            subject.clone_from(&row.subject);
+            table.push(vec![Cell::inked(row.subject.clone().unwrap_or_default(), Ink::Bold)]);
+        }
+        table.push(cells(row));
+    }
+    lines.extend(table.lines(style));
+    lines
+}
+
+fn cells(row: &Row) -> Vec<Cell> {
+    let figure =
+        |value: Option<f64>| Cell::from(value.map_or(number::NONE.into(), |value| written(row.unit, value)));
+    let change = row.percent.map_or(number::NONE.into(), |percent| format!("{percent:+.1} %"));
+    let mut cells = vec![row.figure.as_str().into(), figure(row.a), figure(row.b), change.into()];
+    match (&row.not_compared, row.difference) {
+        (Some(why), None) => cells.push(Cell::inked(why.as_str(), Ink::Dim)),
+        (_, None) => {}
+        (not_judged, Some(_)) => {
+            cells.push(interval_in_words(row).into());
+            let word = match (not_judged, row.more) {
+                (Some(why), _) => why.clone(),
+                (None, Some(more)) => format!("cannot tell ({})", more_short(more)),
+                (None, None) => word(row.verdict).to_owned(),
+            };
+            cells.push(Cell::inked(word, Ink::Tone(tone(row.verdict))));
+        }
+    }
+    cells
+}
+
+pub(crate) fn written(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Ns => number::time(value),
+        Unit::PerSecond | Unit::MibPerSecond | Unit::Outstanding => number::rate(value),
+    }
+}
+
+pub(crate) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::NoDifference => "no difference",
+        Verdict::Mixed => "faster and slower",
+        Verdict::CannotTell => "cannot tell",
+    }
+}
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Faster => Tone::Good,
+        Verdict::Slower | Verdict::Mixed => Tone::Bad,
+        Verdict::NoDifference | Verdict::CannotTell => Tone::Neutral,
+    }
+}
