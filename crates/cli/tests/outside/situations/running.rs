@@ -68,7 +68,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
 #[test]
 fn a_signal_before_the_load_leaves_nothing_and_says_so() {
     let (ours, dir) = (Headroom::new(), storage());
-    let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--create", "4G"]));
+    let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--create", "1G"]));
     wait_until("the test file", || test_file(dir.path()).exists());
     run.signal("-INT");
     run.end().refused(130, &["interrupted while writing the test file", "it is removed again"]);
@@ -96,11 +96,11 @@ fn killed_the_next_run_cleans_and_goes_on() {
         let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];
         Started::new(&mut ours.command(&[&base, create].concat()))
     };
-    let run = load(&["--create", "2G"], "1h");
-    wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 2048 * MIB));
+    let run = load(&["--create", "1G"], "1h");
+    wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 1024 * MIB));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
-    load(&[], "1s").end().refused(3, &["a headroom was ended while it made this file", "try: --create 2G"]);
+    load(&[], "1s").end().refused(3, &["a headroom was ended while it made this file", "try: --create 1G"]);
     assert_eq!(load(&["--create", "64M"], "1s").end().code, Some(0));
     assert_eq!(fs::metadata(&lasting).unwrap().len(), 64 * MIB);
     let run = load(&[], "1h");
