@@ -147,7 +147,7 @@ fn one_line(group: &[history::Entry], newest: &history::Entry, oldest: &history:
 }
 
 /// An instant as all of Headroom writes it.
-fn at(unix_ns: u64) -> String {
+pub fn at(unix_ns: u64) -> String {
     let at = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }

@@ -9,9 +9,11 @@ mod diskspd;
 mod extension;
 mod failure;
 mod history;
+mod import;
 mod interrupt;
 mod intervals;
 mod live;
+mod matrix;
 mod measure;
 mod observe;
 mod output;
@@ -62,6 +64,8 @@ enum Command {
     Measure(measure::MeasureArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
+    /// Run every combination of lists of parameters; goes on where it was ended
+    Matrix(Box<matrix::MatrixArgs>),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
@@ -70,6 +74,8 @@ enum Command {
     Chart(chart::ChartArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
+    /// Read results of diskspd and fio into the history
+    Import(import::ImportArgs),
     /// Tell how to make a SQLite program publish its counters
     SqliteExtension,
     /// Read diskspd command lines and XML profiles (-? lists the flags)
@@ -86,10 +92,12 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
+        Command::Matrix(args) => matrix::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::Chart(args) => chart::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),
+        Command::Import(args) => import::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),

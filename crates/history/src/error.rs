@@ -94,6 +94,38 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
+    /// No such matrix.
+    #[error("the history {} has no matrix {id}", path.display())]
+    NoMatrix {
+        /// Its number.
+        id: i64,
+        /// The history.
+        path: PathBuf,
+    },
+    /// The definition of a matrix gives other runs than it did.
+    #[error("cannot go on with matrix {id} of {}: this version of Headroom gives it other runs or seeds", path.display())]
+    ForeignMatrix {
+        /// Its number.
+        id: i64,
+        /// The history.
+        path: PathBuf,
+    },
+    /// Another process works at a matrix.
+    #[error("another headroom works at matrix {id} (boot, process, start: {owner})")]
+    MatrixInUse {
+        /// Its number.
+        id: i64,
+        /// The other process.
+        owner: String,
+    },
+    /// A run of a matrix is not what was supposed: another process must have done it.
+    #[error("run {} of point {} of matrix {id} was done by another process", key.repeat + 1, key.point + 1)]
+    NotPlanned {
+        /// The matrix.
+        id: i64,
+        /// The run.
+        key: matrix::RunKey,
+    },
     /// An interval between captures of two sources.
     #[error("there is no interval between capture {a} of {source_a} and capture {b} of {source_b}")]
     DifferentSources {
@@ -123,6 +155,12 @@ impl Error {
             Error::NoHome => Some("name a file with --history"),
             Error::NotStorable { .. } => Some("report this as a bug of Headroom"),
             Error::NotFound { .. } => Some("headroom history, which lists what there is"),
+            Error::NoMatrix { .. } => Some("headroom matrix --list, which lists what there is"),
+            Error::ForeignMatrix { .. } => {
+                Some("the version that began it, or start it anew with headroom matrix --anew")
+            }
+            Error::MatrixInUse { .. } => Some("wait until it is done, or end it with Ctrl-C"),
+            Error::NotPlanned { .. } => Some("headroom matrix --resume, which goes on with what is left"),
             Error::DifferentSources { .. } => Some("give two captures of one source"),
             Error::Io { .. } => Some("name another file with --history"),
             Error::Sqlite { source, .. } => match source.sqlite_error_code() {

@@ -7,12 +7,15 @@
 //!                  └─ sessions   the runs of one command belong together
 //! Capability  -> capabilities
 //! Verdict     -> verdicts
+//! Matrix      -> matrices, matrix_points   what is planned, and the run of what is done
 //! test files  -> test_files      what Headroom made, so that it removes nothing else
+//! imports     -> imports         texts of other tools that were read, so that none is kept twice
 //! ```
 //!
 //! Main path: [`History::open`], [`History::save_snapshot`] every few seconds, then
 //! [`History::intervals_between`] or [`History::captures_table`] over what was kept. The schema with its
 //! comments is `schema_1.sql`, and `schema_2.sql` what came to it.
+//! comments is `schema_1.sql`; each later `schema_N.sql` adds to it.
 //!
 //! A number comes back as exactly the number that went in, and an unknown figure with its reason. Every
 //! save is one transaction: it is there as a whole, for every process, or not at all, whatever is killed
@@ -27,7 +30,9 @@ mod entries;
 mod error;
 mod exact;
 mod file_rows;
+mod imports;
 mod intervals;
+mod matrices;
 mod open;
 mod results;
 mod runs;
@@ -38,6 +43,7 @@ pub use captures::{CaptureFilter, CaptureId, CaptureInfo};
 pub use entries::{Entry, EntryKind, UnknownEntryKind};
 pub use error::Error;
 pub use intervals::{IntervalFilter, IntervalRow, Latency};
+pub use matrices::{MatrixId, MatrixInfo};
 pub use open::APPLICATION_ID;
 pub use results::ResultId;
 pub use runs::SessionId;

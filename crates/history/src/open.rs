@@ -13,7 +13,12 @@ use std::time::{Duration, Instant};
 pub const APPLICATION_ID: u32 = 0x4864_526d;
 
 /// The steps from one schema version to the next; a file's `user_version` counts the steps it has had.
-const MIGRATIONS: &[&str] = &[include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_5.sql"),
+];
 
 /// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);

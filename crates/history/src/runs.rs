@@ -126,7 +126,7 @@ pub(crate) fn insert_run(
             ":failed": Exact(run.failed()),
             ":iops": run.iops(),
             ":mib_per_s": run.mib_per_s(),
-            ":latency": run.latency().mean_ns(),
+            ":latency": run.mean_latency_ns(),
             ":interrupted": run.interrupted,
             ":summary": summary_of(phase, run),
             ":json": json,
@@ -146,7 +146,11 @@ fn summary_of(phase: &str, run: &RunResult) -> String {
     names.retain(|name| !name.is_empty());
     names.dedup();
     let names = if names.is_empty() { String::new() } else { format!("{}: ", names.join(", ")) };
-    let mean = run.latency().mean_ns().map_or("no I/O".into(), |ns| format!("{} mean", format_ns(ns)));
+    let mean = match run.mean_latency_ns() {
+        Some(ns) => format!("{} mean", format_ns(ns)),
+        None if run.ios() > 0 => "latency not known".into(),
+        None => "no I/O".into(),
+    };
     let tool = run.tool.as_ref().map_or(String::new(), |tool| format!(" ({tool})"));
     format!(
         "{names}{}, {} outstanding: {:.0} IOPS, {:.1} MiB/s, {mean}{tool}",

@@ -116,6 +116,16 @@ pub fn phases(phases: &[PhaseResult], findings_of: impl Fn(&RunResult) -> Vec<Fi
     json!({ "phases": phases.iter().map(of).collect::<Vec<Value>>() })
 }
 
+/// What a matrix gave: a row for each point, with its runs.
+pub fn matrix(summary: &matrix::Summary) -> Value {
+    json!({
+        "matrix": summary.id,
+        "definition": summary.matrix,
+        "left": summary.left,
+        "points": summary.rows,
+    })
+}
+
 /// The value as it serialises; none of the types here can fail to.
 fn plain(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)

@@ -8,8 +8,8 @@
 //! Capability ─> text::capability, json::capability, html::capability
 //! RunResult + Findings ─> text::run, json::run     PhaseResults ─> text::phases, json::phases
 //! Snapshots + FileInterval ─> text::intervals
-//! RunResult  ─> text::run             Snapshots + FileInterval ─> text::intervals
 //! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
+//! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
 //! ```
 //!
 //! Every format is a view of the same value and takes its words from the same places: `number` writes
@@ -20,6 +20,7 @@
 
 mod asked;
 pub mod chart;
+pub mod csv;
 mod files;
 mod headline;
 pub mod html;

@@ -5,6 +5,7 @@ mod check;
 mod course;
 mod errors;
 mod intervals;
+mod matrix;
 mod meaning;
 mod percentiles;
 mod phases;
@@ -14,6 +15,7 @@ mod sketch;
 mod table;
 
 pub use self::capability::capability;
+pub use self::matrix::{foretold, matrix};
 pub use check::check;
 pub use intervals::intervals;
 pub use phases::phases;

@@ -48,6 +48,12 @@ impl LatencyHistogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
+    /// The same counts with that sum, where whoever counted the ranges knows it exactly.
+    #[must_use]
+    pub fn with_sum(self, sum_ns: u64) -> LatencyHistogram {
+        LatencyHistogram { sum_ns, ..self }
+    }
+
     /// How many latencies were counted.
     pub fn count(&self) -> u64 {
         self.histogram.len()

@@ -25,6 +25,11 @@ pub struct Direction {
     pub bytes: u64,
     /// Submission to completion of each.
     pub latency: LatencyHistogram,
+    /// Percentiles as another tool told them, (percent, nanoseconds), rising; 0 and 100 are the shortest and
+    /// the longest. Empty for runs of Headroom, whose histogram says them all. Where the other tool told no
+    /// histogram, `latency` is empty, and the sums are in the run's series or threads.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub percentiles: Vec<(f64, u64)>,
     /// Failed I/Os by errno; a short transfer counts as `EIO`.
     pub errors: BTreeMap<i32, u64>,
 }
@@ -50,6 +55,7 @@ pub struct ThreadShare {
     /// Writes.
     pub write: Tally,
     /// CPU time the thread used, nanoseconds; of a thread that serves several workloads, its share by I/Os.
+    /// 0 where another tool did not tell it.
     pub cpu_ns: u64,
     /// The thread's own series, where it was asked for.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -150,13 +156,38 @@ impl Direction {
         self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Adds another thread's part.
+    /// The latency that `percent` of the I/Os do not exceed: as another tool told it, or by the histogram;
+    /// `None` where neither says.
+    pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
+        let told = self.percentiles.iter().find(|(at, _)| (at - percent).abs() < 1e-9);
+        told.map(|(_, ns)| *ns).or_else(|| self.latency.percentile_ns(percent))
+    }
+
+    /// Adds another thread's part. Of the percentiles that another tool told only the ends can be merged.
     pub fn merge(&mut self, other: &Direction) {
+        self.percentiles = merged_ends(self, other);
         self.count += other.count;
         self.bytes += other.bytes;
         self.latency.merge(&other.latency);
         for (errno, count) in &other.errors {
             *self.errors.entry(*errno).or_default() += count;
+        }
+    }
+}
+
+/// The shortest and the longest of both, where both told them.
+fn merged_ends(one: &Direction, other: &Direction) -> Vec<(f64, u64)> {
+    match (one.count, other.count) {
+        (0, _) => other.percentiles.clone(),
+        (_, 0) => one.percentiles.clone(),
+        _ => {
+            let end = |percent: f64, pick: fn(u64, u64) -> u64| {
+                let told = |direction: &Direction| {
+                    direction.percentiles.iter().find(|(at, _)| *at == percent).map(|(_, ns)| *ns)
+                };
+                Some((percent, pick(told(one)?, told(other)?)))
+            };
+            end(0.0, u64::min).into_iter().chain(end(100.0, u64::max)).collect()
         }
     }
 }
@@ -236,7 +267,27 @@ impl RunResult {
         if self.elapsed_ns == 0 {
             return 0.0;
         }
-        (self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64) / self.elapsed_ns as f64
+        let sum_ns = self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64;
+        let sum_ns = if sum_ns > 0.0 { sum_ns } else { self.tally().stall_ns as f64 };
+        sum_ns / self.elapsed_ns as f64
+    }
+
+    /// Mean latency of reads and writes; `None` without I/Os, and where another tool did not tell it.
+    pub fn mean_latency_ns(&self) -> Option<f64> {
+        self.latency().mean_ns().or_else(|| self.tally().mean_ns())
+    }
+
+    /// The sums that the series (or the threads, without one) keep.
+    pub fn tally(&self) -> Tally {
+        let slices = self.series.iter().map(Slice::total);
+        let threads = self.threads.iter().map(ThreadShare::total);
+        let mut sum = Tally::default();
+        if self.series.is_empty() {
+            threads.for_each(|share| sum.merge(&share));
+        } else {
+            slices.for_each(|slice| sum.merge(&slice));
+        }
+        sum
     }
 
     /// The latencies of rows `first..=last` of the series, and their exact tallies.
@@ -250,10 +301,11 @@ impl RunResult {
         (tally, latencies.histogram())
     }
 
-    /// CPU time of the load threads for each I/O, nanoseconds; `None` without I/Os.
+    /// CPU time of the load threads for each I/O, nanoseconds; `None` without I/Os, and where another tool
+    /// did not tell it.
     pub fn cpu_ns_per_io(&self) -> Option<f64> {
         let cpu_ns: f64 = self.threads.iter().map(|thread| thread.cpu_ns as f64).sum();
-        (self.ios() > 0).then(|| cpu_ns / self.ios() as f64)
+        (self.ios() > 0 && cpu_ns > 0.0).then(|| cpu_ns / self.ios() as f64)
     }
 
     /// The busiest load thread's share of a core, 0 to 1: near 1 the client, not the storage, may be the limit.

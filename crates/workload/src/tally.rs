@@ -8,13 +8,13 @@ pub struct Tally {
     pub count: u64,
     /// Bytes they moved.
     pub bytes: u64,
-    /// Summed latency.
+    /// Summed latency; 0 without I/Os, and where another tool did not tell it, as no I/O takes no time.
     pub stall_ns: u64,
-    /// Sum of the squared latencies.
+    /// Sum of the squared latencies; 0 where not known.
     pub squares_ns2: f64,
-    /// Shortest latency; 0 without I/Os.
+    /// Shortest latency; 0 without I/Os, and where not known.
     pub ns_min: u64,
-    /// Longest latency; 0 without I/Os.
+    /// Longest latency; 0 without I/Os, and where not known.
     pub ns_max: u64,
 }
 
@@ -74,14 +74,15 @@ impl Tally {
         self
     }
 
-    /// Mean latency in nanoseconds; `None` without I/Os.
+    /// Mean latency in nanoseconds; `None` without I/Os, and where not known.
     pub fn mean_ns(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.stall_ns as f64 / self.count as f64)
+        (self.count > 0 && self.stall_ns > 0).then(|| self.stall_ns as f64 / self.count as f64)
     }
 
-    /// Standard deviation of the latency in nanoseconds, of all I/Os (not of a sample); `None` without I/Os.
+    /// Standard deviation of the latency in nanoseconds, of all I/Os (not of a sample); `None` without I/Os,
+    /// and where not known.
     pub fn deviation_ns(&self) -> Option<f64> {
-        let mean = self.mean_ns()?;
+        let mean = self.mean_ns().filter(|_| self.squares_ns2 > 0.0)?;
         Some((self.squares_ns2 / self.count as f64 - mean * mean).max(0.0).sqrt())
     }
 }

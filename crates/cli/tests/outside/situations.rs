@@ -5,6 +5,7 @@
 mod broken_storage;
 mod ended;
 mod limits;
+mod matrix;
 mod others_data;
 mod places;
 mod running;

@@ -2,6 +2,7 @@
 
 mod html;
 mod json;
+mod matrix;
 mod never_panics;
 mod run;
 mod run_charts;

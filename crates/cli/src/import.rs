@@ -1,0 +1,352 @@
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE, no_answer};
+use ::import::{Document, Format, ImportError, Note};
+use history::{History, ResultId};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+use workload::{PhaseResult, RunResult, format_bytes, format_ns};
+
+/// Arguments of `headroom import`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom import results.txt               diskspd's text, also several results appended to one file
+  diskspd -Rxml ... | headroom import -     from a pipe
+  headroom import fio.json                  fio's JSON; json+ has the whole histogram
+  headroom import bench/                    the folder of fio-plot's bench_fio, and any folder of results
+  headroom import old.txt --dry-run         only show what it holds")]
+pub struct ImportArgs {
+    /// What another tool printed: files, folders, or - for stdin
+    #[arg(required = true, value_name = "FILE|FOLDER|-")]
+    from: Vec<PathBuf>,
+    /// Read it as this: diskspd, diskspd-xml or fio [default: as its content says]
+    #[arg(long = "as", value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Show what would be imported, and keep nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Keep also what was imported before
+    #[arg(long)]
+    again: bool,
+}
+
+/// Larger files are no output of a load generator.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Folders below folders, and files in all of them: far above what bench_fio makes.
+const FOLDER_DEPTH_MAX: usize = 16;
+const FILES_MAX: usize = 100_000;
+
+/// A text and where it is from.
+struct Source {
+    name: String,
+    text: String,
+    notes: Vec<Note>,
+    /// When the file was last written, nanoseconds since 1970.
+    written_unix_ns: Option<u64>,
+}
+
+/// A document that was read, and what became of it.
+struct Item {
+    file: String,
+    format: Format,
+    document: Document,
+    /// Its runs in the history; none in a dry run.
+    runs: Vec<ResultId>,
+    known: bool,
+}
+
+/// `headroom import`.
+pub fn run(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let mut items = Vec::new();
+    let mut failed: Vec<(String, ImportError)> = Vec::new();
+    for from in &args.from {
+        let (read, wrong) = read(from, args.format, out)?;
+        items.extend(read);
+        failed.extend(wrong);
+    }
+    if items.is_empty() {
+        return Err(match failed.into_iter().next() {
+            Some((file, error)) => failure(&file, &error),
+            None => Failure::new(format_args!("nothing to import in {}", names(&args.from))).with_remedy(
+                "name files that diskspd or fio wrote; in folders .json, .txt and .xml are read",
+            ),
+        });
+    }
+    for (file, error) in &failed {
+        out.warn(format_args!("{file} was left out: {error}"));
+    }
+    if !args.dry_run {
+        let mut history = crate::history::open_to_write(history)?;
+        for item in &mut items {
+            keep(item, args.again, &mut history)?;
+        }
+    }
+    out.answer(|_| table(&items, args.dry_run), || json(&items));
+    // What was named and could not be read must not pass for imported.
+    let named = |file: &String| args.from.iter().any(|from| from.display().to_string() == *file);
+    Ok(if failed.iter().any(|(file, _)| named(file)) { no_answer() } else { FINE })
+}
+
+type Outcome = (Vec<Item>, Vec<(String, ImportError)>);
+
+fn read(from: &Path, format: Option<Format>, out: &mut Output) -> Result<Outcome, Failure> {
+    if from.is_dir() {
+        return read_folder(from, format, out);
+    }
+    let source = source(from)?;
+    Ok(match read_text(&source, format) {
+        Ok(items) => (items, Vec::new()),
+        Err(error) => (Vec::new(), vec![(source.name, error)]),
+    })
+}
+
+fn read_text(source: &Source, format: Option<Format>) -> Result<Vec<Item>, ImportError> {
+    let imported = ::import::read(&source.text, format)?;
+    Ok(items(source, imported))
+}
+
+fn items(source: &Source, imported: ::import::Imported) -> Vec<Item> {
+    let item = |mut document: Document| {
+        document.notes.extend(source.notes.iter().cloned());
+        date(&mut document, source.written_unix_ns);
+        let file = source.name.clone();
+        Item { file, format: imported.format, document, runs: Vec::new(), known: false }
+    };
+    imported.documents.into_iter().map(item).collect()
+}
+
+/// Old diskspd does not tell when it ran: the time of its file is the nearest there is, and is told.
+fn date(document: &mut Document, written_unix_ns: Option<u64>) {
+    let results = document.phases.iter_mut().flat_map(|phase| &mut phase.results);
+    let mut undated: Vec<&mut RunResult> = results.filter(|result| result.started_unix_ns == 0).collect();
+    if undated.is_empty() {
+        return;
+    }
+    let text = match written_unix_ns {
+        Some(at) => {
+            undated.iter_mut().for_each(|result| result.started_unix_ns = at);
+            "when it ran is not told: the time of the file is taken"
+        }
+        None => "when it ran is not told",
+    };
+    document.notes.push(Note { line: None, text: text.into() });
+}
+
+/// JSON is read as bench_fio names it, other files as their content says; what is no result is told.
+fn read_folder(folder: &Path, format: Option<Format>, out: &mut Output) -> Result<Outcome, Failure> {
+    let folder = fs::canonicalize(folder).map_err(|error| cannot("read the folder", folder, &error))?;
+    let mut paths = Vec::new();
+    walk(&folder, 0, &mut paths)?;
+    paths.sort();
+    let (mut read, mut failed) = (Vec::new(), Vec::new());
+    for (index, path) in paths.iter().enumerate() {
+        out.progress(format_args!("reading {} of {}", index + 1, paths.len()), None);
+        let source = match source(path) {
+            Ok(source) => source,
+            Err(failure) if paths.len() == 1 => return Err(failure),
+            Err(_) => {
+                failed.push((path.display().to_string(), unreadable()));
+                continue;
+            }
+        };
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        if is_json && format.is_none_or(|format| format == Format::FioJson) {
+            let (imported, wrong) = ::import::bench_fio(&[(source.name.clone(), source.text.clone())]);
+            read.extend(items(&source, imported));
+            failed.extend(wrong);
+        } else {
+            match read_text(&source, format) {
+                Ok(items) => read.extend(items),
+                Err(error) => failed.push((source.name, error)),
+            }
+        }
+    }
+    Ok((read, failed))
+}
+
+fn unreadable() -> ImportError {
+    ImportError {
+        line: None,
+        column: None,
+        place: None,
+        reason: "the file cannot be read".into(),
+        remedy: None,
+    }
+}
+
+fn walk(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let entries = fs::read_dir(folder).map_err(|error| cannot("read the folder", folder, &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| cannot("read the folder", folder, &error))?;
+        let (path, kind) = (entry.path(), entry.file_type());
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        match kind {
+            // Links are not followed: they may lead round in a circle.
+            Ok(kind) if kind.is_dir() && depth < FOLDER_DEPTH_MAX => walk(&path, depth + 1, paths)?,
+            Ok(kind) if kind.is_file() && matches!(extension, "json" | "txt" | "xml") => paths.push(path),
+            _ => {}
+        }
+        if paths.len() > FILES_MAX {
+            return Err(Failure::new(format_args!("{} holds more than {FILES_MAX} files", folder.display()))
+                .with_remedy("name folders further down"));
+        }
+    }
+    Ok(())
+}
+
+fn source(path: &Path) -> Result<Source, Failure> {
+    let stdin = path == Path::new("-");
+    let mut bytes = Vec::new();
+    let mut written_unix_ns = None;
+    let read = if stdin {
+        std::io::stdin().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else {
+        fs::File::open(path).and_then(|file| {
+            let written = file.metadata()?.modified().ok();
+            let since = written.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            written_unix_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
+            file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+        })
+    };
+    read.map_err(|error| cannot("read", path, &error))?;
+    let name = if stdin { "stdin".into() } else { path.display().to_string() };
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(Failure::new(format_args!("{name} is larger than {}", format_bytes(FILE_BYTES_MAX)))
+            .with_remedy("import what diskspd or fio printed, not their logs"));
+    }
+    let (text, notes) = ::import::decode(&bytes).map_err(|error| failure(&name, &error))?;
+    Ok(Source { name, text, notes, written_unix_ns })
+}
+
+fn cannot(doing: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format_args!("cannot {doing} {}: {error}", path.display()))
+        .with_remedy("name a file or folder that exists and may be read")
+}
+
+fn failure(file: &str, error: &ImportError) -> Failure {
+    let failure = Failure::new(format_args!("cannot import {file}: {error}"));
+    match &error.remedy {
+        Some(remedy) => failure.with_remedy(remedy),
+        None => failure,
+    }
+}
+
+/// Keeps a document's runs, unless the same text was imported before.
+fn keep(item: &mut Item, again: bool, history: &mut History) -> Result<(), Failure> {
+    let before = history.imported(&item.document.fingerprint)?;
+    if !before.is_empty() && !again {
+        item.known = true;
+        item.runs = before;
+        return Ok(());
+    }
+    let runs: Vec<RunResult> = results(&item.document).cloned().collect();
+    item.runs = history.save_imported(&runs, &item.document.fingerprint, &item.file)?;
+    Ok(())
+}
+
+fn results(document: &Document) -> impl Iterator<Item = &RunResult> {
+    document.phases.iter().flat_map(|phase| &phase.results)
+}
+
+const HEADS: [&str; 9] = ["run", "target", "workload", "outstanding", "IOPS", "MiB/s", "mean", "p99", "tool"];
+
+fn table(items: &[Item], dry_run: bool) -> String {
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    for item in items {
+        for (index, result) in results(&item.document).enumerate() {
+            let run = item.runs.get(index).map_or("-".to_owned(), ToString::to_string);
+            let run = if item.known { format!("{run} (known)") } else { run };
+            rows.push(row(run, result));
+        }
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            // Numbers stand under each other by their ends.
+            let is_number = (3..8).contains(&column);
+            line.push_str(&if is_number { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") });
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text.push('\n');
+    for item in items {
+        item.document.notes.iter().for_each(|note| text.push_str(&format!("note: {}: {note}\n", item.file)));
+    }
+    text.push_str(&summary(items, dry_run));
+    text
+}
+
+fn row(run: String, result: &RunResult) -> [String; 9] {
+    // The slower of both directions, so that no percentile is made up by putting two together.
+    let histogram = result.latency();
+    let p99_ns = match histogram.count() {
+        0 => [&result.read, &result.write].iter().filter_map(|side| side.percentile_ns(99.0)).max(),
+        _ => histogram.percentile_ns(99.0),
+    };
+    let ns = |ns: Option<f64>| ns.map_or("not known".to_owned(), format_ns);
+    [
+        run,
+        result.target.clone(),
+        result.workload.shape.to_string(),
+        format!("{} x {}", result.workload.threads, result.workload.outstanding),
+        format!("{:.0}", result.iops()),
+        format!("{:.1}", result.mib_per_s()),
+        ns(result.mean_latency_ns()),
+        ns(p99_ns.map(|ns| ns as f64)),
+        result.tool.clone().unwrap_or_default(),
+    ]
+}
+
+fn summary(items: &[Item], dry_run: bool) -> String {
+    let count = |known: bool| -> usize {
+        items.iter().filter(|item| item.known == known).map(|item| results(&item.document).count()).sum()
+    };
+    let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
+    let (new, known) = (count(false), count(true));
+    match (dry_run, known) {
+        (true, _) => format!("{} would be imported: nothing was kept (--dry-run)\n", runs(new)),
+        (false, 0) => format!("{} imported\n", runs(new)),
+        (false, _) => {
+            format!(
+                "{} imported; {} known from before (--again keeps them once more)\n",
+                runs(new),
+                runs(known)
+            )
+        }
+    }
+}
+
+fn json(items: &[Item]) -> serde_json::Value {
+    let phases = items.iter().flat_map(|item| &item.document.phases);
+    let phases: Vec<PhaseResult> = phases
+        .map(|phase| PhaseResult { name: phase.name.clone(), results: phase.results.clone() })
+        .collect();
+    let documents: Vec<serde_json::Value> = items
+        .iter()
+        .map(|item| {
+            serde_json::json!({
+                "file": item.file,
+                "line": item.document.line,
+                "format": item.format.to_string(),
+                "tool": item.document.tool,
+                "phases": item.document.phases.len(),
+                "runs": item.runs,
+                "known": item.known,
+                "notes": item.document.notes,
+            })
+        })
+        .collect();
+    serde_json::json!({"phases": phases, "imported": documents})
+}
+
+fn names(from: &[PathBuf]) -> String {
+    from.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

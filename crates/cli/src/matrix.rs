@@ -1,0 +1,335 @@
+//! `headroom matrix`: which runs (definition), on what (places), by whom (owner), one after the other.
+
+mod definition;
+mod owner;
+mod places;
+mod sheet;
+
+use crate::failure::{DMESG, Failure};
+use crate::output::Output;
+use crate::{Done, FINE, bad_news, interrupt};
+use ::matrix::script::{self, Kind};
+use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
+use definition::DefinitionArgs;
+use history::{History, MatrixId};
+use load::Next;
+use places::Places;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use workload::RunResult;
+
+/// Arguments of `headroom matrix`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom matrix --block 8K,64K --outstanding 1,4,16 --target /data    six runs
+  headroom matrix study.toml --dry-run                which runs, in which order, how long
+  headroom matrix study.toml --budget 40m --repeats 3 the best picture in 40 minutes
+  headroom matrix --resume                            goes on after Ctrl-C, kill or reboot
+  headroom matrix study.toml --emit diskspd > m.ps1   a script for Windows
+
+Lists are combined, each value with each. Flags count more than FILE.")]
+pub struct MatrixArgs {
+    #[command(flatten)]
+    definition: DefinitionArgs,
+    /// Go on with matrix ID, or with FILE's, or with the newest that is not finished
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "anew")]
+    resume: Option<Option<i64>>,
+    /// Start it once more although the same matrix is not finished
+    #[arg(long)]
+    anew: bool,
+    /// List the matrices that were started
+    #[arg(long, conflicts_with_all = ["resume", "anew", "dry_run", "emit"])]
+    list: bool,
+    /// Only print the runs in their order, with their seeds, and the time foretold
+    #[arg(long, conflicts_with_all = ["resume", "emit"])]
+    dry_run: bool,
+    /// Print a script that does the runs where Headroom is not installed: diskspd, fio (a job file) or sh (fio)
+    #[arg(long, value_name = "TOOL", value_parser = kind, conflicts_with = "resume")]
+    emit: Option<Kind>,
+    /// Write over the content of targets that are files or devices; a mounted device is refused even then
+    #[arg(long)]
+    destroy_data: bool,
+    /// Also write the table as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    match text {
+        "diskspd" => Ok(Kind::Diskspd),
+        "fio" => Ok(Kind::Fio),
+        "sh" => Ok(Kind::Sh),
+        _ => Err("give diskspd, fio or sh".into()),
+    }
+}
+
+/// `headroom matrix`.
+pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    if args.list {
+        return list(history, out);
+    }
+    if let Some(kind) = args.emit {
+        let matrix = args.definition.matrix()?;
+        let script = script::emit(kind, &matrix, args.destroy_data).map_err(Failure::usage)?;
+        out.answer(|_| script.clone(), || serde_json::json!({ "script": script }));
+        return Ok(FINE);
+    }
+    if args.dry_run {
+        return dry_run(&args.definition.matrix()?, out);
+    }
+    sheet::check(args.csv.as_deref())?;
+    let mut history = crate::history::open_to_write(history)?;
+    interrupt::install();
+
+    let id = start_or_resume(args, &mut history)?;
+    let worked = work(id, args.destroy_data, &mut history, out);
+    if !history.leave_matrix(id)? {
+        worked?;
+        return Err(Failure::new("ended before the first run was done: nothing is kept"));
+    }
+    // What is kept is shown, also where the rest could not be done.
+    let summary = summary(id, &history)?;
+    out.answer(|style| report::text::matrix(&summary, style), || report::json::matrix(&summary));
+    sheet::write(args.csv.as_deref(), || report::csv::matrix(&summary), out)?;
+    if let Some(left) = &summary.left {
+        let done: usize = summary.rows.iter().map(|row| row.runs.len()).sum();
+        out.warn(format_args!(
+            "ended early: {done} runs are kept and {} are left; headroom matrix --resume {id} goes on",
+            left.runs
+        ));
+    }
+    worked?;
+    let failed: u64 = summary.rows.iter().map(|row| row.failed).sum();
+    if failed > 0 {
+        out.warn(format_args!("{failed} I/Os failed: {DMESG}"));
+    }
+    Ok(if failed > 0 { bad_news() } else { FINE })
+}
+
+/// The matrix that this process works at from now on.
+fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId, Failure> {
+    let us = owner::this_process();
+    let take = |history: &mut History, id| -> Result<MatrixId, Failure> {
+        history.take_matrix(id, &us, owner::lives)?;
+        Ok(id)
+    };
+    if let Some(Some(id)) = args.resume {
+        if args.definition.is_given() {
+            return Err(Failure::usage("--resume ID goes on with what was started; leave the rest out"));
+        }
+        return take(history, MatrixId(id));
+    }
+    if args.resume.is_some() && !args.definition.is_given() {
+        let Some(id) = history.unfinished_matrix(None)? else {
+            return Err(Failure::new("there is no matrix to go on with: all that were started are finished")
+                .with_remedy("headroom matrix --list, and --resume ID, which prints one again"));
+        };
+        return take(history, id);
+    }
+    let matrix = args.definition.matrix()?;
+    let unfinished = history.unfinished_matrix(Some(&matrix))?;
+    match unfinished {
+        Some(id) if args.resume.is_some() => take(history, id),
+        Some(id) if !args.anew => Err(Failure::usage(format_args!(
+            "this matrix was started before, as matrix {id}, and is not finished"
+        ))
+        .with_remedy(format_args!("--resume, which goes on with it, or --anew, which starts it once more"))),
+        _ => Ok(history.start_matrix(&matrix, &us)?),
+    }
+}
+
+/// Does what is left.
+fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Output) -> Result<(), Failure> {
+    let (matrix, mut progress) = history.matrix(id)?;
+    if progress.counts().0 == 0 {
+        return Ok(());
+    }
+    let planner = Planner::new(&matrix);
+    let began = Instant::now();
+    let places = Places::look(&matrix, &planner, &progress, destroy_data)?;
+    let foretold = planner.foretell(&progress, places.bytes_to_write());
+    out.tell(format_args!("matrix {id}: {}", report::text::foretold(&matrix, &foretold)));
+    let prepared = places.prepare(id, history, out)?;
+    let spent = began.elapsed();
+    history.spend_matrix_time(id, spent)?;
+    progress.spent += spent;
+
+    let worked =
+        Work { id, matrix: &matrix, planner: &planner, places: &prepared }.run(progress, history, out);
+    let cleaned = prepared.remove(history, out);
+    worked.and(cleaned)
+}
+
+struct Work<'a> {
+    id: MatrixId,
+    matrix: &'a Matrix,
+    planner: &'a Planner,
+    places: &'a places::Prepared,
+}
+
+impl Work<'_> {
+    fn run(&self, mut progress: Progress, history: &mut History, out: &mut Output) -> Result<(), Failure> {
+        // From the end of one run to the end of the next, so that keeping a result counts as well.
+        let mut since = Instant::now();
+        while !interrupt::asked() {
+            match self.planner.next(&progress) {
+                Step::Finished => break,
+                Step::Skip(skipped) => {
+                    history.skip_matrix_runs(self.id, &skipped)?;
+                    progress.skip(&skipped);
+                    self.tell_skipped(&skipped, out);
+                }
+                Step::Run(key) => {
+                    history.begin_matrix_run(self.id, key)?;
+                    let result = self.one(key, &progress, out)?;
+                    let took = since.elapsed();
+                    since = Instant::now();
+                    progress.spent += took;
+                    if result.interrupted || interrupt::asked() {
+                        history.spend_matrix_time(self.id, took)?;
+                        break;
+                    }
+                    history.keep_matrix_run(self.id, key, &result, took)?;
+                    let latency_ns = result.latency().mean_ns().unwrap_or(0.0);
+                    progress.set(key, RunState::Done(Figures { iops: result.iops(), latency_ns, took }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&self, key: RunKey, progress: &Progress, out: &mut Output) -> Result<RunResult, Failure> {
+        let point = &self.planner.points()[key.point];
+        let workload = self.matrix.workload(point, self.matrix.seed(key, point));
+        let foretold = self.planner.foretell(progress, 0);
+        let (_, done, _) = progress.counts();
+        let (label, all) = (self.matrix.label(point), done + foretold.runs.max(1));
+        let mut watch = |live: &load::Live| {
+            let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
+            let left = foretold.time.saturating_sub(live.elapsed);
+            out.progress(format_args!("run {} of {all}: {label}: {iops:.0} IOPS", done + 1), Some(left));
+            if interrupt::asked() { Next::Interrupt } else { Next::Continue }
+        };
+        let region = self.places.region(point.target);
+        let length = self.matrix.runs.length();
+        let mut result = load::run(region, &workload, &length, &mut watch).map_err(|error| {
+            let failure = Failure::new(&error).with_fact(format_args!("run: {label}"));
+            match error {
+                load::LoadError::AllFailed { .. } => failure.with_remedy(DMESG),
+                _ => failure,
+            }
+        })?;
+        // As the person named it, not the test file in it.
+        result.target.clone_from(&self.matrix.targets[point.target]);
+        Ok(result)
+    }
+
+    fn tell_skipped(&self, skipped: &[(RunKey, String)], out: &mut Output) {
+        for (key, reason) in skipped.iter().take(SKIPPED_TOLD_MAX) {
+            let label = self.matrix.label(&self.planner.points()[key.point]);
+            out.tell(format_args!("skipped {label}: {reason}"));
+        }
+        if skipped.len() > SKIPPED_TOLD_MAX {
+            out.tell(format_args!("and {} runs more", skipped.len() - SKIPPED_TOLD_MAX));
+        }
+    }
+}
+
+/// Lines about skipped runs that are told at once; all are in the table.
+const SKIPPED_TOLD_MAX: usize = 8;
+
+/// What is kept of a matrix.
+fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {
+    let (matrix, progress) = history.matrix(id)?;
+    let planner = Planner::new(&matrix);
+    let mut rows = Vec::new();
+    for (at, point) in planner.points().iter().enumerate() {
+        let results: Vec<(RunKey, i64, RunResult)> = history
+            .matrix_results(id, at)?
+            .into_iter()
+            .map(|(key, run, result)| (key, run.0, result))
+            .collect();
+        let mut row = Row::of(&matrix, point, &results);
+        for repeat in 0..matrix.runs.repeats {
+            match progress.get(RunKey { point: at, repeat }) {
+                Some(RunState::Skipped { reason }) => row.skipped = Some(reason.clone()),
+                Some(RunState::Planned) => row.planned += 1,
+                _ => {}
+            }
+        }
+        rows.push(row);
+    }
+    let left = (progress.counts().0 > 0).then(|| planner.foretell(&progress, 0));
+    Ok(Summary { id: id.0, matrix, rows, left })
+}
+
+fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
+    let planner = Planner::new(matrix);
+    let foretold = planner.foretell(&Progress::new(matrix), 0);
+    // Of a budget that has not time for all, only the coarse pass is known before.
+    let known: Vec<RunKey> = if foretold.left_out > 0 {
+        planner.coarse().iter().map(|point| RunKey { point: *point, repeat: 0 }).collect()
+    } else {
+        planner.order().to_vec()
+    };
+    let runs: Vec<(RunKey, &Point, u64)> = known
+        .iter()
+        .map(|key| {
+            let point = &planner.points()[key.point];
+            (*key, point, matrix.seed(*key, point))
+        })
+        .collect();
+    out.answer(
+        |_| {
+            let mut text = report::text::foretold(matrix, &foretold) + " (test files not counted)\n";
+            for (at, (key, point, seed)) in runs.iter().enumerate() {
+                let repeat =
+                    if matrix.runs.repeats > 1 { format!(", run {}", key.repeat + 1) } else { String::new() };
+                text.push_str(&format!("{:>6}  {}{repeat}, seed {seed}\n", at + 1, matrix.label(point)));
+            }
+            text
+        },
+        || {
+            let runs: Vec<serde_json::Value> = runs
+                .iter()
+                .map(|(key, point, seed)| {
+                    serde_json::json!({ "point": point, "number": key.point, "repeat": key.repeat, "seed": seed })
+                })
+                .collect();
+            serde_json::json!({
+                "definition": matrix, "runs": runs,
+                "foretold": foretold,
+            })
+        },
+    );
+    Ok(FINE)
+}
+
+fn list(history: Option<&Path>, out: &mut Output) -> Done {
+    let history = crate::history::open(history)?;
+    let matrices = history.matrices()?;
+    out.answer(
+        |_| {
+            if matrices.is_empty() {
+                return "no matrix was started yet".into();
+            }
+            let line = |it: &history::MatrixInfo| {
+                let state = if it.planned == 0 { "finished".into() } else { format!("{} left", it.planned) };
+                let skipped =
+                    if it.skipped > 0 { format!(", {} skipped", it.skipped) } else { String::new() };
+                let name = if it.name.is_empty() { String::new() } else { format!("  {}", it.name) };
+                let at = crate::history::at(it.created_unix_ns);
+                format!(
+                    "{:>4}  {at}  {} done{skipped}, {state}{name}  {}\n",
+                    it.id,
+                    it.done,
+                    it.targets.join(", ")
+                )
+            };
+            matrices.iter().map(line).collect()
+        },
+        || serde_json::json!(matrices),
+    );
+    Ok(FINE)
+}

@@ -1,0 +1,217 @@
+//! What a matrix runs on: test files in directories, made once for all runs, and files and devices as they are.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{interrupt, measure};
+use ::matrix::{Matrix, Planner, Progress};
+use history::{History, MatrixId};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use storage::{Access, Region, Target, TestFile, Workspace};
+use workload::{Caching, TargetKind, format_bytes};
+
+/// The targets, looked at and found fit; nothing is made yet.
+pub struct Places<'a> {
+    matrix: &'a Matrix,
+    /// `None`: nothing is left to do there.
+    targets: Vec<Option<Target>>,
+    access: Access,
+}
+
+/// The targets, ready for load.
+pub struct Prepared {
+    places: Vec<Option<Place>>,
+}
+
+struct Place {
+    // Dropped in this order: the file before the directory it is in.
+    region: Region,
+    made: Option<Made>,
+}
+
+struct Made {
+    file: TestFile,
+    workspace: Workspace,
+    recorded: PathBuf,
+}
+
+/// A smaller test file measures little but caches.
+const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
+/// The test file's name in the workspace.
+const TEST_FILE: &str = "matrix";
+
+impl<'a> Places<'a> {
+    /// Looks at every target that runs are left on.
+    pub fn look(
+        matrix: &'a Matrix,
+        planner: &Planner,
+        progress: &Progress,
+        destroy_data: bool,
+    ) -> Result<Places<'a>, Failure> {
+        let mut targets: Vec<Option<Target>> = Vec::new();
+        for (at, path) in matrix.targets.iter().enumerate() {
+            let left = planner
+                .order()
+                .iter()
+                .any(|key| planner.points()[key.point].target == at && progress.is_planned(*key));
+            let target = if left { Some(Target::open(Path::new(path))?) } else { None };
+            if let Some(target) = &target {
+                check(target, matrix, destroy_data)?;
+            }
+            targets.push(target);
+        }
+        let access = if matrix.writes() { Access::ReadWrite { destroy_data } } else { Access::ReadOnly };
+        Ok(Places { matrix, targets, access })
+    }
+
+    /// Bytes of the test files that [`prepare`](Places::prepare) will write.
+    pub fn bytes_to_write(&self) -> u64 {
+        self.targets
+            .iter()
+            .flatten()
+            .filter(|it| is_directory(it))
+            .map(|it| file_bytes(self.matrix, it))
+            .sum()
+    }
+
+    /// Opens the targets, and makes the test files.
+    pub fn prepare(self, id: MatrixId, history: &mut History, out: &mut Output) -> Result<Prepared, Failure> {
+        let mut prepared = Prepared { places: Vec::new() };
+        for target in &self.targets {
+            let place = match target {
+                None => Ok(None),
+                Some(target) => self.place(id, target, history, out).map(Some),
+            };
+            match place {
+                Ok(place) => prepared.places.push(place),
+                Err(failure) => {
+                    prepared.remove(history, out)?;
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(prepared)
+    }
+
+    fn place(
+        &self,
+        id: MatrixId,
+        target: &Target,
+        history: &mut History,
+        out: &mut Output,
+    ) -> Result<Place, Failure> {
+        let caching = self.matrix.fixed.caching;
+        if !is_directory(target) {
+            let region = target.open_for(self.access, caching)?;
+            let least = self.matrix.bytes_least();
+            if region.bytes < least {
+                return Err(Failure::new(format_args!(
+                    "cannot run this matrix on {}: it has {}, and the threads' blocks need {}",
+                    target.path().display(),
+                    format_bytes(region.bytes),
+                    format_bytes(least)
+                ))
+                .with_remedy("a larger target, smaller blocks or fewer threads"));
+            }
+            return Ok(Place { region, made: None });
+        }
+        let bytes = history.matrix_file_bytes(id, file_bytes(self.matrix, target))?;
+        let workspace = measure::open_workspace(target.path(), history, out)?;
+        workspace.check_room(bytes)?;
+        // On record before it is there, until it is gone, whatever happens between.
+        let recorded =
+            measure::real(workspace.path()).join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
+        history.record_test_file(&recorded, bytes)?;
+        // Where one of the two fails, the file is gone again.
+        let opened = make(&workspace, bytes, out).and_then(|file| Ok((file.region(caching)?, file)));
+        if opened.is_err() && !recorded.exists() {
+            history.forget_test_file(&recorded)?;
+        }
+        let (region, file) = opened?;
+        Ok(Place { region, made: Some(Made { file, workspace, recorded }) })
+    }
+}
+
+impl Prepared {
+    /// Where the runs on a target go.
+    ///
+    /// # Panics
+    /// For a target that no run was left on.
+    pub fn region(&self, target: usize) -> &Region {
+        &self.places[target].as_ref().expect("runs are left on this target").region
+    }
+
+    /// Removes what was made.
+    pub fn remove(self, history: &mut History, out: &mut Output) -> Result<(), Failure> {
+        let mut removed = Ok(());
+        for place in self.places.into_iter().flatten() {
+            let Place { region, made } = place;
+            drop(region);
+            if let Some(made) = made {
+                removed = removed.and(made.remove(history, out));
+            }
+        }
+        removed
+    }
+}
+
+impl Made {
+    fn remove(self, history: &mut History, out: &mut Output) -> Result<(), Failure> {
+        self.file.remove()?;
+        if !self.recorded.exists() {
+            history.forget_test_file(&self.recorded)?;
+        }
+        measure::remove(self.workspace, out)
+    }
+}
+
+/// What would fail after minutes of writing is refused before.
+fn check(target: &Target, matrix: &Matrix, destroy_data: bool) -> Result<(), Failure> {
+    let path = target.path().display();
+    if is_directory(target) && destroy_data && matrix.targets.len() == 1 {
+        return Err(Failure::usage(
+            "--destroy-data is for a file or block device; a directory is never written over",
+        ));
+    }
+    if matrix.fixed.caching != Caching::Direct {
+        return Ok(());
+    }
+    let Some(align_bytes) = target.facts().direct_align_bytes else {
+        return Err(Failure::new(format_args!(
+            "cannot run on {path}: its file system does every I/O through memory (no direct I/O)"
+        ))
+        .with_remedy("--buffered, which includes the page cache and is labelled so, or another directory"));
+    };
+    let odd = matrix.axes.block.iter().find(|block| !block.0.is_multiple_of(align_bytes));
+    match odd {
+        None => Ok(()),
+        Some(block) => Err(Failure::new(format_args!(
+            "cannot run blocks of {} B directly on {path}: it takes multiples of {align_bytes} B",
+            block.0
+        ))
+        .with_remedy("larger blocks, or --buffered")),
+    }
+}
+
+fn is_directory(target: &Target) -> bool {
+    target.facts().kind == TargetKind::Directory
+}
+
+/// What was asked for; otherwise enough for the largest point, of what is free at most a quarter.
+fn file_bytes(matrix: &Matrix, target: &Target) -> u64 {
+    let most = (target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN).max(matrix.bytes_least());
+    matrix.fixed.size.unwrap_or_else(|| matrix.test_file_bytes().min(most))
+}
+
+fn make(workspace: &Workspace, bytes: u64, out: &mut Output) -> Result<TestFile, Failure> {
+    let began = Instant::now();
+    let mut making = |progress: storage::Progress| {
+        let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let elapsed = began.elapsed();
+        let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
+        out.progress(format_args!("writing a test file of {}", format_bytes(progress.total_bytes)), left);
+        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    Ok(workspace.test_file(TEST_FILE, bytes, &mut making)?)
+}

@@ -1,0 +1,58 @@
+//! Reads what other load generators printed, and recorded traces, into the values that all of Headroom works
+//! on. Pure: text in, values out.
+//!
+//! ```text
+//! bytes ── decode ── text ── Format::detect ─┬─ diskspd text   2.0.17 to 2.2, several in one file
+//!                                            ├─ diskspd XML    with its profile
+//!                                            ├─ fio JSON       normal and json+, messages in between
+//!                                            └─ traces         blkparse's text, Headroom's CSV and JSON lines
+//!
+//! read(text)        -> Imported { documents: [Document { phases: [name, length, RunResult ...], notes }] }
+//! bench_fio(files)  -> the same, for the folder that fio-plot's bench_fio leaves
+//! trace(text)       -> Trace
+//! ```
+//!
+//! A document is what one call of the other tool printed; what ran one after the other are its phases, what
+//! ran at once are the results of a phase. What the other tool does not tell stays unknown: diskspd without
+//! `-L` has no latencies, fio without `json+` has some percentiles but no histogram, and none is made up. What
+//! was left out or looks odd is told in a note. A text that cannot be read is refused with line, reason and
+//! remedy; no text makes this crate panic.
+
+mod bench_fio;
+mod decode;
+mod diskspd;
+mod document;
+mod error;
+mod fio;
+mod told;
+mod trace;
+
+pub use bench_fio::{BenchName, bench_fio};
+pub use decode::decode;
+pub use document::{Document, Format, Imported, Note, Phase, UnknownFormat};
+pub use error::ImportError;
+pub use trace::{trace, trace_of_device};
+
+/// Reads a text, in the format it has or the one that is named.
+///
+/// # Errors
+/// Line, reason and remedy where the text is no result, or damaged.
+pub fn read(text: &str, format: Option<Format>) -> Result<Imported, ImportError> {
+    let format = match format {
+        Some(format) => format,
+        None => Format::detect(text).ok_or_else(|| {
+            ImportError::new("this is no output of diskspd or fio")
+                .remedy("give diskspd's text or XML, or fio's JSON; --as FORMAT names the format")
+        })?,
+    };
+    let documents = match format {
+        Format::DiskspdText => diskspd::text::read(text)?,
+        Format::DiskspdXml => diskspd::xml::read(text)?,
+        Format::FioJson => fio::read(text)?,
+        Format::Blkparse | Format::TraceCsv | Format::TraceJson => {
+            return Err(ImportError::new(format!("this is a trace ({format}), not a result"))
+                .remedy("replay it: headroom run --trace FILE"));
+        }
+    };
+    Ok(Imported { format, documents })
+}
