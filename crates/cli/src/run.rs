@@ -9,6 +9,7 @@ use crate::{Done, FINE, bad_news, interrupt};
 use flags::Flags;
 use load::{Affinity, Job, Next, Together};
 use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, Trace, format_bytes};
@@ -161,8 +162,24 @@ fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
 }
 
 fn read_trace(file: &Path) -> Result<Trace, Failure> {
-    Err(Failure::new(format_args!("cannot replay {}: traces are not read yet", file.display())))
+    let refused =
+        |why: &dyn std::fmt::Display| Failure::new(format_args!("cannot replay {}: {why}", file.display()));
+    let opened = std::fs::File::open(file).map_err(|error| refused(&error))?;
+    let mut bytes = Vec::new();
+    opened.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| refused(&error))?;
+    if bytes.len() as u64 > TRACE_BYTES_MAX {
+        let what = format!("it is larger than {}", format_bytes(TRACE_BYTES_MAX));
+        return Err(refused(&what).with_remedy("cut it into parts"));
+    }
+    let read = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
+    read.map_err(|error| match &error.remedy {
+        Some(remedy) => refused(&error).with_remedy(remedy),
+        None => refused(&error),
+    })
 }
+
+/// Some millions of I/Os.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
 
 /// The one phase that flags make.
 fn phase(args: &RunArgs) -> Result<Phase, Failure> {

@@ -312,6 +312,40 @@ fn the_file_that_flags_print_runs_and_a_wrong_one_is_told_by_line() {
 }
 
 #[test]
+fn a_recorded_trace_is_asked_again_io_by_io() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let trace = dir.path().join("trace.csv");
+    let mut lines = String::from("at_ns,kind,offset_bytes,bytes\n");
+    for at in 0..150_u64 {
+        let kind = if at % 3 == 0 { "write" } else { "read" };
+        lines.push_str(&format!("{},{kind},{},4096\n", at * 10_000_000, at * 8192));
+    }
+    fs::write(&trace, &lines).unwrap();
+    let replay = |speed: &str| {
+        let load =
+            ["run", text(dir.path()), "--create", "64M", "--warm-up", "0s", "--duration", "10s", "--json"];
+        let said = headroom(&ours, &[&load[..], &["--replay", text(&trace), "--speed", speed]].concat());
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        answer(&said)["phases"][0]["results"][0].clone()
+    };
+    for (speed, at_least_ns) in [("2", 700_000_000), ("max", 0)] {
+        let result = replay(speed);
+        assert_eq!(
+            (&result["read"]["count"], &result["write"]["count"]),
+            (&100.into(), &50.into()),
+            "{speed}"
+        );
+        assert_eq!(result["write"]["bytes"], 50 * 4096);
+        let elapsed_ns = result["elapsed_ns"].as_u64().unwrap();
+        assert!((at_least_ns..9_000_000_000).contains(&elapsed_ns), "{speed}: {elapsed_ns}");
+    }
+    fs::write(&trace, lines.replace("write", "wrote")).unwrap();
+    headroom(&ours, &["run", text(dir.path()), "--replay", text(&trace)])
+        .refused(3, &["cannot replay", "trace.csv", "line 2"]);
+    nothing_left(dir.path());
+}
+
+#[test]
 fn wrong_flags_are_named_with_the_accepted_form() {
     let ours = Headroom::new();
     let cases: [(&[&str], &str, &str); 11] = [
