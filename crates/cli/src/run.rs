@@ -174,9 +174,6 @@ fn read_file(file: &Path) -> Result<Plan, Failure> {
     })
 }
 
-/// A larger trace would not fit into memory beside what it is replayed on.
-const TRACE_BYTES_MAX: u64 = 4 << 30;
-
 /// The traces that are replayed, by their files.
 pub type Traces = HashMap<PathBuf, Trace>;
 
@@ -188,24 +185,24 @@ pub fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
 }
 
 fn read_trace(file: &Path) -> Result<Trace, Failure> {
-    let refused = |why: &dyn std::fmt::Display, remedy: &str| {
-        Failure::new(format_args!("cannot replay {}: {why}", file.display())).with_remedy(remedy)
-    };
+    let refused =
+        |why: &dyn std::fmt::Display| Failure::new(format_args!("cannot replay {}: {why}", file.display()));
+    let opened = std::fs::File::open(file).map_err(|error| refused(&error))?;
     let mut bytes = Vec::new();
-    let read =
-        std::fs::File::open(file).and_then(|file| file.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes));
-    read.map_err(|error| refused(&error, "name a trace that exists and may be read"))?;
+    opened.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| refused(&error))?;
     if bytes.len() as u64 > TRACE_BYTES_MAX {
-        return Err(refused(
-            &format_args!("it is larger than {}", format_bytes(TRACE_BYTES_MAX)),
-            "replay a part of it",
-        ));
+        let what = format!("it is larger than {}", format_bytes(TRACE_BYTES_MAX));
+        return Err(refused(&what).with_remedy("cut it into parts"));
     }
-    let parsed = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
-    parsed.map_err(|error| {
-        refused(&error, error.remedy.as_deref().unwrap_or("docs/import.md shows what a trace is"))
+    let read = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
+    read.map_err(|error| match &error.remedy {
+        Some(remedy) => refused(&error).with_remedy(remedy),
+        None => refused(&error),
     })
 }
+
+/// Some millions of I/Os.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
 
 /// The one phase that flags make.
 fn phase(args: &RunArgs) -> Result<Phase, Failure> {

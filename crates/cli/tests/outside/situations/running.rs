@@ -68,7 +68,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
 #[test]
 fn a_signal_before_the_load_leaves_nothing_and_says_so() {
     let (ours, dir) = (Headroom::new(), storage());
-    let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--create", "4G"]));
+    let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--create", "1G"]));
     wait_until("the test file", || test_file(dir.path()).exists());
     run.signal("-INT");
     run.end().refused(130, &["interrupted while writing the test file", "it is removed again"]);
@@ -96,11 +96,11 @@ fn killed_the_next_run_cleans_and_goes_on() {
         let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];
         Started::new(&mut ours.command(&[&base, create].concat()))
     };
-    let run = load(&["--create", "2G"], "1h");
-    wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 2048 * MIB));
+    let run = load(&["--create", "1G"], "1h");
+    wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 1024 * MIB));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
-    load(&[], "1s").end().refused(3, &["a headroom was ended while it made this file", "try: --create 2G"]);
+    load(&[], "1s").end().refused(3, &["a headroom was ended while it made this file", "try: --create 1G"]);
     assert_eq!(load(&["--create", "64M"], "1s").end().code, Some(0));
     assert_eq!(fs::metadata(&lasting).unwrap().len(), 64 * MIB);
     let run = load(&[], "1h");
@@ -308,6 +308,40 @@ fn the_file_that_flags_print_runs_and_a_wrong_one_is_told_by_line() {
         .refused(2, &["flags that say it too", "try: write it into the file"]);
     headroom(&ours, &["run", "--file", "/no/where.toml"]).refused(3, &["/no/where.toml: No such file"]);
     headroom(&ours, &["run", "--file", text(dir.path())]).refused(3, &["it is no workload file"]);
+    nothing_left(dir.path());
+}
+
+#[test]
+fn a_recorded_trace_is_asked_again_io_by_io() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let trace = dir.path().join("trace.csv");
+    let mut lines = String::from("at_ns,kind,offset_bytes,bytes\n");
+    for at in 0..150_u64 {
+        let kind = if at % 3 == 0 { "write" } else { "read" };
+        lines.push_str(&format!("{},{kind},{},4096\n", at * 10_000_000, at * 8192));
+    }
+    fs::write(&trace, &lines).unwrap();
+    let replay = |speed: &str| {
+        let load =
+            ["run", text(dir.path()), "--create", "64M", "--warm-up", "0s", "--duration", "10s", "--json"];
+        let said = headroom(&ours, &[&load[..], &["--replay", text(&trace), "--speed", speed]].concat());
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        answer(&said)["phases"][0]["results"][0].clone()
+    };
+    for (speed, at_least_ns) in [("2", 700_000_000), ("max", 0)] {
+        let result = replay(speed);
+        assert_eq!(
+            (&result["read"]["count"], &result["write"]["count"]),
+            (&100.into(), &50.into()),
+            "{speed}"
+        );
+        assert_eq!(result["write"]["bytes"], 50 * 4096);
+        let elapsed_ns = result["elapsed_ns"].as_u64().unwrap();
+        assert!((at_least_ns..9_000_000_000).contains(&elapsed_ns), "{speed}: {elapsed_ns}");
+    }
+    fs::write(&trace, lines.replace("write", "wrote")).unwrap();
+    headroom(&ours, &["run", text(dir.path()), "--replay", text(&trace)])
+        .refused(3, &["cannot replay", "trace.csv", "line 2"]);
     nothing_left(dir.path());
 }
 
