@@ -106,7 +106,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
             .map(|finding| finding.text)
             .collect();
         let shown = RunsPage {
-            title: &phases.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>().join(", "),
+            title: &title(&phases),
             runs: &Shown::phases(&phases),
             charts: &[],
             sentences: &sentences,
@@ -128,6 +128,22 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
         return Err(Failure::new("ended before anything was measured"));
     }
     Ok(judge(&phases, out))
+}
+
+/// The names of phases and workloads; of what has none, what its I/Os were like.
+fn title(phases: &[PhaseResult]) -> String {
+    let mut names = Vec::new();
+    for phase in phases {
+        for result in &phase.results {
+            let shape = result.workload.shape.to_string();
+            let all = [phase.name.as_str(), result.workload.name.as_str(), shape.as_str()];
+            let name = all.into_iter().find(|name| !name.is_empty()).unwrap_or_default().to_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.join(", ")
 }
 
 /// What to run, by flags or file.

@@ -1,7 +1,7 @@
 //! Reads or writes one file as fast as it goes and prints one line of JSON: what `scripts/bench load`
 //! compares with fio.
 //!
-//! speed FILE direct|buffered BLOCK_BYTES OUTSTANDING THREADS SECONDS WRITE_PERCENT
+//! speed FILE direct|buffered BLOCK_BYTES OUTSTANDING THREADS SECONDS WRITE_PERCENT [IOS]
 
 use load::{Next, run};
 use std::fs::OpenOptions;
@@ -12,8 +12,10 @@ use workload::{Caching, RunLength, Shape, Workload};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [path, caching, block_bytes, outstanding, threads, seconds, write_percent] = &words[..] else {
-        return Err("speed FILE direct|buffered BLOCK_BYTES OUTSTANDING THREADS SECONDS WRITE_PERCENT".into());
+    let [path, caching, block_bytes, outstanding, threads, seconds, write_percent, ios @ ..] = &words[..]
+    else {
+        let usage = "speed FILE direct|buffered BLOCK_BYTES OUTSTANDING THREADS SECONDS WRITE_PERCENT [IOS]";
+        return Err(usage.into());
     };
     let direct = caching == "direct";
     let write_percent: u8 = write_percent.parse()?;
@@ -34,9 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let workload =
         Workload { outstanding: outstanding.parse()?, threads: threads.parse()?, ..Workload::from(shape) };
     let length = RunLength {
-        warm_up: Duration::from_millis(300),
+        warm_up: if ios.is_empty() { Duration::from_millis(300) } else { Duration::ZERO },
         duration: Duration::from_secs_f64(seconds.parse()?),
-        ios_max: None,
+        ios_max: ios.first().map(|ios| ios.parse()).transpose()?,
         ..RunLength::default()
     };
     let result = run(&region, &workload, &length, &mut |_| Next::Continue)?;

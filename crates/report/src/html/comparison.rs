@@ -59,7 +59,7 @@ pub fn compared(comparisons: &[compare::Comparison], runs: &[Shown], command: &s
             format!("A and B differ in {}: {} against {}.", mismatch.what, mismatch.a, mismatch.b)
         };
         sentences.extend(compared.mismatches.iter().map(differs));
-        sentences.extend(compared.doubts.iter().cloned());
+        sentences.extend(compared.doubts.iter().map(|doubt| capital(doubt)));
         let several = comparisons.len() > 1;
         rows.extend(
             compared.rows.iter().map(|row| ComparisonRow::of(row, several.then_some(&compared.what))),
@@ -77,6 +77,11 @@ pub fn compared(comparisons: &[compare::Comparison], runs: &[Shown], command: &s
         command,
         version,
     })
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 impl ComparisonRow {
