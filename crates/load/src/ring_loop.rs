@@ -55,6 +55,10 @@ struct State {
     in_flight: u32,
     cpu_start_ns: Option<u64>,
     closed: bool,
+    /// The last call came back with completions although it may not have waited for any: those of the page
+    /// cache are there when the call that asks for them returns. A call that does not wait is shorter: 1.09 x
+    /// the IOPS at one outstanding (2026-11).
+    inline: bool,
 }
 
 impl RingLoop<'_> {
@@ -71,6 +75,7 @@ impl RingLoop<'_> {
             in_flight: 0,
             cpu_start_ns: None,
             closed: false,
+            inline: !self.direct,
         };
         let mut now = now_ns();
         for lane in &mut self.lanes {
@@ -83,7 +88,8 @@ impl RingLoop<'_> {
             first = if first + 1 >= self.lanes.len() { 0 } else { first + 1 };
             self.ring.submit(wait)?;
             now = now_ns();
-            self.reap(&mut state, now);
+            let reaped = self.reap(&mut state, now);
+            state.inline = reaped > 0 && !self.direct;
             state.told.in_flight = u64::from(state.in_flight);
             self.progress.tell(state.told);
             if now >= self.shared.until_ns.load(Relaxed) && !state.closed {
@@ -138,23 +144,26 @@ impl RingLoop<'_> {
             }
         }
         let submitted_ns = now_ns();
-        for slot in state.batch.drain(..) {
-            let lane = &mut self.lanes[usize::from(state.slots[slot as usize].lane)];
-            let slot = &mut state.slots[slot as usize];
+        for at in &state.batch {
+            let slot = &mut state.slots[*at as usize];
+            let lane = &mut self.lanes[usize::from(slot.lane)];
             slot.submitted_ns = submitted_ns;
             if let Some(response) = &mut lane.recorder.response {
                 let could_ns = slot.intended_ns.max(lane.room_ns);
                 response.late_ns_max = response.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
             }
         }
-        for lane in state.sync_batch.drain(..) {
-            state.sync_submitted_ns[usize::from(lane)] = submitted_ns;
+        state.batch.clear();
+        if !state.sync_batch.is_empty() {
+            for lane in state.sync_batch.drain(..) {
+                state.sync_submitted_ns[usize::from(lane)] = submitted_ns;
+            }
         }
         if more && self.has_room(state) {
             return Wait::No;
         }
         if due_ns == u64::MAX {
-            return Wait::Completion;
+            return if state.inline { Wait::No } else { Wait::Completion };
         }
         match due_ns.saturating_sub(submitted_ns) {
             near if near <= AWAKE_NS => Wait::No,
@@ -213,7 +222,7 @@ impl RingLoop<'_> {
     }
 
     #[inline]
-    fn reap(&mut self, state: &mut State, now: u64) {
+    fn reap(&mut self, state: &mut State, now: u64) -> u32 {
         let from_ns = self.shared.from_ns.load(Relaxed);
         let counts = now >= from_ns && now < self.shared.until_ns.load(Relaxed);
         if counts {
@@ -225,7 +234,7 @@ impl RingLoop<'_> {
         let (lanes, progress, ring) = (&mut self.lanes, self.progress, &mut self.ring);
         let buffers = ring.buffers_start();
         let (mut run_ns, mut run) = (0, 0);
-        ring.reap(|tag, result| {
+        let reaped = ring.reap(|tag, result| {
             if tag & SYNC != 0 {
                 let at = (tag & !SYNC) as usize;
                 synced(&mut lanes[at], result, now - state.sync_submitted_ns[at], counts);
@@ -282,6 +291,7 @@ impl RingLoop<'_> {
         if counts {
             self.lanes.iter_mut().for_each(|lane| lane.recorder.flush());
         }
+        reaped
     }
 
     /// The measured part is over: what of an open loop still waits?
