@@ -17,8 +17,14 @@ pub struct Course {
 /// How often the watcher is asked.
 const WATCH: Duration = Duration::from_millis(20);
 
-/// Opens and closes the measured part, and asks the watcher, until the threads end or are ended.
-pub fn supervise(shared: &Shared, length: &RunLength, watch: &mut dyn FnMut(&Live) -> Next) -> Course {
+/// Lets the threads begin, opens and closes the measured part, and asks the watcher, until the threads end or
+/// are ended.
+pub fn supervise(
+    shared: &Shared,
+    length: &RunLength,
+    let_begin: impl FnOnce(),
+    watch: &mut dyn FnMut(&Live) -> Next,
+) -> Course {
     let warm_up_end_ns = now_ns() + length.warm_up.as_nanos() as u64;
     let pause = WATCH.min(length.duration.max(Duration::from_millis(1)));
     let mut watcher = Watcher::new(shared);
@@ -29,6 +35,8 @@ pub fn supervise(shared: &Shared, length: &RunLength, watch: &mut dyn FnMut(&Liv
         cores = begin(shared, &mut course, length);
         stage = Stage::Measuring;
     }
+    // After the measured part was opened: without a warm-up, no I/O comes before it.
+    let_begin();
     loop {
         std::thread::sleep(pause);
         let next = watch(&watcher.live(stage));

@@ -149,9 +149,11 @@ impl<'a> Crew<'a> {
                 }
             }
             drop(before);
-            let course = if gate.open(handles.len(), spawned.is_ok()) {
-                supervise(&shared, &self.how.length, watch)
+            let ready = gate.all_ready(handles.len()) && spawned.is_ok();
+            let course = if ready {
+                supervise(&shared, &self.how.length, || gate.open(true), watch)
             } else {
+                gate.open(false);
                 Course::default()
             };
             let join =
@@ -405,16 +407,19 @@ impl Gate {
         }
     }
 
-    /// Waits for that many threads, then lets them begin if all is well; whether they do.
-    fn open(&self, threads: usize, well: bool) -> bool {
+    /// Waits for that many threads; whether all of them got ready.
+    fn all_ready(&self, threads: usize) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.waiting < threads {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let begin = well && !state.unready;
-        state.opened = Some(begin);
+        !state.unready
+    }
+
+    /// Lets them begin, or end at once.
+    fn open(&self, begin: bool) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).opened = Some(begin);
         self.changed.notify_all();
-        begin
     }
 }
 
