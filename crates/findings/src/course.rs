@@ -98,6 +98,13 @@ pub fn steady_state(case: &Case) -> Option<Finding> {
             );
             (Weight::Note, text, None)
         }
+        // Without a value in every fifth there is nothing to compare.
+        Steadiness::Unsteady(window) if !window.range.is_finite() => {
+            let text = format!(
+                "The {what} was not steady by SNIA's rule: in a fifth of the run, or more, nothing completed."
+            );
+            (Weight::Warning, text, None)
+        }
         Steadiness::Unsteady(window) => {
             let text = format!(
                 "The {what} was not steady by SNIA's rule: fifths of the run differ by {} ({} allowed), \
@@ -263,6 +270,16 @@ mod tests {
         assert_eq!(weight(&of_rates(&[10_000; 4]), Kind::SteadyState), Some(Weight::Note));
         let swinging: Vec<u64> = (0..40).map(|at| 1000 + 50 * at).collect();
         assert_eq!(weight(&of_rates(&swinging), Kind::SteadyState), Some(Weight::Warning));
+    }
+
+    #[test]
+    fn a_fifth_in_which_nothing_completed_is_said_instead_of_figures() {
+        let mut stalled = of_rates(&[500, 500, 500, 0, 1_000]);
+        stalled.workload.arrival = workload::Arrival::Constant { iops: 500.0 };
+        let found = finding(&stalled, Kind::SteadyState).unwrap();
+        assert_eq!(found.weight, Weight::Warning);
+        assert!(found.text.ends_with("in a fifth of the run, or more, nothing completed."), "{}", found.text);
+        assert!(found.facts.iter().all(|fact| fact.value.is_finite()), "{:?}", found.facts);
     }
 
     #[test]

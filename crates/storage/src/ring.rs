@@ -319,5 +319,10 @@ impl Drop for Ring {
             }
             self.reap(|_, _| {});
         }
+        // A ring that is closed lets go of them later, out of sight: an exclusively opened device would still
+        // be in use, and a file system could not be unmounted, for some time after this program ended.
+        if self.registered_files {
+            let _ = self.ring.submitter().unregister_files();
+        }
     }
 }

@@ -3,12 +3,14 @@
 //! has changed and nothing is left behind.
 
 mod broken_storage;
+mod clock;
 mod ended;
 mod limits;
 mod matrix;
 mod others_data;
 mod places;
 mod running;
+mod stalls;
 mod streams;
 mod targets;
 mod usage;

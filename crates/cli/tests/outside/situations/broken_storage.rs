@@ -3,6 +3,9 @@
 use super::{Started, headroom, nothing_left, test_files_on_record, text, wait_until};
 use crate::programs::Headroom;
 use std::fs::OpenOptions;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 use testbed::LoopDisk;
 
 const MIB: u64 = 1 << 20;
@@ -66,7 +69,7 @@ fn storage_that_breaks_in_the_middle_of_a_sweep_is_told_and_left_clean() {
     let run = Started::new(&mut ours.command(&arguments));
     let file = dir.join("headroom.tmp/headroom-test");
     wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    sleep(Duration::from_secs(2));
     cut(&disk, 0);
     run.end().refused(
         3,
@@ -74,4 +77,48 @@ fn storage_that_breaks_in_the_middle_of_a_sweep_is_told_and_left_clean() {
     );
     assert!(!file.exists());
     assert_eq!(test_files_on_record(&ours), 0);
+}
+
+/// A load on the device that has run for two of its four seconds.
+fn under_load(ours: &Headroom, disk: &LoopDisk, writes: &str) -> Started {
+    let device = text(disk.device());
+    let load = ["run", device, "--destroy-data", device, "--writes", writes, "--rate", "200/s"];
+    let time = ["--warm-up", "0s", "--duration", "4s", "--json"];
+    let run = Started::new(&mut ours.command(&[&load[..], &time].concat()));
+    sleep(Duration::from_secs(2));
+    run
+}
+
+#[test]
+fn a_device_that_breaks_under_a_load_is_bad_news_beside_what_was_measured() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    let ours = Headroom::new();
+    // Only reads: a write would make the file below longer again.
+    let run = under_load(&ours, &disk, "0");
+    cut(&disk, 0);
+    let said = run.end();
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains(" failed: read the kernel's log"), "{}", said.stderr);
+    let answer: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let read = &answer["phases"][0]["results"][0]["read"];
+    assert!(read["count"].as_u64().unwrap() > 100, "{read:#}");
+    let failed = read["errors"][libc::EIO.to_string()].as_u64().unwrap();
+    assert!(failed > 10, "{read:#}");
+}
+
+#[test]
+fn a_device_that_is_detached_under_a_load_stays_until_its_end_and_no_longer() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    let ours = Headroom::new();
+    let attached = || {
+        let name = disk.device().file_name().unwrap();
+        std::path::Path::new("/sys/block").join(name).join("loop/backing_file").exists()
+    };
+    let run = under_load(&ours, &disk, "50");
+    assert!(Command::new("losetup").arg("--detach").arg(disk.device()).status().unwrap().success());
+    assert!(attached());
+    let said = run.end();
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    wait_until("the end of the device", || !attached());
+    headroom(&ours, &["run", text(disk.device())]).refused(3, &[text(disk.device()), "\n  try: "]);
 }

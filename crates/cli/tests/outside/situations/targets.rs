@@ -2,8 +2,8 @@
 
 use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
 use crate::programs::{Headroom, release};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -135,4 +135,25 @@ fn memory_is_measured_only_if_asked_and_labelled() {
     let answer: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     assert!(answer["conditions"].to_string().contains("page cache, not the storage alone"), "{answer:#}");
     nothing_left(dir.path());
+}
+
+#[test]
+fn a_device_is_free_for_the_next_as_soon_as_a_run_ends() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    let (ours, device) = (Headroom::new(), text(disk.device()));
+    let load = ["run", device, "--destroy-data", device, "--writes", "100", "--duration", "200ms"];
+    for _ in 0..5 {
+        let said = headroom(&ours, &[&load[..], &["--warm-up", "0s"]].concat());
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        // Exclusively, and at once.
+        let flags = libc::O_EXCL | libc::O_RDWR;
+        let opened = OpenOptions::new().write(true).read(true).custom_flags(flags).open(disk.device());
+        assert!(opened.is_ok(), "{opened:?}");
+    }
+    let killed = Started::new(&mut ours.command(&[&load[..6], &["--duration", "20s"]].concat()));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    killed.signal("-KILL");
+    assert_eq!(killed.end().code, None);
+    let said = headroom(&ours, &load);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
 }
