@@ -182,13 +182,10 @@ impl<'a> Event<'a> {
 
 /// Where it is mounted, if this user may use it.
 fn tracefs() -> Option<PathBuf> {
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let usable = |place: &&str| {
-        Path::new(place).join("instances").is_dir() && Path::new(place).join("tracing_on").metadata().is_ok()
-    };
-    let place = places.iter().find(usable)?;
-    let may = OpenOptions::new().append(true).open(Path::new(place).join("tracing_on")).is_ok();
-    may.then(|| PathBuf::from(place))
+    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
+    let place = places.into_iter().find(|place| place.join("instances").is_dir())?;
+    let may = OpenOptions::new().append(true).open(place.join("tracing_on")).is_ok();
+    may.then(|| place.to_owned())
 }
 
 #[cfg(test)]

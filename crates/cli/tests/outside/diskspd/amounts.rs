@@ -47,7 +47,11 @@ fn w_throws_a_coin_for_each_io() {
         within("writes, in percent", writes, percent - 2.0..=percent + 2.0);
         let pairs = seen.ios().windows(2).filter(|pair| pair[0].write && pair[1].write).count();
         let pairs = 100.0 * pairs as f64 / seen.ios().len() as f64;
-        within("writes after writes, in percent", pairs, percent * percent / 100.0 - 2.0..=percent * percent / 100.0 + 2.0);
+        within(
+            "writes after writes, in percent",
+            pairs,
+            percent * percent / 100.0 - 2.0..=percent * percent / 100.0 + 2.0,
+        );
         let (read, written) = seen.counts();
         within("as told", 100.0 * written as f64 / (read + written) as f64 - writes, -0.2..=0.2);
     }
@@ -130,7 +134,12 @@ fn x_runs_the_time_spans_of_a_profile_one_after_the_other() {
     let traces = [&one, &other].map(|bench| BlockTrace::start(bench.disk.number()).unwrap());
     let mine = one.device();
     let json = answer(&mut one.headroom.command(&[
-        "diskspd", &xml, "--destroy-data", &mine, "--json", &other.device(),
+        "diskspd",
+        &xml,
+        "--destroy-data",
+        &mine,
+        "--json",
+        &other.device(),
     ]));
     let [one, other] = traces.map(BlockTrace::stop);
     let first_write = one.ios.iter().position(|io| io.write).unwrap();

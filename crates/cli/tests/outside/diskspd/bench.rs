@@ -45,7 +45,9 @@ impl Bench {
     pub fn command_on(&self, flags: &str, targets: &[String]) -> Command {
         let mut arguments = vec!["diskspd", "-W0", "-d1"];
         // The last of two equal flags would count; diskspd has no such rule for these.
-        arguments.retain(|default| !flags.split(' ').any(|flag| flag.starts_with(&default[..2])) || *default == "diskspd");
+        arguments.retain(|default| {
+            !flags.split(' ').any(|flag| flag.starts_with(&default[..2])) || *default == "diskspd"
+        });
         arguments.extend(flags.split(' ').filter(|flag| !flag.is_empty()));
         for target in targets {
             arguments.extend(["--destroy-data", target]);

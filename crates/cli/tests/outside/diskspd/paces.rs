@@ -48,7 +48,9 @@ fn a_rate_beyond_32_bits_does_not_overflow() {
 #[test]
 fn i_and_j_make_bursts_that_the_threads_share() {
     let Some(bench) = Bench::new() else { return };
-    for (flags, threads, ios) in [("-i10 -j100 -o1", 1, 10), ("-i10 -j100 -o4", 1, 10), ("-i10 -j100 -o1 -t2", 2, 5)] {
+    for (flags, threads, ios) in
+        [("-i10 -j100 -o1", 1, 10), ("-i10 -j100 -o4", 1, 10), ("-i10 -j100 -o1 -t2", 2, 5)]
+    {
         let seen = bench.run(&format!("-r -b4K -Su {flags}"));
         let mut bursts = 0;
         let mut threads_seen: Vec<u32> = seen.ios().iter().map(|io| io.thread).collect();
@@ -56,8 +58,10 @@ fn i_and_j_make_bursts_that_the_threads_share() {
         threads_seen.dedup();
         assert_eq!(threads_seen.len(), threads, "{flags}");
         for thread in threads_seen {
-            let times: Vec<u64> = seen.ios().iter().filter(|io| io.thread == thread).map(|io| io.at_ns).collect();
-            let ends: Vec<usize> = (1..times.len()).filter(|at| times[*at] - times[at - 1] > 50_000_000).collect();
+            let times: Vec<u64> =
+                seen.ios().iter().filter(|io| io.thread == thread).map(|io| io.at_ns).collect();
+            let ends: Vec<usize> =
+                (1..times.len()).filter(|at| times[*at] - times[at - 1] > 50_000_000).collect();
             bursts += ends.len();
             let starts = std::iter::once(0).chain(ends.iter().copied());
             for (start, end) in starts.zip(&ends) {
@@ -87,10 +91,14 @@ fn d_counts_ios_in_buckets_of_each_thread() {
     }
     // As the kernel saw them, from the first on.
     let first = seen.ios()[0].at_ns;
-    let third = seen.ios().iter().filter(|io| (500_000_000..750_000_000).contains(&(io.at_ns - first))).count();
+    let third =
+        seen.ios().iter().filter(|io| (500_000_000..750_000_000).contains(&(io.at_ns - first))).count();
     let told = result["series"][2]["read"]["count"].as_f64().unwrap();
     within("the third bucket", told - third as f64, -8.0..=8.0);
     let output = bench.command("-r -b4K -Su -g200i -D250").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("| IopsStdDev |") && text.contains("gathering IOPS at intervals of 250ms"), "{text}");
+    assert!(
+        text.contains("| IopsStdDev |") && text.contains("gathering IOPS at intervals of 250ms"),
+        "{text}"
+    );
 }

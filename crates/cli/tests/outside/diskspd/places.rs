@@ -76,7 +76,9 @@ fn si_is_one_offset_for_all_threads() {
 #[test]
 fn r_is_random_at_multiples_of_its_alignment() {
     let Some(bench) = Bench::new() else { return };
-    for (flags, align) in [("-r -b16K -Su", 16 * KIB), ("-r64K -b16K -Su", 64 * KIB), ("-r4K -b16K -Su", 4 * KIB)] {
+    for (flags, align) in
+        [("-r -b16K -Su", 16 * KIB), ("-r64K -b16K -Su", 64 * KIB), ("-r4K -b16K -Su", 4 * KIB)]
+    {
         let offsets = bench.run(flags).offsets();
         assert!(offsets.iter().all(|offset| offset.is_multiple_of(align) && offset + 16 * KIB <= DISK_BYTES));
         let places = (DISK_BYTES - 16 * KIB) / align + 1;
@@ -84,7 +86,11 @@ fn r_is_random_at_multiples_of_its_alignment() {
         let expected = places as f64 * (1.0 - (-(offsets.len() as f64) / places as f64).exp());
         within(flags, visits(&offsets).len() as f64 / expected, 0.97..=1.03);
         let next = offsets.windows(2).filter(|pair| pair[1] == pair[0] + 16 * KIB).count();
-        within("followed by the next block, in percent", 100.0 * next as f64 / offsets.len() as f64, 0.0..=1.0);
+        within(
+            "followed by the next block, in percent",
+            100.0 * next as f64 / offsets.len() as f64,
+            0.0..=1.0,
+        );
     }
 }
 
@@ -96,14 +102,27 @@ fn rs_mixes_runs_of_geometric_length_all_reads_or_all_writes() {
         let follows = |pair: &[testbed::Issued]| pair[1].offset() == pair[0].offset() + 4 * KIB;
         let pairs: Vec<&[testbed::Issued]> = seen.ios().windows(2).collect();
         let jumps = pairs.iter().filter(|pair| !follows(pair)).count();
-        within("I/Os to a random place, in percent", 100.0 * jumps as f64 / pairs.len() as f64, percent - 3.0..=percent + 3.0);
+        within(
+            "I/Os to a random place, in percent",
+            100.0 * jumps as f64 / pairs.len() as f64,
+            percent - 3.0..=percent + 3.0,
+        );
         // A random place may by chance be the next one.
         let mixed = pairs.iter().filter(|pair| follows(pair) && pair[0].write != pair[1].write).count();
-        within("runs that change direction, in percent", 100.0 * mixed as f64 / pairs.len() as f64, 0.0..=0.5);
+        within(
+            "runs that change direction, in percent",
+            100.0 * mixed as f64 / pairs.len() as f64,
+            0.0..=0.5,
+        );
         // Runs of one I/O: the next one jumps again.
         let after_a_jump = pairs.windows(2).filter(|two| !follows(two[0]));
-        let (all, single) = after_a_jump.fold((0, 0), |(all, single), two| (all + 1, single + u32::from(!follows(two[1]))));
-        within("runs of a single I/O, in percent", 100.0 * f64::from(single) / f64::from(all), percent - 4.0..=percent + 4.0);
+        let (all, single) =
+            after_a_jump.fold((0, 0), |(all, single), two| (all + 1, single + u32::from(!follows(two[1]))));
+        within(
+            "runs of a single I/O, in percent",
+            100.0 * f64::from(single) / f64::from(all),
+            percent - 4.0..=percent + 4.0,
+        );
         within("writes, in percent", seen.percent(|io| io.write), 35.0..=45.0);
     }
 }
@@ -117,7 +136,11 @@ fn rd_gathers_ios_in_percent_or_bytes_of_the_target() {
     within("in the first tenth", below(&seen, tenth), 88.5..=91.5);
     let seen = bench.run("-r -b4K -Su -o4 -rdpct60/10:0/40:40/50");
     within("in the first tenth", below(&seen, tenth), 58.0..=62.0);
-    within("in the hole", below(&seen, DISK_BYTES / 2 - 64 * KIB) - below(&seen, tenth + 64 * KIB), 0.0..=0.2);
+    within(
+        "in the hole",
+        below(&seen, DISK_BYTES / 2 - 64 * KIB) - below(&seen, tenth + 64 * KIB),
+        0.0..=0.2,
+    );
     let seen = bench.run("-r -b4K -Su -o4 -rdabs80/1M:15/3M");
     within("in the first MiB", below(&seen, MIB), 78.5..=81.5);
     within("in the first four", below(&seen, 4 * MIB), 94.0..=96.0);
