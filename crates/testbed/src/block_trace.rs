@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// ```text
 /// tracefs/instances/headroom-PID-N/     a trace of its own: nobody else's is touched
 ///     events/block/block_bio_queue      an I/O as it was asked for, before the kernel merges or reorders
-///     events/block/block_bio_complete   ... and its end
-///     events/block/block_rq_issue       a request as the device gets it, with its priority
+///     events/block/block_rq_issue       a flush; in full: every request as the device gets it, with its priority
+///     events/block/block_bio_complete   in full: the end of an I/O
 /// ```
 #[derive(Debug)]
 pub struct BlockTrace {
     instance: PathBuf,
+    in_full: bool,
 }
 
 /// What a traced device was asked.
@@ -21,11 +22,11 @@ pub struct BlockTrace {
 pub struct Traced {
     /// I/Os with data as programs asked for them, in their order.
     pub ios: Vec<Issued>,
-    /// Most of them outstanding at once.
+    /// Most of them outstanding at once; of a trace in full.
     pub in_flight_max: usize,
     /// Flushes without data, which an `fsync` ends in.
     pub flushes: usize,
-    /// Priorities of the requests with data, as the trace words them: "be,6", "none,0"; each once.
+    /// Priorities of the requests with data, as the trace words them: "be,0,6"; each once; of a trace in full.
     pub priorities: Vec<String>,
 }
 
@@ -65,6 +66,15 @@ impl BlockTrace {
     /// # Panics
     /// As all of its methods: if the kernel refuses what root may do, since a test cannot go on then.
     pub fn start(number: &str) -> Option<BlockTrace> {
+        BlockTrace::begin(number, false)
+    }
+
+    /// The same, with completions and priorities: three times the events, which takes time to read.
+    pub fn start_in_full(number: &str) -> Option<BlockTrace> {
+        BlockTrace::begin(number, true)
+    }
+
+    fn begin(number: &str, in_full: bool) -> Option<BlockTrace> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let Some(tracefs) = tracefs() else {
             eprintln!("skipped: needs root and a tracefs");
@@ -76,14 +86,19 @@ impl BlockTrace {
             eprintln!("skipped: {}: {error}", instance.display());
             return None;
         }
-        let trace = BlockTrace { instance };
+        let trace = BlockTrace { instance, in_full };
         trace.put("trace_clock", "mono");
         trace.put("buffer_size_kb", BUFFER_KIB);
         let (major, minor) = number.split_once(':').expect("a device number");
         // As the kernel keeps it: 20 bits of minor.
         let device = (major.parse::<u64>().expect("a major") << 20) | minor.parse::<u64>().expect("a minor");
         for event in EVENTS {
-            trace.put(&format!("events/block/{event}/filter"), &format!("dev == {device}"));
+            let filter = match event {
+                "block_bio_complete" if !in_full => continue,
+                "block_rq_issue" if !in_full => format!("dev == {device} && bytes == 0"),
+                _ => format!("dev == {device}"),
+            };
+            trace.put(&format!("events/block/{event}/filter"), &filter);
             trace.put(&format!("events/block/{event}/enable"), "1");
         }
         trace.put("tracing_on", "1");
@@ -111,7 +126,10 @@ impl BlockTrace {
                     in_flight += 1;
                     traced.in_flight_max = traced.in_flight_max.max(in_flight);
                 }
-                "block_bio_complete" if data => in_flight = in_flight.saturating_sub(1),
+                // Nothing is left of its bytes by then; a flush of its own begins with an F.
+                "block_bio_complete" if !event.kind.starts_with('F') => {
+                    in_flight = in_flight.saturating_sub(1)
+                }
                 "block_rq_issue" if data => {
                     let priority = event.priority.to_owned();
                     if !traced.priorities.contains(&priority) {
@@ -121,6 +139,9 @@ impl BlockTrace {
                 "block_rq_issue" if event.kind.starts_with('F') => traced.flushes += 1,
                 _ => {}
             }
+        }
+        if !self.in_full {
+            traced.in_flight_max = 0;
         }
         traced
     }

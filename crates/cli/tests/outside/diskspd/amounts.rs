@@ -29,7 +29,7 @@ fn o_and_t_are_outstanding_ios_and_threads_f_is_a_pool() {
         ("-F3 -o4", 3, 12),
         ("-F2 -O3", 2, 6),
     ] {
-        let seen = bench.run(&format!("-r -b4K -Su {flags}"));
+        let seen = bench.run_in_full(&format!("-r -b4K -Su {flags}"));
         assert_eq!(seen.offsets_of_threads().len(), threads, "{flags}");
         assert_eq!(seen.result()["threads"].as_array().unwrap().len(), threads, "{flags}");
         assert_eq!(seen.traced.in_flight_max, in_flight, "{flags}");
@@ -62,7 +62,7 @@ fn several_targets_run_at_once_each_with_its_threads() {
     let (Some(one), Some(other)) = (Bench::new(), Bench::new()) else { return };
     let targets = [one.device(), other.device()];
     let both = |flags: &str| {
-        let traces = [&one, &other].map(|bench| BlockTrace::start(bench.disk.number()).unwrap());
+        let traces = [&one, &other].map(|bench| BlockTrace::start_in_full(bench.disk.number()).unwrap());
         let json = answer(one.command_on(flags, &targets).arg("--json"));
         (json, traces.map(BlockTrace::stop))
     };
@@ -106,7 +106,7 @@ fn a_pool_shares_its_outstanding_ios_by_weights() {
         target(&other, 10)
     );
     let xml = profile(place.path(), &xml);
-    let traces = [&one, &other].map(|bench| BlockTrace::start(bench.disk.number()).unwrap());
+    let traces = [&one, &other].map(|bench| BlockTrace::start_in_full(bench.disk.number()).unwrap());
     answer(&mut one.headroom.command(&["diskspd", &format!("-X{}", xml.display()), "--json"]));
     let [heavy, light] = traces.map(BlockTrace::stop);
     within("I/Os of three to one", heavy.ios.len() as f64 / light.ios.len() as f64, 2.8..=3.2);

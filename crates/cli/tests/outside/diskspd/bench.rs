@@ -63,6 +63,13 @@ impl Bench {
         Seen { json, traced: trace.stop() }
     }
 
+    /// ... traced with completions and priorities.
+    pub fn run_in_full(&self, flags: &str) -> Seen {
+        let trace = BlockTrace::start_in_full(self.disk.number()).expect("traced before");
+        let json = answer(self.command(flags).arg("--json"));
+        Seen { json, traced: trace.stop() }
+    }
+
     /// What is on the disk now.
     pub fn content(&self) -> Vec<u8> {
         let content = std::fs::read(self.disk.device()).unwrap();

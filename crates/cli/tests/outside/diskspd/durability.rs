@@ -92,7 +92,7 @@ fn i_is_the_priority_of_the_ios() {
     for (flags, level) in
         [("-I1", Some("be,0,7")), ("-I2", Some("be,0,6")), ("-I3", None), ("-I2 -F2", Some("be,0,6"))]
     {
-        let seen = bench.run(&format!("-r -b4K -Su {flags}"));
+        let seen = bench.run_in_full(&format!("-r -b4K -Su {flags}"));
         let found = &seen.traced.priorities;
         match level {
             Some(level) => assert_eq!(found, &[level], "{flags}"),
