@@ -1,16 +1,25 @@
 //! `headroom diskspd`: takes diskspd command lines as they stand.
 
+mod options;
+mod system;
+
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::run::{Measured, Run, Traces};
+use crate::targets::Opened;
 use crate::{Done, FINE};
 use ::diskspd::checked::{Checked, Refused, check};
 use ::diskspd::command_line::{CommandLine, Source, parse};
-use ::diskspd::plan::to_plan;
-use ::diskspd::profile::ResultFormat;
+use ::diskspd::plan::{Advice, Affinity, Extras, Planned, to_plan};
+use ::diskspd::profile::{Priority, ResultFormat};
 use ::diskspd::profile_xml;
-use ::diskspd::report::profile_text;
+use ::diskspd::report::{self, Report, profile_text};
 use ::diskspd::usage::{USAGE, UsageError};
+use load::Together;
+use options::{Options, TextForm};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+use workload::{Phase, Plan};
 
 /// Arguments of `headroom diskspd`: diskspd's own, not ours.
 #[derive(clap::Args)]
@@ -21,66 +30,176 @@ pub struct DiskspdArgs {
     arguments: Vec<String>,
 }
 
-/// Options of ours whose value is the next argument.
-const VALUED: [&str; 1] = ["--history"];
 /// More than a profile of ten thousand targets has.
 const XML_BYTES_MAX: u64 = 64 << 20;
+/// A longer command line is cut where it names a run in the history.
+const NAME_CHARS_MAX: usize = 120;
 
-/// Our own options.
-#[derive(Default)]
-struct Options {
-    ignore_unsupported: bool,
-}
+/// What remedies are called here: (ours, theirs).
+const WORDS: [(&str, &str); 7] = [
+    ("a directory, or another path", "another path"),
+    ("--create SIZE", "-cSIZE"),
+    ("--create ", "-c"),
+    ("--outstanding", "-o"),
+    ("--threads", "-t"),
+    ("--block", "-b"),
+    ("--buffered", "-Sb"),
+];
 
 /// `headroom diskspd`.
-pub fn run(args: &DiskspdArgs, out: &mut Output) -> Done {
-    let asked = match parse(&args.arguments, &VALUED).map_err(wrong_usage)? {
+pub fn run(args: &DiskspdArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let asked = match parse(&args.arguments, &options::VALUED).map_err(wrong_usage)? {
         CommandLine::Run(asked) => asked,
         CommandLine::Usage => {
             out.answer(|_| USAGE.into(), || serde_json::json!({"usage": USAGE}));
             return Ok(FINE);
         }
     };
-    let Options { ignore_unsupported } = read_options(&asked.ours, out)?;
+    let options = Options::read(&asked.ours)?;
+    if options.json {
+        out.print_json();
+    }
     let xml = read_xml(&asked.source)?;
-    let checked = check(&asked, xml.as_deref(), clock_seed(), ignore_unsupported)
+    let checked = check(&asked, xml.as_deref(), clock_seed(), options.ignore_unsupported)
         .map_err(|why| refused(why, &asked.source))?;
-    warn(&checked, ignore_unsupported, out);
+    warn(&checked, options.ignore_unsupported, out);
     let planned = to_plan(&checked.profile).map_err(wrong_usage)?;
     planned.notes.iter().for_each(|note| out.warn(note));
+    let line = format!("headroom diskspd {}", args.arguments.join(" "));
     if asked.common.profile_only {
         let text = match checked.profile.result_format {
             ResultFormat::Xml => profile_xml::write(&checked.profile),
-            ResultFormat::Text => {
-                let line = format!("headroom diskspd {}", args.arguments.join(" "));
-                profile_text(&line, &checked.profile)
-            }
+            ResultFormat::Text => profile_text(&line, &checked.profile),
         };
         out.answer(|_| text, || serde_json::json!({"plan": planned.plan, "notes": planned.notes}));
         return Ok(FINE);
     }
-    Err(Failure::new("headroom diskspd reads and shows profiles, and runs none in this build")
-        .with_remedy("-Rp shows what would run"))
+    let form = Form::of(options.text_form, checked.profile.result_format)?;
+    let history = options.history.as_deref().or(history);
+    load(&line, &checked, planned, form, &options, history, out).map_err(|why| why.in_words_of(&WORDS))
 }
 
-/// Reads our own options, wherever they stand among diskspd's.
-fn read_options(ours: &[String], out: &mut Output) -> Result<Options, Failure> {
-    let mut options = Options::default();
-    let mut ours = ours.iter();
-    while let Some(option) = ours.next() {
-        match option.as_str() {
-            "--ignore-unsupported" => options.ignore_unsupported = true,
-            "--json" => out.print_json(),
-            // Nothing is kept of what does not run.
-            "--history" => drop(ours.next()),
-            history if history.starts_with("--history=") => {}
-            other => {
-                let remedy = "-? lists flags and options; -- stands before a target that begins with a dash";
-                return Err(Failure::usage(format!("{other}: no such option")).with_remedy(remedy));
+/// Runs what was planned, and prints it as diskspd does.
+fn load(
+    line: &str,
+    checked: &Checked,
+    planned: Planned,
+    form: Form,
+    options: &Options,
+    history: Option<&Path>,
+    out: &mut Output,
+) -> Done {
+    let Planned { mut plan, extras, .. } = planned;
+    refuse_directories(&plan)?;
+    let system = system::facts(Path::new("/"));
+    extras.iter().try_for_each(|extras| check_cpus(&extras.affinity))?;
+    name(&mut plan, line);
+    let answer = |measured: &Measured<'_>, out: &mut Output| {
+        let phases = measured.phases;
+        let report = Report { command_line: line, profile: &checked.profile, system: &system, phases };
+        let json = || {
+            let mut answer = measured.json();
+            answer["command_line"] = serde_json::json!(line);
+            answer
+        };
+        out.answer(|_| form.print(&report), json);
+        Ok(())
+    };
+    let how = |at: usize, phase: &Phase, opened: &Opened| {
+        let span = &checked.profile.time_spans[at];
+        advise(phase, &extras[at], opened)?;
+        Ok(together(phase, &extras[at], span.iops_deviation))
+    };
+    let (traces, mut history) = (Traces::new(), crate::history::open_to_write(history)?);
+    let run =
+        Run { plan: &plan, destroy: &options.destroy_data, traces: &traces, how: &how, answer: &answer };
+    run.conduct(&mut history, out)
+}
+
+/// What is printed.
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Text2016,
+    Xml,
+}
+
+impl Form {
+    fn of(text: TextForm, asked: ResultFormat) -> Result<Form, Failure> {
+        match (text, asked) {
+            (TextForm::Current, ResultFormat::Text) => Ok(Form::Text),
+            (TextForm::Of2016, ResultFormat::Text) => Ok(Form::Text2016),
+            (TextForm::Current, ResultFormat::Xml) => Ok(Form::Xml),
+            (TextForm::Of2016, ResultFormat::Xml) => {
+                let what = "--format 2.0.17 with -Rxml: only the text has an older form";
+                Err(Failure::usage(what).with_remedy("leave one of them out"))
             }
         }
     }
-    Ok(options)
+
+    fn print(self, report: &Report<'_>) -> String {
+        match self {
+            Form::Text => report::text(report),
+            Form::Text2016 => report::text_2016(report),
+            Form::Xml => report::xml(report),
+        }
+    }
+}
+
+/// A directory gets a test file in `headroom run`; diskspd's targets are the files themselves.
+fn refuse_directories(plan: &Plan) -> Result<(), Failure> {
+    let Some(target) = plan.targets.iter().find(|target| target.path.is_dir()) else { return Ok(()) };
+    let path = target.path.display();
+    let what = format!("cannot load {path}: it is a directory, and diskspd's targets are files");
+    Err(Failure::new(what).with_remedy(format_args!("-c1G {path}/test.dat, which makes a file in it")))
+}
+
+/// A CPU that is not to be had would leave its threads wherever the scheduler puts them.
+fn check_cpus(affinity: &Affinity) -> Result<(), Failure> {
+    let (Affinity::Cores(asked), Some(allowed)) = (affinity, system::allowed_cpus()) else { return Ok(()) };
+    let Some(lacking) = asked.iter().find(|cpu| !allowed.contains(cpu)) else { return Ok(()) };
+    let allowed: Vec<String> = allowed.iter().map(u32::to_string).collect();
+    Err(Failure::usage(format_args!("-a{lacking}: this program may not run on CPU {lacking}"))
+        .with_fact(format_args!("it may run on {}", allowed.join(", ")))
+        .with_remedy("give some of these, or -n"))
+}
+
+/// Names the runs of a plan by the command line, for the history.
+fn name(plan: &mut Plan, line: &str) {
+    let cut = line.chars().count() > NAME_CHARS_MAX;
+    let mut name: String = line.chars().take(NAME_CHARS_MAX).collect();
+    if cut {
+        name.push('…');
+    }
+    for placed in plan.phases.iter_mut().flat_map(|phase| &mut phase.workloads) {
+        placed.workload.name.clone_from(&name);
+    }
+}
+
+fn together(phase: &Phase, extras: &Extras, thread_series: bool) -> Together {
+    let affinity = match &extras.affinity {
+        Affinity::None => load::Affinity::None,
+        Affinity::RoundRobin => load::Affinity::RoundRobin,
+        Affinity::Cores(cores) => load::Affinity::Cores(cores.clone()),
+    };
+    // Normal is what the program has, or was given by ionice.
+    let level = |priority: Priority| (priority != Priority::Normal).then(|| priority.best_effort_level());
+    let priorities = extras.targets.iter().map(|target| level(target.priority)).collect();
+    let (slice, pool) = (phase.slice, phase.pool);
+    Together { slice, pool, thread_series, affinity, priorities, ..Together::from(phase.length) }
+}
+
+/// Tells the kernel what accesses will come; a target without a hint takes back that of the time span before.
+fn advise(phase: &Phase, extras: &Extras, opened: &Opened) -> Result<(), Failure> {
+    for (placed, target) in phase.workloads.iter().zip(&extras.targets) {
+        let region = opened.region(placed.target, placed.workload.shape.caching);
+        region.advise(match target.advice {
+            None => storage::Expect::Anything,
+            Some(Advice::Random) => storage::Expect::Random,
+            Some(Advice::Sequential) => storage::Expect::Sequential,
+        })?;
+    }
+    Ok(())
 }
 
 fn read_xml(source: &Source) -> Result<Option<String>, Failure> {

@@ -35,6 +35,15 @@ impl Failure {
         Failure { remedy: Some(remedy.to_string()), ..self }
     }
 
+    /// With other names for what its remedy tells to do: (ours, theirs).
+    #[must_use]
+    pub fn in_words_of(mut self, words: &[(&str, &str)]) -> Failure {
+        if let Some(remedy) = &mut self.remedy {
+            words.iter().for_each(|(ours, theirs)| *remedy = remedy.replace(ours, theirs));
+        }
+        self
+    }
+
     /// Prints it on stderr.
     pub fn print(&self) {
         let mut text = format!("error: {}\n", self.message);

@@ -81,7 +81,7 @@ enum Command {
     Import(import::ImportArgs),
     /// Tell how to make a SQLite program publish its counters
     SqliteExtension,
-    /// Read diskspd command lines and XML profiles (-? lists the flags)
+    /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
     /// Remove what a killed headroom left in a directory
     Clean(clean::CleanArgs),
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
         Command::History(args) => history::run(args, history, &mut out),
         Command::Import(args) => import::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
-        Command::Diskspd(args) => diskspd::run(args, &mut out),
+        Command::Diskspd(args) => diskspd::run(args, history, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     match done.and_then(|code| out.finish().map(|()| code)) {

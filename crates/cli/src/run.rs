@@ -7,14 +7,14 @@ use crate::surroundings;
 use crate::targets::{self, Opened};
 use crate::{Done, FINE, bad_news, interrupt, page};
 use flags::Flags;
-use load::{Affinity, Job, Next, Together};
+use history::History;
+use load::{Job, Next, Together};
 use report::chart::Shown;
 use report::html::RunsPage;
 use std::collections::{BTreeSet, HashMap};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, Trace, format_bytes};
+use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetFacts, Trace, format_bytes};
 use workload_file::{FILE_BYTES_MAX, PRESETS, default_length, default_workload, preset};
 
 /// Arguments of `headroom run`.
@@ -75,59 +75,148 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let traces = read_traces(&plan)?;
     page::check(args.html.as_deref())?;
     let mut history = crate::history::open_to_write(history)?;
-    interrupt::install();
-    let opened = targets::open(&plan, &args.destroy_data, &mut history, out)?;
-    let (phases, failure) = run_phases(&plan, &opened, &traces, out);
-    let (cut, facts) = (opened.cut(), opened.facts());
-    // The answer first, whatever fails after it; and what was measured before something failed is an answer.
-    let removed = opened.remove(&mut history, out);
-    let measured = phases.iter().any(|phase| phase.results.iter().any(|result| result.elapsed_ns > 0));
-    let mut saved = Ok(());
-    if measured {
-        let kept = history.save_session(&phases);
-        let session = kept.as_ref().ok().map(|(session, _)| session.0);
-        let findings_of = |result: &RunResult| {
-            findings::findings(result, &surroundings::of(result, facts.get(&result.target), &history))
-        };
-        out.answer(
-            |style| report::text::phases(&phases, findings_of, style),
-            || {
-                let mut answer = report::json::phases(&phases, findings_of);
-                answer["session"] = serde_json::json!(session);
-                answer
-            },
-        );
-        saved = kept.map(drop);
-        let sentences: Vec<String> = phases
-            .iter()
-            .flat_map(|phase| &phase.results)
-            .flat_map(findings_of)
+    let answer = |measured: &Measured<'_>, out: &mut Output| {
+        let findings_of = |result: &RunResult| measured.findings(result);
+        out.answer(|style| report::text::phases(measured.phases, findings_of, style), || measured.json());
+        page::write(args.html.as_deref(), || measured.page(), out)
+    };
+    let run = Run { plan: &plan, destroy: &args.destroy_data, traces: &traces, how: &plain, answer: &answer };
+    run.conduct(&mut history, out)
+}
+
+/// One run load from opening to answer, for all commands that run a plan as it stands.
+pub struct Run<'a> {
+    pub plan: &'a Plan,
+    /// Named by the person as what may be written over.
+    pub destroy: &'a [PathBuf],
+    pub traces: &'a Traces,
+    /// How the workloads of a phase, by its number, run together; the targets are open by then.
+    pub how: &'a dyn Fn(usize, &Phase, &Opened) -> Result<Together, Failure>,
+    /// Prints what was measured.
+    pub answer: &'a dyn Fn(&Measured<'_>, &mut Output) -> Result<(), Failure>,
+}
+
+/// What a run gave, and what is known beside it.
+pub struct Measured<'a> {
+    pub phases: &'a [PhaseResult],
+    /// Its number in the history.
+    pub session: Option<i64>,
+    facts: &'a HashMap<String, TargetFacts>,
+    history: &'a History,
+}
+
+/// The recorded traces of a plan, by their files.
+pub type Traces = HashMap<PathBuf, Trace>;
+
+impl Measured<'_> {
+    /// What a result means.
+    pub fn findings(&self, result: &RunResult) -> Vec<findings::Finding> {
+        findings::findings(result, &surroundings::of(result, self.facts.get(&result.target), self.history))
+    }
+
+    /// All of it: `{"phases", "session"}`.
+    pub fn json(&self) -> serde_json::Value {
+        let mut answer = report::json::phases(self.phases, |result| self.findings(result));
+        answer["session"] = serde_json::json!(self.session);
+        answer
+    }
+
+    /// A page with charts, and what is not good in words.
+    pub fn page(&self) -> String {
+        let results = || self.phases.iter().flat_map(|phase| &phase.results);
+        let findings = results().flat_map(|result| self.findings(result));
+        let sentences: Vec<String> = findings
             .filter(|finding| finding.weight != findings::Weight::Good)
             .map(|finding| finding.text)
             .collect();
-        let shown = RunsPage {
-            title: &title(&phases),
-            runs: &Shown::phases(&phases),
+        report::html::runs(&RunsPage {
+            title: &title(self.phases),
+            runs: &Shown::phases(self.phases),
             charts: &[],
             sentences: &sentences,
             command: &page::command_line(),
             version: env!("CARGO_PKG_VERSION"),
-        };
-        page::write(args.html.as_deref(), || report::html::runs(&shown), out)?;
+        })
     }
-    for (path, was, is) in cut {
-        let (path, was, is) = (path.display(), format_bytes(was), format_bytes(is));
-        out.warn(format_args!("{path} was cut from {was} to {is} by another program while the load ran"));
+}
+
+impl Run<'_> {
+    /// Opens the targets, runs phase after phase, answers, keeps the results and takes away what was made.
+    pub fn conduct(&self, history: &mut History, out: &mut Output) -> Done {
+        interrupt::install();
+        let opened = targets::open(self.plan, self.destroy, history, out)?;
+        let (phases, failure) = self.run_phases(&opened, out);
+        let (cut, facts) = (opened.cut(), opened.facts());
+        // The answer first, whatever fails after it; and what was measured before something failed is an answer.
+        let removed = opened.remove(history, out);
+        let measured = phases.iter().any(|phase| phase.results.iter().any(|result| result.elapsed_ns > 0));
+        let mut saved = Ok(());
+        if measured {
+            let kept = history.save_session(&phases);
+            let session = kept.as_ref().ok().map(|(session, _)| session.0);
+            let answered = (self.answer)(&Measured { phases: &phases, session, facts: &facts, history }, out);
+            saved = kept.map(drop).map_err(Failure::from).and(answered);
+        }
+        for (path, was, is) in cut {
+            let (path, was, is) = (path.display(), format_bytes(was), format_bytes(is));
+            out.warn(format_args!("{path} was cut from {was} to {is} by another program while the load ran"));
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        saved?;
+        removed?;
+        if !measured {
+            return Err(Failure::new("ended before anything was measured"));
+        }
+        Ok(judge(&phases, out))
     }
-    if let Some(failure) = failure {
-        return Err(failure);
+
+    /// Runs phase after phase, until one fails or the user ends it.
+    pub fn run_phases(&self, opened: &Opened, out: &mut Output) -> (Vec<PhaseResult>, Option<Failure>) {
+        let mut phases = Vec::new();
+        for (at, phase) in self.plan.phases.iter().enumerate() {
+            let later = &self.plan.phases[at + 1..];
+            let after =
+                later.iter().map(|phase| phase.length.ios_max.is_none().then(|| phase.length.total()));
+            let after: Option<Duration> = after.sum();
+            let mut line = Line::new(phase);
+            let mut watch = |live: &load::Live| {
+                line.look(live);
+                out.progress(&line, line.left().zip(after).map(|(left, after)| left + after));
+                if interrupt::asked() { Next::Interrupt } else { Next::Continue }
+            };
+            match self.run_phase(at, phase, opened, &mut watch) {
+                Ok(results) => phases.push(PhaseResult { name: phase.name.clone(), results }),
+                Err(failure) => return (phases, Some(failure)),
+            }
+            if interrupt::asked() {
+                break;
+            }
+        }
+        (phases, None)
     }
-    saved?;
-    removed?;
-    if !measured {
-        return Err(Failure::new("ended before anything was measured"));
+
+    /// Runs the workloads of a phase at once.
+    fn run_phase(
+        &self,
+        at: usize,
+        phase: &Phase,
+        opened: &Opened,
+        watch: &mut dyn FnMut(&load::Live) -> Next,
+    ) -> Result<Vec<RunResult>, Failure> {
+        let mut jobs = Vec::new();
+        for placed in &phase.workloads {
+            jobs.push(Job {
+                region: opened.region(placed.target, placed.workload.shape.caching),
+                workload: &placed.workload,
+                weight: placed.weight,
+                trace: placed.replay.as_deref().map(|file| &self.traces[file]),
+            });
+        }
+        let how = (self.how)(at, phase, opened)?;
+        Ok(load::run_together(&jobs, &how, watch)?)
     }
-    Ok(judge(&phases, out))
 }
 
 /// The names of phases and workloads; of what has none, what its I/Os were like.
@@ -144,6 +233,11 @@ fn title(phases: &[PhaseResult]) -> String {
         }
     }
     names.join(", ")
+}
+
+/// As the phase says, and nothing beside it.
+pub fn plain(_: usize, phase: &Phase, _: &Opened) -> Result<Together, Failure> {
+    Ok(Together { slice: phase.slice, pool: phase.pool, ..Together::from(phase.length) })
 }
 
 /// What to run, by flags or file.
@@ -190,9 +284,6 @@ fn read_file(file: &Path) -> Result<Plan, Failure> {
     })
 }
 
-/// The traces that are replayed, by their files.
-pub type Traces = HashMap<PathBuf, Trace>;
-
 /// Reads them all, before anything is made or written.
 pub fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
     let workloads = plan.phases.iter().flat_map(|phase| &phase.workloads);
@@ -201,24 +292,8 @@ pub fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
 }
 
 fn read_trace(file: &Path) -> Result<Trace, Failure> {
-    let refused =
-        |why: &dyn std::fmt::Display| Failure::new(format_args!("cannot replay {}: {why}", file.display()));
-    let opened = std::fs::File::open(file).map_err(|error| refused(&error))?;
-    let mut bytes = Vec::new();
-    opened.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| refused(&error))?;
-    if bytes.len() as u64 > TRACE_BYTES_MAX {
-        let what = format!("it is larger than {}", format_bytes(TRACE_BYTES_MAX));
-        return Err(refused(&what).with_remedy("cut it into parts"));
-    }
-    let read = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
-    read.map_err(|error| match &error.remedy {
-        Some(remedy) => refused(&error).with_remedy(remedy),
-        None => refused(&error),
-    })
+    Err(Failure::new(format_args!("cannot replay {}: traces are not read yet", file.display())))
 }
-
-/// Some millions of I/Os.
-const TRACE_BYTES_MAX: u64 = 1 << 30;
 
 /// The one phase that flags make.
 fn phase(args: &RunArgs) -> Result<Phase, Failure> {
@@ -238,61 +313,6 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     args.flags.length().apply(&mut phase.length);
     phase.slice = args.flags.series.unwrap_or(phase.slice);
     Ok(phase)
-}
-
-/// Runs phase after phase, until one fails or the user ends it.
-pub fn run_phases(
-    plan: &Plan,
-    opened: &Opened,
-    traces: &Traces,
-    out: &mut Output,
-) -> (Vec<PhaseResult>, Option<Failure>) {
-    let mut phases = Vec::new();
-    for (at, phase) in plan.phases.iter().enumerate() {
-        let later = &plan.phases[at + 1..];
-        let after = later.iter().map(|phase| phase.length.ios_max.is_none().then(|| phase.length.total()));
-        let after: Option<Duration> = after.sum();
-        let mut line = Line::new(phase);
-        let mut watch = |live: &load::Live| {
-            line.look(live);
-            out.progress(&line, line.left().zip(after).map(|(left, after)| left + after));
-            if interrupt::asked() { Next::Interrupt } else { Next::Continue }
-        };
-        match run_phase(phase, opened, traces, &mut watch) {
-            Ok(results) => phases.push(PhaseResult { name: phase.name.clone(), results }),
-            Err(failure) => return (phases, Some(failure)),
-        }
-        if interrupt::asked() {
-            break;
-        }
-    }
-    (phases, None)
-}
-
-/// Runs the workloads of a phase at once.
-fn run_phase(
-    phase: &Phase,
-    opened: &Opened,
-    traces: &Traces,
-    watch: &mut dyn FnMut(&load::Live) -> Next,
-) -> Result<Vec<RunResult>, Failure> {
-    let mut jobs = Vec::new();
-    for placed in &phase.workloads {
-        jobs.push(Job {
-            region: opened.region(placed.target, placed.workload.shape.caching),
-            workload: &placed.workload,
-            weight: placed.weight,
-            trace: placed.replay.as_deref().map(|file| &traces[file]),
-        });
-    }
-    let how = Together {
-        length: phase.length,
-        slice: phase.slice,
-        thread_series: false,
-        pool: phase.pool,
-        affinity: Affinity::None,
-    };
-    Ok(load::run_together(&jobs, &how, watch)?)
 }
 
 /// Failed I/Os and blocks that were not as written are bad news.

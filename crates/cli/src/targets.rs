@@ -232,7 +232,7 @@ fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> 
     let recorded = history.mark_of(path)?;
     match MadeFile::find(path, recorded.as_deref())? {
         Found::Nothing => {}
-        Found::Ours(file) if file.bytes() == MadeFile::size_for(bytes) => return Ok(file),
+        Found::Ours(file) if file.bytes() == bytes => return Ok(file),
         Found::Ours(file) => {
             let (was, is) = (format_bytes(file.bytes()), format_bytes(bytes));
             out.tell(format_args!("{} had {was}: it is made anew with {is}", path.display()));

@@ -157,7 +157,7 @@ fn workload(
         durability: durability(target),
     };
     let workload = Workload {
-        outstanding: if span.shares_outstanding() { span.outstanding_total } else { target.outstanding },
+        outstanding: outstanding(span, target),
         threads,
         // There each thread's seed is the time span's plus its number over all targets.
         seed: u64::from(span.seed) + u64::from(if span.threads_total > 0 { 0 } else { first_thread }),
@@ -171,6 +171,16 @@ fn workload(
     workload.validate().map_err(|error| UsageError::new(place, error.to_string(), ""))?;
     aligned(target)?;
     Ok(workload)
+}
+
+/// A copy from or to a mapping ends before the next begins, there as here, whatever `-o` says; only `-p` gives
+/// each of them an offset of its own.
+fn outstanding(span: &TimeSpan, target: &Target) -> u32 {
+    match target.mapped && !target.same_offset {
+        true => 1,
+        false if span.shares_outstanding() => span.outstanding_total,
+        false => target.outstanding,
+    }
 }
 
 fn caching(target: &Target) -> Caching {

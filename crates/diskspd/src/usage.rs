@@ -61,9 +61,11 @@ How
 What is told
   -L              latencies and percentiles         -D[ms]      deviation of IOPS over buckets [1000]
   -Rtext -Rxml    form of the result [text]         -Rp[text|xml] print the checked profile, run nothing
-  -v[s]           say more; s: waits of threads     -P[n]       a dot after n I/Os of a thread [65536]
+  -v[s]           say more; s: waits of threads     -P[n]       (a terminal shows progress anyway)
   -Xprofile.xml   take all this from a profile; -d -W -C -z -v -R stand beside it, targets fill *1, *2 ..
 Ours
+  --destroy-data PATH   write over this target, which headroom did not make: its content is lost
+  --format 2.0.17       the text of that version     --json  the result as headroom run has it
   --ignore-unsupported  run without the flags that mean nothing on Linux: -x -l -ft -Sr -Nn -Ni -e.. -y..
 ";
 

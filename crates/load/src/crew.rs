@@ -185,9 +185,8 @@ impl<'a> Crew<'a> {
 
     /// What one thread does.
     fn work(&self, at: usize, shared: &Shared, gate: &Gate) -> io::Result<Vec<Outcome>> {
-        self.settle(at);
         let seat = &self.seats[at];
-        let prepared = self.prepare(seat, shared, &shared.progress[at]);
+        let prepared = self.settle(at).and_then(|()| self.prepare(seat, shared, &shared.progress[at]));
         // One thread that cannot ends the attempt for all.
         let open = gate.wait(prepared.is_ok());
         let worked = match prepared? {
@@ -310,12 +309,16 @@ impl<'a> Crew<'a> {
         lanes.into_iter().zip(&seat.places).map(outcome).collect()
     }
 
-    /// Puts this thread on its core, and makes its timers as exact as they can be.
-    fn settle(&self, at: usize) {
+    /// Gives this thread its I/O priority, puts it on its core, and makes its timers as exact as they can be.
+    fn settle(&self, at: usize) -> io::Result<()> {
+        let job = self.seats[at].places.first().map_or(0, |place| place.job);
+        if let Some(level) = self.how.priorities.get(job).copied().flatten() {
+            set_priority(level)?;
+        }
         // SAFETY: sets this thread's timer slack, nothing else.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
         let cores = match &self.how.affinity {
-            Affinity::None => return,
+            Affinity::None => return Ok(()),
             Affinity::Cores(cores) => cores.clone(),
             Affinity::RoundRobin => allowed_cores(),
         };
@@ -329,6 +332,7 @@ impl<'a> Crew<'a> {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -365,6 +369,17 @@ fn common(job: &Job<'_>) -> Result<Common, LoadError> {
         _ => None,
     };
     Ok(Common { next: Arc::default(), source, ledger, mapping })
+}
+
+/// Gives this thread's I/Os, those of its ring included, that best-effort level (`ioprio_set(2)`).
+fn set_priority(level: u8) -> io::Result<()> {
+    const WHO_PROCESS: libc::c_long = 1;
+    const BEST_EFFORT: libc::c_long = 2 << 13;
+    // SAFETY: sets a number of this thread (0), nothing else.
+    let set = unsafe {
+        libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, BEST_EFFORT | libc::c_long::from(level))
+    };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn allowed_cores() -> Vec<u32> {

@@ -36,6 +36,9 @@ pub struct Together {
     pub pool: Option<Pool>,
     /// Where threads run.
     pub affinity: Affinity,
+    /// For each job the best-effort I/O priority of its threads, 0 (first) to 7 (last); `None`, and a job that is
+    /// not listed, keeps that of the program. In a pool all jobs have the same.
+    pub priorities: Vec<Option<u8>>,
 }
 
 /// On which cores threads run.
@@ -171,7 +174,14 @@ pub enum LoadError {
 impl From<RunLength> for Together {
     /// A row a second, threads for each job, wherever the scheduler puts them.
     fn from(length: RunLength) -> Together {
-        Together { length, slice: Phase::SLICE, thread_series: false, pool: None, affinity: Affinity::None }
+        Together {
+            length,
+            slice: Phase::SLICE,
+            thread_series: false,
+            pool: None,
+            affinity: Affinity::None,
+            priorities: Vec::new(),
+        }
     }
 }
 
@@ -270,7 +280,14 @@ fn check(jobs: &[Job<'_>], how: &Together) -> Result<(), LoadError> {
         let what = format!("a series with a row each {:?} of {:?}", how.slice, how.length.duration);
         return Err(field(what, "make the rows wider: a million of them is the most"));
     }
+    if let Some(level) = how.priorities.iter().flatten().find(|level| **level > 7) {
+        return Err(field(format!("I/O priority {level}"), "give 0 to 7"));
+    }
     let Some(pool) = how.pool else { return Ok(()) };
+    let priority = |job: usize| how.priorities.get(job).copied().flatten();
+    if (1..jobs.len()).any(|job| priority(job) != priority(0)) {
+        return Err(field("several I/O priorities in a pool", "give all workloads the same"));
+    }
     if pool.threads == 0 || pool.threads > Workload::THREADS_MAX {
         return Err(LoadError::Workload(InvalidWorkload::Threads(pool.threads)));
     }

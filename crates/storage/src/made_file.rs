@@ -1,6 +1,6 @@
 use crate::Progress;
 use crate::StorageError;
-use crate::test_file::{check_room, write_whole};
+use crate::test_file::{check_room, whole_chunks, write_whole};
 use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 use std::fmt;
@@ -102,11 +102,6 @@ impl MadeFile {
         })
     }
 
-    /// The size of a file made for so many bytes: whole MiB.
-    pub fn size_for(bytes: u64) -> u64 {
-        crate::test_file::whole_chunks(bytes)
-    }
-
     /// A new, empty file, marked before anything is in it. Where [`in_file`](Self::in_file) is false the caller
     /// keeps [`mark`](Self::mark) before going on. Dropped before it is filled, it is removed.
     ///
@@ -114,9 +109,8 @@ impl MadeFile {
     /// [`StorageError::Exists`], and what the kernel refuses.
     pub fn create(path: &Path, bytes: u64) -> Result<MadeFile, StorageError> {
         assert!(bytes > 0, "a file of 0 bytes measures nothing");
-        let bytes = MadeFile::size_for(bytes);
         let parent = parent(path);
-        check_room(&parent, bytes)?;
+        check_room(&parent, whole_chunks(bytes))?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => File::from(file),
@@ -142,7 +136,9 @@ impl MadeFile {
     ) -> Result<MadeFile, StorageError> {
         let parent = parent(&self.path);
         let filesystem = crate::test_file::filesystem(&parent, &self.file);
-        write_whole(&self.file, &parent, filesystem.as_deref(), self.mark.bytes, on_progress)?;
+        let bytes = self.mark.bytes;
+        write_whole(&self.file, &parent, filesystem.as_deref(), whole_chunks(bytes), on_progress)?;
+        self.file.set_len(bytes).map_err(|error| StorageError::from_io("cut", &self.path, error))?;
         self.ended()?;
         self.unfinished = false;
         Ok(self)

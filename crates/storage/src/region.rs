@@ -43,6 +43,33 @@ pub struct Region {
     pub path: PathBuf,
 }
 
+/// Which accesses the kernel is told to expect through the page cache (`posix_fadvise`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Any: it goes by what it sees.
+    Anything,
+    /// Here and there: it reads nothing ahead.
+    Random,
+    /// One after the other: it reads far ahead.
+    Sequential,
+}
+
+impl Region {
+    /// Tells the kernel what to expect of this open file.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn advise(&self, expect: Expect) -> Result<(), StorageError> {
+        let advice = match expect {
+            Expect::Anything => rustix::fs::Advice::Normal,
+            Expect::Random => rustix::fs::Advice::Random,
+            Expect::Sequential => rustix::fs::Advice::Sequential,
+        };
+        rustix::fs::fadvise(&self.file, 0, None, advice)
+            .map_err(|error| StorageError::from_io("advise on", &self.path, error))
+    }
+}
+
 /// A file of which more than this was never written is not measured.
 const UNWRITTEN_PERCENT_MAX: u64 = 1;
 

@@ -5,6 +5,9 @@
 //! let Some(mut disk) = testbed::LoopDisk::new(256 << 20) else { return };
 //! let directory = disk.format_and_mount().to_path_buf();
 //! disk.throttle(workload::CapKind::ReadIops, 800);
+//! let trace = testbed::BlockTrace::start(disk.number()).expect("root");
+//! // ... what is tested runs here ...
+//! assert!(trace.stop().ios.iter().all(|io| !io.write));
 //! ```
 //!
 //! ```text
@@ -16,7 +19,9 @@
 //!
 //! Never: touches a loop device that it did not set up itself.
 
+mod block_trace;
 mod cleaning;
 mod loop_disk;
 
+pub use block_trace::{BlockTrace, Issued, Traced};
 pub use loop_disk::LoopDisk;

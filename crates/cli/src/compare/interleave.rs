@@ -4,7 +4,7 @@ use super::Compared;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::Output;
-use crate::run::{RunArgs, Traces, plan, read_traces, run_phases};
+use crate::run::{Run, RunArgs, Traces, plain, plan, read_traces};
 use crate::targets::{self, Opened};
 use ::compare::{Comparison, Looks, Rules, Side, Verdict, pairs};
 use clap::Parser;
@@ -197,7 +197,8 @@ fn one_run(
     if interrupt::asked() {
         return Ok(());
     }
-    let (phases, failure) = run_phases(plan, opened, traces, out);
+    let run = Run { plan, destroy: &[], traces, how: &plain, answer: &|_, _| Ok(()) };
+    let (phases, failure) = run.run_phases(opened, out);
     if let Some(failure) = failure {
         return Err(failure);
     }

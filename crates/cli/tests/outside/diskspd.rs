@@ -1,4 +1,14 @@
-//! diskspd's command lines, as far as they are read, refused and shown.
+//! diskspd's command lines: what is refused and shown here, what each flag does to real I/O in the files below,
+//! by the kernel's own record of it.
+
+mod amounts;
+mod bench;
+mod contents;
+mod durability;
+mod paces;
+mod places;
+mod reports;
+mod safety;
 
 use crate::programs::Headroom;
 use std::fs;

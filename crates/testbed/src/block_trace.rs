@@ -1,0 +1,241 @@
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// The kernel's own record of what reaches one block device, while it lives.
+///
+/// ```text
+/// tracefs/instances/headroom-PID-N/     a trace of its own: nobody else's is touched
+///     events/block/block_bio_queue      an I/O as it was asked for, before the kernel merges or reorders
+///     events/block/block_rq_issue       a flush; in full: every request as the device gets it, with its priority
+///     events/block/block_bio_complete   in full: the end of an I/O
+/// ```
+#[derive(Debug)]
+pub struct BlockTrace {
+    instance: PathBuf,
+    in_full: bool,
+}
+
+/// What a traced device was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traced {
+    /// I/Os with data as programs asked for them, in their order.
+    pub ios: Vec<Issued>,
+    /// Most of them outstanding at once; of a trace in full.
+    pub in_flight_max: usize,
+    /// Flushes without data, which an `fsync` ends in.
+    pub flushes: usize,
+    /// Priorities of the requests with data, as the trace words them: "be,0,6"; each once; of a trace in full.
+    pub priorities: Vec<String>,
+}
+
+/// One I/O of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// Nanoseconds since the machine started.
+    pub at_ns: u64,
+    /// The thread that asked.
+    pub thread: u32,
+    /// Of 512 bytes, from the start of the device.
+    pub sector: u64,
+    /// How much.
+    pub bytes: u64,
+    /// A write, not a read.
+    pub write: bool,
+    /// Somebody waits for it (`S`): direct I/O, reads.
+    pub sync: bool,
+    /// It must be on stable storage when it ends (`F`).
+    pub fua: bool,
+}
+
+/// Of each CPU; a few hundred thousand events.
+const BUFFER_KIB: &str = "32768";
+const EVENTS: [&str; 3] = ["block_bio_queue", "block_bio_complete", "block_rq_issue"];
+
+impl Issued {
+    /// Where it goes.
+    pub fn offset(&self) -> u64 {
+        self.sector * 512
+    }
+}
+
+impl BlockTrace {
+    /// Begins with the device of that number ("7:3"); `None`, after saying so, where this user may not.
+    ///
+    /// # Panics
+    /// As all of its methods: if the kernel refuses what root may do, since a test cannot go on then.
+    pub fn start(number: &str) -> Option<BlockTrace> {
+        BlockTrace::begin(number, false)
+    }
+
+    /// The same, with completions and priorities: three times the events, which takes time to read.
+    pub fn start_in_full(number: &str) -> Option<BlockTrace> {
+        BlockTrace::begin(number, true)
+    }
+
+    fn begin(number: &str, in_full: bool) -> Option<BlockTrace> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let Some(tracefs) = tracefs() else {
+            eprintln!("skipped: needs root and a tracefs");
+            return None;
+        };
+        let name = format!("headroom-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let instance = tracefs.join("instances").join(name);
+        if let Err(error) = fs::create_dir(&instance) {
+            eprintln!("skipped: {}: {error}", instance.display());
+            return None;
+        }
+        let trace = BlockTrace { instance, in_full };
+        trace.put("trace_clock", "mono");
+        trace.put("buffer_size_kb", BUFFER_KIB);
+        let (major, minor) = number.split_once(':').expect("a device number");
+        // As the kernel keeps it: 20 bits of minor.
+        let device = (major.parse::<u64>().expect("a major") << 20) | minor.parse::<u64>().expect("a minor");
+        for event in EVENTS {
+            let filter = match event {
+                "block_bio_complete" if !in_full => continue,
+                "block_rq_issue" if !in_full => format!("dev == {device} && bytes == 0"),
+                _ => format!("dev == {device}"),
+            };
+            trace.put(&format!("events/block/{event}/filter"), &filter);
+            trace.put(&format!("events/block/{event}/enable"), "1");
+        }
+        trace.put("tracing_on", "1");
+        Some(trace)
+    }
+
+    /// Ends it, and tells what was seen.
+    pub fn stop(self) -> Traced {
+        self.put("tracing_on", "0");
+        let lost = fs::read_dir(self.instance.join("per_cpu")).expect("a buffer for each CPU").flatten();
+        for stats in lost {
+            let text = fs::read_to_string(stats.path().join("stats")).unwrap_or_default();
+            let overrun = text.lines().find_map(|line| line.strip_prefix("overrun: "));
+            assert!(overrun.is_none_or(|count| count == "0"), "events were lost: trace a shorter run");
+        }
+        let text = fs::read_to_string(self.instance.join("trace")).expect("the trace");
+        let mut traced = Traced::default();
+        let mut in_flight = 0_usize;
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let event = Event::read(line).unwrap_or_else(|| panic!("not understood: {line}"));
+            let data = event.bytes > 0 && event.kind.contains(['R', 'W']);
+            match event.name {
+                "block_bio_queue" if data => {
+                    traced.ios.push(event.issued());
+                    in_flight += 1;
+                    traced.in_flight_max = traced.in_flight_max.max(in_flight);
+                }
+                // Nothing is left of its bytes by then; a flush of its own begins with an F.
+                "block_bio_complete" if !event.kind.starts_with('F') => {
+                    in_flight = in_flight.saturating_sub(1);
+                }
+                "block_rq_issue" if data => {
+                    let priority = event.priority.to_owned();
+                    if !traced.priorities.contains(&priority) {
+                        traced.priorities.push(priority);
+                    }
+                }
+                "block_rq_issue" if event.kind.starts_with('F') => traced.flushes += 1,
+                _ => {}
+            }
+        }
+        if !self.in_full {
+            traced.in_flight_max = 0;
+        }
+        traced
+    }
+
+    fn put(&self, file: &str, text: &str) {
+        let path = self.instance.join(file);
+        let written =
+            OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+impl Drop for BlockTrace {
+    fn drop(&mut self) {
+        // An instance goes with its buffers; nobody is left to tell.
+        let _ = fs::remove_dir(&self.instance);
+    }
+}
+
+/// A line of the trace.
+struct Event<'a> {
+    at_ns: u64,
+    thread: u32,
+    name: &'a str,
+    kind: &'a str,
+    sector: u64,
+    bytes: u64,
+    priority: &'a str,
+}
+
+impl<'a> Event<'a> {
+    /// "headroom-4711    [001] ..... 1234.567890: block_bio_queue: 7,0 WFS 2048 + 8 \[headroom\]"; of requests
+    /// "... block_rq_issue: 7,0 WS 4096 () 2048 + 8 be,0,4 \[headroom\]". A program's name may hold anything but
+    /// comes first.
+    fn read(line: &'a str) -> Option<Event<'a>> {
+        let (head, rest) = line.split_once(": block_")?;
+        let (name, rest) = rest.split_once(": ")?;
+        let name = EVENTS.into_iter().find(|event| event.strip_prefix("block_") == Some(name))?;
+        let (seconds, parts) = head.rsplit_once(' ').map(|(before, time)| (time, before))?;
+        let (seconds, micros) = seconds.split_once('.')?;
+        let at_ns = seconds.parse::<u64>().ok()? * 1_000_000_000 + micros.parse::<u64>().ok()? * 1000;
+        let thread = parts.split('[').next()?.trim_end().rsplit('-').next()?.parse().ok()?;
+        let mut words = rest.split_whitespace();
+        let kind = words.nth(1)?;
+        let plus = rest.split_once(" + ")?;
+        let sector = plus.0.rsplit(' ').next()?.parse().ok()?;
+        let mut after = plus.1.split_whitespace();
+        let bytes = after.next()?.parse::<u64>().ok()? * 512;
+        Some(Event { at_ns, thread, name, kind, sector, bytes, priority: after.next().unwrap_or("") })
+    }
+
+    fn issued(&self) -> Issued {
+        let (at_ns, thread, sector, bytes) = (self.at_ns, self.thread, self.sector, self.bytes);
+        let write = self.kind.contains('W');
+        let fua = self.kind.split_once('W').is_some_and(|(_, flags)| flags.contains('F'));
+        Issued { at_ns, thread, sector, bytes, write, sync: self.kind.contains('S'), fua }
+    }
+}
+
+/// Where it is mounted, if this user may use it.
+fn tracefs() -> Option<PathBuf> {
+    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
+    let place = places.into_iter().find(|place| place.join("instances").is_dir())?;
+    let may = OpenOptions::new().append(true).open(place.join("tracing_on")).is_ok();
+    may.then(|| place.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_trace_are_read() {
+        let line = "   my-prog [x]-4711    [001] .....  1234.000789: block_bio_queue: 7,0 WFS 2048 + 8 [my-prog [x]]";
+        // A name with a bracket cuts the head short; ours has none.
+        assert!(Event::read(line).is_none());
+        let line =
+            "        headroom-4711    [001] .....  1234.000789: block_bio_queue: 7,0 WFS 2048 + 8 [headroom]";
+        let event = Event::read(line).unwrap();
+        assert_eq!(
+            event.issued(),
+            Issued {
+                at_ns: 1_234_000_789_000,
+                thread: 4711,
+                sector: 2048,
+                bytes: 4096,
+                write: true,
+                sync: true,
+                fua: true
+            }
+        );
+        let line =
+            "  kworker/1:2-99   [001] d..1.  1.5: block_rq_issue: 7,0 R 4096 () 8 + 8 be,0,6 [headroom]";
+        let event = Event::read(line).unwrap();
+        assert_eq!((event.sector, event.bytes, event.priority, event.kind), (8, 4096, "be,0,6", "R"));
+    }
+}
