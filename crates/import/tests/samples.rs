@@ -280,3 +280,15 @@ fn a_trace_is_sent_to_where_it_is_replayed() {
     let error = read("at_ns,kind,offset_bytes,bytes\n0,read,0,512\n", None).unwrap_err();
     assert_eq!(error.remedy.as_deref(), Some("replay it: headroom run --trace FILE"));
 }
+
+#[test]
+fn xml_whose_profile_lost_its_targets_is_refused() {
+    let xml = sample("diskspd_2.2.xml");
+    let (start, end) = (xml.find("<Target>").unwrap(), xml.find("</Targets>").unwrap());
+    let pool = xml.replace("<ThreadCount>0</ThreadCount>", "<ThreadCount>1</ThreadCount>");
+    for xml in [xml.clone(), pool] {
+        let cut = format!("{}{}", &xml[..start], &xml[end..]);
+        let error = import::read(&cut, None).unwrap_err();
+        assert!(error.reason.contains("name no target"), "{error}");
+    }
+}

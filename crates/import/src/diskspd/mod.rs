@@ -172,7 +172,7 @@ impl Span {
     fn owners(&self, rows: &[Row]) -> Result<Vec<usize>, ImportError> {
         let by_order = |row: usize| -> Option<usize> {
             if self.pool_threads > 0 {
-                return Some(row % self.targets.len().max(1));
+                return row.checked_rem(self.targets.len());
             }
             let mut left = row;
             self.targets.iter().position(|target| {
@@ -183,7 +183,8 @@ impl Span {
             })
         };
         let find = |(index, row): (usize, &Row)| {
-            let ordered = by_order(index).filter(|at| self.targets[*at].path == row.path);
+            let is_it = |at: &usize| self.targets.get(*at).is_some_and(|target| target.path == row.path);
+            let ordered = by_order(index).filter(is_it);
             let named = || self.targets.iter().position(|target| target.path == row.path);
             ordered.or_else(named).ok_or_else(|| {
                 let error = ImportError::new(format!("the parameters name no target '{}'", row.path));
