@@ -162,7 +162,11 @@ impl Chooser {
             Order::Random | Order::Runs { .. } => self.skew.place(&mut self.random, self.places) * self.align,
             Order::Walk(walk) => walk.step(bytes),
             Order::Shared { next, stride, steps } => next.fetch_add(1, Relaxed) % *steps * *stride,
-            Order::Together(walks) => walks[slot as usize].step(bytes),
+            // The slots of a lane follow each other, but need not begin at 0.
+            Order::Together(walks) => {
+                let at = slot as usize % walks.len();
+                walks[at].step(bytes)
+            }
         };
         Choice { offset: self.base + place, bytes, write }
     }
@@ -327,6 +331,15 @@ mod tests {
         let access = Access { same_offset: true, ..Access::default() };
         let workload = Workload { outstanding: 2, ..with(Shape::sequential_read(512), access) };
         assert_eq!(blocks(&workload, 4096, 0, 1, 6), [0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn outstanding_ios_go_together_whatever_the_numbers_of_their_slots() {
+        let access = Access { same_offset: true, ..Access::default() };
+        let workload = Workload { outstanding: 2, ..with(Shape::sequential_read(512), access) };
+        let mut chooser = Chooser::new(&workload, 0, 4096, 0, 1, &Arc::default());
+        let walked: Vec<u64> = [6, 7, 6, 7].iter().map(|slot| chooser.choose(*slot).offset / 512).collect();
+        assert_eq!(walked, [0, 0, 1, 1]);
     }
 
     #[test]
