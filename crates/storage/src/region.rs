@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use workload::{Caching, TargetKind};
 
 /// What load may do to a target.
@@ -148,8 +149,8 @@ fn open_device(
     if caching == Caching::Direct {
         flags |= OFlags::DIRECT;
     }
-    let mut file = match rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(file) => File::from(file),
+    let mut file = match open_when_free(path, flags | OFlags::CLOEXEC) {
+        Ok(file) => file,
         Err(rustix::io::Errno::BUSY) => {
             return Err(in_use(vec!["the kernel holds it for another user".into()]));
         }
@@ -161,6 +162,20 @@ fn open_device(
     }
     let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
     build(file, path, bytes, caching, alignment)
+}
+
+/// Opens a device, which a load that has just ended may still hold: the kernel takes its rings, and with them the
+/// file, down only some time after the program is gone.
+fn open_when_free(path: &Path, flags: OFlags) -> Result<File, rustix::io::Errno> {
+    const WAIT_MAX: Duration = Duration::from_secs(2);
+    const LOOK_EVERY: Duration = Duration::from_millis(20);
+    let until = Instant::now() + WAIT_MAX;
+    loop {
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(rustix::io::Errno::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_EVERY),
+            opened => return opened.map(File::from),
+        }
+    }
 }
 
 /// A second opening of `file` as a region, so that its flags are its own.
