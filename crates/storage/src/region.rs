@@ -164,6 +164,10 @@ fn open_device(
                 return Err(in_use(vec!["the kernel holds it for another user".into()]));
             }
             Err(error) => return Err(StorageError::from_io("open", path, error)),
+    let mut file = match open_when_free(path, flags | OFlags::CLOEXEC) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::BUSY) => {
+            return Err(in_use(vec!["the kernel holds it for another user".into()]));
         }
     };
     let failed = |error| StorageError::from_io("look at", path, error);
@@ -172,6 +176,20 @@ fn open_device(
     }
     let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
     build(file, path, bytes, caching, alignment)
+}
+
+/// Opens a device, which a load that has just ended may still hold: the kernel takes its rings, and with them the
+/// file, down only some time after the program is gone.
+fn open_when_free(path: &Path, flags: OFlags) -> Result<File, rustix::io::Errno> {
+    const WAIT_MAX: Duration = Duration::from_secs(2);
+    const LOOK_EVERY: Duration = Duration::from_millis(20);
+    let until = Instant::now() + WAIT_MAX;
+    loop {
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(rustix::io::Errno::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_EVERY),
+            opened => return opened.map(File::from),
+        }
+    }
 }
 
 /// A second opening of `file` as a region, so that its flags are its own.

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// tracefs/instances/headroom-PID-N/     a trace of its own: nobody else's is touched
 ///     events/block/block_bio_queue      an I/O as it was asked for, before the kernel merges or reorders
 ///     events/block/block_rq_issue       a flush; in full: every request as the device gets it, with its priority
-///     events/block/block_bio_complete   in full: the end of an I/O
+///     events/block/block_rq_complete    in full: the end of a request, of one I/O or of several that were merged
 /// ```
 #[derive(Debug)]
 pub struct BlockTrace {
@@ -51,7 +52,7 @@ pub struct Issued {
 
 /// Of each CPU; a few hundred thousand events.
 const BUFFER_KIB: &str = "32768";
-const EVENTS: [&str; 3] = ["block_bio_queue", "block_bio_complete", "block_rq_issue"];
+const EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_complete", "block_rq_issue"];
 
 impl Issued {
     /// Where it goes.
@@ -94,7 +95,7 @@ impl BlockTrace {
         let device = (major.parse::<u64>().expect("a major") << 20) | minor.parse::<u64>().expect("a minor");
         for event in EVENTS {
             let filter = match event {
-                "block_bio_complete" if !in_full => continue,
+                "block_rq_complete" if !in_full => continue,
                 "block_rq_issue" if !in_full => format!("dev == {device} && bytes == 0"),
                 _ => format!("dev == {device}"),
             };
@@ -116,7 +117,7 @@ impl BlockTrace {
         }
         let text = fs::read_to_string(self.instance.join("trace")).expect("the trace");
         let mut traced = Traced::default();
-        let mut in_flight = 0_usize;
+        let mut under_way = UnderWay::default();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let event = Event::read(line).unwrap_or_else(|| panic!("not understood: {line}"));
             let data = event.bytes > 0 && event.kind.contains(['R', 'W']);
@@ -129,7 +130,10 @@ impl BlockTrace {
                 // Nothing is left of its bytes by then; a flush of its own begins with an F.
                 "block_bio_complete" if !event.kind.starts_with('F') => {
                     in_flight = in_flight.saturating_sub(1);
+                    under_way.begins(event.sector, event.bytes);
+                    traced.in_flight_max = traced.in_flight_max.max(under_way.count);
                 }
+                "block_rq_complete" if data => under_way.ends(event.sector, event.bytes),
                 "block_rq_issue" if data => {
                     let priority = event.priority.to_owned();
                     if !traced.priorities.contains(&priority) {
@@ -158,6 +162,31 @@ impl Drop for BlockTrace {
     fn drop(&mut self) {
         // An instance goes with its buffers; nobody is left to tell.
         let _ = fs::remove_dir(&self.instance);
+    }
+}
+
+/// The I/Os of which the end was not seen.
+#[derive(Default)]
+struct UnderWay {
+    /// Bytes of each, by where it begins.
+    at: HashMap<u64, Vec<u64>>,
+    count: usize,
+}
+
+impl UnderWay {
+    fn begins(&mut self, sector: u64, bytes: u64) {
+        self.at.entry(sector).or_default().push(bytes);
+        self.count += 1;
+    }
+
+    /// A request ended: all I/Os that it was merged of.
+    fn ends(&mut self, sector: u64, bytes: u64) {
+        let (mut next, end) = (sector, sector + bytes / 512);
+        while next < end {
+            let Some(bytes) = self.at.get_mut(&next).and_then(Vec::pop) else { return };
+            self.count -= 1;
+            next += bytes / 512;
+        }
     }
 }
 
@@ -212,6 +241,19 @@ fn tracefs() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_ends_the_ios_that_it_was_merged_of() {
+        let mut under_way = UnderWay::default();
+        for sector in [0, 8, 8, 64] {
+            under_way.begins(sector, 4096);
+        }
+        under_way.ends(0, 8192);
+        assert_eq!(under_way.count, 2);
+        under_way.ends(8, 4096);
+        under_way.ends(999, 4096);
+        assert_eq!(under_way.count, 1);
+    }
 
     #[test]
     fn lines_of_the_trace_are_read() {
