@@ -42,7 +42,7 @@ impl BlockingLoop<'_> {
                     let result = self.sync(op);
                     let completed_ns = now_ns();
                     self.count_sync(result, completed_ns - now, completed_ns);
-                    self.lane.synced();
+                    self.lane.synced(completed_ns);
                     now = completed_ns;
                 }
                 Want::Later(due_ns) => {

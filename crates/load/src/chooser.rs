@@ -71,11 +71,11 @@ const WHOLE: u64 = 1 << 32;
 impl Steps {
     #[inline]
     fn step(&mut self, bytes: u32) -> u64 {
-        if self.next + u64::from(bytes) > self.end {
+        if self.next.saturating_add(u64::from(bytes)) > self.end {
             self.next = self.start;
         }
         let place = self.next;
-        self.next += if self.stride == 0 { u64::from(bytes) } else { self.stride };
+        self.next = self.next.saturating_add(if self.stride == 0 { u64::from(bytes) } else { self.stride });
         place
     }
 }
@@ -125,7 +125,7 @@ impl Chooser {
                     Order::Walk(Steps { start: start % stride.max(1), next: start, ..walk(0, span) })
                 }
                 Walk::Shared => {
-                    let stride = stride.max(512);
+                    let stride = if stride == 0 { block } else { stride };
                     Order::Shared { next: shared.clone(), stride, steps: (span - block) / stride + 1 }
                 }
             },

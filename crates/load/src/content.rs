@@ -162,7 +162,9 @@ impl Writer {
 #[inline]
 fn stamp(buffer: &mut [u8], word: u64) {
     for (at, chunk) in buffer.chunks_mut(4096).enumerate() {
-        chunk[..8].copy_from_slice(&word.wrapping_add(at as u64).to_ne_bytes());
+        let stamp = word.wrapping_add(at as u64).to_ne_bytes();
+        let bytes = chunk.len().min(stamp.len());
+        chunk[..bytes].copy_from_slice(&stamp[..bytes]);
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use storage::IoBuffers;
 use storage::ring::Ring;
-use workload::{Backend, Content, RunResult, ThreadShare, Verification, Verify};
+use workload::{Backend, Content, RunResult, ThreadShare, Trace, TraceKind, Verification, Verify};
 
 /// One thread of a run, and the workloads that it serves.
 #[derive(Clone, Debug)]
@@ -246,8 +246,8 @@ impl<'a> Crew<'a> {
         }
         let files: Vec<&std::fs::File> =
             seat.places.iter().map(|place| &self.jobs[place.job].region.file).collect();
-        // A sync of each lane beside its I/Os.
-        let depth = seat.slots() + seat.places.len() as u32;
+        // What can be in flight: a sync of each lane beside its I/Os.
+        let depth = seat.shared_depth.unwrap_or(seat.slots()) + seat.places.len() as u32;
         let ring = Ring::new(&files, buffers, depth)?;
         let weights = seat.places.iter().map(|place| self.jobs[place.job].weight).collect();
         Ok(Loop::Ring(Box::new(RingLoop {
@@ -296,6 +296,7 @@ impl<'a> Crew<'a> {
         let outcome = |(mut lane, place): (Lane<'_>, &Place)| {
             let part = u128::from(cpu_ns) * u128::from(lane.recorder.counted) / u128::from(all.max(1));
             let over = lane.gave_up() || lane.is_finished();
+            lane.end();
             let share = lane.recorder.finish(part as u64);
             Outcome {
                 job: lane.job,
@@ -360,11 +361,10 @@ fn common(job: &Job<'_>) -> Result<Common, LoadError> {
     });
     let mapping = match backend_of(workload, true) {
         Backend::Mapped => {
+            let replayed = |trace: &Trace| trace.ios.iter().any(|io| io.kind == TraceKind::Write);
+            let writes = workload.shape.writes() || job.trace.is_some_and(replayed);
             let path = region.path.display().to_string();
-            Some(
-                Mapping::new(region, workload.shape.writes())
-                    .map_err(|error| LoadError::Start { path, error })?,
-            )
+            Some(Mapping::new(region, writes).map_err(|error| LoadError::Start { path, error })?)
         }
         _ => None,
     };

@@ -89,6 +89,11 @@ fn result(
             (0..).zip(&mut share.series).for_each(|(at, slice)| slice.end_ns = end_of(at));
         }
     }
+    // A row for each slice, also where nothing completed any more.
+    let rows = usize::try_from(elapsed_ns.div_ceil(slice_ns)).unwrap_or(usize::MAX);
+    if result.series.len() < rows {
+        result.series.resize(rows, Slice::default());
+    }
     (0..).zip(&mut result.series).for_each(|(at, slice)| slice.end_ns = end_of(at));
     result
 }

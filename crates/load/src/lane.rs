@@ -213,7 +213,8 @@ impl<'a> Lane<'a> {
             TraceKind::Sync => Op::Fdatasync,
         };
         replay.next += replay.step;
-        self.asked(Ask { slot, op, offset: io.offset_bytes, bytes: io.bytes, intended_ns })
+        let bytes = if io.kind == TraceKind::Sync { 0 } else { io.bytes };
+        self.asked(Ask { slot, op, offset: io.offset_bytes, bytes, intended_ns })
     }
 
     #[inline]
@@ -260,11 +261,18 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// A sync came back.
-    pub fn synced(&mut self) {
+    /// A sync came back: what waited for it may go.
+    pub fn synced(&mut self, now_ns: u64) {
+        self.room_ns = now_ns;
         if let Some(syncs) = &mut self.syncs {
             (syncs.writes, syncs.syncing) = (0, false);
         }
+    }
+
+    /// The lane ends: writes that still wait for a sync were not done.
+    pub fn end(&mut self) {
+        let Some(ledger) = &self.ledger else { return };
+        self.held.drain(..).filter(Ask::writes).for_each(|ask| ledger.unclaim(ask.offset));
     }
 
     /// Counts a failure; the lane ends where nothing else comes back.

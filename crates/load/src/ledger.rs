@@ -46,6 +46,11 @@ impl Ledger {
         self.place(offset).fetch_or(BUSY, Relaxed) & BUSY == 0
     }
 
+    /// Gives a claim back: nothing was written.
+    pub fn unclaim(&self, offset: u64) {
+        self.place(offset).fetch_and(!BUSY, Relaxed);
+    }
+
     /// The claimed write is done, well or not.
     pub fn release(&self, offset: u64, well: bool) {
         let place = self.place(offset);

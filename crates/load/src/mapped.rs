@@ -68,8 +68,9 @@ impl Mapping {
     }
 
     fn part(&self, offset: u64, bytes: usize) -> *mut u8 {
-        let at = (offset - self.offset) as usize;
-        assert!(at + bytes <= self.bytes, "an I/O lies in its region");
+        let inside = offset.checked_sub(self.offset).and_then(|at| usize::try_from(at).ok());
+        let inside = inside.filter(|at| at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
+        let at = inside.expect("an I/O lies in its region");
         // SAFETY: within the mapping, as just asserted.
         unsafe { self.memory.as_ptr().add(at) }
     }
@@ -162,7 +163,11 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
                 let page = (address / PAGE_BYTES * PAGE_BYTES) as *mut libc::c_void;
                 let protection = libc::PROT_READ | libc::PROT_WRITE;
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-                libc::mmap(page, PAGE_BYTES, protection, flags, -1, 0);
+                if libc::mmap(page, PAGE_BYTES, protection, flags, -1, 0) == libc::MAP_FAILED {
+                    // Too many mappings: one instead of all of them always fits.
+                    let whole = start as *mut libc::c_void;
+                    libc::mmap(whole, ENDS[place].load(Relaxed) - start, protection, flags, -1, 0);
+                }
                 return;
             }
         }

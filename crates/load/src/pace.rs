@@ -44,7 +44,8 @@ impl Pace {
         let schedule = match workload.arrival {
             Arrival::Constant { iops } => {
                 let gap_ns = 1e9 * parts / iops;
-                Schedule::Open { gap_ns, poisson: false, next: gap_ns * f64::from(at) / parts }
+                let next = if at == 0 { 0.0 } else { gap_ns * f64::from(at) / parts };
+                Schedule::Open { gap_ns, poisson: false, next }
             }
             Arrival::Poisson { iops } => {
                 Schedule::Open { gap_ns: 1e9 * parts / iops, poisson: true, next: 0.0 }
@@ -62,7 +63,7 @@ impl Pace {
         let rest = workload.burst.map(|burst| Rest {
             ios: burst.ios,
             left: burst.ios,
-            pause_ns: burst.pause.as_nanos() as u64,
+            pause_ns: u64::try_from(burst.pause.as_nanos()).unwrap_or(u64::MAX),
             until_ns: 0,
         });
         Pace { began_ns: 0, schedule, rest }
@@ -91,8 +92,10 @@ impl Pace {
     pub fn due_ns(&self, recorded_ns: u64) -> u64 {
         let due_ns = match self.schedule {
             Schedule::Free => 0,
-            Schedule::Limited { next, .. } | Schedule::Open { next, .. } => self.began_ns + next as u64,
-            Schedule::Recorded { speed } => self.began_ns + (recorded_ns as f64 / speed) as u64,
+            Schedule::Limited { next, .. } | Schedule::Open { next, .. } => {
+                self.began_ns.saturating_add(next as u64)
+            }
+            Schedule::Recorded { speed } => self.began_ns.saturating_add((recorded_ns as f64 / speed) as u64),
         };
         due_ns.max(self.rest.as_ref().map_or(0, |rest| rest.until_ns))
     }
@@ -112,7 +115,7 @@ impl Pace {
         if let Some(rest) = &mut self.rest {
             rest.left -= 1;
             if rest.left == 0 {
-                (rest.left, rest.until_ns) = (rest.ios, now_ns + rest.pause_ns);
+                (rest.left, rest.until_ns) = (rest.ios, now_ns.saturating_add(rest.pause_ns));
             }
         }
     }

@@ -54,6 +54,8 @@ struct State {
     told: Told,
     in_flight: u32,
     cpu_start_ns: Option<u64>,
+    /// CPU time used in the measured part, once that is over.
+    cpu_ns: u64,
     closed: bool,
     /// The last call came back with completions although it may not have waited for any: those of the page
     /// cache are there when the call that asks for them returns. A call that does not wait is shorter: 1.09 x
@@ -74,6 +76,7 @@ impl RingLoop<'_> {
             told: Told::default(),
             in_flight: 0,
             cpu_start_ns: None,
+            cpu_ns: 0,
             closed: false,
             inline: !self.direct,
         };
@@ -88,22 +91,22 @@ impl RingLoop<'_> {
             first = if first + 1 >= self.lanes.len() { 0 } else { first + 1 };
             self.ring.submit(wait)?;
             now = now_ns();
+            if now >= self.shared.until_ns.load(Relaxed) && !state.closed {
+                // Before what came back now is taken for done: it came too late to count.
+                self.close(&mut state);
+            }
             let reaped = self.reap(&mut state, now);
             state.inline = reaped > 0 && !self.direct;
             state.told.in_flight = u64::from(state.in_flight);
             self.progress.tell(state.told);
-            if now >= self.shared.until_ns.load(Relaxed) && !state.closed {
-                state.closed = true;
-                self.close(&state);
-            }
             if now >= self.shared.end_ns.load(Relaxed) || self.lanes.iter().all(is_over) {
                 break;
             }
         }
         if !state.closed {
-            self.close(&state);
+            self.close(&mut state);
         }
-        Ok(state.cpu_start_ns.map_or(0, |start| thread_cpu_ns() - start))
+        Ok(state.cpu_ns)
     }
 
     /// Queues what the lanes want, up to a batch; how to wait for what comes.
@@ -111,44 +114,40 @@ impl RingLoop<'_> {
     fn ask(&mut self, state: &mut State, first: usize, now: u64) -> Wait {
         let batch_max = if self.direct { BATCH_DIRECT } else { BATCH };
         let (mut due_ns, mut more) = (u64::MAX, false);
-        for step in 0..self.lanes.len() {
-            let mut at = first + step;
-            if at >= self.lanes.len() {
-                at -= self.lanes.len();
-            }
-            if let Some((depth, weights)) = &self.shared_depth {
-                at = weighted(weights, &mut self.lanes[at].chooser);
-                if state.in_flight >= *depth {
-                    break;
+        if self.shared_depth.is_some() {
+            (due_ns, more) = self.ask_by_weight(state, batch_max, now);
+        } else {
+            for step in 0..self.lanes.len() {
+                let mut at = first + step;
+                if at >= self.lanes.len() {
+                    at -= self.lanes.len();
                 }
-            }
-            loop {
-                if state.batch.len() + state.sync_batch.len() >= batch_max {
-                    more = true;
-                    break;
-                }
-                match self.lanes[at].want(now) {
-                    Want::Io(ask) => self.push(state, at, ask),
-                    Want::Sync(op) => self.push_sync(state, at, op),
-                    Want::Later(ns) => {
-                        due_ns = due_ns.min(ns);
+                loop {
+                    if state.batch.len() + state.sync_batch.len() >= batch_max {
+                        more = true;
                         break;
                     }
-                    Want::Completion | Want::Done => break,
-                }
-                if self.shared_depth.is_some() {
-                    // The next I/O may be another lane's.
-                    more = true;
-                    break;
+                    match self.lanes[at].want(now) {
+                        Want::Io(ask) => self.push(state, at, ask),
+                        Want::Sync(op) => self.push_sync(state, at, op),
+                        Want::Later(ns) => {
+                            due_ns = due_ns.min(ns);
+                            break;
+                        }
+                        Want::Completion | Want::Done => break,
+                    }
                 }
             }
         }
         let submitted_ns = now_ns();
+        let from_ns = self.shared.from_ns.load(Relaxed);
         for at in &state.batch {
             let slot = &mut state.slots[*at as usize];
             let lane = &mut self.lanes[usize::from(slot.lane)];
             slot.submitted_ns = submitted_ns;
-            if let Some(response) = &mut lane.recorder.response {
+            if let Some(response) = &mut lane.recorder.response
+                && submitted_ns >= from_ns
+            {
                 let could_ns = slot.intended_ns.max(lane.room_ns);
                 response.late_ns_max = response.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
             }
@@ -169,6 +168,29 @@ impl RingLoop<'_> {
             near if near <= AWAKE_NS => Wait::No,
             far => Wait::AtMost(Duration::from_nanos(far - AWAKE_NS / 2)),
         }
+    }
+
+    /// The same where lanes share what may be in flight: each I/O is a lane's by chance, in proportion to the
+    /// weights of those that want one. When the next is due, and whether there is more to ask for.
+    fn ask_by_weight(&mut self, state: &mut State, batch_max: usize, now: u64) -> (u64, bool) {
+        let Some((depth, mut weights)) = self.shared_depth.clone() else { return (u64::MAX, false) };
+        let mut due_ns = u64::MAX;
+        while state.in_flight < depth && weights.iter().any(|weight| *weight > 0) {
+            if state.batch.len() + state.sync_batch.len() >= batch_max {
+                return (due_ns, true);
+            }
+            let at = weighted(&weights, &mut self.lanes[0].chooser);
+            match self.lanes[at].want(now) {
+                Want::Io(ask) => self.push(state, at, ask),
+                Want::Sync(op) => self.push_sync(state, at, op),
+                Want::Later(ns) => {
+                    due_ns = due_ns.min(ns);
+                    weights[at] = 0;
+                }
+                Want::Completion | Want::Done => weights[at] = 0,
+            }
+        }
+        (due_ns, false)
     }
 
     fn has_room(&self, state: &State) -> bool {
@@ -234,11 +256,13 @@ impl RingLoop<'_> {
         let (lanes, progress, ring) = (&mut self.lanes, self.progress, &mut self.ring);
         let buffers = ring.buffers_start();
         let (mut run_ns, mut run) = (0, 0);
+        let shared_depth = self.shared_depth.as_ref().map(|(depth, _)| *depth);
+        let mut pool_was_full = false;
         let reaped = ring.reap(|tag, result| {
             if tag & SYNC != 0 {
                 let at = (tag & !SYNC) as usize;
                 synced(&mut lanes[at], result, now - state.sync_submitted_ns[at], counts);
-                lanes[at].synced();
+                lanes[at].synced(now);
                 return;
             }
             let slot = state.slots[tag as usize];
@@ -246,6 +270,7 @@ impl RingLoop<'_> {
             state.in_flight -= 1;
             let latency_ns = now - slot.submitted_ns;
             lane.returned(tag, slot.write, now);
+            pool_was_full |= shared_depth == Some(state.in_flight + 1);
             if slot.sync {
                 synced(lane, result, latency_ns, counts);
                 return;
@@ -288,6 +313,9 @@ impl RingLoop<'_> {
         if run > 0 {
             progress.took(run_ns, run);
         }
+        if pool_was_full {
+            self.lanes.iter_mut().for_each(|lane| lane.room_ns = now);
+        }
         if counts {
             self.lanes.iter_mut().for_each(|lane| lane.recorder.flush());
         }
@@ -295,7 +323,9 @@ impl RingLoop<'_> {
     }
 
     /// The measured part is over: what of an open loop still waits?
-    fn close(&mut self, state: &State) {
+    fn close(&mut self, state: &mut State) {
+        state.closed = true;
+        state.cpu_ns = state.cpu_start_ns.map_or(0, |start| thread_cpu_ns() - start);
         let until_ns = self.shared.until_ns.load(Relaxed).min(now_ns());
         for (at, lane) in self.lanes.iter_mut().enumerate() {
             if lane.recorder.response.is_none() {

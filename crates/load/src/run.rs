@@ -283,6 +283,15 @@ fn check(jobs: &[Job<'_>], how: &Together) -> Result<(), LoadError> {
     if let Some(level) = how.priorities.iter().flatten().find(|level| **level > 7) {
         return Err(field(format!("I/O priority {level}"), "give 0 to 7"));
     }
+    for (at, job) in jobs.iter().enumerate().filter(|(_, job)| job.workload.verify.is_some()) {
+        let meets = |(other, its): (usize, &Job<'_>)| {
+            other != at && (its.workload.shape.writes() || its.trace.is_some()) && overlap(job, its)
+        };
+        if jobs.iter().enumerate().any(meets) {
+            let what = "a verified workload beside another that writes to the same blocks";
+            return Err(field(what, "give each a part of its own, or a target"));
+        }
+    }
     let Some(pool) = how.pool else { return Ok(()) };
     let priority = |job: usize| how.priorities.get(job).copied().flatten();
     if (1..jobs.len()).any(|job| priority(job) != priority(0)) {
@@ -346,7 +355,23 @@ fn check_job(job: &Job<'_>) -> Result<(), LoadError> {
     if workload.verify.is_some() {
         check_verified(job, span)?;
     }
+    let recorded = matches!(workload.arrival, workload::Arrival::Recorded { .. });
+    if recorded && job.trace.is_none() {
+        return Err(field("recorded times", "give the trace that they are in"));
+    }
+    if job.trace.is_some() && ((workload.is_open_loop() && !recorded) || workload.sync.is_some()) {
+        return Err(field("a trace beside a rate or syncs", "give the trace alone: it has its own"));
+    }
     job.trace.map_or(Ok(()), |trace| check_trace(job, trace, align))
+}
+
+fn overlap(a: &Job<'_>, b: &Job<'_>) -> bool {
+    let part = |job: &Job<'_>| {
+        let (base, span) = crate::chooser::used(job.workload, job.region.offset_bytes, job.region.bytes);
+        (base, base + span)
+    };
+    let ((a_base, a_end), (b_base, b_end)) = (part(a), part(b));
+    a.region.path == b.region.path && a_base < b_end && b_base < a_end
 }
 
 fn check_verified(job: &Job<'_>, span: u64) -> Result<(), LoadError> {

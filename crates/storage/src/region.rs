@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 use workload::{Caching, TargetKind};
 
@@ -72,11 +71,6 @@ impl Region {
 
 /// A file of which more than this was never written is not measured.
 const UNWRITTEN_PERCENT_MAX: u64 = 1;
-
-/// For so long the kernel may keep a device for a program that was killed: it takes io_uring's rings down, and
-/// closes what they hold, after the program ended.
-const LETTING_GO_MAX: Duration = Duration::from_secs(1);
-const LETTING_GO_PAUSE: Duration = Duration::from_millis(10);
 
 impl Target {
     /// Opens a file or block device for load. A directory is measured through
@@ -155,20 +149,12 @@ fn open_device(
     if caching == Caching::Direct {
         flags |= OFlags::DIRECT;
     }
-    let began = Instant::now();
-    let mut file = loop {
-        match rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(file) => break File::from(file),
-            Err(rustix::io::Errno::BUSY) if began.elapsed() < LETTING_GO_MAX => sleep(LETTING_GO_PAUSE),
-            Err(rustix::io::Errno::BUSY) => {
-                return Err(in_use(vec!["the kernel holds it for another user".into()]));
-            }
-            Err(error) => return Err(StorageError::from_io("open", path, error)),
     let mut file = match open_when_free(path, flags | OFlags::CLOEXEC) {
         Ok(file) => file,
         Err(rustix::io::Errno::BUSY) => {
             return Err(in_use(vec!["the kernel holds it for another user".into()]));
         }
+        Err(error) => return Err(StorageError::from_io("open", path, error)),
     };
     let failed = |error| StorageError::from_io("look at", path, error);
     if !file.metadata().map_err(failed)?.file_type().is_block_device() {

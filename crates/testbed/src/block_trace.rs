@@ -124,12 +124,6 @@ impl BlockTrace {
             match event.name {
                 "block_bio_queue" if data => {
                     traced.ios.push(event.issued());
-                    in_flight += 1;
-                    traced.in_flight_max = traced.in_flight_max.max(in_flight);
-                }
-                // Nothing is left of its bytes by then; a flush of its own begins with an F.
-                "block_bio_complete" if !event.kind.starts_with('F') => {
-                    in_flight = in_flight.saturating_sub(1);
                     under_way.begins(event.sector, event.bytes);
                     traced.in_flight_max = traced.in_flight_max.max(under_way.count);
                 }
