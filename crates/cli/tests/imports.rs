@@ -108,7 +108,7 @@ fn latencies_that_were_not_measured_are_not_known() {
     assert!(told.contains("when it ran is not told: the time of the file is taken"), "{told}");
     let entries = place.json(&["history"]);
     let summary = entries[0]["summary"].as_str().unwrap();
-    assert!(summary.ends_with("latency not known"), "{summary}");
+    assert!(summary.contains("latency not known"), "{summary}");
 }
 
 #[test]

@@ -288,7 +288,7 @@ fn xml_whose_profile_lost_its_targets_is_refused() {
     let pool = xml.replace("<ThreadCount>0</ThreadCount>", "<ThreadCount>1</ThreadCount>");
     for xml in [xml.clone(), pool] {
         let cut = format!("{}{}", &xml[..start], &xml[end..]);
-        let error = import::read(&cut, None).unwrap_err();
+        let error = read(&cut, None).unwrap_err();
         assert!(error.reason.contains("name no target"), "{error}");
     }
 }
