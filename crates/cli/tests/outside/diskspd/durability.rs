@@ -31,7 +31,8 @@ fn sb_and_s_nothing_go_through_the_page_cache_su_past_it() {
         let told = seen.result()["read"]["bytes"].as_u64().unwrap();
         assert!(told > 64 << 20, "{flags}: over the disk several times");
         if cached {
-            within(flags, bytes as f64, 0.0..=17e6);
+            // Readers side by side may fetch a few pages twice.
+            within(flags, bytes as f64, 0.0..=21e6);
         } else {
             within(flags, bytes as f64 / told as f64, 1.0..=1.01);
         }
@@ -66,7 +67,7 @@ fn mapped_ios_are_copies_and_a_flush_is_msync() {
         };
         assert!(calls.contains("MAP_SHARED, "), "{flags}: {calls}");
         let count = |call: &str| calls.lines().filter(|line| line.contains(call)).count();
-        assert_eq!(count("msync(") > 100, synced, "{flags}: {} msync", count("msync("));
+        assert_eq!(count("msync(") > 10, synced, "{flags}: {} msync", count("msync("));
         assert_eq!(count("pwritev2(") + count("io_uring_enter("), 0, "{flags}");
     }
 }
