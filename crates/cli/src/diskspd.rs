@@ -5,8 +5,9 @@ mod system;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::run::{Measured, Run, Traces};
+use crate::run::{Measured, Run};
 use crate::targets::Opened;
+use crate::traces::Traces;
 use crate::{Done, FINE};
 use ::diskspd::checked::{Checked, Refused, check};
 use ::diskspd::command_line::{CommandLine, Source, parse};
@@ -110,7 +111,7 @@ fn load(
         advise(phase, &extras[at], opened)?;
         Ok(together(phase, &extras[at], span.iops_deviation))
     };
-    let (traces, mut history) = (Traces::new(), crate::history::open_to_write(history)?);
+    let (traces, mut history) = (Traces::default(), crate::history::open_to_write(history)?);
     let run =
         Run { plan: &plan, destroy: &options.destroy_data, traces: &traces, how: &how, answer: &answer };
     run.conduct(&mut history, out)

@@ -23,6 +23,7 @@ mod run;
 mod source;
 mod surroundings;
 mod targets;
+mod traces;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

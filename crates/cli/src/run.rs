@@ -5,16 +5,17 @@ use crate::live::Line;
 use crate::output::Output;
 use crate::surroundings;
 use crate::targets::{self, Opened};
+use crate::traces::Traces;
 use crate::{Done, FINE, bad_news, interrupt, page};
 use flags::Flags;
 use history::History;
 use load::{Job, Next, Together};
 use report::chart::Shown;
 use report::html::RunsPage;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetFacts, Trace, format_bytes};
+use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetFacts, format_bytes};
 use workload_file::{FILE_BYTES_MAX, PRESETS, default_length, default_workload, preset};
 
 /// Arguments of `headroom run`.
@@ -72,7 +73,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
         out.answer(|_| workload_file::write(&plan), || serde_json::json!(plan));
         return Ok(FINE);
     }
-    let traces = read_traces(&plan)?;
+    let traces = Traces::read(&plan)?;
     page::check(args.html.as_deref())?;
     let mut history = crate::history::open_to_write(history)?;
     let answer = |measured: &Measured<'_>, out: &mut Output| {
@@ -104,9 +105,6 @@ pub struct Measured<'a> {
     facts: &'a HashMap<String, TargetFacts>,
     history: &'a History,
 }
-
-/// The recorded traces of a plan, by their files.
-pub type Traces = HashMap<PathBuf, Trace>;
 
 impl Measured<'_> {
     /// What a result means.
@@ -144,7 +142,7 @@ impl Run<'_> {
     /// Opens the targets, runs phase after phase, answers, keeps the results and takes away what was made.
     pub fn conduct(&self, history: &mut History, out: &mut Output) -> Done {
         interrupt::install();
-        let opened = targets::open(self.plan, self.destroy, history, out)?;
+        let opened = targets::open(self.plan, self.traces, self.destroy, history, out)?;
         let (phases, failure) = self.run_phases(&opened, out);
         let (cut, facts) = (opened.cut(), opened.facts());
         // The answer first, whatever fails after it; and what was measured before something failed is an answer.
@@ -211,7 +209,7 @@ impl Run<'_> {
                 region: opened.region(placed.target, placed.workload.shape.caching),
                 workload: &placed.workload,
                 weight: placed.weight,
-                trace: placed.replay.as_deref().map(|file| &self.traces[file]),
+                trace: self.traces.of(placed),
             });
         }
         let how = (self.how)(at, phase, opened)?;
@@ -282,17 +280,6 @@ fn read_file(file: &Path) -> Result<Plan, Failure> {
         let remedy = error.remedy.clone();
         Failure::usage(format_args!("cannot run {}: {error}", file.display())).with_remedy(remedy)
     })
-}
-
-/// Reads them all, before anything is made or written.
-pub fn read_traces(plan: &Plan) -> Result<Traces, Failure> {
-    let workloads = plan.phases.iter().flat_map(|phase| &phase.workloads);
-    let files: BTreeSet<&PathBuf> = workloads.filter_map(|placed| placed.replay.as_ref()).collect();
-    files.into_iter().map(|file| Ok((file.clone(), read_trace(file)?))).collect()
-}
-
-fn read_trace(file: &Path) -> Result<Trace, Failure> {
-    Err(Failure::new(format_args!("cannot replay {}: traces are not read yet", file.display())))
 }
 
 /// The one phase that flags make.

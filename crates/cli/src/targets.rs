@@ -4,11 +4,12 @@
 use crate::failure::Failure;
 use crate::measure::{making, open_workspace, real, remove, test_file_bytes};
 use crate::output::Output;
+use crate::traces::Traces;
 use history::History;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use storage::{Access, Found, MadeFile, Region, StorageError, Target, TestFile, Workspace};
-use workload::{Caching, Plan, PlanTarget, TargetFacts, TargetKind, format_bytes};
+use workload::{Caching, Plan, PlanTarget, TargetFacts, TargetKind, Trace, format_bytes};
 
 /// The open targets of a plan.
 #[derive(Default)]
@@ -25,6 +26,7 @@ pub struct Opened {
 /// unless Headroom made it before. What is written to must be Headroom's own, or named in `destroy`.
 pub fn open(
     plan: &Plan,
+    traces: &Traces,
     destroy: &[PathBuf],
     history: &mut History,
     out: &mut Output,
@@ -32,7 +34,7 @@ pub fn open(
     check_destroy(plan, destroy)?;
     let mut opened = Opened::default();
     for (at, target) in plan.targets.iter().enumerate() {
-        let asked = Asked::of(plan, at);
+        let asked = Asked::of(plan, traces, at);
         if let Err(failure) = opened.add(at, target, &asked, destroy, history, out) {
             // What was made so far goes again; the first failure is the one to tell.
             let _ = opened.remove(history, out);
@@ -49,12 +51,11 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(plan: &Plan, target: usize) -> Asked {
+    fn of(plan: &Plan, traces: &Traces, target: usize) -> Asked {
         let mut asked = Asked { writes: false, cachings: Vec::new() };
         let all = plan.phases.iter().flat_map(|phase| &phase.workloads);
         for placed in all.filter(|placed| placed.target == target) {
-            // What a trace holds is not known here: it may write.
-            asked.writes |= placed.workload.shape.writes() || placed.replay.is_some();
+            asked.writes |= traces.of(placed).map_or(placed.workload.shape.writes(), Trace::writes);
             let caching = placed.workload.shape.caching;
             if !asked.cachings.contains(&caching) {
                 asked.cachings.push(caching);

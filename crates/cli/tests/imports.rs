@@ -156,7 +156,7 @@ fn what_cannot_be_read_names_line_reason_and_remedy() {
         &["this is no output of diskspd or fio", "try: give diskspd's text"],
     );
     let trace = place.file("trace.csv", "at_ns,kind,offset_bytes,bytes\n0,read,0,512\n");
-    refuse(&["import", trace.to_str().unwrap()], &["this is a trace", "headroom run --trace"]);
+    refuse(&["import", trace.to_str().unwrap()], &["this is a trace", "headroom run --replay"]);
     refuse(&["import", "/no/such/file"], &["cannot read /no/such/file", "try: name a file"]);
     refuse(&["import", place.0.path().join("empty").to_str().unwrap()], &["cannot read"]);
     assert_eq!(place.runs(), 0);

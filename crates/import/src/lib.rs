@@ -31,7 +31,7 @@ pub use bench_fio::{BenchName, bench_fio};
 pub use decode::decode;
 pub use document::{Document, Format, Imported, Note, Phase, UnknownFormat};
 pub use error::ImportError;
-pub use trace::{trace, trace_of_device};
+pub use trace::trace;
 
 /// Reads a text, in the format it has or the one that is named.
 ///
@@ -51,7 +51,7 @@ pub fn read(text: &str, format: Option<Format>) -> Result<Imported, ImportError>
         Format::FioJson => fio::read(text)?,
         Format::Blkparse | Format::TraceCsv | Format::TraceJson => {
             return Err(ImportError::new(format!("this is a trace ({format}), not a result"))
-                .remedy("replay it: headroom run --trace FILE"));
+                .remedy("replay it: headroom run --replay FILE"));
         }
     };
     Ok(Imported { format, documents })

@@ -14,21 +14,12 @@ use workload::{Trace, TraceIo, TraceKind};
 /// Reads a trace of one device.
 ///
 /// # Errors
-/// Line and reason where the text is no trace; a blkparse text with I/Os of several devices needs
-/// [`trace_of_device`].
+/// Line and reason where the text is no trace, or holds I/Os of several devices.
 pub fn trace(text: &str) -> Result<Trace, ImportError> {
-    trace_of_device(text, None)
-}
-
-/// Reads what a trace tells of one device, named as blkparse prints it ("8,0"). Headroom's own traces name none.
-///
-/// # Errors
-/// Line and reason where the text is no trace, or tells nothing of that device.
-pub fn trace_of_device(text: &str, device: Option<&str>) -> Result<Trace, ImportError> {
     let mut ios = match Format::detect(text) {
         Some(Format::TraceCsv) => csv(text)?,
         Some(Format::TraceJson) => json(text)?,
-        Some(Format::Blkparse) => blkparse(text, device)?,
+        Some(Format::Blkparse) => blkparse(text)?,
         _ => {
             return Err(ImportError::new("this is no trace").remedy(
                 "give blkparse's text, or lines of at_ns,kind,offset_bytes,bytes under that heading",
@@ -157,7 +148,7 @@ fn seconds_ns(text: &str) -> Option<u64> {
 }
 
 /// Queued events are when an I/O was asked for; what the scheduler merged and delayed comes after.
-fn blkparse(text: &str, device: Option<&str>) -> Result<Vec<TraceIo>, ImportError> {
+fn blkparse(text: &str) -> Result<Vec<TraceIo>, ImportError> {
     let mut ios = Vec::new();
     let mut devices: Vec<&str> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -165,20 +156,16 @@ fn blkparse(text: &str, device: Option<&str>) -> Result<Vec<TraceIo>, ImportErro
         if !devices.contains(&event.device) {
             devices.push(event.device);
         }
-        if device.is_none_or(|device| device == event.device) {
-            ios.extend(queued(index + 1, &event)?);
-        }
+        ios.extend(queued(index + 1, &event)?);
     }
-    let list = || devices.join(" and ");
-    match (device, devices.len()) {
-        (_, 0) => Err(ImportError::new("the trace holds no queued I/O (Q)")
+    match devices.as_slice() {
+        [] => Err(ImportError::new("the trace holds no queued I/O (Q)")
             .remedy("record with blktrace -a queue, or without -a")),
-        (None, 2..) => Err(ImportError::new(format!("the trace holds I/Os of {}", list()))
-            .remedy(format!("name one of them: --device {}", devices[0]))),
-        (Some(device), _) if ios.is_empty() => {
-            Err(ImportError::new(format!("the trace holds no I/O of {device}, but of {}", list())))
+        [_] => Ok(ios),
+        [first, ..] => {
+            Err(ImportError::new(format!("the trace holds I/Os of several devices: {}", devices.join(" ")))
+                .remedy(format!("keep those of one: grep '^ *{first} ' FILE")))
         }
-        _ => Ok(ios),
     }
 }
 
@@ -247,14 +234,11 @@ CPU3 (sda):
     }
 
     #[test]
-    fn of_several_devices_one_must_be_named() {
+    fn of_several_devices_one_must_be_chosen() {
         let two = format!("{BLKPARSE}  8,16   1   1     2.000000000   1  Q   R 8 + 8 [fio]\n");
         let error = trace(&two).unwrap_err();
-        assert_eq!(error.to_string(), "the trace holds I/Os of 8,0 and 8,16");
-        assert_eq!(error.remedy.as_deref(), Some("name one of them: --device 8,0"));
-        assert_eq!(trace_of_device(&two, Some("8,16")).unwrap().ios.len(), 1);
-        let none = trace_of_device(&two, Some("9,0")).unwrap_err();
-        assert_eq!(none.to_string(), "the trace holds no I/O of 9,0, but of 8,0 and 8,16");
+        assert_eq!(error.to_string(), "the trace holds I/Os of several devices: 8,0 8,16");
+        assert_eq!(error.remedy.as_deref(), Some("keep those of one: grep '^ *8,0 ' FILE"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! No text, however damaged, makes a reader panic; a part of a good one is read or refused, with a reason.
 
-use import::{Format, bench_fio, decode, read, trace, trace_of_device};
+use import::{Format, bench_fio, decode, read, trace};
 use proptest::prelude::*;
 
 fn samples() -> Vec<(String, Vec<u8>)> {
@@ -28,7 +28,7 @@ fn read_as_everything(bytes: &[u8]) {
             Err(error) => assert!(!error.reason.is_empty()),
         }
     }
-    let _ = (trace(&text), trace_of_device(&text, Some("8,0")));
+    let _ = trace(&text);
     let _ = bench_fio(&[("d/randrw75/4k/randrw-16-8.json".into(), text)]);
 }
 

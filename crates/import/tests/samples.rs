@@ -278,7 +278,7 @@ fn a_folder_of_bench_fio_is_read_with_its_names() {
 #[test]
 fn a_trace_is_sent_to_where_it_is_replayed() {
     let error = read("at_ns,kind,offset_bytes,bytes\n0,read,0,512\n", None).unwrap_err();
-    assert_eq!(error.remedy.as_deref(), Some("replay it: headroom run --trace FILE"));
+    assert_eq!(error.remedy.as_deref(), Some("replay it: headroom run --replay FILE"));
 }
 
 #[test]

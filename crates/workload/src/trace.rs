@@ -7,6 +7,14 @@ pub struct Trace {
     pub ios: Vec<TraceIo>,
 }
 
+impl Trace {
+    /// Whether any of its I/Os changes what is stored.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.ios.iter().any(|io| io.kind == TraceKind::Write)
+    }
+}
+
 /// One recorded I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceIo {

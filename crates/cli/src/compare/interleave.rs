@@ -4,8 +4,9 @@ use super::Compared;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::Output;
-use crate::run::{Run, RunArgs, Traces, plain, plan, read_traces};
+use crate::run::{Run, RunArgs, plain, plan};
 use crate::targets::{self, Opened};
+use crate::traces::Traces;
 use ::compare::{Comparison, Looks, Rules, Side, Verdict, pairs};
 use clap::Parser;
 use history::{History, SessionId};
@@ -61,10 +62,10 @@ pub fn run(
 ) -> Result<Compared, Failure> {
     let both = Both::of(side(a)?, side(b)?)?;
     let looks = looks(args, &both)?;
-    let traces = read_traces(&both.all)?;
+    let traces = Traces::read(&both.all)?;
     let mut history = crate::history::open_to_write(history)?;
     interrupt::install();
-    let opened = targets::open(&both.all, &args.destroy_data, &mut history, out)?;
+    let opened = targets::open(&both.all, &traces, &args.destroy_data, &mut history, out)?;
     out.tell(format_args!(
         "at most {} rounds of A B B A, {} s each",
         looks.rounds_max(),

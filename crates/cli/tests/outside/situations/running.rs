@@ -339,6 +339,17 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
         let elapsed_ns = result["elapsed_ns"].as_u64().unwrap();
         assert!((at_least_ns..9_000_000_000).contains(&elapsed_ns), "{speed}: {elapsed_ns}");
     }
+    // What only reads may run on what is not Headroom's.
+    let foreign = dir.path().join("foreign");
+    fs::write(&foreign, vec![7; 4 << 20]).unwrap();
+    let on_foreign = ["run", text(&foreign), "--warm-up", "0s", "--duration", "10s", "--speed", "max"];
+    let on_foreign = [&on_foreign[..], &["--replay", text(&trace)]].concat();
+    headroom(&ours, &on_foreign).refused(3, &["foreign", "--destroy-data"]);
+    fs::write(&trace, lines.replace("write", "read")).unwrap();
+    let said = headroom(&ours, &on_foreign);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(fs::read(&foreign).unwrap(), vec![7; 4 << 20]);
+    fs::remove_file(&foreign).unwrap();
     fs::write(&trace, lines.replace("write", "wrote")).unwrap();
     headroom(&ours, &["run", text(dir.path()), "--replay", text(&trace)])
         .refused(3, &["cannot replay", "trace.csv", "line 2"]);

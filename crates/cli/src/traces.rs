@@ -1,0 +1,48 @@
+//! The recorded traces that a plan replays: read whole, before anything is made or written.
+
+use crate::failure::Failure;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use workload::{Placed, Plan, Trace, format_bytes};
+
+/// A larger trace would not fit into memory beside what it is replayed on.
+const TRACE_BYTES_MAX: u64 = 4 << 30;
+
+/// The recorded traces of a plan, by their files.
+#[derive(Default)]
+pub struct Traces(HashMap<PathBuf, Trace>);
+
+impl Traces {
+    /// Reads the traces that the plan's workloads name.
+    pub fn read(plan: &Plan) -> Result<Traces, Failure> {
+        let workloads = plan.phases.iter().flat_map(|phase| &phase.workloads);
+        let files: BTreeSet<&PathBuf> = workloads.filter_map(|placed| placed.replay.as_ref()).collect();
+        let read = files.into_iter().map(|file| Ok((file.clone(), read_file(file)?)));
+        read.collect::<Result<_, _>>().map(Traces)
+    }
+
+    /// What a workload replays; `None` where it chooses its I/Os itself.
+    pub fn of(&self, placed: &Placed) -> Option<&Trace> {
+        placed.replay.as_deref().map(|file| &self.0[file])
+    }
+}
+
+fn read_file(file: &Path) -> Result<Trace, Failure> {
+    let refused = |why: &dyn std::fmt::Display, remedy: &str| {
+        Failure::new(format_args!("cannot replay {}: {why}", file.display())).with_remedy(remedy)
+    };
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|error| refused(&error, "name a trace that exists and may be read"))?;
+    if bytes.len() as u64 > TRACE_BYTES_MAX {
+        let what = format_args!("it is larger than {}", format_bytes(TRACE_BYTES_MAX));
+        return Err(refused(&what, "replay a part of it"));
+    }
+    let parsed = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
+    parsed.map_err(|error| {
+        let remedy = error.remedy.as_deref().unwrap_or("docs/import.md shows what a trace is");
+        refused(&error, remedy)
+    })
+}
