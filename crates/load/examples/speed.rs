@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let direct = caching == "direct";
     let write_percent: u8 = write_percent.parse()?;
-    let flags = if direct { libc::O_DIRECT } else { 0 };
+    let flags = libc::O_NOATIME | if direct { libc::O_DIRECT } else { 0 };
     let file = OpenOptions::new().read(true).write(write_percent > 0).custom_flags(flags).open(path)?;
     let bytes = file.metadata()?.len();
     let region = Region {

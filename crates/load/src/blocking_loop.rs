@@ -149,7 +149,6 @@ impl BlockingLoop<'_> {
             lane.recorder.last_ns = now;
             lane.recorder.completed(ask.writes(), ask.bytes, latency_ns);
             lane.recorder.responded(ask.writes(), now.saturating_sub(ask.intended_ns));
-            lane.recorder.flush();
         }
         now
     }

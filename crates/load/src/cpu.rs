@@ -1,3 +1,4 @@
+use rustix::time::{ClockId, clock_gettime};
 use workload::CoreUse;
 
 /// Jiffies of each core since boot: (core, user, kernel, idle).
@@ -52,21 +53,18 @@ impl CoreTimes {
 
 /// CPU time this thread has used, nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+    clock_ns(ClockId::ThreadCPUTime)
 }
 
 /// The monotonic clock, nanoseconds.
 #[inline]
 pub fn now_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
+    clock_ns(ClockId::Monotonic)
 }
 
 #[inline]
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the result.
-    let result = unsafe { libc::clock_gettime(clock, &mut time) };
-    debug_assert_eq!(result, 0, "these clocks exist on every Linux");
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -138,6 +138,25 @@ impl<'a> Lane<'a> {
         }
     }
 
+    /// Whether it asks for the next I/O whenever there is room, and nothing else is to be looked at.
+    pub fn is_plain(&self) -> bool {
+        let waits = !self.pace.is_free() || self.syncs.is_some() || self.recorder.response.is_some();
+        !waits && self.trace.is_none() && self.ledger.is_none() && !self.checks_reads
+    }
+
+    /// What a plain lane asks for next; nothing while there is no room, or once it is done.
+    #[inline]
+    pub fn want_plain(&mut self, now_ns: u64) -> Option<Ask> {
+        if self.done || self.recorder.counted + u64::from(self.in_flight) >= self.ios_max {
+            return None;
+        }
+        let slot = self.free.pop()?;
+        self.in_flight += 1;
+        let choice = self.chooser.choose(slot);
+        let op = if choice.write { self.write_op } else { Op::Read };
+        Some(Ask { slot, op, offset: choice.offset, bytes: choice.bytes, intended_ns: now_ns })
+    }
+
     /// What to do at `now_ns`. An I/O or sync that is wanted must be submitted: the lane counts it as
     /// outstanding from here on.
     #[inline]

@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use workload::{Direction, Latencies, LatencyHistogram, Response, Slice, Tally, ThreadShare};
+use workload::{Direction, Latencies, LatencyCounts, LatencyHistogram, Response, Slice, Tally, ThreadShare};
 
 /// What one thread measured of one workload.
 ///
@@ -20,10 +20,15 @@ pub struct Recorder {
     slice_end_ns: u64,
     slice: Slice,
     slice_at: usize,
-    slice_read: LatencyHistogram,
-    slice_write: LatencyHistogram,
-    run: Run,
+    slice_read: LatencyCounts,
+    slice_write: LatencyCounts,
+    runs: [Run; RUNS],
+    runs_filled: usize,
 }
+
+/// Completions are counted some at a time: right after a system call the processor has other code at hand,
+/// and one by one they take it much longer.
+const RUNS: usize = 32;
 
 /// I/Os of one direction, size and latency: completions seen together often agree in all three, and are then
 /// counted at the cost of one.
@@ -53,9 +58,10 @@ impl Recorder {
             slice_end_ns: slice_ns,
             slice: Slice::default(),
             slice_at: 0,
-            slice_read: LatencyHistogram::new(),
-            slice_write: LatencyHistogram::new(),
-            run: Run::default(),
+            slice_read: LatencyCounts::new(),
+            slice_write: LatencyCounts::new(),
+            runs: [Run::default(); RUNS],
+            runs_filled: 0,
         }
     }
 
@@ -72,12 +78,19 @@ impl Recorder {
     /// Counts one completed I/O.
     #[inline]
     pub fn completed(&mut self, write: bool, bytes: u32, latency_ns: u64) {
-        if latency_ns != self.run.latency_ns || write != self.run.write || bytes != self.run.bytes {
-            self.flush();
-            self.run = Run { write, bytes, latency_ns, count: 0 };
-        }
-        self.run.count += 1;
         self.counted += 1;
+        let run = Run { write, bytes, latency_ns, count: 1 };
+        if let Some(last) = self.runs[..self.runs_filled].last_mut()
+            && *last == (Run { count: last.count, ..run })
+        {
+            last.count += 1;
+            return;
+        }
+        if self.runs_filled == RUNS {
+            self.flush();
+        }
+        self.runs[self.runs_filled] = run;
+        self.runs_filled += 1;
     }
 
     /// Counts what a completed I/O's user waited, from its intended start on.
@@ -107,20 +120,18 @@ impl Recorder {
     }
 
     /// Counts what was held back.
-    #[inline]
-    pub fn flush(&mut self) {
-        let Run { write, bytes, latency_ns, count } = self.run;
-        if count == 0 {
-            return;
+    #[inline(never)]
+    fn flush(&mut self) {
+        for Run { write, bytes, latency_ns, count } in &self.runs[..self.runs_filled] {
+            let (tally, counts) = if *write {
+                (&mut self.slice.write, &mut self.slice_write)
+            } else {
+                (&mut self.slice.read, &mut self.slice_read)
+            };
+            tally.record_n(*latency_ns, u64::from(*bytes), *count);
+            counts.record_n(*latency_ns, *count);
         }
-        let (tally, histogram) = if write {
-            (&mut self.slice.write, &mut self.slice_write)
-        } else {
-            (&mut self.slice.read, &mut self.slice_read)
-        };
-        tally.record_n(latency_ns, u64::from(bytes), count);
-        histogram.record_n(latency_ns, count);
-        self.run.count = 0;
+        self.runs_filled = 0;
     }
 
     fn close_slice(&mut self) {
@@ -130,16 +141,16 @@ impl Recorder {
         }
         let keep = self.slice_ns >= LATENCIES_SLICE_NS_MIN;
         let mut slice = std::mem::take(&mut self.slice);
-        let close = |direction: &mut Direction, histogram: &mut LatencyHistogram, tally: &Tally| {
+        let close = |direction: &mut Direction, counts: &mut LatencyCounts, tally: &Tally| {
             if tally.count == 0 {
                 return Latencies::default();
             }
             direction.count += tally.count;
             direction.bytes += tally.bytes;
-            direction.latency.merge(histogram);
-            let latencies = if keep { Latencies::from(&*histogram) } else { Latencies::default() };
-            histogram.clear();
-            latencies
+            let mut histogram = LatencyHistogram::new();
+            counts.pour(&mut histogram, tally.stall_ns);
+            direction.latency.merge(&histogram);
+            if keep { Latencies::from(&histogram) } else { Latencies::default() }
         };
         slice.read_latencies = close(&mut self.read, &mut self.slice_read, &slice.read);
         slice.write_latencies = close(&mut self.write, &mut self.slice_write, &slice.write);

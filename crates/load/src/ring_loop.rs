@@ -2,9 +2,10 @@ use crate::chooser::Chooser;
 use crate::cpu::{now_ns, thread_cpu_ns};
 use crate::lane::{Ask, Lane, Want};
 use crate::live::{Progress, Shared, Told};
+use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use storage::ring::{Io, Memory, Op, Ring, Wait};
+use storage::ring::{Io, Memory, Op, Queue, Ring, Wait};
 
 /// Most I/Os handed over in one system call through the page cache, where most complete within the call.
 /// Larger batches gain little and make the last of a batch wait for the first ones.
@@ -61,13 +62,23 @@ struct State {
     /// cache are there when the call that asks for them returns. A call that does not wait is shorter: 1.09 x
     /// the IOPS at one outstanding (2026-11).
     inline: bool,
+    /// Reads may be tried without the ring: one at a time, through the page cache.
+    at_once: bool,
 }
 
 impl RingLoop<'_> {
     /// Runs until the time is over, every lane is done, or the ring itself fails; then the CPU time used in
     /// the measured part.
+    ///
+    /// The loop is compiled twice: a single plain lane, the usual case, is spared all questions about what it
+    /// does not use. They took a third of the instructions (2026-11).
     pub fn run(&mut self) -> std::io::Result<u64> {
-        let slots = self.lanes.iter().map(|lane| lane.free.len()).sum();
+        let plain = self.shared_depth.is_none() && self.lanes.len() == 1 && self.lanes[0].is_plain();
+        if plain { self.run_as::<true>() } else { self.run_as::<false>() }
+    }
+
+    fn run_as<const PLAIN: bool>(&mut self) -> std::io::Result<u64> {
+        let slots: usize = self.lanes.iter().map(|lane| lane.free.len()).sum();
         let mut state = State {
             slots: vec![Slot::default(); slots],
             sync_submitted_ns: vec![0; self.lanes.len()],
@@ -79,6 +90,7 @@ impl RingLoop<'_> {
             cpu_ns: 0,
             closed: false,
             inline: !self.direct,
+            at_once: !self.direct && slots == 1,
         };
         let mut now = now_ns();
         for lane in &mut self.lanes {
@@ -87,15 +99,19 @@ impl RingLoop<'_> {
         }
         let mut first = 0;
         loop {
-            let wait = self.ask(&mut state, first, now);
-            first = if first + 1 >= self.lanes.len() { 0 } else { first + 1 };
-            self.ring.submit(wait)?;
+            let read =
+                if PLAIN && state.at_once && state.inline { self.ask_at_once(&mut state, now) } else { None };
+            if read.is_none() {
+                let wait = self.ask::<PLAIN>(&mut state, first, now);
+                first = if first + 1 >= self.lanes.len() { 0 } else { first + 1 };
+                self.ring.submit(wait)?;
+            }
             now = now_ns();
             if now >= self.shared.until_ns.load(Relaxed) && !state.closed {
                 // Before what came back now is taken for done: it came too late to count.
                 self.close(&mut state);
             }
-            let reaped = self.reap(&mut state, now);
+            let reaped = self.reap::<PLAIN>(&mut state, now, read);
             state.inline = reaped > 0 && !self.direct;
             state.told.in_flight = u64::from(state.in_flight);
             self.progress.tell(state.told);
@@ -111,40 +127,22 @@ impl RingLoop<'_> {
 
     /// Queues what the lanes want, up to a batch; how to wait for what comes.
     #[inline]
-    fn ask(&mut self, state: &mut State, first: usize, now: u64) -> Wait {
-        let batch_max = if self.direct { BATCH_DIRECT } else { BATCH };
-        let (mut due_ns, mut more) = (u64::MAX, false);
-        if self.shared_depth.is_some() {
-            (due_ns, more) = self.ask_by_weight(state, batch_max, now);
-        } else {
-            for step in 0..self.lanes.len() {
-                let mut at = first + step;
-                if at >= self.lanes.len() {
-                    at -= self.lanes.len();
-                }
-                loop {
-                    if state.batch.len() + state.sync_batch.len() >= batch_max {
-                        more = true;
-                        break;
-                    }
-                    match self.lanes[at].want(now) {
-                        Want::Io(ask) => self.push(state, at, ask),
-                        Want::Sync(op) => self.push_sync(state, at, op),
-                        Want::Later(ns) => {
-                            due_ns = due_ns.min(ns);
-                            break;
-                        }
-                        Want::Completion | Want::Done => break,
-                    }
-                }
-            }
-        }
+    fn ask<const PLAIN: bool>(&mut self, state: &mut State, first: usize, now: u64) -> Wait {
+        let batch_max = if self.direct { BATCH_DIRECT } else { BATCH }.min(self.ring.room());
+        let (due_ns, more) = match &self.shared_depth {
+            _ if PLAIN => (u64::MAX, self.ask_plain(state, batch_max, now)),
+            Some(_) => self.ask_by_weight(state, batch_max, now),
+            None => self.ask_in_turn(state, batch_max, first, now),
+        };
         let submitted_ns = now_ns();
         let from_ns = self.shared.from_ns.load(Relaxed);
         for at in &state.batch {
             let slot = &mut state.slots[*at as usize];
-            let lane = &mut self.lanes[usize::from(slot.lane)];
             slot.submitted_ns = submitted_ns;
+            if PLAIN {
+                continue;
+            }
+            let lane = &mut self.lanes[usize::from(slot.lane)];
             if let Some(response) = &mut lane.recorder.response
                 && submitted_ns >= from_ns
             {
@@ -170,19 +168,83 @@ impl RingLoop<'_> {
         }
     }
 
+    /// Queues what the only lane has room for; whether there is more to ask for.
+    #[inline]
+    fn ask_plain(&mut self, state: &mut State, batch_max: usize, now: u64) -> bool {
+        let lane = &mut self.lanes[0];
+        let mut queue = self.ring.queue();
+        while state.batch.len() < batch_max {
+            let Some(ask) = lane.want_plain(now) else { return false };
+            push(&mut queue, self.write_buffers, state, lane, 0, ask);
+        }
+        true
+    }
+
+    /// Reads what the only lane wants next, if the page cache has it; else queues it. The slot of what was read.
+    #[inline]
+    fn ask_at_once(&mut self, state: &mut State, now: u64) -> Option<u32> {
+        let lane = &mut self.lanes[0];
+        let ask = lane.want_plain(now)?;
+        if !ask.writes() {
+            let submitted_ns = now_ns();
+            // SAFETY: the slot is free, so its buffer is no other I/O's; it holds the largest block.
+            let read = unsafe { self.ring.read_at_once(0, ask.slot, ask.offset, ask.bytes) };
+            if read.is_ok() {
+                state.slots[ask.slot as usize] =
+                    Slot { submitted_ns, offset: ask.offset, bytes: ask.bytes, ..Slot::default() };
+                state.in_flight += 1;
+                return Some(ask.slot);
+            }
+            // The ring waits for it, or is told why not.
+            state.inline = false;
+            state.at_once = read != Err(Errno::OPNOTSUPP);
+        }
+        push(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
+        None
+    }
+
+    /// Queues what the lanes want, one after the other. When the next is due, and whether there is more to
+    /// ask for.
+    fn ask_in_turn(&mut self, state: &mut State, batch_max: usize, first: usize, now: u64) -> (u64, bool) {
+        let (mut due_ns, mut more) = (u64::MAX, false);
+        let mut queue = self.ring.queue();
+        let lanes = self.lanes.len();
+        for at in (first..lanes).chain(0..first) {
+            let lane = &mut self.lanes[at];
+            loop {
+                if state.batch.len() + state.sync_batch.len() >= batch_max {
+                    more = true;
+                    break;
+                }
+                match lane.want(now) {
+                    Want::Io(ask) => push(&mut queue, self.write_buffers, state, lane, at, ask),
+                    Want::Sync(op) => push_sync(&mut queue, state, at, op),
+                    Want::Later(ns) => {
+                        due_ns = due_ns.min(ns);
+                        break;
+                    }
+                    Want::Completion | Want::Done => break,
+                }
+            }
+        }
+        (due_ns, more)
+    }
+
     /// The same where lanes share what may be in flight: each I/O is a lane's by chance, in proportion to the
-    /// weights of those that want one. When the next is due, and whether there is more to ask for.
+    /// weights of those that want one.
     fn ask_by_weight(&mut self, state: &mut State, batch_max: usize, now: u64) -> (u64, bool) {
         let Some((depth, mut weights)) = self.shared_depth.clone() else { return (u64::MAX, false) };
         let mut due_ns = u64::MAX;
+        let mut queue = self.ring.queue();
         while state.in_flight < depth && weights.iter().any(|weight| *weight > 0) {
             if state.batch.len() + state.sync_batch.len() >= batch_max {
                 return (due_ns, true);
             }
             let at = weighted(&weights, &mut self.lanes[0].chooser);
-            match self.lanes[at].want(now) {
-                Want::Io(ask) => self.push(state, at, ask),
-                Want::Sync(op) => self.push_sync(state, at, op),
+            let lane = &mut self.lanes[at];
+            match lane.want(now) {
+                Want::Io(ask) => push(&mut queue, self.write_buffers, state, lane, at, ask),
+                Want::Sync(op) => push_sync(&mut queue, state, at, op),
                 Want::Later(ns) => {
                     due_ns = due_ns.min(ns);
                     weights[at] = 0;
@@ -200,51 +262,9 @@ impl RingLoop<'_> {
         }
     }
 
+    /// Counts what came back: over the ring, or what was read without it.
     #[inline]
-    fn push(&mut self, state: &mut State, at: usize, ask: Ask) {
-        let lane = &mut self.lanes[at];
-        let write = ask.writes();
-        let is_sync = matches!(ask.op, Op::Fsync | Op::Fdatasync);
-        let mut memory = Memory::Buffer(ask.slot);
-        if write && !is_sync {
-            let buffer = ask.slot + self.write_buffers;
-            // SAFETY: the slot is free, so nothing else touches its buffer, which holds the largest block.
-            let block =
-                unsafe { std::slice::from_raw_parts_mut(self.ring.buffer(buffer), ask.bytes as usize) };
-            memory = match lane.writer.next(block, ask.offset, &mut lane.chooser) {
-                Some(elsewhere) => Memory::Foreign(elsewhere),
-                None => Memory::Buffer(buffer),
-            };
-        }
-        let io =
-            Io { op: ask.op, file: at as u16, offset: ask.offset, bytes: ask.bytes, memory, tag: ask.slot };
-        // SAFETY: a slot's buffers are its own; a writer's source lives as long as its lane, which outlives
-        // the ring's I/Os: the ring is dropped, and waits, first.
-        unsafe { self.ring.push(io) };
-        state.slots[ask.slot as usize] = Slot {
-            submitted_ns: 0,
-            intended_ns: ask.intended_ns,
-            offset: ask.offset,
-            bytes: ask.bytes,
-            lane: at as u16,
-            write,
-            sync: is_sync,
-        };
-        state.batch.push(ask.slot);
-        state.in_flight += 1;
-    }
-
-    #[cold]
-    fn push_sync(&mut self, state: &mut State, at: usize, op: Op) {
-        let io =
-            Io { op, file: at as u16, offset: 0, bytes: 0, memory: Memory::Buffer(0), tag: SYNC | at as u32 };
-        // SAFETY: a sync touches no memory.
-        unsafe { self.ring.push(io) };
-        state.sync_batch.push(at as u16);
-    }
-
-    #[inline]
-    fn reap(&mut self, state: &mut State, now: u64) -> u32 {
+    fn reap<const PLAIN: bool>(&mut self, state: &mut State, now: u64, read: Option<u32>) -> u32 {
         let from_ns = self.shared.from_ns.load(Relaxed);
         let counts = now >= from_ns && now < self.shared.until_ns.load(Relaxed);
         if counts {
@@ -258,25 +278,28 @@ impl RingLoop<'_> {
         let (mut run_ns, mut run) = (0, 0);
         let shared_depth = self.shared_depth.as_ref().map(|(depth, _)| *depth);
         let mut pool_was_full = false;
-        let reaped = ring.reap(|tag, result| {
-            if tag & SYNC != 0 {
+        let mut told = state.told;
+        let bytes_of_read = read.map_or(0, |slot| state.slots[slot as usize].bytes as i32);
+        let mut each = |tag: u32, result: i32| {
+            if !PLAIN && tag & SYNC != 0 {
                 let at = (tag & !SYNC) as usize;
                 synced(&mut lanes[at], result, now - state.sync_submitted_ns[at], counts);
                 lanes[at].synced(now);
                 return;
             }
             let slot = state.slots[tag as usize];
-            let lane = &mut lanes[usize::from(slot.lane)];
+            let lane = &mut lanes[if PLAIN { 0 } else { usize::from(slot.lane) }];
             state.in_flight -= 1;
             let latency_ns = now - slot.submitted_ns;
             lane.returned(tag, slot.write, now);
             pool_was_full |= shared_depth == Some(state.in_flight + 1);
-            if slot.sync {
+            if !PLAIN && slot.sync {
                 synced(lane, result, latency_ns, counts);
                 return;
             }
             let well = result == slot.bytes as i32;
-            if slot.write
+            if !PLAIN
+                && slot.write
                 && let Some(ledger) = &lane.ledger
             {
                 ledger.release(slot.offset, well);
@@ -287,9 +310,9 @@ impl RingLoop<'_> {
                 return;
             }
             lane.failures = 0;
-            state.told.ios += 1;
-            state.told.bytes += u64::from(slot.bytes);
-            state.told.stall_ns += latency_ns;
+            told.ios += 1;
+            told.bytes += u64::from(slot.bytes);
+            told.stall_ns += latency_ns;
             if latency_ns != run_ns {
                 if run > 0 {
                     progress.took(run_ns, run);
@@ -297,7 +320,7 @@ impl RingLoop<'_> {
                 (run_ns, run) = (latency_ns, 0);
             }
             run += 1;
-            if lane.checks_reads && !slot.write {
+            if !PLAIN && lane.checks_reads && !slot.write {
                 // SAFETY: the read is complete, and its buffer not yet used again.
                 let block = unsafe { std::slice::from_raw_parts_mut(buffers.of(tag), slot.bytes as usize) };
                 lane.check_read(block, slot.offset);
@@ -305,19 +328,24 @@ impl RingLoop<'_> {
             if counts {
                 lane.recorder.last_ns = now;
                 lane.recorder.completed(slot.write, slot.bytes, latency_ns);
-                if lane.recorder.response.is_some() {
+                if !PLAIN && lane.recorder.response.is_some() {
                     lane.recorder.responded(slot.write, now.saturating_sub(slot.intended_ns));
                 }
             }
-        });
+        };
+        let reaped = match read {
+            Some(slot) => {
+                each(slot, bytes_of_read);
+                1
+            }
+            None => ring.reap(each),
+        };
         if run > 0 {
             progress.took(run_ns, run);
         }
+        state.told = told;
         if pool_was_full {
             self.lanes.iter_mut().for_each(|lane| lane.room_ns = now);
-        }
-        if counts {
-            self.lanes.iter_mut().for_each(|lane| lane.recorder.flush());
         }
         reaped
     }
@@ -346,6 +374,54 @@ impl RingLoop<'_> {
             }
         }
     }
+}
+
+/// Queues an I/O of a lane.
+#[inline(always)]
+fn push(
+    queue: &mut Queue<'_>,
+    write_buffers: u32,
+    state: &mut State,
+    lane: &mut Lane<'_>,
+    at: usize,
+    ask: Ask,
+) {
+    let write = ask.writes();
+    let sync = matches!(ask.op, Op::Fsync | Op::Fdatasync);
+    let mut memory = Memory::Buffer(ask.slot);
+    if write && !sync {
+        let buffer = ask.slot + write_buffers;
+        // SAFETY: the slot is free, so nothing else touches its buffer, which holds the largest block.
+        let block = unsafe { std::slice::from_raw_parts_mut(queue.buffer(buffer), ask.bytes as usize) };
+        memory = match lane.writer.next(block, ask.offset, &mut lane.chooser) {
+            Some(elsewhere) => Memory::Foreign(elsewhere),
+            None => Memory::Buffer(buffer),
+        };
+    }
+    let io = Io { op: ask.op, file: at as u16, offset: ask.offset, bytes: ask.bytes, memory, tag: ask.slot };
+    // SAFETY: a slot's buffers are its own; a writer's source lives as long as its lane, which outlives
+    // the ring's I/Os: the ring is dropped, and waits, first.
+    unsafe { queue.push(io) };
+    state.slots[ask.slot as usize] = Slot {
+        submitted_ns: 0,
+        intended_ns: ask.intended_ns,
+        offset: ask.offset,
+        bytes: ask.bytes,
+        lane: at as u16,
+        write,
+        sync,
+    };
+    state.batch.push(ask.slot);
+    state.in_flight += 1;
+}
+
+#[cold]
+fn push_sync(queue: &mut Queue<'_>, state: &mut State, at: usize, op: Op) {
+    let io =
+        Io { op, file: at as u16, offset: 0, bytes: 0, memory: Memory::Buffer(0), tag: SYNC | at as u32 };
+    // SAFETY: a sync touches no memory.
+    unsafe { queue.push(io) };
+    state.sync_batch.push(at as u16);
 }
 
 /// A lane by chance, in proportion to the weights.

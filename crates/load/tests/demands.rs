@@ -4,6 +4,7 @@
 use load::{Job, Next, Together, run, run_together};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -380,4 +381,32 @@ fn ten_thousand_outstanding_and_two_hundred_and_fifty_six_threads_run() {
     let wide = Workload { threads: 256, outstanding: 2, ..buffered(Shape::random_read(4096)) };
     let result = ran(&region, &wide, &ios(30_000));
     assert_eq!((result.ios(), result.threads.len()), (30_000, 256));
+}
+
+#[test]
+fn one_read_at_a_time_counts_whether_the_page_cache_had_it_or_not() {
+    let _turn = turn();
+    let (_dir, region) = region(16 * MIB);
+    region.file.sync_all().unwrap();
+    let workload = Workload { outstanding: 1, ..buffered(Shape::random_read(4096)) };
+    let cached = ran(&region, &workload, &ios(5_000));
+    // SAFETY: advice on an open file.
+    let advised = unsafe { libc::posix_fadvise(region.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(advised, 0);
+    let uncached = ran(&region, &workload, &ios(5_000));
+    for result in [&cached, &uncached] {
+        assert_eq!((result.read.count, result.read.bytes), (5_000, 5_000 * 4096));
+        assert_eq!(result.read.latency.count(), 5_000);
+        assert!(result.read.errors.is_empty());
+    }
+    // A cut file ends neither with a success nor with another error than over the ring.
+    File::options().write(true).open(&region.path).unwrap().set_len(8 * MIB).unwrap();
+    let cut = run(&region, &workload, &for_ms(300), &mut |_| Next::Continue).unwrap();
+    let share = cut.failed() as f64 / (cut.failed() + cut.read.count) as f64;
+    assert!(
+        cut.read.errors.len() == 1 && cut.read.errors.contains_key(&libc::ENODATA),
+        "{:?}",
+        cut.read.errors
+    );
+    assert!((0.4..0.6).contains(&share), "{share}");
 }

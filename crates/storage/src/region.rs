@@ -171,7 +171,7 @@ fn open_when_free(path: &Path, flags: OFlags) -> Result<File, rustix::io::Errno>
     const LOOK_EVERY: Duration = Duration::from_millis(20);
     let until = Instant::now() + WAIT_MAX;
     loop {
-        match rustix::fs::open(path, flags, Mode::empty()) {
+        match quietly(flags, |flags| rustix::fs::open(path, flags, Mode::empty())) {
             Err(rustix::io::Errno::BUSY) if Instant::now() < until => std::thread::sleep(LOOK_EVERY),
             opened => return opened.map(File::from),
         }
@@ -194,10 +194,23 @@ pub(crate) fn region_of(
         return Err(no_direct());
     }
     let flags = if direct { flags | OFlags::DIRECT } else { flags };
-    match alignment::reopen(file, flags) {
+    match quietly(flags, |flags| alignment::reopen(file, flags)) {
         Ok(file) => build(file, path, bytes, caching, alignment),
         Err(rustix::io::Errno::INVAL) if direct => Err(no_direct()),
         Err(error) => Err(StorageError::from_io("open", path, error)),
+    }
+}
+
+/// Opens what reading leaves no mark on (`O_NOATIME`), where that is allowed: a load of reads changes nothing, and
+/// is not slowed by looking at the time for each I/O.
+fn quietly<T>(
+    flags: OFlags,
+    open: impl Fn(OFlags) -> Result<T, rustix::io::Errno>,
+) -> Result<T, rustix::io::Errno> {
+    match open(flags | OFlags::NOATIME) {
+        // Another user's file.
+        Err(rustix::io::Errno::PERM) => open(flags),
+        opened => opened,
     }
 }
 

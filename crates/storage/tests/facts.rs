@@ -230,3 +230,21 @@ fn a_partition_stands_on_its_disk_and_holds_it() {
     let error = target.open_for(Access::ReadWrite { destroy_data: true }, Caching::Direct).unwrap_err();
     assert_eq!(error.facts(), [format!("use: mounted at {}", disk.mount_point().display())]);
 }
+
+#[test]
+fn reading_leaves_no_mark_on_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("read");
+    fs::write(&path, vec![1; 65_536]).unwrap();
+    // With `relatime` a read would move a time of access that is older than the content.
+    let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let times = fs::FileTimes::new().set_accessed(long_ago);
+    File::options().write(true).open(&path).unwrap().set_times(times).unwrap();
+    let target = Target::open(&path).unwrap();
+    for caching in [Caching::Buffered, Caching::Direct] {
+        let region = target.open_for(Access::ReadOnly, caching).unwrap();
+        let mut buffer = storage::AlignedBuffer::new(4096, 4096);
+        region.file.read_exact_at(&mut buffer, 4096).unwrap();
+    }
+    assert_eq!(fs::metadata(&path).unwrap().accessed().unwrap(), long_ago);
+}

@@ -32,7 +32,7 @@ impl LatencyHistogram {
     /// Counts `n` equal latencies at the cost of one.
     #[inline]
     pub fn record_n(&mut self, latency_ns: u64, n: u64) {
-        self.histogram.saturating_record_n(latency_ns, n);
+        self.histogram.saturating_record_n(latency_ns.min(LONGEST_NS), n);
         self.sum_ns = self.sum_ns.saturating_add(latency_ns.saturating_mul(n));
     }
 
@@ -100,6 +100,53 @@ impl LatencyHistogram {
     }
 }
 
+/// The counts of a [`LatencyHistogram`], and no more than that: for whoever counts millions a second.
+#[derive(Clone, Debug)]
+pub struct LatencyCounts {
+    counts: Box<[u64]>,
+    /// None is counted from here on.
+    end: usize,
+}
+
+/// Of three significant digits: 2048 ranges of 1 ns, then 1024 for each doubling.
+const FINE: usize = 2048;
+const DOUBLINGS: usize = (LONGEST_NS.ilog2() - FINE.ilog2() + 1) as usize;
+
+impl LatencyCounts {
+    /// None yet.
+    pub fn new() -> LatencyCounts {
+        LatencyCounts { counts: vec![0; FINE + DOUBLINGS * FINE / 2].into(), end: 0 }
+    }
+
+    /// Counts `n` equal latencies. One above an hour counts as an hour.
+    #[inline]
+    pub fn record_n(&mut self, latency_ns: u64, n: u64) {
+        let latency_ns = latency_ns.min(LONGEST_NS);
+        let doubling = (latency_ns | (FINE as u64 - 1)).ilog2() as usize - (FINE.ilog2() as usize - 1);
+        let range = doubling * (FINE / 2) + (latency_ns >> doubling) as usize;
+        self.counts[range] += n;
+        self.end = self.end.max(range + 1);
+    }
+
+    /// Adds them to a histogram, with the exact sum that whoever counted knows, and begins anew.
+    pub fn pour(&mut self, histogram: &mut LatencyHistogram, sum_ns: u64) {
+        for (range, count) in self.counts[..self.end].iter_mut().enumerate().filter(|(_, count)| **count > 0)
+        {
+            let doubling = (range / (FINE / 2)).saturating_sub(1);
+            let latency_ns = ((range - doubling * (FINE / 2)) as u64) << doubling;
+            histogram.histogram.saturating_record_n(latency_ns, std::mem::take(count));
+        }
+        histogram.sum_ns = histogram.sum_ns.saturating_add(sum_ns);
+        self.end = 0;
+    }
+}
+
+impl Default for LatencyCounts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Default for LatencyHistogram {
     fn default() -> Self {
         Self::new()
@@ -137,6 +184,25 @@ impl<'de> Deserialize<'de> for LatencyHistogram {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn counts_are_the_histogram(latencies in prop::collection::vec((0..63_u32, any::<u64>(), 1..5_u64), 0..200)) {
+            let (mut straight, mut poured) = (LatencyHistogram::new(), LatencyHistogram::new());
+            let mut counts = LatencyCounts::new();
+            for half in latencies.chunks(100) {
+                let mut sum_ns = 0;
+                for (bits, any, n) in half {
+                    let latency_ns = any >> bits >> 1;
+                    straight.record_n(latency_ns, *n);
+                    counts.record_n(latency_ns, *n);
+                    sum_ns = latency_ns.saturating_mul(*n).saturating_add(sum_ns);
+                }
+                counts.pour(&mut poured, sum_ns);
+            }
+            prop_assert_eq!(poured, straight);
+        }
+    }
 
     proptest! {
         #[test]

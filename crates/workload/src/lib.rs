@@ -26,7 +26,7 @@ mod trace;
 pub use access::{Access, Distribution, Extent, Walk, Zone};
 pub use demand::{Arrival, Burst, Content, Limit, SizeShare, SyncEvery, SyncKind, Verify};
 pub use facts::{Cap, CapKind, DeviceFacts, TargetFacts, TargetKind, WriteCache};
-pub use histogram::LatencyHistogram;
+pub use histogram::{LatencyCounts, LatencyHistogram};
 pub use plan::{Phase, PhaseResult, Placed, Plan, PlanTarget, Pool};
 pub use quantity::{BadQuantity, Mib, format_bytes, format_ns, parse_bytes, parse_duration};
 pub use result::{Backend, BadBlock, CoreUse, Direction, Response, RunResult, ThreadShare, Verification};
