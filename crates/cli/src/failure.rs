@@ -105,6 +105,9 @@ impl From<load::LoadError> for Failure {
                 failure.with_remedy("fewer --outstanding, or a smaller --block")
             }
             load::LoadError::Threads { .. } => failure.with_remedy("fewer --threads or --outstanding"),
+            load::LoadError::Pool { .. } => failure.with_remedy(
+                "outstanding I/Os for each thread, or allow io_uring: sysctl kernel.io_uring_disabled=0",
+            ),
             load::LoadError::Trace { .. } => failure.with_remedy("a larger target, or another trace"),
             load::LoadError::Source { .. } => {
                 failure.with_remedy("name another file to fill the buffer from")

@@ -22,6 +22,8 @@ pub struct BlockingLoop<'a> {
     pub buffers: IoBuffers,
     pub shared: &'a Shared,
     pub progress: &'a Progress,
+    /// When the I/O was due that came back only after the measured part.
+    pub late_ns: Option<u64>,
 }
 
 /// Longest sleep before the end of the run is looked at again.
@@ -91,7 +93,9 @@ impl BlockingLoop<'_> {
             }
         }
         let submitted_ns = now_ns();
-        if let Some(response) = &mut lane.recorder.response {
+        if let Some(response) = &mut lane.recorder.response
+            && submitted_ns >= self.shared.from_ns.load(Relaxed)
+        {
             let could_ns = ask.intended_ns.max(lane.room_ns);
             response.late_ns_max = response.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
         }
@@ -112,6 +116,8 @@ impl BlockingLoop<'_> {
         let result = if is_sync { self.sync(ask.op).map(|()| 0) } else { result };
         let now = now_ns();
         let latency_ns = now - submitted_ns;
+        let until_ns = self.shared.until_ns.load(Relaxed);
+        self.late_ns = (now >= until_ns && ask.intended_ns < until_ns).then_some(ask.intended_ns);
         self.lane.returned(ask.slot, ask.writes(), now);
         if is_sync {
             self.count_sync(result.map(|_| ()), latency_ns, now);
@@ -179,7 +185,10 @@ impl BlockingLoop<'_> {
             return;
         }
         let until_ns = self.shared.until_ns.load(Relaxed).min(now_ns());
-        let (waiting, oldest_ns) = self.lane.overdue(until_ns);
+        let (mut waiting, mut oldest_ns) = self.lane.overdue(until_ns);
+        if let Some(late_ns) = self.late_ns {
+            (waiting, oldest_ns) = (waiting + 1, oldest_ns.min(late_ns));
+        }
         if let Some(response) = &mut self.lane.recorder.response {
             response.waiting = waiting;
             response.waiting_ns_max = if waiting > 0 { until_ns.saturating_sub(oldest_ns) } else { 0 };

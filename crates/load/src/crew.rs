@@ -242,6 +242,7 @@ impl<'a> Crew<'a> {
                 buffers,
                 shared,
                 progress,
+                late_ns: None,
             })));
         }
         let files: Vec<&std::fs::File> =

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, Once, PoisonError};
@@ -16,6 +16,9 @@ pub struct Mapping {
     bytes: usize,
     offset: u64,
     place: usize,
+    /// Of the region, which outlives the mapping.
+    file: RawFd,
+    protection: libc::c_int,
 }
 
 // SAFETY: the mapping belongs to this value; its bytes are only copied, by functions that take races of
@@ -46,9 +49,9 @@ impl Mapping {
         let offset = region.offset_bytes - region.offset_bytes % PAGE_BYTES as u64;
         let bytes = (region.offset_bytes + region.bytes - offset) as usize;
         let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        let file = region.file.as_raw_fd();
         // SAFETY: a new mapping of an open file, no address asked for.
         let memory = unsafe {
-            let file = region.file.as_raw_fd();
             libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, offset as i64)
         };
         if memory == libc::MAP_FAILED {
@@ -64,7 +67,7 @@ impl Mapping {
         FAULTS[place].store(0, Relaxed);
         ENDS[place].store(memory.as_ptr() as usize + bytes, Relaxed);
         STARTS[place].store(memory.as_ptr() as usize, Relaxed);
-        Ok(Mapping { memory, bytes, offset, place })
+        Ok(Mapping { memory, bytes, offset, place, file, protection })
     }
 
     fn part(&self, offset: u64, bytes: usize) -> *mut u8 {
@@ -81,8 +84,23 @@ impl Mapping {
         FAULTS[self.place].load(Relaxed)
     }
 
-    fn unless_faulted(&self, before: usize, bytes: usize) -> io::Result<usize> {
-        if self.faults() == before { Ok(bytes) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
+    fn unless_faulted(&self, before: usize, part: *mut u8, bytes: usize) -> io::Result<usize> {
+        if self.faults() == before {
+            return Ok(bytes);
+        }
+        self.restore(part as usize, bytes);
+        Err(io::Error::from_raw_os_error(libc::EIO))
+    }
+
+    /// Maps the file again where the handler may have put zeros: the next I/O there is to meet the storage.
+    #[cold]
+    fn restore(&self, part: usize, bytes: usize) {
+        let start = part / PAGE_BYTES * PAGE_BYTES;
+        let offset = self.offset + (start - self.memory.as_ptr() as usize) as u64;
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let (address, bytes) = (start as *mut libc::c_void, part + bytes - start);
+        // SAFETY: pages of our own mapping, by the same pages of its file; if that is refused, zeros stay there.
+        unsafe { libc::mmap(address, bytes, self.protection, flags, self.file, offset as i64) };
     }
 
     /// Copies from the mapping.
@@ -91,12 +109,11 @@ impl Mapping {
     /// `EIO` where a page could not be had.
     pub fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let before = self.faults();
+        let part = self.part(offset, into.len());
         // SAFETY: both are `into.len()` long, see `part`; a page that cannot be had is replaced by zeros by
         // the handler.
-        unsafe {
-            std::ptr::copy_nonoverlapping(self.part(offset, into.len()), into.as_mut_ptr(), into.len());
-        };
-        self.unless_faulted(before, into.len())
+        unsafe { std::ptr::copy_nonoverlapping(part, into.as_mut_ptr(), into.len()) };
+        self.unless_faulted(before, part, into.len())
     }
 
     /// Copies to the mapping; with `sync`, waits until that is on the storage.
@@ -112,7 +129,7 @@ impl Mapping {
             let start = part as usize / PAGE_BYTES * PAGE_BYTES;
             self.sync(start..part as usize + from.len())?;
         }
-        self.unless_faulted(before, from.len())
+        self.unless_faulted(before, part, from.len())
     }
 
     /// Makes everything durable that was written through the mapping.
@@ -172,5 +189,43 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
             }
         }
         libc::signal(libc::SIGBUS, libc::SIG_DFL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn each_io_on_what_is_not_there_fails_until_it_is_there_again() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        std::fs::write(&path, vec![7; 8 * PAGE_BYTES]).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let region = Region {
+            file,
+            offset_bytes: 0,
+            bytes: 8 * PAGE_BYTES as u64,
+            direct: false,
+            align_bytes: 1,
+            memory_align_bytes: 1,
+            path: path.to_path_buf(),
+        };
+        let mapping = Mapping::new(&region, true).unwrap();
+        let mut block = vec![0; 2 * PAGE_BYTES];
+        let at = 5 * PAGE_BYTES as u64;
+        assert_eq!(mapping.read(&mut block, at).unwrap(), block.len());
+        region.file.set_len(4 * PAGE_BYTES as u64).unwrap();
+        for _ in 0..2 {
+            let error = mapping.read(&mut block, at).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EIO));
+            assert!(mapping.write(&block, at, false).is_err());
+        }
+        assert_eq!(mapping.read(&mut block, 0).unwrap(), block.len());
+        region.file.set_len(8 * PAGE_BYTES as u64).unwrap();
+        mapping.write(&[9; 16], at, true).unwrap();
+        assert_eq!(mapping.read(&mut block, at).unwrap(), block.len());
+        assert_eq!((block[0], block[15], block[16]), (9, 9, 0));
+        assert_eq!(std::fs::read(&path).unwrap()[at as usize], 9, "in the file, not beside it");
     }
 }

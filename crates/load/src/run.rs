@@ -143,6 +143,12 @@ pub enum LoadError {
         /// Why so many.
         why: &'static str,
     },
+    /// Threads that share what is outstanding need io_uring.
+    #[error("cannot start the load: a pool that shares its outstanding I/Os needs io_uring: {error}")]
+    Pool {
+        /// What the kernel said to it.
+        error: io::Error,
+    },
     /// What to write cannot be read.
     #[error("cannot read {path}, which is to be written: {error}")]
     Source {
@@ -239,6 +245,12 @@ pub fn run_together(
     assert!(!jobs.is_empty(), "a run needs a job");
     check(jobs, how)?;
     match attempt(jobs, how, true, watch) {
+        // A thread that blocks in an I/O has no others outstanding to share.
+        Err(LoadError::Start { error, .. })
+            if is_refused(&error) && how.pool.is_some_and(|pool| pool.outstanding.is_some()) =>
+        {
+            Err(LoadError::Pool { error })
+        }
         Err(LoadError::Start { error, .. }) if is_refused(&error) => attempt(jobs, how, false, watch),
         other => other,
     }
@@ -412,6 +424,11 @@ fn check_trace(job: &Job<'_>, trace: &Trace, align: u64) -> Result<(), LoadError
             )
         } else if !io.offset_bytes.is_multiple_of(align) || !u64::from(io.bytes).is_multiple_of(align) {
             format!("is not aligned to the target's {align} byte blocks")
+        } else if io.offset_bytes < job.region.offset_bytes {
+            format!(
+                "at offset {} lies before the target's begin, {}",
+                io.offset_bytes, job.region.offset_bytes
+            )
         } else if io.offset_bytes.checked_add(u64::from(io.bytes)).is_none_or(|last| last > end) {
             format!("at offset {} lies beyond the target's end, {end}", io.offset_bytes)
         } else {

@@ -30,7 +30,7 @@ pub struct Direction {
     /// histogram, `latency` is empty, and the sums are in the run's series or threads.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub percentiles: Vec<(f64, u64)>,
-    /// Failed I/Os by errno; a short transfer counts as `EIO`.
+    /// Failed I/Os by errno; a short transfer counts as `EIO`, none at all as `ENODATA`.
     pub errors: BTreeMap<i32, u64>,
 }
 
