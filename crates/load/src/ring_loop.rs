@@ -279,8 +279,8 @@ impl RingLoop<'_> {
         let shared_depth = self.shared_depth.as_ref().map(|(depth, _)| *depth);
         let mut pool_was_full = false;
         let mut told = state.told;
-        let bytes_of_read = read.map_or(0, |slot| state.slots[slot as usize].bytes as i32);
-        let mut each = |tag: u32, result: i32| {
+        let read = read.map(|slot| (slot, state.slots[slot as usize].bytes as i32));
+        let reaped = ring.reap(read, |tag, result| {
             if !PLAIN && tag & SYNC != 0 {
                 let at = (tag & !SYNC) as usize;
                 synced(&mut lanes[at], result, now - state.sync_submitted_ns[at], counts);
@@ -332,14 +332,7 @@ impl RingLoop<'_> {
                     lane.recorder.responded(slot.write, now.saturating_sub(slot.intended_ns));
                 }
             }
-        };
-        let reaped = match read {
-            Some(slot) => {
-                each(slot, bytes_of_read);
-                1
-            }
-            None => ring.reap(each),
-        };
+        });
         if run > 0 {
             progress.took(run_ns, run);
         }

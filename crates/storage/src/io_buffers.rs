@@ -56,6 +56,7 @@ impl IoBuffers {
     }
 
     /// From the start of one buffer to that of the next.
+    #[inline]
     pub fn stride(&self) -> usize {
         self.stride
     }

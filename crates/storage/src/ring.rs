@@ -29,6 +29,7 @@ pub struct Ring {
     registered_ring: Option<u32>,
     registered_files: bool,
     registered_buffers: bool,
+    queue_entries: u32,
     queued: u32,
     in_flight: u32,
 }
@@ -201,6 +202,7 @@ impl Ring {
         // (fields drop in order).
         let registered_buffers = unsafe { ring.submitter().register_buffers(&[buffers.as_iovec()]) }.is_ok();
         let registered_ring = register_ring(&ring);
+        let queue_entries = ring.params().sq_entries();
         Ok(Ring {
             ring,
             buffers,
@@ -208,12 +210,14 @@ impl Ring {
             registered_ring,
             registered_files,
             registered_buffers,
+            queue_entries,
             queued: 0,
             in_flight: 0,
         })
     }
 
     /// Where the buffers are, for a look at one while completions are reaped.
+    #[inline]
     pub fn buffers_start(&self) -> BufferStart {
         BufferStart { start: self.buffers.pointer(0), stride: self.buffers.stride() }
     }
@@ -226,7 +230,7 @@ impl Ring {
     /// How many more I/Os the queue takes before the next [`Ring::submit`].
     #[inline]
     pub fn room(&self) -> usize {
-        (self.ring.params().sq_entries() - self.queued) as usize
+        (self.queue_entries - self.queued) as usize
     }
 
     /// Opens the queue for some I/Os; the kernel sees them with the next [`Ring::submit`].
@@ -320,16 +324,29 @@ impl Ring {
         unsafe { io_uring_enter_arg(ring, queued, least, flags | known | Enter::EXT_ARG, Some(&argument)) }
     }
 
-    /// Takes all completions there are: the I/O's buffer and its result, bytes or a negative errno.
+    /// Takes all completions there are, after the one that came without the ring: each I/O's tag and its result,
+    /// bytes or a negative errno. How many.
     #[inline]
-    pub fn reap(&mut self, mut each: impl FnMut(u32, i32)) -> u32 {
-        let mut count = 0;
-        for completion in self.ring.completion() {
-            count += 1;
-            each(completion.user_data() as u32, completion.result());
+    pub fn reap(&mut self, at_once: Option<(u32, i32)>, mut each: impl FnMut(u32, i32)) -> u32 {
+        let (mut first, mut count) = (at_once, 0);
+        let mut completions = self.ring.completion();
+        // One place calls `each`, so that its code is put here and not behind a call.
+        loop {
+            let (tag, result) = match first.take() {
+                Some(read) => read,
+                None => match completions.next() {
+                    Some(completion) => {
+                        count += 1;
+                        (completion.user_data() as u32, completion.result())
+                    }
+                    None => break,
+                },
+            };
+            each(tag, result);
         }
+        drop(completions);
         self.in_flight -= count;
-        count
+        count + u32::from(at_once.is_some())
     }
 }
 
@@ -404,7 +421,7 @@ impl Drop for Ring {
                 self.buffers.leak();
                 break;
             }
-            self.reap(|_, _| {});
+            self.reap(None, |_, _| {});
         }
         // A ring that is closed lets go of them later, out of sight: an exclusively opened device would still
         // be in use, and a file system could not be unmounted, for some time after this program ended.
