@@ -186,8 +186,9 @@ fn together(phase: &Phase, extras: &Extras, thread_series: bool) -> Together {
     // Normal is what the program has, or was given by ionice.
     let level = |priority: Priority| (priority != Priority::Normal).then(|| priority.best_effort_level());
     let priorities = extras.targets.iter().map(|target| level(target.priority)).collect();
+    let huge_pages = extras.targets.iter().map(|target| target.huge_pages).collect();
     let (slice, pool) = (phase.slice, phase.pool);
-    Together { slice, pool, thread_series, affinity, priorities, ..Together::from(phase.length) }
+    Together { slice, pool, thread_series, affinity, priorities, huge_pages, ..Together::from(phase.length) }
 }
 
 /// Tells the kernel what accesses will come; a target without a hint takes back that of the time span before.

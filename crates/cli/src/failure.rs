@@ -104,6 +104,9 @@ impl From<load::LoadError> for Failure {
             load::LoadError::Memory { .. } => {
                 failure.with_remedy("fewer --outstanding, or a smaller --block")
             }
+            load::LoadError::HugePages { needed, .. } => {
+                failure.with_remedy(format_args!("sysctl vm.nr_hugepages={needed}, or ordinary pages"))
+            }
             load::LoadError::Threads { .. } => failure.with_remedy("fewer --threads or --outstanding"),
             load::LoadError::Pool { .. } => failure.with_remedy(
                 "outstanding I/Os for each thread, or allow io_uring: sysctl kernel.io_uring_disabled=0",

@@ -83,15 +83,15 @@ mod tests {
     }
 
     const XML: &str = "<Profile><ETW><Process>true</Process></ETW><TimeSpans><TimeSpan><Targets><Target>\
-        <Path>*1</Path><UseLargePages>true</UseLargePages></Target></Targets></TimeSpan></TimeSpans></Profile>";
+        <Path>*1</Path><DisableLocalCache>true</DisableLocalCache></Target></Targets></TimeSpan></TimeSpans></Profile>";
 
     #[test]
     fn what_linux_lacks_is_refused_unless_it_is_to_be_ignored() {
-        let Err(Refused::Unsupported(lacking)) = checked("-x -ysgo -l t", None, false) else {
+        let Err(Refused::Unsupported(lacking)) = checked("-x -ysgo -ft t", None, false) else {
             panic!("taken")
         };
-        assert_eq!(lacking.iter().map(|one| one.flag.as_str()).collect::<Vec<_>>(), ["-ysgo", "-x", "-l"]);
-        let ignored = checked("-x -ysgo -l t", None, true).expect("ignored");
+        assert_eq!(lacking.iter().map(|one| one.flag.as_str()).collect::<Vec<_>>(), ["-ysgo", "-x", "-ft"]);
+        let ignored = checked("-x -ysgo -ft t", None, true).expect("ignored");
         assert_eq!((ignored.unsupported.len(), unsupported::of(&ignored.profile)), (3, vec![]));
         let shown = checked("-x -Rp t", None, false).expect("shown");
         assert!(shown.profile.time_spans[0].completion_routines);
@@ -102,7 +102,10 @@ mod tests {
         let ours = checked("-d7 -z -Xp.xml disk.bin", Some(XML), true).expect("a profile");
         let span = &ours.profile.time_spans[0];
         assert_eq!((span.duration_s, span.seed, span.targets[0].path.as_str()), (7, 77, "disk.bin"));
-        assert_eq!(ours.unsupported.iter().map(|one| one.flag.as_str()).collect::<Vec<_>>(), ["<ETW>", "-l"]);
+        assert_eq!(
+            ours.unsupported.iter().map(|one| one.flag.as_str()).collect::<Vec<_>>(),
+            ["<ETW>", "-Sr"]
+        );
         assert!(
             matches!(checked("-Xp.xml", Some(XML), true), Err(Refused::Rules(all)) if all[0].what == "*1")
         );

@@ -56,6 +56,8 @@ pub struct TargetExtras {
     pub priority: Priority,
     /// What the kernel is told of its accesses (`posix_fadvise`); only where the page cache takes part.
     pub advice: Option<Advice>,
+    /// Its buffers are in huge pages (`-l`, `MAP_HUGETLB`).
+    pub huge_pages: bool,
 }
 
 /// What the kernel is told of accesses to come.
@@ -299,10 +301,11 @@ fn extras_of(span: &TimeSpan, notes: &mut Vec<String>) -> Extras {
         cpus if cpus.is_empty() => Affinity::RoundRobin,
         cpus => Affinity::Cores(cpus.iter().map(|cpu| cpu.processor).collect()),
     };
-    let targets = span
-        .targets
-        .iter()
-        .map(|target| TargetExtras { priority: target.priority, advice: advice(target, notes) });
+    let targets = span.targets.iter().map(|target| TargetExtras {
+        priority: target.priority,
+        advice: advice(target, notes),
+        huge_pages: target.large_pages,
+    });
     let targets = targets.collect();
     Extras { affinity, targets }
 }

@@ -61,8 +61,6 @@ pub fn of(profile: &Profile) -> Vec<Unsupported> {
             add(drain, "-Ni", memory, "use -Nv, which is msync");
             let temporary = "no such hint exists";
             add(target.hint_temporary, "-ft", temporary, "name a file on tmpfs to keep it in memory");
-            let pages = "buffers in large pages are not implemented";
-            add(target.large_pages, "-l", pages, "leave it out; transparent huge pages may serve");
             let threads = "threads of a pool that serve some targets only are not implemented";
             add(!target.thread_targets.is_empty(), "<ThreadTargets>", threads, "use -F without, or -t");
         }
@@ -82,7 +80,6 @@ pub fn remove(profile: &mut Profile) {
             }
             target.flush = target.flush.map(|_| FlushMode::ViewOfFile);
             target.hint_temporary = false;
-            target.large_pages = false;
             target.thread_targets.clear();
         }
     }

@@ -66,7 +66,7 @@ What is told
 Ours
   --destroy-data PATH   write over this target, which headroom did not make: its content is lost
   --format 2.0.17       the text of that version     --json  the result as headroom run has it
-  --ignore-unsupported  run without the flags that mean nothing on Linux: -x -l -ft -Sr -Nn -Ni -e.. -y..
+  --ignore-unsupported  run without the flags that mean nothing on Linux: -x -ft -Sr -Nn -Ni -e.. -y..
 ";
 
 #[cfg(test)]

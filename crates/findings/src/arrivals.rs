@@ -29,7 +29,7 @@ pub fn rate(case: &Case) -> Option<Finding> {
         _ => 1.0 / expected,
     };
     // All that may be outstanding is, and more have come: a queue that only the end of the run kept short.
-    let queue = waiting > u64::from(result.workload.outstanding_total());
+    let queue = waiting > u64::from(result.outstanding_asked());
     let new = |weight, text: String| {
         Finding::new(Kind::ArrivalRate, weight, text)
             .fact("asked", asked, "1/s")

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, CORE_BUSY, OTHERS_SHARE, STOLEN_SHARE, THREAD_BUSY, THREADS_SPREAD};
 use crate::{Finding, Kind, Weight, words};
-use workload::CoreUse;
+use workload::{CoreUse, format_count};
 
 impl Case<'_> {
     /// The busiest load thread and its share of a core; `None` where their CPU time is not known.
@@ -190,8 +190,8 @@ pub fn threads(case: &Case) -> Option<Finding> {
     });
     let text = format!(
         "The {count} threads do not agree: {} to {} I/Os each ({} of their mean){latencies}.",
-        words::count(least as u64),
-        words::count(most as u64),
+        format_count(least as u64),
+        format_count(most as u64),
         words::share(ios_spread)
     );
     Some(with_facts(Finding::new(Kind::Threads, Weight::Warning, text)).remedy(

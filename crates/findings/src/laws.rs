@@ -7,11 +7,12 @@ use crate::limits::{
 };
 use crate::{Finding, Kind, Weight, words};
 use capability::KneeReason;
+use workload::format_count;
 
 /// N = X x R holds in any stable system (Little 1961); what is asked for and what is reached need not agree.
 pub fn outstanding(case: &Case) -> Option<Finding> {
     let result = case.result;
-    let asked = f64::from(result.workload.outstanding_total());
+    let asked = f64::from(result.outstanding_asked());
     let mean_ns = case.latency.mean_ns()?;
     if !case.has_latencies() || result.elapsed_ns == 0 || asked == 0.0 {
         return None;
@@ -31,6 +32,10 @@ pub fn outstanding(case: &Case) -> Option<Finding> {
             .fact("mean latency", mean_ns, "ns")
     };
     let share = reached / asked;
+    if result.shares_outstanding() {
+        let text = format!("{law}, of the {} that all workloads shared.", words::rate(asked));
+        return Some(new(Weight::Good, text));
+    }
     if result.workload.is_open_loop() {
         return Some(if share >= OUTSTANDING_REACHED {
             let text = format!(
@@ -100,7 +105,7 @@ pub fn transfer_size(case: &Case) -> Option<Finding> {
     }
     let text = format!(
         "{} I/Os moved {} each, {} of the {} asked for: {}.",
-        words::count(result.ios()),
+        format_count(result.ios()),
         words::bytes(moved.round() as u64),
         words::share(moved / asked),
         words::bytes(asked.round() as u64),
@@ -174,7 +179,7 @@ mod tests {
     use super::*;
     use crate::Surroundings;
     use crate::case::tests::{direction, find, finding, plain, weight};
-    use ::workload::{Arrival, Limit, RunResult, SizeShare};
+    use ::workload::{Arrival, Limit, Pool, RunResult, SizeShare};
     use capability::Knee;
 
     /// 20,000 IOPS of that latency in ten seconds, four outstanding asked.
@@ -205,6 +210,17 @@ mod tests {
             weight(&run, Kind::Outstanding)
         };
         assert_eq!([open(100_000), open(190_000)], [Some(Weight::Good), Some(Weight::Warning)]);
+    }
+
+    #[test]
+    fn of_what_workloads_share_none_owes_all() {
+        let mut run = of(50_000);
+        run.pool = Some(Pool { threads: 2, outstanding: Some(4) });
+        let found = finding(&run, Kind::Outstanding).unwrap();
+        assert_eq!(found.weight, Weight::Good);
+        assert_eq!(found.text, "20,000 IOPS x 50.0 us = 1 outstanding, of the 8 that all workloads shared.");
+        run.pool = Some(Pool { threads: 2, outstanding: None });
+        assert_eq!(weight(&run, Kind::Outstanding), Some(Weight::Warning), "each has its own");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, SYNC_SHARE, WRITE_SHARE_DIFFERS};
 use crate::{Finding, Kind, Weight, words};
-use workload::Arrival;
+use workload::{Arrival, format_count};
 
 pub fn write_share(case: &Case) -> Option<Finding> {
     let workload = &case.result.workload;
@@ -47,7 +47,7 @@ pub fn syncs(case: &Case) -> Option<Finding> {
     let text = format!(
         "Syncs took {} of the threads' time: {} of {} each, one for {} writes.",
         words::share(share.min(1.0)),
-        words::count(sync.count),
+        format_count(sync.count),
         words::time(mean_ns),
         words::rate(writes)
     );

@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::limits::IOS_MIN;
 use crate::{Finding, Kind, Weight, words};
+use workload::format_count;
 
 pub fn nothing_measured(case: &Case) -> Option<Finding> {
     (case.result.ios() == 0).then(|| {
@@ -47,8 +48,8 @@ pub fn verification(case: &Case) -> Option<Finding> {
     let finding = if verification.bad > 0 {
         let text = format!(
             "{} of {} blocks read again are not as they were written.",
-            words::count(verification.bad),
-            words::count(verification.blocks)
+            format_count(verification.bad),
+            format_count(verification.blocks)
         );
         new(Weight::Warning, text)
             .remedy("trust this storage with nothing until the cause is known; keep the target as it is")
@@ -59,7 +60,7 @@ pub fn verification(case: &Case) -> Option<Finding> {
             Weight::Good,
             format!(
                 "All {} blocks that were read again are as they were written.",
-                words::count(verification.blocks)
+                format_count(verification.blocks)
             ),
         )
     };

@@ -1,5 +1,7 @@
 //! How sentences write their numbers.
 
+use workload::format_count;
+
 /// A time: "85.3 us".
 pub fn time(ns: f64) -> String {
     if ns.is_finite() && ns < 1e18 { workload::format_ns(ns) } else { "an endless time".into() }
@@ -18,22 +20,9 @@ pub fn length(ns: f64) -> String {
     }
 }
 
-/// A whole number with thousands apart.
-pub fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// "1 read", "27,000 reads".
 pub fn counted(value: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
+    format!("{} {noun}{}", format_count(value), if value == 1 { "" } else { "s" })
 }
 
 /// A rate or an average: three digits, thousands apart.
@@ -41,7 +30,7 @@ pub fn rate(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "no".into(),
         v if v >= 99.95 && value < 1e18 => {
-            format!("{}{}", if value < 0.0 { "-" } else { "" }, count(v.round() as u64))
+            format!("{}{}", if value < 0.0 { "-" } else { "" }, format_count(v.round() as u64))
         }
         v if v >= 1e18 => format!("{value:.2e}"),
         v if v >= 9.995 || v == v.round() => format!("{value:.1}").trim_end_matches(".0").into(),

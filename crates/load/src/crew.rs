@@ -117,6 +117,11 @@ impl Seat {
         u64::from(self.slots()) * if self.doubled(jobs) { 2 } else { 1 }
     }
 
+    /// Whether any of its workloads asks for buffers in huge pages.
+    pub fn wants_huge_pages(&self, how: &Together) -> bool {
+        self.places.iter().any(|place| how.huge_pages.get(place.job).copied().unwrap_or(false))
+    }
+
     /// Memory for its buffers.
     pub fn buffer_bytes(&self, jobs: &[Job<'_>]) -> u64 {
         self.buffers(jobs) * u64::from(self.block_bytes(jobs)).next_multiple_of(4096)
@@ -210,7 +215,8 @@ impl<'a> Crew<'a> {
         progress: &'b Progress,
     ) -> io::Result<Loop<'b>> {
         let block_bytes = seat.block_bytes(self.jobs) as usize;
-        let buffers = IoBuffers::new(seat.buffers(self.jobs) as usize, block_bytes)?;
+        let buffers = if seat.wants_huge_pages(self.how) { IoBuffers::in_huge_pages } else { IoBuffers::new };
+        let buffers = buffers(seat.buffers(self.jobs) as usize, block_bytes)?;
         let write_buffers = if seat.doubled(self.jobs) { seat.slots() } else { 0 };
         let mut first = 0;
         let mut lanes = Vec::new();

@@ -64,6 +64,7 @@ fn result(
         target_bytes: job.region.bytes,
         slice_ns,
         cores: course.cores.clone(),
+        pool: how.pool,
         ..RunResult::empty(job.workload.clone(), job.region.path.display().to_string())
     };
     // Blocking: as many threads as outstanding I/Os stand for one thread.

@@ -13,8 +13,10 @@
 //! the batch: just before the system call that hands up to [`BATCH`] I/Os over ([`BATCH_DIRECT`] of direct
 //! I/O), and just after it returns, before the completions are reaped. What that costs in accuracy: an I/O
 //! handed over as the last of a batch carries the time the kernel took for those before it (about 0.5 us
-//! each, cached), one that completed while the thread slept carries its wake-up. Both are time that a database would see as well. In return
-//! a read of the clock costs nothing per I/O, and equal latencies of one batch are counted at once.
+//! each, cached), one that completed while the thread slept carries its wake-up. Both are time that a
+//! database would see as well. In return a read of the clock costs nothing per I/O, and equal latencies of
+//! one batch are counted at once. A single read at a time through the page cache is first tried without the
+//! ring (`preadv2` that does not wait), which is the shortest way to what is cached.
 //!
 //! Where io_uring is not to be had, T x N threads do blocking `pread` and `pwrite` instead; the result
 //! names the backend. This crate never opens or creates a target: `storage` does, and refuses.

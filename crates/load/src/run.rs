@@ -3,7 +3,7 @@ use crate::ledger::PLACES_MAX;
 use crate::live::Live;
 use std::io;
 use std::time::Duration;
-use storage::Region;
+use storage::{HugePages, Region};
 use workload::{
     Backend, Caching, Durability, InvalidWorkload, Phase, Pool, RunLength, RunResult, Trace, TraceKind,
     Workload, format_bytes,
@@ -39,6 +39,9 @@ pub struct Together {
     /// For each job the best-effort I/O priority of its threads, 0 (first) to 7 (last); `None`, and a job that is
     /// not listed, keeps that of the program. In a pool all jobs have the same.
     pub priorities: Vec<Option<u8>>,
+    /// For each job whether its buffers are to be in huge pages that were set aside; a job that is not listed has
+    /// ordinary ones.
+    pub huge_pages: Vec<bool>,
 }
 
 /// On which cores threads run.
@@ -135,6 +138,19 @@ pub enum LoadError {
         /// What there is.
         available_bytes: u64,
     },
+    /// The buffers were to be in huge pages.
+    #[error(
+        "cannot start the load: its buffers need {needed} huge pages of {page}, and {free} are free",
+        page = format_bytes(*page_bytes)
+    )]
+    HugePages {
+        /// Pages, over all threads.
+        needed: u64,
+        /// How many there are.
+        free: u64,
+        /// Of a page; 0 where the kernel has none.
+        page_bytes: u64,
+    },
     /// Too many threads at once.
     #[error("cannot start the load: it needs {threads} threads, and {THREADS_MAX} is the most{why}")]
     Threads {
@@ -187,6 +203,7 @@ impl From<RunLength> for Together {
             pool: None,
             affinity: Affinity::None,
             priorities: Vec::new(),
+            huge_pages: Vec::new(),
         }
     }
 }
@@ -263,7 +280,7 @@ fn attempt(
     watch: &mut dyn FnMut(&Live) -> Next,
 ) -> Result<Vec<RunResult>, LoadError> {
     let seats = crew::seats(jobs, how, may_ring);
-    check_room(jobs, &seats)?;
+    check_room(jobs, how, &seats)?;
     Crew::new(jobs, how, &seats)?.run(watch)
 }
 
@@ -440,7 +457,7 @@ fn check_trace(job: &Job<'_>, trace: &Trace, align: u64) -> Result<(), LoadError
 }
 
 /// Threads and memory have a bound that is looked at before anything starts.
-fn check_room(jobs: &[Job<'_>], seats: &[Seat]) -> Result<(), LoadError> {
+fn check_room(jobs: &[Job<'_>], how: &Together, seats: &[Seat]) -> Result<(), LoadError> {
     if seats.len() as u64 > THREADS_MAX {
         let blocking = seats.iter().any(|seat| seat.backend != Backend::IoUring);
         let why = if blocking { " (without io_uring, each outstanding I/O needs one)" } else { "" };
@@ -454,7 +471,18 @@ fn check_room(jobs: &[Job<'_>], seats: &[Seat]) -> Result<(), LoadError> {
         let block_bytes = jobs.iter().map(|job| job.workload.shape.block_bytes).max().unwrap_or(0);
         return Err(LoadError::Memory { outstanding, block_bytes, needed_bytes, available_bytes });
     }
-    Ok(())
+    check_huge_pages(jobs, how, seats)
+}
+
+fn check_huge_pages(jobs: &[Job<'_>], how: &Together, seats: &[Seat]) -> Result<(), LoadError> {
+    let huge: Vec<&Seat> = seats.iter().filter(|seat| seat.wants_huge_pages(how)).collect();
+    if huge.is_empty() {
+        return Ok(());
+    }
+    let HugePages { page_bytes, free } = HugePages::read().unwrap_or(HugePages { page_bytes: 0, free: 0 });
+    let pages = |seat: &Seat| seat.buffer_bytes(jobs).div_ceil(page_bytes.max(1));
+    let needed = huge.into_iter().map(pages).sum();
+    if needed <= free { Ok(()) } else { Err(LoadError::HugePages { needed, free, page_bytes }) }
 }
 
 /// What the kernel says can be had without swapping; without a word from it, everything.

@@ -4,6 +4,7 @@ use filestats::Figure;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use verdict::Evidence;
+pub(crate) use workload::format_count as count;
 
 /// Stands for a figure that is not there.
 pub(crate) const NONE: &str = "-";
@@ -21,19 +22,6 @@ pub(crate) fn time(ns: f64) -> String {
 /// A time in milliseconds without its unit, three significant digits.
 pub(crate) fn millis(ns: f64) -> String {
     rate(ns / 1e6)
-}
-
-/// A whole number with thousands apart.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn grouped(value: f64) -> String {

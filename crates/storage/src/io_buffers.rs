@@ -17,21 +17,63 @@ unsafe impl Send for IoBuffers {}
 const PAGE_BYTES: usize = 4096;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// The huge pages that an administrator set aside (`vm.nr_hugepages`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HugePages {
+    /// Of one of them.
+    pub page_bytes: u64,
+    /// How many nobody uses, with those that may still be made (`vm.nr_overcommit_hugepages`).
+    pub free: u64,
+}
+
+impl HugePages {
+    /// What there is; `None` where the kernel has none.
+    pub fn read() -> Option<HugePages> {
+        let overcommit = std::fs::read_to_string("/proc/sys/vm/nr_overcommit_hugepages").ok();
+        let overcommit = overcommit.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        HugePages::parse(&std::fs::read_to_string("/proc/meminfo").ok()?, overcommit)
+    }
+
+    fn parse(meminfo: &str, overcommit: u64) -> Option<HugePages> {
+        let number = |name: &str| {
+            let rest = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+            rest.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        let made = number("HugePages_Free:")?.saturating_sub(number("HugePages_Rsvd:")?);
+        let free = made + overcommit.saturating_sub(number("HugePages_Surp:")?);
+        Some(HugePages { page_bytes: number("Hugepagesize:")? << 10, free })
+    }
+}
+
 impl IoBuffers {
     /// `count` buffers of `block_bytes`, each aligned to a page.
     ///
     /// # Errors
     /// Where the memory cannot be had.
     pub fn new(count: usize, block_bytes: usize) -> io::Result<IoBuffers> {
+        IoBuffers::mapped(count, block_bytes, PAGE_BYTES, 0)
+    }
+
+    /// The same in huge pages that were set aside.
+    ///
+    /// # Errors
+    /// `ENOMEM` where too few of them are free.
+    pub fn in_huge_pages(count: usize, block_bytes: usize) -> io::Result<IoBuffers> {
+        let lacking = || io::Error::from_raw_os_error(libc::ENOMEM);
+        let pages = HugePages::read().ok_or_else(lacking)?;
+        IoBuffers::mapped(count, block_bytes, pages.page_bytes as usize, libc::MAP_HUGETLB)
+    }
+
+    fn mapped(count: usize, block_bytes: usize, page_bytes: usize, flags: i32) -> io::Result<IoBuffers> {
         let stride = block_bytes.next_multiple_of(PAGE_BYTES);
-        let bytes = (count * stride).next_multiple_of(PAGE_BYTES);
+        let bytes = (count * stride).next_multiple_of(page_bytes);
         // SAFETY: a new anonymous mapping, no address asked for.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
                 -1,
                 0,
             )
@@ -39,7 +81,7 @@ impl IoBuffers {
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        if bytes >= HUGE_PAGE_BYTES {
+        if flags == 0 && bytes >= HUGE_PAGE_BYTES {
             // SAFETY: advice on our own mapping; whether it is taken does not matter.
             unsafe { libc::madvise(memory, bytes, libc::MADV_HUGEPAGE) };
         }
@@ -87,5 +129,18 @@ impl Drop for IoBuffers {
         }
         // SAFETY: our own mapping, unmapped once. Whoever submits I/O waits for it before dropping.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_that_are_promised_to_somebody_are_not_free() {
+        let text = "HugePages_Total:      16\nHugePages_Free:       12\nHugePages_Rsvd:        5\nHugePages_Surp:        1\nHugepagesize:       2048 kB\n";
+        assert_eq!(HugePages::parse(text, 0), Some(HugePages { page_bytes: 2 << 20, free: 7 }));
+        assert_eq!(HugePages::parse(text, 4), Some(HugePages { page_bytes: 2 << 20, free: 10 }));
+        assert_eq!(HugePages::parse("MemTotal: 1 kB\n", 4), None);
     }
 }

@@ -39,7 +39,7 @@ pub use caps::{caps, caps_for};
 pub use devices::device_chain;
 pub use diskstats::{DeviceCounters, device_counters, foreign_load};
 pub use error::StorageError;
-pub use io_buffers::IoBuffers;
+pub use io_buffers::{HugePages, IoBuffers};
 pub use made_file::{Found, MadeFile};
 pub use region::{Access, Expect, Region};
 pub use target::Target;

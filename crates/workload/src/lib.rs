@@ -28,7 +28,7 @@ pub use demand::{Arrival, Burst, Content, Limit, SizeShare, SyncEvery, SyncKind,
 pub use facts::{Cap, CapKind, DeviceFacts, TargetFacts, TargetKind, WriteCache};
 pub use histogram::{LatencyCounts, LatencyHistogram};
 pub use plan::{Phase, PhaseResult, Placed, Plan, PlanTarget, Pool};
-pub use quantity::{BadQuantity, Mib, format_bytes, format_ns, parse_bytes, parse_duration};
+pub use quantity::{BadQuantity, Mib, format_bytes, format_count, format_ns, parse_bytes, parse_duration};
 pub use result::{Backend, BadBlock, CoreUse, Direction, Response, RunResult, ThreadShare, Verification};
 pub use spec::{Caching, Durability, InvalidWorkload, Pattern, RunLength, Shape, Workload};
 pub use tally::{Latencies, Slice, Tally};

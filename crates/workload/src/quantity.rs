@@ -88,6 +88,19 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
+/// A whole number with thousands apart: `27,000`.
+pub fn format_count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A time as people write it, with three significant digits: `85.3 us`, `1.24 ms`, `12.0 s`.
 pub fn format_ns(ns: f64) -> String {
     let (value, unit) = match ns {

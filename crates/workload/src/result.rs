@@ -1,4 +1,4 @@
-use crate::{Latencies, LatencyHistogram, Slice, Tally, Workload};
+use crate::{Latencies, LatencyHistogram, Pool, Slice, Tally, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -148,6 +148,9 @@ pub struct RunResult {
     pub cores: Vec<CoreUse>,
     /// Shares of the threads.
     pub threads: Vec<ThreadShare>,
+    /// The threads that it had in common with the other workloads of its phase.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub pool: Option<Pool>,
 }
 
 impl Direction {
@@ -224,6 +227,7 @@ impl RunResult {
             series: Vec::new(),
             cores: Vec::new(),
             threads: Vec::new(),
+            pool: None,
         }
     }
 
@@ -260,6 +264,20 @@ impl RunResult {
         let mut both = self.read.latency.clone();
         both.merge(&self.write.latency);
         both
+    }
+
+    /// Outstanding I/Os that were asked for, over all threads: this workload's own, or those that the workloads of
+    /// a pool share.
+    pub fn outstanding_asked(&self) -> u32 {
+        match self.pool {
+            Some(pool) => pool.threads.saturating_mul(pool.outstanding.unwrap_or(self.workload.outstanding)),
+            None => self.workload.outstanding_total(),
+        }
+    }
+
+    /// Whether other workloads may have had some of them.
+    pub fn shares_outstanding(&self) -> bool {
+        self.pool.is_some_and(|pool| pool.outstanding.is_some())
     }
 
     /// Mean outstanding I/Os really reached, by Little's law: IOPS x mean latency.

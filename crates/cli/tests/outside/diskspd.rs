@@ -45,7 +45,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
     for (arguments, pieces) in [
         (&["-w101", disk][..], &["error: -w101: ", "try: "][..]),
         (&["-t4x", disk], &["error: -t4x: ", "'x' stands after the number"]),
-        (&["-x", "-l", disk], &["-x: ", "-l: ", "--ignore-unsupported"]),
+        (&["-x", "-ft", disk], &["-x: ", "-ft: ", "--ignore-unsupported"]),
         (&["-n", "-a0", disk], &["error: -n with -a: "]),
         (&["/b8K", disk], &["error: /b8K: ", "write -b8K"]),
         (&["-X/nonexistent.xml"], &["cannot read the profile /nonexistent.xml"]),

@@ -393,8 +393,7 @@ fn what_linux_lacks_is_listed_by_name() {
     };
     for (line, expected) in [
         ("-x t", "-x"),
-        ("-l a b", "-l"),
-        ("-ft t", "-ft"),
+        ("-ft a b", "-ft"),
         ("-Sr t", "-Sr"),
         ("-Sm -Nn t", "-Nn"),
         ("-Sm -Ni t", "-Ni"),
@@ -406,8 +405,8 @@ fn what_linux_lacks_is_listed_by_name() {
     ] {
         assert_eq!(flags(line), [expected], "{line}");
     }
-    assert_eq!(flags("-Sm -Nv -ag0,1 -frs -I1 -:1 -P -v t"), [""; 0]);
-    let mut profile = profile("-x -l -ft -Sr -ag1,2 t");
+    assert_eq!(flags("-Sm -Nv -ag0,1 -frs -I1 -l -:1 -P -v t"), [""; 0]);
+    let mut profile = profile("-x -ft -Sr -ag1,2 t");
     unsupported::remove(&mut profile);
     assert_eq!((unsupported::of(&profile), profile), (vec![], self::profile("t")));
 }

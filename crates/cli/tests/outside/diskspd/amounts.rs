@@ -1,6 +1,8 @@
 //! Flags that say how much and how many: sizes, outstanding I/Os, threads, shares, targets.
 
 use super::bench::{Bench, answer, profile, within};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 use testbed::BlockTrace;
 
 #[test]
@@ -144,4 +146,51 @@ fn x_runs_the_time_spans_of_a_profile_one_after_the_other() {
     assert!(before.last().unwrap().at_ns < other.ios[0].at_ns, "one after the other");
     let results = |phase: usize| json["phases"][phase]["results"].as_array().unwrap().len();
     assert_eq!((json["phases"].as_array().unwrap().len(), results(0), results(1)), (2, 1, 2));
+}
+
+#[test]
+fn l_puts_the_buffers_into_huge_pages_that_were_set_aside() {
+    const SET_ASIDE: &str = "/proc/sys/vm/nr_hugepages";
+    let Some(bench) = Bench::new() else { return };
+    let Ok(before) = std::fs::read_to_string(SET_ASIDE) else {
+        eprintln!("skipped: this kernel has no huge pages");
+        return;
+    };
+    let _back = Restored(SET_ASIDE, before);
+    std::fs::write(SET_ASIDE, "0").unwrap();
+    let refused = bench.command("-l -r -b64K -o8 -t2 -Su").output().unwrap();
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{errors}");
+    assert!(errors.contains("its buffers need 2 huge pages of 2 MiB, and 0 are free"), "{errors}");
+    assert!(errors.contains("try: sysctl vm.nr_hugepages=2"), "{errors}");
+
+    std::fs::write(SET_ASIDE, "4").unwrap();
+    for (flags, wanted_kib) in [("-l", 4096), ("", 0)] {
+        let mut command = bench.command(&format!("{flags} -r -b64K -o8 -t2 -Su -d30"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let maps = format!("/proc/{}/smaps", child.id());
+        let until = Instant::now() + Duration::from_secs(if wanted_kib > 0 { 10 } else { 2 });
+        let mut found_kib = 0;
+        while found_kib < wanted_kib.max(1) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+            let text = std::fs::read_to_string(&maps).unwrap_or_default();
+            let lines = text.lines().filter_map(|line| line.strip_prefix("Private_Hugetlb:"));
+            found_kib = lines.filter_map(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok()).sum();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found_kib, wanted_kib, "{flags}");
+    }
+    // And the I/Os are the same.
+    let seen = bench.run("-l -r -b64K -Su -o1");
+    assert!(seen.ios().iter().all(|io| io.bytes == 65_536));
+}
+
+/// Writes back what a file of the system said.
+struct Restored(&'static str, String);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.0, &self.1);
+    }
 }

@@ -131,13 +131,13 @@ fn a_run_is_kept_with_its_command_line() {
 #[test]
 fn what_linux_lacks_is_left_out_where_that_is_asked_for() {
     let Some(bench) = Bench::new() else { return };
-    let refused = bench.command("-x -l -Sr -ft -r").output().unwrap();
+    let refused = bench.command("-x -Sr -ft -r").output().unwrap();
     let errors = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{errors}");
-    for flag in ["-x: ", "-l: ", "-Sr: ", "-ft: "] {
+    for flag in ["-x: ", "-Sr: ", "-ft: "] {
         assert!(errors.contains(flag), "{errors}");
     }
-    let output = bench.command("-x -l -Sr -ft -r -b4K --ignore-unsupported").output().unwrap();
+    let output = bench.command("-x -Sr -ft -r -b4K --ignore-unsupported").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
     assert!(text.contains("using software cache") && !text.contains("completion routines"), "{text}");
