@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use workload::{
-    Arrival, BadBlock, Burst, Cap, CapKind, Content, CoreUse, Direction, Latencies, Limit, Response,
+    Arrival, BadBlock, Burst, Cap, CapKind, Content, CoreUse, Direction, Latencies, Limit, Pool, Response,
     RunResult, Shape, SizeShare, Slice, SyncEvery, SyncKind, ThreadShare, Verification, Verify, Workload,
 };
 
@@ -118,6 +118,7 @@ fn full_run() -> Value {
         sync: one,
         response: Some(Response::default()),
         verification: Some(Verification { blocks: 1, bad: 1, first_bad: vec![bad] }),
+        pool: Some(Pool { threads: 2, outstanding: Some(8) }),
         series: vec![slice.clone()],
         cores: vec![CoreUse::default()],
         threads: vec![ThreadShare { series: vec![slice], ..ThreadShare::default() }],
