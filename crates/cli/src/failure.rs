@@ -104,8 +104,10 @@ impl From<load::LoadError> for Failure {
             load::LoadError::Memory { .. } => {
                 failure.with_remedy("fewer --outstanding, or a smaller --block")
             }
-            load::LoadError::HugePages { needed, .. } => {
-                failure.with_remedy(format_args!("sysctl vm.nr_hugepages={needed}, or ordinary pages"))
+            load::LoadError::HugePages { needed, pages } => {
+                // The setting is the size of the pool, which others use as well.
+                let all = pages.total + (needed - pages.free);
+                failure.with_remedy(format_args!("sysctl vm.nr_hugepages={all}, or ordinary pages"))
             }
             load::LoadError::Threads { .. } => failure.with_remedy("fewer --threads or --outstanding"),
             load::LoadError::Pool { .. } => failure.with_remedy(

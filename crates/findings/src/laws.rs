@@ -32,7 +32,7 @@ pub fn outstanding(case: &Case) -> Option<Finding> {
             .fact("mean latency", mean_ns, "ns")
     };
     let share = reached / asked;
-    if result.shares_outstanding() {
+    if result.shares_outstanding() && !result.workload.is_open_loop() && share <= OUTSTANDING_OVER {
         let text = format!("{law}, of the {} that all workloads shared.", words::rate(asked));
         return Some(new(Weight::Good, text));
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use storage::IoBuffers;
 use storage::ring::Ring;
-use workload::{Backend, Content, RunResult, ThreadShare, Trace, TraceKind, Verification, Verify};
+use workload::{Backend, Content, RunResult, ThreadShare, Trace, Verification, Verify};
 
 /// One thread of a run, and the workloads that it serves.
 #[derive(Clone, Debug)]
@@ -368,8 +368,7 @@ fn common(job: &Job<'_>) -> Result<Common, LoadError> {
     });
     let mapping = match backend_of(workload, true) {
         Backend::Mapped => {
-            let replayed = |trace: &Trace| trace.ios.iter().any(|io| io.kind == TraceKind::Write);
-            let writes = workload.shape.writes() || job.trace.is_some_and(replayed);
+            let writes = job.trace.map_or(workload.shape.writes(), Trace::writes);
             let path = region.path.display().to_string();
             Some(Mapping::new(region, writes).map_err(|error| LoadError::Start { path, error })?)
         }

@@ -4,7 +4,7 @@
 //! ```text
 //! run_together(jobs, how, watch)
 //!   thread   Lane per job: Pace (when) -> Chooser (where) -> Writer (what)
-//!              -> Ring::push (a batch) -> Ring::submit -> Ring::reap -> Recorder
+//!              -> ring Queue::push (a batch) -> Ring::submit -> Ring::reap -> Recorder
 //!   this one every 20 ms: watch(Live) -> go on | measure from now | stop
 //! -> gather -> RunResult per job; blocks whose writing the Ledger kept account of are read and checked
 //! ```
@@ -18,8 +18,9 @@
 //! one batch are counted at once. A single read at a time through the page cache is first tried without the
 //! ring (`preadv2` that does not wait), which is the shortest way to what is cached.
 //!
-//! Where io_uring is not to be had, T x N threads do blocking `pread` and `pwrite` instead; the result
-//! names the backend. This crate never opens or creates a target: `storage` does, and refuses.
+//! Where io_uring is not to be had, T x N threads do blocking `pread` and `pwrite` instead, and the result
+//! names the backend; a pool that shares its outstanding I/Os is refused there. This crate never opens or
+//! creates a target: `storage` does, and refuses.
 
 mod blocking_loop;
 mod chooser;

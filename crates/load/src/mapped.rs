@@ -79,7 +79,8 @@ impl Mapping {
     }
 
     /// Faults since the mapping began. Threads that share it may see each other's: an I/O is then counted as
-    /// failed that only lay beside one.
+    /// failed that only lay beside one; and one on the very page, between another's fault and its `restore`, as
+    /// done although it met zeros.
     fn faults(&self) -> usize {
         FAULTS[self.place].load(Relaxed)
     }
@@ -125,11 +126,13 @@ impl Mapping {
         let part = self.part(offset, from.len());
         // SAFETY: as in `read`; the mapping is writable where a workload writes.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), part, from.len()) };
+        let mut synced = Ok(());
         if sync {
             let start = part as usize / PAGE_BYTES * PAGE_BYTES;
-            self.sync(start..part as usize + from.len())?;
+            synced = self.sync(start..part as usize + from.len());
         }
-        self.unless_faulted(before, part, from.len())
+        let written = self.unless_faulted(before, part, from.len())?;
+        synced.map(|()| written)
     }
 
     /// Makes everything durable that was written through the mapping.

@@ -185,21 +185,26 @@ impl RingLoop<'_> {
     fn ask_at_once(&mut self, state: &mut State, now: u64) -> Option<u32> {
         let lane = &mut self.lanes[0];
         let ask = lane.want_plain(now)?;
-        if !ask.writes() {
-            let submitted_ns = now_ns();
-            // SAFETY: the slot is free, so its buffer is no other I/O's; it holds the largest block.
-            let read = unsafe { self.ring.read_at_once(0, ask.slot, ask.offset, ask.bytes) };
-            if read.is_ok() {
-                state.slots[ask.slot as usize] =
-                    Slot { submitted_ns, offset: ask.offset, bytes: ask.bytes, ..Slot::default() };
-                state.in_flight += 1;
-                return Some(ask.slot);
-            }
-            // The ring waits for it, or is told why not.
-            state.inline = false;
-            state.at_once = read != Err(Errno::OPNOTSUPP);
+        if ask.writes() {
+            push(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
+            return None;
         }
+        let submitted_ns = now_ns();
+        // SAFETY: the slot is free, so its buffer is no other I/O's; it holds the largest block.
+        let read = unsafe { self.ring.read_at_once(0, ask.slot, ask.offset, ask.bytes) };
+        if read.is_ok() {
+            state.slots[ask.slot as usize] =
+                Slot { submitted_ns, offset: ask.offset, bytes: ask.bytes, ..Slot::default() };
+            state.in_flight += 1;
+            return Some(ask.slot);
+        }
+        // The ring waits for it, or is told why not. The device was asked by the attempt: the time counts from
+        // there.
+        state.inline = false;
+        state.at_once = read != Err(Errno::OPNOTSUPP);
         push(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
+        state.batch.clear();
+        state.slots[ask.slot as usize].submitted_ns = submitted_ns;
         None
     }
 

@@ -141,15 +141,14 @@ pub enum LoadError {
     /// The buffers were to be in huge pages.
     #[error(
         "cannot start the load: its buffers need {needed} huge pages of {page}, and {free} are free",
-        page = format_bytes(*page_bytes)
+        page = format_bytes(pages.page_bytes),
+        free = pages.free
     )]
     HugePages {
         /// Pages, over all threads.
         needed: u64,
-        /// How many there are.
-        free: u64,
-        /// Of a page; 0 where the kernel has none.
-        page_bytes: u64,
+        /// What there is.
+        pages: HugePages,
     },
     /// Too many threads at once.
     #[error("cannot start the load: it needs {threads} threads, and {THREADS_MAX} is the most{why}")]
@@ -463,7 +462,9 @@ fn check_room(jobs: &[Job<'_>], how: &Together, seats: &[Seat]) -> Result<(), Lo
         let why = if blocking { " (without io_uring, each outstanding I/O needs one)" } else { "" };
         return Err(LoadError::Threads { threads: seats.len() as u64, why });
     }
-    let needed_bytes: u64 = seats.iter().map(|seat| seat.buffer_bytes(jobs)).sum();
+    // Huge pages were set aside, and are not in what is available.
+    let ordinary = seats.iter().filter(|seat| !seat.wants_huge_pages(how));
+    let needed_bytes: u64 = ordinary.map(|seat| seat.buffer_bytes(jobs)).sum();
     let available_bytes = available_memory();
     if needed_bytes > available_bytes {
         let outstanding =
@@ -479,10 +480,12 @@ fn check_huge_pages(jobs: &[Job<'_>], how: &Together, seats: &[Seat]) -> Result<
     if huge.is_empty() {
         return Ok(());
     }
-    let HugePages { page_bytes, free } = HugePages::read().unwrap_or(HugePages { page_bytes: 0, free: 0 });
-    let pages = |seat: &Seat| seat.buffer_bytes(jobs).div_ceil(page_bytes.max(1));
-    let needed = huge.into_iter().map(pages).sum();
-    if needed <= free { Ok(()) } else { Err(LoadError::HugePages { needed, free, page_bytes }) }
+    let Some(pages) = HugePages::read() else {
+        return Err(field("buffers in huge pages", "this kernel has none: take ordinary ones"));
+    };
+    let pages_of = |seat: &Seat| seat.buffer_bytes(jobs).div_ceil(pages.page_bytes);
+    let needed = huge.into_iter().map(pages_of).sum();
+    if needed <= pages.free { Ok(()) } else { Err(LoadError::HugePages { needed, pages }) }
 }
 
 /// What the kernel says can be had without swapping; without a word from it, everything.

@@ -399,6 +399,8 @@ fn one_read_at_a_time_counts_whether_the_page_cache_had_it_or_not() {
         assert_eq!(result.read.latency.count(), 5_000);
         assert!(result.read.errors.is_empty());
     }
+    // By Little's law: an uncached read's time counts from the first attempt on.
+    assert!(uncached.outstanding() > 0.75, "{} outstanding of 1", uncached.outstanding());
     // A cut file ends neither with a success nor with another error than over the ring.
     File::options().write(true).open(&region.path).unwrap().set_len(8 * MIB).unwrap();
     let cut = run(&region, &workload, &for_ms(300), &mut |_| Next::Continue).unwrap();

@@ -22,6 +22,8 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 pub struct HugePages {
     /// Of one of them.
     pub page_bytes: u64,
+    /// How many were set aside.
+    pub total: u64,
     /// How many nobody uses, with those that may still be made (`vm.nr_overcommit_hugepages`).
     pub free: u64,
 }
@@ -41,7 +43,8 @@ impl HugePages {
         };
         let made = number("HugePages_Free:")?.saturating_sub(number("HugePages_Rsvd:")?);
         let free = made + overcommit.saturating_sub(number("HugePages_Surp:")?);
-        Some(HugePages { page_bytes: number("Hugepagesize:")? << 10, free })
+        let total = number("HugePages_Total:")?;
+        Some(HugePages { page_bytes: number("Hugepagesize:")? << 10, total, free })
     }
 }
 
@@ -57,11 +60,13 @@ impl IoBuffers {
     /// The same in huge pages that were set aside.
     ///
     /// # Errors
-    /// `ENOMEM` where too few of them are free.
+    /// Where too few of them are free.
     pub fn in_huge_pages(count: usize, block_bytes: usize) -> io::Result<IoBuffers> {
-        let lacking = || io::Error::from_raw_os_error(libc::ENOMEM);
+        // Without an errno, so that it is not taken for a refusal of anything else.
+        let lacking = || io::Error::other("too few huge pages are free");
         let pages = HugePages::read().ok_or_else(lacking)?;
-        IoBuffers::mapped(count, block_bytes, pages.page_bytes as usize, libc::MAP_HUGETLB)
+        let mapped = IoBuffers::mapped(count, block_bytes, pages.page_bytes as usize, libc::MAP_HUGETLB);
+        mapped.map_err(|_| lacking())
     }
 
     fn mapped(count: usize, block_bytes: usize, page_bytes: usize, flags: i32) -> io::Result<IoBuffers> {
@@ -139,8 +144,8 @@ mod tests {
     #[test]
     fn huge_pages_that_are_promised_to_somebody_are_not_free() {
         let text = "HugePages_Total:      16\nHugePages_Free:       12\nHugePages_Rsvd:        5\nHugePages_Surp:        1\nHugepagesize:       2048 kB\n";
-        assert_eq!(HugePages::parse(text, 0), Some(HugePages { page_bytes: 2 << 20, free: 7 }));
-        assert_eq!(HugePages::parse(text, 4), Some(HugePages { page_bytes: 2 << 20, free: 10 }));
+        assert_eq!(HugePages::parse(text, 0), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 7 }));
+        assert_eq!(HugePages::parse(text, 4), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 10 }));
         assert_eq!(HugePages::parse("MemTotal: 1 kB\n", 4), None);
     }
 }
