@@ -116,15 +116,47 @@ impl Seat {
     fn buffers(&self, jobs: &[Job<'_>]) -> u64 {
         u64::from(self.slots()) * if self.doubled(jobs) { 2 } else { 1 }
     }
+}
 
-    /// Whether any of its workloads asks for buffers in huge pages.
-    pub fn wants_huge_pages(&self, how: &Together) -> bool {
-        self.places.iter().any(|place| how.huge_pages.get(place.job).copied().unwrap_or(false))
+/// The buffers of some seats: a ring's own, or what the blocking threads of a workload share, who may be many.
+pub struct Stock<'a> {
+    seats: &'a [Seat],
+    each: u64,
+    block_bytes: u32,
+}
+
+impl<'a> Stock<'a> {
+    /// Those of all seats, in order.
+    pub fn all(seats: &'a [Seat], jobs: &[Job<'_>]) -> Vec<Stock<'a>> {
+        let blocks = |seat: &Seat| seat.backend != Backend::IoUring;
+        let shared = |a: &Seat, b: &Seat| blocks(a) && blocks(b) && a.places[0].job == b.places[0].job;
+        let stock = |seats: &'a [Seat]| {
+            let (each, block_bytes) = (seats[0].buffers(jobs), seats[0].block_bytes(jobs));
+            Stock { seats, each, block_bytes }
+        };
+        seats.chunk_by(shared).map(stock).collect()
     }
 
-    /// Memory for its buffers.
-    pub fn buffer_bytes(&self, jobs: &[Job<'_>]) -> u64 {
-        self.buffers(jobs) * u64::from(self.block_bytes(jobs)).next_multiple_of(4096)
+    fn count(&self) -> u64 {
+        self.each * self.seats.len() as u64
+    }
+
+    /// Whether any of its workloads asks for huge pages that were set aside.
+    pub fn wants_huge_pages(&self, how: &Together) -> bool {
+        let places = &self.seats[0].places;
+        places.iter().any(|place| how.huge_pages.get(place.job).copied().unwrap_or(false))
+    }
+
+    /// The memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        IoBuffers::bytes_of(self.count(), self.block_bytes.into())
+    }
+
+    /// For each seat its own.
+    fn take(&self, how: &Together) -> io::Result<Vec<IoBuffers>> {
+        let take = if self.wants_huge_pages(how) { IoBuffers::in_huge_pages } else { IoBuffers::new };
+        Ok(take(self.count() as usize, self.block_bytes as usize)?
+            .share(self.seats.len(), self.each as usize))
     }
 }
 
@@ -136,16 +168,20 @@ impl<'a> Crew<'a> {
 
     /// Starts the threads, watches them to their end, and gathers what they measured.
     pub fn run(self, watch: &mut dyn FnMut(&Live) -> Next) -> Result<Vec<RunResult>, LoadError> {
+        let path = |job: usize| self.jobs[job].region.path.display().to_string();
+        let stocks = Stock::all(self.seats, self.jobs);
+        let buffers = stocks.iter().map(|stock| stock.take(self.how)).collect::<io::Result<Vec<_>>>();
+        let buffers = buffers.map_err(|error| LoadError::Start { path: path(0), error })?;
         let shared = Shared::new(self.seats.len());
         let gate = Gate::default();
-        let work = |at: usize| self.work(at, &shared, &gate);
+        let work = |at: usize, buffers: IoBuffers| self.work(at, buffers, &shared, &gate);
         let work = &work;
         let before = SignalsBlocked::new();
         let (outcomes, course) = std::thread::scope(|scope| {
             let mut handles = Vec::new();
             let mut spawned = Ok(());
-            for at in 0..self.seats.len() {
-                match std::thread::Builder::new().spawn_scoped(scope, move || work(at)) {
+            for (at, buffers) in buffers.into_iter().flatten().enumerate() {
+                match std::thread::Builder::new().spawn_scoped(scope, move || work(at, buffers)) {
                     Ok(handle) => handles.push(handle),
                     Err(error) => {
                         spawned = Err(error);
@@ -169,7 +205,6 @@ impl<'a> Crew<'a> {
             let outcomes = handles.into_iter().map(join).collect::<io::Result<Vec<Vec<Outcome>>>>();
             (spawned.and(outcomes), course)
         });
-        let path = |job: usize| self.jobs[job].region.path.display().to_string();
         let outcomes = outcomes.map_err(|error| LoadError::Start { path: path(0), error })?;
         let outcomes = outcomes.into_iter().flatten().collect();
         let mut results = gather(self.jobs, self.how, self.seats, &shared, &course, outcomes)?;
@@ -189,9 +224,10 @@ impl<'a> Crew<'a> {
     }
 
     /// What one thread does.
-    fn work(&self, at: usize, shared: &Shared, gate: &Gate) -> io::Result<Vec<Outcome>> {
+    fn work(&self, at: usize, buffers: IoBuffers, shared: &Shared, gate: &Gate) -> io::Result<Vec<Outcome>> {
         let seat = &self.seats[at];
-        let prepared = self.settle(at).and_then(|()| self.prepare(seat, shared, &shared.progress[at]));
+        let settled = self.settle(at);
+        let prepared = settled.and_then(|()| self.prepare(seat, buffers, shared, &shared.progress[at]));
         // One thread that cannot ends the attempt for all.
         let open = gate.wait(prepared.is_ok());
         let worked = match prepared? {
@@ -211,12 +247,10 @@ impl<'a> Crew<'a> {
     fn prepare<'b>(
         &'b self,
         seat: &Seat,
+        buffers: IoBuffers,
         shared: &'b Shared,
         progress: &'b Progress,
     ) -> io::Result<Loop<'b>> {
-        let block_bytes = seat.block_bytes(self.jobs) as usize;
-        let buffers = if seat.wants_huge_pages(self.how) { IoBuffers::in_huge_pages } else { IoBuffers::new };
-        let buffers = buffers(seat.buffers(self.jobs) as usize, block_bytes)?;
         let write_buffers = if seat.doubled(self.jobs) { seat.slots() } else { 0 };
         let mut first = 0;
         let mut lanes = Vec::new();

@@ -1,4 +1,4 @@
-use crate::crew::{self, Crew, Seat};
+use crate::crew::{self, Crew, Seat, Stock};
 use crate::ledger::PLACES_MAX;
 use crate::live::Live;
 use std::io;
@@ -463,8 +463,9 @@ fn check_room(jobs: &[Job<'_>], how: &Together, seats: &[Seat]) -> Result<(), Lo
         return Err(LoadError::Threads { threads: seats.len() as u64, why });
     }
     // Huge pages were set aside, and are not in what is available.
-    let ordinary = seats.iter().filter(|seat| !seat.wants_huge_pages(how));
-    let needed_bytes: u64 = ordinary.map(|seat| seat.buffer_bytes(jobs)).sum();
+    let (huge, ordinary): (Vec<Stock<'_>>, Vec<_>) =
+        Stock::all(seats, jobs).into_iter().partition(|stock| stock.wants_huge_pages(how));
+    let needed_bytes: u64 = ordinary.iter().map(Stock::bytes).sum();
     let available_bytes = available_memory();
     if needed_bytes > available_bytes {
         let outstanding =
@@ -472,19 +473,17 @@ fn check_room(jobs: &[Job<'_>], how: &Together, seats: &[Seat]) -> Result<(), Lo
         let block_bytes = jobs.iter().map(|job| job.workload.shape.block_bytes).max().unwrap_or(0);
         return Err(LoadError::Memory { outstanding, block_bytes, needed_bytes, available_bytes });
     }
-    check_huge_pages(jobs, how, seats)
+    check_huge_pages(&huge)
 }
 
-fn check_huge_pages(jobs: &[Job<'_>], how: &Together, seats: &[Seat]) -> Result<(), LoadError> {
-    let huge: Vec<&Seat> = seats.iter().filter(|seat| seat.wants_huge_pages(how)).collect();
-    if huge.is_empty() {
+fn check_huge_pages(stocks: &[Stock<'_>]) -> Result<(), LoadError> {
+    if stocks.is_empty() {
         return Ok(());
     }
     let Some(pages) = HugePages::read() else {
         return Err(field("buffers in huge pages", "this kernel has none: take ordinary ones"));
     };
-    let pages_of = |seat: &Seat| seat.buffer_bytes(jobs).div_ceil(pages.page_bytes);
-    let needed = huge.into_iter().map(pages_of).sum();
+    let needed = stocks.iter().map(|stock| stock.bytes().div_ceil(pages.page_bytes)).sum();
     if needed <= pages.free { Ok(()) } else { Err(LoadError::HugePages { needed, pages }) }
 }
 

@@ -17,6 +17,7 @@ mod usage;
 mod watching;
 
 use crate::programs::Headroom;
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -54,16 +55,16 @@ fn headroom(headroom: &Headroom, arguments: &[&str]) -> Said {
 }
 
 /// A run in the background, ended when dropped.
-struct Started(Option<Child>);
+struct Started(RefCell<Option<Child>>);
 
 impl Started {
     fn new(command: &mut Command) -> Started {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Started(Some(child.unwrap()))
+        Started(RefCell::new(Some(child.unwrap())))
     }
 
     fn pid(&self) -> u32 {
-        self.0.as_ref().unwrap().id()
+        self.0.borrow().as_ref().unwrap().id()
     }
 
     fn signal(&self, name: &str) {
@@ -71,14 +72,30 @@ impl Started {
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
 
-    fn end(mut self) -> Said {
+    fn end(self) -> Said {
         Said::of(&self.0.take().unwrap().wait_with_output().unwrap())
+    }
+
+    /// Waits for something that it does while it runs.
+    #[track_caller]
+    fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
+        wait_until(what, || {
+            if is_so() {
+                return true;
+            }
+            let ended = self.0.borrow_mut().as_mut().unwrap().try_wait().unwrap();
+            let said = |child: Child| Said::of(&child.wait_with_output().unwrap());
+            if ended.is_some() && !is_so() {
+                panic!("{what} never came: {}", self.0.take().map(said).unwrap().stderr);
+            }
+            false
+        });
     }
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
+        if let Some(child) = self.0.get_mut() {
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -68,7 +68,7 @@ fn storage_that_breaks_in_the_middle_of_a_sweep_is_told_and_left_clean() {
     let arguments = ["measure", "--size", "64M", "--quick", "--read-only", text(&dir)];
     let run = Started::new(&mut ours.command(&arguments));
     let file = dir.join("headroom.tmp/headroom-test");
-    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    run.wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
     sleep(Duration::from_secs(2));
     cut(&disk, 0);
     run.end().refused(

@@ -1,6 +1,6 @@
 //! Ended by kill -9 or Ctrl-C, and two at once.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::Headroom;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ fn ctrl_c(run: Started) -> (Said, Duration) {
 fn killed_while_making_the_test_file_the_next_run_cleans() {
     let (ours, dir) = (Headroom::new(), storage());
     let file = dir.path().join("headroom.tmp/headroom-test");
-    let run = measuring(&ours, dir.path(), "2G");
-    wait_until("the test file", || file.exists());
+    let run = measuring(&ours, dir.path(), "512M");
+    run.wait_until("the test file", || file.exists());
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
     assert!(file.exists());
@@ -44,7 +44,7 @@ fn killed_while_measuring_the_next_run_cleans_and_succeeds() {
     let (ours, dir) = (Headroom::new(), storage());
     let file = dir.path().join("headroom.tmp/headroom-test");
     let run = measuring(&ours, dir.path(), "64M");
-    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    run.wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
     std::thread::sleep(Duration::from_secs(2));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
@@ -59,7 +59,7 @@ fn killed_while_measuring_the_next_run_cleans_and_succeeds() {
     let check = |time: &'static str| ["check", "--duration", time, text(dir.path())];
     let run = Started::new(&mut ours.command(&check("20s")));
     let database = dir.path().join("headroom.tmp/headroom-everyday.db");
-    wait_until("the everyday database", || database.exists());
+    run.wait_until("the everyday database", || database.exists());
     std::thread::sleep(Duration::from_secs(5));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
@@ -75,7 +75,7 @@ fn ctrl_c_prints_what_is_known_and_leaves_nothing() {
     let (ours, dir) = (Headroom::new(), storage());
     let file = dir.path().join("headroom.tmp/headroom-test");
     let run = measuring(&ours, dir.path(), "64M");
-    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    run.wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
     std::thread::sleep(Duration::from_secs(4));
     let (said, took) = ctrl_c(run);
     assert_eq!(said.code, Some(130), "{}", said.stderr);
@@ -86,8 +86,8 @@ fn ctrl_c_prints_what_is_known_and_leaves_nothing() {
     assert_eq!(test_files_on_record(&ours), 0);
     assert_eq!(ours.json(&["history"]), serde_json::json!([]), "it would hide a whole measurement");
 
-    let run = measuring(&ours, dir.path(), "4G");
-    wait_until("the test file", || file.exists());
+    let run = measuring(&ours, dir.path(), "1G");
+    run.wait_until("the test file", || file.exists());
     let (said, took) = ctrl_c(run);
     said.refused(130, &["interrupted while writing the test file", "it is removed again"]);
     assert!(took < Duration::from_secs(5), "{took:?}");
@@ -100,7 +100,7 @@ fn the_second_in_a_directory_is_told_who_is_there() {
     let (ours, dir) = (Headroom::new(), storage());
     let file = dir.path().join("headroom.tmp/headroom-test");
     let first = measuring(&ours, dir.path(), "64M");
-    wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    first.wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
     let who = format!("another headroom is measuring it (process {})", first.pid());
     for command in ["measure", "check", "clean"] {
         headroom(&ours, &[command, text(dir.path())]).refused(3, &[&who, "try: wait until it is done"]);

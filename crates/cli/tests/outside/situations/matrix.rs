@@ -1,6 +1,6 @@
 //! A matrix that is killed, ended or emitted: every run is there exactly once.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::{Headroom, release};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ fn ctrl_c_keeps_what_was_run_and_says_how_to_go_on() {
     let (ours, dir) = (Headroom::new(), storage());
     let arguments = with(NINETY_SIX, &["--target", text(dir.path())]);
     let run = Started::new(&mut ours.command(&arguments));
-    wait_until("the third run", || {
+    run.wait_until("the third run", || {
         let history = rusqlite::Connection::open(ours.history()).unwrap();
         history.query_row("SELECT count(*) > 2 FROM runs", [], |row| row.get(0)).unwrap_or(false)
     });
@@ -143,7 +143,7 @@ fn two_at_once_do_not_share_a_matrix() {
     let (ours, dir) = (Headroom::new(), storage());
     let arguments = with(NINETY_SIX, &["--target", text(dir.path())]);
     let run = Started::new(&mut ours.command(&arguments));
-    wait_until("the first run", || {
+    run.wait_until("the first run", || {
         let history = rusqlite::Connection::open(ours.history()).unwrap();
         history.query_row("SELECT count(*) > 0 FROM runs", [], |row| row.get(0)).unwrap_or(false)
     });

@@ -1,6 +1,6 @@
 //! Files and devices that Headroom did not make.
 
-use super::{Started, headroom, nothing_left, text, wait_until};
+use super::{Started, headroom, nothing_left, text};
 use crate::programs::Headroom;
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn a_file_that_may_be_destroyed_is_written() {
     let mut command = ours.command(&["measure", "--quick", "--destroy-data", text(&file)]);
     let run = Started::new(&mut command);
     // Reads come first.
-    wait_until("the writes", || fs::read(&file).unwrap() != content);
+    run.wait_until("the writes", || fs::read(&file).unwrap() != content);
     run.signal("-INT");
     let said = run.end();
     assert!(said.code == Some(130) && said.stdout.contains("IOPS"), "{}", said.stderr);

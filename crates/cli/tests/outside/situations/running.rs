@@ -1,6 +1,6 @@
 //! `headroom run` while the world around it changes, and what it may write to.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::Headroom;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
@@ -26,9 +26,9 @@ fn test_file(dir: &Path) -> PathBuf {
     dir.join("headroom.tmp/headroom-test")
 }
 
-fn wait_for_load(dir: &Path) {
+fn wait_for_load(run: &Started, dir: &Path) {
     let file = test_file(dir);
-    wait_until("the load", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    run.wait_until("the load", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
     std::thread::sleep(Duration::from_secs(2));
 }
 
@@ -48,7 +48,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
     for signal in ["-INT", "-TERM"] {
         let (ours, dir) = (Headroom::new(), storage());
         let run = running(&ours, dir.path(), &["--duration", "1h", "--writes", "30", "--json"]);
-        wait_for_load(dir.path());
+        wait_for_load(&run, dir.path());
         let asked = Instant::now();
         run.signal(signal);
         let said = run.end();
@@ -69,7 +69,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
 fn a_signal_before_the_load_leaves_nothing_and_says_so() {
     let (ours, dir) = (Headroom::new(), storage());
     let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--create", "1G"]));
-    wait_until("the test file", || test_file(dir.path()).exists());
+    run.wait_until("the test file", || test_file(dir.path()).exists());
     run.signal("-INT");
     run.end().refused(130, &["interrupted while writing the test file", "it is removed again"]);
     nothing_left(dir.path());
@@ -80,7 +80,7 @@ fn a_signal_before_the_load_leaves_nothing_and_says_so() {
 fn killed_the_next_run_cleans_and_goes_on() {
     let (ours, dir) = (Headroom::new(), storage());
     let run = running(&ours, dir.path(), &["--duration", "1h", "--writes", "100"]);
-    wait_for_load(dir.path());
+    wait_for_load(&run, dir.path());
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
     assert!(test_file(dir.path()).exists());
@@ -97,7 +97,7 @@ fn killed_the_next_run_cleans_and_goes_on() {
         Started::new(&mut ours.command(&[&base, create].concat()))
     };
     let run = load(&["--create", "1G"], "1h");
-    wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 1024 * MIB));
+    run.wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 1024 * MIB));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
     load(&[], "1s").end().refused(3, &["a headroom was ended while it made this file", "try: --create 1G"]);
@@ -134,7 +134,7 @@ fn a_file_that_somebody_cuts_meanwhile_is_told_beside_what_was_measured() {
 fn what_is_removed_under_it_is_told_and_the_load_goes_on() {
     let (ours, dir) = (Headroom::new(), storage());
     let run = running(&ours, dir.path(), &["--duration", "4s"]);
-    wait_for_load(dir.path());
+    wait_for_load(&run, dir.path());
     fs::remove_dir_all(dir.path().join("headroom.tmp")).unwrap();
     let said = run.end();
     assert_eq!(said.code, Some(0), "{}", said.stderr);
@@ -149,7 +149,7 @@ fn a_target_under_load_cannot_be_unmounted_and_lazily_unmounted_it_is_left_clean
     let dir = disk.format_and_mount().to_path_buf();
     let ours = Headroom::new();
     let run = running(&ours, &dir, &["--duration", "5s"]);
-    wait_for_load(&dir);
+    wait_for_load(&run, &dir);
     let umount = |how: &[&str]| Command::new("umount").args(how).arg(&dir).output().unwrap();
     let busy = umount(&[]);
     assert!(!busy.status.success() && String::from_utf8_lossy(&busy.stderr).contains("busy"));

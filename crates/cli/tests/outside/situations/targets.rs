@@ -1,6 +1,6 @@
 //! Directories and paths that cannot be measured.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::{Headroom, release};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -128,7 +128,7 @@ fn memory_is_measured_only_if_asked_and_labelled() {
     let arguments = ["measure", text(dir.path()), "--size", "64M", "--buffered", "--quick", "--json"];
     let run = Started::new(&mut ours.command(&arguments));
     let file = dir.path().join("headroom.tmp/headroom-test");
-    wait_until("the test file", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
+    run.wait_until("the test file", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
     std::thread::sleep(std::time::Duration::from_secs(3));
     run.signal("-INT");
     let said = run.end();
