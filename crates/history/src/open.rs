@@ -24,6 +24,9 @@ const MIGRATIONS: &[&str] = &[
 /// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Between two looks at what another process is about to finish.
+const PAUSE: Duration = Duration::from_millis(5);
+
 impl History {
     /// Opens the history, or makes one where there is no file (or an empty one, as a kill while making it
     /// leaves behind). An older schema is brought up to date.
@@ -99,10 +102,7 @@ fn check_owner(path: &Path) -> Result<(), Error> {
         Ok(metadata) if metadata.len() == 0 => return Ok(()),
         Ok(_) => {}
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let read = Connection::open_with_flags(immutable_uri(path), flags).and_then(|connection| {
-        connection.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))
-    });
+    let read = read_application_id(path);
     match read {
         // The header holds the number without a sign, the pragma shows it with one.
         Ok(id) if id.cast_unsigned() == APPLICATION_ID => Ok(()),
@@ -111,6 +111,28 @@ fn check_owner(path: &Path) -> Result<(), Error> {
             Err(Error::NotADatabase { path: path.into() })
         }
         Err(error) => Err(Error::sqlite("read the header", path, error)),
+    }
+}
+
+/// While another process makes the file its first page may be there before the others: it seems to be cut off, for
+/// a moment. One that stays so is.
+fn read_application_id(path: &Path) -> rusqlite::Result<i32> {
+    const MAKING_TIMEOUT: Duration = Duration::from_secs(1);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let started = Instant::now();
+    loop {
+        let read = Connection::open_with_flags(immutable_uri(path), flags).and_then(|connection| {
+            connection.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))
+        });
+        match read {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+                    && started.elapsed() < MAKING_TIMEOUT =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            read => return read,
+        }
     }
 }
 
@@ -170,7 +192,6 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> rusqlite::Result
 
 /// SQLite gives up at once, without its busy timeout, where another process is just now switching.
 fn switch_to_wal(connection: &Connection) -> rusqlite::Result<()> {
-    const PAUSE: Duration = Duration::from_millis(5);
     let started = Instant::now();
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
@@ -199,6 +220,23 @@ mod tests {
         assert_eq!(path(Some("relative"), Some("/h")).unwrap(), "/h/.local/share/headroom/history.db");
         assert_eq!(path(None, Some("/h")).unwrap(), "/h/.local/share/headroom/history.db");
         assert_eq!(path(None, None), None);
+    }
+
+    #[test]
+    fn a_file_that_another_process_is_just_making_is_waited_for() {
+        let dir = tempdir().unwrap();
+        let (whole, path) = (dir.path().join("whole.db"), dir.path().join("history.db"));
+        drop(History::open(&whole).unwrap());
+        let content = fs::read(&whole).unwrap();
+        fs::write(&path, &content[..4096]).unwrap();
+        assert!(History::open(&path).is_err(), "it stays cut off");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(200));
+                fs::write(&path, &content).unwrap();
+            });
+            History::open(&path).unwrap();
+        });
     }
 
     #[test]
