@@ -73,10 +73,18 @@ const DURATION: Duration = Duration::from_secs(20);
 
 /// `headroom check`.
 pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    if let Some(SourceName::Devices(_)) = args.source {
+        return Err(Failure::usage("devices: has no files that anybody waits for").with_remedy(
+            "give whose files: process:, sqlite:PATH...; the device below them is watched with them",
+        ));
+    }
     let live = args.source.as_ref().map(SourceName::open).transpose()?;
-    let dir = match (&args.dir, &args.source) {
+    let dir = match (&args.dir, &live) {
         (Some(dir), _) => dir.clone(),
-        (None, Some(source)) => source.directory().to_owned(),
+        (None, Some(live)) => live.directory().map(Path::to_owned).ok_or_else(|| {
+            Failure::usage(format_args!("{} does not say on which storage its files lie", live.name()))
+                .with_remedy("give the directory: headroom check DIR --source ...")
+        })?,
         (None, None) => PathBuf::from("."),
     };
     let target = Target::open(&dir)?;
@@ -156,6 +164,14 @@ fn watch_live(
     )?;
     let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: now_unix_ns() };
     let observation = observation(target, &mut observer)?;
+    for volume in observation.elsewhere() {
+        let (drive, percent) = (volume.drive, volume.share * 100.0);
+        out.warn(format_args!(
+            "files on {drive} are not judged here ({} I/Os, {percent:.0} % of the time waited): headroom check {drive} \
+             --source ...",
+            volume.ios
+        ));
+    }
     Ok(Seen { observer, observation, capability, phases: vec![phase] })
 }
 
@@ -266,8 +282,13 @@ fn observation(target: &Target, observer: &mut Observer) -> Result<Observation, 
     };
     caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
     caps.dedup();
-    let data_bytes = observer.data_bytes();
-    Ok(Observation { moments: std::mem::take(&mut observer.moments), caps, page_cache: true, data_bytes })
+    Ok(Observation {
+        moments: std::mem::take(&mut observer.moments),
+        caps,
+        told_late_ns: u64::try_from(observer.told_late().as_nanos()).unwrap_or(u64::MAX),
+        notes: observer.notes(),
+        data_bytes: observer.data_bytes(),
+    })
 }
 
 /// Registers the shim with the SQLite that is linked into this program.

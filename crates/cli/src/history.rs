@@ -32,7 +32,7 @@ enum What {
     },
     /// Print the capture table, a row for each file of each capture, as CSV (or JSON)
     Captures {
-        /// Only of this source ("sqlite")
+        /// Only of this source ("sqlite:/data/shop.db"), or of its kind ("sqlite")
         #[arg(long)]
         source: Option<String>,
     },

@@ -1,7 +1,10 @@
+mod captures;
+mod disks;
+
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE, no_answer};
-use ::import::{Document, Format, ImportError, Note};
+use ::import::{CounterLog, Document, Format, ImportError, Note};
 use history::{History, ResultId};
 use std::fs;
 use std::io::Read;
@@ -17,23 +20,29 @@ Examples:
   diskspd -Rxml ... | headroom import -     from a pipe
   headroom import fio.json                  fio's JSON; json+ has the whole histogram
   headroom import bench/                    the folder of fio-plot's bench_fio, and any folder of results
+  headroom import file_stats.csv            SQL Server's file statistics: capture-script, sp_BlitzFirst, DBA Dash
+  headroom import perfmon.csv               a counter log of PerfMon: a report of its disks
   headroom import old.txt --dry-run         only show what it holds")]
 pub struct ImportArgs {
     /// What another tool printed: files, folders, or - for stdin
     #[arg(required = true, value_name = "FILE|FOLDER|-")]
     from: Vec<PathBuf>,
-    /// Read it as this: diskspd, diskspd-xml or fio [default: as its content says]
+    /// Read it as this: diskspd, diskspd-xml, fio, file-stats, blitzfirst, dbadash or perfmon [default: as its
+    /// content says]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<Format>,
     /// Show what would be imported, and keep nothing
     #[arg(long)]
     dry_run: bool,
-    /// Keep also what was imported before
+    /// Keep also results that were imported before; an instant of a counter history is kept once
     #[arg(long)]
     again: bool,
+    /// Print each interval of PerfMon's disks as a line of CSV
+    #[arg(long)]
+    csv: bool,
 }
 
-/// Larger files are no output of a load generator.
+/// Larger files are no output of a load generator; of a history so much takes some GiB of memory.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Folders below folders, and files in all of them: far above what bench_fio makes.
 const FOLDER_DEPTH_MAX: usize = 16;
@@ -58,54 +67,103 @@ struct Item {
     known: bool,
 }
 
+/// A history of counters that was read.
+struct Log {
+    file: String,
+    log: CounterLog,
+}
+
+/// What was read of the files, and what could not be.
+#[derive(Default)]
+struct Outcome {
+    items: Vec<Item>,
+    logs: Vec<Log>,
+    failed: Vec<(String, ImportError)>,
+}
+
 /// `headroom import`.
 pub fn run(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let mut items = Vec::new();
-    let mut failed: Vec<(String, ImportError)> = Vec::new();
+    let mut outcome = Outcome::default();
     for from in &args.from {
-        let (read, wrong) = read(from, args.format, out)?;
-        items.extend(read);
-        failed.extend(wrong);
+        read(from, args.format, out, &mut outcome)?;
     }
-    if items.is_empty() {
+    let Outcome { mut items, mut logs, failed } = outcome;
+    if items.is_empty() && logs.is_empty() {
         return Err(match failed.into_iter().next() {
             Some((file, error)) => failure(&file, &error),
             None => Failure::new(format_args!("nothing to import in {}", names(&args.from))).with_remedy(
-                "name files that diskspd or fio wrote; in folders .json, .txt and .xml are read",
+                "name files that diskspd or fio wrote, or histories of counters; in folders .json, .txt, .xml and \
+                 .csv are read",
             ),
         });
     }
     for (file, error) in &failed {
         out.warn(format_args!("{file} was left out: {error}"));
     }
-    if !args.dry_run {
-        let mut history = crate::history::open_to_write(history)?;
+    let is_kept = !args.dry_run && (!items.is_empty() || logs.iter().any(|log| !log.log.series.is_empty()));
+    let mut history = is_kept.then(|| crate::history::open_to_write(history)).transpose()?;
+    if let Some(history) = &mut history {
         for item in &mut items {
-            keep(item, args.again, &mut history)?;
+            keep(item, args.again, history)?;
         }
     }
-    out.answer(|_| table(&items, args.dry_run), || json(&items));
+    let imported = captures::keep(&mut logs, history.as_mut())?;
+    let text = || {
+        let results = if items.is_empty() { String::new() } else { table(&items, args.dry_run) };
+        let disks = if args.csv { disks::csv(&logs) } else { disks::text(&logs) };
+        let notes: String = logs.iter().map(log_notes).collect();
+        match args.csv {
+            true => disks,
+            false => results + &captures::text(&imported, args.dry_run) + &disks + &notes,
+        }
+    };
+    let value = || {
+        let mut value = json(&items);
+        value["counters"] = captures::json(&imported).into();
+        value["disks"] = disks::json(&logs).into();
+        value["notes"] = logs
+            .iter()
+            .flat_map(|log| {
+                log.log.notes.iter().map(|note| serde_json::json!({"file": log.file, "note": note}))
+            })
+            .collect();
+        value
+    };
+    out.answer(|_| text(), value);
     // What was named and could not be read must not pass for imported.
     let named = |file: &String| args.from.iter().any(|from| from.display().to_string() == *file);
     Ok(if failed.iter().any(|(file, _)| named(file)) { no_answer() } else { FINE })
 }
 
-type Outcome = (Vec<Item>, Vec<(String, ImportError)>);
-
-fn read(from: &Path, format: Option<Format>, out: &mut Output) -> Result<Outcome, Failure> {
+fn read(from: &Path, format: Option<Format>, out: &mut Output, into: &mut Outcome) -> Result<(), Failure> {
     if from.is_dir() {
-        return read_folder(from, format, out);
+        return read_folder(from, format, out, into);
     }
     let source = source(from)?;
-    Ok(match read_text(&source, format) {
-        Ok(items) => (items, Vec::new()),
-        Err(error) => (Vec::new(), vec![(source.name, error)]),
-    })
+    read_text(source, format, into);
+    Ok(())
 }
 
-fn read_text(source: &Source, format: Option<Format>) -> Result<Vec<Item>, ImportError> {
-    let imported = ::import::read(&source.text, format)?;
-    Ok(items(source, imported))
+fn read_text(source: Source, format: Option<Format>, into: &mut Outcome) {
+    let format = format.or_else(|| Format::detect(&source.text));
+    if format.is_some_and(Format::is_counters) {
+        match ::import::counters(&source.text, format) {
+            Ok(mut log) => {
+                log.notes.extend(source.notes);
+                into.logs.push(Log { file: source.name, log });
+            }
+            Err(error) => into.failed.push((source.name, error)),
+        }
+        return;
+    }
+    match ::import::read(&source.text, format) {
+        Ok(imported) => into.items.extend(items(&source, imported)),
+        Err(error) => into.failed.push((source.name, error)),
+    }
+}
+
+fn log_notes(log: &Log) -> String {
+    log.log.notes.iter().map(|note| format!("note: {}: {note}\n", log.file)).collect()
 }
 
 fn items(source: &Source, imported: ::import::Imported) -> Vec<Item> {
@@ -136,35 +194,36 @@ fn date(document: &mut Document, written_unix_ns: Option<u64>) {
 }
 
 /// JSON is read as bench_fio names it, other files as their content says; what is no result is told.
-fn read_folder(folder: &Path, format: Option<Format>, out: &mut Output) -> Result<Outcome, Failure> {
+fn read_folder(
+    folder: &Path,
+    format: Option<Format>,
+    out: &mut Output,
+    into: &mut Outcome,
+) -> Result<(), Failure> {
     let folder = fs::canonicalize(folder).map_err(|error| cannot("read the folder", folder, &error))?;
     let mut paths = Vec::new();
     walk(&folder, 0, &mut paths)?;
     paths.sort();
-    let (mut read, mut failed) = (Vec::new(), Vec::new());
     for (index, path) in paths.iter().enumerate() {
         out.progress(format_args!("reading {} of {}", index + 1, paths.len()), None);
         let source = match source(path) {
             Ok(source) => source,
             Err(failure) if paths.len() == 1 => return Err(failure),
             Err(_) => {
-                failed.push((path.display().to_string(), unreadable()));
+                into.failed.push((path.display().to_string(), unreadable()));
                 continue;
             }
         };
         let is_json = path.extension().is_some_and(|extension| extension == "json");
         if is_json && format.is_none_or(|format| format == Format::FioJson) {
             let (imported, wrong) = ::import::bench_fio(&[(source.name.clone(), source.text.clone())]);
-            read.extend(items(&source, imported));
-            failed.extend(wrong);
+            into.items.extend(items(&source, imported));
+            into.failed.extend(wrong);
         } else {
-            match read_text(&source, format) {
-                Ok(items) => read.extend(items),
-                Err(error) => failed.push((source.name, error)),
-            }
+            read_text(source, format, into);
         }
     }
-    Ok((read, failed))
+    Ok(())
 }
 
 fn unreadable() -> ImportError {
@@ -186,7 +245,9 @@ fn walk(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), Fai
         match kind {
             // Links are not followed: they may lead round in a circle.
             Ok(kind) if kind.is_dir() && depth < FOLDER_DEPTH_MAX => walk(&path, depth + 1, paths)?,
-            Ok(kind) if kind.is_file() && matches!(extension, "json" | "txt" | "xml") => paths.push(path),
+            Ok(kind) if kind.is_file() && matches!(extension, "json" | "txt" | "xml" | "csv") => {
+                paths.push(path);
+            }
             _ => {}
         }
         if paths.len() > FILES_MAX {
@@ -215,7 +276,9 @@ fn source(path: &Path) -> Result<Source, Failure> {
     let name = if stdin { "stdin".into() } else { path.display().to_string() };
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(Failure::new(format_args!("{name} is larger than {}", format_bytes(FILE_BYTES_MAX)))
-            .with_remedy("import what diskspd or fio printed, not their logs"));
+            .with_remedy(
+                "import what diskspd or fio printed, not their logs; of a history export shorter stretches",
+            ));
     }
     let (text, notes) = ::import::decode(&bytes).map_err(|error| failure(&name, &error))?;
     Ok(Source { name, text, notes, written_unix_ns })

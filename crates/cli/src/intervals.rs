@@ -3,6 +3,8 @@ use crate::output::Output;
 use crate::{Done, FINE};
 use filestats::Rules;
 use history::{CaptureFilter, CaptureId, IntervalFilter};
+use report::Glance;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Arguments of `headroom intervals`.
@@ -22,12 +24,15 @@ pub struct IntervalsArgs {
     /// Only files with this in their path
     #[arg(long)]
     file: Option<String>,
+    /// Print rows of comma-separated values, those of `headroom watch --csv`
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
 }
 
 /// The source whose captures are of block devices.
 const DEVICES: &str = "diskstats";
 
-/// `headroom intervals`: previous and current figures of each file, and what lies between.
+/// `headroom intervals`: previous and current figures of each file, what lies between, and what was waited for meanwhile.
 pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let history = crate::history::open(history)?;
     let captures = history.captures(&CaptureFilter::default())?;
@@ -55,12 +60,25 @@ pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Do
     let filter = IntervalFilter { database: args.database.clone(), file: args.file.clone() };
     let rows = history.intervals_between(from, to, &filter, Rules::default())?;
     let (earlier, later) = (history.snapshot(from.min(to))?, history.snapshot(from.max(to))?);
+    // Sessions wait for all files, whichever are chosen to be shown.
+    let mut between = Glance::between(&earlier, &later);
+    let chosen: HashSet<_> = rows.iter().map(|row| row.interval.file.key()).collect();
+    between.files.retain(|file| chosen.contains(&file.row.file.key()));
     out.answer(
         |style| {
+            if args.csv {
+                return format!("{}\n{}", report::csv::WATCH_HEADING, report::csv::watch(&between));
+            }
             let intervals: Vec<_> = rows.iter().map(|row| row.interval.clone()).collect();
-            report::text::intervals(&earlier, &later, &intervals, style)
+            report::text::intervals(&earlier, &later, &intervals, &between, style)
         },
-        || serde_json::json!({"previous": from.0, "current": to.0, "intervals": rows}),
+        || {
+            let mut value = report::json::waits(&between);
+            value["previous"] = from.0.into();
+            value["current"] = to.0.into();
+            value["intervals"] = serde_json::json!(rows);
+            value
+        },
     );
     Ok(FINE)
 }

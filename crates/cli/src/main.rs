@@ -1,12 +1,15 @@
 //! The `headroom` binary: argument parsing and wiring only. Each subcommand is a file that reads from top
 //! to bottom: parse, do, render.
 
+mod analyze;
 mod capture;
+mod capture_script;
 mod chart;
 mod check;
 mod clean;
 mod compare;
 mod diskspd;
+mod doctor;
 mod extension;
 mod failure;
 mod history;
@@ -19,11 +22,13 @@ mod measure;
 mod observe;
 mod output;
 mod page;
+mod record;
 mod run;
 mod source;
 mod surroundings;
 mod targets;
 mod traces;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -72,13 +77,23 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
+    /// Say what each source needs, what is missing, and what grants it
+    Doctor(doctor::DoctorArgs),
+    /// Keep the counters of many sources in the history, for weeks
+    Record(record::RecordArgs),
+    /// Watch files, devices and waits live, or print them interval by interval
+    Watch(watch::WatchArgs),
+    /// Say what a stretch of the history shows: breaches, spikes, busy files, jobs, and what to look at next
+    Analyze(analyze::AnalyzeArgs),
     /// Show what happened between two captures
     Intervals(intervals::IntervalsArgs),
     /// Draw runs as a picture or a page: load curves, heat maps, percentiles, the course, histograms
     Chart(chart::ChartArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
-    /// Read results of diskspd and fio into the history
+    /// Print the script that keeps a server's counters in a table of its own, for import
+    CaptureScript(capture_script::CaptureScriptArgs),
+    /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
     Import(import::ImportArgs),
     /// Tell how to make a SQLite program publish its counters
     SqliteExtension,
@@ -99,6 +114,11 @@ fn main() -> ExitCode {
         Command::Matrix(args) => matrix::run(args, history, &mut out),
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
+        Command::CaptureScript(args) => capture_script::run(args, &mut out),
+        Command::Doctor(args) => doctor::run(args, &mut out),
+        Command::Record(args) => record::run(args, history, &mut out),
+        Command::Watch(args) => watch::run(args, arguments.json, &mut out),
+        Command::Analyze(args) => analyze::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::Chart(args) => chart::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),

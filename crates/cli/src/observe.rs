@@ -2,15 +2,19 @@ use crate::failure::Failure;
 use crate::interrupt;
 use collect::Source;
 use collect::diskstats::Disk;
-use filestats::{FileKind, Rules, Snapshot, intervals};
+use filestats::{FileIdentity, FileKind, Rules, Snapshot, intervals};
 use history::History;
+use std::collections::HashMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
+use storage::Target;
 use verdict::Moment;
 
 /// A database's files and the device below them, looked at together once in a while.
 pub struct Observer<'a> {
     source: Box<dyn Source + 'a>,
     device: Option<Disk>,
+    volumes: Volumes,
     /// Kept in memory while it goes on: writing them would be I/O on the storage that is watched, perhaps.
     looks: Vec<Look>,
     /// What was seen so far.
@@ -24,6 +28,28 @@ struct Look {
     label: Option<&'static str>,
 }
 
+/// Which files lie on the device that is observed.
+struct Volumes {
+    device: Option<String>,
+    /// Whether a mount point's file system lies on another device, once looked up.
+    others: HashMap<String, bool>,
+}
+
+impl Volumes {
+    /// Surely on another; where a file lies is not always known.
+    fn is_other(&mut self, file: &FileIdentity) -> bool {
+        let (Some(device), Some(drive)) = (&self.device, &file.drive) else { return false };
+        if let Some(other) = self.others.get(drive) {
+            return *other;
+        }
+        let target = Target::open(Path::new(drive)).ok();
+        let number = target.as_ref().and_then(|target| target.facts().device_number());
+        let other = number.is_some_and(|number| number != device);
+        self.others.insert(drive.clone(), other);
+        other
+    }
+}
+
 /// How often a snapshot is taken.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -32,7 +58,8 @@ impl<'a> Observer<'a> {
     pub fn new(source: Box<dyn Source + 'a>, device_number: Option<&str>) -> Observer<'a> {
         // A device the kernel keeps no statistics of is left out; the verdict says so as a doubt.
         let device = device_number.and_then(|number| Disk::open(number).ok());
-        Observer { source, device, looks: Vec::new(), moments: Vec::new() }
+        let volumes = Volumes { device: device_number.map(str::to_owned), others: HashMap::new() };
+        Observer { source, device, volumes, looks: Vec::new(), moments: Vec::new() }
     }
 
     /// Takes a snapshot and adds the moment since the last one.
@@ -41,9 +68,12 @@ impl<'a> Observer<'a> {
         let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
         if let Some(then) = self.looks.last() {
             let devices = then.device.as_ref().zip(device.as_ref());
+            let all = intervals(&then.files, &files, Rules::default());
+            let (elsewhere, here) = all.into_iter().partition(|file| self.volumes.is_other(&file.file));
             self.moments.push(Moment {
                 ended_unix_ns: files.taken_unix_ns,
-                files: intervals(&then.files, &files, Rules::default()),
+                files: here,
+                elsewhere,
                 device: devices
                     .and_then(|(then, now)| intervals(then, now, Rules::default()).into_iter().next()),
             });
@@ -68,10 +98,22 @@ impl<'a> Observer<'a> {
         self.source.processes()
     }
 
-    /// Bytes of the data files at the last look, where all are known.
-    pub fn data_bytes(&self) -> Option<u64> {
+    /// How late the source may tell what was done.
+    pub fn told_late(&self) -> Duration {
+        self.source.told_late()
+    }
+
+    /// What a person must know to read the figures, as of the last look.
+    pub fn notes(&self) -> Vec<String> {
+        self.looks.last().map(|look| look.files.notes.clone()).unwrap_or_default()
+    }
+
+    /// Bytes of the data files on the device at the last look, where all are known.
+    pub fn data_bytes(&mut self) -> Option<u64> {
         let samples = &self.looks.last()?.files.samples;
+        let volumes = &mut self.volumes;
         let data = samples.iter().filter(|sample| sample.file.kind == FileKind::Data);
+        let data = data.filter(|sample| !volumes.is_other(&sample.file));
         data.map(|sample| sample.size_bytes.known()).sum()
     }
 

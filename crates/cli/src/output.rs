@@ -26,7 +26,7 @@ impl Output {
     }
 
     /// How text is to look on stdout: no colours into a pipe or with `NO_COLOR` set.
-    fn style(&self) -> report::text::Style {
+    pub fn style(&self) -> report::text::Style {
         let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         report::text::Style { color: std::io::stdout().is_terminal() && !no_color, width }

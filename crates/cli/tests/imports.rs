@@ -161,3 +161,102 @@ fn what_cannot_be_read_names_line_reason_and_remedy() {
     refuse(&["import", place.0.path().join("empty").to_str().unwrap()], &["cannot read"]);
     assert_eq!(place.runs(), 0);
 }
+
+fn counters(name: &str) -> String {
+    sample(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_servers_history_becomes_captures_that_intervals_and_exports_work_on() {
+    let place = Place::new();
+    let path = counters("counters_file_stats.csv");
+    let value = place.json(&["import", &path]);
+    let kept = &value["counters"][0];
+    assert_eq!((&kept["source"], &kept["new"]), (&r"sqlserver:PROD01\SQL2019".into(), &7.into()));
+    assert_eq!(kept["captures"].as_array().unwrap().len(), 7);
+    let reasons: Vec<(&str, u64)> = kept["unknown"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|unknown| (unknown["reason"].as_str().unwrap(), unknown["intervals"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(reasons, [("restart", 4), ("reopened", 2)]);
+
+    let between = place.json(&["intervals", "restarted, nothing ran", "two minutes of \"everyday\""]);
+    let sales = between["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["file"]["file_id"].as_str().unwrap().starts_with("5:1@"));
+    let delta = &sales.unwrap()["interval"]["known"];
+    assert_eq!(delta["elapsed_ns"], 120_000_000_000_u64);
+    assert_eq!(
+        delta["counters"]["read"],
+        serde_json::json!({"count": 4_000, "bytes": 262_144_000, "stall_ns": 228_000_000_000_u64})
+    );
+    assert_eq!(sales.unwrap()["between"]["read_ns"], 57_000_000.0);
+
+    let table = text(&place.run(&["history", "captures", "--source", "sqlserver"]));
+    assert_eq!(table.lines().count(), 1 + 28, "{table}");
+    assert!(table.contains(r#"sales.mdf""#) && table.contains(",10000,655360000,57000.0,"), "{table}");
+
+    let again = text(&place.run(&["import", &path]));
+    assert!(again.contains("nothing new in it") && again.contains("7 captures known from before"), "{again}");
+    assert_eq!(place.json(&["history", "captures"]).as_array().unwrap().len(), 28);
+}
+
+#[test]
+fn an_export_that_grew_adds_what_is_new_and_an_older_one_is_told() {
+    let place = Place::new();
+    let whole = std::fs::read_to_string(sample("counters_blitz_first.csv")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let part = |rows: std::ops::Range<usize>| lines[0].to_owned() + "\n" + &lines[rows].join("\n");
+    let middle = place.file("middle.csv", part(4..11));
+    assert!(
+        text(&place.run(&["import", middle.to_str().unwrap()]))
+            .contains("2 captures of up to 4 files imported")
+    );
+    let grown = place.file("grown.csv", part(4..lines.len()));
+    let told = text(&place.run(&["import", grown.to_str().unwrap()]));
+    assert!(
+        told.contains("3 captures of up to 4 files imported") && told.contains("2 captures known"),
+        "{told}"
+    );
+    assert!(told.contains("unknown: the engine restarted"), "{told}");
+    let old = place.file("old.csv", part(1..7));
+    let told = text(&place.run(&["import", old.to_str().unwrap()]));
+    assert!(told.contains("1 capture left out: older than the newest that is kept"), "{told}");
+}
+
+#[test]
+fn a_counter_log_is_reported_and_not_kept() {
+    let place = Place::new();
+    let path = counters("counters_perfmon.csv");
+    let told = text(&place.run(&["import", &path]));
+    for piece in
+        ["PhysicalDisk 1 D: of SQL01", "140", "queue as sampled: 1.00 on average", "not kept", "Memory"]
+    {
+        assert!(told.contains(piece), "no '{piece}' in {told}");
+    }
+    let value = place.json(&["import", &path]);
+    let interval = &value["disks"][0]["intervals"][1];
+    assert_eq!((&interval["outstanding"], &interval["iops"]), (&2.2.into(), &600.0.into()));
+    assert_eq!(interval["queue_sampled"], 0.0);
+    let csv = text(&place.run(&["import", &path, "--csv"]));
+    assert_eq!(csv.lines().count(), 1 + 6, "{csv}");
+    assert_eq!(
+        csv.lines().nth(1).unwrap().matches(',').count(),
+        csv.lines().next().unwrap().matches(',').count()
+    );
+    assert_eq!(place.runs(), 0);
+}
+
+#[test]
+fn the_script_is_printed_for_a_database_of_the_users_choice() {
+    let place = Place::new();
+    let script = text(&place.run(&["capture-script", "sqlserver"]));
+    assert!(script.contains("CREATE TABLE headroom.file_stats") && !script.contains("\nUSE ["), "{script}");
+    let used = text(&place.run(&["capture-script", "sqlserver", "--database", "a]b"]));
+    assert_eq!(used, format!("USE [a]]b];\nGO\n\n{script}"));
+    assert_eq!(place.run(&["capture-script", "oracle"]).status.code(), Some(2));
+}

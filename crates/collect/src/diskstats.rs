@@ -13,7 +13,9 @@
 
 use crate::mounts::Mounts;
 use crate::{Source, SourceError, time};
-use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Ops, Reason, Sample, Snapshot};
+use filestats::{
+    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Snapshot,
+};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -66,29 +68,17 @@ impl Disk {
     /// # Errors
     /// [`SourceError`] if /proc/diskstats cannot be read or the device is gone.
     pub fn line(&self) -> Result<DiskLine, SourceError> {
-        let failed = |error| SourceError::System { path: DISKSTATS.into(), error };
-        let text = fs::read_to_string(DISKSTATS).map_err(failed)?;
-        let line = text.lines().filter_map(parse_line).find(|line| line.number == self.number);
+        let line = lines()?.into_iter().find(|line| line.number == self.number);
         line.ok_or_else(|| SourceError::NoSuchDevice { number: self.number.clone() })
-    }
-
-    /// Tells a device from the next one of its name: a loop device that is set up anew counts from zero
-    /// only on some kernels. A partition has its disk's.
-    fn sequence(&self) -> String {
-        let below = Path::new("/sys/dev/block").join(&self.number);
-        let own = fs::read_to_string(below.join("diskseq"));
-        let found = own.or_else(|_| fs::read_to_string(below.join("../diskseq")));
-        // Linux before 5.15 has none; the boot and the name must do.
-        found.map_or_else(|_| "-".into(), |text| text.trim().to_owned())
     }
 
     /// The line, and the device it is of: looked at before and after, because a loop device may be set up
     /// anew in between.
     fn line_of_one_device(&self) -> Result<(DiskLine, String), SourceError> {
-        let mut before = self.sequence();
+        let mut before = sequence(&self.number);
         for _ in 0..TRIES_MAX {
             let line = self.line()?;
-            let after = self.sequence();
+            let after = sequence(&self.number);
             if before == after {
                 return Ok((line, after));
             }
@@ -97,14 +87,14 @@ impl Disk {
         let error = io::Error::other("the device was replaced each time it was looked at");
         Err(SourceError::System { path: DISKSTATS.into(), error })
     }
+}
 
-    fn size_bytes(&self) -> Figure<u64> {
-        let text = fs::read_to_string(Path::new("/sys/dev/block").join(&self.number).join("size"));
-        let sectors = text.ok().and_then(|text| text.trim().parse::<u64>().ok());
-        match sectors.and_then(|sectors| sectors.checked_mul(SECTOR_BYTES)) {
-            Some(bytes) => Figure::Known(bytes),
-            None => Figure::unknown(Reason::NotCounted),
-        }
+impl DiskLine {
+    /// The kernel's own form of its number, with 20 bits of minor.
+    pub(crate) fn kernel_number(&self) -> Option<u32> {
+        let (major, minor) = self.number.split_once(':')?;
+        let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+        (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
     }
 }
 
@@ -114,29 +104,76 @@ impl Source for Disk {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let boot = Path::new("/proc/sys/kernel/random/boot_id");
-        let failed = |error| SourceError::System { path: boot.into(), error };
-        let boot_id = fs::read_to_string(boot).map_err(failed)?;
+        let boot_id = boot_id()?;
         let (line, sequence) = self.line_of_one_device()?;
         let (clock_ns, taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
-        let drive = Mounts::now().point_of_device(&self.number).map(|point| point.display().to_string());
-        let sample = Sample {
-            file: FileIdentity {
-                instance: "kernel".into(),
-                database: None,
-                database_id: None,
-                file_id: line.number,
-                kind: FileKind::Device,
-                path: format!("/dev/{}", line.device),
-                drive,
-                handle: None,
-            },
-            epoch: Epoch(format!("{}:{}:{sequence}", boot_id.trim(), line.device)),
-            counters: line.counters,
-            size_bytes: self.size_bytes(),
-            latencies: None,
-        };
-        Ok(Snapshot { source: "diskstats".into(), taken_unix_ns, clock_ns, samples: vec![sample] })
+        let sample = sample(line, &sequence, &boot_id, &Mounts::now());
+        Ok(Snapshot {
+            source: "diskstats".into(),
+            taken_unix_ns,
+            clock_ns,
+            samples: vec![sample],
+            complete: None,
+            waits: vec![],
+            notes: vec![],
+        })
+    }
+}
+
+/// The kernel's lines of all devices.
+pub(crate) fn lines() -> Result<Vec<DiskLine>, SourceError> {
+    let failed = |error| SourceError::System { path: DISKSTATS.into(), error };
+    let text = fs::read_to_string(DISKSTATS).map_err(failed)?;
+    Ok(text.lines().filter_map(parse_line).collect())
+}
+
+/// Which boot of the machine this is.
+pub(crate) fn boot_id() -> Result<String, SourceError> {
+    let path = Path::new("/proc/sys/kernel/random/boot_id");
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|error| SourceError::System { path: path.into(), error })?;
+    Ok(text.trim().to_owned())
+}
+
+/// Tells a device from the next one of its name: a loop device that is set up anew counts from zero
+/// only on some kernels. A partition has its disk's.
+pub(crate) fn sequence(number: &str) -> String {
+    let below = Path::new("/sys/dev/block").join(number);
+    let own = fs::read_to_string(below.join("diskseq"));
+    let found = own.or_else(|_| fs::read_to_string(below.join("../diskseq")));
+    // Linux before 5.15 has none; the boot and the name must do.
+    found.map_or_else(|_| "-".into(), |text| text.trim().to_owned())
+}
+
+/// A device at an instant.
+pub(crate) fn sample(line: DiskLine, sequence: &str, boot_id: &str, mounts: &Mounts) -> Sample {
+    let drive = mounts.point_of_device(&line.number).map(|point| point.display().to_string());
+    Sample {
+        size_bytes: size_bytes(&line.number),
+        file: FileIdentity {
+            instance: "kernel".into(),
+            database: None,
+            database_id: None,
+            file_id: line.number,
+            kind: FileKind::Device,
+            path: format!("/dev/{}", line.device),
+            drive,
+            handle: None,
+            object: None,
+        },
+        epoch: Epoch::of_run(format!("{boot_id}:{}:{sequence}", line.device)),
+        meaning: Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
+        counters: line.counters,
+        latencies: None,
+    }
+}
+
+fn size_bytes(number: &str) -> Figure<u64> {
+    let text = fs::read_to_string(Path::new("/sys/dev/block").join(number).join("size"));
+    let sectors = text.ok().and_then(|text| text.trim().parse::<u64>().ok());
+    match sectors.and_then(|sectors| sectors.checked_mul(SECTOR_BYTES)) {
+        Some(bytes) => Figure::Known(bytes),
+        None => Figure::unknown(Reason::NotCounted),
     }
 }
 

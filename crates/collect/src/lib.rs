@@ -1,10 +1,14 @@
 //! Where file statistics come from: every source gives a `filestats::Snapshot` on demand.
 //!
 //! ```text
-//! sqlite::InProcess   the counters of this process            ─┐
-//! sqlite::Live        of every process that has a database open, ─┼─> snapshot() -> Snapshot
-//!                     through the files they publish           │
-//! diskstats::Disk     one block device, the layer below        ─┘
+//! process::Process     any Linux process, file by file, counted in the kernel by BPF ─┐
+//! postgres::Postgres   a PostgreSQL server, by its statistics and sampled waits       │
+//! mysql::Mysql         a MySQL or MariaDB server, by its Performance Schema           ├─> snapshot() -> Snapshot
+//! sqlserver::SqlServer a SQL Server or Azure SQL Database, by its views               │
+//! sqlite::Live         SQLite programs, through the counters that they publish        │
+//! sqlite::InProcess    the SQLite of this process                                     │
+//! devices::Devices     block devices of this host, the layer below                    │
+//! diskstats::Disk      one of them                                                    ─┘
 //! ```
 //!
 //! Main path: open a source once, call [`Source::snapshot`] now and then, give two snapshots to
@@ -14,14 +18,24 @@
 //! subtracts, averages or fills gaps. What it cannot know is unknown with a reason. It only looks: the
 //! one thing it removes are counters files of processes that have ended.
 
+pub mod devices;
 pub mod diskstats;
+mod file_names;
 mod mounts;
+pub mod mysql;
+pub mod postgres;
+pub mod process;
 pub mod sqlite;
+pub mod sqlserver;
 mod time;
+mod tls;
+
+pub use file_names::FileNames;
 
 use filestats::Snapshot;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Something that keeps cumulative counters of files.
 pub trait Source {
@@ -32,6 +46,22 @@ pub trait Source {
     /// matter. Empty where it is nobody's in particular.
     fn processes(&self) -> &[u32] {
         &[]
+    }
+
+    /// The directory on this host that most of its files lie in, where it knows one: whose storage is asked.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
+
+    /// How late it may tell what was done: the counters of a snapshot may lack so much of the last time.
+    fn told_late(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Whether a note of its snapshots only says what the figures are good for: there is nothing that could be switched on,
+    /// granted or repaired.
+    fn is_remark(&self, _note: &str) -> bool {
+        false
     }
 
     /// The counters of all files at this instant.
@@ -79,6 +109,12 @@ pub enum SourceError {
         /// What the system said.
         error: io::Error,
     },
+    /// It hangs.
+    #[error("it has not answered for {} s", .0.as_secs())]
+    NoAnswer(Duration),
+    /// A panic of ours.
+    #[error("a fault of headroom's own: what it printed says where")]
+    Fault,
     /// A device number that is none.
     #[error("'{0}' is no device number; give MAJOR:MINOR as lsblk prints it, such as 254:0")]
     NotADeviceNumber(String),
@@ -88,6 +124,18 @@ pub enum SourceError {
         /// Its number.
         number: String,
     },
+    /// Processes cannot be watched.
+    #[error(transparent)]
+    Process(#[from] process::OpenError),
+    /// A PostgreSQL server gives nothing.
+    #[error(transparent)]
+    Postgres(#[from] postgres::PostgresError),
+    /// A MySQL or MariaDB server.
+    #[error(transparent)]
+    Mysql(#[from] mysql::MysqlError),
+    /// A SQL Server.
+    #[error(transparent)]
+    SqlServer(#[from] sqlserver::SqlServerError),
     /// Something of the system that is always there cannot be read.
     #[error("cannot read {path}: {error}")]
     System {
@@ -107,6 +155,9 @@ impl SourceError {
                 "how a program publishes them: docs/source-sqlite.md".into(),
             ],
             SourceError::CountersUnreadable { first, .. } => vec![format!("the first one: {first}")],
+            SourceError::Postgres(error) => error.facts(),
+            SourceError::Mysql(error) => error.facts(),
+            SourceError::SqlServer(error) => error.facts(),
             _ => Vec::new(),
         }
     }
@@ -126,7 +177,12 @@ impl SourceError {
                 Some("set HEADROOM_COUNTERS_DIR to the directory that the program publishes in")
             }
             SourceError::NoSuchDevice { .. } => Some("lsblk -o NAME,MAJ:MIN for the devices there are"),
-            SourceError::NotADeviceNumber(_) | SourceError::System { .. } => None,
+            SourceError::Process(error) => error.remedy(),
+            SourceError::Postgres(error) => error.remedy(),
+            SourceError::Mysql(error) => error.remedy(),
+            SourceError::SqlServer(error) => error.remedy(),
+            SourceError::Fault => Some("report it, with what was printed"),
+            SourceError::NotADeviceNumber(_) | SourceError::System { .. } | SourceError::NoAnswer(_) => None,
         }
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct Mounts(Vec<Mount>);
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     device: String,
+    /// Which directory of the file system is seen there: another than "/" of a bind mount.
+    root: PathBuf,
     point: PathBuf,
 }
 
@@ -32,6 +34,18 @@ impl Mounts {
         above.max_by_key(|mount| mount.point.components().count()).map(|mount| mount.point.as_path())
     }
 
+    /// The device "MAJOR:MINOR" of the file system that a file lies on.
+    pub fn device_of(&self, path: &Path) -> Option<&str> {
+        let point = self.point_of(path)?;
+        self.0.iter().rev().find(|mount| mount.point == point).map(|mount| mount.device.as_str())
+    }
+
+    /// Where the file `within` a file system, a name from its root, is seen: one name for each of its mounts.
+    pub fn names_of(&self, device: &str, within: &Path) -> impl Iterator<Item = PathBuf> {
+        let mounts = self.0.iter().filter(move |mount| mount.device == device);
+        mounts.filter_map(move |mount| Some(mount.point.join(within.strip_prefix(&mount.root).ok()?)))
+    }
+
     /// Where the device "MAJOR:MINOR" is mounted first.
     pub fn point_of_device(&self, number: &str) -> Option<&Path> {
         self.0.iter().find(|mount| mount.device == number).map(|mount| mount.point.as_path())
@@ -42,8 +56,9 @@ impl Mounts {
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
     let device = String::from_utf8(fields.next()?.to_vec()).ok()?;
-    let point = PathBuf::from(OsString::from_vec(unescaped(fields.nth(1)?)));
-    point.is_absolute().then_some(Mount { device, point })
+    let mut path = || Some(PathBuf::from(OsString::from_vec(unescaped(fields.next()?))));
+    let (root, point) = (path()?, path()?);
+    point.is_absolute().then_some(Mount { device, root, point })
 }
 
 /// Blank, tab, newline and backslash are written as three octal digits.
@@ -77,6 +92,17 @@ mod tests {
         assert_eq!(point("/database/shop.db"), "/");
         assert_eq!(mounts.point_of_device("8:2"), Some(Path::new("/data")));
         assert_eq!(mounts.point_of_device("8:9"), None);
+        assert_eq!(mounts.device_of(Path::new("/data/shop.db")), Some("8:2"));
+    }
+
+    #[test]
+    fn a_file_is_found_through_each_mount_that_shows_it() {
+        let mounts = Mounts::parse(
+            b"27 1 8:1 / / rw - ext4 /dev/sda1 rw\n40 27 8:1 /var/lib/volumes /srv rw - ext4 /dev/sda1 rw\n",
+        );
+        let names: Vec<_> = mounts.names_of("8:1", Path::new("/var/lib/volumes/pg/16384")).collect();
+        assert_eq!(names, [Path::new("/var/lib/volumes/pg/16384"), Path::new("/srv/pg/16384")]);
+        assert_eq!(mounts.names_of("8:1", Path::new("/etc/passwd")).count(), 1);
     }
 
     proptest! {

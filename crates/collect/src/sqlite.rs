@@ -6,7 +6,7 @@
 
 use crate::mounts::Mounts;
 use crate::{Source, SourceError, time};
-use filestats::{Epoch, Figure, FileIdentity, FileKind, Reason, Sample, Snapshot};
+use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
 use headroom_sqlite::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -38,7 +38,8 @@ impl Source for InProcess {
         })?;
         let files = latest_of_each_path(self.registry.files().collect());
         let mounts = Mounts::now();
-        Ok(snapshot_of(files.iter().map(|file| sample(file, &files, &process, &mounts)).collect()))
+        let samples = files.iter().map(|file| sample(file, &files, &process, &mounts)).collect();
+        Ok(snapshot_of("sqlite".into(), samples))
     }
 }
 
@@ -136,18 +137,26 @@ impl Source for Live {
         &self.processes
     }
 
+    fn directory(&self) -> Option<&Path> {
+        self.database.parent()
+    }
+
     /// Processes may come and go: a snapshot has those that run now, perhaps none.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        self.samples().map(|(samples, _)| snapshot_of(samples))
+        let source = format!("sqlite:{}", self.database.display());
+        self.samples().map(|(samples, _)| snapshot_of(source, samples))
     }
 }
 
-fn snapshot_of(samples: Vec<Sample>) -> Snapshot {
+fn snapshot_of(source: String, samples: Vec<Sample>) -> Snapshot {
     Snapshot {
-        source: "sqlite".into(),
+        source,
         taken_unix_ns: time::unix_ns(),
         clock_ns: time::monotonic_ns(),
         samples,
+        complete: None,
+        waits: vec![],
+        notes: vec![],
     }
 }
 
@@ -197,8 +206,10 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
                 .filter(|_| !temporary)
                 .map(|point| point.to_string_lossy().into_owned()),
             handle: None,
+            object: None,
         },
-        epoch: Epoch(format!("{pid}:{start_ticks}:{boot_id}:{generation}")),
+        epoch: Epoch::of_run(format!("{pid}:{start_ticks}:{boot_id}:{generation}")),
+        meaning: Meaning::REQUESTS,
         counters: file.counters,
         size_bytes: match fs::metadata(&file.path) {
             Ok(found) if !temporary => Figure::Known(found.len()),

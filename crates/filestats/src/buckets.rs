@@ -30,6 +30,11 @@ impl LatencyBuckets {
         LatencyBuckets { counts: counts.to_vec() }
     }
 
+    /// The counters that are not 0, each with its index, in their order.
+    pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0)
+    }
+
     /// The counter a latency belongs to.
     #[inline]
     pub const fn index(latency_ns: u64) -> usize {
@@ -89,19 +94,28 @@ impl LatencyBuckets {
 
     /// The latency below which `percent` of the samples lie, as a bucket's middle; `None` without samples.
     pub fn percentile_ns(&self, percent: f64) -> Option<f64> {
+        self.percentile_index(percent).map(Self::middle_ns)
+    }
+
+    /// The bucket that has a percentile.
+    fn percentile_index(&self, percent: f64) -> Option<usize> {
         let total = self.count();
         if total == 0 {
             return None;
         }
         let wanted = (total as f64 * (percent / 100.0).clamp(0.0, 1.0)).ceil().max(1.0) as u64;
         let mut seen = 0_u64;
-        for (index, count) in self.counts.iter().enumerate() {
+        self.counts.iter().position(|count| {
             seen = seen.saturating_add(*count);
-            if seen >= wanted {
-                return Some(Self::middle_ns(index));
-            }
-        }
-        None
+            seen >= wanted
+        })
+    }
+
+    /// A latency that `percent` of the samples do not exceed: the largest one of the bucket that has the percentile, at
+    /// most a quarter above it. `None` without samples, and where it lies in the last bucket, which has no end.
+    pub fn at_most_ns(&self, percent: f64) -> Option<u64> {
+        let index = self.percentile_index(percent)?;
+        (index + 1 < Self::LEN).then(|| Self::lower_ns(index + 1) - 1)
     }
 
     /// Count and summed time (by bucket middles) of the latencies at or above a threshold. The bucket
@@ -123,8 +137,7 @@ impl Default for LatencyBuckets {
 /// Serialised as `[[index, count], …]` of the buckets that are not empty.
 impl Serialize for LatencyBuckets {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        serializer.collect_seq(filled)
+        serializer.collect_seq(self.filled())
     }
 }
 
@@ -165,6 +178,18 @@ mod tests {
         fn a_bucket_middle_is_within_an_eighth(latency_ns in 4_u64..(1 << 40)) {
             let middle = LatencyBuckets::middle_ns(LatencyBuckets::index(latency_ns));
             prop_assert!((middle - latency_ns as f64).abs() <= latency_ns as f64 * 0.125);
+        }
+
+        #[test]
+        fn a_percentile_is_at_most_what_is_said_and_at_least_four_fifths_of_it(
+            mut latencies in prop::collection::vec(0_u64..1 << 39, 1..200), percent in 1..=100_u32,
+        ) {
+            let mut buckets = LatencyBuckets::new();
+            latencies.iter().for_each(|latency| buckets.record(*latency));
+            latencies.sort_unstable();
+            let rank = (latencies.len() as f64 * f64::from(percent) / 100.0).ceil() as usize;
+            let (truth, said) = (latencies[rank.max(1) - 1], buckets.at_most_ns(percent.into()).unwrap());
+            prop_assert!(truth <= said && said as f64 <= truth as f64 * 1.25, "{} said, {} true", said, truth);
         }
 
         #[test]

@@ -23,6 +23,12 @@ pub enum Reason {
     FirstSight,
     /// The engine that counts started anew between the captures.
     Restart,
+    /// The statistics were reset between the captures.
+    StatsReset,
+    /// The engine closed the file between the captures and opened it again: its counters began anew.
+    Reopened,
+    /// The source lost events, and with them an unknown part of the figure.
+    Lost,
     /// A counter is lower than before although the epoch is said to be the same.
     CounterFell,
     /// The same name is another file now (replaced, restored, re-created).
@@ -95,6 +101,9 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Reason::FirstSight => "first seen in this capture",
             Reason::Restart => "the engine restarted",
+            Reason::StatsReset => "the statistics were reset",
+            Reason::Reopened => "the file was closed and opened again",
+            Reason::Lost => "events were lost",
             Reason::CounterFell => "a counter fell",
             Reason::IdentityChanged => "the file was replaced",
             Reason::GapTooLong => "too much time between the captures",

@@ -1,4 +1,4 @@
-use crate::{Counters, Figure, FileIdentity, Latencies, Ops, Reason, Sample, Snapshot};
+use crate::{Counters, Figure, FileIdentity, Latencies, Meaning, Ops, Reason, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -13,6 +13,19 @@ impl Default for Rules {
     /// One day: a cumulative figure of months is what this product exists to avoid.
     fn default() -> Self {
         Rules { gap_ns_max: 24 * 3600 * 1_000_000_000 }
+    }
+}
+
+impl Rules {
+    /// The time between two captures of one epoch, or why it is none. Within an epoch the source's clock cannot run
+    /// backwards; if it seems to, it is another clock.
+    pub(crate) fn elapsed_ns(&self, elapsed_ns: Option<u64>) -> Result<u64, Reason> {
+        match elapsed_ns {
+            None => Err(Reason::Restart),
+            Some(0) => Err(Reason::NoTimePassed),
+            Some(elapsed_ns) if elapsed_ns > self.gap_ns_max => Err(Reason::GapTooLong),
+            Some(elapsed_ns) => Ok(elapsed_ns),
+        }
     }
 }
 
@@ -42,6 +55,8 @@ pub struct Delta {
 pub struct FileInterval {
     /// The file, as the later capture names it.
     pub file: FileIdentity,
+    /// What its counters stand for.
+    pub meaning: Meaning,
     /// When the interval ends, wall clock.
     pub ended_unix_ns: u64,
     /// What happened.
@@ -55,14 +70,17 @@ pub fn intervals(earlier: &Snapshot, later: &Snapshot, rules: Rules) -> Vec<File
     let before: BTreeMap<_, &Sample> =
         earlier.samples.iter().map(|sample| (sample.file.key(), sample)).collect();
     let elapsed_ns = later.clock_ns.checked_sub(earlier.clock_ns);
+    let from_zero = earlier.missing_is_zero_until(later);
     let mut rows: Vec<FileInterval> = later
         .samples
         .iter()
         .map(|now| FileInterval {
             file: now.file.clone(),
+            meaning: now.meaning,
             ended_unix_ns: later.taken_unix_ns,
             interval: match before.get(&now.file.key()) {
                 Some(then) => between(then, now, elapsed_ns, rules),
+                None if from_zero => between(&now.at_zero(), now, elapsed_ns, rules),
                 None => Interval::Unknown(Reason::FirstSight),
             },
         })
@@ -71,6 +89,7 @@ pub fn intervals(earlier: &Snapshot, later: &Snapshot, rules: Rules) -> Vec<File
     rows.extend(earlier.samples.iter().filter(|then| !after.contains(&then.file.key())).map(|then| {
         FileInterval {
             file: then.file.clone(),
+            meaning: then.meaning,
             ended_unix_ns: later.taken_unix_ns,
             interval: Interval::Unknown(Reason::Gone),
         }
@@ -78,21 +97,20 @@ pub fn intervals(earlier: &Snapshot, later: &Snapshot, rules: Rules) -> Vec<File
     rows
 }
 
-fn between(then: &Sample, now: &Sample, elapsed_ns: Option<u64>, rules: Rules) -> Interval {
+pub(crate) fn between(then: &Sample, now: &Sample, elapsed_ns: Option<u64>, rules: Rules) -> Interval {
     if then.file.file_id != now.file.file_id {
         return Interval::Unknown(Reason::IdentityChanged);
     }
-    if then.epoch != now.epoch {
-        return Interval::Unknown(Reason::Restart);
+    if let Some(reason) = then.epoch.ended(&now.epoch) {
+        return Interval::Unknown(reason);
     }
-    // Within one epoch the source's clock cannot run backwards; if it seems to, it is another clock.
-    let Some(elapsed_ns) = elapsed_ns else { return Interval::Unknown(Reason::Restart) };
-    if elapsed_ns == 0 {
-        return Interval::Unknown(Reason::NoTimePassed);
+    if then.file.handle.is_some() && now.file.handle.is_some() && then.file.handle != now.file.handle {
+        return Interval::Unknown(Reason::Reopened);
     }
-    if elapsed_ns > rules.gap_ns_max {
-        return Interval::Unknown(Reason::GapTooLong);
-    }
+    let elapsed_ns = match rules.elapsed_ns(elapsed_ns) {
+        Ok(elapsed_ns) => elapsed_ns,
+        Err(reason) => return Interval::Unknown(reason),
+    };
     let latencies = match (&now.latencies, &then.latencies) {
         (Some(now), Some(then)) => match now.since(then) {
             Some(difference) => Some(difference),
@@ -107,7 +125,8 @@ fn between(then: &Sample, now: &Sample, elapsed_ns: Option<u64>, rules: Rules) -
 }
 
 impl Latencies {
-    fn since(&self, earlier: &Latencies) -> Option<Latencies> {
+    /// `self - earlier`, or `None` where a counter fell.
+    pub fn since(&self, earlier: &Latencies) -> Option<Latencies> {
         Some(Latencies {
             read: self.read.since(&earlier.read)?,
             write: self.write.since(&earlier.write)?,
@@ -115,7 +134,8 @@ impl Latencies {
         })
     }
 
-    fn merge(&mut self, other: &Latencies) {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Latencies) {
         self.read.merge(&other.read);
         self.write.merge(&other.write);
         self.sync.merge(&other.sync);
@@ -237,12 +257,17 @@ mod tests {
                     path: "/data/sales.db".into(),
                     drive: None,
                     handle: None,
+                    object: None,
                 },
-                epoch: Epoch(epoch.to_string()),
+                epoch: Epoch::of_run(epoch.to_string()),
+                meaning: Meaning::REQUESTS,
                 counters,
                 size_bytes: Figure::Known(0),
                 latencies: None,
             }],
+            complete: None,
+            waits: vec![],
+            notes: vec![],
         }
     }
 
@@ -326,6 +351,9 @@ mod tests {
         swapped.samples[0].file.file_id = "8:1:78".into();
         assert_eq!(unknown(&swapped), Reason::IdentityChanged);
         assert_eq!(unknown(&snapshot(2_000, 2, reads(9, 9, 9))), Reason::Restart);
+        let mut reset = snapshot(2_000, 1, reads(9, 9, 9));
+        reset.samples[0].epoch.reset = "2026-11-21 12:00".into();
+        assert_eq!(unknown(&reset), Reason::StatsReset);
         assert_eq!(unknown(&snapshot(2_000, 1, reads(9, 9, 4))), Reason::CounterFell);
         assert_eq!(unknown(&snapshot(1_000, 1, reads(5, 5, 5))), Reason::NoTimePassed);
         let late = Rules::default().gap_ns_max + 1_001;
@@ -338,6 +366,17 @@ mod tests {
         let one = snapshot(5, 1, Counters::ZERO);
         assert_eq!(only(&empty, &one), Interval::Unknown(Reason::FirstSight));
         assert_eq!(only(&one, &empty), Interval::Unknown(Reason::Gone));
+    }
+
+    #[test]
+    fn a_file_that_a_complete_source_shows_for_the_first_time_began_at_zero() {
+        let complete =
+            |run: &str, snapshot: Snapshot| Snapshot { complete: Some(Epoch::of_run(run)), ..snapshot };
+        let empty = complete("1", Snapshot { samples: vec![], ..snapshot(0, 1, Counters::ZERO) });
+        let one = complete("1", snapshot(5, 1, reads(3, 4096, 70)));
+        assert_eq!(only(&empty, &one).known().unwrap().counters.read, Ops::timed(3, 4096, 70));
+        let restarted = complete("2", one);
+        assert_eq!(only(&empty, &restarted), Interval::Unknown(Reason::FirstSight));
     }
 
     /// Growing counters: what an engine does in one epoch, up to the extremes of `u64`.

@@ -9,9 +9,10 @@
 //!                   ├─ intervals() ─> FileInterval = Known(Delta) | Unknown(Reason)
 //! later Snapshot  ──┘                   Delta: IOPS, MiB/s, latency, average bytes, outstanding (N)
 //!                                         └─ Profile::band(), ServiceLevel::kept()
+//! the same two ─────> wait_intervals() ─> waits beside stalls, see [`waits`]
 //! ```
 //!
-//! Counters only grow within one [`Epoch`]; a restart, a file swap or a counter that fell ends it, and
+//! Counters only grow within one [`Epoch`]; a restart, a reset, a file swap or a counter that fell ends it, and
 //! the interval across that point is [`Interval::Unknown`] with its [`Reason`], never a zero. Every
 //! count is an exact `u64` (nanoseconds, bytes, operations); a ratio becomes `f64` at the last moment.
 //!
@@ -22,16 +23,20 @@
 
 mod band;
 mod buckets;
+mod course;
 mod figure;
 mod interval;
 mod ops;
 mod sample;
 mod service_level;
+pub mod waits;
 
 pub use band::{Band, BandLimits, IoClass, Profile, UnknownProfile};
 pub use buckets::LatencyBuckets;
+pub use course::{Course, FileCourse, Life, Spell, Step, Tick, WaitCourse, WaitSpell};
 pub use figure::{Figure, Reason};
 pub use interval::{Delta, FileInterval, Interval, Rules, intervals};
 pub use ops::{Counters, Ops};
-pub use sample::{Epoch, FileIdentity, FileKind, Latencies, Sample, Snapshot};
+pub use sample::{Cache, Counts, Epoch, FileIdentity, FileKind, Latencies, Meaning, Sample, Snapshot, Time};
 pub use service_level::{ServiceLevel, UnknownServiceLevel};
+pub use waits::{WaitClass, WaitDelta, WaitInterval, WaitSample, wait_intervals};

@@ -34,6 +34,10 @@ impl Ops {
         Ops { count, bytes, stall_ns: Figure::Known(stall_ns) }
     }
 
+    fn at_zero(self) -> Ops {
+        Ops { count: 0, bytes: 0, stall_ns: self.stall_ns.map(|_| 0) }
+    }
+
     /// `self - earlier`, or `None` where a counter fell. A stall that was not kept at either end is
     /// unknown in the difference; counts and bytes still stand.
     pub(crate) fn since(self, earlier: Ops) -> Option<Ops> {
@@ -48,13 +52,18 @@ impl Ops {
         })
     }
 
-    /// The sum of two differences, saturating at `u64::MAX`.
+    /// The sum of two differences, saturating at `u64::MAX`. No operations took no time, timed or not.
     #[must_use]
     pub fn plus(self, other: Ops) -> Ops {
+        let nothing = |ops: Ops| ops.count == 0 && ops.stall_ns.reason().is_some();
         Ops {
             count: self.count.saturating_add(other.count),
             bytes: self.bytes.saturating_add(other.bytes),
-            stall_ns: self.stall_ns.zip(other.stall_ns, u64::saturating_add),
+            stall_ns: match (nothing(self), nothing(other)) {
+                (_, true) => self.stall_ns,
+                (true, false) => other.stall_ns,
+                (false, false) => self.stall_ns.zip(other.stall_ns, u64::saturating_add),
+            },
         }
     }
 
@@ -84,7 +93,19 @@ impl Counters {
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
 
-    pub(crate) fn since(self, earlier: Counters) -> Option<Counters> {
+    /// Zero wherever anything is known.
+    pub(crate) fn at_zero(self) -> Counters {
+        Counters {
+            read: self.read.at_zero(),
+            write: self.write.at_zero(),
+            sync: self.sync.map(Ops::at_zero),
+            busy_ns: self.busy_ns.map(|_| 0),
+        }
+    }
+
+    /// `self - earlier`, or `None` where a counter fell. A figure that is unknown at either end is unknown in the
+    /// difference.
+    pub fn since(self, earlier: Counters) -> Option<Counters> {
         let sync = match (self.sync, earlier.sync) {
             (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.since(then)?),
             (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
@@ -137,5 +158,20 @@ impl Counters {
             Figure::Known(sync) => transfers.zip(sync.stall_ns, u64::saturating_add),
             Figure::Unknown { .. } => transfers,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_happen_takes_no_known_time_away() {
+        let untimed = |count| Ops { count, bytes: 0, stall_ns: Figure::unknown(Reason::TimingOff) };
+        let timed = Ops::timed(2, 8192, 70);
+        assert_eq!(timed.plus(untimed(0)), timed);
+        assert_eq!(untimed(0).plus(timed), timed);
+        assert_eq!(timed.plus(untimed(1)).stall_ns, Figure::unknown(Reason::TimingOff));
+        assert_eq!(untimed(0).plus(untimed(0)).stall_ns, Figure::unknown(Reason::TimingOff));
     }
 }

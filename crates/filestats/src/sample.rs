@@ -1,4 +1,4 @@
-use crate::{Counters, Figure, LatencyBuckets};
+use crate::{Counters, Figure, LatencyBuckets, Reason, WaitSample};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -39,12 +39,68 @@ pub struct FileIdentity {
     pub drive: Option<String>,
     /// The engine's handle of the open file, where it publishes one.
     pub handle: Option<String>,
+    /// What the engine calls what is in it ("shop.public.orders"), where somebody told: a name for people, by which no
+    /// file is told from another.
+    #[serde(default)]
+    pub object: Option<String>,
 }
 
 /// Names the stretch in which the counters only grow. Two samples of one file may be subtracted only if
 /// their epochs are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Epoch(pub String);
+pub struct Epoch {
+    /// The run of who counts: which boot, when it started.
+    pub run: String,
+    /// The last reset of its statistics while it ran; empty where there was none or it keeps no word of it.
+    pub reset: String,
+}
+
+/// What the counters of a sample stand for. Figures of different meaning are not to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Meaning {
+    /// What is counted.
+    pub counts: Counts,
+    /// What the stall of reads is the time of.
+    pub read_time: Time,
+    /// What the stall of writes is the time of. Syncs are always timed to their completion.
+    pub write_time: Time,
+    /// Whether what the page cache answered is in it.
+    pub cache: Cache,
+}
+
+/// What one operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counts {
+    /// A request, whatever its size.
+    Requests,
+    /// A block of a fixed size: several may have been one request.
+    Blocks,
+}
+
+/// What is timed of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Time {
+    /// From its submission to its completion.
+    ToCompletion,
+    /// Its submission only, where it is asynchronous: far less than the storage took.
+    ToSubmission,
+    /// The wait for it, which may begin after its submission: less than the storage took.
+    Waiting,
+}
+
+/// Where the page cache stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    /// Operations that the page cache answered are counted and timed like any other.
+    Included,
+    /// What was asked and the page cache did not answer: direct I/O, faults of a mapped file that had to read.
+    Missed,
+    /// What went on below the page cache, for whatever was asked above it: the same I/O a second time.
+    Below,
+}
 
 /// Histograms of one file since its epoch began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +120,8 @@ pub struct Sample {
     pub file: FileIdentity,
     /// Since when the counters grow.
     pub epoch: Epoch,
+    /// What the counters stand for.
+    pub meaning: Meaning,
     /// The cumulative counters.
     pub counters: Counters,
     /// Bytes on disk.
@@ -75,21 +133,85 @@ pub struct Sample {
 /// The cumulative counters of all files of a source at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The source ("sqlite", "diskstats").
+    /// The source ("sqlite:/data/shop.db", "diskstats"): two databases are two sources.
     pub source: String,
     /// Wall clock, nanoseconds since 1970, for people.
     pub taken_unix_ns: u64,
     /// The source's monotonic clock in nanoseconds, for elapsed time. Comparable between snapshots of
     /// one boot of the machine only; the epoch sees to that.
     pub clock_ns: u64,
+    /// The epoch in which all files and waits with any operation are here, where the source can promise that: what a
+    /// later snapshot of the same epoch has and this one has not began at zero in between.
+    pub complete: Option<Epoch>,
     /// The files.
     pub samples: Vec<Sample>,
+    /// What its sessions waited for, where the source tells.
+    pub waits: Vec<WaitSample>,
+    /// What a person must know to read it: timing that is off and how to switch it on, a role too weak, events lost.
+    pub notes: Vec<String>,
+}
+
+impl Snapshot {
+    /// Whether what is missing in this snapshot and there in a later one began at zero.
+    pub(crate) fn missing_is_zero_until(&self, later: &Snapshot) -> bool {
+        self.complete.is_some() && self.complete == later.complete
+    }
+}
+
+impl Sample {
+    /// The same file before it did anything.
+    pub(crate) fn at_zero(&self) -> Sample {
+        Sample {
+            counters: self.counters.at_zero(),
+            latencies: self.latencies.as_ref().map(|_| Latencies::default()),
+            ..self.clone()
+        }
+    }
+}
+
+impl Epoch {
+    /// Of statistics that nobody can reset.
+    pub fn of_run(run: impl Into<String>) -> Epoch {
+        Epoch { run: run.into(), reset: String::new() }
+    }
+
+    /// Why nothing can be said of the time between `self` and a later epoch; `None` where they are one.
+    pub(crate) fn ended(&self, later: &Epoch) -> Option<Reason> {
+        if self.run != later.run {
+            Some(Reason::Restart)
+        } else if self.reset != later.reset {
+            Some(Reason::StatsReset)
+        } else {
+            None
+        }
+    }
+}
+
+impl Meaning {
+    /// Requests, timed to their completion, whether the page cache answered or not: what a program sees of its I/O.
+    pub const REQUESTS: Meaning = Meaning {
+        counts: Counts::Requests,
+        read_time: Time::ToCompletion,
+        write_time: Time::ToCompletion,
+        cache: Cache::Included,
+    };
+    /// The same counted in blocks, several of which may have been one request.
+    pub const BLOCKS: Meaning = Meaning { counts: Counts::Blocks, ..Meaning::REQUESTS };
 }
 
 impl FileIdentity {
     /// What two samples must share to be taken for the same file: who counts, and the name.
     pub fn key(&self) -> (&str, &str) {
         (&self.instance, &self.path)
+    }
+
+    /// Whether it is the other, whatever each calls what is in it.
+    pub fn is(&self, other: &FileIdentity) -> bool {
+        let FileIdentity { instance, database, database_id, file_id, kind, path, drive, handle, object: _ } =
+            self;
+        (instance, database, database_id, file_id)
+            == (&other.instance, &other.database, &other.database_id, &other.file_id)
+            && (kind, path, drive, handle) == (&other.kind, &other.path, &other.drive, &other.handle)
     }
 }
 

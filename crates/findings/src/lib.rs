@@ -37,7 +37,7 @@ mod shares;
 pub mod steady;
 mod target;
 mod whole;
-mod words;
+pub mod words;
 
 pub use finding::{Fact, Finding, Kind, Weight};
 

@@ -1,9 +1,9 @@
 //! Saving snapshots, only what changed of them, and reading them back whole.
 
-use crate::exact::Exact;
-use crate::{EntryKind, Error, History, file_rows};
-use filestats::{Sample, Snapshot};
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, named_params};
+use crate::exact::{Exact, Json};
+use crate::{EntryKind, Error, History, file_rows, wait_rows};
+use filestats::{Epoch, Sample, Snapshot};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct CaptureId(pub i64);
 pub struct CaptureInfo {
     /// Its number.
     pub id: CaptureId,
-    /// The source ("sqlite").
+    /// The source ("sqlite:/data/shop.db").
     pub source: String,
     /// Wall clock, nanoseconds since 1970.
     pub taken_unix_ns: u64,
@@ -35,7 +35,7 @@ pub struct CaptureInfo {
 /// Which captures: all of them by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureFilter {
-    /// Only of this source.
+    /// Only of this source, or of all sources of this kind ("sqlite").
     pub source: Option<String>,
     /// Not before, nanoseconds since 1970.
     pub from_unix_ns: Option<u64>,
@@ -49,6 +49,8 @@ pub struct CaptureFilter {
 struct Changes<'a> {
     new: Vec<&'a Sample>,
     changed: Vec<(i64, &'a Sample)>,
+    /// What is in them was not told before, or is called otherwise now.
+    named: Vec<(i64, &'a Sample)>,
     gone: Vec<i64>,
 }
 
@@ -65,19 +67,37 @@ impl History {
         saved.map_err(|source| Error::sqlite("save a capture", &self.path, source))
     }
 
+    /// Keeps snapshots of one source, each with its label, in their order: all of them or none. Another process waits
+    /// until they are there, so that many should come in several calls.
+    ///
+    /// # Errors
+    /// Where the file cannot be written; then nothing of them is kept.
+    pub fn save_snapshots(
+        &mut self,
+        snapshots: &[(&Snapshot, Option<&str>)],
+    ) -> Result<Vec<CaptureId>, Error> {
+        let saved = save_each(&mut self.connection, snapshots);
+        saved.map_err(|source| Error::sqlite("save captures", &self.path, source))
+    }
+
     /// The snapshot of that capture, as it was saved.
     ///
     /// # Errors
     /// [`Error::NotFound`] where there is no such capture.
     pub fn snapshot(&self, id: CaptureId) -> Result<Snapshot, Error> {
         let info = self.capture(id)?;
-        let samples = samples(&self.connection, id);
-        Ok(Snapshot {
-            source: info.source,
-            taken_unix_ns: info.taken_unix_ns,
-            clock_ns: info.clock_ns,
-            samples: samples.map_err(|source| Error::sqlite("read a capture", &self.path, source))?,
-        })
+        let read = || {
+            Ok(Snapshot {
+                source: info.source,
+                taken_unix_ns: info.taken_unix_ns,
+                clock_ns: info.clock_ns,
+                samples: samples(&self.connection, id)?,
+                waits: wait_rows::read(&self.connection, id.0)?,
+                notes: notes(&self.connection, id)?,
+                complete: complete(&self.connection, id)?,
+            })
+        };
+        read().map_err(|source| Error::sqlite("read a capture", &self.path, source))
     }
 
     /// The capture without its files.
@@ -99,7 +119,7 @@ impl History {
     pub fn captures(&self, filter: &CaptureFilter) -> Result<Vec<CaptureInfo>, Error> {
         let read = || -> rusqlite::Result<Vec<_>> {
             let mut rows = self.connection.prepare_cached(
-                "SELECT * FROM captures WHERE (:source IS NULL OR source = :source) \
+                "SELECT * FROM captures WHERE (:source IS NULL OR source = :source OR source LIKE :source || ':%') \
                  AND (:from IS NULL OR taken_unix_ns >= :from) \
                  AND (:until IS NULL OR taken_unix_ns <= :until) ORDER BY id DESC LIMIT :limit",
             )?;
@@ -128,10 +148,32 @@ fn save(
 ) -> rusqlite::Result<CaptureId> {
     // Immediate: what is compared with must still be the capture before when this one is written.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let changes = changes(present(&transaction, &snapshot.source)?, &snapshot.samples);
+    let capture = insert(&transaction, snapshot, label)?;
+    transaction.commit()?;
+    Ok(capture)
+}
+
+fn save_each(
+    connection: &mut Connection,
+    snapshots: &[(&Snapshot, Option<&str>)],
+) -> rusqlite::Result<Vec<CaptureId>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let captures = snapshots.iter().map(|(snapshot, label)| insert(&transaction, snapshot, *label));
+    let captures = captures.collect::<rusqlite::Result<Vec<_>>>()?;
+    transaction.commit()?;
+    Ok(captures)
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    snapshot: &Snapshot,
+    label: Option<&str>,
+) -> rusqlite::Result<CaptureId> {
+    let changes = changes(present(transaction, &snapshot.source)?, &snapshot.samples);
+    let from_zero = snapshot.complete.is_some() && last_complete(transaction, snapshot)? == snapshot.complete;
     transaction.execute(
-        "INSERT INTO captures (source, taken_unix_ns, clock_ns, label, files, files_changed) \
-         VALUES (:source, :taken, :clock, :label, :files, :changed)",
+        "INSERT INTO captures (source, taken_unix_ns, clock_ns, label, files, files_changed, notes, \
+         complete) VALUES (:source, :taken, :clock, :label, :files, :changed, :notes, :complete)",
         named_params! {
             ":source": snapshot.source,
             ":taken": Exact(snapshot.taken_unix_ns),
@@ -139,21 +181,36 @@ fn save(
             ":label": label,
             ":files": snapshot.samples.len() as i64,
             ":changed": (changes.new.len() + changes.changed.len()) as i64,
+            ":notes": Json(&snapshot.notes),
+            ":complete": snapshot.complete.as_ref().map(Json),
         },
     )?;
     let capture = transaction.last_insert_rowid();
     for file in changes.gone {
         transaction.execute("UPDATE files SET gone_capture_id = ? WHERE id = ?", [capture, file])?;
     }
+    for (file, sample) in changes.named {
+        file_rows::name_object(transaction, file, sample.file.object.as_deref())?;
+    }
     for (file, sample) in changes.changed {
-        file_rows::insert_change(&transaction, file, capture, sample)?;
+        file_rows::insert_change(transaction, file, capture, sample)?;
     }
     for sample in changes.new {
-        let file = file_rows::insert_file(&transaction, &snapshot.source, capture, sample)?;
-        file_rows::insert_change(&transaction, file, capture, sample)?;
+        let file = file_rows::insert_file(transaction, &snapshot.source, capture, from_zero, sample)?;
+        file_rows::insert_change(transaction, file, capture, sample)?;
     }
-    transaction.commit()?;
+    wait_rows::save(transaction, &snapshot.source, capture, from_zero, &snapshot.waits)?;
     Ok(CaptureId(capture))
+}
+
+/// [`Snapshot::complete`] of the source's last capture.
+fn last_complete(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Result<Option<Epoch>> {
+    let query = "SELECT complete FROM captures WHERE source = ? ORDER BY id DESC LIMIT 1";
+    let last = connection
+        .prepare_cached(query)?
+        .query_row([&snapshot.source], |row| row.get::<_, Option<Json<Epoch>>>(0))
+        .optional()?;
+    Ok(last.flatten().map(|Json(epoch)| epoch))
 }
 
 /// The files that the source's last capture has, with their numbers.
@@ -174,17 +231,26 @@ fn changes(present: Vec<(i64, Sample)>, samples: &[Sample]) -> Changes<'_> {
         let key = (sample.file.instance.clone(), sample.file.path.clone());
         known.entry(key).or_default().push((id, sample));
     }
-    let mut changes = Changes { new: Vec::new(), changed: Vec::new(), gone: Vec::new() };
+    let mut changes = Changes { new: Vec::new(), changed: Vec::new(), named: Vec::new(), gone: Vec::new() };
     for sample in samples {
         let key = (sample.file.instance.clone(), sample.file.path.clone());
         let same = known.get_mut(&key).and_then(|candidates| {
-            let same = |(_, then): &(i64, Sample)| then.file == sample.file && then.epoch == sample.epoch;
+            let same = |(_, then): &(i64, Sample)| {
+                then.file.is(&sample.file) && then.epoch == sample.epoch && then.meaning == sample.meaning
+            };
             candidates.iter().position(same).map(|at| candidates.remove(at))
         });
         match same {
             None => changes.new.push(sample),
-            Some((_, then)) if then == *sample => {}
-            Some((id, _)) => changes.changed.push((id, sample)),
+            Some((id, then)) => {
+                if sample.file.object.is_some() && then.file.object != sample.file.object {
+                    changes.named.push((id, sample));
+                }
+                let figures = |of: &Sample| (of.counters, of.size_bytes);
+                if figures(&then) != figures(sample) || then.latencies != sample.latencies {
+                    changes.changed.push((id, sample));
+                }
+            }
         }
     }
     changes.gone = known.into_values().flatten().map(|(id, _)| id).collect();
@@ -195,6 +261,17 @@ fn samples(connection: &Connection, id: CaptureId) -> rusqlite::Result<Vec<Sampl
     let columns = file_rows::COLUMNS;
     let query = format!("SELECT {columns} FROM file_stats WHERE capture_id = ? ORDER BY file");
     connection.prepare_cached(&query)?.query_map([id.0], file_rows::sample)?.collect()
+}
+
+fn notes(connection: &Connection, id: CaptureId) -> rusqlite::Result<Vec<String>> {
+    let query = "SELECT notes FROM captures WHERE id = ?";
+    connection.query_row(query, [id.0], |row| row.get(0)).map(|Json(notes)| notes)
+}
+
+fn complete(connection: &Connection, id: CaptureId) -> rusqlite::Result<Option<Epoch>> {
+    let query = "SELECT complete FROM captures WHERE id = ?";
+    let complete = connection.query_row(query, [id.0], |row| row.get::<_, Option<Json<Epoch>>>(0))?;
+    Ok(complete.map(|Json(epoch)| epoch))
 }
 
 fn capture_info(row: &Row<'_>) -> rusqlite::Result<CaptureInfo> {

@@ -1,5 +1,6 @@
 //! How values that SQLite has no type for are kept in columns: exactly, and readable by people.
 
+use filestats::Reason;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 use serde::{Serialize, de::DeserializeOwned};
@@ -13,6 +14,28 @@ pub(crate) struct Exact(pub u64);
 /// One of the product's words (a kind, a reason) as its name in JSON, without the quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word<T>(pub T);
+
+/// Why a figure is not known, in a column of the tables of changes, whose rows are many: its number in the table
+/// `reasons`. The views have the word; both are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Why(pub Reason);
+
+/// By their numbers in `reasons`, which never change: a new one is added at the end, and to the table by a migration.
+const REASONS: [Reason; 13] = [
+    Reason::NotCounted,
+    Reason::TimingOff,
+    Reason::FirstSight,
+    Reason::Restart,
+    Reason::StatsReset,
+    Reason::Reopened,
+    Reason::Lost,
+    Reason::CounterFell,
+    Reason::IdentityChanged,
+    Reason::GapTooLong,
+    Reason::NoOperations,
+    Reason::Gone,
+    Reason::NoTimePassed,
+];
 
 /// A value as JSON text.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +76,29 @@ impl<T: DeserializeOwned> FromSql for Word<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let word = serde_json::Value::String(value.as_str()?.into());
         serde_json::from_value(word).map(Word).map_err(FromSqlError::other)
+    }
+}
+
+impl ToSql for Why {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let found = REASONS.iter().position(|reason| *reason == self.0);
+        let number = found.ok_or_else(|| {
+            let what = format!("{:?} has no number in `reasons`", self.0);
+            rusqlite::Error::ToSqlConversionFailure(what.into())
+        })?;
+        Ok(ToSqlOutput::Owned(Value::Integer(number as i64)))
+    }
+}
+
+impl FromSql for Why {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value {
+            ValueRef::Integer(number) => {
+                let reason = usize::try_from(number).ok().and_then(|number| REASONS.get(number));
+                reason.copied().map(Why).ok_or(FromSqlError::OutOfRange(number))
+            }
+            word => Word::column_result(word).map(|Word(reason)| Why(reason)),
+        }
     }
 }
 
@@ -103,6 +149,17 @@ mod tests {
         let connection = table_of_extremes();
         let largest: f64 = connection.query_row("SELECT max(v) / 1.0 FROM t", [], |row| row.get(0)).unwrap();
         assert_eq!(largest, u64::MAX as f64);
+    }
+
+    #[test]
+    fn the_table_of_reasons_has_each_under_its_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = crate::History::open(&dir.path().join("history.db")).unwrap();
+        let mut rows = history.connection.prepare("SELECT id, word FROM reasons ORDER BY id").unwrap();
+        let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let kept: Vec<(Why, Word<Reason>)> = rows.query_map([], pair).unwrap().map(Result::unwrap).collect();
+        assert_eq!(kept.len(), REASONS.len());
+        assert!(kept.iter().all(|(number, word)| number.0 == word.0), "{kept:?}");
     }
 
     #[test]

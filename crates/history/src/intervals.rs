@@ -1,8 +1,11 @@
 //! What lies between two captures: the interval query of the SQL Server study. The arithmetic is that of
 //! [`filestats::intervals`].
 
+use crate::exact::Why;
+use crate::series::present_in;
 use crate::{CaptureId, Error, History, rfc3339};
 use filestats::{Counters, Figure, FileInterval, Interval, Rules, Sample, intervals};
+use rusqlite::{Connection, Row, named_params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -11,7 +14,7 @@ use std::collections::HashMap;
 pub struct IntervalFilter {
     /// Part of the database's name; a file of no database never matches.
     pub database: Option<String>,
-    /// Part of the file's path.
+    /// Part of the file's path, or of the name of what is in it.
     pub file: Option<String>,
 }
 
@@ -72,8 +75,14 @@ impl History {
         }
         let minutes = (i128::from(later.taken_unix_ns) - i128::from(earlier.taken_unix_ns)) as f64 / 60e9;
         let (before, after) = (latencies(&earlier.samples), latencies(&later.samples));
+        let untimed = untimed_within(&self.connection, &earlier.source, a.min(b), a.max(b));
+        let untimed = untimed.map_err(|source| Error::sqlite("read captures", &self.path, source))?;
         let rows = intervals(&earlier, &later, rules).into_iter().filter(|row| filter.matches(row));
         Ok(rows
+            .map(|row| match untimed.get(&(row.file.instance.clone(), row.file.path.clone())) {
+                Some(untimed) => untimed.taken_from(row),
+                None => row,
+            })
             .map(|interval| IntervalRow {
                 previous_date: rfc3339(earlier.taken_unix_ns),
                 current_date: rfc3339(later.taken_unix_ns),
@@ -90,6 +99,48 @@ impl History {
     }
 }
 
+/// Why the time of reads, writes and syncs is not that of all of them, though it is known at both ends.
+struct Untimed([Option<Why>; 3]);
+
+/// The files whose time was not kept somewhere between two captures, by instance and path.
+fn untimed_within(
+    connection: &Connection,
+    source: &str,
+    first: CaptureId,
+    last: CaptureId,
+) -> rusqlite::Result<HashMap<(String, String), Untimed>> {
+    let mut rows = connection.prepare_cached(&format!(
+        "SELECT f.instance, f.path, max(s.read_stall_unknown), max(s.write_stall_unknown), max(s.sync_stall_unknown) \
+         FROM ({files}) f CROSS JOIN file_changes s ON s.file = f.id AND s.capture_id > :first AND s.capture_id < :last \
+         GROUP BY f.id HAVING coalesce(max(s.read_stall_unknown), max(s.write_stall_unknown), \
+                                       max(s.sync_stall_unknown)) IS NOT NULL",
+        files = present_in("files")
+    ))?;
+    let untimed =
+        |row: &Row<'_>| Ok(((row.get(0)?, row.get(1)?), Untimed([row.get(2)?, row.get(3)?, row.get(4)?])));
+    rows.query_map(named_params! { ":source": source, ":first": first.0, ":last": last.0 }, untimed)?
+        .collect()
+}
+
+impl Untimed {
+    fn taken_from(&self, mut row: FileInterval) -> FileInterval {
+        let take = |time: &mut Figure<u64>, why: Option<Why>| {
+            if let (Figure::Known(_), Some(Why(reason))) = (&time, why) {
+                *time = Figure::unknown(reason);
+            }
+        };
+        if let Interval::Known(delta) = &mut row.interval {
+            let Untimed([read, write, sync]) = *self;
+            take(&mut delta.counters.read.stall_ns, read);
+            take(&mut delta.counters.write.stall_ns, write);
+            if let Figure::Known(syncs) = &mut delta.counters.sync {
+                take(&mut syncs.stall_ns, sync);
+            }
+        }
+        row
+    }
+}
+
 /// Cumulative latencies by file; as in `filestats`, the last of two samples of one name counts.
 fn latencies(samples: &[Sample]) -> HashMap<(&str, &str), Latency> {
     samples.iter().map(|sample| (sample.file.key(), Latency::of(&sample.counters))).collect()
@@ -100,7 +151,9 @@ impl IntervalFilter {
         let holds = |name: &str, part: &str| name.to_lowercase().contains(&part.to_lowercase());
         let database = row.file.database.as_deref();
         self.database.as_deref().is_none_or(|part| database.is_some_and(|name| holds(name, part)))
-            && self.file.as_deref().is_none_or(|part| holds(&row.file.path, part))
+            && self.file.as_deref().is_none_or(|part| {
+                holds(&row.file.path, part) || row.file.object.as_ref().is_some_and(|name| holds(name, part))
+            })
     }
 }
 

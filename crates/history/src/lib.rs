@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Main path: [`History::open`], [`History::save_snapshot`] every few seconds, then
-//! [`History::intervals_between`] or [`History::captures_table`] over what was kept. The schema with its
-//! comments is `schema_1.sql`, and `schema_2.sql` what came to it.
+//! [`History::intervals_between`] or [`History::captures_table`] over what was kept, or [`History::series`] file by
+//! file over a long stretch of it. The schema with its
 //! comments is `schema_1.sql`; each later `schema_N.sql` adds to it.
 //!
 //! A number comes back as exactly the number that went in, and an unknown figure with its reason. Every
@@ -31,24 +31,33 @@ mod entries;
 mod error;
 mod exact;
 mod file_rows;
+mod gaps;
 mod imports;
 mod intervals;
 mod matrices;
 mod open;
+mod packed;
 mod results;
 mod runs;
+mod series;
 mod test_files;
+mod thin;
+mod thin_rows;
+mod wait_rows;
 
 pub use capture_table::{CaptureRow, to_csv};
 pub use captures::{CaptureFilter, CaptureId, CaptureInfo};
 pub use entries::{Entry, EntryKind, UnknownEntryKind};
 pub use error::Error;
+pub use gaps::{Gap, GapId};
 pub use intervals::{IntervalFilter, IntervalRow, Latency};
 pub use matrices::{MatrixId, MatrixInfo};
 pub use open::APPLICATION_ID;
 pub use results::ResultId;
 pub use runs::SessionId;
+pub use series::{Series, SourceInfo};
 pub use test_files::TestFile;
+pub use thin::{Retention, Stretch, Thinned};
 
 use rusqlite::Connection;
 use std::path::PathBuf;

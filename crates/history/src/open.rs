@@ -19,6 +19,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
+    include_str!("schema_6.sql"),
+    include_str!("schema_7.sql"),
 ];
 
 /// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.
@@ -209,6 +211,7 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use filestats::{Counters, Figure, Ops, Reason, Rules};
     use tempfile::tempdir;
 
     #[test]
@@ -312,6 +315,64 @@ mod tests {
             History::open_with(&path, &MIGRATIONS[..1]),
             Err(Error::NewerSchema { found: 3, known: 1, .. })
         ));
+    }
+
+    #[test]
+    fn what_version_6_knew_to_begin_at_zero_still_does() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        let history = History::open_with(&path, &MIGRATIONS[..6]).unwrap();
+        // A file begins in the capture after each of these: promised to be new, promised by another epoch, not promised.
+        let captured = "INSERT INTO captures (source, taken_unix_ns, clock_ns, files, files_changed, complete) VALUES \
+                        ('p', 1, 1, 0, 0, '{\"run\":\"1\",\"reset\":\"\"}'), ('p', 2, 2, 1, 1, '{\"run\":\"1\",\"reset\":\"\"}'), \
+                        ('p', 3, 3, 1, 1, '{\"run\":\"2\",\"reset\":\"\"}'), ('p', 4, 4, 1, 1, NULL), ('p', 5, 5, 1, 1, NULL); \
+                        INSERT INTO files (id, source, first_capture_id, instance, file_id, kind, path, epoch) \
+                        SELECT id, 'p', id, 'pid 1', id, 'data', '/data/' || id, 'run' FROM captures WHERE id > 1; \
+                        INSERT INTO file_changes (file, capture_id, reads, read_bytes, read_stall_ns, writes, \
+                        write_bytes, write_stall_ns, syncs_unknown, busy_unknown, size_bytes) \
+                        SELECT id, id, 7, 7, 7, 0, 0, 0, 0, 0, 0 FROM files";
+        history.connection.execute_batch(captured).unwrap();
+        drop(history);
+        let history = History::open(&path).unwrap();
+        let series = history.series("p", 0, u64::MAX).unwrap();
+        let added = |file: usize| {
+            let course = history.file_course(&series, file, Rules::default()).unwrap().remove(0);
+            course.steps[0].added.map(|added| added.read.count)
+        };
+        let first_sight = Figure::unknown(Reason::FirstSight);
+        assert_eq!([0, 1, 2, 3].map(added), [Figure::Known(7), first_sight, first_sight, first_sight]);
+    }
+
+    #[test]
+    fn counters_of_version_5_come_back_as_they_were() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        let history = History::open_with(&path, &MIGRATIONS[..5]).unwrap();
+        let captured = "INSERT INTO captures (source, taken_unix_ns, clock_ns, files, files_changed) \
+                        VALUES ('sqlite', 5, 5, 1, 1); \
+                        INSERT INTO files (source, first_capture_id, instance, file_id, kind, path, epoch) \
+                        VALUES ('sqlite', 1, 'engine', '1', 'data', '/data/shop.db', 'run'); \
+                        INSERT INTO file_changes (file, capture_id, reads, read_bytes, read_stall_unknown, writes, \
+                        write_bytes, write_stall_ns, syncs_unknown, busy_unknown, size_bytes, latencies) \
+                        VALUES (1, 1, 7, '18446744073709551615', 'timing-off', 2, 8192, 900, 'not-counted', \
+                        'not-counted', 4096, '{\"read\":[],\"write\":[[9,2]],\"sync\":[]}')";
+        history.connection.execute_batch(captured).unwrap();
+        drop(history);
+        let history = History::open(&path).unwrap();
+        let snapshot = history.snapshot(crate::CaptureId(1)).unwrap();
+        let sample = &snapshot.samples[0];
+        let read = Ops { count: 7, bytes: u64::MAX, stall_ns: Figure::unknown(Reason::TimingOff) };
+        let unknown = Figure::unknown(Reason::NotCounted);
+        let write = Ops::timed(2, 8192, 900);
+        assert_eq!(
+            sample.counters,
+            Counters { read, write, sync: Figure::unknown(Reason::NotCounted), busy_ns: unknown }
+        );
+        let written: Vec<_> = sample.latencies.as_ref().unwrap().write.filled().collect();
+        assert_eq!(written, [(9, 2)]);
+        let query = "SELECT read_stall_unknown || syncs_unknown FROM file_stats";
+        let words: String = history.connection.query_row(query, [], |row| row.get(0)).unwrap();
+        assert_eq!(words, "timing-offnot-counted", "people read words");
     }
 
     #[test]

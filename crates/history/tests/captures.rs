@@ -25,17 +25,33 @@ fn file(database: &str, path: &str) -> FileIdentity {
         path: path.into(),
         drive: Some("/data".into()),
         handle: Some("0x7f".into()),
+        object: None,
     }
 }
 
 fn sample(file: FileIdentity, read: Ops, write: Ops) -> Sample {
     let counters = Counters { read, write, ..Counters::ZERO };
     let size_bytes = Figure::Known(3 << 20);
-    Sample { file, epoch: Epoch("boot 1".into()), counters, size_bytes, latencies: None }
+    Sample {
+        file,
+        epoch: Epoch::of_run("boot 1"),
+        meaning: Meaning::REQUESTS,
+        counters,
+        size_bytes,
+        latencies: None,
+    }
 }
 
 fn snapshot(at_ns: u64, samples: Vec<Sample>) -> Snapshot {
-    Snapshot { source: "sqlite".into(), taken_unix_ns: at_ns, clock_ns: at_ns, samples }
+    Snapshot {
+        source: "sqlite".into(),
+        taken_unix_ns: at_ns,
+        clock_ns: at_ns,
+        samples,
+        complete: None,
+        waits: vec![],
+        notes: vec![],
+    }
 }
 
 fn count(history: &History, query: &str) -> i64 {
@@ -179,6 +195,23 @@ fn any_ops() -> impl Strategy<Value = Ops> {
     (count.clone(), count, any_figure()).prop_map(|(count, bytes, stall_ns)| Ops { count, bytes, stall_ns })
 }
 
+#[test]
+fn what_is_in_a_file_is_told_late_or_by_another_name_and_the_file_goes_on() {
+    let (_dir, mut history) = new_history();
+    let relation = |object: Option<&str>| {
+        let file = FileIdentity { object: object.map(str::to_owned), ..file("shop", "/pg/base/5/16384") };
+        vec![sample(file, Ops::ZERO, Ops::ZERO)]
+    };
+    let names = [None, Some("shop.public.orders"), Some("shop.public.orders_2026"), None];
+    let ids = names.map(|object| history.save_snapshot(&snapshot(S, relation(object)), None).unwrap());
+    assert_eq!(count(&history, "SELECT count(*) FROM files"), 1, "one file");
+    assert_eq!(count(&history, "SELECT count(*) FROM file_changes"), 1, "that did nothing");
+    for id in ids {
+        let kept = history.snapshot(id).unwrap();
+        assert_eq!(kept.samples[0].file.object.as_deref(), Some("shop.public.orders_2026"), "the last name");
+    }
+}
+
 /// Files out of a few names, so that sequences of snapshots change, end, revive and double them.
 fn any_sample() -> impl Strategy<Value = Sample> {
     let identity = (0..4_u8, 0..2_u8, prop::option::of(any::<u64>()), prop::option::of(".{0,4}"));
@@ -198,8 +231,10 @@ fn any_sample() -> impl Strategy<Value = Sample> {
                 path: format!("/data/{path}"),
                 drive: None,
                 handle: database,
+                object: None,
             },
-            epoch: Epoch(epoch.to_string()),
+            epoch: Epoch::of_run(epoch.to_string()),
+            meaning: Meaning::REQUESTS,
             counters: Counters { read, write, sync, busy_ns: sync.map(|sync| sync.count) },
             size_bytes,
             latencies: latencies.map(|latencies| {
@@ -222,7 +257,15 @@ fn any_sequence() -> impl Strategy<Value = Vec<Snapshot>> {
             }
             samples.extend(more);
             let source = if other_source { "sqlite" } else { "diskstats" };
-            Snapshot { source: source.into(), taken_unix_ns, clock_ns, samples: samples.clone() }
+            Snapshot {
+                source: source.into(),
+                taken_unix_ns,
+                clock_ns,
+                samples: samples.clone(),
+                complete: None,
+                waits: vec![],
+                notes: vec![],
+            }
         });
         snapshots.collect()
     })
@@ -245,4 +288,26 @@ proptest! {
             prop_assert_eq!(sorted(history.snapshot(*id).unwrap()), sorted(snapshot.clone()));
         }
     }
+}
+
+#[test]
+fn many_snapshots_at_once_are_kept_as_one_by_one() {
+    let (_dir, mut once) = new_history();
+    let (_dir2, mut each) = new_history();
+    let at = |n: u64| {
+        snapshot(
+            n * S,
+            vec![sample(file("shop", "/data/shop.db"), Ops::timed(n, n * 8192, n * MS), Ops::ZERO)],
+        )
+    };
+    let all = [at(1), at(2), at(2), at(5)];
+    let labelled: Vec<(&Snapshot, Option<&str>)> =
+        all.iter().zip([Some("a"), None, None, Some("b")]).collect();
+    let ids = once.save_snapshots(&labelled).unwrap();
+    let singly: Vec<CaptureId> =
+        labelled.iter().map(|(snapshot, label)| each.save_snapshot(snapshot, *label).unwrap()).collect();
+    assert_eq!(ids, singly);
+    let captures = |history: &History| history.captures(&CaptureFilter::default()).unwrap();
+    assert_eq!(captures(&once), captures(&each));
+    ids.iter().zip(&all).for_each(|(id, snapshot)| assert_eq!(once.snapshot(*id).unwrap(), *snapshot));
 }

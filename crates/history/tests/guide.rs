@@ -32,14 +32,24 @@ fn snapshot(days_ago: u64, files: &[(&str, u64)]) -> Snapshot {
             path: (*path).into(),
             drive: None,
             handle: None,
+            object: None,
         },
-        epoch: Epoch("1".into()),
+        epoch: Epoch::of_run("1"),
+        meaning: Meaning::REQUESTS,
         counters: Counters { read: Ops::timed(*reads, 0, reads * 2_000_000), ..Counters::ZERO },
         size_bytes: Figure::Known(0),
         latencies: None,
     };
     let samples = files.iter().map(sample).collect();
-    Snapshot { source: "sqlite".into(), taken_unix_ns, clock_ns: taken_unix_ns, samples }
+    Snapshot {
+        source: "sqlite".into(),
+        taken_unix_ns,
+        clock_ns: taken_unix_ns,
+        samples,
+        complete: None,
+        waits: vec![],
+        notes: vec![],
+    }
 }
 
 /// A file that is idle, one that is busy, one that went, one that came.

@@ -26,8 +26,10 @@ fn snapshot(source: &str, n: u64) -> Snapshot {
             path: format!("/data/{file}"),
             drive: None,
             handle: None,
+            object: None,
         },
-        epoch: Epoch("1".into()),
+        epoch: Epoch::of_run("1"),
+        meaning: Meaning::REQUESTS,
         counters: Counters {
             read: Ops::timed(if file.is_multiple_of(4) { 1 } else { n }, n / 100, 0),
             ..Counters::ZERO
@@ -40,6 +42,9 @@ fn snapshot(source: &str, n: u64) -> Snapshot {
         taken_unix_ns: n,
         clock_ns: n,
         samples: (0..FILES).map(sample).collect(),
+        complete: None,
+        waits: vec![],
+        notes: vec![],
     }
 }
 

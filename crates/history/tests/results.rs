@@ -220,8 +220,15 @@ fn entries_list_everything_the_newest_first() {
     let (_dir, mut history) = new_history();
     history.save_run(&run()).unwrap();
     history.save_capability(&capability(target("/mnt/data"), 3_000)).unwrap();
-    let snapshot =
-        filestats::Snapshot { source: "sqlite".into(), taken_unix_ns: 2_000, clock_ns: 1, samples: vec![] };
+    let snapshot = filestats::Snapshot {
+        source: "sqlite".into(),
+        taken_unix_ns: 2_000,
+        clock_ns: 1,
+        samples: vec![],
+        complete: None,
+        waits: vec![],
+        notes: vec![],
+    };
     let capture = history.save_snapshot(&snapshot, Some("noon")).unwrap();
     history.save_verdict(&verdict(), "/mnt/data/shop.db", "sqlite", &json!({})).unwrap();
     let entries = history.entries(9).unwrap();

@@ -1,7 +1,7 @@
 use crate::{ImportError, Note};
 
-/// The text of a file: UTF-8, UTF-16 with its mark as PowerShell's `>` writes it, or UTF-16 that was appended
-/// to other text (`>>`), which shows as zero bytes.
+/// The text of a file: UTF-8, UTF-16 with its mark as PowerShell's `>` writes it or without as some `bcp -w` do, or
+/// UTF-16 that was appended to other text (`>>`), which shows as zero bytes.
 ///
 /// # Errors
 /// Where UTF-16 ends within a character.
@@ -10,6 +10,8 @@ pub fn decode(bytes: &[u8]) -> Result<(String, Vec<Note>), ImportError> {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         [0xef, 0xbb, 0xbf, rest @ ..] => Ok(lossy(rest)),
+        // A heading of plain letters.
+        [1..=0x7f, 0, 1..=0x7f, 0, ..] if bytes.len().is_multiple_of(2) => utf16(bytes, u16::from_le_bytes),
         _ => Ok(lossy(bytes)),
     }
 }
@@ -53,6 +55,7 @@ mod tests {
         let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!(decode(&[&[0xff, 0xfe][..], &little].concat()).unwrap().0, text);
         assert_eq!(decode(&[&[0xfe, 0xff][..], &big].concat()).unwrap().0, text);
+        assert_eq!(decode(&little).unwrap().0, text);
         assert_eq!(decode("\u{feff}plain".as_bytes()).unwrap().0, "plain");
         let appended: Vec<u8> = "more".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let (mixed, notes) = decode(&[b"text ".as_slice(), &appended].concat()).unwrap();

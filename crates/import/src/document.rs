@@ -63,11 +63,19 @@ pub enum Format {
     TraceCsv,
     /// Headroom's trace, a JSON object a line.
     TraceJson,
+    /// `headroom.file_stats`, which `headroom capture-script` keeps on a SQL Server, as CSV.
+    FileStats,
+    /// sp_BlitzFirst's table of file statistics, as CSV.
+    BlitzFirst,
+    /// DBA Dash's `dbo.DBIOStats`, as CSV.
+    DbaDash,
+    /// A counter log of PerfMon, as CSV.
+    Perfmon,
 }
 
 /// A name that is no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no format; give diskspd, diskspd-xml or fio")]
+#[error("'{0}' is no format; give diskspd, diskspd-xml, fio, file-stats, blitzfirst, dbadash or perfmon")]
 pub struct UnknownFormat(pub String);
 
 impl Format {
@@ -91,7 +99,15 @@ impl Format {
         if lines().any(|line| line.contains("\"fio version\"")) {
             return Some(Format::FioJson);
         }
-        lines().any(crate::trace::is_blkparse_line).then_some(Format::Blkparse)
+        if lines().any(crate::trace::is_blkparse_line) {
+            return Some(Format::Blkparse);
+        }
+        crate::counters::detect(text)
+    }
+
+    /// Whether it is a history of counters, for [`crate::counters()`], and not a result.
+    pub fn is_counters(self) -> bool {
+        matches!(self, Format::FileStats | Format::BlitzFirst | Format::DbaDash | Format::Perfmon)
     }
 }
 
@@ -146,6 +162,10 @@ impl fmt::Display for Format {
             Format::Blkparse => "blkparse",
             Format::TraceCsv => "trace-csv",
             Format::TraceJson => "trace-json",
+            Format::FileStats => "file-stats",
+            Format::BlitzFirst => "blitzfirst",
+            Format::DbaDash => "dbadash",
+            Format::Perfmon => "perfmon",
         })
     }
 }
@@ -158,6 +178,10 @@ impl FromStr for Format {
             "diskspd" => Ok(Format::DiskspdText),
             "diskspd-xml" => Ok(Format::DiskspdXml),
             "fio" => Ok(Format::FioJson),
+            "file-stats" => Ok(Format::FileStats),
+            "blitzfirst" => Ok(Format::BlitzFirst),
+            "dbadash" => Ok(Format::DbaDash),
+            "perfmon" => Ok(Format::Perfmon),
             other => Err(UnknownFormat(other.into())),
         }
     }

@@ -1,5 +1,5 @@
-//! Reads what other load generators printed, and recorded traces, into the values that all of Headroom works
-//! on. Pure: text in, values out.
+//! Reads what other load generators printed, recorded traces, and histories of counters that others kept, into the
+//! values that all of Headroom works on. Pure: text in, values out.
 //!
 //! ```text
 //! bytes ── decode ── text ── Format::detect ─┬─ diskspd text   2.0.17 to 2.2, several in one file
@@ -10,6 +10,7 @@
 //! read(text)        -> Imported { documents: [Document { phases: [name, length, RunResult ...], notes }] }
 //! bench_fio(files)  -> the same, for the folder that fio-plot's bench_fio leaves
 //! trace(text)       -> Trace
+//! counters(text)    -> CounterLog { series: [source, captures], disks }, see `counters/mod.rs`
 //! ```
 //!
 //! A document is what one call of the other tool printed; what ran one after the other are its phases, what
@@ -19,6 +20,7 @@
 //! remedy; no text makes this crate panic.
 
 mod bench_fio;
+mod counters;
 mod decode;
 mod diskspd;
 mod document;
@@ -28,6 +30,10 @@ mod told;
 mod trace;
 
 pub use bench_fio::{BenchName, bench_fio};
+pub use counters::{
+    Capture, Chain, CounterLog, Disk, DiskInterval, DiskLog, DiskOps, DiskTotals, Increment, Kept, Points,
+    SQLSERVER_CAPTURE_SCRIPT, Series, counters,
+};
 pub use decode::decode;
 pub use document::{Document, Format, Imported, Note, Phase, UnknownFormat};
 pub use error::ImportError;
@@ -41,8 +47,11 @@ pub fn read(text: &str, format: Option<Format>) -> Result<Imported, ImportError>
     let format = match format {
         Some(format) => format,
         None => Format::detect(text).ok_or_else(|| {
-            ImportError::new("this is no output of diskspd or fio")
-                .remedy("give diskspd's text or XML, or fio's JSON; --as FORMAT names the format")
+            ImportError::new("this is no output of diskspd or fio, and no history of counters that is known")
+                .remedy(
+                    "give diskspd's text or XML, fio's JSON, or one of the tables of docs/import.md as CSV; \
+                     --as FORMAT names the format",
+                )
         })?,
     };
     let documents = match format {
@@ -52,6 +61,10 @@ pub fn read(text: &str, format: Option<Format>) -> Result<Imported, ImportError>
         Format::Blkparse | Format::TraceCsv | Format::TraceJson => {
             return Err(ImportError::new(format!("this is a trace ({format}), not a result"))
                 .remedy("replay it: headroom run --replay FILE"));
+        }
+        Format::FileStats | Format::BlitzFirst | Format::DbaDash | Format::Perfmon => {
+            return Err(ImportError::new(format!("this is a history of counters ({format}), not a result"))
+                .remedy("headroom import FILE, which reads it"));
         }
     };
     Ok(Imported { format, documents })

@@ -7,6 +7,7 @@
 //! one file a chart:  curve_latency, curve_iops, latency_over_time, iops_over_time       a check's
 //!                    load_curve, heat_map, percentiles, run_course, latency_map, histogram   a run's
 //!                    difference                                                     a comparison's
+//!                    stretch                                                        a file of the history
 //! ```
 //!
 //! Main path of a run's chart: [`Shown`] (results with their names) -> [`RunChart::draw`] -> [`Chart`] ->
@@ -37,6 +38,7 @@ mod plot;
 mod png;
 mod run_course;
 mod shown;
+mod stretch;
 
 pub use self::file::{Theme, svg_file};
 #[cfg(feature = "png")]
@@ -53,6 +55,7 @@ pub(crate) use difference::{Difference, difference};
 pub(crate) use iops_over_time::iops_over_time;
 pub(crate) use latency_over_time::latency_over_time;
 pub(crate) use shown::{asked, labels};
+pub(crate) use stretch::{INKS, Stretch};
 
 /// Pixels of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

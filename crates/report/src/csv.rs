@@ -1,11 +1,134 @@
 //! Tables for spreadsheets: comma separated, a heading, one row a point. A figure that is not known is empty.
 
+use crate::{Analysed, Glance, number};
+use filestats::{Counters, Figure, Interval};
+use findings::Weight;
 use matrix::{Estimate, Method, Summary};
 use workload::Pattern;
 
 /// The heading of [`matrix`]: tells that a file is one of ours.
 pub const MATRIX_HEADING: &str = "matrix,target,pattern,write_percent,block_bytes,outstanding,threads,runs,\
     iops,iops_low,iops_high,interval,mib_per_s,latency_ns,latency_ns_p99,failed,skipped";
+
+/// The heading of [`watch`]. Times are nanoseconds, rates a second.
+pub const WATCH_HEADING: &str = "at,elapsed_ns,instance,database,kind,path,reads,read_bytes,read_ns,writes,\
+    write_bytes,write_ns,syncs,sync_ns,outstanding,unknown,object,class,waits,wait_ns,class_wait_ns,\
+    class_stall_ns,agreement";
+/// Columns that only a file has, and those that only a wait has.
+const FILE_COLUMNS: usize = 9;
+const WAIT_COLUMNS: usize = 6;
+
+/// The heading of [`analysis`].
+pub const ANALYSIS_HEADING: &str =
+    "source,weight,kind,instance,path,direction,from,until,stretches,stall_ns,text,facts,next";
+
+/// The findings of all sources, a row each. Facts are `what=value unit`, with `;` between; from and until are those of
+/// the longest stretch.
+pub fn analysis(analysed: &Analysed) -> String {
+    let mut text = format!("{ANALYSIS_HEADING}\n");
+    for source in &analysed.sources {
+        for finding in &source.findings {
+            let weight = match finding.weight {
+                Weight::Good => "good",
+                Weight::Note => "note",
+                Weight::Warning => "warning",
+            };
+            // Kinds are plain words in JSON.
+            let kind = serde_json::to_value(finding.kind).ok();
+            let instant = |unix_ns: Option<u64>| unix_ns.and_then(number::rfc3339).unwrap_or_default();
+            let facts =
+                finding.facts.iter().map(|fact| format!("{}={} {}", fact.what, fact.value, fact.unit));
+            let fields = [
+                field(&source.source),
+                weight.into(),
+                kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned(),
+                field(finding.instance.as_deref().unwrap_or_default()),
+                field(finding.path.as_deref().unwrap_or_default()),
+                finding.direction.map_or(String::new(), |direction| direction.to_string()),
+                instant(finding.when.first().map(|span| span.from_unix_ns)),
+                instant(finding.when.first().map(|span| span.until_unix_ns)),
+                finding.stretches.to_string(),
+                finding.stall_ns.to_string(),
+                field(&finding.text),
+                field(&facts.collect::<Vec<String>>().join("; ")),
+                field(finding.next.as_deref().unwrap_or_default()),
+            ];
+            text.push_str(&fields.join(","));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The rows of one interval of a source without the heading: a file each, then an event that was waited for each.
+pub fn watch(glance: &Glance) -> String {
+    let when = [
+        number::rfc3339(glance.ended_unix_ns).unwrap_or_default(),
+        glance.elapsed_ns.map_or(String::new(), |ns| ns.to_string()),
+    ];
+    let mut text = String::new();
+    let mut push = |fields: Vec<String>| {
+        text.push_str(&when.iter().chain(&fields).map(String::as_str).collect::<Vec<_>>().join(","));
+        text.push('\n');
+    };
+    for file in &glance.files {
+        let identity = &file.row.file;
+        let mut fields = vec![
+            field(&identity.instance),
+            field(identity.database.as_deref().unwrap_or_default()),
+            identity.kind.to_string(),
+            field(&identity.path),
+        ];
+        match &file.row.interval {
+            Interval::Known(delta) => {
+                let Counters { read, write, sync, .. } = delta.counters;
+                for ops in [read, write] {
+                    fields.extend([ops.count.to_string(), ops.bytes.to_string(), exact(ops.stall_ns)]);
+                }
+                fields.push(exact(sync.map(|sync| sync.count)));
+                fields.push(sync.known().map_or(String::new(), |sync| exact(sync.stall_ns)));
+                fields.push(delta.outstanding().known().map_or(String::new(), decimal));
+                fields.push(String::new());
+            }
+            Interval::Unknown(reason) => {
+                fields.extend(empty(FILE_COLUMNS));
+                fields.push(field(&reason.to_string()));
+            }
+        }
+        fields.push(field(identity.object.as_deref().unwrap_or_default()));
+        fields.extend(empty(WAIT_COLUMNS));
+        push(fields);
+    }
+    for wait in &glance.waits {
+        let delta = wait.interval.known();
+        if delta.is_some_and(|delta| !delta.is_any()) {
+            continue;
+        }
+        let mut fields = vec![field(&wait.instance), String::new(), "wait".into(), field(&wait.event)];
+        fields.extend(empty(FILE_COLUMNS));
+        fields.push(wait.interval.reason().map_or(String::new(), |reason| field(&reason.to_string())));
+        fields.push(String::new());
+        fields.push(wait.class.to_string());
+        fields.extend([delta.map(|delta| delta.count), delta.map(|delta| delta.wait_ns)].map(given));
+        let beside = glance.reconciled.iter().find(|one| one.class == wait.class);
+        fields.extend([beside.map(|one| one.wait_ns), beside.map(|one| one.stall_ns)].map(given));
+        fields.push(beside.map_or(String::new(), |one| one.agreement.to_string()));
+        push(fields);
+    }
+    text
+}
+
+fn exact(figure: Figure<u64>) -> String {
+    figure.known().map_or(String::new(), |value| value.to_string())
+}
+
+fn given(figure: Option<Figure<u64>>) -> String {
+    figure.map_or(String::new(), exact)
+}
+
+fn empty(columns: usize) -> impl Iterator<Item = String> {
+    std::iter::repeat_n(String::new(), columns)
+}
 
 /// What a matrix gave.
 pub fn matrix(summary: &Summary) -> String {

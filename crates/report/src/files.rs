@@ -1,7 +1,7 @@
 //! The database's files, the one that is waited for most first.
 
 use crate::Check;
-use filestats::{Band, Delta, Figure, FileInterval, FileKind, Interval, IoClass, Ops, Profile, Reason};
+use filestats::{Band, Delta, Figure, FileInterval, FileKind, Interval, IoClass, Ops, Profile, Reason, Time};
 
 /// One file with what a reader asks of it.
 pub(crate) struct FileRow {
@@ -56,7 +56,7 @@ pub(crate) fn worst_first(check: &Check) -> Vec<FileRow> {
     let rows = check.observation.files().into_iter().filter(|row| row.file.kind != FileKind::Device);
     let mut files: Vec<FileRow> = rows
         .map(|row| {
-            let grade = row.interval.known().and_then(|delta| grade(&check.profile, row.file.kind, delta));
+            let grade = row.interval.known().and_then(|delta| grade(&check.profile, &row, delta));
             FileRow { row, stall_share: None, grade }
         })
         .collect();
@@ -68,18 +68,20 @@ pub(crate) fn worst_first(check: &Check) -> Vec<FileRow> {
     files
 }
 
-fn grade(profile: &Profile, kind: FileKind, delta: &Delta) -> Option<Grade> {
-    let of_writes = match kind {
+/// A time to the submission only is no latency.
+fn grade(profile: &Profile, row: &FileInterval, delta: &Delta) -> Option<Grade> {
+    let of_writes = match row.file.kind {
         FileKind::Log | FileKind::Journal => IoClass::LogWrite,
         _ => IoClass::Write,
     };
     let sync = delta.counters.sync.known().unwrap_or(Ops::ZERO);
     let kinds = [
-        ("read", IoClass::Read, delta.counters.read),
-        ("write", of_writes, delta.counters.write),
-        ("sync", of_writes, sync),
+        ("read", IoClass::Read, row.meaning.read_time, delta.counters.read),
+        ("write", of_writes, row.meaning.write_time, delta.counters.write),
+        ("sync", of_writes, Time::ToCompletion, sync),
     ];
-    let timed = kinds.into_iter().filter_map(|(of, class, ops)| {
+    let kinds = kinds.into_iter().filter(|(_, _, time, _)| *time != Time::ToSubmission);
+    let timed = kinds.filter_map(|(of, class, _, ops)| {
         let latency_ns = ops.latency_ns().known()?;
         Some((ops.stall_ns.known()?, of, class, latency_ns))
     });

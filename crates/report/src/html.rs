@@ -1,6 +1,7 @@
 //! One page of HTML that needs nothing else: no network, no fonts, no script. Light, dark and print share
 //! one drawing, whose colours are CSS variables.
 
+mod analysis;
 mod capability;
 mod check;
 mod comparison;
@@ -8,6 +9,7 @@ mod page;
 mod runs;
 mod table;
 
+pub use self::analysis::{analysis, worth_a_chart};
 pub use self::capability::capability;
 pub use check::check;
 pub use comparison::{Comparison, ComparisonRow, compared, comparison};

@@ -2,9 +2,11 @@
 //! `{"unknown": "<reason>"}` or null, never 0.
 
 use crate::files::{FileRow, worst_first};
-use crate::{Check, number};
+use crate::{Analysed, Check, FileGlance, Glance, number, wording};
+use analyze::{Analysis, BusyFile};
 use capability::{Capability, CostModel, Curve};
-use filestats::{Delta, Figure, Reason};
+use filestats::waits::Reconciled;
+use filestats::{Counters, Delta, Figure, FileInterval, Interval, Ops, Profile, Reason, WaitInterval};
 use findings::Finding;
 use findings::ladder::LADDER;
 use serde::Serialize;
@@ -26,8 +28,7 @@ pub fn check(check: &Check) -> Value {
             })
         })
         .collect();
-    let moments: Vec<Value> =
-        check.observation.moments.iter().map(|each| moment(each, check.observation.page_cache)).collect();
+    let moments: Vec<Value> = check.observation.moments.iter().map(moment).collect();
     let target = check.capability.as_ref().map(|capability| plain(&capability.target));
     json!({
         "headroom_version": check.version,
@@ -55,6 +56,164 @@ pub fn check(check: &Check) -> Value {
         "conditions": check.capability.as_ref().map(|capability| plain(&capability.conditions)),
         "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
     })
+}
+
+/// One interval of a source, as `headroom watch --json` prints it in a line.
+pub fn watch(glance: &Glance, profile: &Profile) -> Value {
+    let mut value = waits(glance);
+    let more = json!({
+        "at": number::rfc3339(glance.ended_unix_ns),
+        "at_unix_ns": glance.ended_unix_ns,
+        "source": glance.source,
+        "elapsed_ns": glance.elapsed_ns,
+        "files": glance.files.iter().map(|file| watched_file(file, profile)).collect::<Vec<Value>>(),
+        "below": glance.below.iter().map(|file| watched_file(file, profile)).collect::<Vec<Value>>(),
+        "devices": glance.devices.iter().map(|device| watched(device, None)).collect::<Vec<Value>>(),
+        "notes": glance.notes,
+    });
+    add(&mut value, more);
+    value
+}
+
+/// What was waited for in an interval, beside what the files took: `waits` and `reconciled`.
+pub fn waits(glance: &Glance) -> Value {
+    let reconciled = |one: &Reconciled| {
+        let mut value = plain(one);
+        value["text"] = json!(wording::reconciled(one));
+        value
+    };
+    json!({
+        "waits": glance.waits.iter().map(wait).collect::<Vec<Value>>(),
+        "reconciled": glance.reconciled.iter().map(reconciled).collect::<Vec<Value>>(),
+    })
+}
+
+fn add(value: &mut Value, more: Value) {
+    if let (Value::Object(fields), Value::Object(more)) = (value, more) {
+        fields.extend(more);
+    }
+}
+
+/// What a stored stretch showed, source by source.
+pub fn analysis(analysed: &Analysed) -> Value {
+    json!({
+        "headroom_version": analysed.version,
+        "from_unix_ns": analysed.from_unix_ns,
+        "from_time": number::rfc3339(analysed.from_unix_ns),
+        "until_unix_ns": analysed.until_unix_ns,
+        "until_time": number::rfc3339(analysed.until_unix_ns),
+        "service_level": analysed.service_level,
+        "profile": analysed.profile.name,
+        "bad_news": analysed.is_bad(),
+        "sources": analysed.sources.iter().map(analysed_source).collect::<Vec<Value>>(),
+        "gaps": analysed.gaps,
+    })
+}
+
+fn analysed_source(source: &Analysis) -> Value {
+    json!({
+        "source": source.source,
+        "coverage": source.coverage,
+        "findings": source.findings,
+        "busiest": source.busiest.iter().map(busy_file).collect::<Vec<Value>>(),
+    })
+}
+
+fn busy_file(busy: &BusyFile) -> Value {
+    let Counters { read, write, sync, .. } = busy.counters;
+    json!({
+        "path": busy.file.path,
+        "instance": busy.file.instance,
+        "database": busy.file.database,
+        "kind": busy.file.kind,
+        "drive": busy.file.drive,
+        "meaning": busy.meaning,
+        "share": busy.share,
+        "stall_ns": busy.stall_ns,
+        "known_ns": busy.known_ns,
+        "outstanding": busy.outstanding(),
+        "size_bytes": busy.size_bytes,
+        "reads": read.count,
+        "read_bytes": read.bytes,
+        "read_latency_ns": read.latency_ns(),
+        "writes": write.count,
+        "write_bytes": write.bytes,
+        "write_latency_ns": write.latency_ns(),
+        "syncs": sync.map(|sync| sync.count),
+        "sync_latency_ns": match sync {
+            Figure::Known(sync) => sync.latency_ns(),
+            Figure::Unknown { unknown } => Figure::unknown(unknown),
+        },
+        "p99_at_most_ns": busy.p99_at_most_ns,
+    })
+}
+
+fn watched_file(file: &FileGlance, profile: &Profile) -> Value {
+    let mut value = watched(&file.row, file.band(profile).map(|band| band.name));
+    value["size_bytes"] = json!(file.size_bytes);
+    value["meaning"] = json!(file.row.meaning);
+    value["object"] = json!(file.row.file.object);
+    value
+}
+
+fn watched(row: &FileInterval, band: Option<&str>) -> Value {
+    let mut value = json!({
+        "path": row.file.path,
+        "instance": row.file.instance,
+        "database": row.file.database,
+        "kind": row.file.kind,
+        "file_id": row.file.file_id,
+        "drive": row.file.drive,
+        "band": band,
+    });
+    let delta = match &row.interval {
+        Interval::Unknown(reason) => {
+            value["unknown"] = json!(reason);
+            return value;
+        }
+        Interval::Known(delta) => delta,
+    };
+    let Counters { read, write, sync, busy_ns } = delta.counters;
+    let sync_figure = |of: fn(&Ops) -> Value| match sync {
+        Figure::Known(sync) => of(&sync),
+        Figure::Unknown { unknown } => json!(Figure::<u64>::unknown(unknown)),
+    };
+    for (key, figure) in [
+        ("reads", json!(read.count)),
+        ("read_bytes", json!(read.bytes)),
+        ("read_ns", json!(read.stall_ns)),
+        ("read_latency_ns", json!(read.latency_ns())),
+        ("writes", json!(write.count)),
+        ("write_bytes", json!(write.bytes)),
+        ("write_ns", json!(write.stall_ns)),
+        ("write_latency_ns", json!(write.latency_ns())),
+        ("syncs", sync_figure(|sync| json!(sync.count))),
+        ("sync_ns", sync_figure(|sync| json!(sync.stall_ns))),
+        ("sync_latency_ns", sync_figure(|sync| json!(sync.latency_ns()))),
+        ("busy_ns", json!(busy_ns)),
+        ("outstanding", json!(delta.outstanding())),
+        ("iops", json!(delta.iops())),
+        ("mib_per_s", json!(delta.mib_per_s())),
+    ] {
+        value[key] = figure;
+    }
+    value
+}
+
+fn wait(wait: &WaitInterval) -> Value {
+    let mut value = json!({
+        "instance": wait.instance, "event": wait.event, "class": wait.class, "implies": wait.class.implies(),
+    });
+    match wait.interval {
+        Figure::Unknown { unknown } => value["unknown"] = json!(unknown),
+        Figure::Known(delta) => {
+            value["waits"] = json!(delta.count);
+            value["wait_ns"] = json!(delta.wait_ns);
+            value["mean_ns"] = json!(delta.mean_ns());
+            value["sessions"] = json!(delta.sessions());
+        }
+    }
+    value
 }
 
 /// What a target can give.
@@ -101,9 +260,7 @@ pub fn run(result: &RunResult, findings: &[Finding]) -> Value {
         "valid": findings::is_valid(findings),
         "findings": findings,
     });
-    if let (Value::Object(fields), Value::Object(more)) = (&mut value, derived) {
-        fields.extend(more);
-    }
+    add(&mut value, derived);
     value
 }
 
@@ -189,12 +346,12 @@ fn file(file: &FileRow) -> Value {
     })
 }
 
-fn moment(moment: &Moment, page_cache: bool) -> Value {
+fn moment(moment: &Moment) -> Value {
     let database = moment.database();
     let unknown = || {
         moment.files.iter().find_map(|file| match file.interval {
-            filestats::Interval::Unknown(reason) => Some(reason),
-            filestats::Interval::Known(_) => None,
+            Interval::Unknown(reason) => Some(reason),
+            Interval::Known(_) => None,
         })
     };
     let of = |delta: Option<&Delta>, reason: Reason, figure: fn(&Delta) -> Figure<f64>| {
@@ -202,11 +359,11 @@ fn moment(moment: &Moment, page_cache: bool) -> Value {
     };
     let files = |figure| of(database.as_ref(), unknown().unwrap_or(Reason::NotCounted), figure);
     let device_reason = moment.device.as_ref().map_or(Reason::NotCounted, |device| match device.interval {
-        filestats::Interval::Unknown(reason) => reason,
-        filestats::Interval::Known(_) => Reason::NotCounted,
+        Interval::Unknown(reason) => reason,
+        Interval::Known(_) => Reason::NotCounted,
     });
     let device = |figure| of(moment.device(), device_reason, figure);
-    let commit_ns = Figures::of(std::slice::from_ref(moment), None, page_cache).commit_ns();
+    let commit_ns = Figures::of(std::slice::from_ref(moment), None).commit_ns();
     json!({
         "ended": moment.ended_unix_ns,
         "ended_time": number::rfc3339(moment.ended_unix_ns),

@@ -8,7 +8,9 @@
 //! Capability ─> text::capability, json::capability, html::capability
 //! RunResult + Findings ─> text::run, json::run     PhaseResults ─> text::phases, json::phases
 //! Snapshots + FileInterval ─> text::intervals
+//! two Snapshots ─> Glance ─> text::watch, json::watch, csv::watch
 //! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
+//! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
 //! ```
 //!
@@ -18,16 +20,21 @@
 //!
 //! This crate does no I/O, reads no clock and knows no terminal: the caller says whether there are colours.
 
+mod analysed;
 mod asked;
 pub mod chart;
 pub mod csv;
 mod files;
+mod glance;
 mod headline;
 pub mod html;
 pub mod json;
 mod number;
 pub mod text;
 mod wording;
+
+pub use analysed::{Analysed, FindingCourse};
+pub use glance::{FileGlance, Glance};
 
 use capability::{Capability, Curve};
 use filestats::{Profile, ServiceLevel};
@@ -78,11 +85,16 @@ impl Check {
 }
 
 /// How good or bad the news is, for colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Fine.
     Good,
+    /// Worth a look.
     Warning,
+    /// Bad news.
     Bad,
+    /// Neither.
+    #[default]
     Neutral,
 }
 

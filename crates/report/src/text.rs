@@ -1,5 +1,6 @@
 //! Text for a terminal. Colours only where the [`Style`] says so.
 
+mod analysis;
 mod capability;
 mod check;
 mod comparison;
@@ -14,15 +15,21 @@ mod run;
 mod shares;
 mod sketch;
 mod table;
+mod waits;
+mod watch;
 
+pub use self::analysis::analysis;
 pub use self::capability::capability;
 pub use self::matrix::{foretold, matrix};
+pub use crate::wording::reconciled;
+pub(crate) use analysis::{coverage, when};
 pub use check::check;
 pub use comparison::comparison;
 pub(crate) use comparison::{word, written};
 pub use intervals::intervals;
 pub use phases::phases;
 pub use run::run;
+pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;
 

@@ -54,6 +54,7 @@ fn clean_if_dead(directory: &Path) {
 /// Unmounts, detaches and removes everything of one directory, as far as it goes: it also runs while a
 /// failed test unwinds.
 pub(crate) fn clean(directory: &Path) {
+    crate::postgres_server::end_left_over(directory);
     unmount(&directory.join("mnt"));
     let image = directory.join("disk.img");
     // A link where the image lies elsewhere.

@@ -22,6 +22,11 @@
 mod block_trace;
 mod cleaning;
 mod loop_disk;
+mod mariadb;
+mod postgres_binaries;
+mod postgres_server;
 
 pub use block_trace::{BlockTrace, Issued, Traced};
 pub use loop_disk::LoopDisk;
+pub use mariadb::MariadbServer;
+pub use postgres_server::PostgresServer;

@@ -50,9 +50,19 @@ impl LoopDisk {
             }
         };
         unthrottle(&device);
+        // What an earlier test set stays with the device.
+        let queue = queue_of(&device);
+        let most = fs::read_to_string(queue.join("max_hw_sectors_kb")).expect("the queue's limit");
+        fs::write(queue.join("max_sectors_kb"), most.trim()).expect("the limit of requests");
         let number = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("dev");
         let number = fs::read_to_string(number).expect("the device's number").trim().to_string();
         LoopDisk { mount_point: scratch.join("mnt"), scratch, device, number, _alive: alive }
+    }
+
+    /// The device gets no request of more than so many KiB: the kernel parts what is larger.
+    pub fn limit_requests(&self, kib: u32) {
+        fs::write(queue_of(&self.device).join("max_sectors_kb"), kib.to_string())
+            .expect("the limit of requests");
     }
 
     /// "/dev/loop3".
@@ -175,4 +185,8 @@ fn must(result: Result<String, String>) {
     if let Err(error) = result {
         panic!("{error}");
     }
+}
+
+fn queue_of(device: &Path) -> PathBuf {
+    Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("queue")
 }

@@ -1,9 +1,9 @@
 //! What the rows of the table ask about: the figures of a case, and what they add up to.
 
-use crate::figures::expected_commit_ns;
+use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
 use crate::thresholds::{
-    CAP_REACHED, CAPABILITY_DAYS_MAX, COMMIT_RATIO_DEGRADED, FOREIGN_IOPS_MAX, IOS_MIN, LARGER_DATA,
-    OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR,
+    CAP_REACHED, CAPABILITY_DAYS_MAX, COMMIT_RATIO_DEGRADED, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX, IOS_MIN,
+    LARGER_DATA, OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR,
 };
 use crate::{Confidence, Figures, Kind, Observation};
 use capability::{Capability, KneeReason};
@@ -29,7 +29,7 @@ pub struct Case<'a> {
     pub figures: Figures,
     /// Utilisation of each moment that has one, with when it ended.
     pub course: Vec<(u64, f64)>,
-    /// Outstanding I/Os of the database in each moment.
+    /// Outstanding I/Os of the database in each moment, or in each few where the source tells late.
     pub outstanding: Vec<f64>,
 }
 
@@ -120,11 +120,32 @@ impl Case<'_> {
         if operations < 10 * IOS_MIN {
             doubts.push(format!("only {operations} I/Os were seen"));
         }
+        let elsewhere = self.observation.elsewhere();
+        for volume in elsewhere.into_iter().filter(|volume| volume.share >= ELSEWHERE_SHARE_MIN) {
+            let percent = volume.share * 100.0;
+            let drive = volume.drive;
+            doubts.push(format!("files on {drive} are not judged here: {percent:.0} % of the time waited"));
+        }
         if figures.coverage < 0.9 {
             doubts.push(format!("{:.0} % of the time is unknown", (1.0 - figures.coverage) * 100.0));
         }
         if figures.device.is_none() {
             doubts.push("the device below is not visible, so that others' I/O is not known".into());
+        }
+        if figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE {
+            doubts.push(
+                "the database does not time its log: the device's writes and flushes stand for commits"
+                    .into(),
+            );
+        }
+        if figures.reads_by_device && figures.storage_reads.count >= IOS_TO_COMPARE {
+            doubts.push(
+                "the database does not time its reads to their end: the device's stand for them".into(),
+            );
+        }
+        if figures.untimed.count > 0 {
+            let untimed = figures.untimed.count;
+            doubts.push(format!("{untimed} I/Os were not timed: timing is off for them"));
         }
         if let Some(capability) = self.capability {
             doubts.extend(doubts_of(capability));

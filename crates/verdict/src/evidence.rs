@@ -8,6 +8,9 @@ use workload::{Cap, CapKind};
 pub const DATABASE: &str = "the database's file statistics";
 pub const DEVICE: &str = "the device's counters (/proc/diskstats)";
 pub const CAPABILITY: &str = "measured capability";
+pub const COMMITS_BY_DEVICE: &str = "the device's counters, since the database does not time its log";
+pub const READS_BY_DEVICE: &str =
+    "the device's counters, since the database does not time its reads to their end";
 pub const BOTH: &str = "the database or the device, the larger of both";
 pub const MODEL: &str = "device rates x measured cost model";
 
@@ -55,7 +58,7 @@ impl Case<'_> {
                 "latency of reads from storage",
                 place.latency_ns,
                 "ns",
-                DATABASE,
+                if self.figures.reads_by_device { READS_BY_DEVICE } else { DATABASE },
                 self.ended(),
             ));
             evidence.push(fact(
@@ -78,7 +81,7 @@ impl Case<'_> {
                 "latency of a commit's write and sync",
                 commit_ns,
                 "ns",
-                DATABASE,
+                self.commits_source(),
                 self.ended(),
             ));
             let bytes = self.figures.commits.average_bytes().known().unwrap_or(4096.0);
@@ -90,6 +93,10 @@ impl Case<'_> {
             }
         }
         evidence
+    }
+
+    pub fn commits_source(&self) -> &'static str {
+        if self.figures.commits_by_device { COMMITS_BY_DEVICE } else { DATABASE }
     }
 
     pub fn volume(&self) -> Vec<Evidence> {

@@ -1,6 +1,7 @@
 use crate::Moment;
+use crate::asked::{self, Untimed};
 use capability::{Capability, Curve, Flow, Side, Utilisation};
-use filestats::{Delta, Figure, FileInterval, FileKind, Ops};
+use filestats::{Delta, Ops};
 use serde::{Deserialize, Serialize};
 use workload::{Pattern, Shape};
 
@@ -14,9 +15,6 @@ const COMMIT_BYTES_MAX: f64 = 256.0 * 1024.0;
 
 /// Reads are compared with curves of no more than this share of writes, in percent.
 const READS_CURVE_WRITES_MAX: u8 = 30;
-
-/// A read faster than this share of the storage's own median at rest cannot have reached it.
-const CACHE_HIT_SHARE: f64 = 0.5;
 
 /// Where the demand lies on a curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,12 +42,18 @@ pub struct Figures {
     pub database: Option<Delta>,
     /// The device's, everybody's I/O included.
     pub device: Option<Delta>,
-    /// Reads that took long enough to have come from the storage.
+    /// Reads that came from the storage; their time is unknown where the database does not time their completion.
     pub storage_reads: Ops,
     /// Log writes and the syncs that make them durable: what one commit waits for.
     pub commits: Ops,
+    /// The database does not time its log: a write and a flush of the device stand for a commit.
+    pub commits_by_device: bool,
+    /// The database does not time its reads to their end: the device's latency stands for them.
+    pub reads_by_device: bool,
     /// Mean I/Os the database has outstanding at the storage: slow reads, writes and syncs.
     pub outstanding: f64,
+    /// I/Os that the database would time if it were told to.
+    pub(crate) untimed: Untimed,
     /// Utilisation; `None` without capability or without I/O.
     pub utilisation: Option<Utilisation>,
     /// The demand of reads on the curve; `None` where nearly no read reached storage.
@@ -67,29 +71,30 @@ pub(crate) const IOS_TO_COMPARE: u64 = 30;
 
 impl Figures {
     /// The figures of a stretch of moments.
-    pub fn of(moments: &[Moment], capability: Option<&Capability>, page_cache: bool) -> Figures {
+    pub fn of(moments: &[Moment], capability: Option<&Capability>) -> Figures {
         let known = moments.iter().filter(|moment| moment.database().is_some()).count();
         let database = sum(moments.iter().filter_map(Moment::database));
-        let device = sum(moments.iter().filter_map(|moment| moment.device().cloned()));
-        let elapsed_s = database.as_ref().map_or(0.0, Delta::elapsed_s);
-        let floor_ns = capability.and_then(resting_read_ns).filter(|_| page_cache);
-        let storage_reads = database.as_ref().map_or(Ops::ZERO, |delta| reads_from_storage(delta, floor_ns));
-        let commits = commits(moments);
+        let floor_ns = capability.and_then(resting_read_ns);
+        let reads = asked::reads(moments, floor_ns);
+        let commits = asked::commits(moments);
+        let elapsed_ns = database.as_ref().map_or(0, |delta| delta.elapsed_ns);
         let mut figures = Figures {
-            elapsed_s,
+            elapsed_s: elapsed_ns as f64 / 1e9,
             coverage: if moments.is_empty() { 0.0 } else { known as f64 / moments.len() as f64 },
-            storage_reads,
-            commits,
-            outstanding: 0.0,
+            storage_reads: reads.ops,
+            commits: commits.ops,
+            commits_by_device: commits.by_device,
+            reads_by_device: false,
+            outstanding: asked::outstanding(moments, &reads, &commits, elapsed_ns),
+            untimed: asked::untimed_by_choice(moments),
             utilisation: None,
             reads_place: None,
             device_read_ratio: None,
             device_write_ratio: None,
             commit_ratio: None,
             database,
-            device,
+            device: asked::device(moments),
         };
-        figures.outstanding = figures.database_outstanding();
         if let Some(capability) = capability {
             let met: Vec<Met> =
                 moments.iter().filter_map(|moment| Met::in_moment(moment, floor_ns)).collect();
@@ -101,9 +106,11 @@ impl Figures {
     fn place(&mut self, capability: &Capability, met: &[Met]) {
         self.utilisation = self.flows().and_then(|flows| utilisation(capability, &flows));
         let reads = self.storage_reads;
+        let own_ns = reads.latency_ns().known();
+        let device_ns = self.device.as_ref().and_then(|device| device.read_latency_ns().known());
+        self.reads_by_device = own_ns.is_none() && device_ns.is_some();
         if reads.count >= IOS_TO_COMPARE
-            && let (Some(latency_ns), Some(bytes)) =
-                (reads.latency_ns().known(), reads.average_bytes().known())
+            && let (Some(latency_ns), Some(bytes)) = (own_ns.or(device_ns), reads.average_bytes().known())
             && self.elapsed_s > 0.0
         {
             // Among many writes, reads are still best foretold by a curve that reads.
@@ -169,14 +176,6 @@ impl Figures {
         if both == 0 { 0 } else { (writes as f64 / both as f64 * 100.0).round() as u8 }
     }
 
-    fn database_outstanding(&self) -> f64 {
-        let Some(database) = &self.database else { return 0.0 };
-        let sync = database.counters.sync.known().and_then(|sync| sync.stall_ns.known()).unwrap_or(0);
-        let write = database.counters.write.stall_ns.known().unwrap_or(0);
-        let read = self.storage_reads.stall_ns.known().unwrap_or(0);
-        (sync as f64 + write as f64 + read as f64) / database.elapsed_ns as f64
-    }
-
     /// Share of the time in which a write or a sync was waited for (more than 1: several at once).
     pub fn commit_share(&self) -> f64 {
         let Some(database) = &self.database else { return 0.0 };
@@ -216,16 +215,19 @@ struct Met {
 impl Met {
     fn in_moment(moment: &Moment, floor_ns: Option<u64>) -> Option<Met> {
         let database = moment.database()?;
-        let reads = reads_from_storage(&database, floor_ns);
-        let own = reads.stall_ns.known().unwrap_or(0) as f64 / database.elapsed_ns as f64;
+        let reads = asked::reads(std::slice::from_ref(moment), floor_ns);
+        let own = reads.waited_ns as f64 / database.elapsed_ns as f64;
         let device = moment.device();
         let others = device.and_then(|device| {
             let transfers = device.counters.transfers().stall_ns.known()?;
             let mean = transfers as f64 / device.elapsed_ns as f64;
-            Some(device.outstanding_while_busy().known().unwrap_or(mean))
+            // A database that waits for one I/O at least all the time keeps its device busy all the time; if that is
+            // not so, its I/Os are held back above the device, and are let through in bunches that no I/O met.
+            let busy = device.outstanding_while_busy().known().filter(|_| own < 1.0);
+            Some(busy.unwrap_or(mean))
         });
         Some(Met {
-            reads: reads.count,
+            reads: reads.ops.count,
             device_reads: device.map_or(0, |device| device.counters.read.count),
             device_writes: device.map_or(0, |device| device.counters.write.count),
             outstanding: own.max(others.unwrap_or(0.0)),
@@ -286,52 +288,6 @@ fn shape(bytes: f64, write_percent: u8) -> Shape {
 fn resting_read_ns(capability: &Capability) -> Option<u64> {
     let reads = capability.curves.iter().filter(|curve| curve.workload.write_percent == 0);
     reads.flat_map(|curve| curve.points.iter().map(|point| point.latency_ns_p50)).min()
-}
-
-/// The reads that must have come from the storage. With a histogram, those not far below the storage's own
-/// latency at rest; without one (or without a page cache), all of them.
-fn reads_from_storage(delta: &Delta, floor_ns: Option<u64>) -> Ops {
-    let all = delta.counters.read;
-    let (Some(floor_ns), Some(latencies)) = (floor_ns, &delta.latencies) else { return all };
-    let (count, stall_ns) = latencies.read.at_least((floor_ns as f64 * CACHE_HIT_SHARE) as u64);
-    let count = count.min(all.count);
-    let bytes = if all.count == 0 {
-        0
-    } else {
-        (u128::from(all.bytes) * u128::from(count) / u128::from(all.count)) as u64
-    };
-    // Bucket middles may add up to a little more than the exact sum.
-    let stall_ns = all.stall_ns.map(|exact| exact.min(stall_ns as u64));
-    Ops { count, bytes, stall_ns }
-}
-
-/// One operation for each sync of the files that commits wait for, with the writes before it.
-fn commits(moments: &[Moment]) -> Ops {
-    let files = || moments.iter().flat_map(|moment| &moment.files);
-    let syncs = |file: &&FileInterval| {
-        let sync = file.interval.known().and_then(|delta| delta.counters.sync.known());
-        sync.is_some_and(|sync| sync.count > 0)
-    };
-    // Where there is a log, commits wait for it alone, and the other files are synced by checkpoints.
-    let has_log = files().filter(syncs).any(|file| file.file.kind == FileKind::Log);
-    let waited_for = |kind: FileKind| match has_log {
-        true => kind == FileKind::Log,
-        false => matches!(kind, FileKind::Journal | FileKind::Data),
-    };
-    let mut sum = Ops::ZERO;
-    for delta in files().filter(|file| waited_for(file.file.kind)).filter_map(|file| file.interval.known()) {
-        let Figure::Known(sync) = delta.counters.sync else { continue };
-        if sync.count == 0 {
-            continue;
-        }
-        let write = delta.counters.write;
-        sum = sum.plus(Ops { count: sync.count, bytes: write.bytes, ..sync }).plus(Ops {
-            count: 0,
-            bytes: 0,
-            ..write
-        });
-    }
-    sum
 }
 
 fn utilisation(capability: &Capability, flows: &[Flow]) -> Option<Utilisation> {

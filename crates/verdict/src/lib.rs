@@ -1,7 +1,7 @@
 //! The answer: demand placed on capability, with the numbers that prove it.
 //!
 //! ```text
-//! Observation  moments (short intervals of the database's files and of the device below), caps now
+//! Observation  moments (short intervals of the database's files on a volume and of the device below), caps now
 //!      │  Figures::of(): rates, N by Little's law, latency of what reached storage, utilisation,
 //!      │                 the latency the curve expects at that N and size
 //!      v
@@ -13,6 +13,7 @@
 //!
 //! Pure: the whole judgement runs on numbers from a file, and every rule is tested so.
 
+mod asked;
 mod case;
 mod evidence;
 mod figures;
@@ -21,7 +22,7 @@ mod table;
 mod thresholds;
 
 pub use figures::{Figures, Place};
-pub use observation::{Moment, Observation};
+pub use observation::{Elsewhere, Moment, Observation};
 pub use table::judge;
 
 use capability::Binding;

@@ -1,4 +1,5 @@
-use filestats::{Delta, FileInterval, FileKind, Interval, Reason};
+use crate::asked::is_of_database;
+use filestats::{Delta, Figure, FileInterval, Interval, Ops, Reason};
 use serde::{Deserialize, Serialize};
 use workload::Cap;
 
@@ -7,8 +8,11 @@ use workload::Cap;
 pub struct Moment {
     /// When it ends, nanoseconds since 1970.
     pub ended_unix_ns: u64,
-    /// What the sources say of the database's files.
+    /// What the sources say of the database's files, as far as they lie on the device.
     pub files: Vec<FileInterval>,
+    /// ... of those that lie on others.
+    #[serde(default)]
+    pub elsewhere: Vec<FileInterval>,
     /// What the kernel says of the device, everybody's I/O.
     pub device: Option<FileInterval>,
 }
@@ -20,18 +24,25 @@ pub struct Observation {
     pub moments: Vec<Moment>,
     /// Throttles in force on the device while it was observed.
     pub caps: Vec<Cap>,
-    /// Whether the database reads through the operating system's page cache, so that a fast read need not
-    /// have reached the storage.
-    pub page_cache: bool,
+    /// How late the source may tell what was done, nanoseconds: a moment that is not much longer may have what was
+    /// done in another.
+    pub told_late_ns: u64,
+    /// What a person must know to read the source's figures, and how to have better ones.
+    pub notes: Vec<String>,
     /// Bytes of the database's data files at the end, where known.
     pub data_bytes: Option<u64>,
 }
 
 impl Moment {
-    /// All files with a known interval, summed. `None` where none has one.
+    /// All files with a known interval, summed, with the syncs of those that count them. `None` where none has one.
     pub fn database(&self) -> Option<Delta> {
-        let known = self.files.iter().filter(|file| file.file.kind != FileKind::Device);
-        known.filter_map(|file| file.interval.known()).cloned().reduce(|sum, file| sum.beside(&file))
+        let files = self.files.iter().filter(|file| is_of_database(file));
+        let known = || files.clone().filter_map(|file| file.interval.known());
+        let mut sum = known().cloned().reduce(|sum, file| sum.beside(&file))?;
+        if let Some(syncs) = known().filter_map(|delta| delta.counters.sync.known()).reduce(Ops::plus) {
+            sum.counters.sync = Figure::Known(syncs);
+        }
+        Some(sum)
     }
 
     /// The device's interval, where known.
@@ -40,7 +51,52 @@ impl Moment {
     }
 }
 
+/// What went to another volume than the one that is judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elsewhere {
+    /// Its mount point.
+    pub drive: String,
+    /// Reads, writes and syncs.
+    pub ios: u64,
+    /// Its part of all the time that the database's files took, 0 to 1; of the I/Os where nothing was timed.
+    pub share: f64,
+}
+
 impl Observation {
+    /// What went to other volumes, the most first; none without I/O.
+    pub fn elsewhere(&self) -> Vec<Elsewhere> {
+        let mut drives: Vec<(&str, u64, u64)> = Vec::new();
+        let (mut all_ios, mut all_ns) = (0_u64, 0_u64);
+        for (file, here) in self.moments.iter().flat_map(|moment| {
+            let here = moment.files.iter().map(|file| (file, true));
+            here.chain(moment.elsewhere.iter().map(|file| (file, false)))
+        }) {
+            let Some(delta) = file.interval.known().filter(|_| is_of_database(file)) else { continue };
+            let ios = delta.counters.operations();
+            let sync_ns = delta.counters.sync.known().and_then(|sync| sync.stall_ns.known()).unwrap_or(0);
+            let ns = delta.counters.transfers().stall_ns.known().unwrap_or(0).saturating_add(sync_ns);
+            (all_ios, all_ns) = (all_ios.saturating_add(ios), all_ns.saturating_add(ns));
+            let drive = file.file.drive.as_deref().filter(|_| !here && ios > 0);
+            let Some(drive) = drive else { continue };
+            match drives.iter_mut().find(|(known, ..)| *known == drive) {
+                Some(sum) => (sum.1, sum.2) = (sum.1.saturating_add(ios), sum.2.saturating_add(ns)),
+                None => drives.push((drive, ios, ns)),
+            }
+        }
+        let share = |ios: u64, ns: u64| match all_ns {
+            0 => ios as f64 / all_ios.max(1) as f64,
+            all => ns as f64 / all as f64,
+        };
+        let elsewhere = drives.into_iter().map(|(drive, ios, ns)| Elsewhere {
+            drive: drive.to_owned(),
+            ios,
+            share: share(ios, ns),
+        });
+        let mut elsewhere: Vec<Elsewhere> = elsewhere.collect();
+        elsewhere.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.drive.cmp(&b.drive)));
+        elsewhere
+    }
+
     /// One row for each file over all its known moments; a file without any has the last reason.
     pub fn files(&self) -> Vec<FileInterval> {
         let mut rows: Vec<FileInterval> = Vec::new();

@@ -2,13 +2,13 @@ use crate::case::Case;
 use crate::evidence::{CAPABILITY, DATABASE, DEVICE, MODEL, cap_unit, fact};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{
-    BURST_SHARE_MAX, COVERAGE_MIN, IOS_MIN, OUTSTANDING_IDLE, RATIO_AGREES, RATIO_DEGRADED,
-    SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_AT_KNEE, UTILISATION_IMPOSSIBLE, UTILISATION_LOW,
-    UTILISATION_NEAR,
+    BURST_SHARE_MAX, COVERAGE_MIN, IOS_FROM_MEMORY_MIN, IOS_MIN, LATE_SPANS, OUTSTANDING_IDLE, RATIO_AGREES,
+    RATIO_DEGRADED, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UNTIMED_SHARE_MAX, UTILISATION_AT_KNEE,
+    UTILISATION_IMPOSSIBLE, UTILISATION_LOW, UTILISATION_NEAR,
 };
 use crate::{Evidence, Figures, Kind, Moment, Observation, Verdict};
 use capability::Capability;
-use filestats::{IoClass, Reason, ServiceLevel};
+use filestats::{IoClass, ServiceLevel};
 use workload::format_ns;
 
 /// What a row of the table finds: the sentence, the numbers and the advice.
@@ -51,7 +51,7 @@ pub fn judge(
     capability: Option<&Capability>,
     service_level: &ServiceLevel,
 ) -> Verdict {
-    let figures_of = |moments: &[Moment]| Figures::of(moments, capability, observation.page_cache);
+    let figures_of = |moments: &[Moment]| Figures::of(moments, capability);
     let one = |moment: &Moment| figures_of(std::slice::from_ref(moment));
     let course = observation.moments.iter().filter_map(|moment| {
         let utilisation = one(moment).utilisation?;
@@ -63,7 +63,7 @@ pub fn judge(
         service_level,
         figures: figures_of(&observation.moments),
         course: course.collect(),
-        outstanding: observation.moments.iter().map(|moment| one(moment).outstanding).collect(),
+        outstanding: stretches(observation).map(|moments| figures_of(moments).outstanding).collect(),
     };
     let found = TABLE.iter().find_map(|(kind, rule)| Some((*kind, rule(&case)?)));
     let (kind, grounds) = found.expect("the last row of the table always holds");
@@ -103,20 +103,27 @@ fn cannot_say(case: &Case) -> Option<Grounds> {
             "observe again without restarts and pauses",
         );
     }
-    let operations = database.counters.operations();
-    if operations < IOS_MIN {
+    let from_memory = database.counters.read.count.saturating_sub(figures.storage_reads.count);
+    let at_storage = database.counters.operations().saturating_sub(from_memory);
+    if at_storage < IOS_MIN && from_memory < IOS_FROM_MEMORY_MIN {
+        let beside = match from_memory {
+            0 => String::new(),
+            reads => format!(" beside {reads} reads from memory"),
+        };
         return grounds(
             format!(
-                "only {operations} I/Os in {:.0} s: a verdict needs at least {IOS_MIN}",
+                "only {at_storage} I/Os{beside} in {:.0} s: a verdict needs at least {IOS_MIN}",
                 figures.elapsed_s
             ),
             "observe while the database is busy, or longer with --duration",
         );
     }
-    if database.counters.stall_ns().reason() == Some(Reason::TimingOff) {
+    let untimed = figures.untimed;
+    if untimed.count as f64 > UNTIMED_SHARE_MAX * untimed.of as f64 {
+        let share = untimed.count as f64 / untimed.of as f64 * 100.0;
         return grounds(
-            "the database does not time its I/O, so that latency is unknown".into(),
-            "switch I/O timing on in the database and observe again",
+            format!("the database does not time {share:.0} % of its I/Os, so that latency is unknown"),
+            &timing_advice(&case.observation.notes),
         );
     }
     if case.capability.is_none() {
@@ -132,6 +139,32 @@ fn cannot_say(case: &Case) -> Option<Grounds> {
         );
     }
     None
+}
+
+/// What the source itself says of its timing, which has the statement that switches it on.
+fn timing_advice(notes: &[String]) -> String {
+    match notes {
+        [] => "switch I/O timing on in the database and observe again".into(),
+        notes => format!("switch I/O timing on in the database and observe again: {}", notes.join("; ")),
+    }
+}
+
+/// Moments one by one, or of a source that tells late as many together as make its lateness small.
+fn stretches(observation: &Observation) -> impl Iterator<Item = &[Moment]> {
+    let elapsed_ns = |moment: &Moment| moment.database().map_or(0, |delta| delta.elapsed_ns);
+    let least_ns = observation.told_late_ns.saturating_mul(LATE_SPANS);
+    let mut rest = &observation.moments[..];
+    std::iter::from_fn(move || {
+        let mut sum_ns = 0_u64;
+        let enough = rest.iter().position(|moment| {
+            sum_ns = sum_ns.saturating_add(elapsed_ns(moment));
+            sum_ns >= least_ns
+        });
+        // What is left at the end is too short to be looked at alone.
+        let (stretch, after) = rest.split_at(enough? + 1);
+        rest = after;
+        Some(stretch)
+    })
 }
 
 fn throttled(case: &Case) -> Option<Grounds> {
@@ -319,7 +352,7 @@ fn serialized(case: &Case) -> Option<Grounds> {
         let commit_ns = figures.commit_ns()?;
         let per_second = figures.commits.count as f64 / figures.elapsed_s;
         evidence.push(fact("syncs", per_second, "1/s", DATABASE, case.ended()));
-        evidence.push(fact("time waited for each", commit_ns, "ns", DATABASE, case.ended()));
+        evidence.push(fact("time waited for each", commit_ns, "ns", case.commits_source(), case.ended()));
         let advice = match case.batching() {
             Some((batch, gain, log_ns)) => {
                 let measured = case.measured();

@@ -1,7 +1,10 @@
 //! Where one verdict ends and the next begins.
 
-/// Fewer I/Os than this over the whole observation prove nothing.
+/// Fewer I/Os at the storage than this over the whole observation prove nothing.
 pub const IOS_MIN: u64 = 100;
+/// ... unless so many more were answered from memory that the database is busy without its storage: a session that
+/// opens its catalog reads a hundred blocks already.
+pub const IOS_FROM_MEMORY_MIN: u64 = 1_000;
 /// At least this share of the moments must be known.
 pub const COVERAGE_MIN: f64 = 0.5;
 /// At the knee: from here on more demand only waits longer.
@@ -18,6 +21,11 @@ pub const RATIO_AGREES: f64 = 2.0;
 pub const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
 /// ... in at least this share of the moments.
 pub const SERIAL_SHARE_MIN: f64 = 0.8;
+/// Moments of a source that tells late are looked at so many times that long together: at their ends a session's I/O
+/// may be missing or too much, a quarter then, as [`SERIAL_OUTSTANDING`] allows.
+pub const LATE_SPANS: u64 = 4;
+/// I/Os without a time, though the database could time them, that leave latency unknown: a larger share than this.
+pub const UNTIMED_SHARE_MAX: f64 = 0.1;
 /// More than the highest rate ever measured by this factor: it is another storage than the one measured.
 pub const UTILISATION_IMPOSSIBLE: f64 = 1.5;
 /// Nobody waits: less than a tenth of one session's time goes into I/O.
@@ -35,3 +43,5 @@ pub const LARGER_DATA: u64 = 8;
 pub const FOREIGN_IOPS_MAX: f64 = 100.0;
 /// A capability older than this may no longer hold.
 pub const CAPABILITY_DAYS_MAX: f64 = 30.0;
+/// Less of the time than this on other volumes is not worth a word.
+pub const ELSEWHERE_SHARE_MIN: f64 = 0.05;

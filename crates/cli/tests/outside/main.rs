@@ -1,9 +1,17 @@
 //! Headroom as its users meet it: the binary, run from outside, on real storage and a real database.
 
+mod analyze;
 mod chart;
 mod compare;
 mod diskspd;
+mod doctor;
+mod intervals;
+mod metrics;
 mod programs;
+mod record;
+mod servers;
 mod situations;
+mod soak;
 mod study_a;
 mod truth;
+mod watch;

@@ -7,19 +7,16 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// Release builds of the binary, the extension and the database program: made once a test run.
-pub fn release() -> &'static Path {
-    static RELEASE: OnceLock<PathBuf> = OnceLock::new();
-    RELEASE.get_or_init(|| {
+/// Where the binary, the extension and the database program are: built once a test run, with the checks of overflows
+/// and assertions in, and optimised where it matters for what is measured.
+pub fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-        let build = |arguments: &[&str]| {
-            let built = Command::new(&cargo).args(["build", "--release", "--quiet"]).args(arguments).status();
-            assert!(built.unwrap().success(), "cargo build {arguments:?}");
-        };
-        build(&["-p", "headroom", "-p", "sqlite-vfs"]);
-        build(&["-p", "lab", "--example", "scenario"]);
-        let debug = Path::new(env!("CARGO_BIN_EXE_headroom")).parent().unwrap();
-        debug.with_file_name("release")
+        // The whole workspace, as the tests are built: with fewer packages the crates would be built again with other features.
+        let arguments = ["build", "--workspace", "--examples", "--lib", "--bins", "--quiet"];
+        assert!(Command::new(&cargo).args(arguments).status().unwrap().success(), "cargo {arguments:?}");
+        Path::new(env!("CARGO_BIN_EXE_headroom")).parent().unwrap().to_owned()
     })
 }
 
@@ -41,7 +38,7 @@ impl Headroom {
 
     /// A command that is yet to be run.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(release().join("headroom"));
+        let mut command = Command::new(built().join("headroom"));
         command.args(arguments).arg("--history").arg(self.history());
         command
     }
@@ -63,12 +60,6 @@ impl Headroom {
     pub fn measure(&self, dir: &Path) -> Value {
         self.json(&["measure", "--quick", "--size", "512M", dir.to_str().unwrap()])
     }
-
-    /// Watches the scenario's database for ten seconds.
-    pub fn check_while(&self, running: &Running) -> Value {
-        let source = format!("sqlite:{}", running.database.display());
-        self.json(&["check", "--source", &source, "--duration", "10s"])
-    }
 }
 
 /// A database that scenarios run on.
@@ -88,18 +79,18 @@ impl Scenario {
     pub fn start(&self, kind: &str, seconds: u32) -> Running {
         let mut program = program(kind, &self.database);
         program.args(["--seconds", &seconds.to_string()]).stdout(Stdio::piped());
-        program.arg("--extension").arg(release().join("libheadroom_sqlite.so"));
+        program.arg("--extension").arg(built().join("libheadroom_sqlite.so"));
         let mut child = program.spawn().unwrap();
         let mut first = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         lines.read_line(&mut first).unwrap();
         assert_eq!(first.trim(), "ready");
-        Running { child, database: self.database.clone() }
+        Running { child }
     }
 }
 
 fn program(kind: &str, database: &Path) -> Command {
-    let mut command = Command::new(release().join("examples/scenario"));
+    let mut command = Command::new(built().join("examples/scenario"));
     command.arg(kind).arg("--database").arg(database);
     command
 }
@@ -107,8 +98,6 @@ fn program(kind: &str, database: &Path) -> Command {
 /// A program that runs; ended when dropped.
 pub struct Running {
     child: Child,
-    /// What it uses.
-    pub database: PathBuf,
 }
 
 impl Drop for Running {

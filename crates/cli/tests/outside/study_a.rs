@@ -1,6 +1,6 @@
 //! The study that docs/study-a.md repeats: an index rebuild shows in its interval, and not in the next.
 
-use crate::programs::release;
+use crate::programs::built;
 use serde_json::Value;
 use std::process::Command;
 
@@ -19,19 +19,19 @@ fn an_index_rebuild_shows_in_its_interval_and_not_in_the_next() {
     }
     // Not in /tmp, which may be memory.
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = format!("{}:{}", release().display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", built().display(), std::env::var("PATH").unwrap());
     let command = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(place.path()).env("PATH", &path);
         command.env("XDG_DATA_HOME", place.path().join("data"));
-        command.env("HEADROOM_EXTENSION", release().join("libheadroom_sqlite.so"));
+        command.env("HEADROOM_EXTENSION", built().join("libheadroom_sqlite.so"));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
     };
     command("bash", &["-euo", "pipefail", "-c", script()]);
 
-    let headroom = release().join("headroom");
+    let headroom = built().join("headroom");
     let interval = |from: &str, to: &str, file: &str| -> Value {
         let arguments = ["intervals", from, to, "--file", file, "--json"];
         let answer: Value = serde_json::from_slice(&command(headroom.to_str().unwrap(), &arguments)).unwrap();

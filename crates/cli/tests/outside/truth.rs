@@ -1,40 +1,122 @@
-//! The truth test: on a real file system on a real block device, five situations, five right answers, as many
-//! times in a row as HEADROOM_TRUTH_ROUNDS says, once by default. Needs root (loop device, cgroup throttle); says
-//! so elsewhere.
+//! The truth test: on a real file system on a real block device, five situations, five right answers, whatever
+//! database it is, as many times in a row as HEADROOM_TRUTH_ROUNDS says, once by default. Needs root (loop device,
+//! cgroup throttle); says so elsewhere.
 //!
-//! The device is a loop device that a cgroup holds at 2,000 reads a second, before it is measured: a slow
-//! disk whose capability is exactly known. A program with the extension loaded is the user's database.
+//! The device is a loop device that a cgroup holds at 2,000 reads a second, before it is measured, once for all
+//! databases: a slow disk whose capability is exactly known.
 
-use crate::programs::{Headroom, Scenario};
+mod engines;
+
+use crate::programs::Headroom;
+use engines::{Engine, Mariadb, Postgres, Sqlite};
 use serde_json::Value;
+use std::path::Path;
 use testbed::LoopDisk;
 use workload::CapKind;
 
 const READS_A_SECOND: u64 = 2_000;
 
+/// What a database is made to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// One client, ten or twenty small commits a second and half as many reads again.
+    // So few that nobody waits, however long a busy machine takes to go on with each.
+    Idle,
+    /// 32 clients that read random rows flat out; memory does not hold them.
+    Readers,
+    /// One client that commits one row after the other, flat out.
+    Commits,
+    /// Two or three reads a second.
+    Few,
+}
+
+/// What the database does on what device, and what is the matter then.
+struct Situation {
+    name: &'static str,
+    load: Load,
+    /// What the device gives while it is watched.
+    reads_a_second: u64,
+    verdicts: &'static [&'static str],
+    /// What the answer must say besides.
+    says: fn(&Value),
+}
+
+const SITUATIONS: [Situation; 5] = [
+    Situation {
+        name: "too few I/Os",
+        load: Load::Few,
+        reads_a_second: READS_A_SECOND,
+        verdicts: &["cannot-say"],
+        says: |_| {},
+    },
+    Situation {
+        name: "an idle-ish workload",
+        load: Load::Idle,
+        reads_a_second: READS_A_SECOND,
+        verdicts: &["healthy"],
+        says: |answer| assert!(answer["headroom"].as_f64().unwrap() > 3.0, "{answer:#}"),
+    },
+    Situation {
+        name: "many readers past the knee",
+        load: Load::Readers,
+        reads_a_second: READS_A_SECOND,
+        verdicts: &["demand-exceeds-capability"],
+        says: no_room_is_left,
+    },
+    Situation {
+        name: "a fifth of the device",
+        load: Load::Readers,
+        reads_a_second: READS_A_SECOND / 5,
+        verdicts: &["storage-degraded", "throttled"],
+        says: |_| {},
+    },
+    Situation {
+        name: "single-row commits",
+        load: Load::Commits,
+        reads_a_second: READS_A_SECOND,
+        verdicts: &["serialized"],
+        says: batching_is_advised,
+    },
+];
+
+/// Prepares its databases in a directory; `None`, after saying so, where it is not installed.
+type Prepare = fn(&Path) -> Option<Box<dyn Engine>>;
+
+/// All of them, or those that HEADROOM_TRUTH_ENGINES names.
+const ENGINES: [(&str, Prepare); 3] =
+    [(Sqlite::NAME, Sqlite::make), (Postgres::NAME, Postgres::make), (Mariadb::NAME, Mariadb::make)];
+
+fn no_room_is_left(answer: &Value) {
+    let headroom = answer["headroom"].as_f64().unwrap();
+    assert!((0.85..1.2).contains(&headroom), "no room is left: {headroom}");
+}
+
+fn batching_is_advised(answer: &Value) {
+    let next = answer["next_step"].as_str().unwrap();
+    assert!(next.contains("batch") && next.contains("one transaction"), "{next}");
+    let evidence = answer["evidence"].as_array().unwrap();
+    let gain = evidence.iter().find(|fact| fact["what"].as_str().unwrap().contains("gain by batching"));
+    assert!(gain.is_some_and(|gain| gain["value"].as_f64().unwrap() > 1.5), "{answer:#}");
+}
+
 #[test]
-fn five_situations_get_five_right_answers() {
+fn five_situations_of_each_database_get_five_right_answers() {
     let Some(mut disk) = LoopDisk::new(4 << 30) else { return };
+    let began = std::time::Instant::now();
     disk.format_and_mount();
+    let dir = disk.mount_point().to_owned();
+    // Filled before the device is slow; ended before it goes.
+    let wanted = std::env::var("HEADROOM_TRUTH_ENGINES").unwrap_or(ENGINES.map(|(name, _)| name).join(" "));
+    let made = ENGINES.iter().filter(|(name, _)| wanted.contains(name)).filter_map(|(_, make)| make(&dir));
+    let engines: Vec<Box<dyn Engine>> = made.collect();
+    println!("{} databases were made after {:.0?}", engines.len(), began.elapsed());
     if !disk.throttle(CapKind::ReadIops, READS_A_SECOND) {
         return;
     }
-    let dir = disk.mount_point().to_owned();
     let headroom = Headroom::new();
-    let large = Scenario::prepare("readers", &dir.join("large.db"));
-    let small = Scenario::prepare("idle", &dir.join("small.db"));
-
     let rounds = std::env::var("HEADROOM_TRUTH_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
     for round in 1..=rounds {
-        let said = |situation: &str, answer: &Value, wanted: &[&str]| {
-            let verdict = answer["verdict"].as_str().unwrap();
-            println!(
-                "round {round}, {situation}: {verdict} ({}), {}",
-                answer["confidence"], answer["summary"]
-            );
-            assert!(wanted.contains(&verdict), "round {round}, {situation}: {answer:#}");
-        };
-
+        engines.iter().for_each(|engine| engine.settle());
         let measured = headroom.measure(&dir);
         let reads = &measured["curves"][0];
         let iops = reads["knee"]["iops"].as_f64().unwrap();
@@ -43,32 +125,38 @@ fn five_situations_get_five_right_answers() {
             "{READS_A_SECOND} reads a second, {iops} found: {reads:#}"
         );
         assert_eq!(reads["knee"]["reason"], "cap", "{reads:#}");
-
-        let idle = headroom.check_while(&small.start("idle", 14));
-        said("an idle-ish workload", &idle, &["healthy"]);
-
-        let readers = headroom.check_while(&large.start("readers", 14));
-        said("many readers past the knee", &readers, &["demand-exceeds-capability"]);
-        let headroom_left = readers["headroom"].as_f64().unwrap();
-        assert!((0.85..1.2).contains(&headroom_left), "no room is left: {headroom_left}");
-
-        assert!(disk.throttle(CapKind::ReadIops, READS_A_SECOND / 5));
-        let slow = headroom.check_while(&large.start("readers", 14));
-        assert!(disk.throttle(CapKind::ReadIops, READS_A_SECOND));
-        said("a fifth of the device", &slow, &["storage-degraded", "throttled"]);
-
-        let commits = headroom.check_while(&small.start("commits", 14));
-        said("single-row commits", &commits, &["serialized"]);
-        let next = commits["next_step"].as_str().unwrap();
-        assert!(next.contains("batch") && next.contains("one transaction"), "{next}");
-        let evidence = commits["evidence"].as_array().unwrap();
-        let gain = evidence.iter().find(|fact| fact["what"].as_str().unwrap().contains("gain by batching"));
-        assert!(gain.is_some_and(|gain| gain["value"].as_f64().unwrap() > 1.5), "{commits:#}");
-
-        let few = headroom.check_while(&small.start("few", 14));
-        said("too few I/Os", &few, &["cannot-say"]);
+        println!("measured after {:.0?}", began.elapsed());
+        for engine in &engines {
+            for situation in &SITUATIONS {
+                engine.settle();
+                let running = engine.start(situation.load);
+                assert!(disk.throttle(CapKind::ReadIops, situation.reads_a_second));
+                let watch =
+                    ["check", "--source", &engine.source(situation.load), "--duration", engine.watched()];
+                let answer = headroom.json(&watch);
+                assert!(disk.throttle(CapKind::ReadIops, READS_A_SECOND));
+                drop(running);
+                let verdict = answer["verdict"].as_str().unwrap();
+                println!(
+                    "round {round}, after {:.0?}, {}, {}: {verdict} ({}), {} {}",
+                    began.elapsed(),
+                    engine.name(),
+                    situation.name,
+                    answer["confidence"],
+                    answer["summary"],
+                    answer["doubts"],
+                );
+                assert!(
+                    situation.verdicts.contains(&verdict),
+                    "{}, {}: {answer:#}",
+                    engine.name(),
+                    situation.name
+                );
+                (situation.says)(&answer);
+            }
+        }
     }
-    drop((large, small));
+    drop(engines);
     // Nothing is left on the user's storage.
     assert!(!dir.join("headroom.tmp").exists());
 }

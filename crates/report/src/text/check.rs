@@ -13,11 +13,11 @@ const EVIDENCE_MAX: usize = 8;
 const DOUBTS_MAX: usize = 3;
 const FILES_MAX: usize = 5;
 const SKETCH_LINES_MAX: usize = 6;
+const NEXT_LINES_MAX: usize = 6;
 
 /// The verdict on one screen of at most 40 lines.
 pub fn check(check: &Check, style: &Style) -> String {
-    let figures =
-        Figures::of(&check.observation.moments, check.capability.as_ref(), check.observation.page_cache);
+    let figures = Figures::of(&check.observation.moments, check.capability.as_ref());
     let mut lines = banner(check, style);
     lines.push(String::new());
     lines.extend(three_figures(check, &figures, style));
@@ -179,7 +179,7 @@ fn file_row(file: &FileRow, style: &Style) -> Vec<Cell> {
 
 fn next_step(check: &Check, style: &Style) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let step = wrap(&check.verdict.next_step, style.columns() - 6, 3);
+    let step = wrap(&check.verdict.next_step, style.columns() - 6, NEXT_LINES_MAX);
     for (at, line) in step.iter().enumerate() {
         let head = if at == 0 { style.heading("Next  ") } else { "      ".into() };
         lines.push(format!("{head}{line}"));

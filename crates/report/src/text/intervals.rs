@@ -1,13 +1,20 @@
 use super::table::{Align, Cell, Table};
 use super::{Ink, Style, clean, clip_start};
-use crate::number;
+use crate::{Glance, number};
 use filestats::{Counters, Delta, Figure, FileInterval, Interval, Ops, Reason, Sample, Snapshot};
 
-/// The files' cumulative figures at both captures beside those of the interval between them.
+/// The files' cumulative figures at both captures beside those of the interval between them, then what was waited for
+/// meanwhile; `between` is of the same captures, with all of their files.
 ///
 /// A cumulative mean hides what happens today, so that it never stands alone. What is unknown shows its
 /// reason.
-pub fn intervals(earlier: &Snapshot, later: &Snapshot, rows: &[FileInterval], style: &Style) -> String {
+pub fn intervals(
+    earlier: &Snapshot,
+    later: &Snapshot,
+    rows: &[FileInterval],
+    between: &Glance,
+    style: &Style,
+) -> String {
     let elapsed = later
         .clock_ns
         .checked_sub(earlier.clock_ns)
@@ -25,6 +32,14 @@ pub fn intervals(earlier: &Snapshot, later: &Snapshot, rows: &[FileInterval], st
     if rows.is_empty() {
         lines.push("no files in either capture".into());
     }
+    lines.push(String::new());
+    lines.push(style.heading("waits between them, of all sessions and files"));
+    let waits = super::waits::waits(&between.waits, &between.reconciled, style);
+    match (waits.is_empty(), between.waits.is_empty()) {
+        (false, _) => lines.extend(waits),
+        (true, false) => lines.push(style.paint(Ink::Dim, "  nobody waited for I/O")),
+        (true, true) => lines.push(style.paint(Ink::Dim, "  this source told none")),
+    }
     lines.join("\n") + "\n"
 }
 
@@ -35,7 +50,8 @@ fn sample<'a>(snapshot: &'a Snapshot, row: &FileInterval) -> Option<&'a Sample> 
 fn file(earlier: &Snapshot, later: &Snapshot, row: &FileInterval, style: &Style) -> Vec<String> {
     let identity = &row.file;
     let database = identity.database.as_ref().map_or(String::new(), |name| format!("{name}, "));
-    let about = clean(&format!("{database}{}, {}", identity.kind, identity.instance));
+    let object = identity.object.as_ref().map_or(String::new(), |name| format!("{name}, "));
+    let about = clean(&format!("{object}{database}{}, {}", identity.kind, identity.instance));
     let path = clip_start(&clean(&identity.path), style.columns());
     // Where both do not fit, the path is worth a line of its own.
     let apart =

@@ -1,6 +1,10 @@
 //! docs/json.md and the JSON say the same.
 
 use crate::sample;
+use filestats::{
+    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Profile, Sample, Snapshot,
+    WaitClass, WaitSample,
+};
 use report::json;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -74,6 +78,55 @@ fn each_key_of_a_check_is_documented_and_each_documented_key_is_there() {
     paths(&json::check(&full_check()), "", &mut keys);
     let documented = documented("check").union(&documented("capability")).cloned().collect();
     assert_eq!(without_absent(keys), documented);
+}
+
+/// Two captures of a source with all that it can tell.
+fn glance() -> report::Glance {
+    let file = |path: &str, cache| Sample {
+        file: FileIdentity {
+            instance: "engine".into(),
+            database: None,
+            database_id: None,
+            file_id: "1".into(),
+            kind: FileKind::Data,
+            path: path.into(),
+            drive: None,
+            handle: None,
+            object: None,
+        },
+        epoch: Epoch::of_run("1"),
+        meaning: Meaning { cache, ..Meaning::REQUESTS },
+        counters: Counters { read: Ops::timed(9, 9, 9), ..Counters::ZERO },
+        size_bytes: Figure::Known(9),
+        latencies: None,
+    };
+    let wait = |event: &str| WaitSample {
+        instance: "engine".into(),
+        event: event.into(),
+        class: WaitClass::DataRead,
+        epoch: Epoch::of_run("1"),
+        count: Figure::Known(1),
+        wait_ns: Figure::Known(1),
+    };
+    let snapshot = |clock_ns, samples, waits| Snapshot {
+        source: "engine".into(),
+        taken_unix_ns: clock_ns,
+        clock_ns,
+        complete: None,
+        samples,
+        waits,
+        notes: vec!["timing is off".into()],
+    };
+    let then = snapshot(1, vec![file("/old", Cache::Included)], vec![wait("old")]);
+    let files = vec![file("/old", Cache::Included), file("/new", Cache::Included)];
+    report::Glance::between(&then, &snapshot(9, files, vec![wait("old"), wait("new")]))
+}
+
+#[test]
+fn each_key_of_a_watch_is_documented_and_each_documented_key_is_there() {
+    let mut keys = BTreeSet::new();
+    paths(&json::watch(&glance(), &Profile::default()), "", &mut keys);
+    assert_eq!(keys, documented("watch"));
 }
 
 #[test]

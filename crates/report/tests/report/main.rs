@@ -1,5 +1,6 @@
 //! The formats from outside: what users and programs see of real-looking values, and of impossible ones.
 
+mod analysis;
 mod html;
 mod json;
 mod matrix;
@@ -10,3 +11,4 @@ mod run_pages;
 mod runs_sample;
 mod sample;
 mod text;
+mod waits;

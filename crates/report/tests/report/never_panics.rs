@@ -2,7 +2,10 @@
 
 use crate::sample;
 use capability::{Capability, CostModel, Curve, Knee, Point};
-use filestats::{Counters, Delta, Epoch, Figure, FileKind, Interval, Ops, Reason, Sample, Snapshot};
+use filestats::{
+    Counters, Delta, Epoch, Figure, FileKind, Interval, Meaning, Ops, Reason, Sample, Snapshot, WaitClass,
+    WaitSample,
+};
 use proptest::prelude::*;
 use report::text::{self, Style};
 use report::{Check, Phase, html, json};
@@ -197,9 +200,19 @@ proptest! {
             source: String::new(),
             taken_unix_ns: whole.get(at).copied().unwrap_or(0),
             clock_ns: whole.get(at + 1).copied().unwrap_or(0),
+            complete: None,
+            waits: vec![WaitSample {
+                instance: String::new(),
+                event: "x".into(),
+                class: WaitClass::DataRead,
+                epoch: Epoch::of_run(String::new()),
+                count: Figure::Known(whole.get(at).copied().unwrap_or(0)),
+                wait_ns: Figure::Known(whole.get(at + 1).copied().unwrap_or(0)),
+            }],
+            notes: vec![],
             samples: vec![Sample {
                 file: sample::identity(FileKind::Data, "/x"),
-                epoch: Epoch(String::new()),
+                epoch: Epoch::of_run(String::new()), meaning: Meaning::REQUESTS,
                 counters: odd_counters(&whole, at),
                 size_bytes: Figure::unknown(Reason::NotCounted),
                 latencies: None,
@@ -207,7 +220,10 @@ proptest! {
         };
         let (earlier, later) = (snapshot(0), snapshot(1));
         let rows = filestats::intervals(&earlier, &later, filestats::Rules::default());
-        prop_assert!(!text::intervals(&earlier, &later, &rows, &Style::default()).is_empty());
-        prop_assert!(!text::intervals(&later, &earlier, &rows, &Style::default()).is_empty());
+        for (earlier, later) in [(&earlier, &later), (&later, &earlier)] {
+            let between = report::Glance::between(earlier, later);
+            prop_assert!(!text::intervals(earlier, later, &rows, &between, &Style::default()).is_empty());
+            prop_assert!(report::csv::watch(&between).lines().count() > 0);
+        }
     }
 }

@@ -3,8 +3,8 @@
 
 use capability::{Capability, Conditions, CostModel, Curve, Maximum, Point, Surroundings, find_knee};
 use filestats::{
-    Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Ops, Profile, Reason,
-    ServiceLevel,
+    Cache, Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Profile,
+    Reason, ServiceLevel,
 };
 use report::{Check, Phase};
 use verdict::{Moment, Observation, judge};
@@ -177,6 +177,7 @@ pub fn identity(kind: FileKind, path: &str) -> FileIdentity {
         path: path.into(),
         drive: Some("/data".into()),
         handle: None,
+        object: None,
     }
 }
 
@@ -190,16 +191,24 @@ fn ops(per_second: f64, bytes: u64, latency_ns: f64) -> Ops {
     Ops::timed(count, count * bytes, (count as f64 * latency_ns) as u64)
 }
 
+/// All reads go to the storage.
+const DIRECT: Meaning = Meaning { cache: Cache::Missed, ..Meaning::REQUESTS };
+
 fn moment(at: usize, load: Option<&Load>) -> Moment {
     let ended_unix_ns = BEGIN_NS + (at as u64 + 1) * MOMENT_S * 1_000_000_000;
-    let row =
-        |kind, path: &str, interval| FileInterval { file: identity(kind, path), ended_unix_ns, interval };
+    let row = |kind, path: &str, interval| FileInterval {
+        file: identity(kind, path),
+        meaning: DIRECT,
+        ended_unix_ns,
+        interval,
+    };
     let (data, wal) = ("/data/sales/orders.db", "/data/sales/orders.db-wal");
     let Some(load) = load else {
         let restart = || Interval::Unknown(Reason::Restart);
         return Moment {
             ended_unix_ns,
             files: vec![row(FileKind::Data, data, restart()), row(FileKind::Log, wal, restart())],
+            elsewhere: vec![],
             device: None,
         };
     };
@@ -213,12 +222,14 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
     let device_writes = ops(load.device_writes, 6144, load.device_write_ns);
     let device = FileInterval {
         file: identity(FileKind::Device, "vdb"),
+        meaning: Meaning { cache: Cache::Below, ..DIRECT },
         ended_unix_ns,
         interval: delta(device_reads, device_writes, Figure::unknown(Reason::NotCounted)),
     };
     Moment {
         ended_unix_ns,
         files: vec![row(FileKind::Data, data, data_delta), row(FileKind::Log, wal, log_delta)],
+        elsewhere: vec![],
         device: Some(device),
     }
 }
@@ -226,7 +237,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
 /// A judged check of that course; `None` is a restart.
 pub fn check(course: &[Option<Load>], capability: Option<Capability>, caps: Vec<Cap>) -> Check {
     let moments = course.iter().enumerate().map(|(at, load)| moment(at, load.as_ref())).collect();
-    let observation = Observation { moments, caps, page_cache: false, data_bytes: None };
+    let observation = Observation { moments, caps, told_late_ns: 0, notes: vec![], data_bytes: None };
     let service_level = ServiceLevel::OLTP;
     Check {
         verdict: judge(&observation, capability.as_ref(), &service_level),

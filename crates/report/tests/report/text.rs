@@ -1,7 +1,10 @@
 //! What users see in the terminal.
 
 use crate::sample;
-use filestats::{Counters, Epoch, Figure, FileKind, Ops, Reason, Rules, Sample, Snapshot, intervals};
+use filestats::{
+    Counters, Epoch, Figure, FileKind, Meaning, Ops, Reason, Rules, Sample, Snapshot, intervals,
+};
+use report::Glance;
 use report::text::{self, Style};
 use verdict::Kind;
 
@@ -58,7 +61,8 @@ fn a_capability() {
 fn snapshot(minutes: u64, files: &[(FileKind, &str, &str, Counters)]) -> Snapshot {
     let samples = files.iter().map(|(kind, path, epoch, counters)| Sample {
         file: sample::identity(*kind, path),
-        epoch: Epoch((*epoch).into()),
+        epoch: Epoch::of_run(*epoch),
+        meaning: Meaning::REQUESTS,
         counters: *counters,
         size_bytes: Figure::Known(1 << 30),
         latencies: None,
@@ -69,6 +73,9 @@ fn snapshot(minutes: u64, files: &[(FileKind, &str, &str, Counters)]) -> Snapsho
         taken_unix_ns: sample::BEGIN_NS + clock_ns,
         clock_ns,
         samples: samples.collect(),
+        complete: None,
+        waits: vec![],
+        notes: vec![],
     }
 }
 
@@ -98,7 +105,8 @@ fn cumulative_figures_stand_beside_those_of_the_interval() {
         ],
     );
     let rows = intervals(&earlier, &later, Rules::default());
-    let text = text::intervals(&earlier, &later, &rows, &Style { width: 100, ..STYLE });
+    let between = Glance::between(&earlier, &later);
+    let text = text::intervals(&earlier, &later, &rows, &between, &Style { width: 100, ..STYLE });
     assert!(text.contains("1.5"), "{text}");
     insta::assert_snapshot!(text);
 }

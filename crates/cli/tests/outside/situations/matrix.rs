@@ -1,7 +1,7 @@
 //! A matrix that is killed, ended or emitted: every run is there exactly once.
 
 use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
-use crate::programs::{Headroom, release};
+use crate::programs::{Headroom, built};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -157,7 +157,7 @@ fn a_budget_is_kept_and_what_it_left_out_is_said() {
     let (ours, dir) = (Headroom::new(), storage());
     let arguments = ["--budget", "4s", "--target", text(dir.path())];
     // Not the time it takes to build it.
-    release();
+    built();
     let began = std::time::Instant::now();
     let result = ours.json(&with(NINETY_SIX, &arguments));
     let took = began.elapsed();

@@ -1,12 +1,12 @@
 //! stdout is for the answer, stderr for what must not be missed.
 
-use crate::programs::{Headroom, release};
+use crate::programs::{Headroom, built};
 use std::process::{Command, Stdio};
 
 #[test]
 fn no_reader_is_no_panic() {
     let ours = Headroom::new();
-    let binary = release().join("headroom");
+    let binary = built().join("headroom");
     for line in ["history", "history --json", "measure /no/where", "sqlite-extension"] {
         let script = format!(
             "{} --history {} {line} 2>&1 | true; echo ${{PIPESTATUS[0]}}",

@@ -1,7 +1,7 @@
 //! Directories and paths that cannot be measured.
 
 use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
-use crate::programs::{Headroom, release};
+use crate::programs::{Headroom, built};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
@@ -43,7 +43,7 @@ fn who_may_not_write_is_told_so() {
     fs::create_dir(&home).unwrap();
     std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
     let binary = place.path().join("headroom");
-    fs::copy(release().join("headroom"), &binary).unwrap();
+    fs::copy(built().join("headroom"), &binary).unwrap();
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new(&binary);
         command.args(arguments).uid(NOBODY).gid(NOBODY).env("XDG_DATA_HOME", &home);

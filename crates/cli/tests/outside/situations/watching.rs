@@ -3,7 +3,9 @@
 use super::{Said, Started, headroom, text};
 use crate::programs::{Headroom, Scenario};
 use std::fs;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+use testbed::LoopDisk;
 
 #[test]
 fn a_database_that_cannot_be_watched_says_why() {
@@ -79,4 +81,33 @@ fn a_program_that_ends_or_restarts_gives_no_made_up_delta() {
     let epochs: i64 =
         history.query_row(query, [text(&dir.path().join("shop.db"))], |row| row.get(0)).unwrap();
     assert_eq!(epochs, 3, "each program is an epoch of its own");
+}
+
+#[test]
+fn files_on_another_volume_are_left_out_and_named() {
+    let (Some(mut one), Some(mut other)) = (LoopDisk::new(64 << 20), LoopDisk::new(64 << 20)) else { return };
+    let places = [one.format_and_mount().to_path_buf(), other.format_and_mount().to_path_buf()];
+    let mut fio = Command::new("fio");
+    fio.args(["--size=8m", "--bs=4k", "--rw=randread", "--direct=1", "--time_based"]);
+    fio.args(["--thread", "--runtime=60", "--rate_iops=500", "--output-format=terse"]);
+    for (name, place) in ["here", "there"].iter().zip(&places) {
+        fio.arg(format!("--name={name}")).arg(format!("--filename={}", place.join(name).display()));
+    }
+    let mut fio = fio.stdout(Stdio::null()).spawn().unwrap();
+    let source = format!("process:{}", fio.id());
+    std::thread::sleep(Duration::from_secs(1));
+    let ours = Headroom::new();
+    for (at, name) in ["here", "there"].iter().enumerate() {
+        let said =
+            headroom(&ours, &["check", text(&places[at]), "--source", &source, "--duration", "2s", "--json"]);
+        let answer: serde_json::Value = serde_json::from_str(&said.stdout).expect(&said.stderr);
+        let files = answer["files"].as_array().unwrap();
+        let on_it = places[at].join(name);
+        assert!(!files.is_empty(), "{answer:#}");
+        assert!(files.iter().all(|file| file["path"] == text(&on_it)), "{answer:#}");
+        let told = format!("files on {} are not judged here", text(&places[1 - at]));
+        assert!(said.stderr.contains(&told), "{}", said.stderr);
+    }
+    fio.kill().unwrap();
+    fio.wait().unwrap();
 }

@@ -1,0 +1,277 @@
+/* What block devices were asked, by the file that it is for. Counted when a request completes; its time is from the
+ * moment that the kernel made it (as /proc/diskstats counts it: queueing in the kernel included).
+ *
+ *   the page cache's pages (reads, read-ahead, writeback by whichever thread)   page -> mapping -> inode
+ *   direct I/O of iomap's file systems                                          iomap_dio -> iocb -> file
+ *   direct I/O on a block device                                                the device
+ *   pages of the device's own mapping, requests marked as metadata, flushes     the file system
+ */
+#pragma once
+#include "who.h"
+
+/* Of functions that complete direct I/O; 0 where not known. */
+const volatile u64 iomap_dio_bio_end_io = 0;
+const volatile u64 blkdev_bio_end_io = 0;
+const volatile u64 blkdev_bio_end_io_simple = 0;
+const volatile u64 blkdev_bio_end_io_async = 0;
+/* Of the function that completes a part of a bio which was too large for the device. */
+const volatile u64 bio_chain_endio = 0;
+
+/* What of a device the programs saw, in the groups of its own statistics: user space holds it against /proc/diskstats,
+ * because a kernel may complete a request without running a program. */
+enum group {
+    GROUP_READ = 0,
+    GROUP_WRITE = 1,
+    GROUP_FLUSH = 2,
+    GROUPS = 3,
+};
+struct seen {
+    u64 count[GROUPS];
+    u64 bytes[GROUPS];
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1024);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, u32);
+    __type(value, struct seen);
+} devices SEC(".maps");
+
+#define BIOS_MAX 4096
+#define SPLITS_MAX 3
+enum {
+    REQ_OP_MASK = 0xff,
+    REQ_OP_READ = 0,
+    REQ_OP_WRITE = 1,
+    REQ_OP_FLUSH = 2,
+    REQ_OP_DISCARD = 3,
+    REQ_OP_SECURE_ERASE = 5,
+    REQ_OP_ZONE_APPEND = 7,
+    REQ_OP_WRITE_ZEROES = 9,
+    /* Before Linux 5.19. */
+    REQ_OP_ZONE_APPEND_ONCE = 13,
+    /* Bit 12 since requests have 8 bits of operation. */
+    REQ_META = 1 << 12,
+};
+
+struct walk_of_bios {
+    struct bio *bio;
+    u64 left;
+    u64 ns;
+    u64 count;
+    u32 meta;
+    u32 kind;
+    /* Of the last file, not yet counted. */
+    struct key key;
+    u64 inode;
+    u64 bytes;
+    u32 any;
+    u32 dev;
+};
+
+static __noinline int count_block(struct walk_of_bios *walk)
+{
+    struct counters *counters;
+
+    if (!walk || !walk->any)
+        return 0;
+    counters = counters_of(&walk->key, NULL, (void *)walk->inode, 1);
+    if (counters)
+        add(counters, walk->count, walk->bytes, walk->ns);
+    return 0;
+}
+
+/* The bio that a part was split off from, which says whose it is. It waits for its parts. */
+static __always_inline struct bio *whole_of(struct bio *bio)
+{
+    int i;
+
+    for (i = 0; i < SPLITS_MAX; i++) {
+        if (!bio_chain_endio || (u64)BPF_CORE_READ(bio, bi_end_io) != bio_chain_endio)
+            break;
+        bio = BPF_CORE_READ(bio, bi_private);
+    }
+    return bio;
+}
+
+/* The inode that a bio is for, of a bio that may be a part of another; NULL where it is not told. */
+static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole)
+{
+    u64 end = (u64)BPF_CORE_READ(whole, bi_end_io), head;
+    struct address_space *mapping;
+    struct bio_vec *vector;
+    struct inode *inode;
+    struct page *page;
+    u64 index;
+
+    if (iomap_dio_bio_end_io && end == iomap_dio_bio_end_io) {
+        struct iomap_dio *dio = BPF_CORE_READ(whole, bi_private);
+        return BPF_CORE_READ(dio, iocb, ki_filp, f_inode);
+    }
+    index = BPF_CORE_READ(bio, bi_iter.bi_idx);
+    vector = (void *)BPF_CORE_READ(bio, bi_io_vec) + index * bpf_core_type_size(struct bio_vec);
+    page = BPF_CORE_READ(vector, bv_page);
+    head = BPF_CORE_READ(page, compound_head);
+    if (head & 1)
+        page = (void *)(head - 1);
+    mapping = BPF_CORE_READ(page, mapping);
+    /* Anonymous memory, or a page of the kernel's that has something else there. */
+    if (!mapping || (u64)mapping & 3)
+        return NULL;
+    inode = BPF_CORE_READ(mapping, host);
+    return BPF_CORE_READ(inode, i_mapping) == mapping ? inode : NULL;
+}
+
+static __always_inline bool owner_of(struct bio *bio, struct walk_of_bios *walk, struct file_id *id, u64 *at)
+{
+    struct bio *whole = whole_of(bio);
+    u64 end = (u64)BPF_CORE_READ(whole, bi_end_io);
+    struct inode *inode = inode_of(bio, whole);
+    u32 type = inode ? BPF_CORE_READ(inode, i_mode) & S_IFMT : 0;
+
+    *at = 0;
+    if (type == S_IFREG) {
+        *at = (u64)inode;
+        if (!identify_inode(inode, id))
+            return false;
+        return !only_chosen || bpf_map_lookup_elem(&used_files, id);
+    }
+    if (only_chosen || only_files)
+        return false;
+    id->ino = 0;
+    id->dev = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+    if (end && (end == blkdev_bio_end_io || end == blkdev_bio_end_io_simple || end == blkdev_bio_end_io_async))
+        id->generation = OF_DEVICE;
+    else
+        id->generation = type == S_IFBLK || walk->meta ? OF_FILE_SYSTEM : OF_NOBODY_KNOWN;
+    return true;
+}
+
+static long one_bio(u32 i, struct walk_of_bios *walk)
+{
+    struct bio *bio = walk->bio;
+    struct file_id id = {};
+    u64 bytes, inode;
+    bool wanted;
+
+    if (!bio || !walk->left)
+        return 1;
+    bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+    if (bytes > walk->left)
+        bytes = walk->left;
+    walk->left -= bytes;
+    walk->bio = BPF_CORE_READ(bio, bi_next);
+    wanted = owner_of(bio, walk, &id, &inode);
+    if (wanted && walk->any && walk->key.file.ino == id.ino && walk->key.file.dev == id.dev &&
+        walk->key.file.generation == id.generation) {
+        walk->bytes += bytes;
+        return 0;
+    }
+    count_block(walk);
+    walk->any = wanted;
+    walk->key.file = id;
+    walk->inode = inode;
+    walk->bytes = bytes;
+    return 0;
+}
+
+static __always_inline struct seen *seen_of(u32 dev)
+{
+    struct seen *seen = bpf_map_lookup_elem(&devices, &dev);
+    struct seen none = {};
+
+    if (seen)
+        return seen;
+    /* Where that fails, nothing is told of the device. */
+    bpf_map_update_elem(&devices, &dev, &none, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&devices, &dev);
+}
+
+/* As blk_account_io_completion and blk_account_io_done count: bytes as they complete, the request when all of it is
+ * done, and not its data alone where a flush follows. */
+static __always_inline void see(struct request *request, u32 bytes)
+{
+    u32 op = request->cmd_flags & REQ_OP_MASK, flags = request->rq_flags, group;
+    u32 flush_sequence = 1 << 4, counted_io = 1 << 13;
+    struct seen *seen;
+
+    if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_IO_STAT)) {
+        flush_sequence = 1U << (bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ) & 31);
+        counted_io = 1U << (bpf_core_enum_value(enum rqf_flags, __RQF_IO_STAT) & 31);
+    }
+    if (op == REQ_OP_DISCARD || (op != REQ_OP_FLUSH && !(flags & counted_io)))
+        return;
+    seen = seen_of(request->q->disk->part0->bd_dev);
+    if (!seen)
+        return;
+    group = op == REQ_OP_FLUSH ? GROUP_FLUSH : op & 1;
+    if (group == GROUP_FLUSH) {
+        __sync_fetch_and_add(&seen->count[GROUP_FLUSH], 1);
+        return;
+    }
+    __sync_fetch_and_add(&seen->bytes[group & 1], bytes & ~511U);
+    if (bytes >= request->__data_len && !(flags & flush_sequence))
+        __sync_fetch_and_add(&seen->count[group & 1], 1);
+}
+
+static __always_inline int block_completed(struct request *request, u32 bytes)
+{
+    u32 flags = request->cmd_flags;
+    u64 start = request->start_time_ns;
+    struct walk_of_bios walk = {};
+
+    see(request, bytes);
+    switch (flags & REQ_OP_MASK) {
+    case REQ_OP_READ: walk.kind = BLOCK_READ; break;
+    /* The device counts all of these as writes; those without data are told for nobody. */
+    case REQ_OP_SECURE_ERASE:
+    case REQ_OP_ZONE_APPEND:
+    case REQ_OP_WRITE_ZEROES:
+    case REQ_OP_ZONE_APPEND_ONCE:
+    case REQ_OP_WRITE: walk.kind = BLOCK_WRITE; break;
+    case REQ_OP_FLUSH: walk.kind = BLOCK_SYNC; break;
+    default: return 0;
+    }
+    walk.key.kind = walk.kind;
+    walk.ns = start ? bpf_ktime_get_ns() - start : 0;
+    if (walk.kind == BLOCK_SYNC) {
+        if (only_chosen || only_files)
+            return 0;
+        walk.key.file.dev = BPF_CORE_READ(request, q, disk, part0, bd_dev);
+        walk.key.file.generation = OF_FILE_SYSTEM;
+        walk.count = walk.any = 1;
+        count_block(&walk);
+        return 0;
+    }
+    if (!bytes)
+        return 0;
+    /* It may complete in parts: the last one is the request. */
+    walk.count = bytes >= request->__data_len;
+    walk.ns = walk.count ? walk.ns : 0;
+    walk.left = bytes;
+    walk.meta = flags & REQ_META;
+    walk.bio = request->bio;
+    bpf_loop(BIOS_MAX, one_bio, &walk, 0);
+    if (walk.left)
+        lose(LOST_BIOS);
+    count_block(&walk);
+    return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int block_complete(u64 *ctx)
+{
+    return IN_FIRST(block_completed((void *)ctx[0], ctx[2]));
+}
+
+SEC("tp_btf/block_rq_complete")
+int block_complete_2(u64 *ctx)
+{
+    return IN_SECOND(block_completed((void *)ctx[0], ctx[2]));
+}
+
+SEC("tp_btf/block_rq_complete")
+int block_complete_3(u64 *ctx)
+{
+    return IN_THIRD(block_completed((void *)ctx[0], ctx[2]));
+}

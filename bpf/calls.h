@@ -1,0 +1,161 @@
+/* System calls that a thread waits for. */
+#pragma once
+#include "thread.h"
+#include "aio.h"
+
+static long msync_file(struct task_struct *task, struct vm_area_struct *vma, void *found)
+{
+    *(u64 *)found = (u64)vma->vm_file;
+    return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int sys_enter(u64 *ctx)
+{
+    void *regs = (void *)ctx[0];
+    u64 id = ctx[1], first, in, out = 0;
+    struct task_struct *task;
+    struct thread *thread;
+    struct file *file;
+    u32 call;
+
+    if (id >= SYSCALLS)
+        return 0;
+    call = calls[id];
+    if (call == CALL_NONE)
+        return 0;
+    task = bpf_get_current_task_btf();
+    if (!counted(task) || is_compat(task))
+        return 0;
+    first = argument(regs, 0);
+    if (call == CALL_SENDFILE) {
+        in = argument(regs, 1);
+        out = first;
+    } else {
+        in = first;
+        if (call == CALL_COPY)
+            out = argument(regs, 2);
+    }
+    thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!thread) {
+        lose(LOST_THREADS);
+        return 0;
+    }
+    thread->call = CALL_NONE;
+    thread->file_out = 0;
+    if (call == CALL_IO_SUBMIT) {
+        submit_begins(thread, argument(regs, 2), argument(regs, 1));
+        return 0;
+    }
+    if (call == CALL_IO_GETEVENTS) {
+        thread->user = argument(regs, 3);
+        thread->call = call;
+        return 0;
+    }
+    if (call == CALL_MSYNC) {
+        u64 mapped = 0;
+        bpf_find_vma(task, first, msync_file, &mapped, 0);
+        file = (void *)mapped;
+    } else {
+        file = file_of(task, in);
+    }
+    thread->file = file && identify_again(file, task, thread) ? (u64)file : 0;
+    if (call == CALL_COPY || call == CALL_SENDFILE) {
+        file = file_of(task, out);
+        if (file && identify(file, task, &thread->key_out))
+            thread->file_out = (u64)file;
+    }
+    if (!thread->file && !thread->file_out)
+        return 0;
+    thread->call = call;
+    thread->missed = 0;
+    thread->start_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+static __always_inline void ended(struct thread *thread, u64 bytes, u64 ns)
+{
+    struct file *file = (void *)thread->file;
+    struct file *out = (void *)thread->file_out;
+
+    switch (thread->call) {
+    case CALL_WRITE:
+        thread->key.kind = WRITE;
+        break;
+    case CALL_SYNC:
+    case CALL_MSYNC:
+        thread->key.kind = SYNC;
+        bytes = 0;
+        break;
+    default:
+        thread->key.kind = READ;
+    }
+    if (file)
+        account(&thread->key, file, bytes, ns, 0);
+    if (file && thread->missed) {
+        thread->key.kind = MISS;
+        account(&thread->key, file, bytes, ns, 0);
+    }
+    if (out) {
+        thread->key_out.kind = WRITE;
+        account(&thread->key_out, out, bytes, ns, 0);
+    }
+}
+
+SEC("tp_btf/sys_exit")
+int sys_exit(u64 *ctx)
+{
+    void *regs = (void *)ctx[0];
+    long result = ctx[1];
+    u64 id = call_number(regs), now;
+    struct task_struct *task;
+    struct thread *thread;
+
+    if (id >= SYSCALLS || calls[id] == CALL_NONE)
+        return 0;
+    task = bpf_get_current_task_btf();
+    if (!counted(task))
+        return 0;
+    thread = bpf_task_storage_get(&threads, task, 0, 0);
+    if (!thread || thread->call == CALL_NONE)
+        return 0;
+    now = bpf_ktime_get_ns();
+    if (thread->call == CALL_IO_SUBMIT)
+        submit_ended(thread, result, now);
+    else if (thread->call == CALL_IO_GETEVENTS)
+        events_reaped(thread, result, now);
+    /* What failed moved nothing; -EAGAIN of a read that must not wait is no I/O. */
+    else if (result >= 0)
+        ended(thread, result, now - thread->start_ns);
+    thread->call = CALL_NONE;
+    return 0;
+}
+
+/* A process is called by the program that it runs now. */
+SEC("tp_btf/sched_process_exec")
+int exec(u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0];
+    u64 who = (u64)(u32)task->tgid << 32 | started_of(task);
+    struct process *process = bpf_map_lookup_elem(&processes, &who);
+
+    if (process)
+        BPF_CORE_READ_INTO(&process->comm, task, comm);
+    return 0;
+}
+
+/* The children of a chosen process are chosen with it. */
+SEC("tp_btf/sched_process_fork")
+int fork(u64 *ctx)
+{
+    struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
+    u32 from = parent->tgid, to = child->tgid;
+    u8 yes = 1;
+    long error = 0;
+
+    if (from != to && bpf_map_lookup_elem(&chosen_processes, &from))
+        error = bpf_map_update_elem(&chosen_processes, &to, &yes, BPF_ANY);
+    if (error)
+        lose(LOST_CHILDREN);
+    return 0;
+}

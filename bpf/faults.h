@@ -1,0 +1,93 @@
+/* Reads that missed the page cache, and page faults on mapped files that had to read.
+ *
+ *   a miss   page_cache_sync_ra within a read: its page was not there, and it waits for the storage. A page that
+ *            another's read or read-ahead is just fetching is no miss, though it may be waited for.
+ *   a fault  mm_filemap_fault ... mm_filemap_add_to_page_cache ... rss_stat: the page is mapped. Faults that found
+ *            their page in memory are not counted.
+ */
+#pragma once
+#include "thread.h"
+
+const volatile u32 page_bytes = 4096;
+
+static __always_inline u64 faults_ended(struct task_struct *task)
+{
+    return task->min_flt + task->maj_flt;
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int fault_begin(u64 *ctx)
+{
+    struct address_space *mapping = (void *)ctx[0];
+    u64 page = ctx[1];
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct inode *inode;
+    struct thread *thread;
+    struct key key = {};
+
+    if (!counted(task))
+        return 0;
+    inode = mapping->host;
+    if (!identify_inode(inode, &key.file))
+        return 0;
+    thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!thread) {
+        lose(LOST_THREADS);
+        return 0;
+    }
+    /* The same fault, tried again after it waited. */
+    if (thread->faulting && thread->fault_page == page && thread->fault.file.ino == key.file.ino &&
+        thread->fault_number == faults_ended(task))
+        return 0;
+    key.tgid = task->tgid;
+    key.started = started_of(task);
+    key.kind = FAULT;
+    thread->fault = key;
+    thread->fault_inode = (u64)inode;
+    thread->fault_page = page;
+    thread->fault_number = faults_ended(task);
+    thread->fault_missed = 0;
+    thread->faulting = 1;
+    thread->fault_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int page_added(u64 *ctx)
+{
+    struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+    if (thread && thread->faulting)
+        thread->fault_missed = 1;
+    return 0;
+}
+
+SEC("tp_btf/rss_stat")
+int fault_end(u64 *ctx)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    struct counters *counters;
+    u64 ns;
+
+    if (!thread || !thread->faulting || (void *)ctx[0] != task->mm)
+        return 0;
+    thread->faulting = 0;
+    if (!thread->fault_missed || thread->fault_number != faults_ended(task))
+        return 0;
+    ns = bpf_ktime_get_ns() - thread->fault_ns;
+    counters = counters_of(&thread->fault, NULL, (void *)thread->fault_inode, 0);
+    if (counters)
+        add(counters, 1, page_bytes, ns);
+    return 0;
+}
+
+SEC("tp_btf/page_cache_sync_ra")
+int read_missed(u64 *ctx)
+{
+    struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+    if (thread && thread->call == CALL_READ)
+        thread->missed = 1;
+    return 0;
+}

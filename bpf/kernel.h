@@ -1,0 +1,214 @@
+/* The fields of the kernel's structures that are read here, and no more: each is found by its name in the
+ * running kernel's BTF (CO-RE), so that neither the order nor the size of a structure matters. */
+#pragma once
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs___x86 {
+    unsigned long di, si, dx, r10, r8, orig_ax;
+};
+struct pt_regs___arm64 {
+    u64 regs[31];
+    int syscallno;
+};
+
+struct qstr {
+    u32 len;
+    const unsigned char *name;
+};
+struct hlist_node {
+    struct hlist_node *next;
+};
+struct hlist_head {
+    struct hlist_node *first;
+};
+struct dentry {
+    struct dentry *d_parent;
+    struct qstr d_name;
+    struct inode *d_inode;
+    struct {
+        struct hlist_node d_alias;
+    } d_u;
+};
+struct super_block {
+    u32 s_dev;
+    unsigned long s_magic;
+};
+struct inode {
+    u16 i_mode;
+    struct super_block *i_sb;
+    struct address_space *i_mapping;
+    unsigned long i_ino;
+    u32 i_rdev;
+    u32 i_generation;
+    const unsigned int i_nlink;
+    struct hlist_head i_dentry;
+};
+struct vfsmount {
+    struct dentry *mnt_root;
+};
+struct mount {
+    struct mount *mnt_parent;
+    struct dentry *mnt_mountpoint;
+    struct vfsmount mnt;
+};
+struct path {
+    struct vfsmount *mnt;
+    struct dentry *dentry;
+};
+struct file {
+    u32 f_flags;
+    struct inode *f_inode;
+    const struct path f_path;
+};
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+};
+struct files_struct {
+    struct fdtable *fdt;
+};
+
+struct kernfs_node {
+    u64 id;
+};
+struct cgroup {
+    int level;
+    struct kernfs_node *kn;
+    struct cgroup *ancestors[1];
+};
+struct cgroup_subsys_state {
+    struct cgroup *cgroup;
+};
+struct css_set {
+    struct cgroup_subsys_state *subsys[1];
+    struct cgroup *dfl_cgrp;
+};
+struct thread_info {
+    u32 status;
+};
+struct mm_struct {
+};
+struct task_struct {
+    struct thread_info thread_info;
+    int pid;
+    int tgid;
+    u64 start_boottime;
+    unsigned long min_flt, maj_flt;
+    char comm[16];
+    struct mm_struct *mm;
+    struct task_struct *group_leader;
+    struct files_struct *files;
+    struct css_set *cgroups;
+};
+
+struct address_space {
+    struct inode *host;
+};
+struct folio {
+    struct address_space *mapping;
+};
+struct page {
+    struct address_space *mapping;
+    unsigned long compound_head;
+};
+struct vm_area_struct {
+    struct file *vm_file;
+};
+
+struct iov_iter {
+    bool data_source;
+};
+struct kiocb {
+    struct file *ki_filp;
+    int ki_flags;
+    void *ki_complete;
+};
+struct io_event {
+    u64 obj;
+};
+struct aio_kiocb {
+    struct io_event ki_res;
+};
+struct io_kiocb {
+    struct file *file;
+    u8 opcode;
+};
+struct io_uring_cqe {
+    int res;
+};
+struct iomap_dio {
+    struct kiocb *iocb;
+};
+
+struct bio_vec {
+    struct page *bv_page;
+};
+struct bvec_iter {
+    unsigned int bi_size;
+    unsigned int bi_idx;
+};
+struct bio {
+    struct bio *bi_next;
+    struct block_device *bi_bdev;
+    u32 bi_opf;
+    struct bvec_iter bi_iter;
+    void *bi_end_io;
+    void *bi_private;
+    struct bio_vec *bi_io_vec;
+};
+struct block_device {
+    u32 bd_dev;
+};
+struct request {
+    u32 cmd_flags;
+    u32 rq_flags;
+    unsigned int __data_len;
+    struct bio *bio;
+    u64 start_time_ns;
+    struct request_queue *q;
+};
+struct gendisk {
+    struct block_device *part0;
+};
+struct request_queue {
+    struct gendisk *disk;
+};
+
+#pragma clang attribute pop
+
+enum cgroup_subsys_id {
+    cpuset_cgrp_id,
+    cpu_cgrp_id,
+    cpuacct_cgrp_id,
+    io_cgrp_id,
+    memory_cgrp_id,
+    devices_cgrp_id,
+    freezer_cgrp_id,
+    pids_cgrp_id,
+};
+
+/* Bits of a request's rq_flags, since Linux 6.11; before, the same flags had fixed places. */
+enum rqf_flags {
+    __RQF_FLUSH_SEQ,
+    __RQF_IO_STAT,
+};
+
+enum {
+    S_IFMT = 0170000,
+    S_IFREG = 0100000,
+    S_IFBLK = 0060000,
+    TS_COMPAT = 2,
+};

@@ -1,0 +1,92 @@
+/* io_uring: from the submission of a request to the completion that its process gets to see. A request that would
+ * have to wait is tried, put aside and tried again by the kernel; only its completion is told of here. */
+#pragma once
+#include "pending.h"
+
+enum {
+    OP_READV = 1,
+    OP_WRITEV = 2,
+    OP_FSYNC = 3,
+    OP_READ_FIXED = 4,
+    OP_WRITE_FIXED = 5,
+    OP_SYNC_FILE_RANGE = 8,
+    OP_READ = 22,
+    OP_WRITE = 23,
+    OP_READV_FIXED = 60,
+    OP_WRITEV_FIXED = 61,
+};
+
+static __always_inline u32 kind_of(u32 opcode)
+{
+    switch (opcode) {
+    case OP_READV:
+    case OP_READ_FIXED:
+    case OP_READ:
+    case OP_READV_FIXED:
+        return READ;
+    case OP_WRITEV:
+    case OP_WRITE_FIXED:
+    case OP_WRITE:
+    case OP_WRITEV_FIXED:
+        return WRITE;
+    case OP_FSYNC:
+    case OP_SYNC_FILE_RANGE:
+        return SYNC;
+    }
+    return NO_KIND;
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int ring_submit(u64 *ctx)
+{
+    struct io_kiocb *request = (void *)ctx[0];
+    /* Of the process too when a thread of the kernel polls its queue. */
+    struct task_struct *task;
+    struct pending pending = {};
+    u64 address = (u64)request;
+
+    if (kind_of(request->opcode) == NO_KIND)
+        return 0;
+    task = bpf_get_current_task_btf();
+    if (!counted(task))
+        return 0;
+    pending.tgid = task->tgid;
+    pending.started = started_of(task);
+    pending.start_ns = bpf_ktime_get_ns();
+    pending.kind = NO_KIND;
+    begin(address, &pending, LOST_URING_UNSEEN);
+    return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int ring_complete(u64 *ctx)
+{
+    struct io_kiocb *request = (void *)ctx[1];
+    struct io_uring_cqe *entry = (void *)ctx[2];
+    u64 address = (u64)request, ns;
+    struct pending *pending;
+    struct file *file;
+    struct key key = {};
+    u32 kind;
+    int result;
+
+    if (!address)
+        return 0;
+    pending = bpf_map_lookup_elem(&requests, &address);
+    if (!pending)
+        return 0;
+    ns = bpf_ktime_get_ns() - pending->start_ns;
+    key.tgid = pending->tgid;
+    key.started = pending->started;
+    bpf_map_delete_elem(&requests, &address);
+    kind = kind_of(BPF_CORE_READ(request, opcode));
+    result = entry->res;
+    if (kind == NO_KIND || result < 0)
+        return 0;
+    file = BPF_CORE_READ(request, file);
+    if (!file || !identify_inode(BPF_CORE_READ(file, f_inode), &key.file))
+        return 0;
+    key.kind = kind;
+    account(&key, file, kind == SYNC ? 0 : result, ns, 0);
+    return 0;
+}

@@ -1,0 +1,241 @@
+/* Whose I/O is counted, and of which file: all decisions before any counting. Filled in by user space before
+ * the programs are loaded, so that what is not asked for costs nothing. */
+#pragma once
+#include "names.h"
+
+/* No process, no cgroup chosen: everybody but `own_tgid`. */
+const volatile bool only_chosen = false;
+const volatile bool only_files = false;
+const volatile u32 own_tgid = 0;
+/* The cgroup whose members, and those of the cgroups below it, are counted; 0: none. */
+const volatile u64 cgroup_id = 0;
+const volatile u32 cgroup_level = 0;
+/* Of which hierarchy. */
+enum hierarchy {
+    VERSION_2 = 0,
+    CPUSET,
+    CPU,
+    CPUACCT,
+    BLKIO,
+    MEMORY,
+    DEVICES,
+    FREEZER,
+    PIDS,
+};
+const volatile u32 cgroup_hierarchy = VERSION_2;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, u32);
+    __type(value, u8);
+} chosen_processes SEC(".maps");
+
+/* Files that chosen processes use: whose block I/O is counted. Nothing is put here where everybody is. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 262144);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct file_id);
+    __type(value, u8);
+} used_files SEC(".maps");
+
+struct wanted_file {
+    u64 ino;
+    u64 dev;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 4096);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct wanted_file);
+    __type(value, u8);
+} chosen_files SEC(".maps");
+
+/* The running kernel's number of a version 1 controller. */
+static __always_inline u32 controller_number(void)
+{
+    switch (cgroup_hierarchy) {
+    case CPUSET: return bpf_core_enum_value(enum cgroup_subsys_id, cpuset_cgrp_id);
+    case CPU: return bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id);
+    case CPUACCT: return bpf_core_enum_value(enum cgroup_subsys_id, cpuacct_cgrp_id);
+    case BLKIO: return bpf_core_enum_value(enum cgroup_subsys_id, io_cgrp_id);
+    case MEMORY: return bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+    case DEVICES: return bpf_core_enum_value(enum cgroup_subsys_id, devices_cgrp_id);
+    case FREEZER: return bpf_core_enum_value(enum cgroup_subsys_id, freezer_cgrp_id);
+    default: return bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
+    }
+}
+
+static __always_inline bool in_chosen_cgroup(struct task_struct *task)
+{
+    struct css_set *set = task->cgroups;
+    struct cgroup *cgroup, *ancestor = NULL;
+
+    if (cgroup_hierarchy == VERSION_2) {
+        cgroup = set->dfl_cgrp;
+    } else {
+        struct cgroup_subsys_state *state = NULL;
+        bpf_probe_read_kernel(&state, sizeof(state), &set->subsys[controller_number() & 31]);
+        cgroup = BPF_CORE_READ(state, cgroup);
+    }
+    if (!cgroup || BPF_CORE_READ(cgroup, level) < (int)cgroup_level)
+        return false;
+    bpf_probe_read_kernel(&ancestor, sizeof(ancestor), &cgroup->ancestors[cgroup_level & 255]);
+    return BPF_CORE_READ(ancestor, kn, id) == cgroup_id;
+}
+
+static __always_inline bool counted(struct task_struct *task)
+{
+    u32 tgid = task->tgid;
+
+    if (!only_chosen)
+        return tgid != own_tgid;
+    if (bpf_map_lookup_elem(&chosen_processes, &tgid))
+        return true;
+    return cgroup_id && in_chosen_cgroup(task);
+}
+
+/* Files of these show what the kernel knows and store nothing. */
+static __always_inline bool stores_nothing(u64 magic)
+{
+    switch (magic) {
+    case 0x9fa0: /* proc */
+    case 0x62656572: /* sysfs */
+    case 0x27e0eb: /* cgroup */
+    case 0x63677270: /* cgroup2 */
+    case 0x64626720: /* debugfs */
+    case 0x74726163: /* tracefs */
+    case 0x73636673: /* securityfs */
+    case 0xcafe4a11: /* bpf */
+    case 0x62656570: /* configfs */
+    case 0x6165676c: /* pstore */
+    case 0xde5e81e4: /* efivarfs */
+    case 0x42494e4d: /* binfmt_misc */
+    case 0x09041934: /* anonymous inodes */
+        return true;
+    }
+    return false;
+}
+
+static __always_inline bool identify_inode(struct inode *inode, struct file_id *id)
+{
+    u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+    struct super_block *sb;
+
+    if (type == S_IFBLK) {
+        id->ino = 0;
+        id->generation = 0;
+        id->dev = BPF_CORE_READ(inode, i_rdev);
+    } else if (type == S_IFREG) {
+        sb = BPF_CORE_READ(inode, i_sb);
+        if (stores_nothing(BPF_CORE_READ(sb, s_magic)))
+            return false;
+        id->ino = BPF_CORE_READ(inode, i_ino);
+        id->generation = BPF_CORE_READ(inode, i_generation);
+        id->dev = BPF_CORE_READ(sb, s_dev);
+    } else {
+        return false;
+    }
+    if (only_files) {
+        struct wanted_file wanted = { .ino = id->ino, .dev = id->dev };
+        return bpf_map_lookup_elem(&chosen_files, &wanted);
+    }
+    return true;
+}
+
+static __always_inline u32 started_of(struct task_struct *task)
+{
+    return task->group_leader->start_boottime >> 20;
+}
+
+static __always_inline bool identify(struct file *file, struct task_struct *task, struct key *key)
+{
+    if (!identify_inode(BPF_CORE_READ(file, f_inode), &key->file))
+        return false;
+    key->tgid = task->tgid;
+    key->started = started_of(task);
+    key->zero = 0;
+    return true;
+}
+
+/* The open file of that number; NULL where there is none. */
+static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
+{
+    struct fdtable *table = task->files->fdt;
+    struct file *file = NULL;
+
+    if ((u32)fd >= table->max_fds)
+        return NULL;
+    bpf_probe_read_kernel(&file, sizeof(file), table->fd + (u32)fd);
+    return file;
+}
+
+/* Kinds of block I/O that are no file's, in the place of a generation, at inode 0 of their device. */
+enum {
+    OF_DEVICE = 0,
+    OF_FILE_SYSTEM = 1,
+    OF_NOBODY_KNOWN = 2,
+};
+
+/* Makes the counters of a key, when it is first seen, and writes down the names of file and process. Returns whether
+ * they are there; if not, that was told. */
+static __noinline int first_sight(struct key *key, struct file *file, struct inode *inode, u32 context)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct file_id id;
+    long error;
+
+    if (!key)
+        return 0;
+    error = bpf_map_update_elem(&files, key, &zero_counters, BPF_NOEXIST);
+    if (error && error != -EEXIST) {
+        lose(error == -E2BIG ? LOST_FILES_FULL : LOST_COUNTERS);
+        return 0;
+    }
+    id = key->file;
+    if (file)
+        inode = BPF_CORE_READ(file, f_inode);
+    if (inode) {
+        struct file_id now;
+        /* Another thread may have closed it since. */
+        if (identify_inode(inode, &now) && now.ino == id.ino && now.dev == id.dev)
+            keep_name(&id, inode, file, context);
+    }
+    if (key->tgid && only_chosen) {
+        u8 yes = 1;
+        if (bpf_map_update_elem(&used_files, &id, &yes, BPF_ANY))
+            lose(LOST_FILES_FULL);
+    }
+    if (key->tgid && task->tgid == key->tgid) {
+        u64 who = (u64)key->tgid << 32 | key->started;
+        struct process process = { .start_boottime = task->group_leader->start_boottime };
+        BPF_CORE_READ_INTO(&process.comm, task, group_leader, comm);
+        error = bpf_map_update_elem(&processes, &who, &process, BPF_NOEXIST);
+        if (error && error != -EEXIST)
+            lose(LOST_PROCESSES);
+    }
+    return 1;
+}
+
+/* The counters of a key; NULL where there are none, which was told. */
+static __always_inline struct counters *counters_of(struct key *key, struct file *file, struct inode *inode, u32 context)
+{
+    struct counters *counters = bpf_map_lookup_elem(&files, key);
+
+    if (counters || !first_sight(key, file, inode, context))
+        return counters;
+    counters = bpf_map_lookup_elem(&files, key);
+    if (!counters)
+        lose(LOST_COUNTERS);
+    return counters;
+}
+
+static __always_inline void account(struct key *key, struct file *file, u64 bytes, u64 ns, u32 context)
+{
+    struct counters *counters = counters_of(key, file, NULL, context);
+
+    if (counters)
+        add(counters, 1, bytes, ns);
+}

@@ -1,0 +1,152 @@
+use crate::Direction;
+use filestats::FileIdentity;
+use findings::{Fact, Weight};
+use serde::{Deserialize, Serialize};
+
+/// Which rule found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Slower than the service level.
+    Breach,
+    /// Slower than the service level because its I/Os are large.
+    LargeIos,
+    /// Slower than usual at this hour.
+    Slower,
+    /// More I/O than usual at this hour.
+    More,
+    /// One I/O at a time.
+    Serial,
+    /// The same data read again and again.
+    Reread,
+    /// Sessions wait for more than the files took.
+    NotTheDisk,
+    /// One file has most of the time waited.
+    Busiest,
+    /// Looks like checkpoints.
+    Checkpoint,
+    /// Looks like a vacuum.
+    Vacuum,
+    /// Looks like a backup.
+    Backup,
+    /// Looks like an index rebuild.
+    IndexRebuild,
+    /// What is usual is not known.
+    NoNormal,
+    /// Nothing was recorded for a while.
+    Hole,
+    /// Counters began anew or are not known for another reason.
+    Epoch,
+    /// Whether the service level was kept.
+    ServiceLevel,
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// When it began, nanoseconds since 1970.
+    pub from_unix_ns: u64,
+    /// When it ended.
+    pub until_unix_ns: u64,
+}
+
+/// What one rule has to say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which rule.
+    pub kind: Kind,
+    /// How it bears on the storage and its users.
+    pub weight: Weight,
+    /// Whose file it is about; `None` where it is about the source.
+    pub instance: Option<String>,
+    /// The file.
+    pub path: Option<String>,
+    /// What is done to it.
+    pub direction: Option<Direction>,
+    /// One sentence with its numbers.
+    pub text: String,
+    /// The numbers.
+    pub facts: Vec<Fact>,
+    /// When it was so, the longest stretches first; empty: all the time.
+    pub when: Vec<Span>,
+    /// In how many stretches, with those that are not listed.
+    pub stretches: usize,
+    /// Time waited in it, all operations together; 0 where it is not about time waited.
+    pub stall_ns: u64,
+    /// The next thing to look at.
+    pub next: Option<String>,
+}
+
+impl Finding {
+    pub(crate) fn new(kind: Kind, weight: Weight, text: impl Into<String>) -> Finding {
+        Finding {
+            kind,
+            weight,
+            instance: None,
+            path: None,
+            direction: None,
+            text: text.into(),
+            facts: Vec::new(),
+            when: Vec::new(),
+            stretches: 0,
+            stall_ns: 0,
+            next: None,
+        }
+    }
+
+    pub(crate) fn of(mut self, file: &FileIdentity, direction: Option<Direction>) -> Finding {
+        self.instance = Some(file.instance.clone());
+        self.path = Some(file.path.clone());
+        self.direction = direction;
+        self
+    }
+
+    /// A number that is not finite is none, and left out.
+    pub(crate) fn fact(mut self, what: &str, value: f64, unit: &str) -> Finding {
+        if value.is_finite() {
+            self.facts.push(Fact { what: what.into(), value, unit: unit.into() });
+        }
+        self
+    }
+
+    pub(crate) fn when(mut self, spans: Vec<Span>) -> Finding {
+        self.stretches = spans.len();
+        self.when = spans;
+        self.when.sort_by_key(|span| std::cmp::Reverse(span.length_ns()));
+        self.when.truncate(crate::limits::STRETCHES_MAX);
+        self
+    }
+
+    pub(crate) fn stall(mut self, stall_ns: u64) -> Finding {
+        self.stall_ns = stall_ns;
+        self
+    }
+
+    pub(crate) fn next(mut self, next: impl Into<String>) -> Finding {
+        self.next = Some(next.into());
+        self
+    }
+}
+
+impl Span {
+    /// Nanoseconds; 0 where the clock was set back.
+    pub fn length_ns(&self) -> u64 {
+        self.until_unix_ns.saturating_sub(self.from_unix_ns)
+    }
+}
+
+/// An instant for people.
+pub(crate) fn at(unix_ns: u64) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// A share that is not all of it, however near.
+pub(crate) fn share(value: f64) -> String {
+    if value > 0.995 && value < 1.0 { "over 99 %".into() } else { findings::words::share(value) }
+}
+
+/// "1 stretch", "4 stretches".
+pub(crate) fn stretches(count: usize) -> String {
+    if count == 1 { "1 stretch".into() } else { format!("{count} stretches") }
+}

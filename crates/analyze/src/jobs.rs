@@ -1,0 +1,45 @@
+//! Background jobs by what their counters look like: checkpoints, vacuum, backup, index rebuild. Each says what made it
+//! say so.
+
+mod backup;
+mod checkpoint;
+mod rebuild;
+
+pub(crate) use backup::backups;
+pub(crate) use backup::{WholeRead, whole_reads};
+pub(crate) use checkpoint::checkpoints;
+pub(crate) use rebuild::{Rebuild, VmWrite, rebuild_candidates, rebuilds, vm_writes};
+
+use crate::case::{FileCase, episodes, spans};
+use crate::{Direction, Finding, Kind};
+use filestats::{Counters, FileKind};
+use findings::{Weight, words};
+
+/// PostgreSQL counts what a vacuum does apart: `autovacuum worker/relation/vacuum`.
+pub(crate) fn vacuum_by_name(case: &FileCase) -> Vec<Finding> {
+    let file = &case.file.file;
+    if file.kind != FileKind::Data || !file.path.ends_with("/relation/vacuum") {
+        return Vec::new();
+    }
+    let known = case.file.steps.iter().filter_map(|step| step.added.known());
+    let Some(all) = known.reduce(Counters::followed_by).filter(|all| all.operations() > 0) else {
+        return Vec::new();
+    };
+    let mut readings = [case.readings(Direction::Read), case.readings(Direction::Write)].concat();
+    readings.sort_by_key(|reading| reading.at);
+    let episodes = episodes(&readings);
+    let text = format!(
+        "looks like a vacuum: the server counts {} read and {} written in its own context of vacuums ({})",
+        words::bytes(all.read.bytes),
+        words::bytes(all.write.bytes),
+        file.path,
+    );
+    let finding = Finding::new(Kind::Vacuum, Weight::Note, text)
+        .of(file, None)
+        .fact("bytes read", all.read.bytes as f64, "B")
+        .fact("bytes written", all.write.bytes as f64, "B")
+        .when(spans(&episodes))
+        .stall(all.stall_ns().known().unwrap_or(0))
+        .next("where it disturbs: its cost delay and limits; where it never ends: more workers or more memory for it");
+    vec![finding]
+}

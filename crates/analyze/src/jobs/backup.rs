@@ -1,0 +1,126 @@
+//! All data files read whole, one after the other, in large reads.
+
+use crate::case::{FileCase, sum};
+use crate::finding::{Span, at, stretches};
+use crate::gathering::SourceCase;
+use crate::limits::{
+    APART_NS, BACKUP_APART_NS, BACKUP_SHARE, BACKUP_WRITES, JOB_FILE_BYTES, LARGE_BYTES, WHOLE_FROM,
+    WHOLE_UNTIL,
+};
+use crate::timeline::push_bounded;
+use crate::{Finding, Kind};
+use filestats::FileKind;
+use findings::{Weight, words};
+
+/// A file that was read from its beginning to its end, to all appearance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WholeRead {
+    /// Which file of the source.
+    pub file: usize,
+    pub span: Span,
+    pub size_bytes: u64,
+    pub read_bytes: u64,
+    pub reads: u64,
+}
+
+/// The stretches of large reads that add up to about the file's size.
+pub(crate) fn whole_reads(case: &FileCase, file: usize, found: &mut Vec<WholeRead>) {
+    let Some(size_bytes) = case.file.size_bytes.known().filter(|size| *size >= JOB_FILE_BYTES) else {
+        return;
+    };
+    if case.file.file.kind != FileKind::Data || !case.counts_requests() {
+        return;
+    }
+    let mut runs: Vec<WholeRead> = Vec::new();
+    for step in &case.file.steps {
+        let Some(added) = step.added.known() else { continue };
+        let large = added.read.average_bytes().known().is_some_and(|bytes| bytes >= LARGE_BYTES);
+        if !large || added.write.bytes as f64 > BACKUP_WRITES * added.read.bytes as f64 {
+            continue;
+        }
+        let (from_unix_ns, until_unix_ns) = case.course.span_unix_ns(step.at);
+        let near = APART_NS.max(2 * until_unix_ns.saturating_sub(from_unix_ns));
+        match runs.last_mut() {
+            Some(run) if from_unix_ns.saturating_sub(run.span.until_unix_ns) <= near => {
+                run.span.until_unix_ns = until_unix_ns;
+                run.read_bytes = run.read_bytes.saturating_add(added.read.bytes);
+                run.reads = run.reads.saturating_add(added.read.count);
+            }
+            _ => runs.push(WholeRead {
+                file,
+                span: Span { from_unix_ns, until_unix_ns },
+                size_bytes,
+                read_bytes: added.read.bytes,
+                reads: added.read.count,
+            }),
+        }
+    }
+    let whole = |run: &WholeRead| {
+        let times = run.read_bytes as f64 / size_bytes as f64;
+        (WHOLE_FROM..=WHOLE_UNTIL).contains(&times)
+    };
+    runs.into_iter().filter(whole).for_each(|run| push_bounded(found, run));
+}
+
+/// Whole reads of nearly all data, close together.
+pub(crate) fn backups(case: &SourceCase) -> Vec<Finding> {
+    find(case).into_iter().collect()
+}
+
+fn find(case: &SourceCase) -> Option<Finding> {
+    // Where a size is unknown, nobody can say that all of it was read.
+    let data_bytes = case.data_bytes.known().filter(|bytes| *bytes > 0)?;
+    let mut reads = case.whole_reads.to_vec();
+    reads.sort_by_key(|read| read.span.from_unix_ns);
+    let mut groups: Vec<Vec<WholeRead>> = Vec::new();
+    let mut ended = 0;
+    for read in reads {
+        match groups.last_mut() {
+            Some(group) if read.span.from_unix_ns.saturating_sub(ended) <= BACKUP_APART_NS => {
+                group.push(read);
+            }
+            _ => groups.push(vec![read]),
+        }
+        ended = ended.max(read.span.until_unix_ns);
+    }
+    let bytes_of = |group: &[WholeRead]| {
+        let mut files: Vec<(usize, u64)> = group.iter().map(|read| (read.file, read.size_bytes)).collect();
+        files.sort_unstable();
+        files.dedup_by_key(|(file, _)| *file);
+        (files.len(), sum(files.iter().map(|(_, bytes)| *bytes)))
+    };
+    groups.retain(|group| bytes_of(group).1 as f64 >= BACKUP_SHARE * data_bytes as f64);
+    let first = groups.first()?;
+    let (files, bytes) = bytes_of(first);
+    let total = |of: fn(&WholeRead) -> u64| sum(first.iter().map(of));
+    let (read_bytes, reads) = (total(|read| read.read_bytes), total(|read| read.reads));
+    let spans: Vec<Span> = groups
+        .iter()
+        .map(|group| Span {
+            from_unix_ns: group.iter().map(|read| read.span.from_unix_ns).min().unwrap_or(0),
+            until_unix_ns: group.iter().map(|read| read.span.until_unix_ns).max().unwrap_or(0),
+        })
+        .collect();
+    let what = if files == 1 { "a backup, or a scan of all of it" } else { "a backup" };
+    let text = format!(
+        "looks like {what}: from {} for {}, {} ({}, {} of all data) {} read whole, {} in reads of {}; {} like that",
+        at(spans[0].from_unix_ns),
+        words::length(spans[0].length_ns() as f64),
+        words::counted(files as u64, "data file"),
+        words::bytes(bytes),
+        words::share(bytes as f64 / data_bytes as f64),
+        if files == 1 { "was" } else { "were" },
+        words::bytes(read_bytes),
+        words::bytes(read_bytes / reads.max(1)),
+        stretches(spans.len()),
+    );
+    Some(
+        Finding::new(Kind::Backup, Weight::Note, text)
+            .fact("files read whole", files as f64, "files")
+            .fact("bytes read", read_bytes as f64, "B")
+            .fact("mean size of a read", read_bytes as f64 / reads.max(1) as f64, "B")
+            .fact("share of all data", bytes as f64 / data_bytes as f64, "share")
+            .when(spans)
+            .next("if it disturbs: limit its rate, move it to a quiet hour, or take it from a replica or a snapshot"),
+    )
+}

@@ -1,0 +1,74 @@
+//! Data files that are written and synced at a regular distance.
+
+use crate::case::sum;
+use crate::finding::Span;
+use crate::gathering::SourceCase;
+use crate::limits::{CHECKPOINTS_BYTES, CHECKPOINTS_MIN, CHECKPOINTS_VARY};
+use crate::timeline::{Cell, Sum};
+use crate::{Finding, Kind};
+use findings::{Weight, words};
+
+/// Syncs of data files with quiet between them, at a regular distance.
+pub(crate) fn checkpoints(case: &SourceCase) -> Vec<Finding> {
+    find(case).into_iter().collect()
+}
+
+fn find(case: &SourceCase) -> Option<Finding> {
+    let cells = case.timeline.cells(Sum::Data);
+    let syncs = |cell: &Cell| {
+        let sync = cell.known.sync.known().filter(|_| cell.any);
+        sync.is_some_and(|sync| sync.count > 0)
+    };
+    // The first and last tick of each row of intervals with syncs.
+    let mut bursts: Vec<(usize, usize)> = Vec::new();
+    for at in (1..cells.len()).filter(|at| syncs(&cells[*at])) {
+        match bursts.last_mut() {
+            Some((_, last)) if *last + 1 == at => *last = at,
+            _ => bursts.push((at, at)),
+        }
+    }
+    if bursts.len() < CHECKPOINTS_MIN {
+        return None;
+    }
+    let began = |burst: &(usize, usize)| case.course.span_unix_ns(burst.0).0;
+    let distances: Vec<f64> =
+        bursts.windows(2).map(|pair| began(&pair[1]).saturating_sub(began(&pair[0])) as f64).collect();
+    let mean = distances.iter().sum::<f64>() / distances.len() as f64;
+    let deviation =
+        (distances.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / distances.len() as f64).sqrt();
+    let all = case.timeline.over(Sum::Data, 1..=cells.len() - 1);
+    let varies = deviation / mean;
+    // All bursts at one instant have no distance: NaN.
+    if varies.is_nan() || varies > CHECKPOINTS_VARY || all.write.bytes < CHECKPOINTS_BYTES {
+        return None;
+    }
+    let bytes_of = |(from, to): &(usize, usize)| case.timeline.over(Sum::Data, *from..=*to).write.bytes;
+    let in_bursts = sum(bursts.iter().map(bytes_of));
+    let syncs = all.sync.known().map_or(0, |sync| sync.count);
+    let share = in_bursts as f64 / all.write.bytes.max(1) as f64;
+    let text = format!(
+        "looks like checkpoints: data files were synced {} times with quiet between, every {} (within {}), {} written to \
+         them for each, {} of it in those intervals",
+        words::rate(bursts.len() as f64),
+        words::length(mean),
+        words::share(varies),
+        words::bytes(all.write.bytes / bursts.len() as u64),
+        words::share(share),
+    );
+    let spans = bursts.iter().map(|(from, to)| Span {
+        from_unix_ns: case.course.span_unix_ns(*from).0,
+        until_unix_ns: case.course.span_unix_ns(*to).1,
+    });
+    let next = "where latency rises with them: smaller and spread checkpoints; where they come too often: a larger log";
+    Some(
+        Finding::new(Kind::Checkpoint, Weight::Note, text)
+            .fact("checkpoints", bursts.len() as f64, "times")
+            .fact("distance", mean, "ns")
+            .fact("distance varies by", varies, "share")
+            .fact("bytes written", all.write.bytes as f64, "B")
+            .fact("share of them in these intervals", share, "share")
+            .fact("syncs", syncs as f64, "I/Os")
+            .when(spans.collect())
+            .next(next),
+    )
+}

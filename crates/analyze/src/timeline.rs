@@ -1,0 +1,93 @@
+//! What all files of a kind did in each interval: what rules over several files rest on. Its size depends on the
+//! captures of the stretch, not on the files.
+
+use crate::limits::CANDIDATES_MAX;
+use filestats::{Counters, FileCourse, FileKind, Reason};
+
+/// Kinds that are summed apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sum {
+    Data,
+    Log,
+    Temp,
+}
+
+/// Files of a kind in one interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cell {
+    /// What is known of them.
+    pub known: Counters,
+    /// Why that is not all.
+    pub unknown: Option<Reason>,
+    /// Whether any file of the kind did anything.
+    pub any: bool,
+}
+
+pub(crate) struct Timeline {
+    cells: [Vec<Cell>; 3],
+}
+
+const IDLE: Cell = Cell { known: Counters::ZERO, unknown: None, any: false };
+
+impl Sum {
+    pub const ALL: [Sum; 3] = [Sum::Data, Sum::Log, Sum::Temp];
+
+    pub fn of(kind: FileKind) -> Option<Sum> {
+        match kind {
+            FileKind::Data => Some(Sum::Data),
+            FileKind::Log | FileKind::Journal => Some(Sum::Log),
+            FileKind::Temp => Some(Sum::Temp),
+            FileKind::Device | FileKind::Other => None,
+        }
+    }
+
+    pub fn kind(self) -> FileKind {
+        match self {
+            Sum::Data => FileKind::Data,
+            Sum::Log => FileKind::Log,
+            Sum::Temp => FileKind::Temp,
+        }
+    }
+}
+
+impl Timeline {
+    /// For a course of so many ticks.
+    pub fn new(ticks: usize) -> Timeline {
+        Timeline { cells: [vec![IDLE; ticks], vec![IDLE; ticks], vec![IDLE; ticks]] }
+    }
+
+    pub fn add(&mut self, file: &FileCourse) {
+        let Some(sum) = Sum::of(file.file.kind) else { return };
+        for step in &file.steps {
+            let cell = &mut self.cells[sum as usize][step.at];
+            match step.added.known() {
+                Some(added) if cell.any => cell.known = cell.known.beside(added),
+                Some(added) => (cell.known, cell.any) = (added, true),
+                None => cell.unknown = cell.unknown.or(step.added.reason()),
+            }
+        }
+    }
+
+    /// The intervals of a kind; index 0 is none.
+    pub fn cells(&self, sum: Sum) -> &[Cell] {
+        &self.cells[sum as usize]
+    }
+
+    /// What a kind is known to have done in the intervals that end at these ticks.
+    pub fn over(&self, sum: Sum, ticks: std::ops::RangeInclusive<usize>) -> Counters {
+        let cells = self.cells[sum as usize].get(ticks).unwrap_or_default();
+        cells
+            .iter()
+            .filter(|cell| cell.any)
+            .map(|cell| cell.known)
+            .reduce(Counters::followed_by)
+            .unwrap_or(Counters::ZERO)
+    }
+}
+
+/// A list with an end.
+pub(crate) fn push_bounded<T>(list: &mut Vec<T>, item: T) {
+    if list.len() < CANDIDATES_MAX {
+        list.push(item);
+    }
+}

@@ -1,0 +1,131 @@
+use crate::output::Output;
+use crate::source::SourceName;
+use crate::{Done, FINE, bad_news};
+use collect::SourceError;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Arguments of `headroom doctor`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom doctor                                       what can be watched here
+  headroom doctor --source postgres:host=/run/postgresql
+
+Without --source it tries process:, postgres: and mysql: as a user who gives nothing else, and
+sqlserver: where SQLCMDSERVER or SQLCMDUSER is set.
+Exit codes: 0 every source that was named gives all it can, 1 something is missing.")]
+pub struct DoctorArgs {
+    /// Whose counters; several may be given
+    #[arg(long, value_name = "SOURCE", help = crate::source::HELP)]
+    source: Vec<SourceName>,
+}
+
+/// What one source gives, and what it lacks.
+#[derive(Serialize)]
+struct Finding {
+    source: String,
+    /// It gives counters.
+    works: bool,
+    /// Files, devices and rows of the first snapshot.
+    files: usize,
+    waits: usize,
+    /// Why it gives none.
+    error: Option<String>,
+    facts: Vec<String>,
+    remedy: Option<String>,
+    /// What it could give besides, and how.
+    notes: Vec<String>,
+    /// What its figures are good for: nothing to be done about.
+    remarks: Vec<String>,
+}
+
+/// `headroom doctor`: what each source needs, what is missing, and what grants it.
+pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
+    let named = !args.source.is_empty();
+    let tried = if named {
+        args.source.clone()
+    } else {
+        // Nobody logs in to a SQL Server without a name.
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let has_sqlserver = ["SQLCMDSERVER", "SQLCMDUSER"].into_iter().any(is_set);
+        let names =
+            ["process:", "postgres:", "mysql:"].into_iter().chain(has_sqlserver.then_some("sqlserver:"));
+        names.filter_map(|name| name.parse().ok()).collect()
+    };
+    let findings: Vec<Finding> = tried
+        .iter()
+        .map(|name| {
+            out.progress(format_args!("trying {name}"), None);
+            examine(name)
+        })
+        .collect();
+    let lacks = findings.iter().any(|finding| !finding.works || !finding.notes.is_empty());
+    out.answer(|_| text(&findings), || serde_json::json!({ "sources": findings }));
+    // Nobody said that there is a server here.
+    Ok(if named && lacks { bad_news() } else { FINE })
+}
+
+fn examine(name: &SourceName) -> Finding {
+    let looked = name.open().and_then(|mut source| {
+        let snapshot = source.snapshot()?;
+        let (remarks, notes): (Vec<String>, Vec<String>) =
+            snapshot.notes.iter().cloned().partition(|note| source.is_remark(note));
+        Ok((snapshot, remarks, notes))
+    });
+    let source = name.to_string();
+    match looked {
+        Ok((snapshot, remarks, notes)) => Finding {
+            source,
+            works: true,
+            files: snapshot.samples.len(),
+            waits: snapshot.waits.len(),
+            error: None,
+            facts: Vec::new(),
+            remedy: None,
+            notes,
+            remarks,
+        },
+        Err(error) => lacking(source, &error),
+    }
+}
+
+fn lacking(source: String, error: &SourceError) -> Finding {
+    Finding {
+        source,
+        works: false,
+        files: 0,
+        waits: 0,
+        error: Some(error.to_string()),
+        facts: error.facts(),
+        remedy: error.remedy().map(Into::into),
+        notes: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
+fn text(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        // Writing into a String cannot fail.
+        let _ = match &finding.error {
+            None => {
+                writeln!(text, "{}  works: {} files, {} waits", finding.source, finding.files, finding.waits)
+            }
+            Some(error) => writeln!(text, "{}  {error}", finding.source),
+        };
+        for fact in &finding.facts {
+            let _ = writeln!(text, "  {fact}");
+        }
+        if let Some(remedy) = &finding.remedy {
+            let _ = writeln!(text, "  try: {remedy}");
+        }
+        for note in &finding.notes {
+            let _ = writeln!(text, "  note: {note}");
+        }
+        for remark in &finding.remarks {
+            let _ = writeln!(text, "  good to know: {remark}");
+        }
+    }
+    text
+}

@@ -1,0 +1,186 @@
+mod push;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::source::SourceName;
+use crate::{Done, FINE, interrupt};
+use filestats::Snapshot;
+use history::Retention;
+use metrics::Totals;
+use record::{Event, Recorded, Recorder, Settings};
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use workload_file::values;
+
+/// Arguments of `headroom record`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom record --source sqlite:/data/shop.db            until Ctrl-C
+  headroom record --sources /etc/headroom/sources          as a service, see docs/record.md
+
+A file of sources has one a line; # begins a comment. It may hold credentials, and must then be readable by
+its owner only. Captures of the last 7 days stay, one in 5 minutes of the last 90, one an hour before.
+Exit codes: 0 its time is over or it was ended, 2 wrong usage, 3 the history cannot be written.")]
+pub struct RecordArgs {
+    /// Whose counters; several may be given
+    #[arg(long, value_name = "SOURCE", help = crate::source::HELP)]
+    source: Vec<SourceName>,
+    /// A file with sources, one a line
+    #[arg(long, value_name = "FILE", required_unless_present = "source")]
+    sources: Option<PathBuf>,
+    /// Between two snapshots
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = values::some_time)]
+    every: Duration,
+    /// Answer Prometheus at http://ADDRESS:PORT/metrics
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Push to a Prometheus remote-write receiver, as in http://prometheus:9090/api/v1/write
+    #[arg(long, value_name = "URL")]
+    remote_write: Vec<String>,
+    /// Push to an OTLP/HTTP receiver, as in http://collector:4318/v1/metrics
+    #[arg(long, value_name = "URL")]
+    otlp: Vec<String>,
+    /// A file with the credentials of what is pushed to, see docs/record.md
+    #[arg(long, value_name = "FILE")]
+    push_auth: Option<PathBuf>,
+    /// End after so long
+    #[arg(long, value_name = "TIME", value_parser = values::some_time)]
+    duration: Option<Duration>,
+    /// Free space of the history's file system that is left alone
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = values::some_bytes)]
+    reserve: u64,
+}
+
+/// Sampling more often is `watch`'s work.
+const EVERY_MIN: Duration = Duration::from_secs(1);
+const SOURCES_MAX: usize = 1000;
+/// Beyond three missed ticks, before a source is said to hang.
+const SILENCE_MIN: Duration = Duration::from_secs(30);
+
+/// `headroom record`: the counters of many sources into the history, for weeks.
+pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    if args.every < EVERY_MIN {
+        return Err(Failure::usage("--every is at least 1s"));
+    }
+    let mut sources = args.source.clone();
+    if let Some(file) = &args.sources {
+        sources.extend(read_sources(file)?);
+    }
+    if sources.is_empty() || sources.len() > SOURCES_MAX {
+        return Err(Failure::usage(format_args!("{} sources: give 1 to {SOURCES_MAX}", sources.len())));
+    }
+    let destinations = push::destinations(args)?;
+    let counted = args.metrics.is_some() || !destinations.is_empty();
+    let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::usage(format_args!("{} is given twice", twice[0])));
+    }
+    let history = crate::history::open_to_write(history)?;
+    interrupt::install();
+    let settings = Settings {
+        every: args.every,
+        duration: args.duration,
+        retention: Retention::default(),
+        reserve_bytes: args.reserve,
+        silence: args.every.saturating_mul(3).saturating_add(SILENCE_MIN),
+    };
+    let began = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    let watching = stop.clone();
+    std::thread::spawn(move || {
+        while !interrupt::asked() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        watching.store(true, Relaxed);
+    });
+    let totals = Arc::new(Mutex::new(Totals::default()));
+    if let Some(address) = args.metrics {
+        let bound = serve::metrics(address, totals.clone()).map_err(|error| {
+            Failure::new(format_args!("cannot answer at {address}: {error}"))
+                .with_remedy("another port, or end who listens there")
+        })?;
+        log(6, &format!("metrics at http://{bound}/metrics"));
+    }
+    let pushing = push::start(destinations, &totals, args)?;
+    let mut before: HashMap<String, Snapshot> = HashMap::new();
+    let (path, count) = (history.path().display().to_string(), sources.len());
+    log(6, &format!("recording {count} sources every {} s into {path}", args.every.as_secs()));
+    let names = collect::FileNames::default();
+    let recorded = sources.into_iter().map(|name| recorded(name, names.clone())).collect();
+    let (mut captures_thinned, mut failures) = (0, 0);
+    Recorder::new(recorded, history, settings).run(&stop, &mut |event| {
+        let totals = || totals.lock().unwrap_or_else(PoisonError::into_inner);
+        match &event {
+            Event::Snapshot { source, snapshot } => {
+                if counted {
+                    match before.insert((*source).to_owned(), (*snapshot).clone()) {
+                        Some(earlier) => totals().add(source, &earlier, snapshot),
+                        None => totals().began(source),
+                    }
+                }
+                return;
+            }
+            Event::Failed { source, .. } => {
+                totals().failed(source);
+                failures += 1;
+            }
+            Event::Thinned { captures } => captures_thinned += captures,
+            _ => {}
+        }
+        log(event.priority(), &event.to_string());
+    });
+    ::push::finish(pushing, push::END_WITHIN);
+    let took_s = began.elapsed().as_secs_f64();
+    out.answer(
+        |_| format!("recorded {count} sources for {took_s:.0} s into {path}"),
+        || serde_json::json!({"sources": count, "elapsed_s": took_s, "failures": failures, "thinned": captures_thinned}),
+    );
+    Ok(FINE)
+}
+
+fn recorded(name: SourceName, names: collect::FileNames) -> Recorded {
+    Recorded { name: name.to_string(), open: Box::new(move || name.open_among(&[], &names)) }
+}
+
+/// A line a source; credentials in it are nobody else's business.
+fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
+    let failed = |error| Failure::new(format_args!("cannot read the sources {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+    let mut sources = Vec::new();
+    for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+        let wrong = |why: String| Failure::usage(format_args!("{} line {number}: {why}", path.display()));
+        sources.push(line.parse::<SourceName>().map_err(wrong)?);
+    }
+    if sources.iter().any(SourceName::has_password) && others_can_read(path) {
+        return Err(Failure::new(format_args!("{} holds a password and others may read it", path.display()))
+            .with_remedy(format_args!("chmod 600 {}", path.display())));
+    }
+    Ok(sources)
+}
+
+/// Whether anybody but its owner may read a file.
+fn others_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+/// A line of the log on stderr. Under systemd the priority leads, as sd-daemon(3) has it, and the journal has the time.
+fn log(priority: u8, text: &str) {
+    // What a server says may hold anything; a terminal would act on it.
+    let text = text.replace(char::is_control, " ");
+    let line = if std::env::var_os("JOURNAL_STREAM").is_some() {
+        format!("<{priority}>{text}\n")
+    } else {
+        format!("{} {text}\n", jiff::Zoned::now().strftime("%F %T"))
+    };
+    // Nobody is left to tell that stderr is closed.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}

@@ -1,0 +1,90 @@
+//! `--remote-write` and `--otlp`: where the totals are pushed to, and with what credentials.
+
+use super::{RecordArgs, log, others_can_read};
+use crate::failure::Failure;
+use metrics::Totals;
+use push::{Credential, Destination, Protocol, Pushing};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What the arguments, the file of credentials and the environment say together.
+pub fn destinations(args: &RecordArgs) -> Result<Vec<Destination>, Failure> {
+    let of_file = args.push_auth.as_deref().map(read_credentials).transpose()?.unwrap_or_default();
+    let mut found = Vec::new();
+    for (protocol, urls) in [(Protocol::RemoteWrite, &args.remote_write), (Protocol::Otlp, &args.otlp)] {
+        for url in urls {
+            let in_file = of_file.iter().find(|(of, _)| *of == protocol).map(|(_, each)| each.clone());
+            let credential = match in_file {
+                Some(credential) => Some(credential),
+                None => of_environment(protocol)?,
+            };
+            let destination = Destination::new(protocol, url, credential);
+            found.push(
+                destination.map_err(|why| Failure::usage(format_args!("--{}: {why}", protocol.name())))?,
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// What is left of it at the end is sent within so long, while systemd and people wait.
+pub const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// Pushes to all of them, until they are finished.
+pub fn start(
+    destinations: Vec<Destination>,
+    totals: &Arc<Mutex<Totals>>,
+    args: &RecordArgs,
+) -> Result<Vec<Pushing>, Failure> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    let start = |to: Destination| {
+        let name = to.to_string();
+        if to.shows_credential() {
+            log(
+                4,
+                &format!("{name}: the credential goes over http:// and can be read on the way; use https://"),
+            );
+        }
+        let say =
+            move |said: &push::Said| log(if said.is_trouble() { 4 } else { 6 }, &format!("{name}: {said}"));
+        push::start(to, totals.clone(), args.every, host.clone(), say)
+            .map_err(|error| Failure::new(format_args!("cannot start to push: {error}")))
+    };
+    destinations.into_iter().map(start).collect()
+}
+
+fn of_environment(protocol: Protocol) -> Result<Option<Credential>, Failure> {
+    let variable = protocol.variable();
+    let Some(text) = std::env::var(variable).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let credential = text.parse();
+    credential.map(Some).map_err(|why| Failure::usage(format_args!("{variable} holds {why}")))
+}
+
+/// A line a protocol: `remote-write bearer TOKEN`, `otlp basic USER:PASSWORD`.
+fn read_credentials(path: &Path) -> Result<Vec<(Protocol, Credential)>, Failure> {
+    let failed =
+        |error| Failure::new(format_args!("cannot read the credentials {}: {error}", path.display()));
+    if others_can_read(path) {
+        return Err(Failure::new(format_args!(
+            "{} holds credentials and others may read it",
+            path.display()
+        ))
+        .with_remedy(format_args!("chmod 600 {}", path.display())));
+    }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let mut credentials = Vec::new();
+    for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        // The line itself is nobody's business.
+        let wrong = |why: &str| Failure::usage(format_args!("{} line {at}: {why}", path.display()));
+        let (name, credential) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let protocol = [Protocol::RemoteWrite, Protocol::Otlp].into_iter().find(|each| each.name() == name);
+        let protocol = protocol.ok_or_else(|| wrong("give `remote-write` or `otlp` and its credential"))?;
+        let credential = credential.parse().map_err(|why: push::WrongCredential| wrong(&why.to_string()))?;
+        credentials.push((protocol, credential));
+    }
+    Ok(credentials)
+}

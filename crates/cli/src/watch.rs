@@ -1,0 +1,161 @@
+mod course;
+mod screen;
+mod view;
+mod watched;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::source::SourceName;
+use crate::{Done, FINE, interrupt};
+use filestats::Profile;
+use report::Glance;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use watched::Watched;
+use workload_file::values;
+
+/// Arguments of `headroom watch`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom watch --source sqlite:/data/shop.db           a live view; ? lists its keys
+  headroom watch --source sqlite:/data/shop.db --once    one interval as text
+  headroom watch --source sqlite:/data/shop.db --interval 1s --count 6 --json
+                                                         a JSON line an interval
+
+Into a pipe, text is printed an interval; --json and --csv print lines for programs.
+Exit codes: 0 fine, 2 wrong usage, 3 the source cannot be watched, 130 ended by Ctrl-C.")]
+pub struct WatchArgs {
+    /// Whose counters; several may be given
+    #[arg(long, value_name = "SOURCE", required = true, help = crate::source::HELP)]
+    source: Vec<SourceName>,
+    /// Only this file, or files with this in their path; several may be given
+    #[arg(long, value_name = "PATH")]
+    file: Vec<String>,
+    /// Between two looks
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::some_time)]
+    interval: Duration,
+    /// End after so many intervals
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// One interval as text, then end
+    #[arg(long, conflicts_with_all = ["count", "csv"])]
+    once: bool,
+    /// Print rows of comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Scale of latency bands
+    #[arg(long, value_name = "NAME", default_value = "randal", value_parser = Profile::named)]
+    bands: Profile,
+}
+
+/// The shortest interval: below it the source's own work would be what is seen.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// `headroom watch`: what each file is asked for and how long it takes, interval by interval.
+pub fn run(args: &WatchArgs, json: bool, out: &mut Output) -> Done {
+    if args.interval < INTERVAL_MIN {
+        return Err(Failure::usage("--interval is at least 100ms"));
+    }
+    interrupt::install();
+    let files: Vec<String> = args.file.iter().map(|file| absolute(file)).collect();
+    let names = collect::FileNames::default();
+    let opened = args.source.iter().map(|name| Watched::open(name, &files, &names));
+    let mut watched = opened.collect::<Result<Vec<Watched>, Failure>>()?;
+    let count = if args.once { Some(1) } else { args.count };
+    let ticks = Ticks { began: Instant::now(), interval: args.interval, count: count.unwrap_or(u64::MAX) };
+    let live = !json && !args.csv && count.is_none() && std::io::stdout().is_terminal();
+    if live {
+        return screen::run(&mut watched, args.interval, &args.bands);
+    }
+    let mut lines = Lines { format: Format::of(args, json), profile: args.bands, headed: false };
+    for tick in 1..=ticks.count {
+        if !ticks.wait(tick, out) {
+            break;
+        }
+        for one in &mut watched {
+            if !lines.print(&one.look(), out)? {
+                return Ok(FINE);
+            }
+        }
+    }
+    Ok(FINE)
+}
+
+/// The path as the kernel knows it, or a part of one as it was given.
+fn absolute(file: &str) -> String {
+    let found = std::fs::canonicalize(file).ok().map(|path: PathBuf| path.display().to_string());
+    found.unwrap_or_else(|| file.into())
+}
+
+/// Instants that do not drift: late looks do not move those after them.
+struct Ticks {
+    began: Instant,
+    interval: Duration,
+    count: u64,
+}
+
+impl Ticks {
+    /// Waits for a tick; `false` where Ctrl-C came first.
+    fn wait(&self, tick: u64, out: &mut Output) -> bool {
+        let elapsed_ns = self.interval.as_nanos().saturating_mul(tick.into());
+        let due = Duration::from_nanos(u64::try_from(elapsed_ns).unwrap_or(u64::MAX));
+        while let Some(left) = due.checked_sub(self.began.elapsed()) {
+            if interrupt::asked() {
+                return false;
+            }
+            if self.interval > Duration::from_secs(2) {
+                out.progress("watching", Some(left));
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+        out.clear_progress();
+        !interrupt::asked()
+    }
+}
+
+enum Format {
+    Text,
+    Json,
+    Csv,
+}
+
+impl Format {
+    fn of(args: &WatchArgs, json: bool) -> Format {
+        match (json, args.csv) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Csv,
+            _ => Format::Text,
+        }
+    }
+}
+
+/// Lines on stdout, flushed an interval.
+struct Lines {
+    format: Format,
+    profile: Profile,
+    headed: bool,
+}
+
+impl Lines {
+    /// Prints an interval; `false` where nobody reads any more.
+    fn print(&mut self, glance: &Glance, out: &Output) -> Result<bool, Failure> {
+        let text = match self.format {
+            Format::Text => report::text::watch(glance, &self.profile, &out.style()),
+            Format::Json => format!("{}\n", report::json::watch(glance, &self.profile)),
+            Format::Csv => {
+                let heading = if self.headed { "" } else { report::csv::WATCH_HEADING };
+                self.headed = true;
+                let newline = if heading.is_empty() { "" } else { "\n" };
+                format!("{heading}{newline}{}", report::csv::watch(glance))
+            }
+        };
+        let mut stdout = std::io::stdout();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
+        }
+    }
+}

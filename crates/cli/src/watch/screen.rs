@@ -1,0 +1,71 @@
+use super::view::{Answer, Key, View};
+use super::watched::Watched;
+use crate::failure::Failure;
+use crate::{Done, FINE, interrupt};
+use filestats::Profile;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use std::time::{Duration, Instant};
+
+/// How soon a key is answered.
+const KEY_WAIT: Duration = Duration::from_millis(100);
+
+/// The live view, until q or Ctrl-C.
+pub fn run(watched: &mut [Watched], interval: Duration, profile: &Profile) -> Done {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let mut view = View::new(*profile, !no_color);
+    let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
+    let shown = show(&mut terminal, watched, interval, &mut view);
+    ratatui::restore();
+    shown.map_err(|error| failed(&error))?;
+    Ok(FINE)
+}
+
+fn show(
+    terminal: &mut ratatui::DefaultTerminal,
+    watched: &mut [Watched],
+    interval: Duration,
+    view: &mut View,
+) -> std::io::Result<()> {
+    let mut due = Instant::now() + interval;
+    loop {
+        terminal.draw(|frame| view.draw(frame))?;
+        let left = due.saturating_duration_since(Instant::now());
+        if event::poll(left.min(KEY_WAIT))?
+            && let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+        {
+            let quit = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
+            if quit || known(key.code).is_some_and(|key| view.press(key) == Answer::Quit) {
+                return Ok(());
+            }
+        }
+        if interrupt::asked() {
+            return Ok(());
+        }
+        if Instant::now() >= due {
+            // Paused, the picture stands still and the counters are read all the same: no interval gets longer.
+            let glances = watched.iter_mut().map(Watched::look).collect();
+            if !view.paused {
+                view.add(glances);
+            }
+            due = (due + interval).max(Instant::now());
+        }
+    }
+}
+
+fn known(code: KeyCode) -> Option<Key> {
+    Some(match code {
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        _ => return None,
+    })
+}
+
+fn failed(error: &std::io::Error) -> Failure {
+    Failure::new(format_args!("cannot draw on this terminal: {error}"))
+        .with_remedy("--once for one interval as text")
+}

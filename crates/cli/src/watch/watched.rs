@@ -1,0 +1,141 @@
+use crate::failure::Failure;
+use crate::source::SourceName;
+use collect::diskstats::Disk;
+use collect::{FileNames, Source};
+use filestats::{FileIdentity, FileInterval, Rules, Snapshot, intervals};
+use report::Glance;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A source that is looked at again and again, and the devices that its files lie on.
+pub struct Watched {
+    name: String,
+    source: Box<dyn Source>,
+    /// Only files with one of these in their path; all where it is empty.
+    files: Vec<String>,
+    then: Option<Snapshot>,
+    /// By number, with its last snapshot.
+    disks: BTreeMap<String, (Disk, Option<Snapshot>)>,
+    /// The device of each directory that was looked up; `None` where it has none of its own.
+    devices: BTreeMap<String, Option<String>>,
+}
+
+impl Watched {
+    /// Opens it and takes the first snapshot.
+    pub fn open(name: &SourceName, files: &[String], names: &FileNames) -> Result<Watched, Failure> {
+        // What is not there yet cannot be told apart by the kernel, only by its name; nor what a directory will hold.
+        let is_one = |file: &Path| file.is_absolute() && file.exists() && !file.is_dir();
+        let all_are = files.iter().all(|file| is_one(Path::new(file)));
+        let chosen = if all_are { files.iter().map(PathBuf::from).collect() } else { Vec::new() };
+        let mut source = name.open_among(&chosen, names)?;
+        let then = source.snapshot()?;
+        let mut watched = Watched {
+            name: name.to_string(),
+            source,
+            files: files.to_vec(),
+            then: None,
+            disks: BTreeMap::new(),
+            devices: BTreeMap::new(),
+        };
+        watched.see_disks(&then);
+        watched.then = Some(then);
+        Ok(watched)
+    }
+
+    /// What happened since the last look. A source that cannot be read says so in a note, and is tried again.
+    pub fn look(&mut self) -> Glance {
+        let now = match self.source.snapshot() {
+            Ok(now) => now,
+            Err(error) => return self.nothing(&error.to_string()),
+        };
+        let mut glance = match &self.then {
+            Some(then) => Glance::between(then, &now),
+            None => Glance::between(&now, &now),
+        };
+        glance.source.clone_from(&self.name);
+        glance.files.retain(|file| self.shows(&file.row.file));
+        glance.below.retain(|file| self.shows(&file.row.file));
+        glance.devices = self.see_disks(&now);
+        self.then = Some(now);
+        glance
+    }
+
+    fn nothing(&self, why: &str) -> Glance {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Glance {
+            source: self.name.clone(),
+            ended_unix_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: None,
+            files: Vec::new(),
+            below: Vec::new(),
+            devices: Vec::new(),
+            waits: Vec::new(),
+            reconciled: Vec::new(),
+            notes: vec![why.into()],
+        }
+    }
+
+    /// A whole path is that file or what lies in that directory; anything else a part of a path, or of the name of what
+    /// is in it.
+    fn shows(&self, file: &FileIdentity) -> bool {
+        let path = file.path.strip_suffix(" (deleted)").unwrap_or(&file.path);
+        let object = file.object.as_deref().unwrap_or_default();
+        let chosen = |file: &String| match file.strip_suffix('/').unwrap_or(file) {
+            whole if whole.starts_with('/') => {
+                // Of a mount point, its file system's own I/O too: "/data (file system's journal and metadata)".
+                let rest = path.strip_prefix(whole);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest.starts_with(" ("))
+            }
+            part => path.contains(part) || object.contains(part),
+        };
+        self.files.is_empty() || self.files.iter().any(chosen)
+    }
+
+    /// Looks at the devices below the files, new ones included.
+    fn see_disks(&mut self, snapshot: &Snapshot) -> Vec<FileInterval> {
+        for sample in &snapshot.samples {
+            if !self.shows(&sample.file) {
+                continue;
+            }
+            let path = Path::new(&sample.file.path);
+            let Some(dir) = path.parent().filter(|_| path.is_absolute()) else { continue };
+            let dir = dir.display().to_string();
+            self.see_disk_of(dir);
+        }
+        // A server whose counters are of no single file says where it lies.
+        if self.files.is_empty()
+            && let Some(dir) = self.source.directory().map(|dir| dir.display().to_string())
+        {
+            self.see_disk_of(dir);
+        }
+        let mut rows = Vec::new();
+        for (disk, then) in self.disks.values_mut() {
+            // A device that is gone has no row; the files on it tell.
+            let now = disk.snapshot().ok();
+            if let (Some(then), Some(now)) = (&then, &now) {
+                rows.extend(intervals(then, now, Rules::default()));
+            }
+            *then = now;
+        }
+        rows
+    }
+
+    fn see_disk_of(&mut self, dir: String) {
+        let number = self.devices.entry(dir).or_insert_with_key(|dir| device_of(Path::new(dir)));
+        if let Some(number) = number.clone()
+            && !self.disks.contains_key(&number)
+            && let Ok(disk) = Disk::open(&number)
+        {
+            self.disks.insert(number, (disk, None));
+        }
+    }
+}
+
+/// "MAJOR:MINOR" of the device that a directory's file system is on; `None` where it is on none of its own (memory,
+/// a network, several disks).
+fn device_of(dir: &Path) -> Option<String> {
+    let number = std::fs::metadata(dir).ok()?.dev();
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    (major != 0).then(|| format!("{major}:{minor}"))
+}

@@ -1,0 +1,210 @@
+//! The connection text, `mysql://USER@HOST:PORT/?OPTION=VALUE`: who is asked, as whom, with which option files.
+//!
+//! ```text
+//! mysql:                                        what the option files say, else the usual socket
+//! mysql://headroom@db.example.com:3306/         TCP
+//! mysql://headroom@/run/mysqld/mysqld.sock      a socket; also mysql:socket=/run/mysqld/mysqld.sock
+//! options: user, socket, defaults-extra-file, defaults-file, ssl-mode, ssl-ca
+//! ```
+//!
+//! A password has no place in it: it would be seen in `ps` and in whatever keeps the command.
+
+use super::MysqlError;
+use std::path::PathBuf;
+
+/// What the connection text says; the rest comes from option files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Address {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub socket: Option<PathBuf>,
+    pub user: Option<String>,
+    /// Read after the files of the system and before ~/.my.cnf.
+    pub defaults_extra_file: Option<PathBuf>,
+    /// Read instead of all others.
+    pub defaults_file: Option<PathBuf>,
+    pub tls: Tls,
+}
+
+/// How the connection is encrypted; the names are those of the clients' `--ssl-mode`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Tls {
+    #[default]
+    Disabled,
+    /// Encrypted, whoever answers.
+    Required,
+    /// The certificate must be of this authority.
+    VerifyCa(PathBuf),
+    /// And of the host that was asked for.
+    VerifyIdentity(Option<PathBuf>),
+}
+
+const OPTIONS: &str = "user, socket, defaults-extra-file, defaults-file, ssl-mode, ssl-ca";
+
+impl Address {
+    pub fn parse(text: &str) -> Result<Address, MysqlError> {
+        let text = text.strip_prefix("mysql:").or_else(|| text.strip_prefix("mariadb:")).unwrap_or(text);
+        let text = text.strip_prefix("//").unwrap_or(text);
+        let mut address = Address::default();
+        let (place, options) = match text.split_once('?') {
+            _ if text.starts_with("socket=") => ("", text),
+            Some((place, options)) => (place, options),
+            None => (text, ""),
+        };
+        address.place(place)?;
+        address.options(options)?;
+        Ok(address)
+    }
+
+    /// `[USER@](HOST[:PORT][/] | /SOCKET)`
+    fn place(&mut self, place: &str) -> Result<(), MysqlError> {
+        let host_end = place.find('/').unwrap_or(place.len());
+        let (authority, path) = place.split_at(host_end);
+        let host = match authority.rsplit_once('@') {
+            Some((user, host)) => {
+                if user.contains(':') {
+                    return Err(wrong(
+                        "a password in the connection text is visible to everybody on this machine",
+                    ));
+                }
+                self.user = Some(decoded(user)?).filter(|user| !user.is_empty());
+                host
+            }
+            None => authority,
+        };
+        match (host.is_empty(), path) {
+            (true, "" | "/") => Ok(()),
+            (true, socket) => {
+                self.socket = Some(decoded(socket)?.into());
+                Ok(())
+            }
+            (false, "" | "/") => self.host_and_port(host),
+            (false, _) => Err(wrong("no database is to be named: all files of the server are watched")),
+        }
+    }
+
+    fn host_and_port(&mut self, text: &str) -> Result<(), MysqlError> {
+        let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((ipv6, rest)) => (ipv6, rest.strip_prefix(':')),
+            None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+        };
+        let port = port.map(|port| port.parse::<u16>().ok().filter(|port| *port > 0));
+        if port == Some(None) {
+            return Err(wrong("the port is no number from 1 to 65535"));
+        }
+        self.port = port.flatten();
+        self.host = Some(host.into()).filter(|host: &String| !host.is_empty());
+        Ok(())
+    }
+
+    fn options(&mut self, options: &str) -> Result<(), MysqlError> {
+        let (mut mode, mut authority) = (None, None);
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let value = decoded(value)?;
+            match name {
+                "user" => self.user = Some(value),
+                "socket" => self.socket = Some(value.into()),
+                "defaults-extra-file" => self.defaults_extra_file = Some(value.into()),
+                "defaults-file" => self.defaults_file = Some(value.into()),
+                "ssl-mode" => mode = Some(value.to_ascii_lowercase().replace('-', "_")),
+                "ssl-ca" => authority = Some(PathBuf::from(value)),
+                "password" => {
+                    return Err(wrong(
+                        "a password in the connection text is visible to everybody on this machine",
+                    ));
+                }
+                // It may be a piece of a password.
+                _ => return Err(wrong(&format!("there is no such option; there are {OPTIONS}"))),
+            }
+        }
+        self.tls = match (mode.as_deref(), authority) {
+            (None | Some("disabled"), None) => Tls::Disabled,
+            (Some("required"), None) => Tls::Required,
+            (Some("verify_ca"), Some(authority)) => Tls::VerifyCa(authority),
+            (None | Some("verify_identity"), authority) => Tls::VerifyIdentity(authority),
+            (Some("verify_ca"), None) => return Err(wrong("ssl-mode=verify_ca needs ssl-ca=FILE")),
+            (Some("disabled" | "required"), Some(_)) => {
+                return Err(wrong("ssl-ca is for ssl-mode=verify_ca and verify_identity"));
+            }
+            (Some(_), _) => {
+                return Err(wrong("ssl-mode is disabled, required, verify_ca or verify_identity"));
+            }
+        };
+        Ok(())
+    }
+}
+
+fn wrong(why: &str) -> MysqlError {
+    MysqlError::BadConnection(why.into())
+}
+
+/// `%2F` is a slash, as in every URL.
+fn decoded(text: &str) -> Result<String, MysqlError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            bytes.push(byte.ok_or_else(|| wrong("a % is followed by two hexadecimal digits"))?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Address {
+        Address::parse(text).unwrap()
+    }
+
+    #[test]
+    fn host_port_socket_and_user_are_found_where_people_write_them() {
+        let tcp = parse("mysql://headroom@db.example.com:3307/");
+        assert_eq!((tcp.host.as_deref(), tcp.port), (Some("db.example.com"), Some(3307)));
+        assert_eq!(tcp.user.as_deref(), Some("headroom"));
+        assert_eq!(parse("//headroom@db.example.com:3307/"), tcp, "as headroom splits its source names");
+        let socket = parse("mysql:///run/mysqld/mysqld.sock");
+        assert_eq!(socket.socket, Some("/run/mysqld/mysqld.sock".into()));
+        assert_eq!(parse("mysql:socket=/run/mysqld/mysqld.sock"), socket);
+        assert_eq!(parse("mysql://?socket=/run/mysqld/mysqld.sock"), socket);
+        assert_eq!(parse("mysql://a%40b@/x.sock").user.as_deref(), Some("a@b"));
+        assert_eq!(parse("mysql://[::1]:3306").host.as_deref(), Some("::1"));
+        assert_eq!(parse("mysql:"), Address::default());
+        assert_eq!(parse("mysql://h?ssl-mode=VERIFY_CA&ssl-ca=/ca.pem").tls, Tls::VerifyCa("/ca.pem".into()));
+    }
+
+    #[test]
+    fn a_password_is_refused_and_not_repeated() {
+        for text in ["mysql://root:hunter2@host/", "mysql://host?password=hunter2"] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+            assert!(error.to_string().contains("password"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_form_is_told_so() {
+        for text in ["mysql://host/shop", "mysql://host:0", "mysql://host:many", "mysql://host?colour=red"] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+        for options in ["ssl-mode=verify_ca", "ssl-mode=required&ssl-ca=/x", "ssl-mode=maybe", "user=%zz"] {
+            assert!(Address::parse(&format!("mysql://host?{options}")).is_err(), "{options}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text in any::<String>(), near in "mysql:[/@:?=&%a-f0-9\\[\\]]{0,40}") {
+            let _ = (Address::parse(&text), Address::parse(&near));
+        }
+    }
+}

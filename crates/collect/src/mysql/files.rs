@@ -1,0 +1,288 @@
+//! Rows of `file_summary_by_instance` as samples: what each file is, whose, and what its counters stand for.
+//!
+//! ```text
+//! instrument                                kind    file_id begins with
+//! innodb/innodb_data_file                   data
+//!   ibtmp1, *.ibt                           temp
+//!   *.dblwr, innodb/innodb_dblwr_file       other   doublewrite:
+//! innodb/innodb_log_file                    log     redo:
+//! sql/binlog, sql/relaylog                  log     binlog:, relaylog:
+//! aria/translog                             log     aria-log:
+//! aria, myisam, csv, archive                data
+//! sql/io_cache, binlog_cache, ... (by event, since such files live for a statement)   temp
+//! ```
+
+use super::rows::{Counted, EventRow, FileRow, Switches, Timed};
+use super::{Resets, Server};
+use crate::mounts::Mounts;
+use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Time};
+use std::path::Path;
+
+/// What a file is to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Data,
+    /// InnoDB's data, whose I/O is asynchronous in part.
+    InnodbData,
+    InnodbTemp,
+    Doublewrite,
+    Redo,
+    AriaLog,
+    Binlog,
+    Relaylog,
+    Temp,
+    Other,
+}
+
+/// Who samples are of, and since when.
+pub(super) struct Owner<'a> {
+    pub name: &'a str,
+    pub run: &'a str,
+    pub server: &'a Server,
+    pub resets: &'a Resets,
+}
+
+/// A sample of each file that is counted now; one of each kind of short-lived file.
+pub(super) fn samples(counted: &Counted, owner: &Owner) -> Vec<Sample> {
+    let mounts = Mounts::now();
+    let switches = &counted.switches;
+    let files = counted.files.iter().filter(|row| switches.counts(&row.event) && !is_short_lived(&row.event));
+    let events =
+        counted.events.iter().filter(|row| switches.counts(&row.event) && is_short_lived(&row.event));
+    let files = files.map(|row| file_sample(row, switches, owner, &mounts));
+    files.chain(events.map(|row| event_sample(row, switches, owner))).collect()
+}
+
+fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mounts) -> Sample {
+    let server = owner.server;
+    let path = server.data_directory.join(&row.path);
+    let role = role(&row.event, &path);
+    let found = row.found.as_ref();
+    let is_ours = server.process.as_ref().is_some_and(super::server::Process::shares_mounts);
+    Sample {
+        file: FileIdentity {
+            instance: owner.name.into(),
+            database: database(&path, &server.data_directory),
+            database_id: None,
+            file_id: format!("{}{}", role.prefix(), found.map_or(&row.path, |found| &found.inode)),
+            kind: role.kind(),
+            path: path.to_string_lossy().into_owned(),
+            drive: mounts
+                .point_of(&path)
+                .filter(|_| is_ours)
+                .map(|point| point.to_string_lossy().into_owned()),
+            handle: Some(row.instance.clone()),
+            object: None,
+        },
+        epoch: epoch(owner, &row.event),
+        meaning: meaning(role, server),
+        counters: counters(row.read, row.write, switches.times(&row.event)),
+        size_bytes: found
+            .map_or(Figure::unknown(Reason::NotCounted), |found| Figure::Known(found.size_bytes)),
+        latencies: None,
+    }
+}
+
+fn event_sample(row: &EventRow, switches: &Switches, owner: &Owner) -> Sample {
+    let path = format!("temporary files ({})", short(&row.event));
+    Sample {
+        file: unplaced(owner, FileKind::Temp, path),
+        epoch: epoch(owner, &row.event),
+        meaning: Meaning::REQUESTS,
+        counters: counters(row.read, row.write, switches.times(&row.event)),
+        size_bytes: Figure::unknown(Reason::NotCounted),
+        latencies: None,
+    }
+}
+
+/// The identity of something that is no single file.
+pub(super) fn unplaced(owner: &Owner, kind: FileKind, path: String) -> FileIdentity {
+    FileIdentity {
+        instance: owner.name.into(),
+        database: None,
+        database_id: None,
+        file_id: path.clone(),
+        kind,
+        path,
+        drive: None,
+        handle: None,
+        object: None,
+    }
+}
+
+pub(super) fn epoch(owner: &Owner, event: &str) -> Epoch {
+    Epoch { run: owner.run.into(), reset: owner.resets.of(event) }
+}
+
+/// Syncs are in COUNT_MISC, together with opens, closes and stats: they cannot be told apart there.
+fn counters(read: Timed, write: Timed, timed: bool) -> Counters {
+    let ops = |kind: Timed| Ops {
+        count: kind.count,
+        bytes: kind.bytes,
+        stall_ns: if timed { Figure::Known(kind.ns) } else { Figure::unknown(Reason::TimingOff) },
+    };
+    Counters {
+        read: ops(read),
+        write: ops(write),
+        sync: Figure::unknown(Reason::NotCounted),
+        busy_ns: Figure::unknown(Reason::NotCounted),
+    }
+}
+
+/// InnoDB hands page writes and read-ahead to the kernel and stops the watch there (os_aio() of os0file.cc in
+/// MariaDB, pfs_os_aio_func() in MySQL), whatever innodb_use_native_aio says: measured on a device of 100 writes a
+/// second, such a "write" took 5 us. Reads that a session waits for are timed to their end, read-ahead is not.
+fn meaning(role: Role, server: &Server) -> Meaning {
+    match role {
+        Role::InnodbData | Role::InnodbTemp => Meaning {
+            write_time: Time::ToSubmission,
+            cache: if server.direct_io { Cache::Missed } else { Cache::Included },
+            ..Meaning::REQUESTS
+        },
+        _ => Meaning::REQUESTS,
+    }
+}
+
+/// "innodb/innodb_data_file" of "wait/io/file/innodb/innodb_data_file".
+pub(super) fn short(event: &str) -> &str {
+    event.strip_prefix("wait/io/file/").unwrap_or(event)
+}
+
+/// Files that are deleted when they are closed: their rows come and go, their sums by event stay.
+fn is_short_lived(event: &str) -> bool {
+    let names = [
+        "sql/io_cache",
+        "sql/binlog_cache",
+        "sql/hash_join",
+        "sql/binlog_index_cache",
+        "sql/relaylog_cache",
+        "sql/relaylog_index_cache",
+        "innodb/innodb_temp_file",
+        "myisam/data_tmp",
+    ];
+    names.contains(&short(event))
+}
+
+pub(super) fn role(event: &str, path: &Path) -> Role {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match short(event) {
+        "innodb/innodb_data_file" | "innodb/innodb_tablespace_open_file" => match () {
+            () if name.ends_with(".dblwr") => Role::Doublewrite,
+            () if name.starts_with("ibtmp") || name.ends_with(".ibt") => Role::InnodbTemp,
+            () => Role::InnodbData,
+        },
+        "innodb/innodb_dblwr_file" => Role::Doublewrite,
+        "innodb/innodb_log_file" => Role::Redo,
+        "aria/translog" => Role::AriaLog,
+        "sql/binlog" => Role::Binlog,
+        "sql/relaylog" => Role::Relaylog,
+        "aria/MAD" | "aria/MAI" | "myisam/dfile" | "myisam/kfile" | "csv/data" | "archive/data" => {
+            // Tables that a statement made for itself.
+            if name.starts_with("#sql") { Role::Temp } else { Role::Data }
+        }
+        event if is_short_lived(event) => Role::Temp,
+        _ => Role::Other,
+    }
+}
+
+impl Role {
+    pub fn kind(self) -> FileKind {
+        match self {
+            Role::Data | Role::InnodbData => FileKind::Data,
+            Role::Redo | Role::AriaLog | Role::Binlog | Role::Relaylog => FileKind::Log,
+            Role::InnodbTemp | Role::Temp => FileKind::Temp,
+            // Every page that is flushed is written there first: data, but not a second time.
+            Role::Doublewrite | Role::Other => FileKind::Other,
+        }
+    }
+
+    /// Tells the logs and the doublewrite file apart, whatever they are called.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Role::Redo => "redo:",
+            Role::AriaLog => "aria-log:",
+            Role::Binlog => "binlog:",
+            Role::Relaylog => "relaylog:",
+            Role::Doublewrite => "doublewrite:",
+            _ => "",
+        }
+    }
+}
+
+/// The schema: the directory that a table's file lies in, wherever that is.
+fn database(path: &Path, data_directory: &Path) -> Option<String> {
+    const TABLE_FILES: [&str; 12] =
+        ["ibd", "frm", "MYD", "MYI", "MAD", "MAI", "CSV", "CSM", "ARZ", "sdi", "opt", "par"];
+    let extension = path.extension()?.to_str()?;
+    let directory = path.parent()?;
+    let is_schema = directory != data_directory && TABLE_FILES.contains(&extension);
+    let name = directory.file_name()?.to_str().filter(|_| is_schema)?;
+    (!name.starts_with('#')).then(|| unescaped(name))
+}
+
+/// File names hold characters beyond letters and digits as `@` and four hexadecimal digits.
+fn unescaped(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(character) = rest.chars().next() {
+        let code = rest.strip_prefix('@').and_then(|after| after.get(..4));
+        let decoded = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
+        match decoded {
+            Some(decoded) => {
+                text.push(decoded);
+                rest = &rest[5..];
+            }
+            None => {
+                text.push(character);
+                rest = &rest[character.len_utf8()..];
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn role_of(event: &str, path: &str) -> Role {
+        role(&format!("wait/io/file/{event}"), Path::new(path))
+    }
+
+    #[test]
+    fn logs_data_doublewrite_and_temporary_files_are_told_apart() {
+        assert_eq!(role_of("innodb/innodb_data_file", "/d/shop/orders.ibd"), Role::InnodbData);
+        assert_eq!(role_of("innodb/innodb_data_file", "/d/ibdata1"), Role::InnodbData);
+        assert_eq!(role_of("innodb/innodb_data_file", "/d/ibtmp1"), Role::InnodbTemp);
+        assert_eq!(role_of("innodb/innodb_data_file", "/d/#innodb_temp/temp_3.ibt"), Role::InnodbTemp);
+        assert_eq!(role_of("innodb/innodb_dblwr_file", "/d/#ib_16384_0.dblwr"), Role::Doublewrite);
+        assert_eq!(role_of("innodb/innodb_log_file", "/d/#innodb_redo/#ib_redo9"), Role::Redo);
+        assert_eq!(role_of("sql/binlog", "/d/mysql-bin.000007"), Role::Binlog);
+        assert_eq!(role_of("sql/binlog_index", "/d/mysql-bin.index"), Role::Other);
+        assert_eq!(role_of("aria/MAD", "/tmp/#sql-temptable-30-5-0.MAD"), Role::Temp);
+        assert_eq!(role_of("aria/MAD", "/d/mysql/db.MAD"), Role::Data);
+        assert_eq!(role_of("sql/io_cache", "/tmp/MYfd=42"), Role::Temp);
+        assert_eq!(role_of("sql/slow_log", "/d/slow.log"), Role::Other);
+    }
+
+    #[test]
+    fn a_table_belongs_to_the_schema_whose_directory_it_lies_in() {
+        let of = |path: &str| database(Path::new(path), Path::new("/d"));
+        assert_eq!(of("/d/shop/orders.ibd").as_deref(), Some("shop"));
+        assert_eq!(of("/fast/shop/orders#P#p0.ibd").as_deref(), Some("shop"), "DATA DIRECTORY");
+        assert_eq!(of("/d/my@002dshop/orders.ibd").as_deref(), Some("my-shop"));
+        assert_eq!(of("/d/mysql.ibd"), None, "the dictionary of MySQL 8");
+        assert_eq!(of("/d/ibdata1"), None);
+        assert_eq!(of("/d/#innodb_redo/#ib_redo9"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_read(name in any::<String>(), near in "[@a-f0-9é]{0,20}") {
+            unescaped(&name);
+            unescaped(&near);
+            database(Path::new(&name), Path::new("/d"));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! MySQL and MariaDB servers, by the Performance Schema: file by file what they read and wrote and how long that took,
+//! and what their threads waited for.
+//!
+//! ```text
+//! file_summary_by_instance    ─ files   ─> a Sample of each file          (counts, bytes, time; syncs not apart)
+//! global status of InnoDB     ─ engine  ─> the redo log, syncs; all of it where the Performance Schema is off
+//! file_summary_by_event_name  ─ waits   ─> a WaitSample of each event and operation
+//! setup_instruments, threads  ─ notes   ─> what is off, and the line that switches it on
+//! server start, looks before  ─ resets  ─> Epoch { run, reset }
+//! ```
+//!
+//! Main path: [`Mysql::open`] reads the connection text and the option files and connects; [`Source::snapshot`] asks
+//! five questions over that connection. After a failure the next snapshot connects anew. Opening and each snapshot, a new
+//! connection included, take [`ANSWER_SECONDS`] at most.
+//!
+//! What the figures mean, and what the server does not tell: docs/source-mysql.md.
+//!
+//! Never: writes anything to the server, puts a password into a name, an error or a `Debug` text.
+
+mod address;
+mod bounded;
+mod engine;
+mod error;
+mod files;
+mod notes;
+mod option_file;
+mod resets;
+mod rows;
+mod server;
+mod session;
+mod waits;
+
+pub use error::MysqlError;
+
+use crate::{Source, SourceError};
+use address::Address;
+use bounded::{Line, bounded};
+use files::Owner;
+use filestats::Snapshot;
+use resets::Resets;
+use rows::{Look, Schema};
+use server::Server;
+use session::{Login, Session};
+use std::fmt;
+use std::path::Path;
+
+/// The longest that a server can hold up a snapshot.
+pub const ANSWER_SECONDS: u64 = session::ANSWER_TIMEOUT.as_secs();
+
+/// One server.
+pub struct Mysql {
+    name: String,
+    login: Login,
+    /// None after a failure, until the next snapshot.
+    session: Option<Session>,
+    /// As it was when last seen.
+    server: Server,
+    processes: Vec<u32>,
+    resets: Resets,
+}
+
+impl Mysql {
+    /// Connects to `mysql://USER@HOST:PORT/`, `mysql://USER@/PATH/OF/SOCKET` or what the option files of the MySQL
+    /// clients say (`mysql:`). The password comes from them or from MYSQL_PWD.
+    ///
+    /// # Errors
+    /// [`SourceError::Mysql`]: the text is not of the form, nobody answers, or the login is refused.
+    pub fn open(connection: &str) -> Result<Mysql, SourceError> {
+        let login = Login::of(&Address::parse(connection)?)?;
+        let to = login.clone();
+        let session = bounded(&login.name(), move |line| Session::open(&to, line))?;
+        let mut mysql = Mysql {
+            name: login.name(),
+            login,
+            session: None,
+            server: Server::default(),
+            processes: Vec::new(),
+            resets: Resets::new(),
+        };
+        mysql.meet(&session);
+        mysql.session = Some(session);
+        Ok(mysql)
+    }
+
+    fn meet(&mut self, session: &Session) {
+        self.server = session.server.clone();
+        self.processes = self.server.process.iter().map(|process| process.pid).collect();
+    }
+
+    fn look(&mut self) -> Result<(Session, Look), MysqlError> {
+        let (session, login) = (self.session.take(), self.login.clone());
+        bounded(&self.name, move |line| look(session, &login, line))
+    }
+}
+
+/// Over the connection there is, else over a new one. A connection that was lost since the last look (the server
+/// restarted) is replaced at once; a server that does not answer is not asked again.
+fn look(session: Option<Session>, login: &Login, line: &Line) -> Result<(Session, Look), MysqlError> {
+    let name = login.name();
+    if let Some(mut session) = session {
+        session.goes_over(line);
+        match session.look(&name) {
+            Ok(look) => return Ok((session, look)),
+            Err(error) if !Session::is_lost(&error) || line.is_cut() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let mut session = Session::open(login, line)?;
+    let look = session.look(&name)?;
+    Ok((session, look))
+}
+
+impl Source for Mysql {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.server.process.as_ref().map(|_| self.server.data_directory.as_path())
+    }
+
+    fn processes(&self) -> &[u32] {
+        &self.processes
+    }
+
+    fn is_remark(&self, note: &str) -> bool {
+        notes::is_remark(note)
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        let (session, mut look) = self.look()?;
+        self.meet(&session);
+        let run = session.server.run(look.started_unix_s);
+        if let Schema::On(counted) = &mut look.schema {
+            session.server.locate(counted);
+            self.resets.observe(&run, counted, look.taken_unix_ns / 1_000_000);
+        }
+        let complete = look.is_complete().then(|| self.resets.complete());
+        let owner = Owner { name: &self.name, run: &run, server: &session.server, resets: &self.resets };
+        let mut samples = match &look.schema {
+            Schema::On(counted) => files::samples(counted, &owner),
+            Schema::Off | Schema::Denied => Vec::new(),
+        };
+        samples.extend(engine::samples(&look, &owner, &samples));
+        let mut notes = notes::notes(&look, &session.server, &session.user);
+        notes.extend_from_slice(self.login.notes());
+        let snapshot = Snapshot {
+            source: self.name.replacen(' ', ":", 1),
+            taken_unix_ns: look.taken_unix_ns,
+            clock_ns: look.clock_ns,
+            samples,
+            waits: waits::samples(&look, &owner),
+            notes,
+            complete,
+        };
+        self.session = Some(session);
+        Ok(snapshot)
+    }
+}
+
+impl fmt::Debug for Mysql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mysql { name, processes, session, .. } = self;
+        let connected = session.is_some();
+        f.debug_struct("Mysql")
+            .field("name", name)
+            .field("connected", &connected)
+            .field("processes", processes)
+            .finish_non_exhaustive()
+    }
+}

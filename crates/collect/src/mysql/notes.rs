@@ -1,0 +1,120 @@
+//! What a person must know to read a snapshot, each with the line that changes it.
+
+use super::Server;
+use super::rows::{Counted, Look, Schema};
+
+const SWITCH_ON: &str = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES' WHERE NAME LIKE \
+     'wait/io/file/%'; and, to last over a restart, in my.cnf under [mysqld]: \
+     performance-schema-instrument='wait/io/file/%=ON'";
+
+const UNTIMED_LOG: &str = "this server counts the writes of its redo log and does not time them; their bytes are those of the \
+     log's records, less than what is written. The source process: sees both";
+
+/// Whether nothing on the server can be done about it.
+pub(super) fn is_remark(note: &str) -> bool {
+    note == UNTIMED_LOG
+}
+
+pub(super) fn notes(look: &Look, server: &Server, user: &str) -> Vec<String> {
+    let mut notes = match &look.schema {
+        Schema::Off => vec![
+            "performance_schema is off: there are no figures of single files, and nothing is timed. In my.cnf under \
+             [mysqld]: performance_schema=ON, and restart the server"
+                .to_owned(),
+        ],
+        Schema::Denied => vec![format!(
+            "this user may not read the Performance Schema: there are no figures of single files, and nothing is \
+             timed. GRANT SELECT ON performance_schema.* TO {user};"
+        )],
+        Schema::On(counted) => of_instruments(counted),
+    };
+    let lost = |name: &str| look.status.get(name).copied().filter(|lost| *lost > 0);
+    for (counter, what, variable) in [
+        ("performance_schema_file_instances_lost", "files", "performance_schema_max_file_instances"),
+        ("performance_schema_file_handles_lost", "open files", "performance_schema_max_file_handles"),
+        ("performance_schema_file_classes_lost", "kinds of files", "performance_schema_max_file_classes"),
+    ] {
+        if let Some(lost) = lost(counter) {
+            notes.push(format!(
+                "{lost} {what} are not counted, there was no room for them: raise {variable} in my.cnf under [mysqld]"
+            ));
+        }
+    }
+    if server.has_one_uninstrumented_log() && matches!(look.schema, Schema::On(_)) {
+        notes.push(UNTIMED_LOG.to_owned());
+    }
+    notes
+}
+
+fn of_instruments(counted: &Counted) -> Vec<String> {
+    let mut notes = Vec::new();
+    let switches = &counted.switches;
+    if !switches.global {
+        notes.push(
+            "the Performance Schema counts nothing now. UPDATE performance_schema.setup_consumers SET ENABLED='YES' \
+             WHERE NAME='global_instrumentation';"
+                .into(),
+        );
+        return notes;
+    }
+    let names = || switches.instruments.keys();
+    let off = names().filter(|name| !switches.counts(name)).count();
+    let untimed = names().filter(|name| switches.counts(name) && !switches.times(name)).count();
+    let of = switches.instruments.len();
+    if off > 0 {
+        notes.push(format!("{off} of {of} file instruments are off: their files are not shown. {SWITCH_ON}"));
+    }
+    if untimed > 0 {
+        notes.push(format!("{untimed} of {of} file instruments count without timing. {SWITCH_ON}"));
+    }
+    if counted.unseen_threads > 0 {
+        notes.push(
+            "some threads are not instrumented, and their I/O is in no figure. UPDATE performance_schema.threads SET \
+             INSTRUMENTED='YES'; and look into performance_schema.setup_actors for the next ones"
+                .into(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Switches;
+    use super::*;
+
+    fn notes_of(counted: Counted) -> Vec<String> {
+        let look = Look { schema: Schema::On(counted), ..Look::default() };
+        notes(&look, &Server::default(), "'headroom'@'%'")
+    }
+
+    fn switches(global: bool, enabled: bool, timed: bool) -> Switches {
+        Switches { global, instruments: [("wait/io/file/sql/binlog".to_owned(), (enabled, timed))].into() }
+    }
+
+    #[test]
+    fn nothing_is_said_where_everything_is_on() {
+        let counted = Counted { switches: switches(true, true, true), ..Counted::default() };
+        assert_eq!(notes_of(counted), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_off_is_said_with_the_line_that_switches_it_on() {
+        let off = Counted { switches: switches(true, false, true), ..Counted::default() };
+        assert!(notes_of(off)[0].contains("UPDATE performance_schema.setup_instruments"));
+        let untimed =
+            Counted { switches: switches(true, true, false), unseen_threads: 2, ..Counted::default() };
+        let notes = notes_of(untimed);
+        assert!(notes[0].contains("without timing") && notes[1].contains("INSTRUMENTED='YES'"), "{notes:?}");
+        let nothing = Counted { switches: switches(false, true, true), ..Counted::default() };
+        assert!(notes_of(nothing)[0].contains("global_instrumentation"));
+    }
+
+    #[test]
+    fn what_was_lost_and_who_may_read_is_said() {
+        let mut look = Look { schema: Schema::Denied, ..Look::default() };
+        look.status.insert("performance_schema_file_instances_lost".into(), 12);
+        let notes = notes(&look, &Server::default(), "'headroom'@'%'");
+        assert!(notes[0].ends_with("GRANT SELECT ON performance_schema.* TO 'headroom'@'%';"), "{notes:?}");
+        assert!(notes[1].contains("12 files") && notes[1].contains("performance_schema_max_file_instances"));
+    }
+}

@@ -1,0 +1,160 @@
+//! Ends of an epoch that the server keeps no word of, as far as looking again and again can find them: a TRUNCATE of
+//! the summary table, and instruments that were off for a while.
+
+use super::rows::Counted;
+use filestats::Epoch;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was seen at the last look of one run of the server.
+#[derive(Debug)]
+pub(super) struct Resets {
+    /// Who looks: what one saw, another does not know of.
+    observer: String,
+    run: String,
+    /// Path and operations of each file by instance.
+    files: HashMap<String, (String, u64)>,
+    /// Instances of files that were deleted.
+    deleted: Vec<String>,
+    /// Files that were seen to have another name than before, or to be back: they bring their figures along.
+    renamed: u64,
+    /// When a file's operations were first seen to be fewer than before, milliseconds since 1970.
+    truncated: Option<u64>,
+    /// Whether each instrument counted and timed.
+    instruments: BTreeMap<String, (bool, bool)>,
+    /// When an instrument was first seen to be on again.
+    on_again: BTreeMap<String, u64>,
+}
+
+impl Resets {
+    pub fn new() -> Resets {
+        static OBSERVERS: AtomicU64 = AtomicU64::new(0);
+        let number = OBSERVERS.fetch_add(1, Ordering::Relaxed);
+        let observer = format!("{}.{}.{number}", std::process::id(), crate::time::unix_ns());
+        Resets::of_run(observer, "")
+    }
+
+    fn of_run(observer: String, run: &str) -> Resets {
+        Resets {
+            observer,
+            run: run.into(),
+            files: HashMap::new(),
+            deleted: Vec::new(),
+            renamed: 0,
+            truncated: None,
+            instruments: BTreeMap::new(),
+            on_again: BTreeMap::new(),
+        }
+    }
+
+    /// Compares with the look before. One file that fell shows that the whole table was truncated: those that are in
+    /// use may have overtaken their former figures by then, the idle ones tell.
+    pub fn observe(&mut self, run: &str, counted: &Counted, now_unix_ms: u64) {
+        if self.run != run {
+            *self = Resets::of_run(std::mem::take(&mut self.observer), run);
+        }
+        let rows = counted.files.iter();
+        let files: HashMap<_, _> =
+            rows.map(|row| (row.instance.clone(), (row.path.clone(), row.count))).collect();
+        for (instance, (path, count)) in &files {
+            match self.files.get(instance) {
+                Some((then, before)) if then == path && count < before => self.truncated = Some(now_unix_ms),
+                Some((then, _)) if then != path => self.renamed += 1,
+                None if self.deleted.contains(instance) => self.renamed += 1,
+                _ => {}
+            }
+        }
+        self.files = files;
+        self.deleted.clone_from(&counted.deleted);
+        let switches = &counted.switches;
+        let names = switches.instruments.keys();
+        let instruments: BTreeMap<_, _> =
+            names.map(|name| (name.clone(), (switches.counts(name), switches.times(name)))).collect();
+        for (name, (counts, times)) in &instruments {
+            let Some((counted, timed)) = self.instruments.get(name) else { continue };
+            if (*counts && !counted) || (*times && !timed) {
+                self.on_again.insert(name.clone(), now_unix_ms);
+            }
+        }
+        self.instruments = instruments;
+    }
+
+    /// The stretch in which whatever appears began at zero, as far as this observer can tell.
+    pub fn complete(&self) -> Epoch {
+        let Resets { observer, run, renamed, truncated, on_again, .. } = self;
+        let reset = format!("{truncated:?}, {renamed} renamed, {:?}", on_again.values().max());
+        Epoch { run: format!("{run}, seen by {observer}"), reset }
+    }
+
+    /// Names the last end of an epoch that concerns an instrument's files; empty where none was seen.
+    pub fn of(&self, event: &str) -> String {
+        let truncated = self.truncated.map(|at| format!("truncated by {at}"));
+        let on_again = self.on_again.get(event).map(|at| format!("counting again by {at}"));
+        [truncated, on_again].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{FileRow, Switches};
+    use super::*;
+
+    const DATA: &str = "wait/io/file/innodb/innodb_data_file";
+    const FRM: &str = "wait/io/file/sql/FRM";
+
+    fn counted(busy: u64, idle: u64, data_on: bool) -> Counted {
+        let row = |path: &str, event: &str, count| FileRow {
+            path: path.into(),
+            event: event.into(),
+            instance: event.into(),
+            count,
+            ..FileRow::default()
+        };
+        let instruments = [(DATA.to_owned(), (data_on, true)), (FRM.to_owned(), (true, true))].into();
+        Counted {
+            switches: Switches { global: true, instruments },
+            files: vec![row("busy", DATA, busy), row("idle", FRM, idle)],
+            ..Counted::default()
+        }
+    }
+
+    #[test]
+    fn an_idle_file_tells_of_a_truncate_that_a_busy_one_has_overtaken() {
+        let mut resets = Resets::new();
+        resets.observe("run", &counted(10, 5, true), 100);
+        resets.observe("run", &counted(20, 5, true), 101);
+        assert_eq!((resets.of(DATA), resets.of(FRM)), (String::new(), String::new()));
+        resets.observe("run", &counted(30, 0, true), 102);
+        let first = resets.of(DATA);
+        assert!(first.contains("102"), "{first}");
+        resets.observe("run", &counted(40, 1, true), 103);
+        assert_eq!(resets.of(DATA), first, "named once");
+        resets.observe("next run", &counted(1, 1, true), 104);
+        assert_eq!(resets.of(DATA), "", "a restart says enough");
+    }
+
+    #[test]
+    fn a_file_that_took_another_name_did_not_begin_at_zero() {
+        let mut resets = Resets::new();
+        resets.observe("run", &counted(10, 5, true), 100);
+        let before = resets.complete();
+        resets.observe("run", &counted(20, 5, true), 101);
+        assert_eq!(resets.complete(), before, "files may come and grow");
+        let mut renamed = counted(30, 5, true);
+        renamed.files[0].path = "renamed".into();
+        resets.observe("run", &renamed, 102);
+        assert_ne!(resets.complete(), before);
+        assert_ne!(Resets::new().complete(), Resets::new().complete(), "another observer has not seen it");
+    }
+
+    #[test]
+    fn a_while_without_counting_ends_the_epoch_of_those_files_alone() {
+        let mut resets = Resets::new();
+        resets.observe("run", &counted(10, 5, true), 100);
+        resets.observe("run", &counted(10, 5, false), 101);
+        assert_eq!(resets.of(DATA), "", "not before it counts again: until then there is no sample");
+        resets.observe("run", &counted(15, 5, true), 102);
+        assert!(resets.of(DATA).contains("102"));
+        assert_eq!(resets.of(FRM), "");
+    }
+}

@@ -1,0 +1,219 @@
+//! The questions that are asked for each snapshot, and their answers as types.
+
+use super::session::{Answer, ROWS_MAX};
+use super::{MysqlError, Session};
+use crate::time;
+use std::collections::BTreeMap;
+
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('uptime', 'innodb_data_reads', 'innodb_data_read', 'innodb_data_writes', \
+     'innodb_data_written', 'innodb_data_fsyncs', 'innodb_log_writes', 'innodb_os_log_written', \
+     'innodb_os_log_fsyncs', 'innodb_log_waits', 'innodb_buffer_pool_wait_free', \
+     'performance_schema_file_instances_lost', 'performance_schema_file_handles_lost', \
+     'performance_schema_file_classes_lost')";
+const NOW: &str = "SELECT UNIX_TIMESTAMP()";
+const SWITCHES: &str = "SELECT NAME, ENABLED, TIMED FROM performance_schema.setup_instruments WHERE NAME LIKE \
+     'wait/io/file/%' UNION ALL SELECT NAME, ENABLED, '' FROM performance_schema.setup_consumers WHERE NAME = \
+     'global_instrumentation'";
+const FILES: &str = "SELECT FILE_NAME, EVENT_NAME, OBJECT_INSTANCE_BEGIN, COUNT_STAR, COUNT_READ, SUM_TIMER_READ, \
+     SUM_NUMBER_OF_BYTES_READ, COUNT_WRITE, SUM_TIMER_WRITE, SUM_NUMBER_OF_BYTES_WRITE FROM \
+     performance_schema.file_summary_by_instance";
+const EVENTS: &str = "SELECT EVENT_NAME, COUNT_READ, SUM_TIMER_READ, SUM_NUMBER_OF_BYTES_READ, COUNT_WRITE, \
+     SUM_TIMER_WRITE, SUM_NUMBER_OF_BYTES_WRITE, COUNT_MISC, SUM_TIMER_MISC FROM \
+     performance_schema.file_summary_by_event_name WHERE COUNT_STAR > 0";
+const UNSEEN_THREADS: &str = "SELECT COUNT(*) FROM performance_schema.threads WHERE INSTRUMENTED = 'NO'";
+const PS_PER_NS: u64 = 1000;
+const TRIES_MAX: u32 = 20;
+
+/// Everything that one look brings.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Look {
+    /// When the server started, seconds since 1970, by its own clock.
+    pub started_unix_s: u64,
+    pub status: BTreeMap<String, u64>,
+    pub schema: Schema,
+    pub clock_ns: u64,
+    pub taken_unix_ns: u64,
+}
+
+/// What the Performance Schema says, if it says anything.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Schema {
+    #[default]
+    Off,
+    Denied,
+    On(Counted),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    pub switches: Switches,
+    pub files: Vec<FileRow>,
+    /// Instances of files that are deleted: the server keeps the rows of some.
+    pub deleted: Vec<String>,
+    pub events: Vec<EventRow>,
+    /// Threads whose I/O is in no counter.
+    pub unseen_threads: u64,
+}
+
+/// Which instruments count and time now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Switches {
+    pub global: bool,
+    /// Enabled and timed, by name of the instrument.
+    pub instruments: BTreeMap<String, (bool, bool)>,
+}
+
+/// Operations of one kind, cumulative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timed {
+    pub count: u64,
+    pub bytes: u64,
+    pub ns: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileRow {
+    pub path: String,
+    pub event: String,
+    pub instance: String,
+    /// Reads, writes and all else together.
+    pub count: u64,
+    pub read: Timed,
+    pub write: Timed,
+    /// The file itself, where it can be seen from here.
+    pub found: Option<Found>,
+}
+
+/// What the system says of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// "MAJOR:MINOR:INODE"
+    pub inode: String,
+    pub size_bytes: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct EventRow {
+    pub event: String,
+    pub read: Timed,
+    pub write: Timed,
+    /// Opens, closes, syncs and all else.
+    pub misc: Timed,
+}
+
+impl Look {
+    /// Whether every file that the server has opened is among the rows.
+    pub fn is_complete(&self) -> bool {
+        let lost = |name: &str| self.status.get(name).is_some_and(|lost| *lost > 0);
+        let any_lost = lost("performance_schema_file_instances_lost")
+            || lost("performance_schema_file_handles_lost")
+            || lost("performance_schema_file_classes_lost");
+        matches!(&self.schema, Schema::On(counted) if counted.switches.global && counted.files.len() < ROWS_MAX)
+            && !any_lost
+    }
+}
+
+impl Switches {
+    pub fn counts(&self, event: &str) -> bool {
+        self.global && self.instruments.get(event).is_some_and(|(enabled, _)| *enabled)
+    }
+
+    pub fn times(&self, event: &str) -> bool {
+        self.counts(event) && self.instruments.get(event).is_some_and(|(_, timed)| *timed)
+    }
+}
+
+impl Session {
+    /// Asks everything, the files last: their clock is the snapshot's.
+    pub fn look(&mut self, name: &str) -> Result<Look, MysqlError> {
+        let mut look = Look::default();
+        self.ask_status(name, &mut look)?;
+        if self.server.performance_schema {
+            look.schema = self.ask_schema(name)?;
+        }
+        (look.clock_ns, look.taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
+        Ok(look)
+    }
+
+    /// Uptime is in whole seconds, of the clock reading that the statement began with (show_starttime() of mysqld.cc).
+    /// Between two statements of one same second it gives the server's start exactly, whenever it is asked.
+    fn ask_status(&mut self, name: &str, look: &mut Look) -> Result<(), MysqlError> {
+        let failed = |said: &str| MysqlError::Failed { name: name.into(), said: said.into() };
+        for _ in 0..TRIES_MAX {
+            let (before, status, after) =
+                (self.all(name, NOW, 1)?, self.all(name, STATUS, 2)?, self.all(name, NOW, 1)?);
+            if before != after {
+                continue;
+            }
+            let value = |row: &Vec<String>| Some((row[0].to_ascii_lowercase(), row[1].parse().ok()?));
+            look.status = status.iter().filter_map(value).collect();
+            let now: Option<u64> = after.first().and_then(|row| row[0].parse().ok());
+            let uptime = look.status.get("uptime").copied();
+            let started = now.zip(uptime).and_then(|(now, uptime)| now.checked_sub(uptime));
+            look.started_unix_s = started.ok_or_else(|| failed("it does not tell its uptime"))?;
+            return Ok(());
+        }
+        Err(failed("its clock does not stand still for three statements"))
+    }
+
+    /// Rows that everybody may see.
+    fn all(&mut self, name: &str, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, MysqlError> {
+        match self.rows(name, sql, columns)? {
+            Answer::Rows(rows) => Ok(rows),
+            Answer::Denied => Err(MysqlError::Failed {
+                name: name.into(),
+                said: "this user may not even see its status".into(),
+            }),
+        }
+    }
+
+    fn ask_schema(&mut self, name: &str) -> Result<Schema, MysqlError> {
+        let Answer::Rows(switches) = self.rows(name, SWITCHES, 3)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(unseen) = self.rows(name, UNSEEN_THREADS, 1)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(events) = self.rows(name, EVENTS, 9)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(files) = self.rows(name, FILES, 10)? else { return Ok(Schema::Denied) };
+        Ok(Schema::On(Counted {
+            switches: switches_of(&switches),
+            files: files.iter().filter_map(|row| file_row(row)).collect(),
+            deleted: Vec::new(),
+            events: events.iter().filter_map(|row| event_row(row)).collect(),
+            unseen_threads: unseen.first().and_then(|row| row[0].parse().ok()).unwrap_or(0),
+        }))
+    }
+}
+
+fn switches_of(rows: &[Vec<String>]) -> Switches {
+    let mut switches = Switches::default();
+    for row in rows {
+        match row[0].as_str() {
+            "global_instrumentation" => switches.global = row[1] == "YES",
+            name => drop(switches.instruments.insert(name.into(), (row[1] == "YES", row[2] == "YES"))),
+        }
+    }
+    switches
+}
+
+/// `None` where a figure is no number: such a row is of another server than the documented one.
+fn file_row(row: &[String]) -> Option<FileRow> {
+    Some(FileRow {
+        path: row[0].clone(),
+        event: row[1].clone(),
+        instance: row[2].clone(),
+        count: row[3].parse().ok()?,
+        read: timed(&row[4..7])?,
+        write: timed(&row[7..10])?,
+        found: None,
+    })
+}
+
+fn event_row(row: &[String]) -> Option<EventRow> {
+    let misc = Timed { count: row[7].parse().ok()?, bytes: 0, ns: row[8].parse::<u64>().ok()? / PS_PER_NS };
+    Some(EventRow { event: row[0].clone(), read: timed(&row[1..4])?, write: timed(&row[4..7])?, misc })
+}
+
+/// Count, picoseconds, bytes. The server's sum of picoseconds wraps after 213 days of summed waiting: the figure
+/// falls then, which ends the interval as a counter that fell.
+fn timed(row: &[String]) -> Option<Timed> {
+    let ns = row[1].parse::<u64>().ok()? / PS_PER_NS;
+    Some(Timed { count: row[0].parse().ok()?, bytes: row[2].parse().ok()?, ns })
+}

@@ -1,0 +1,187 @@
+//! Who the server is: its kind, its run, its directory, and its process where that is on this machine.
+
+use super::rows::{Counted, Found};
+use super::session::Place;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The variables that are looked at once a connection; all of them are open to every user.
+pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', \
+     'hostname', 'port', 'socket', 'datadir', 'pid_file', 'server_uuid', 'server_uid', 'performance_schema', \
+     'innodb_flush_method', 'innodb_data_file_buffering', 'innodb_log_group_home_dir', \
+     'innodb_flush_log_at_trx_commit')";
+
+/// Programs that serve.
+const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
+
+/// What is known of the server behind a connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Server {
+    pub is_mariadb: bool,
+    /// Major and minor number.
+    pub version: (u32, u32),
+    /// What tells it from every other server, whatever address it is reached by.
+    pub identity: String,
+    pub data_directory: PathBuf,
+    pub log_directory: PathBuf,
+    pub performance_schema: bool,
+    /// Whether data files pass the page cache by.
+    pub direct_io: bool,
+    pub process: Option<Process>,
+}
+
+/// The server's process on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub pid: u32,
+    /// Where its root directory is for us: empty, or /proc/PID/root of a container.
+    root: PathBuf,
+    /// Whether that is certain, so that a file that is not found is deleted.
+    is_root_known: bool,
+}
+
+impl Server {
+    pub fn of(variables: &[(String, String)], place: &Place) -> Server {
+        let variables: BTreeMap<&str, &str> =
+            variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let value = |name: &str| variables.get(name).copied().unwrap_or("");
+        let is_mariadb = [value("version"), value("version_comment")]
+            .iter()
+            .any(|text| text.to_ascii_lowercase().contains("mariadb"));
+        let data_directory = PathBuf::from(value("datadir"));
+        let mut server = Server {
+            is_mariadb,
+            version: version(value("version")),
+            identity: [
+                value("server_uuid"),
+                value("server_uid"),
+                value("hostname"),
+                value("port"),
+                value("datadir"),
+            ]
+            .join("|"),
+            log_directory: data_directory.join(value("innodb_log_group_home_dir")),
+            performance_schema: matches!(value("performance_schema"), "ON" | "1"),
+            direct_io: value("innodb_flush_method").starts_with("O_DIRECT")
+                || value("innodb_data_file_buffering") == "OFF",
+            process: None,
+            data_directory,
+        };
+        if is_here(place, value("hostname")) {
+            server.process =
+                Process::find(&server.data_directory.join(value("pid_file")), &server.data_directory);
+        }
+        server
+    }
+
+    /// Names its run: the server and the second of its start; and its process where that is seen, since two starts may
+    /// lie in one second.
+    pub fn run(&self, started_unix_s: u64) -> String {
+        let process =
+            self.process.as_ref().map_or_else(String::new, |process| format!("|process {}", process.pid));
+        format!("{}|started {started_unix_s}{process}", self.identity)
+    }
+
+    /// Finds the rows' files on this machine, and takes out the rows of those that are deleted.
+    pub fn locate(&self, counted: &mut Counted) {
+        let Some(process) = &self.process else { return };
+        let deleted = &mut counted.deleted;
+        counted.files.retain_mut(|row| match process.find_file(&self.data_directory.join(&row.path)) {
+            Ok(found) => {
+                row.found = Some(found);
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && process.is_root_known => {
+                deleted.push(std::mem::take(&mut row.instance));
+                false
+            }
+            Err(_) => true,
+        });
+    }
+
+    /// A file of it, where it can be seen from here.
+    pub fn find_file(&self, path: &Path) -> Option<Found> {
+        self.process.as_ref()?.find_file(path).ok()
+    }
+
+    /// Its log is one file, `ib_logfile0`, written past the Performance Schema (MDEV-14425).
+    pub fn has_one_uninstrumented_log(&self) -> bool {
+        self.is_mariadb && self.version >= (10, 8)
+    }
+}
+
+/// A socket leads to this machine; a TCP port may be forwarded, so that the host's name decides.
+fn is_here(place: &Place, hostname: &str) -> bool {
+    let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    matches!(place, Place::Socket(_)) || (!hostname.is_empty() && own.trim_end() == hostname)
+}
+
+/// "10.11.19-MariaDB-0+deb12u1-log", "8.0.36"; replicas of MariaDB may say "5.5.5-10.4.2-MariaDB".
+fn version(text: &str) -> (u32, u32) {
+    let text = text.strip_prefix("5.5.5-").unwrap_or(text);
+    let mut numbers = text.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+impl Process {
+    /// By the server's pid file, else by who works in its data directory.
+    fn find(pid_file: &Path, data_directory: &Path) -> Option<Process> {
+        let noted = fs::read_to_string(pid_file).ok().and_then(|text| text.trim().parse::<u32>().ok());
+        let works_there = |pid: u32| {
+            let directory = fs::read_link(format!("/proc/{pid}/cwd"));
+            directory.is_ok_and(|directory| directory.components().eq(data_directory.components()))
+        };
+        let pid = noted.filter(|pid| serves(*pid)).or_else(|| {
+            let entries = fs::read_dir("/proc").ok()?.flatten();
+            let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+            pids.find(|pid| serves(*pid) && works_there(*pid))
+        })?;
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+        let theirs = namespace(&pid.to_string());
+        let is_root_known = theirs.is_some();
+        let same = !is_root_known || theirs == namespace("self");
+        let root = if same { PathBuf::new() } else { PathBuf::from(format!("/proc/{pid}/root")) };
+        Some(Process { pid, root, is_root_known })
+    }
+
+    fn find_file(&self, path: &Path) -> io::Result<Found> {
+        let found = match path.strip_prefix("/") {
+            Ok(below) if !self.shares_mounts() => fs::metadata(self.root.join(below)),
+            _ => fs::metadata(path),
+        }?;
+        let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));
+        Ok(Found { inode: format!("{major}:{minor}:{}", found.ino()), size_bytes: found.len() })
+    }
+
+    /// Whether it sees the file systems that we see.
+    pub fn shares_mounts(&self) -> bool {
+        self.root == Path::new("")
+    }
+}
+
+fn serves(pid: u32) -> bool {
+    let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    PROGRAMS.contains(&command.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_and_version_are_read_out_of_what_servers_call_themselves() {
+        let server = |version: &str, comment: &str| {
+            let variables = [("version".into(), version.into()), ("version_comment".into(), comment.into())];
+            let server = Server::of(&variables, &Place::Tcp { host: "x".into(), port: 1 });
+            (server.is_mariadb, server.version)
+        };
+        assert_eq!(server("10.11.19-MariaDB-0+deb12u1-log", "Debian 12"), (true, (10, 11)));
+        assert_eq!(server("5.5.5-10.4.2-MariaDB", ""), (true, (10, 4)));
+        assert_eq!(server("8.0.36", "MySQL Community Server - GPL"), (false, (8, 0)));
+        assert_eq!(server("5.7.44-48-log", "Percona Server (GPL)"), (false, (5, 7)));
+        assert_eq!(server("", ""), (false, (0, 0)));
+    }
+}

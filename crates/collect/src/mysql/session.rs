@@ -1,0 +1,264 @@
+//! One connection: made once, given up at the first failure.
+
+use super::address::{Address, Tls};
+use super::bounded::Line;
+use super::option_file::ClientOptions;
+use super::{MysqlError, Server};
+use mysql::prelude::Queryable;
+use mysql::{Conn, DriverError, Error, OptsBuilder, Row, SslOpts, Value};
+use std::error::Error as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The longest wait for one answer, and for all of a snapshot.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Of one read: a server that hangs is given up by the work itself, which then leaves nothing behind.
+const READ_TIMEOUT: Duration = Duration::from_millis(4500);
+/// Rows of one answer that are read; the rest is not.
+pub(super) const ROWS_MAX: usize = 100_000;
+/// And bytes: of 100,000 files it is a third of that.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+const PORT: u16 = 3306;
+const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
+
+/// Errors of the server that are told apart (mysqld_error.h).
+const LOGIN_REFUSED: [u16; 5] = [1044, 1045, 1129, 1130, 1698];
+const TABLE_DENIED: [u16; 3] = [1142, 1143, 1227];
+/// Shutting down, killed, idle for too long.
+const CONNECTION_ENDED: [u16; 3] = [1053, 1927, 4031];
+const STATEMENT_TOO_LONG: [u16; 2] = [1969, 3024];
+
+/// Where a server is and how to log in.
+#[derive(Clone, Debug)]
+pub(super) struct Login {
+    place: Place,
+    options: ClientOptions,
+    tls: Tls,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Socket(PathBuf),
+    Tcp { host: String, port: u16 },
+}
+
+/// A live connection and what is known of the server behind it.
+pub(super) struct Session {
+    conn: Conn,
+    pub server: Server,
+    /// Who is logged in, as GRANT wants to have it: 'headroom'@'localhost'.
+    pub user: String,
+}
+
+/// An answer to a question that the user may be too weak to ask.
+pub(super) enum Answer<T> {
+    Rows(T),
+    Denied,
+}
+
+impl Login {
+    /// From the connection text and the option files, the text first.
+    pub fn of(address: &Address) -> Result<Login, MysqlError> {
+        let mut options = ClientOptions::read(address)?;
+        if let Some(user) = &address.user {
+            options.user = Some(user.clone());
+        }
+        if options.user.is_none() {
+            options.user = std::env::var("USER").ok().filter(|user| !user.is_empty());
+        }
+        if options.password.is_none() {
+            let from_environment = std::env::var("MYSQL_PWD").ok().filter(|password| !password.is_empty());
+            options.password = from_environment.map(super::option_file::Secret);
+        }
+        let place = place(address, &options);
+        Ok(Login { place, options, tls: address.tls.clone() })
+    }
+
+    /// "mysql HOST:PORT" or "mysql /PATH/OF/SOCKET".
+    pub fn name(&self) -> String {
+        match &self.place {
+            Place::Socket(path) => format!("mysql {}", path.display()),
+            Place::Tcp { host, port } => format!("mysql {host}:{port}"),
+        }
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What was noticed while the option files were read.
+    pub fn notes(&self) -> &[String] {
+        &self.options.notes
+    }
+
+    fn builder(&self) -> OptsBuilder {
+        let builder = OptsBuilder::new()
+            .user(self.options.user.clone())
+            .pass(self.options.password.clone().map(|password| password.0))
+            // Over TCP as asked, even where the server says that it has a socket too.
+            .prefer_socket(false)
+            .tcp_connect_timeout(Some(READ_TIMEOUT))
+            .read_timeout(Some(READ_TIMEOUT))
+            .write_timeout(Some(READ_TIMEOUT))
+            .stmt_cache_size(0);
+        let builder = match &self.place {
+            Place::Socket(path) => builder.socket(Some(path.to_string_lossy())),
+            Place::Tcp { host, port } => builder.ip_or_hostname(Some(host.clone())).tcp_port(*port),
+        };
+        builder.ssl_opts(match &self.tls {
+            Tls::Disabled => None,
+            Tls::Required => {
+                let anybody = SslOpts::default().with_danger_accept_invalid_certs(true);
+                Some(anybody.with_danger_skip_domain_validation(true))
+            }
+            Tls::VerifyCa(authority) => {
+                let of_authority = SslOpts::default().with_root_cert_path(Some(authority.clone()));
+                Some(of_authority.with_danger_skip_domain_validation(true))
+            }
+            Tls::VerifyIdentity(authority) => Some(SslOpts::default().with_root_cert_path(authority.clone())),
+        })
+    }
+}
+
+/// A socket where one is named, or where the host is this one and no port is named: as the clients do.
+fn place(address: &Address, options: &ClientOptions) -> Place {
+    let host = address.host.as_ref().or(options.host.as_ref());
+    let port = address.port.or(options.port);
+    let socket = || {
+        let usual =
+            || SOCKETS.iter().map(Path::new).find(|path| path.exists()).unwrap_or(Path::new(SOCKETS[0]));
+        options.socket.clone().unwrap_or_else(|| usual().into())
+    };
+    match (&address.socket, host) {
+        (Some(socket), _) => Place::Socket(socket.clone()),
+        (None, None) => Place::Socket(socket()),
+        (None, Some(host)) if host == "localhost" && address.port.is_none() => Place::Socket(socket()),
+        (None, Some(host)) => Place::Tcp { host: host.clone(), port: port.unwrap_or(PORT) },
+    }
+}
+
+impl Session {
+    /// Connects and asks what server it is.
+    pub fn open(login: &Login, line: &Line) -> Result<Session, MysqlError> {
+        let mut conn = Conn::new(login.builder()).map_err(|error| told(&login.name(), error))?;
+        line.is(&conn);
+        let variables =
+            pairs(&mut conn, super::server::VARIABLES).map_err(|error| told(&login.name(), error))?;
+        let server = Server::of(&variables, login.place());
+        let user = rows(&mut conn, "SELECT CURRENT_USER()", 1).map_err(|error| told(&login.name(), error))?;
+        let user = user.into_iter().next().map_or_else(String::new, |row| quoted(&row[0]));
+        // A statement that hangs in the server ends there too, not only here.
+        let seconds = ANSWER_TIMEOUT.as_secs() - 1;
+        let limit = match server.is_mariadb {
+            true => format!("SET SESSION max_statement_time = {seconds}"),
+            false => format!("SET SESSION max_execution_time = {}", seconds * 1000),
+        };
+        match conn.query_drop(limit) {
+            Ok(()) | Err(Error::MySqlError(_)) => Ok(Session { conn, server, user }),
+            Err(error) => Err(told(&login.name(), error)),
+        }
+    }
+
+    /// What follows can be ended by this.
+    pub fn goes_over(&self, line: &Line) {
+        line.is(&self.conn);
+    }
+
+    /// Asks for rows of `columns` texts each; NULL is an empty text.
+    pub fn rows(
+        &mut self,
+        name: &str,
+        sql: &str,
+        columns: usize,
+    ) -> Result<Answer<Vec<Vec<String>>>, MysqlError> {
+        match rows(&mut self.conn, sql, columns) {
+            Ok(rows) => Ok(Answer::Rows(rows)),
+            Err(Error::MySqlError(error)) if TABLE_DENIED.contains(&error.code) => Ok(Answer::Denied),
+            Err(error) => Err(told(name, error)),
+        }
+    }
+
+    /// Whether the server, not the question, is what failed: another connection may do better.
+    pub fn is_lost(error: &MysqlError) -> bool {
+        matches!(error, MysqlError::Unreachable { .. })
+    }
+}
+
+fn rows(conn: &mut Conn, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, Error> {
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    for row in conn.query_iter(sql)? {
+        let row = row?;
+        if found.len() < ROWS_MAX {
+            let row: Vec<String> = (0..columns).map(|column| text(&row, column)).collect();
+            bytes += row.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
+            if bytes > ANSWER_BYTES_MAX {
+                let too_long = io::Error::new(io::ErrorKind::InvalidData, "its answer is longer than 64 MiB");
+                return Err(Error::IoError(too_long));
+            }
+            found.push(row);
+        }
+    }
+    Ok(found)
+}
+
+fn pairs(conn: &mut Conn, sql: &str) -> Result<Vec<(String, String)>, Error> {
+    let rows = rows(conn, sql, 2)?.into_iter();
+    Ok(rows
+        .map(|mut row| (std::mem::take(&mut row[0]).to_ascii_lowercase(), std::mem::take(&mut row[1])))
+        .collect())
+}
+
+/// 'headroom'@'localhost' of headroom@localhost.
+fn quoted(user: &str) -> String {
+    let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
+    format!("'{}'@'{}'", name.replace('\'', "''"), host.replace('\'', "''"))
+}
+
+fn text(row: &Row, column: usize) -> String {
+    match row.as_ref(column) {
+        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(Value::Int(number)) => number.to_string(),
+        Some(Value::UInt(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// The client library's error in the words of this one.
+fn told(name: &str, error: Error) -> MysqlError {
+    let name = || name.to_owned();
+    let timed_out = || MysqlError::TimedOut { name: name(), seconds: ANSWER_TIMEOUT.as_secs() };
+    let refused = |said| MysqlError::Refused { name: name(), said };
+    let failed = |said| MysqlError::Failed { name: name(), said };
+    let of_system = |kind: io::ErrorKind, reason: String| match kind {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => timed_out(),
+        // What the TLS library says of a certificate that it does not accept.
+        io::ErrorKind::InvalidData => failed(reason),
+        _ => MysqlError::Unreachable { name: name(), reason },
+    };
+    match error {
+        Error::MySqlError(said) if LOGIN_REFUSED.contains(&said.code) => refused(said.message),
+        Error::MySqlError(said) if STATEMENT_TOO_LONG.contains(&said.code) => timed_out(),
+        Error::MySqlError(said) if CONNECTION_ENDED.contains(&said.code) => {
+            MysqlError::Unreachable { name: name(), reason: said.message }
+        }
+        Error::MySqlError(said) => failed(said.message),
+        Error::IoError(error) => of_system(error.kind(), error.to_string()),
+        Error::CodecError(error) => {
+            match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+                Some(error) => of_system(error.kind(), error.to_string()),
+                None => failed(format!("it does not speak MySQL's protocol: {error}")),
+            }
+        }
+        Error::DriverError(DriverError::ConnectTimeout) => timed_out(),
+        Error::DriverError(DriverError::CouldNotConnect(Some((_, reason, kind)))) => of_system(kind, reason),
+        Error::DriverError(DriverError::UnknownAuthPlugin(plugin)) => {
+            refused(format!("it wants the authentication plugin {plugin}, which Headroom does not have"))
+        }
+        Error::DriverError(error) => failed(error.to_string()),
+        Error::TlsError(error) => failed(error.to_string()),
+        Error::UrlError(_) | Error::FromValueError(_) | Error::FromRowError(_) => {
+            failed("it answers in a form that is not understood".into())
+        }
+    }
+}

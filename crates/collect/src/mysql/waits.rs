@@ -1,0 +1,51 @@
+//! What threads waited for: the file instruments by event, and the counts of two waits that no file shows.
+//!
+//! `events_waits_summary_global_by_event_name` has the same measurements in one sum of reads, writes and syncs;
+//! `file_summary_by_event_name` has them apart, as a read and a sync mean different things.
+
+use super::files::{self, Owner};
+use super::rows::{Look, Schema, Timed};
+use filestats::waits::mysql::{self, Operation};
+use filestats::{Epoch, Figure, Reason, WaitClass, WaitSample};
+
+/// Status counters of waits that are not timed.
+const COUNTED: [(&str, &str, WaitClass); 2] = [
+    ("innodb_log_waits", "Innodb_log_waits", WaitClass::LogWrite),
+    ("innodb_buffer_pool_wait_free", "Innodb_buffer_pool_wait_free", WaitClass::DataWrite),
+];
+
+pub(super) fn samples(look: &Look, owner: &Owner) -> Vec<WaitSample> {
+    let mut waits = Vec::new();
+    if let Schema::On(counted) = &look.schema {
+        for row in counted.events.iter().filter(|row| counted.switches.counts(&row.event)) {
+            let is_timed = counted.switches.times(&row.event);
+            let kinds =
+                [(Operation::Read, row.read), (Operation::Write, row.write), (Operation::Misc, row.misc)];
+            let kinds = kinds.into_iter().filter_map(|(operation, timed)| {
+                let class = mysql::class(&row.event, operation)?;
+                Some((mysql::event(&row.event, operation), class, timed))
+            });
+            waits.extend(kinds.map(|(event, class, Timed { count, ns, .. })| WaitSample {
+                instance: owner.name.into(),
+                event,
+                class,
+                epoch: files::epoch(owner, &row.event),
+                count: Figure::Known(count),
+                wait_ns: if is_timed { Figure::Known(ns) } else { Figure::unknown(Reason::TimingOff) },
+            }));
+        }
+    }
+    waits.extend(COUNTED.iter().filter_map(|(name, event, class)| {
+        let count = *look.status.get(*name)?;
+        Some(WaitSample {
+            instance: owner.name.into(),
+            event: (*event).into(),
+            class: *class,
+            epoch: Epoch::of_run(owner.run),
+            count: Figure::Known(count),
+            // No waits took no time; how long others took is not kept.
+            wait_ns: if count == 0 { Figure::Known(0) } else { Figure::unknown(Reason::NotCounted) },
+        })
+    }));
+    waits
+}

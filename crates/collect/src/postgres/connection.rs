@@ -1,0 +1,292 @@
+//! Where the server is and as whom to ask it, by libpq's conventions: what the connection string leaves open
+//! is taken from the service file, then from the environment, then from libpq's defaults.
+//!
+//! ```text
+//! postgres://user@host:5432/shop   host=/run/postgresql dbname=shop   service=shop   (nothing)
+//!   -> settings of the string > of the service > of PGHOST, PGUSER ... > the socket, port 5432, this user
+//! ```
+//!
+//! No error of this file repeats a value: a mistyped URL has pieces of the password where a port should be.
+
+use super::passfile;
+use super::settings::{self, Settings};
+use super::tls::Tls;
+use std::path::{Path, PathBuf};
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+/// How to reach one server.
+#[derive(Clone)]
+pub(super) struct Connection {
+    /// Ready to connect with, password included.
+    pub config: Config,
+    /// How it is encrypted.
+    pub tls: Tls,
+    /// "HOST:PORT", without a password.
+    pub place: String,
+    /// Role.
+    pub user: String,
+    /// Database.
+    pub database: String,
+    /// Why a password file was passed over.
+    pub passfile_ignored: Option<String>,
+}
+
+/// The environment, or a test's.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Settings of libpq that change nothing for this program.
+const WITHOUT_EFFECT: [&str; 8] = [
+    "client_encoding",
+    "fallback_application_name",
+    "gssencmode",
+    "gsslib",
+    "krbsrvname",
+    "sslcompression",
+    "sslsni",
+    "connect_timeout",
+];
+
+/// Where Debian and everybody who builds PostgreSQL from source put the socket.
+const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+const PORT: u16 = 5432;
+
+impl Connection {
+    /// Reads the connection string, and what it leaves open from the machine.
+    pub fn parse(text: &str, environment: Environment) -> Result<Connection, String> {
+        let mut settings = Settings::parse(text)?;
+        settings.complete(environment)?;
+        let home = environment("HOME").map(PathBuf::from);
+        let passfile = settings.take("passfile").map(PathBuf::from);
+        WITHOUT_EFFECT.iter().for_each(|name| drop(settings.take(name)));
+        settings.set("application_name", super::APPLICATION);
+        if settings.get("port").is_none() {
+            settings.set("port", &PORT.to_string());
+        }
+        if settings.get("host").is_none() && settings.get("hostaddr").is_none() {
+            settings.set("host", &default_socket_directory(settings.get("port")));
+        }
+        // Whom a certificate must name, where nobody says another.
+        if let (None, Some(address)) = (settings.get("host"), settings.get("hostaddr")) {
+            let address = address.to_owned();
+            settings.set("host", &address);
+        }
+        let tls = Tls::take(&mut settings, home.as_deref())?;
+        if settings.get("user").is_none() {
+            let user = environment("USER").or_else(|| environment("LOGNAME"));
+            settings.set("user", &user.ok_or("no user is given, and USER is not set")?);
+        }
+        let user = settings.get("user").unwrap_or_default().to_owned();
+        if settings.get("dbname").is_none() {
+            settings.set("dbname", &user);
+        }
+        let database = settings.get("dbname").unwrap_or_default().to_owned();
+        // The client's own complaint may repeat what it could not read.
+        let mut config: Config = settings.to_text().parse().map_err(|_| settings.complaint())?;
+        let host = first_host(&config);
+        let port = config.get_ports().first().copied().unwrap_or(PORT);
+        let mut passfile_ignored = None;
+        if config.get_password().is_none() {
+            let file = passfile.or_else(|| home.map(|home| home.join(".pgpass")));
+            let default = SOCKET_DIRECTORIES.contains(&host.as_str());
+            let wanted = passfile::Wanted {
+                host: if default { "localhost" } else { &host },
+                port,
+                database: &database,
+                user: &user,
+            };
+            match file.map(|file| passfile::password(&file, &wanted)) {
+                Some(Ok(Some(password))) => drop(config.password(password)),
+                Some(Err(why)) => passfile_ignored = Some(why),
+                _ => {}
+            }
+        }
+        Ok(Connection { config, tls, place: format!("{host}:{port}"), user, database, passfile_ignored })
+    }
+}
+
+/// The connection string without its password, to be shown; of one that cannot be read, nothing.
+pub fn redacted(text: &str) -> String {
+    match Settings::parse(text) {
+        Ok(settings) if settings.has_good_ports() => settings.without_secrets(),
+        _ => "(a connection string that cannot be read)".into(),
+    }
+}
+
+/// Whether the connection string holds a password, or what may be one; so may one that cannot be read.
+pub fn has_password(text: &str) -> bool {
+    Settings::parse(text).map_or(true, |settings| settings.may_hold_secrets())
+}
+
+fn first_host(config: &Config) -> String {
+    match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        Some(Host::Unix(directory)) => directory.to_string_lossy().into_owned(),
+        None => config.get_hostaddrs().first().map_or_else(String::new, ToString::to_string),
+    }
+}
+
+/// The one with a server's socket in it, else the first.
+fn default_socket_directory(port: Option<&str>) -> String {
+    let socket = format!(".s.PGSQL.{}", port.unwrap_or_default());
+    let with_socket = SOCKET_DIRECTORIES.iter().find(|dir| Path::new(dir).join(&socket).exists());
+    (*with_socket.unwrap_or(&SOCKET_DIRECTORIES[0])).to_owned()
+}
+
+/// What this process was started with.
+pub(super) fn environment(name: &str) -> Option<String> {
+    match name {
+        // The one that runs, whatever the variable says, as libpq has it.
+        "USER" => settings::user_name(),
+        _ => std::env::var(name).ok().filter(|value| !value.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn nothing(_: &str) -> Option<String> {
+        None
+    }
+
+    fn with<'a>(pairs: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    fn place(text: &str, pairs: &[(&str, &str)]) -> (String, String, String) {
+        let connection = Connection::parse(text, &with(pairs)).unwrap();
+        (connection.place, connection.user, connection.database)
+    }
+
+    fn three(place: &str, user: &str, database: &str) -> (String, String, String) {
+        (place.into(), user.into(), database.into())
+    }
+
+    #[test]
+    fn a_url_and_key_value_pairs_say_the_same() {
+        let both = three("db.example:5433", "ann", "shop");
+        assert_eq!(place("postgres://ann:secret@db.example:5433/shop", &[]), both);
+        assert_eq!(place("host=db.example port=5433 user=ann dbname=shop password='sec ret'", &[]), both);
+        assert_eq!(
+            place("postgresql://ann@/shop?host=/run/pg&port=6", &[]),
+            three("/run/pg:6", "ann", "shop")
+        );
+        assert_eq!(place("postgres://ann@[::1]:7/a%20b", &[]), three("::1:7", "ann", "a b"));
+    }
+
+    #[test]
+    fn the_environment_fills_in_what_the_string_leaves_open() {
+        let environment = [("PGHOST", "other"), ("PGPORT", "6"), ("PGUSER", "env"), ("USER", "me")];
+        assert_eq!(place("", &environment), three("other:6", "env", "env"));
+        assert_eq!(place("host=given dbname=x", &environment), three("given:6", "env", "x"));
+        assert_eq!(place("host=h", &[("USER", "me")]), three("h:5432", "me", "me"));
+    }
+
+    #[test]
+    fn a_service_stands_between_the_string_and_the_environment() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("services");
+        fs::write(&file, "# ours\n[other]\nhost=no\n[shop]\nhost=10.0.0.7\nuser = svc\ndbname=shop\n")
+            .unwrap();
+        let file = file.to_str().unwrap();
+        let environment = [("PGSERVICEFILE", file), ("PGUSER", "env"), ("PGPORT", "6")];
+        assert_eq!(place("service=shop user=me", &environment), three("10.0.0.7:6", "me", "shop"));
+        let by_name = [("PGSERVICEFILE", file), ("PGSERVICE", "shop")];
+        assert_eq!(place("", &by_name), three("10.0.0.7:5432", "svc", "shop"));
+        let missing = Connection::parse("service=none", &with(&environment)).err().unwrap();
+        assert!(missing.contains("none") && missing.contains(file), "{missing}");
+    }
+
+    #[test]
+    fn a_password_file_counts_only_when_it_is_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pass");
+        fs::write(&file, "# comment\nother:*:*:*:wrong\nh:5432:shop:ann:s\\:e\\\\c\nh:*:*:*:late\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let environment = [("PGPASSFILE", file.to_str().unwrap()), ("USER", "ann")];
+        let password = |text: &str| {
+            let connection = Connection::parse(text, &with(&environment)).unwrap();
+            connection.config.get_password().map(<[u8]>::to_vec)
+        };
+        assert_eq!(password("host=h dbname=shop").as_deref(), Some(b"s:e\\c".as_slice()));
+        assert_eq!(password("host=h dbname=x").as_deref(), Some(b"late".as_slice()));
+        assert_eq!(password("host=h password=mine").as_deref(), Some(b"mine".as_slice()));
+        assert_eq!(password("host=elsewhere"), None);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(password("host=h dbname=shop"), None);
+        let ignored = Connection::parse("host=h", &with(&environment)).unwrap().passfile_ignored.unwrap();
+        assert!(ignored.contains("0600"), "{ignored}");
+    }
+
+    #[test]
+    fn no_password_is_ever_repeated() {
+        let wrong = [
+            "postgres://ann:hunter2hunter@2@host/shop?bad=hunter2",
+            "postgres://ann:hun/ter2hunter2@host/shop",
+            "postgres://ann:12/hunter2@host/shop",
+            "password='hunter2",
+            "password=hunter2 port=hunter2",
+            "password=hunter2 hunter2=1",
+            "hunter2",
+            "postgres://ann:hunter2%zz@host/",
+            "host=h sslmode=hunter2",
+            "postgres://ann:hunter2@h/?sslmode=require",
+        ];
+        for text in wrong {
+            let parsed = Connection::parse(text, &with(&[("USER", "me")]));
+            let shown = match parsed {
+                Ok(connection) => format!("{} {} {}", connection.place, connection.database, redacted(text)),
+                Err(error) => format!("{error} {}", redacted(text)),
+            };
+            assert!(!shown.contains("hun"), "{text}: {shown}");
+        }
+        let shown = redacted("postgres://ann:hunter2@db:5433/shop");
+        assert!(!shown.contains("hunter2") && shown.contains("db") && shown.contains("ann"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_asked_of_tls_is_done_or_refused() {
+        use tokio_postgres::config::SslMode;
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().to_str().unwrap();
+        let environment = [("HOME", home)];
+        let tries = |text: &str| {
+            let parsed = Connection::parse(&format!("user=u {text}"), &with(&environment));
+            parsed.map(|connection| connection.tls.tries)
+        };
+        let refused = |text: &str| tries(text).err().unwrap_or_else(|| panic!("{text} is not refused"));
+        assert_eq!(tries("host=h"), Ok([SslMode::Prefer, SslMode::Disable].as_slice()));
+        assert_eq!(tries("host=h sslmode=allow"), Ok([SslMode::Disable, SslMode::Require].as_slice()));
+        assert_eq!(tries("host=h sslmode=require"), Ok([SslMode::Require].as_slice()));
+        assert_eq!(tries("host=/run/pg sslmode=verify-full"), Ok([SslMode::Disable].as_slice()), "a socket");
+        assert_eq!(tries("hostaddr=10.0.0.7 sslmode=require"), Ok([SslMode::Require].as_slice()));
+        let nobody = refused("host=h sslmode=verify-ca");
+        assert!(nobody.contains("root.crt") && nobody.contains("sslrootcert=system"), "{nobody}");
+        assert!(refused("host=h sslmode=verify-ca sslrootcert=/none.crt").contains("/none.crt"));
+        let weak = refused("host=h sslmode=require sslrootcert=system");
+        assert!(weak.contains("verify-full"), "{weak}");
+        assert!(refused("host=h sslcrl=/x").contains("revoked"));
+        fs::create_dir(directory.path().join(".postgresql")).unwrap();
+        let root = directory.path().join(".postgresql/root.crt");
+        fs::write(&root, "nothing of the kind").unwrap();
+        let unreadable = refused("host=h");
+        assert!(unreadable.contains("root.crt"), "one that is there counts in every mode: {unreadable}");
+        assert_eq!(tries("host=h sslmode=disable"), Ok([SslMode::Disable].as_slice()));
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let key = directory.path().join("key");
+        fs::write(&key, "").unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+        let text = format!("host=h user=u sslcert=/c sslkey={}", key.display());
+        let refused = Connection::parse(&text, &nothing).err().unwrap();
+        assert!(refused.contains("chmod 600"), "{refused}");
+        let alone = Connection::parse("host=h user=u sslcert=/c", &nothing).err().unwrap();
+        assert!(alone.contains("sslkey"), "{alone}");
+    }
+}

@@ -1,0 +1,76 @@
+//! Where the server runs, if it is on this machine: its processes, its directory, the volumes below.
+
+use super::connection::Connection;
+use super::scene::Scene;
+use crate::mounts::Mounts;
+use filestats::{FileKind, Sample};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of a server elsewhere, nothing.
+pub(super) struct Local {
+    postmaster: Option<u32>,
+    data: Option<Volume>,
+    log: Option<Volume>,
+}
+
+struct Volume {
+    directory: PathBuf,
+    mount: Option<String>,
+}
+
+impl Local {
+    /// The process that serves the connection is looked for here under its number; its title says whether it
+    /// is that one. A server in another pid namespace is not found by it, and its directory is not ours.
+    pub fn find(connection: &Connection, scene: &Scene) -> Local {
+        let postmaster = scene.pid.filter(|pid| serves(*pid, connection)).and_then(parent);
+        let directory = scene.data_directory.as_deref().map(Path::new).filter(|_| postmaster.is_some());
+        let data = directory.and_then(Volume::of);
+        // The log may lie elsewhere, behind a link that only the server's user can follow.
+        let log = directory.and_then(|directory| Volume::of(&directory.join("pg_wal")));
+        Local { postmaster, data, log }
+    }
+
+    /// The postmaster and those that it started.
+    pub fn processes(&self) -> Vec<u32> {
+        let Some(postmaster) = self.postmaster else { return Vec::new() };
+        let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children"));
+        let Ok(children) = children else { return Vec::new() };
+        std::iter::once(postmaster).chain(children.split(' ').filter_map(|pid| pid.parse().ok())).collect()
+    }
+
+    pub fn data_directory(&self) -> Option<PathBuf> {
+        self.data.as_ref().map(|data| data.directory.clone())
+    }
+
+    /// Writes into each sample where it lies. Relations of other tablespaces lie elsewhere, which the server's
+    /// counters do not tell apart.
+    pub fn place(&self, samples: &mut [Sample]) {
+        for sample in samples {
+            let volume = if sample.file.kind == FileKind::Log { &self.log } else { &self.data };
+            sample.file.drive = volume.as_ref().and_then(|volume| volume.mount.clone());
+        }
+    }
+}
+
+impl Volume {
+    fn of(directory: &Path) -> Option<Volume> {
+        let directory = fs::canonicalize(directory).ok()?;
+        let mount = Mounts::now().point_of(&directory).map(|point| point.to_string_lossy().into_owned());
+        Some(Volume { directory, mount })
+    }
+}
+
+/// "postgres: 15/main: ann shop 127.0.0.1(41022) idle"
+fn serves(pid: u32, connection: &Connection) -> bool {
+    let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let title = String::from_utf8_lossy(&title);
+    let who = format!(" {} {} ", connection.user, connection.database);
+    title.starts_with("postgres:") && title.contains(&who)
+}
+
+/// The fourth field of /proc/PID/stat; the second may have blanks and brackets in it.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}

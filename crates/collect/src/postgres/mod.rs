@@ -1,0 +1,184 @@
+//! A PostgreSQL server, 14 and later.
+//!
+//! ```text
+//! Postgres::open ──> one thread, one connection ──┬─ a snapshot when asked: one round trip, in a bounded time
+//!                                                 └─ pg_stat_activity twice a second: who waits for what
+//!
+//! version   a sample is                                                            counts
+//! 16 17     a row of pg_stat_io: "client backend/relation/normal"                  blocks
+//! 18        the same, and WAL in it: "walwriter/wal/normal"                        requests
+//! 14 15     reads of a database: "database/shop"; writes of "checkpointer",        blocks
+//!           "background writer", "backends"
+//! to 17     "wal", of pg_stat_wal                                                  requests
+//! all       "temp files/shop", of pg_stat_database                                 blocks
+//! ```
+//!
+//! No I/O is in two samples of one snapshot, so that their sum is the server's. The same reads once more, by
+//! database and by relation, are another source: [`Postgres::relations`].
+//!
+//! Epoch: `run` is the cluster, the start of the postmaster and that of the checkpointer, which a crash of
+//! any process restarts; `reset` is the `stats_reset` of the row's own view. Times are unknown while
+//! track_io_timing (of WAL: track_wal_io_timing) is off, and across its change.
+//!
+//! Never: writes, waits for a lock, waits longer than [`SNAPSHOT_LIMIT`], shows a password.
+
+mod answer;
+mod background;
+mod cluster;
+mod connection;
+mod databases;
+mod end_point;
+mod error;
+mod files;
+mod io;
+mod local;
+mod passfile;
+mod relations;
+mod scene;
+mod session;
+mod settings;
+mod talk;
+mod timing;
+mod tls;
+mod waits;
+mod worker;
+
+pub(crate) use cluster::{Cluster, Object};
+pub use connection::{has_password, redacted};
+pub use error::PostgresError;
+pub use relations::RELATIONS_MAX;
+pub use waits::SAMPLED_EVERY;
+
+use crate::{FileNames, Source, SourceError};
+use filestats::Snapshot;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use worker::{Ask, Worker};
+
+/// The longest that a snapshot takes, a new connection included; then it is an error.
+pub const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Sessions tell their counts at the end of a transaction, at most this often (PGSTAT_MIN_INTERVAL of
+/// src/backend/utils/activity/pgstat.c).
+const TOLD_LATE: Duration = Duration::from_secs(1);
+
+/// The oldest version whose views are known.
+const OLDEST: u32 = 14;
+
+/// What the server's own views call this program.
+const APPLICATION: &str = "headroom";
+
+/// One server, asked through one connection.
+pub struct Postgres {
+    name: String,
+    worker: Worker,
+    processes: Vec<u32>,
+    data_directory: Option<PathBuf>,
+    /// Host, port and database.
+    database: String,
+    names: Option<FileNames>,
+}
+
+/// The reads of each database, and of the busiest relations of the connected one: another view of what the
+/// server's samples have, never to be added to them.
+pub struct Relations {
+    name: String,
+    worker: Worker,
+}
+
+impl Postgres {
+    /// Connects. `connection` is a URL or `name=value` pairs, perhaps empty, completed as libpq does.
+    ///
+    /// # Errors
+    /// [`SourceError::Postgres`]: nobody answers, the role is refused, the string cannot be read.
+    pub fn open(connection: &str) -> Result<Postgres, SourceError> {
+        let settings = connection::Connection::parse(connection, &connection::environment);
+        let settings = settings.map_err(|why| PostgresError::Settings { why })?;
+        let name = format!("postgres {}", settings.place);
+        let database = format!("{} {}", settings.place, settings.database);
+        let worker = Worker::start(connection, settings)?;
+        let (processes, data_directory, names) = (Vec::new(), None, None);
+        let mut postgres = Postgres { name, worker, processes, data_directory, database, names };
+        postgres.data_directory = postgres.worker.ask(Ask::DataDirectory)?;
+        Ok(postgres)
+    }
+
+    /// Where the cluster lies, where the server runs on this machine and the role may know.
+    pub fn data_directory(&self) -> Option<&Path> {
+        self.data_directory.as_deref()
+    }
+
+    /// Tells from now on which relations the cluster's files hold, where it runs on this machine: those of the connected
+    /// database by their names, those of others by their numbers.
+    #[must_use]
+    pub fn telling(mut self, names: &FileNames) -> Postgres {
+        self.names = Some(names.clone());
+        self.tell();
+        self
+    }
+
+    fn tell(&self) {
+        if let (Some(names), Some(data)) = (&self.names, &self.data_directory) {
+            names.add(Cluster::new(data.clone(), self.database.clone(), self.worker.downgrade()));
+        }
+    }
+
+    /// The reads by database and relation, on the same connection.
+    pub fn relations(&self) -> Relations {
+        Relations { name: format!("{} relations", self.name), worker: self.worker.clone() }
+    }
+}
+
+impl Source for Postgres {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.data_directory()
+    }
+
+    fn processes(&self) -> &[u32] {
+        &self.processes
+    }
+
+    fn told_late(&self) -> Duration {
+        TOLD_LATE
+    }
+
+    fn is_remark(&self, note: &str) -> bool {
+        note == scene::READS_AHEAD || waits::is_remark(note)
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        let reading = self.worker.ask(Ask::Snapshot)?;
+        self.processes = reading.processes;
+        if self.data_directory != reading.data_directory {
+            self.data_directory = reading.data_directory;
+            self.tell();
+        }
+        Ok(reading.snapshot)
+    }
+}
+
+impl Source for Relations {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        Ok(self.worker.ask(Ask::Relations)?)
+    }
+}
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Relations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relations").field("name", &self.name).finish_non_exhaustive()
+    }
+}

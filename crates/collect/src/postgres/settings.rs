@@ -1,0 +1,257 @@
+//! The settings of a connection string as names and values, whichever of its two forms it has.
+
+use super::connection::Environment;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Names and values, a value a name.
+#[derive(Default)]
+pub(super) struct Settings(BTreeMap<String, String>);
+
+/// The variables of libpq that are understood, and the settings they stand for.
+const VARIABLES: [(&str, &str); 17] = [
+    ("PGHOST", "host"),
+    ("PGHOSTADDR", "hostaddr"),
+    ("PGPORT", "port"),
+    ("PGDATABASE", "dbname"),
+    ("PGUSER", "user"),
+    ("PGPASSWORD", "password"),
+    ("PGPASSFILE", "passfile"),
+    ("PGSSLMODE", "sslmode"),
+    ("PGSSLROOTCERT", "sslrootcert"),
+    ("PGSSLCERT", "sslcert"),
+    ("PGSSLKEY", "sslkey"),
+    ("PGSSLCRL", "sslcrl"),
+    ("PGSSLCRLDIR", "sslcrldir"),
+    ("PGSSLNEGOTIATION", "sslnegotiation"),
+    ("PGCHANNELBINDING", "channel_binding"),
+    ("PGOPTIONS", "options"),
+    ("PGTARGETSESSIONATTRS", "target_session_attrs"),
+];
+
+/// What may be shown. A setting that is unknown may be a mistyped secret.
+const NO_SECRETS: [&str; 6] = ["dbname", "host", "hostaddr", "port", "service", "user"];
+
+/// What is no secret either, and says nothing to people. Any other name may be a mistyped `password`.
+const HARMLESS: [&str; 11] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "options",
+    "passfile",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+];
+
+impl Settings {
+    /// Reads either form; nothing at all is fine.
+    pub fn parse(text: &str) -> Result<Settings, String> {
+        let text = text.trim();
+        match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
+            Some(rest) => Settings::of_url(rest),
+            None => Settings::of_pairs(text),
+        }
+    }
+
+    /// `name=value name = 'a \'quoted\' value'`
+    fn of_pairs(text: &str) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let (name, after) = rest.split_once('=').ok_or("a setting has no '=': give name=value")?;
+            let name = name.trim_end();
+            let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            if name.is_empty() || !plain {
+                return Err("the name of a setting is not of small letters: give name=value".into());
+            }
+            let (value, after) = value(after.trim_start())?;
+            settings.set(name, &value);
+            rest = after.trim_start();
+        }
+        Ok(settings)
+    }
+
+    /// `[user[:password]@][host[:port][,...]][/dbname][?name=value&...]`
+    fn of_url(rest: &str) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        // A slash in a password would end it here; what follows would be taken for a database.
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        if database.contains('@') {
+            return Err("an '@' after the first '/': write / as %2F and @ as %40 in a password".into());
+        }
+        let hosts = match authority.rsplit_once('@') {
+            Some((credentials, hosts)) => {
+                let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+                settings.set_encoded("user", user)?;
+                settings.set_encoded("password", password)?;
+                hosts
+            }
+            None => authority,
+        };
+        settings.set_encoded("dbname", database)?;
+        let mut ports = Vec::new();
+        let mut names = Vec::new();
+        for host in hosts.split(',').filter(|host| !host.is_empty()) {
+            let end = host.rfind(']').map_or(0, |bracket| bracket + 1);
+            let (name, port) = match host[end..].find(':') {
+                Some(colon) => (&host[..end + colon], &host[end + colon + 1..]),
+                None => (host, ""),
+            };
+            names.push(name.trim_start_matches('[').trim_end_matches(']'));
+            ports.push(port);
+        }
+        settings.set_encoded("host", &names.join(","))?;
+        if ports.iter().any(|port| !port.is_empty()) {
+            settings.set_encoded("port", &ports.join(","))?;
+        }
+        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (name, value) = parameter.split_once('=').ok_or("a parameter of the URL has no '='")?;
+            settings.set_encoded(name, value)?;
+        }
+        Ok(settings)
+    }
+
+    /// Adds what is not said from the service file and the environment.
+    pub fn complete(&mut self, environment: Environment) -> Result<(), String> {
+        if let Some(service) = self.take("service").or_else(|| environment("PGSERVICE")) {
+            for (name, value) in service_settings(&service, environment)?.0 {
+                self.0.entry(name).or_insert(value);
+            }
+        }
+        for (variable, name) in VARIABLES {
+            if let (None, Some(value)) = (self.get(name), environment(variable)) {
+                self.set(name, &value);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), value.to_owned());
+    }
+
+    pub fn take(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
+    fn set_encoded(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if !value.is_empty() {
+            self.set(name, &percent_decoded(value).ok_or("a % that is not followed by two hex digits")?);
+        }
+        Ok(())
+    }
+
+    /// As name='value' pairs.
+    pub fn to_text(&self) -> String {
+        self.0.iter().fold(String::new(), |mut text, (name, value)| {
+            let quoted =
+                match value.is_empty() || value.contains(['\\', '\'']) || value.contains(char::is_whitespace)
+                {
+                    true => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'")),
+                    false => value.clone(),
+                };
+            let _ = write!(text, "{}{name}={quoted}", if text.is_empty() { "" } else { " " });
+            text
+        })
+    }
+
+    /// The same without passwords and what may be one.
+    pub fn without_secrets(&self) -> String {
+        let shown = self.0.iter().filter(|(name, _)| NO_SECRETS.contains(&name.as_str()));
+        Settings(shown.map(|(name, value)| (name.clone(), value.clone())).collect()).to_text()
+    }
+
+    /// Whether any of them is, or may be, a secret.
+    pub fn may_hold_secrets(&self) -> bool {
+        let harmless = |name: &str| NO_SECRETS.contains(&name) || HARMLESS.contains(&name);
+        !self.has_good_ports() || !self.0.keys().all(|name| harmless(name))
+    }
+
+    /// Whether what stands for a port may be one: it may be a piece of a password, otherwise.
+    pub fn has_good_ports(&self) -> bool {
+        self.get("port").is_none_or(|ports| ports.split(',').all(|port| port.parse::<u16>().is_ok()))
+    }
+
+    /// Which of the settings cannot be meant, without its value.
+    pub fn complaint(&self) -> String {
+        if !self.has_good_ports() {
+            return "the port is not a number from 1 to 65535".into();
+        }
+        // Not which: what stands where a name should be may be a piece of a password.
+        "a setting is unknown, or has a value it cannot have".into()
+    }
+}
+
+/// A value, quoted or up to the next blank, and what follows.
+fn value(text: &str) -> Result<(String, &str), String> {
+    let quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut letters = text.char_indices().skip(usize::from(quoted));
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+            '\'' if quoted => return Ok((value, &text[at + 1..])),
+            _ if !quoted && letter.is_whitespace() => return Ok((value, &text[at..])),
+            _ => value.push(letter),
+        }
+    }
+    if quoted { Err("a quote is not closed".into()) } else { Ok((value, "")) }
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A section of pg_service.conf: the person's own, then the system's.
+fn service_settings(service: &str, environment: Environment) -> Result<Settings, String> {
+    let own = environment("PGSERVICEFILE")
+        .map(PathBuf::from)
+        .or_else(|| environment("HOME").map(|home| PathBuf::from(home).join(".pg_service.conf")));
+    let system = environment("PGSYSCONFDIR").unwrap_or_else(|| "/etc/postgresql-common".into());
+    let files = [own, Some(PathBuf::from(system).join("pg_service.conf"))];
+    for file in files.iter().flatten() {
+        let Ok(text) = std::fs::read_to_string(file) else { continue };
+        let mut lines = text.lines().map(str::trim);
+        if lines.any(|line| line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(service)) {
+            let section = lines.take_while(|line| !line.starts_with('['));
+            let pairs = section.filter(|line| !line.is_empty() && !line.starts_with('#'));
+            let pairs = pairs.filter_map(|line| line.split_once('='));
+            return Ok(Settings(
+                pairs.map(|(name, value)| (name.trim().into(), value.trim().into())).collect(),
+            ));
+        }
+    }
+    let looked: Vec<_> = files.iter().flatten().map(|file| file.display().to_string()).collect();
+    Err(format!("no service '{service}' in {}", looked.join(" or ")))
+}
+
+/// The name of the user this process runs as.
+pub(super) fn user_name() -> Option<String> {
+    // SAFETY: geteuid always succeeds and touches no memory of ours.
+    let id = unsafe { libc::geteuid() }.to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut of_id = users.lines().filter(|line| line.split(':').nth(2) == Some(&id));
+    of_id.next()?.split(':').next().map(str::to_owned)
+}

@@ -1,0 +1,97 @@
+//! Whether the server times its I/O, and did all along: partial times are no times.
+
+use super::answer::Columns;
+
+/// The two settings, or what is known by each of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timing<T = bool> {
+    /// track_io_timing.
+    pub io: T,
+    /// track_wal_io_timing.
+    pub wal: T,
+}
+
+/// Follows the settings from one snapshot of a view to the next.
+#[derive(Default)]
+pub(super) struct TimingWatch(Timing<Switch>);
+
+#[derive(Clone, Copy, Default)]
+struct Switch {
+    /// Seen off since the last snapshot, or at it.
+    off: bool,
+    /// A snapshot with times was taken.
+    timed: bool,
+    /// And later one without.
+    hole: bool,
+    /// When times began again behind the last hole.
+    since_unix_ns: Option<u64>,
+}
+
+impl Timing {
+    /// As the server's settings are; what cannot be read is taken for off.
+    pub fn read(row: &impl Columns) -> Timing {
+        let on = |name: &str| row.flag(name).unwrap_or(false);
+        Timing { io: on("io_timing"), wal: on("wal_timing") }
+    }
+}
+
+impl TimingWatch {
+    /// A look between two snapshots.
+    pub fn look(&mut self, now: Timing) {
+        self.0.io.off |= !now.io;
+        self.0.wal.off |= !now.wal;
+    }
+
+    /// Whether times are whole since the last snapshot, and where the sums of time have a hole behind which they
+    /// began again: a difference across it would lack the time of what it counts.
+    pub fn snapshot(&mut self, now: Timing, unix_ns: u64) -> (Timing, Timing<Option<u64>>) {
+        let (io, io_hole) = self.0.io.snapshot(now.io, unix_ns);
+        let (wal, wal_hole) = self.0.wal.snapshot(now.wal, unix_ns);
+        (Timing { io, wal }, Timing { io: io_hole, wal: wal_hole })
+    }
+}
+
+impl Switch {
+    fn snapshot(&mut self, now: bool, unix_ns: u64) -> (bool, Option<u64>) {
+        let whole = now && !self.off;
+        self.off = !now;
+        self.hole |= self.timed && !whole;
+        if whole && self.hole {
+            self.since_unix_ns = Some(unix_ns);
+            self.hole = false;
+        }
+        self.timed |= whole;
+        (whole, self.since_unix_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ON: Timing = Timing { io: true, wal: true };
+    const OFF: Timing = Timing { io: false, wal: true };
+
+    #[test]
+    fn times_are_whole_only_where_every_look_saw_them_taken() {
+        let mut watch = TimingWatch::default();
+        assert_eq!(watch.snapshot(ON, 1).0, ON);
+        watch.look(OFF);
+        assert_eq!(watch.snapshot(ON, 2).0, OFF, "off in between");
+        assert_eq!(watch.snapshot(ON, 3).0, ON);
+    }
+
+    #[test]
+    fn only_times_that_were_there_before_have_a_hole() {
+        let mut watch = TimingWatch::default();
+        let hole = |(_, hole): (Timing, Timing<Option<u64>>)| hole.io;
+        assert_eq!(hole(watch.snapshot(OFF, 1)), None);
+        watch.look(ON);
+        watch.snapshot(ON, 2);
+        assert_eq!(hole(watch.snapshot(ON, 3)), None, "switched on for the first time");
+        assert_eq!(hole(watch.snapshot(OFF, 4)), None, "counts go on in the same epoch");
+        watch.snapshot(ON, 5);
+        assert_eq!(hole(watch.snapshot(ON, 6)), Some(6));
+        assert_eq!(hole(watch.snapshot(ON, 7)), Some(6));
+    }
+}

@@ -1,0 +1,238 @@
+//! TLS to PostgreSQL: libpq's modes, and the stream that the client library reads and writes.
+
+use super::settings::Settings;
+use crate::tls::{self, Authorities, Identity, Names, Trust};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::Socket;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client;
+
+/// How connections are encrypted.
+#[derive(Clone)]
+pub(super) struct Tls {
+    /// What is tried, one after the other where the server refuses; at least one.
+    pub tries: &'static [SslMode],
+    pub connector: Connector,
+}
+
+/// libpq's sslmode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+enum Mode {
+    Disable,
+    Allow,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+/// What stands in sslrootcert for the authorities that the system trusts.
+const SYSTEM: &str = "system";
+/// Where libpq looks, in the home directory.
+const OWN_DIRECTORY: &str = ".postgresql";
+
+impl Mode {
+    fn of(word: &str) -> Option<Mode> {
+        Some(match word {
+            "disable" => Mode::Disable,
+            "allow" => Mode::Allow,
+            "prefer" => Mode::Prefer,
+            "require" => Mode::Require,
+            "verify-ca" => Mode::VerifyCa,
+            "verify-full" => Mode::VerifyFull,
+            _ => return None,
+        })
+    }
+
+    /// As libpq: what the server refuses with one is tried with the other, where either will do.
+    fn tries(self) -> &'static [SslMode] {
+        match self {
+            Mode::Disable => &[SslMode::Disable],
+            Mode::Allow => &[SslMode::Disable, SslMode::Require],
+            Mode::Prefer => &[SslMode::Prefer, SslMode::Disable],
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => &[SslMode::Require],
+        }
+    }
+}
+
+impl Tls {
+    /// Takes what is about TLS from the settings. A Unix socket is never encrypted, as with libpq.
+    pub fn take(settings: &mut Settings, home: Option<&Path>) -> Result<Tls, String> {
+        let word = settings.take("sslmode");
+        let root = settings.take("sslrootcert");
+        let (certificate, key) = (settings.take("sslcert"), settings.take("sslkey"));
+        let revoked = [settings.take("sslcrl"), settings.take("sslcrldir")];
+        let is_system = root.as_deref() == Some(SYSTEM);
+        let mode = match word.as_deref() {
+            None if is_system => Mode::VerifyFull,
+            None => Mode::Prefer,
+            // Not the word itself: it may be a piece of a password.
+            Some(word) => Mode::of(word)
+                .ok_or("sslmode is none of disable, allow, prefer, require, verify-ca, verify-full")?,
+        };
+        if is_system && mode < Mode::VerifyFull {
+            return Err("sslrootcert=system needs sslmode=verify-full: anybody can get a certificate of \
+                        a public authority"
+                .into());
+        }
+        if mode == Mode::Disable || only_sockets(settings) {
+            return Tls::of(Mode::Disable, Trust::Anybody, None);
+        }
+        if revoked.iter().flatten().next().is_some() {
+            return Err("lists of revoked certificates (sslcrl) are not read: leave the setting out".into());
+        }
+        let own = |name: &str| home.map(|home| home.join(OWN_DIRECTORY).join(name));
+        let root = root.map(PathBuf::from).or_else(|| own("root.crt"));
+        let trust = trust(mode, is_system, root)?;
+        Tls::of(mode, trust, identity(certificate, key, own)?)
+    }
+
+    fn of(mode: Mode, trust: Trust, identity: Option<Identity>) -> Result<Tls, String> {
+        let mut config = tls::config(trust, rustls::ALL_VERSIONS, identity)?;
+        // Servers from 17 on want it where TLS comes first (sslnegotiation=direct).
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(Tls { tries: mode.tries(), connector: Connector(Arc::new(config)) })
+    }
+}
+
+fn only_sockets(settings: &Settings) -> bool {
+    let is_socket = |host: &str| host.starts_with('/') || host.starts_with('@');
+    settings.get("hostaddr").is_none()
+        && settings.get("host").is_some_and(|hosts| hosts.split(',').all(is_socket))
+}
+
+/// A file of authorities is used in every mode where there is one, as libpq has it.
+fn trust(mode: Mode, is_system: bool, root: Option<PathBuf>) -> Result<Trust, String> {
+    let names = if mode == Mode::VerifyFull { Names::Checked } else { Names::Ignored };
+    if is_system {
+        return Ok(Trust::Signed(Authorities::system()?, names));
+    }
+    match root {
+        Some(file) if file.exists() => Ok(Trust::Signed(Authorities::of_file(&file)?, names)),
+        _ if mode < Mode::VerifyCa => Ok(Trust::Anybody),
+        Some(file) => Err(format!(
+            "there is no file {} of authorities to check the server's certificate with: give sslrootcert=FILE, \
+             or sslrootcert=system for those that this system trusts",
+            file.display()
+        )),
+        None => Err("give sslrootcert=FILE, or sslrootcert=system: no authorities are known".into()),
+    }
+}
+
+/// The client's own certificate: as given, or libpq's where it is there.
+fn identity(
+    certificate: Option<String>,
+    key: Option<String>,
+    own: impl Fn(&str) -> Option<PathBuf>,
+) -> Result<Option<Identity>, String> {
+    let is_given = certificate.is_some();
+    let certificate = certificate.map(PathBuf::from).or_else(|| own("postgresql.crt"));
+    let Some(certificate) = certificate.filter(|file| is_given || file.exists()) else { return Ok(None) };
+    let key = key.map(PathBuf::from).or_else(|| own("postgresql.key"));
+    let key = key.ok_or("sslcert is given without sslkey")?;
+    let found =
+        fs::metadata(&key).map_err(|error| format!("cannot read the key {}: {error}", key.display()))?;
+    // Root's may be read by its group, as libpq has it.
+    let others = if found.uid() == 0 { 0o037 } else { 0o077 };
+    if found.permissions().mode() & others != 0 {
+        return Err(format!("others can read the key {}: chmod 600 it", key.display()));
+    }
+    Identity::of_files(&certificate, &key).map(Some)
+}
+
+/// Makes encrypted streams.
+#[derive(Clone)]
+pub(super) struct Connector(Arc<ClientConfig>);
+
+/// The same to one host.
+pub(super) struct Handshake {
+    connector: TlsConnector,
+    host: ServerName<'static>,
+}
+
+/// A stream of which all is encrypted.
+pub(super) struct Encrypted(Box<client::TlsStream<Socket>>);
+
+impl MakeTlsConnect<Socket> for Connector {
+    type Stream = Encrypted;
+    type TlsConnect = Handshake;
+    type Error = String;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, String> {
+        // A socket's has none, and needs none.
+        let host = if host.is_empty() { "localhost" } else { host };
+        Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.0)), host: tls::server_name(host)? })
+    }
+}
+
+impl TlsConnect<Socket> for Handshake {
+    type Stream = Encrypted;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
+
+    fn connect(self, stream: Socket) -> Self::Future {
+        Box::pin(async move { Ok(Encrypted(Box::new(self.connector.connect(self.host, stream).await?))) })
+    }
+}
+
+impl TlsStream for Encrypted {
+    /// Proves to the server, and to us, that nobody stands between: its certificate goes into the password's proof.
+    fn channel_binding(&self) -> ChannelBinding {
+        let certificate = self.0.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        match certificate.and_then(|certificate| super::end_point::hash(certificate)) {
+            Some(hash) => ChannelBinding::tls_server_end_point(hash),
+            None => ChannelBinding::none(),
+        }
+    }
+}
+
+impl AsyncRead for Encrypted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(self.0.as_mut()).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Encrypted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(self.0.as_mut()).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self.0.as_mut()).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self.0.as_mut()).poll_shutdown(cx)
+    }
+}
+
+/// What was wrong with an encrypted connection; `None` where an error is about something else.
+pub(super) fn said(error: &tokio_postgres::Error) -> Option<String> {
+    let mut source = std::error::Error::source(error);
+    while let Some(behind) = source {
+        let inside = behind.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let of_tls = behind.downcast_ref().or_else(|| inside?.downcast_ref::<rustls::Error>());
+        if let Some(error) = of_tls {
+            return Some(tls::said(error));
+        }
+        source = behind.source();
+    }
+    // The client library's own words for it.
+    let about_tls = error.to_string().starts_with("error performing TLS handshake");
+    about_tls.then(|| super::session::words(error))
+}

@@ -1,0 +1,143 @@
+//! Who waits for what. PostgreSQL keeps no sums of waits, so they are sampled: twice a second each session that
+//! waits then adds the time since the last look to its event. An estimate, good where the wait is long or
+//! frequent; how many waits there were is not known. Where pg_wait_sampling is installed, its profile (a look
+//! every 10 ms, on the server) is used instead.
+
+use super::answer::{Columns, Table};
+use super::scene::{Now, Scene};
+use filestats::waits::postgres::class;
+use filestats::{Epoch, Figure, Reason, WaitClass, WaitSample};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How often is looked.
+pub const SAMPLED_EVERY: Duration = Duration::from_millis(500);
+
+/// A look that comes later than this after the last one stands for no more than this.
+const LATE_MAX: Duration = Duration::from_secs(2);
+
+/// Events that are kept apart; a server has some 80 of I/O.
+const EVENTS_MAX: usize = 256;
+
+const PROFILED: &str = "waits are of pg_wait_sampling's profile: estimates";
+
+fn sampled_note() -> String {
+    format!("waits are sampled every {} ms: estimates", SAMPLED_EVERY.as_millis())
+}
+
+/// Whether a note only says how waits are counted.
+pub(super) fn is_remark(note: &str) -> bool {
+    note == PROFILED || note == sampled_note()
+}
+
+/// Sessions that wait, but for those of this program, and whether I/O is timed; one row at least.
+pub(super) const LOOK: &str = "
+    SET LOCAL search_path = pg_catalog;
+    SELECT wait_event, wait_event_type, count(pid) AS sessions,
+           current_setting('track_io_timing') AS io_timing,
+           current_setting('track_wal_io_timing') AS wal_timing
+      FROM (SELECT 1) always LEFT JOIN pg_stat_activity
+        ON wait_event_type IN ('IO', 'IPC', 'LWLock') AND pid <> pg_backend_pid()
+       AND application_name IS DISTINCT FROM 'headroom'
+     GROUP BY 1, 2";
+
+/// Sums of waits since the connection was made.
+pub(super) struct Waits {
+    began_unix_ns: u64,
+    last_look: Instant,
+    wait_ns: BTreeMap<String, (WaitClass, u64)>,
+    wait_sampling: Option<String>,
+}
+
+impl Waits {
+    pub fn new(scene: &Scene) -> Waits {
+        Waits {
+            began_unix_ns: crate::time::unix_ns(),
+            last_look: Instant::now(),
+            wait_ns: BTreeMap::new(),
+            wait_sampling: scene.wait_sampling.clone(),
+        }
+    }
+
+    /// Adds what a look saw.
+    pub fn add(&mut self, table: &Table) {
+        let now = Instant::now();
+        let stands_for = now.duration_since(self.last_look).min(LATE_MAX);
+        self.last_look = now;
+        let looked_ns = u64::try_from(stands_for.as_nanos()).unwrap_or(u64::MAX);
+        for row in table {
+            if let (Some(event), Some(kind)) = (row.text("wait_event"), row.text("wait_event_type"))
+                && let Some(class) = class(kind, event)
+            {
+                self.add_wait(event, class, looked_ns.saturating_mul(row.count("sessions").unwrap_or(0)));
+            }
+        }
+    }
+
+    fn add_wait(&mut self, event: &str, class: WaitClass, ns: u64) {
+        let full = self.wait_ns.len() >= EVENTS_MAX;
+        match self.wait_ns.get_mut(event) {
+            Some((_, sum)) => *sum = sum.saturating_add(ns),
+            None if !full => drop(self.wait_ns.insert(event.to_owned(), (class, ns))),
+            None => {}
+        }
+    }
+
+    /// What asks pg_wait_sampling for its profile, where it is installed.
+    pub fn profile_statement(&self) -> Option<String> {
+        let schema = self.wait_sampling.as_deref()?;
+        Some(format!(
+            "SELECT event, event_type, sum(count) AS looks,
+                    current_setting('pg_wait_sampling.profile_period', true) AS period_ms
+               FROM {schema}.pg_wait_sampling_profile
+              WHERE event_type IN ('IO', 'IPC', 'LWLock') AND pid <> pg_backend_pid() GROUP BY 1, 2"
+        ))
+    }
+
+    /// Goes on with own looks.
+    pub fn without_profile(&mut self) {
+        self.wait_sampling = None;
+    }
+
+    /// Nobody looked between two connections: the sums begin anew with each.
+    pub fn epoch(&self, now: &Now) -> Epoch {
+        Epoch::of_run(format!("{} looks since {}", now.run, self.began_unix_ns))
+    }
+
+    /// The sums so far. An event that is not there was not seen yet.
+    pub fn samples(
+        &self,
+        scene: &Scene,
+        now: &Now,
+        profile: Option<Table>,
+    ) -> (Vec<WaitSample>, Vec<String>) {
+        if let Some(profile) = profile {
+            let note = PROFILED.to_owned();
+            return (profile.iter().filter_map(|row| of_profile(row, scene, now)).collect(), vec![note]);
+        }
+        let epoch = self.epoch(now);
+        let sampled = self.wait_ns.iter().map(|(event, (class, ns))| WaitSample {
+            instance: scene.instance.clone(),
+            event: event.clone(),
+            class: *class,
+            epoch: epoch.clone(),
+            count: Figure::unknown(Reason::NotCounted),
+            wait_ns: Figure::Known(*ns),
+        });
+        let note = sampled_note();
+        (if now.sees_all { sampled.collect() } else { Vec::new() }, vec![note])
+    }
+}
+
+fn of_profile(row: &impl Columns, scene: &Scene, now: &Now) -> Option<WaitSample> {
+    let (event, kind) = (row.text("event")?, row.text("event_type")?);
+    let period_ns = row.count("period_ms")?.saturating_mul(1_000_000);
+    Some(WaitSample {
+        instance: scene.instance.clone(),
+        event: event.to_owned(),
+        class: class(kind, event)?,
+        epoch: Epoch::of_run(now.run.clone()),
+        count: Figure::unknown(Reason::NotCounted),
+        wait_ns: Figure::Known(row.count("looks")?.saturating_mul(period_ns)),
+    })
+}

@@ -1,0 +1,273 @@
+//! Counters of the kernel's keys -> samples: a layer of a process is an instance, a file's name is summed over the
+//! files that had it.
+
+use super::classify::{Class, classify};
+use super::kept::Kept;
+use super::names::Names;
+use super::program::{Counted, Losses, Programs};
+use super::tables::{Counts, FileId, kind};
+use crate::SourceError;
+use crate::mounts::Mounts;
+use filestats::{
+    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample, Snapshot,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+/// What is needed to put names to counters.
+pub(super) struct Samples<'a> {
+    pub programs: &'a Programs,
+    pub names: &'a mut Names,
+    pub kept: &'a mut Kept,
+    pub mounts: &'a Mounts,
+    pub run: &'a str,
+    /// What the snapshot is called: another selection is another source.
+    pub source: &'a str,
+    /// The processes that there are.
+    pub running: &'a HashSet<u32>,
+    /// Devices of which I/Os were missed since the last look, added as not told for what.
+    pub missed: &'a HashSet<FileId>,
+}
+
+/// Where in the way of an I/O it was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Layer {
+    /// What the process asked for.
+    Requests,
+    /// Reads of it that found their page missing.
+    Misses,
+    /// Page faults on mapped files that had to read.
+    Faults,
+    /// What block devices were asked.
+    Block,
+}
+
+impl Samples<'_> {
+    /// The snapshot, and the processes in it.
+    pub fn snapshot(
+        self,
+        counted: &Counted,
+        clock_ns: u64,
+        taken_unix_ns: u64,
+    ) -> Result<(Snapshot, Vec<u32>), SourceError> {
+        let losses = self.programs.losses()?;
+        let users = users(counted, self.running);
+        let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
+        let mut processes: HashMap<(u32, u32), (String, bool)> = HashMap::new();
+        self.names.begin();
+        let mut placed = Vec::with_capacity(counted.len());
+        for (key, counts) in counted {
+            let id = key.file;
+            let of_file = users.get(&id).map_or(&[][..], Vec::as_slice);
+            let known = self.names.name(id, of_file, self.mounts);
+            let layer = Layer::of(key.kind);
+            let who = (key.tgid, key.started);
+            let (process, changes) =
+                processes.entry(who).or_insert_with(|| self.names.command(who, command(self.programs, who)));
+            let path = known.path.to_string_lossy().into_owned();
+            let name = (layer.instance(key.tgid, process), path);
+            let leaves = known.changes() || (*changes && layer != Layer::Block);
+            self.kept.place(key, hash(&name), counts, leaves);
+            placed.push((key, counts, known, name));
+        }
+        for (key, counts, known, name) in placed {
+            let (id, layer, who) = (key.file, Layer::of(key.kind), (key.tgid, key.started));
+            let began = self.kept.row(key, hash(&name));
+            let one = found.entry(name).or_insert_with(|| Found {
+                layer,
+                lost: layer.lost(&losses) || self.missed.contains(&id),
+                who,
+                began,
+                class: class_of(id, &known.path),
+                drive: self.mounts.point_of(&known.path).map(|point| point.to_string_lossy().into_owned()),
+                files: BTreeSet::new(),
+                size_bytes: None,
+                counts: [Counts::ZERO; 3],
+            });
+            // The same number was another process's before: the row is of both, and begins with the later one.
+            if (who.1.wrapping_sub(one.who.1) as i32) > 0 {
+                one.who = who;
+            }
+            one.files.insert(id);
+            one.size_bytes = one.size_bytes.or(known.size_bytes);
+            one.counts[Layer::column(key.kind)].add(&self.kept.in_row(key, counts));
+        }
+        let mut seen: Vec<u32> = counted.keys().map(|key| key.tgid).filter(|tgid| *tgid != 0).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen.retain(|pid| self.running.contains(pid));
+        let complete = Epoch::of_run(self.run);
+        let snapshot = Snapshot {
+            source: self.source.to_owned(),
+            taken_unix_ns,
+            clock_ns,
+            // What got another name begins at zero under it.
+            complete: (!losses.files).then_some(complete),
+            samples: found.into_iter().map(|(name, one)| one.sample(name, self.run)).collect(),
+            waits: Vec::new(),
+            notes: losses.notes,
+        };
+        Ok((snapshot, seen))
+    }
+}
+
+/// All that is added up in one sample.
+struct Found {
+    layer: Layer,
+    /// Events of the layer were lost.
+    lost: bool,
+    /// The process, and when it began.
+    who: (u32, u32),
+    /// After which forgetting the counters of the row began.
+    began: u64,
+    class: Class,
+    drive: Option<String>,
+    files: BTreeSet<FileId>,
+    size_bytes: Option<u64>,
+    /// Reads, writes, syncs.
+    counts: [Counts; 3],
+}
+
+impl Found {
+    fn sample(self, (instance, path): (String, String), run: &str) -> Sample {
+        let [read, write, sync] = &self.counts;
+        let lost = self.lost;
+        let latencies =
+            Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };
+        let file_id = match self.files.first() {
+            Some(device) if device.is_device() => number(device),
+            // Made anew again and again under one name, as journals are: the name is what is counted.
+            _ => path.clone(),
+        };
+        Sample {
+            file: FileIdentity {
+                instance,
+                database: self.class.database,
+                database_id: self.class.database_id,
+                file_id,
+                kind: self.class.kind,
+                path,
+                drive: self.drive,
+                handle: None,
+                object: None,
+            },
+            epoch: Epoch {
+                run: self.layer.run(run, self.who),
+                reset: if self.began == 0 { String::new() } else { self.began.to_string() },
+            },
+            meaning: self.layer.meaning(),
+            counters: Counters {
+                read: ops(read, lost),
+                write: ops(write, lost),
+                sync: match self.layer {
+                    Layer::Requests | Layer::Block => Figure::Known(ops(sync, lost)),
+                    Layer::Misses | Layer::Faults => Figure::unknown(Reason::NotCounted),
+                },
+                busy_ns: Figure::unknown(Reason::NotCounted),
+            },
+            size_bytes: self.size_bytes.map_or(Figure::unknown(Reason::Gone), Figure::Known),
+            latencies: (!lost).then_some(latencies),
+        }
+    }
+}
+
+fn ops(counts: &Counts, lost: bool) -> Ops {
+    let stall_ns = match lost {
+        false => Figure::Known(counts.ns),
+        true => Figure::unknown(Reason::Lost),
+    };
+    Ops { count: counts.count, bytes: counts.bytes, stall_ns }
+}
+
+/// "MAJOR:MINOR:INODE:GENERATION".
+fn number(id: &FileId) -> String {
+    let (major, minor) = id.major_minor();
+    format!("{major}:{minor}:{}:{}", id.ino, id.generation)
+}
+
+fn class_of(id: FileId, path: &Path) -> Class {
+    match id.is_device() {
+        true if id.purpose() != 0 => Class { kind: FileKind::Other, database: None, database_id: None },
+        true => Class { kind: FileKind::Device, database: None, database_id: None },
+        false => classify(path),
+    }
+}
+
+fn hash(name: &(String, String)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// So many processes are asked at most for a file that is not where it was.
+const USERS_MAX: usize = 64;
+
+/// Who used each file, of those that run.
+fn users(counted: &Counted, running: &HashSet<u32>) -> HashMap<FileId, Vec<u32>> {
+    let mut users: HashMap<FileId, Vec<u32>> = HashMap::new();
+    for key in counted.keys().filter(|key| running.contains(&key.tgid)) {
+        let of_file = users.entry(key.file).or_default();
+        if of_file.len() < USERS_MAX && !of_file.contains(&key.tgid) {
+            of_file.push(key.tgid);
+        }
+    }
+    users
+}
+
+/// The name of the program that a process runs, or ran last, where the kernel has it.
+fn command(programs: &Programs, (tgid, started): (u32, u32)) -> Option<String> {
+    programs.process(tgid, started).map(|process| process.command())
+}
+
+impl Layer {
+    fn of(kind: u32) -> Layer {
+        match kind {
+            kind::MISS => Layer::Misses,
+            kind::FAULT => Layer::Faults,
+            kind::BLOCK_READ | kind::BLOCK_WRITE | kind::BLOCK_SYNC => Layer::Block,
+            _ => Layer::Requests,
+        }
+    }
+
+    /// Reads, writes, syncs.
+    fn column(kind: u32) -> usize {
+        match kind {
+            kind::WRITE | kind::BLOCK_WRITE => 1,
+            kind::SYNC | kind::BLOCK_SYNC => 2,
+            _ => 0,
+        }
+    }
+
+    fn instance(self, tgid: u32, command: &str) -> String {
+        match self {
+            Layer::Requests => format!("pid {tgid} ({command})"),
+            Layer::Misses => format!("pid {tgid} ({command}) page-cache misses"),
+            Layer::Faults => format!("pid {tgid} ({command}) page faults"),
+            Layer::Block => "block layer".into(),
+        }
+    }
+
+    fn lost(self, losses: &Losses) -> bool {
+        match self {
+            Layer::Block => losses.block,
+            _ => losses.requests,
+        }
+    }
+
+    /// The epoch: of a process, its own run within ours.
+    fn run(self, run: &str, (tgid, started): (u32, u32)) -> String {
+        match self {
+            Layer::Block => run.to_owned(),
+            _ => format!("{run}:{tgid}:{started}"),
+        }
+    }
+
+    fn meaning(self) -> Meaning {
+        match self {
+            Layer::Requests => Meaning::REQUESTS,
+            Layer::Faults => Meaning { cache: Cache::Missed, ..Meaning::REQUESTS },
+            _ => Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
+        }
+    }
+}

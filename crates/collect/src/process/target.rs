@@ -1,0 +1,101 @@
+//! What a person chose, in the kernel's numbers.
+
+use super::OpenError;
+use super::tables::WantedFile;
+use crate::mounts::Mounts;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// The kernel's own form of a device number.
+fn kernel_device(major: u32, minor: u32) -> u64 {
+    u64::from(major) << 20 | u64::from(minor)
+}
+
+/// A file or block device as the programs know it.
+pub(super) fn file(path: &Path, mounts: &Mounts) -> Result<WantedFile, OpenError> {
+    let refused = |why: String| OpenError::File { path: path.into(), why };
+    let path = fs::canonicalize(path).map_err(|error| refused(error.to_string()))?;
+    let found = fs::metadata(&path).map_err(|error| refused(error.to_string()))?;
+    if found.file_type().is_block_device() {
+        let dev = kernel_device(libc::major(found.rdev()), libc::minor(found.rdev()));
+        return Ok(WantedFile { ino: 0, dev });
+    }
+    if !found.is_file() {
+        return Err(refused("it is neither a file nor a block device".into()));
+    }
+    // Not stat's device: of a btrfs subvolume that is another than the kernel works with.
+    let number = mounts.device_of(&path).and_then(|device| {
+        let (major, minor) = device.split_once(':')?;
+        Some(kernel_device(major.parse().ok()?, minor.parse().ok()?))
+    });
+    let dev = number.ok_or_else(|| refused("the file system that it lies on is not known".into()))?;
+    Ok(WantedFile { ino: found.ino(), dev })
+}
+
+/// Processes that there are.
+pub(super) fn processes(pids: &[u32]) -> Result<BTreeSet<u32>, OpenError> {
+    match pids.iter().find(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+        Some(pid) => Err(OpenError::NoSuchProcess(*pid)),
+        None => Ok(pids.iter().copied().collect()),
+    }
+}
+
+/// The processes and all their descendants.
+pub(super) fn with_descendants(mut chosen: BTreeSet<u32>) -> Result<BTreeSet<u32>, OpenError> {
+    if chosen.is_empty() {
+        return Ok(chosen);
+    }
+    let parents = parents()?;
+    loop {
+        let before = chosen.len();
+        let children = parents.iter().filter(|(_, parent)| chosen.contains(parent)).map(|(child, _)| *child);
+        let children: Vec<u32> = children.collect();
+        chosen.extend(children);
+        if chosen.len() == before {
+            return Ok(chosen);
+        }
+    }
+}
+
+/// Each process and its parent.
+fn parents() -> Result<Vec<(u32, u32)>, OpenError> {
+    let failed = |error| OpenError::System { path: "/proc".into(), error };
+    let processes = fs::read_dir("/proc").map_err(failed)?.flatten();
+    Ok(processes
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            // After the name in brackets, which may hold anything: state, parent.
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?;
+            Some((pid, parent))
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_chosen_with_its_descendants() {
+        let me = std::process::id();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let of = |pid| with_descendants(processes(&[pid]).unwrap()).unwrap();
+        let chosen = of(me);
+        assert!(chosen.contains(&me) && chosen.contains(&child.id()), "{chosen:?}");
+        assert_eq!(of(child.id()).len(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(processes(&[u32::MAX]), Err(OpenError::NoSuchProcess(_))));
+    }
+
+    #[test]
+    fn a_file_is_told_by_device_and_inode() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let wanted = super::file(file.path(), &Mounts::now()).unwrap();
+        assert_eq!(wanted.ino, file.as_file().metadata().unwrap().ino());
+        assert!(super::file(Path::new("/proc"), &Mounts::now()).is_err(), "a directory");
+    }
+}

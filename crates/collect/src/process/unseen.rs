@@ -1,0 +1,276 @@
+//! I/Os of block devices that the programs were not called for.
+//!
+//! A kernel may complete a request without running a program: where one comes within another, or where it keeps
+//! programs from interrupting certain tasks. The device's own statistics have them, the programs' count has not:
+//!
+//! ```text
+//! open      programs attached ─ what they saw ─ /proc/diskstats             the base
+//! snapshot                      /proc/diskstats ─ what they saw             stat - base - seen > 0: unseen
+//! ```
+//!
+//! Each time the one that must be smaller is read first, and requests are told of before they are counted: what comes out
+//! is certain, and never too much.
+
+use super::tables::Seen;
+use crate::SourceError;
+use crate::diskstats::{self, DiskLine};
+use std::collections::HashMap;
+
+/// Reads, writes and flushes.
+pub(super) const GROUPS: usize = 3;
+
+/// What one group of a device's I/Os amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+/// The devices, since the source was opened.
+#[derive(Debug, Default)]
+pub(super) struct Unseen(HashMap<u32, Device>);
+
+#[derive(Debug)]
+struct Device {
+    name: String,
+    /// Tells it from the next one of its number.
+    sequence: String,
+    base: [Amount; GROUPS],
+    base_seen: [Amount; GROUPS],
+    /// The statistics at the last look: they only grow.
+    last: [Amount; GROUPS],
+    /// Unseen before it was set up anew, and since.
+    before: [Amount; GROUPS],
+    now: [Amount; GROUPS],
+    /// All of its I/Os before it was set up anew.
+    of_before: u64,
+    /// What was told at the last look.
+    told: [Amount; GROUPS],
+}
+
+/// What the programs did not see of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Missed {
+    /// As the kernel writes it.
+    pub dev: u32,
+    pub name: String,
+    /// Reads, writes, flushes since the source was opened.
+    pub unseen: [Amount; GROUPS],
+    /// Those of them since the last look.
+    pub new: u64,
+    /// More than at the last look.
+    pub grew: bool,
+    /// All I/Os of the device.
+    pub of: u64,
+}
+
+impl Unseen {
+    /// The base: `seen` was read when all programs were attached, before this.
+    pub fn since(seen: &HashMap<u32, Seen>) -> Result<Unseen, SourceError> {
+        let mut unseen = Unseen::default();
+        for line in diskstats::lines()? {
+            let Some(dev) = line.kernel_number() else { continue };
+            unseen.0.insert(dev, Device::new(&line, seen.get(&dev)));
+        }
+        Ok(unseen)
+    }
+
+    /// What is missing now, of devices with any. `lines` was read before `seen`.
+    pub fn look(
+        &mut self,
+        lines: &[DiskLine],
+        seen: &HashMap<u32, Seen>,
+    ) -> Result<Vec<Missed>, SourceError> {
+        let mut missed = Vec::new();
+        let mut anew = Vec::new();
+        for line in lines {
+            let Some(dev) = line.kernel_number() else { continue };
+            // Devices of which the programs never see anything have no requests: device mapper, md.
+            let Some(of_device) = seen.get(&dev) else { continue };
+            match self.0.get_mut(&dev) {
+                Some(device) if device.goes_on(line) => device.look(line, of_device),
+                _ => anew.push(dev),
+            }
+        }
+        if !anew.is_empty() {
+            for line in diskstats::lines()? {
+                let Some(dev) = line.kernel_number().filter(|dev| anew.contains(dev)) else { continue };
+                let mut device = Device::new(&line, seen.get(&dev));
+                if let Some(earlier) = self.0.remove(&dev) {
+                    device.before = earlier.all();
+                    device.of_before = earlier.of();
+                    device.told = earlier.told;
+                }
+                self.0.insert(dev, device);
+            }
+        }
+        for (dev, device) in &mut self.0 {
+            let unseen = device.all();
+            if unseen != [Amount::default(); GROUPS] {
+                let sum = |all: &[Amount; GROUPS]| all.iter().map(|one| one.count).sum::<u64>();
+                missed.push(Missed {
+                    dev: *dev,
+                    name: device.name.clone(),
+                    unseen,
+                    new: sum(&unseen).saturating_sub(sum(&device.told)),
+                    grew: unseen != device.told,
+                    of: device.of(),
+                });
+            }
+            device.told = unseen;
+        }
+        missed.sort_by_key(|one| one.dev);
+        Ok(missed)
+    }
+}
+
+impl Device {
+    fn new(line: &DiskLine, seen: Option<&Seen>) -> Device {
+        let base = amounts(line);
+        Device {
+            name: line.device.clone(),
+            sequence: diskstats::sequence(&line.number),
+            base,
+            base_seen: seen.map_or([Amount::default(); GROUPS], Seen::amounts),
+            last: base,
+            before: Default::default(),
+            now: Default::default(),
+            of_before: 0,
+            told: Default::default(),
+        }
+    }
+
+    /// It is the same device still, and its statistics were not reset.
+    fn goes_on(&self, line: &DiskLine) -> bool {
+        let grown = |(now, then): (&Amount, &Amount)| now.count >= then.count && now.bytes >= then.bytes;
+        amounts(line).iter().zip(&self.last).all(grown) && diskstats::sequence(&line.number) == self.sequence
+    }
+
+    fn look(&mut self, line: &DiskLine, seen: &Seen) {
+        self.last = amounts(line);
+        for (group, seen) in seen.amounts().iter().enumerate() {
+            let missing = |of: fn(&Amount) -> u64| {
+                let counted = of(&self.last[group]).saturating_sub(of(&self.base[group]));
+                counted.saturating_sub(of(seen).saturating_sub(of(&self.base_seen[group])))
+            };
+            let (count, bytes) = (missing(|one| one.count), missing(|one| one.bytes));
+            let now = &mut self.now[group];
+            now.bytes = now.bytes.max(bytes);
+            // Flushes have no bytes. Of the others some kernels count what moved none.
+            if bytes > 0 || group == GROUPS - 1 {
+                now.count = now.count.max(count);
+            }
+        }
+    }
+
+    fn all(&self) -> [Amount; GROUPS] {
+        std::array::from_fn(|group| Amount {
+            count: self.before[group].count + self.now[group].count,
+            bytes: self.before[group].bytes + self.now[group].bytes,
+        })
+    }
+
+    fn of(&self) -> u64 {
+        let since = self.last.iter().zip(&self.base).map(|(now, base)| now.count.saturating_sub(base.count));
+        self.of_before + since.sum::<u64>()
+    }
+}
+
+fn amounts(line: &DiskLine) -> [Amount; GROUPS] {
+    let flushes = line.counters.sync.known().map_or(0, |sync| sync.count);
+    let of = |count, bytes| Amount { count, bytes };
+    let (read, write) = (line.counters.read, line.counters.write);
+    [of(read.count, read.bytes), of(write.count, write.bytes), of(flushes, 0)]
+}
+
+impl Seen {
+    fn amounts(&self) -> [Amount; GROUPS] {
+        std::array::from_fn(|group| Amount { count: self.count[group], bytes: self.bytes[group] })
+    }
+}
+
+impl Missed {
+    /// For people. `all`: everybody is watched, so that it is in the figures.
+    pub fn note(&self, all: bool) -> String {
+        let unseen: u64 = self.unseen.iter().map(|one| one.count).sum();
+        let bytes: u64 = self.unseen.iter().map(|one| one.bytes).sum();
+        let share = 100.0 * unseen as f64 / self.of.max(1) as f64;
+        let so = match all {
+            true => "they count as not told for which file",
+            false => "the block layer's figures may be too low by them",
+        };
+        format!(
+            "/dev/{}: the kernel did not pass on {unseen} of {} I/Os ({share:.1} %, {bytes} bytes), {} of them since \
+             the last look; {so}",
+            self.name, self.of, self.new
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestats::{Counters, Figure, Ops};
+
+    fn line(reads: u64, writes: u64, flushes: u64) -> DiskLine {
+        let ops = |count: u64| Ops::timed(count, count * 4096, 0);
+        DiskLine {
+            // A number that no device of this machine has.
+            number: "4095:7".into(),
+            device: "disk".into(),
+            counters: Counters {
+                read: ops(reads),
+                write: ops(writes),
+                sync: Figure::Known(Ops::timed(flushes, 0, 0)),
+                busy_ns: Figure::Known(0),
+            },
+            in_flight: 0,
+            weighted_ns: 0,
+        }
+    }
+
+    fn seen(reads: u64, writes: u64, flushes: u64) -> HashMap<u32, Seen> {
+        let of_device = Seen { count: [reads, writes, flushes], bytes: [reads * 4096, writes * 4096, 0] };
+        HashMap::from([(line(0, 0, 0).kernel_number().unwrap(), of_device)])
+    }
+
+    fn opened(at: &DiskLine) -> Unseen {
+        Unseen(HashMap::from([(at.kernel_number().unwrap(), Device::new(at, None))]))
+    }
+
+    #[test]
+    fn what_the_device_counts_and_the_programs_did_not_see_is_missing() {
+        let mut unseen = opened(&line(1000, 1000, 10));
+        assert_eq!(unseen.look(&[line(1100, 1010, 12)], &seen(100, 10, 2)).unwrap(), []);
+        let missed = unseen.look(&[line(1200, 1020, 14)], &seen(190, 20, 3)).unwrap();
+        let [one] = missed.as_slice() else { panic!("{missed:?}") };
+        let counts = one.unseen.map(|group| (group.count, group.bytes));
+        assert_eq!(counts, [(10, 40_960), (0, 0), (1, 0)]);
+        assert_eq!((one.new, one.grew, one.of), (11, true, 224));
+        assert!(
+            one.note(true)
+                .contains("/dev/disk: the kernel did not pass on 11 of 224 I/Os (4.9 %, 40960 bytes), 11")
+        );
+    }
+
+    #[test]
+    fn it_never_shrinks_and_a_program_called_early_hides_it_only() {
+        let mut unseen = opened(&line(0, 0, 0));
+        unseen.look(&[line(20, 0, 0)], &seen(10, 0, 0)).unwrap();
+        let later = unseen.look(&[line(25, 0, 0)], &seen(25, 0, 0)).unwrap();
+        assert_eq!((later[0].unseen[0].count, later[0].new, later[0].grew), (10, 0, false));
+    }
+
+    #[test]
+    fn requests_without_bytes_that_only_the_device_counts_are_not_missing() {
+        let mut unseen = opened(&line(0, 0, 0));
+        let mut flushed = line(0, 9, 0);
+        flushed.counters.write.bytes = 4 * 4096;
+        assert_eq!(unseen.look(&[flushed], &seen(0, 4, 0)).unwrap(), []);
+    }
+
+    #[test]
+    fn a_device_that_the_programs_see_nothing_of_has_no_requests() {
+        assert_eq!(opened(&line(0, 0, 0)).look(&[line(20, 0, 0)], &HashMap::new()).unwrap(), []);
+    }
+}

@@ -1,0 +1,289 @@
+//! The connection text, `sqlserver://USER@HOST:PORT/DATABASE?OPTION=VALUE`: who is asked, as whom.
+//!
+//! ```text
+//! sqlserver:                                    SQLCMDSERVER, else this host; SQLCMDUSER
+//! sqlserver://headroom@db.example.com:1433/
+//! sqlserver://headroom@shop.database.windows.net/shop      Azure SQL Database: one database
+//! options: user, database, password-file,
+//!          encrypt      mandatory | optional | off
+//!          certificate  public | trust | FILE
+//! ```
+//!
+//! A password has no place in it: it would be seen in `ps` and in whatever keeps the command. It comes from
+//! SQLCMDPASSWORD, as with sqlcmd, or, where there are several servers, from a file that its owner alone can read.
+
+use super::SqlServerError;
+use super::tds::{Encryption, TEXT_MAX, Trust};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const PORT: u16 = 1433;
+const OPTIONS: &str = "user, database, password-file, encrypt, certificate";
+
+/// Where a server is and how to log in.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub password: String,
+    /// Empty: the login's own.
+    pub database: String,
+    pub encryption: Encryption,
+    pub trust: Trust,
+}
+
+/// What a process was started with, or a test's.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+pub(super) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+impl Address {
+    pub fn parse(text: &str, environment: Environment) -> Result<Address, SqlServerError> {
+        let text = text.strip_prefix("sqlserver:").or_else(|| text.strip_prefix("mssql:")).unwrap_or(text);
+        let text = text.strip_prefix("//").unwrap_or(text);
+        let (place, options) = text.split_once('?').unwrap_or((text, ""));
+        let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, _)) if user.contains(':') => return Err(password_is_visible()),
+            Some((user, host)) => (decoded(user)?, host),
+            None => (String::new(), authority),
+        };
+        let (host, port) = match host.is_empty() {
+            true => server_of(&environment("SQLCMDSERVER").unwrap_or_default())?,
+            false => host_and_port(host, ':')?,
+        };
+        let mut address = Address {
+            host,
+            port,
+            user,
+            password: environment("SQLCMDPASSWORD").unwrap_or_default(),
+            database: decoded(database)?,
+            encryption: Encryption::default(),
+            trust: Trust::default(),
+        };
+        address.options(options)?;
+        if address.user.is_empty() {
+            address.user = environment("SQLCMDUSER").unwrap_or_default();
+        }
+        if address.database.is_empty() {
+            address.database = environment("SQLCMDDBNAME").unwrap_or_default();
+        }
+        address.checked()
+    }
+
+    fn options(&mut self, options: &str) -> Result<(), SqlServerError> {
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let value = decoded(value)?;
+            match name {
+                "user" => self.user = value,
+                "database" => self.database = value,
+                "password-file" => self.password = password_in(Path::new(&value))?,
+                "encrypt" => {
+                    self.encryption = match value.as_str() {
+                        "mandatory" => Encryption::Mandatory,
+                        "optional" => Encryption::Optional,
+                        "off" => Encryption::Off,
+                        _ => return Err(wrong("encrypt is mandatory, optional or off")),
+                    }
+                }
+                "certificate" => {
+                    self.trust = match value.as_str() {
+                        "public" => Trust::Public,
+                        "trust" => Trust::Anybody,
+                        "" => return Err(wrong("certificate is public, trust, or a FILE of authorities")),
+                        file => Trust::Authority(file.into()),
+                    }
+                }
+                "password" => return Err(password_is_visible()),
+                // It may be a piece of a password.
+                _ => return Err(wrong(&format!("there is no such option; there are {OPTIONS}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn checked(self) -> Result<Address, SqlServerError> {
+        let texts = [&self.host, &self.user, &self.password, &self.database];
+        if texts.iter().any(|text| text.encode_utf16().count() > TEXT_MAX) {
+            return Err(wrong(&format!(
+                "host, user, password and database have at most {TEXT_MAX} characters"
+            )));
+        }
+        if self.user.is_empty() {
+            return Err(wrong(
+                "no user is given; a login of the server is needed, Windows' and Entra's do not work",
+            ));
+        }
+        Ok(self)
+    }
+
+    /// "sqlserver HOST:PORT", with the database where one is named.
+    pub fn name(&self) -> String {
+        let Address { host, port, database, .. } = self;
+        let slash = if database.is_empty() { "" } else { "/" };
+        format!("sqlserver {host}:{port}{slash}{database}")
+    }
+}
+
+/// `[tcp:]HOST[,PORT]`, as sqlcmd has it.
+fn server_of(text: &str) -> Result<(String, u16), SqlServerError> {
+    match text.strip_prefix("tcp:").unwrap_or(text) {
+        "" | "." | "(local)" => Ok(("localhost".into(), PORT)),
+        server => host_and_port(server, ','),
+    }
+}
+
+fn host_and_port(text: &str, separator: char) -> Result<(String, u16), SqlServerError> {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((ipv6, rest)) => (ipv6, rest.strip_prefix(separator)),
+        None => text.split_once(separator).map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    if host.contains('\\') {
+        return Err(wrong("a named instance is found by its port: give HOST:PORT"));
+    }
+    let port = port.map_or(Ok(PORT), |port| {
+        let number = port.parse().ok().filter(|port| *port > 0);
+        number.ok_or_else(|| wrong("the port is no number from 1 to 65535"))
+    })?;
+    Ok((host.into(), port))
+}
+
+/// The first line of a file that nobody else can read.
+fn password_in(file: &Path) -> Result<String, SqlServerError> {
+    let unreadable =
+        |error: io::Error| wrong(&format!("cannot read the password file {}: {error}", file.display()));
+    let opened = File::open(file).map_err(unreadable)?;
+    if opened.metadata().map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
+        return Err(wrong(&format!("others can read the password file {}: chmod 600 it", file.display())));
+    }
+    let mut text = String::new();
+    opened.take(4096).read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text.lines().next().unwrap_or_default().into())
+}
+
+fn wrong(why: &str) -> SqlServerError {
+    SqlServerError::BadConnection(why.into())
+}
+
+fn password_is_visible() -> SqlServerError {
+    wrong("a password in the connection text is visible to everybody on this machine")
+}
+
+/// `%2F` is a slash, as in every URL.
+fn decoded(text: &str) -> Result<String, SqlServerError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            bytes.push(byte.ok_or_else(|| wrong("a % is followed by two hexadecimal digits"))?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn with<'a>(pairs: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    fn name(text: &str, pairs: &[(&str, &str)]) -> (String, String) {
+        let address = Address::parse(text, &with(pairs)).unwrap_or_else(|error| panic!("{text}: {error}"));
+        (address.name(), address.user)
+    }
+
+    fn pair(name: &str, user: &str) -> (String, String) {
+        (name.into(), user.into())
+    }
+
+    #[test]
+    fn host_port_user_and_database_are_found_where_people_write_them() {
+        assert_eq!(
+            name("sqlserver://ann@db.example.com:1444/", &[]),
+            pair("sqlserver db.example.com:1444", "ann")
+        );
+        assert_eq!(name("mssql://ann@h/shop", &[]), pair("sqlserver h:1433/shop", "ann"));
+        assert_eq!(name("//h?user=a%40b&database=my%20shop", &[]), pair("sqlserver h:1433/my shop", "a@b"));
+        assert_eq!(name("sqlserver://ann@[::1]:7", &[]), pair("sqlserver ::1:7", "ann"));
+    }
+
+    #[test]
+    fn what_the_text_leaves_open_is_sqlcmds_environment() {
+        let environment = [("SQLCMDSERVER", "tcp:db,1444"), ("SQLCMDUSER", "env"), ("SQLCMDDBNAME", "shop")];
+        assert_eq!(name("sqlserver:", &environment), pair("sqlserver db:1444/shop", "env"));
+        assert_eq!(name("sqlserver://ann@h", &environment), pair("sqlserver h:1433/shop", "ann"));
+        assert_eq!(name("sqlserver:", &[("SQLCMDUSER", "env")]), pair("sqlserver localhost:1433", "env"));
+        let password = Address::parse("sqlserver://a@h", &with(&[("SQLCMDPASSWORD", "s3")])).ok().unwrap();
+        assert_eq!(password.password, "s3");
+    }
+
+    #[test]
+    fn everything_is_encrypted_with_somebody_known_unless_asked_otherwise() {
+        let of = |text: &str| Address::parse(text, &with(&[])).map(|it| (it.encryption, it.trust)).ok();
+        assert_eq!(of("//a@h"), Some((Encryption::Mandatory, Trust::Public)));
+        assert_eq!(
+            of("//a@h?encrypt=optional&certificate=trust"),
+            Some((Encryption::Optional, Trust::Anybody))
+        );
+        let file = Some((Encryption::Mandatory, Trust::Authority("/ca.pem".into())));
+        assert_eq!(of("//a@h?certificate=/ca.pem"), file);
+        assert_eq!(of("//a@h?encrypt=no"), None);
+    }
+
+    #[test]
+    fn a_password_is_refused_and_not_repeated() {
+        for text in
+            ["//root:hunter2@host/", "//u@host?password=hunter2", "//u@host?hunter2=x", "//u@host:hunter2"]
+        {
+            let error = Address::parse(text, &with(&[])).err().unwrap();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_file_counts_only_when_it_is_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("password");
+        std::fs::write(&file, "s3 cr:et\n").unwrap();
+        let text = format!("//u@host?password-file={}", file.display());
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        let environment = [("SQLCMDPASSWORD", "another")];
+        assert_eq!(Address::parse(&text, &with(&environment)).ok().unwrap().password, "s3 cr:et");
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        let error = Address::parse(&text, &with(&environment)).err().unwrap().to_string();
+        assert!(error.contains("chmod 600") && !error.contains("s3"), "{error}");
+        let missing = Address::parse("//u@host?password-file=/no/where", &with(&environment)).err().unwrap();
+        assert!(missing.to_string().contains("/no/where"), "{missing}");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_a_reason() {
+        let refused = |text: &str| Address::parse(text, &with(&[])).err().unwrap().to_string();
+        assert!(refused("//u@host\\INSTANCE").contains("port"));
+        assert!(refused("//host").contains("no user"));
+        assert!(refused(&format!("//{}@host", "x".repeat(129))).contains("128"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in any::<String>(), near in "(//)?[a@:/?=&%,\\[\\]0-9]{0,30}") {
+            let _ = Address::parse(&text, &with(&[]));
+            let _ = Address::parse(&near, &with(&[("SQLCMDSERVER", &near)]));
+        }
+    }
+}

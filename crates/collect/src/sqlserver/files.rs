@@ -1,0 +1,155 @@
+//! Rows of `dm_io_virtual_file_stats` as samples: what each file is, whose, and what its counters stand for.
+//!
+//! ```text
+//! tempdb                      temp
+//! type 0, rows                data
+//! type 1, log                 log
+//! else, and not known         other; without a name the first file of a database is data, the second its log
+//! ```
+
+use super::look::{FileKey, FileRow, Look, Timed};
+use filestats::{
+    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, WaitClass,
+    WaitSample,
+};
+use std::collections::BTreeMap;
+
+const TEMPDB: i64 = 2;
+/// The server's own, read-only, in no list of databases.
+const RESOURCE: i64 = 32_767;
+/// Of a single database: Hyperscale's pages on the local disk.
+const LOCAL_CACHE: i64 = 0;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Who samples are of, and since when.
+pub(super) struct Owner<'a> {
+    pub name: &'a str,
+    pub run: &'a str,
+    /// Where the volume of each file is mounted, as far as that is known.
+    pub volumes: &'a BTreeMap<FileKey, Option<String>>,
+}
+
+/// A sample of each file.
+pub(super) fn samples(look: &Look, owner: &Owner) -> Vec<Sample> {
+    look.files.iter().map(|row| sample(row, owner)).collect()
+}
+
+fn sample(row: &FileRow, owner: &Owner) -> Sample {
+    Sample {
+        file: FileIdentity {
+            instance: owner.name.into(),
+            database: row.database.clone(),
+            database_id: row.database_id.try_into().ok(),
+            file_id: row.identity(),
+            kind: row.file_kind(),
+            path: row.name(),
+            drive: owner.volumes.get(&row.key()).cloned().flatten(),
+            handle: Some(row.opening()),
+            object: None,
+        },
+        epoch: Epoch::of_run(owner.run),
+        meaning: MEANING,
+        counters: Counters {
+            read: ops(row.read),
+            write: ops(row.write),
+            sync: Figure::unknown(Reason::NotCounted),
+            busy_ns: Figure::unknown(Reason::NotCounted),
+        },
+        size_bytes: row.size_bytes.map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
+        latencies: None,
+    }
+}
+
+/// Requests past the page cache (FILE_FLAG_NO_BUFFERING, on Linux O_DIRECT), from their issue to their completion, in
+/// whole milliseconds each. What Resource Governor held back is in the stall.
+const MEANING: Meaning = Meaning { cache: Cache::Missed, ..Meaning::REQUESTS };
+
+fn ops(Timed { count, bytes, stall_ms }: Timed) -> Ops {
+    Ops { count, bytes, stall_ns: nanoseconds(stall_ms) }
+}
+
+/// Counted in milliseconds; unknown where that is more than nanoseconds can hold.
+pub(super) fn nanoseconds(ms: u64) -> Figure<u64> {
+    ms.checked_mul(NS_PER_MS).map_or(Figure::unknown(Reason::NotCounted), Figure::Known)
+}
+
+/// What Resource Governor, or the cloud's, held back of each file's I/O. It is part of the stall: no wait of a session.
+pub(super) fn queued(look: &Look, owner: &Owner) -> Vec<WaitSample> {
+    let of_file = |row: &FileRow| {
+        let kinds = [
+            ("io_stall_queued_read_ms", row.queued_read_ms),
+            ("io_stall_queued_write_ms", row.queued_write_ms),
+        ];
+        kinds.map(|(column, ms)| {
+            // A file without any has no row, as a wait that never was has none.
+            let ms = ms.filter(|ms| *ms > 0)?;
+            Some(WaitSample {
+                instance: owner.name.into(),
+                event: format!("{column} of {}", row.name()),
+                class: WaitClass::Throttled,
+                epoch: Epoch {
+                    run: owner.run.into(),
+                    reset: format!("{}, {}", row.identity(), row.opening()),
+                },
+                count: Figure::unknown(Reason::NotCounted),
+                wait_ns: nanoseconds(ms),
+            })
+        })
+    };
+    look.files.iter().flat_map(of_file).flatten().collect()
+}
+
+impl FileRow {
+    pub fn key(&self) -> FileKey {
+        (self.database_id, self.file_id)
+    }
+
+    /// The physical name, or what the server tells instead.
+    pub fn name(&self) -> String {
+        if let Some(path) = &self.path {
+            return path.clone();
+        }
+        let database = match (self.database_id, &self.database) {
+            (RESOURCE, None) => "mssqlsystemresource",
+            (LOCAL_CACHE, None) => "local cache (RBPEX)",
+            (_, Some(database)) => database,
+            (id, None) => return format!("database {id}/file {}", self.file_id),
+        };
+        format!("{database}/file {}", self.file_id)
+    }
+
+    /// Whether it is a file that somebody with the permission sees the name of.
+    pub fn lacks_name(&self) -> bool {
+        self.path.is_none() && ![RESOURCE, LOCAL_CACHE].contains(&self.database_id)
+    }
+
+    /// What stays with the file when its database is detached and attached again. The numbers do not.
+    fn identity(&self) -> String {
+        match self.guid.is_empty() {
+            true => format!("{}:{}", self.database_id, self.file_id),
+            false => self.guid.clone(),
+        }
+    }
+
+    /// Changes when the server opens the file again, and its counters begin anew: detached and attached, offline and
+    /// online, restored. A handle's number may come again; the database's number and date then differ, unless it was
+    /// only offline.
+    fn opening(&self) -> String {
+        format!("{} of database {} created {}", self.handle, self.database_id, self.database_created)
+    }
+
+    pub fn file_kind(&self) -> FileKind {
+        match (self.database_id, self.kind) {
+            (TEMPDB, _) => FileKind::Temp,
+            (LOCAL_CACHE, _) => FileKind::Other,
+            (_, Some(0)) => FileKind::Data,
+            (_, Some(1)) => FileKind::Log,
+            (_, Some(_)) => FileKind::Other,
+            (_, None) => match self.file_id {
+                1 => FileKind::Data,
+                2 => FileKind::Log,
+                _ => FileKind::Other,
+            },
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A server on this machine: its processes, and where its files lie.
+
+use filestats::{FileKind, Sample};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+const PROGRAM: &str = "sqlservr";
+
+/// Whether the address is this machine's own.
+pub(super) fn is_here(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The server's processes: one starts another.
+pub(super) fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let serves = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|command| command.trim_end() == PROGRAM)
+    };
+    pids.filter(serves).collect()
+}
+
+/// The directory that most of its files lie in, as far as they are seen from here.
+pub(super) fn directory(samples: &[Sample]) -> Option<PathBuf> {
+    let mut files: BTreeMap<&Path, usize> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| matches!(sample.file.kind, FileKind::Data | FileKind::Log)) {
+        let path = Path::new(&sample.file.path);
+        if let Some(directory) = path.parent().filter(|_| path.is_absolute() && path.exists()) {
+            *files.entry(directory).or_default() += 1;
+        }
+    }
+    files.into_iter().max_by_key(|(_, count)| *count).map(|(directory, _)| directory.into())
+}

@@ -1,0 +1,23 @@
+//! Rows of `dm_os_wait_stats` as samples.
+
+use super::files::{self, Owner};
+use super::look::Look;
+use filestats::waits::sqlserver;
+use filestats::{Epoch, Figure, Reason, WaitSample};
+
+/// The I/O waits. Their time is that of the resource: the signal wait, for a processor after it, is subtracted.
+pub(super) fn samples(look: &Look, owner: &Owner, reset: &str) -> Vec<WaitSample> {
+    let sample = |row: &super::look::WaitRow| {
+        let class = sqlserver::class(&row.event)?;
+        let resource_ms = row.wait_ms.checked_sub(row.signal_ms);
+        Some(WaitSample {
+            instance: owner.name.into(),
+            event: row.event.clone(),
+            class,
+            epoch: Epoch { run: owner.run.into(), reset: reset.into() },
+            count: Figure::Known(row.count),
+            wait_ns: resource_ms.map_or(Figure::unknown(Reason::NotCounted), files::nanoseconds),
+        })
+    };
+    look.waits.iter().filter_map(sample).collect()
+}

@@ -1,0 +1,85 @@
+//! The PostgreSQL source against real servers of each version, started here and ended with the test.
+
+mod connections;
+mod counts;
+mod epochs;
+mod names;
+mod timing;
+mod tls;
+mod truth;
+mod waits;
+
+use collect::Source;
+use collect::postgres::Postgres;
+use filestats::{FileInterval, Interval, Reason, Rules, Snapshot, intervals};
+use std::time::{Duration, Instant};
+use testbed::PostgresServer;
+
+/// Those that differ in what they count.
+const VERSIONS: [u32; 4] = [15, 16, 17, 18];
+
+/// Longer than a session keeps its counts to itself (a second), and than a busy machine takes.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Runs a test on a server of each version that can be had here.
+fn on_each(test: impl Fn(u32, &mut PostgresServer)) {
+    on(&VERSIONS, test);
+}
+
+/// The same of some versions, for what takes long.
+fn on(versions: &[u32], test: impl Fn(u32, &mut PostgresServer)) {
+    for version in versions {
+        if let Some(mut server) = PostgresServer::start(*version) {
+            eprintln!("PostgreSQL {version}");
+            test(*version, &mut server);
+        }
+    }
+}
+
+fn open(server: &PostgresServer) -> Postgres {
+    Postgres::open(&server.connection()).expect("a running server")
+}
+
+fn look(source: &mut impl Source) -> Snapshot {
+    source.snapshot().expect("a running server")
+}
+
+fn between(earlier: &Snapshot, later: &Snapshot) -> Vec<FileInterval> {
+    intervals(earlier, later, Rules::default())
+}
+
+/// The interval of one sample.
+fn of<'a>(rows: &'a [FileInterval], path: &str) -> &'a Interval {
+    let row = rows.iter().find(|row| row.file.path == path);
+    &row.unwrap_or_else(|| {
+        panic!("no {path} in {:?}", rows.iter().map(|row| &row.file.path).collect::<Vec<_>>())
+    })
+    .interval
+}
+
+/// Why an interval is unknown.
+fn reason(interval: &Interval) -> Reason {
+    match interval {
+        Interval::Unknown(reason) => *reason,
+        Interval::Known(delta) => panic!("known: {delta:?}"),
+    }
+}
+
+/// Runs statements to their end, and until their session has told what it counted.
+fn run(server: &PostgresServer, statements: &str) {
+    server.sql(statements);
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'psql'";
+    soon("the session has ended", || (server.sql(sessions) == "1").then_some(()));
+}
+
+/// Waits for what must come to be.
+fn soon<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        assert!(began.elapsed() < SOON, "not within {SOON:?}: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

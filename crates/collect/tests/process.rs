@@ -1,0 +1,657 @@
+//! Against fio: what it says that it did is what the process source counted, exactly.
+
+use collect::process::{Process, Selection};
+use collect::{Source, SourceError};
+use filestats::{Epoch, FileInterval, Interval, Ops, Reason, Rules, Sample, Snapshot, intervals};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use workload::CapKind;
+
+/// Of each file: 2,048 blocks.
+const FILE_BYTES: u64 = 8 << 20;
+const BLOCK_BYTES: u64 = 4096;
+
+/// A file for fio in a directory of the tests' own, filled and on stable storage.
+struct Bench {
+    /// What one test times is not to be another.
+    _alone: MutexGuard<'static, ()>,
+    _directory: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::in_directory(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    fn in_directory(directory: tempfile::TempDir) -> Bench {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = directory.path().join("data.db");
+        let blocks: Vec<u8> = (0..FILE_BYTES).map(|at| (at / 512) as u8).collect();
+        fs::write(&file, blocks).unwrap();
+        fs::File::open(&file).unwrap().sync_all().unwrap();
+        Bench { _alone: alone, _directory: directory, file }
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { files: vec![self.file.clone()], ..Selection::default() }
+    }
+
+    /// Counts what fio does with the file; `None`, after saying so, where this user may not. A round is repeated of
+    /// which the source itself says that one of `told` was lost.
+    fn watched(&self, options: &[&str], told: &[&str]) -> Option<(Fio, Snapshot)> {
+        for _ in 0..TRIES_MAX {
+            let mut source = opened(&self.selection())?;
+            let fio = Fio::run(&self.file, options);
+            let snapshot = source.snapshot().unwrap();
+            // Of a device, whoever used it.
+            let (of_devices, notes): (Vec<String>, Vec<String>) =
+                snapshot.notes.iter().cloned().partition(|note| note.contains(NOT_PASSED_ON));
+            let is_told = |note: &String| told.iter().any(|words| note.contains(words));
+            assert!(notes.iter().all(is_told), "{notes:?}");
+            if notes.is_empty() && !of_devices.iter().any(is_told) {
+                return Some((fio, snapshot));
+            }
+            eprintln!("{options:?}: once more: {:?}", snapshot.notes);
+        }
+        panic!("{options:?}: in each of {TRIES_MAX} rounds something was lost")
+    }
+}
+
+/// Completions of which the kernel does not call the programs: not told, or counted as told for nobody. Other
+/// machines have none; where some task may not be interrupted by programs, there are.
+const NOT_PASSED_ON: &str = "the kernel did not pass on";
+const UNSEEN_REQUESTS: [&str; 2] = [
+    "direct asynchronous I/Os whose completion could not be seen",
+    "io_uring I/Os that ended without a completion",
+];
+
+/// The source; `None`, after saying so, where this user may not load programs into the kernel.
+fn opened(selection: &Selection) -> Option<Process> {
+    match Process::open(selection) {
+        Ok(source) => Some(source),
+        Err(error @ SourceError::Process(_)) if !rustix::process::geteuid().is_root() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What fio says of itself.
+struct Fio(Value);
+
+impl Fio {
+    fn run(file: &Path, options: &[&str]) -> Fio {
+        // Not to be put off the CPU between its clock and ours by what else runs here.
+        let output = Command::new("nice")
+            .args(["-n", "-20", "fio"])
+            .args(["--name=truth", "--output-format=json", "--bs=4k", "--size=8m", "--randseed=7"])
+            .arg(format!("--filename={}", file.display()))
+            .args(options)
+            .output()
+            .expect("fio is installed");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{options:?}: {text} {}", String::from_utf8_lossy(&output.stderr));
+        let start = text.find('{').expect("JSON");
+        Fio(serde_json::from_str(&text[start..]).unwrap())
+    }
+
+    /// Count, bytes and mean nanoseconds.
+    fn of(&self, kind: &str) -> (u64, u64, f64) {
+        let part = &self.0["jobs"][0][kind];
+        let bytes = part["io_bytes"].as_u64().unwrap_or(0);
+        (part["total_ios"].as_u64().unwrap(), bytes, part["lat_ns"]["mean"].as_f64().unwrap())
+    }
+}
+
+/// The samples of one layer of fio's processes.
+fn of_layer<'a>(snapshot: &'a Snapshot, file: &Path, layer: &str) -> Vec<&'a Sample> {
+    let path = file.to_str().unwrap();
+    let of_file = snapshot.samples.iter().filter(|sample| sample.file.path == path);
+    of_file.filter(|sample| sample.file.instance.ends_with(layer)).collect()
+}
+
+fn sum(samples: &[&Sample], ops: impl Fn(&Sample) -> Ops) -> Ops {
+    samples.iter().map(|sample| ops(sample)).fold(Ops::ZERO, Ops::plus)
+}
+
+/// So often a run is repeated in which fio was put off the CPU between its clock and ours. Counts are exact in each.
+const TRIES_MAX: usize = 5;
+
+/// What fio and the system call's own entry and exit take between fio's clock and ours: two clock reads, the way
+/// into the kernel, and the counting itself, which lies outside of what is timed.
+const BETWEEN_NS: f64 = 3000.0;
+
+/// How our mean may differ from fio's.
+#[derive(Clone, Copy)]
+enum Apart {
+    /// By 5 %, or by what lies between the clocks.
+    Little,
+    /// fio looks at its clock when its thread woke up and fetched the result, which is later than the completion, and
+    /// before it submits several at once: on fast storage by more than the I/O takes. Slow storage shows that it is
+    /// the same (see below).
+    FioLater,
+    /// fio begins to time a sync when its submission has returned.
+    FioFromReturn,
+    /// fio lets all that is outstanding complete first, within what it times as a sync.
+    FioFromBefore,
+}
+
+fn same_time(ours: &Ops, fio_ns: f64, apart: Apart, what: &str) -> bool {
+    let ours_ns = ours.latency_ns().known().unwrap();
+    eprintln!("{what}: {ours_ns:.0} ns, fio {fio_ns:.0} ns");
+    let small = (fio_ns * 0.05).max(BETWEEN_NS);
+    match apart {
+        Apart::Little => (ours_ns - fio_ns).abs() <= small,
+        Apart::FioLater | Apart::FioFromBefore => ours_ns <= fio_ns + small,
+        Apart::FioFromReturn => ours_ns <= fio_ns * 1.5,
+    }
+}
+
+/// Of the page cache's I/O a small part cannot be told for which file it is when it completes; never too much.
+fn nearly_all(bytes: u64, of: u64, what: &str) {
+    assert!(bytes <= of && bytes >= of / 10 * 8, "{what}: {bytes} of {of}");
+}
+
+/// All that a synchronous or asynchronous engine says is what was counted.
+fn agrees(engine: &str, options: &[&str], transfers: Apart, syncs: Apart) -> Option<()> {
+    let bench = Bench::new();
+    for direct in ["--direct=1", "--direct=0"] {
+        for sync in [None, Some("--fsync=32")] {
+            let engine_option = format!("--ioengine={engine}");
+            let mut all = vec![engine_option.as_str(), "--rw=randrw", direct];
+            all.extend(options);
+            all.extend(sync);
+            let what = format!("{engine} {direct} {}", sync.unwrap_or(""));
+            let mut tries = 0;
+            loop {
+                let (fio, snapshot) = bench.watched(&all, &UNSEEN_REQUESTS)?;
+                let layer = of_layer(&snapshot, &bench.file, "(fio)");
+                let (read, write) =
+                    (sum(&layer, |one| one.counters.read), sum(&layer, |one| one.counters.write));
+                let synced = sum(&layer, |one| one.counters.sync.known().unwrap());
+                let counted = |ops: &Ops| (ops.count, ops.bytes);
+                let (reads, read_bytes, read_ns) = fio.of("read");
+                let (writes, write_bytes, write_ns) = fio.of("write");
+                assert_eq!(reads + writes, FILE_BYTES / BLOCK_BYTES, "fio did all of it");
+                assert_eq!(counted(&read), (reads, read_bytes), "{what}: reads");
+                assert_eq!(counted(&write), (writes, write_bytes), "{what}: writes");
+                let mut fine = same_time(&read, read_ns, transfers, &format!("{what}: a read"));
+                fine &= same_time(&write, write_ns, transfers, &format!("{what}: a write"));
+                assert_eq!(synced.count, fio.of("sync").0, "{what}: syncs");
+                if sync.is_some() {
+                    fine &= same_time(&synced, fio.of("sync").2, syncs, &format!("{what}: a sync"));
+                }
+                let histograms: u64 =
+                    layer.iter().map(|one| one.latencies.as_ref().unwrap().read.count()).sum();
+                assert_eq!(histograms, reads, "{what}: every read is in the histogram");
+                tries += 1;
+                if fine {
+                    break;
+                }
+                assert!(tries < TRIES_MAX, "{what}: the times differ from fio's");
+            }
+        }
+    }
+    Some(())
+}
+
+#[test]
+fn synchronous_io_is_counted_as_fio_counts_it() {
+    for engine in ["psync", "pvsync2"] {
+        if agrees(engine, &[], Apart::Little, Apart::Little).is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn io_uring_is_counted_to_its_completion() {
+    agrees("io_uring", &["--iodepth=1"], Apart::Little, Apart::FioFromReturn);
+    agrees("io_uring", &["--iodepth=8", "--registerfiles"], Apart::FioLater, Apart::FioFromReturn);
+}
+
+#[test]
+fn libaio_is_counted_to_its_completion() {
+    agrees("libaio", &["--iodepth=1"], Apart::FioLater, Apart::FioFromBefore);
+    agrees("libaio", &["--iodepth=8", "--iodepth_batch=4"], Apart::FioLater, Apart::FioFromBefore);
+}
+
+/// On a disk of so many I/Os a second, what lies between the clocks does not matter.
+#[test]
+fn slow_storage_is_timed_within_a_twentieth_of_what_fio_says() {
+    let Some(mut disk) = testbed::LoopDisk::new(64 << 20) else { return };
+    let directory = disk.format_and_mount().to_path_buf();
+    let bench = Bench::in_directory(tempfile::tempdir_in(directory).unwrap());
+    if !disk.throttle(CapKind::ReadIops, 400) || !disk.throttle(CapKind::WriteIops, 400) {
+        return;
+    }
+    for engine in ["psync", "io_uring", "libaio"] {
+        for depth in [1, 8] {
+            let (engine, depth) = (format!("--ioengine={engine}"), format!("--iodepth={depth}"));
+            let options = [engine.as_str(), depth.as_str(), "--rw=randrw", "--direct=1", "--io_size=1m"];
+            let mut tries = 0;
+            loop {
+                let Some((fio, snapshot)) = bench.watched(&options, &UNSEEN_REQUESTS) else { return };
+                let layer = of_layer(&snapshot, &bench.file, "(fio)");
+                let read = sum(&layer, |one| one.counters.read);
+                let write = sum(&layer, |one| one.counters.write);
+                assert_eq!((read.count, write.count), (fio.of("read").0, fio.of("write").0));
+                let mut fine = same_time(
+                    &read,
+                    fio.of("read").2,
+                    Apart::Little,
+                    &format!("{engine} {depth}: a slow read"),
+                );
+                fine &= same_time(
+                    &write,
+                    fio.of("write").2,
+                    Apart::Little,
+                    &format!("{engine} {depth}: a slow write"),
+                );
+                tries += 1;
+                if fine {
+                    break;
+                }
+                if tries == TRIES_MAX {
+                    // So busy a machine that fio wakes up late each time: what libaio says is of the completion itself,
+                    // which is not before the device's and not after fio's.
+                    let block = of_layer(&snapshot, &bench.file, "block layer");
+                    let device_ns =
+                        |of: fn(&Sample) -> Ops| sum(&block, of).latency_ns().known().unwrap_or(0.0);
+                    let between = |ours: &Ops, device_ns: f64, kind: &str| {
+                        let ours_ns = ours.latency_ns().known().unwrap();
+                        ours_ns >= device_ns * 0.95 && ours_ns <= fio.of(kind).2 * 1.05
+                    };
+                    let fine = between(&read, device_ns(|one| one.counters.read), "read")
+                        && between(&write, device_ns(|one| one.counters.write), "write");
+                    assert!(
+                        fine && engine.ends_with("libaio"),
+                        "{engine} {depth}: the times differ from fio's"
+                    );
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Each block is touched once, none is in memory: each is a page fault, and a read of the device.
+#[test]
+fn reads_of_a_mapped_file_are_its_page_faults_and_block_reads() {
+    let bench = Bench::new();
+    let Some((fio, snapshot)) = bench.watched(&["--ioengine=mmap", "--rw=randread", "--invalidate=1"], &[])
+    else {
+        return;
+    };
+    let (count, bytes, ns) = fio.of("read");
+    let faults = sum(&of_layer(&snapshot, &bench.file, "page faults"), |one| one.counters.read);
+    let block = sum(&of_layer(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
+    assert_eq!((count, bytes), (2048, FILE_BYTES));
+    assert_eq!((faults.count, faults.bytes), (count, bytes), "faults");
+    nearly_all(block.bytes, bytes, "reads of the device");
+    // Beside the fault fio times the exception that it is and the copy of the page.
+    let ours = faults.latency_ns().known().unwrap();
+    assert!(ours <= ns && ours >= ns - 2.0 * BETWEEN_NS - ns * 0.05, "a page fault: {ours} ns, fio {ns} ns");
+}
+
+/// Reads and writes of one place in the block layer, in bytes.
+fn block_bytes(snapshot: &Snapshot, of: impl Fn(&str) -> bool) -> (u64, u64) {
+    let of_layer = snapshot.samples.iter().filter(|sample| sample.file.instance == "block layer");
+    let layer: Vec<&Sample> = of_layer.filter(|sample| of(&sample.file.path)).collect();
+    (sum(&layer, |one| one.counters.read).bytes, sum(&layer, |one| one.counters.write).bytes)
+}
+
+/// A device that takes 64 KiB at a time gets a direct I/O of a megabyte in parts; each is the file's.
+#[test]
+fn direct_io_that_is_too_large_for_the_device_is_attributed_part_by_part() {
+    let Some(mut disk) = testbed::LoopDisk::new(64 << 20) else { return };
+    let directory = disk.format_and_mount().to_path_buf();
+    let bench = Bench::in_directory(tempfile::tempdir_in(&directory).unwrap());
+    disk.limit_requests(64);
+    for engine in ["--ioengine=psync", "--ioengine=libaio"] {
+        let options = [engine, "--rw=rw", "--direct=1", "--bs=1m", "--rwmixread=50"];
+        let Some((fio, snapshot)) =
+            bench.watched(&options, &[&UNSEEN_REQUESTS[..], &[NOT_PASSED_ON]].concat())
+        else {
+            return;
+        };
+        let block = of_layer(&snapshot, &bench.file, "block layer");
+        for (kind, ops) in
+            [("read", sum(&block, |one| one.counters.read)), ("write", sum(&block, |one| one.counters.write))]
+        {
+            let bytes = fio.of(kind).1;
+            assert!(bytes > 0 && ops.count >= bytes / (64 << 10), "{kind}: {ops:?}");
+            assert_eq!(ops.bytes, bytes, "{engine}: {kind}");
+        }
+    }
+}
+
+/// Whoever wrote it, whenever: what the device counts is the files' and the file system's own, to the last byte, with
+/// what the kernel did not tell the programs of.
+#[test]
+fn all_block_io_of_a_device_is_attributed() {
+    let Some(mut disk) = testbed::LoopDisk::new(64 << 20) else { return };
+    let directory = disk.format_and_mount().to_path_buf();
+    let bench = Bench::in_directory(tempfile::tempdir_in(&directory).unwrap());
+    let settle = || assert!(Command::new("sync").arg("-f").arg(&directory).status().unwrap().success());
+    settle();
+    let Some(mut source) = opened(&Selection::default()) else { return };
+    let device = disk.device().to_str().unwrap();
+    let counted = || -> (u64, u64) {
+        let name = disk.device().file_name().unwrap();
+        let text = fs::read_to_string(Path::new("/sys/block").join(name).join("stat")).unwrap();
+        let field = |at: usize| text.split_ascii_whitespace().nth(at).unwrap().parse::<u64>().unwrap();
+        (field(2) * 512, field(6) * 512)
+    };
+    let not_told = format!("{device} (not told for which file)");
+    let ours = |snapshot: &Snapshot| {
+        let known = |path: &str| path.starts_with(directory.to_str().unwrap()) || path == device;
+        (block_bytes(snapshot, known), block_bytes(snapshot, |path| path == not_told))
+    };
+    let device_before = counted();
+    let (known_before, rest_before) = ours(&source.snapshot().unwrap());
+    let kinds: [&[&str]; 4] = [
+        &["--ioengine=mmap", "--rw=randwrite", "--fsync=256"],
+        &["--ioengine=psync", "--rw=randrw", "--fsync=64"],
+        &["--ioengine=libaio", "--rw=randrw", "--direct=1", "--iodepth=8"],
+        &["--ioengine=psync", "--rw=write", "--invalidate=1"],
+    ];
+    for options in kinds {
+        Fio::run(&bench.file, options);
+    }
+    settle();
+    let (snapshot, device_after) = (source.snapshot().unwrap(), counted());
+    let (known_after, rest_after) = ours(&snapshot);
+    let since = |after: (u64, u64), before: (u64, u64)| (after.0 - before.0, after.1 - before.1);
+    let (known, rest) = (since(known_after, known_before), since(rest_after, rest_before));
+    let of_device = since(device_after, device_before);
+    eprintln!(
+        "attributed {known:?}, not told for what {rest:?}, the device {of_device:?}: {:?}",
+        snapshot.notes
+    );
+    assert_eq!((known.0 + rest.0, known.1 + rest.1), of_device, "read, written bytes");
+    assert!(of_device.1 >= 3 * FILE_BYTES, "it was written");
+    assert!(rest.0 + rest.1 <= (of_device.0 + of_device.1) / 5, "nearly all of it is told for what");
+    // What is not passed on is said, and is not timed.
+    let of_disk = |note: &&String| note.starts_with(&format!("{device}: {NOT_PASSED_ON}"));
+    let unseen = snapshot.notes.iter().find(of_disk).is_some_and(|note| !note.contains(", 0 of them since"));
+    let row = snapshot.samples.iter().find(|sample| sample.file.path == not_told);
+    let timed = row.is_none_or(|row| row.counters.write.stall_ns.known().is_some());
+    assert!(!(timed && unseen), "{:?}", snapshot.notes);
+}
+
+/// More files and processes than the kernel's tables hold, each seen once.
+#[test]
+fn nothing_is_lost_when_there_are_more_files_and_processes_than_the_tables_hold() {
+    const ROUNDS: u64 = 4;
+    const SHORT: u64 = 750;
+    const FILES: u64 = 3000;
+    let bench = Bench::new();
+    let Some(mut source) = opened(&Selection::default()) else { return };
+    let directory = bench.file.parent().unwrap().join("many");
+    // The last figures of each row: a row that was forgotten and comes again begins a new stretch.
+    let mut rows: HashMap<(String, String, Epoch), (u64, u64)> = HashMap::new();
+    let mut snapshot = source.snapshot().unwrap();
+    let before = snapshot.notes.clone();
+    // Processes of their own for a quarter of the files, one for the others.
+    let script = format!(
+        "i=0; while [ $i -lt {SHORT} ]; do (echo one >$0/short-$1-$i); i=$((i+1)); done; \
+         while [ $i -lt {FILES} ]; do echo three >$0/long-$1-$i; i=$((i+1)); done"
+    );
+    fs::create_dir(&directory).unwrap();
+    for round in 0..ROUNDS {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).arg(&directory).arg(round.to_string());
+        assert!(shell.status().unwrap().success());
+        snapshot = source.snapshot().unwrap();
+        for sample in
+            snapshot.samples.iter().filter(|sample| sample.file.path.starts_with(directory.to_str().unwrap()))
+        {
+            let write = sample.counters.write;
+            let row = (sample.file.instance.clone(), sample.file.path.clone(), sample.epoch.clone());
+            if row.0.starts_with("pid ") {
+                assert!(row.0.ends_with(" (sh)"), "{row:?}");
+                rows.insert(row, (write.count, write.bytes));
+            }
+        }
+    }
+    let files: BTreeSet<&str> = rows.keys().map(|(_, path, _)| path.as_str()).collect();
+    assert_eq!(files.len() as u64, ROUNDS * FILES, "each file by its name");
+    let short = rows.keys().filter(|(_, path, _)| path.contains("/short-"));
+    let processes: BTreeSet<&str> = short.map(|(instance, ..)| instance.as_str()).collect();
+    assert_eq!(processes.len() as u64, ROUNDS * SHORT, "each process by its number");
+    let total = rows.values().fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+    assert_eq!(total, (ROUNDS * FILES, ROUNDS * (4 * SHORT + 6 * (FILES - SHORT))), "writes, bytes");
+    // What others leave behind when they end, as rings, is lost for any number of files.
+    let lost = |notes: &[String]| {
+        let found_no_place = |note: &&String| {
+            note.starts_with("lost ") && !note.contains("synchronous") && !note.contains("io_uring")
+        };
+        let total = |note: &String| note.rsplit_once(", ").unwrap().0.to_owned();
+        notes.iter().filter(found_no_place).map(total).collect::<Vec<_>>()
+    };
+    assert_eq!(lost(&snapshot.notes), lost(&before), "nothing is lost");
+}
+
+#[test]
+fn only_the_chosen_processes_and_their_children_are_counted() {
+    let bench = Bench::new();
+    let copy = |from: &Path| {
+        let script = format!("read go; dd if={} of=/dev/null bs=64k status=none; true", from.display());
+        Command::new("sh").arg("-c").arg(script).stdin(Stdio::piped()).spawn().unwrap()
+    };
+    let (mut chosen, mut other) = (copy(&bench.file), copy(&bench.file));
+    let selection = Selection { pids: vec![chosen.id()], ..Selection::default() };
+    let source = opened(&selection);
+    for child in [&mut chosen, &mut other] {
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    }
+    assert!(chosen.wait().unwrap().success() && other.wait().unwrap().success());
+    let Some(mut source) = source else { return };
+    let snapshot = source.snapshot().unwrap();
+    let read = sum(&of_layer(&snapshot, &bench.file, "(dd)"), |one| one.counters.read);
+    // dd reads once more, and finds the end.
+    assert_eq!((read.count, read.bytes), (FILE_BYTES / 65_536 + 1, FILE_BYTES));
+}
+
+/// What is written after a file got another name is told by that name, and no interval of anything else suffers.
+#[test]
+fn a_renamed_file_goes_on_under_its_new_name_and_nothing_is_lost_or_counted_twice() {
+    let bench = Bench::new();
+    let directory = bench.file.parent().unwrap();
+    let mut shell = Command::new("sh");
+    shell.current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    let (mut statements, answers) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    let mut answers = BufReader::new(answers).lines();
+    let mut runs = |script: &str| {
+        statements.write_all(format!("{script}\necho done\n").as_bytes()).unwrap();
+        assert_eq!(answers.next().unwrap().unwrap(), "done");
+    };
+    let mut source = opened(&Selection { pids: vec![shell.id()], ..Selection::default() });
+    let mut snapshots = Vec::new();
+    for script in [
+        "exec 3>old; printf 4444 >&3",
+        "printf 55555 >&3; mv old new; printf 22 >other",
+        "printf 666666 >&3",
+        ":",
+    ] {
+        runs(script);
+        snapshots.extend(source.as_mut().map(|source| source.snapshot().unwrap()));
+    }
+    drop(statements);
+    shell.wait().unwrap();
+    if source.is_none() {
+        return;
+    }
+    let written = |at: usize, file: &str| -> Option<Result<u64, Reason>> {
+        let path = directory.join(file);
+        let rows = intervals(&snapshots[at], &snapshots[at + 1], Rules::default());
+        let of_shell = |row: &&FileInterval| row.file.instance.ends_with("(sh)");
+        let row = rows.iter().filter(of_shell).find(|row| Path::new(&row.file.path) == path)?;
+        Some(match &row.interval {
+            Interval::Known(delta) => Ok(delta.counters.write.bytes),
+            Interval::Unknown(reason) => Err(*reason),
+        })
+    };
+    assert_eq!((written(0, "old"), written(0, "other"), written(0, "new")), (Some(Ok(5)), Some(Ok(2)), None));
+    assert_eq!((written(1, "old"), written(1, "new")), (Some(Err(Reason::Gone)), Some(Ok(6))));
+    assert_eq!((written(2, "old"), written(2, "new"), written(2, "other")), (None, Some(Ok(0)), Some(Ok(0))));
+}
+
+/// A parent that goes on having children while the source is being opened: none is missed, whenever it was born.
+#[test]
+fn children_that_are_born_while_the_source_is_opened_are_counted() {
+    const CHILDREN: u64 = 200;
+    let bench = Bench::new();
+    let gate = bench.file.with_file_name("gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let script = format!(
+        "i=0; while [ $i -lt {CHILDREN} ]; do (: <$1; exec dd if=$0 of=/dev/null bs=4k count=1 status=none) & \
+         i=$((i+1)); sleep 0.004; done; echo all; wait"
+    );
+    let mut parent = Command::new("sh");
+    parent.arg("-c").arg(script).args([&bench.file, &gate]).stdout(Stdio::piped());
+    let mut parent = parent.spawn().unwrap();
+    let selection = Selection { pids: vec![parent.id()], ..Selection::default() };
+    let source = opened(&selection);
+    let mut said = String::new();
+    BufReader::new(parent.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "all\n");
+    let open = fs::OpenOptions::new().write(true).open(&gate).unwrap();
+    assert!(parent.wait().unwrap().success());
+    drop(open);
+    let Some(mut source) = source else { return };
+    let snapshot = source.snapshot().unwrap();
+    let read = sum(&of_layer(&snapshot, &bench.file, "(dd)"), |one| one.counters.read);
+    assert_eq!((read.count, read.bytes), (CHILDREN, CHILDREN * BLOCK_BYTES));
+}
+
+/// A group of version 2, or of a version 1 hierarchy: what is there.
+#[test]
+fn a_control_group_is_chosen_with_the_groups_below_it() {
+    let bench = Bench::new();
+    let hierarchies = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+    let mut tried = 0;
+    for hierarchy in hierarchies.map(Path::new).into_iter().filter(|path| path.join("cgroup.procs").exists())
+    {
+        let group = hierarchy.join(format!("headroom-test-{}", std::process::id()));
+        let below = group.join("below");
+        if let Err(error) = fs::create_dir_all(&below) {
+            eprintln!("skipped: {}: {error}", below.display());
+            continue;
+        }
+        let selection = Selection { cgroup: Some(group.clone()), ..Selection::default() };
+        let source = opened(&selection);
+        let script = format!(
+            "echo $$ > {}/cgroup.procs; exec dd if={} of=/dev/null bs=64k status=none",
+            below.display(),
+            bench.file.display()
+        );
+        assert!(Command::new("sh").arg("-c").arg(script).status().unwrap().success());
+        fs::read(&bench.file).unwrap();
+        let snapshot = source.map(|mut source| source.snapshot().unwrap());
+        fs::remove_dir(&below).and_then(|()| fs::remove_dir(&group)).unwrap();
+        let Some(snapshot) = snapshot else { return };
+        let layer = of_layer(&snapshot, &bench.file, ")");
+        assert_eq!(sum(&layer, |one| one.counters.read).bytes, FILE_BYTES, "{}", hierarchy.display());
+        assert_eq!(layer.len(), 1, "its own reading, outside of the group, is not counted");
+        tried += 1;
+    }
+    assert!(tried > 0 || !rustix::process::geteuid().is_root(), "no hierarchy to try");
+}
+
+/// Whoever changes bpf/ compiles it: scripts/bpf.
+#[test]
+fn the_committed_object_is_of_the_committed_source() {
+    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let mut check = Command::new("sha256sum");
+    check.args(["--check", "--quiet", "process.bpf.sum"]).current_dir(&bpf);
+    assert!(check.status().unwrap().success(), "run scripts/bpf");
+    let sum = fs::read_to_string(bpf.join("process.bpf.sum")).unwrap();
+    let major = sum.lines().next().unwrap().trim_start_matches("# clang ").to_owned();
+    let version = Command::new("clang").arg("--version").output();
+    let here = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    if !here.contains(&format!("clang version {major}.")) {
+        eprintln!("skipped: clang {major} is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let object = directory.path().join("process.bpf.o");
+    let compiled = Command::new(bpf.join("../scripts/bpf")).arg(&object).status().unwrap();
+    assert!(compiled.success());
+    assert!(fs::read(object).unwrap() == fs::read(bpf.join("process.bpf.o")).unwrap(), "run scripts/bpf");
+}
+
+#[test]
+fn each_layer_counts_direct_io_once() {
+    let bench = Bench::new();
+    for (engine, depth) in [("psync", "--iodepth=1"), ("io_uring", "--iodepth=8"), ("libaio", "--iodepth=8")]
+    {
+        let engine = format!("--ioengine={engine}");
+        let options = [engine.as_str(), depth, "--rw=randrw", "--direct=1"];
+        let told = [UNSEEN_REQUESTS[0], UNSEEN_REQUESTS[1], NOT_PASSED_ON];
+        let Some((fio, snapshot)) = bench.watched(&options, &told) else { return };
+        let block = of_layer(&snapshot, &bench.file, "block layer");
+        assert_eq!(sum(&block, |one| one.counters.read).bytes, fio.of("read").1, "{engine}");
+        assert_eq!(sum(&block, |one| one.counters.write).bytes, fio.of("write").1, "{engine}");
+        assert!(
+            of_layer(&snapshot, &bench.file, "misses").is_empty(),
+            "direct reads do not look in the cache"
+        );
+    }
+}
+
+/// Twice the same reads: the first time from storage, the second time from memory.
+#[test]
+fn reads_from_memory_are_told_from_reads_of_the_device() {
+    let bench = Bench::new();
+    let Some(mut source) = opened(&bench.selection()) else { return };
+    for from in ["--invalidate=1", "--invalidate=0"] {
+        Fio::run(&bench.file, &["--ioengine=psync", "--rw=randread", from]);
+    }
+    let snapshot = source.snapshot().unwrap();
+    let read = sum(&of_layer(&snapshot, &bench.file, "(fio)"), |one| one.counters.read);
+    let missed = sum(&of_layer(&snapshot, &bench.file, "misses"), |one| one.counters.read);
+    let block = sum(&of_layer(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
+    assert_eq!((read.count, read.bytes), (2 * 2048, 2 * FILE_BYTES));
+    // The kernel may have thrown a few pages out meanwhile, on a machine that others use too.
+    assert!((2048..=2048 + 2048 / 100).contains(&missed.count), "{missed:?}");
+    assert_eq!(missed.bytes, missed.count * (FILE_BYTES / 2048));
+    nearly_all(block.bytes, missed.bytes, "reads of the device");
+    let hit_ns = (read.stall_ns.known().unwrap() - missed.stall_ns.known().unwrap()) as f64
+        / (read.count - missed.count) as f64;
+    assert!(missed.latency_ns().known().unwrap() > 2.0 * hit_ns, "{missed:?}, hits {hit_ns} ns");
+}
+
+/// Without system calls traced, the block layer is the same.
+#[test]
+fn the_block_layer_alone_has_each_file_with_its_bytes() {
+    let bench = Bench::new();
+    let selection = Selection { block_only: true, ..bench.selection() };
+    let Some(mut source) = opened(&selection) else { return };
+    let tells = |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("only the block layer"));
+    let before = source.snapshot().unwrap();
+    assert!(tells(&before), "{:?}", before.notes);
+    Fio::run(&bench.file, &["--ioengine=psync", "--rw=randread", "--direct=1"]);
+    Fio::run(&bench.file, &["--ioengine=io_uring", "--rw=randwrite", "--direct=1", "--iodepth=8"]);
+    let snapshot = source.snapshot().unwrap();
+    assert!(of_layer(&snapshot, &bench.file, "(fio)").is_empty(), "{snapshot:?}");
+    let block = of_layer(&snapshot, &bench.file, "block layer");
+    let (read, written) = (sum(&block, |one| one.counters.read), sum(&block, |one| one.counters.write));
+    nearly_all(read.bytes, FILE_BYTES, "read");
+    nearly_all(written.bytes, FILE_BYTES, "written");
+    assert!(read.latency_ns().known().unwrap() > 1_000.0, "{read:?}");
+
+    let of_a_process = Selection { pids: vec![std::process::id()], block_only: true, ..Selection::default() };
+    let refused = Process::open(&of_a_process).unwrap_err();
+    assert!(refused.to_string().contains("does not know whose"), "{refused}");
+}

@@ -1,0 +1,219 @@
+use super::*;
+use filestats::{Figure, FileKind, Ops, WaitClass};
+
+#[test]
+fn a_restart_leaves_nothing_known_of_files_and_waits() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    {
+        let mut state = responder.state();
+        state.started = "2026-11-21T10:00:00.500";
+        state.ms_ticks += 60_000;
+        // By now it has read more than before the restart.
+        state.files[0].read = [5_000, 50_000_000, 9_000];
+        state.waits[1].1 = 9_000;
+    }
+    let after = look(&mut source);
+    for row in intervals(&before, &after) {
+        assert_eq!(reason(&row.interval), Some(Reason::Restart), "{}", row.file.path);
+    }
+    assert_eq!(wait(&before, &after, "PAGEIOLATCH_SH").interval.reason(), Some(Reason::Restart));
+}
+
+#[test]
+fn a_connection_that_the_server_ended_is_made_again_and_its_figures_go_on() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    responder.state().is_forgetful = true;
+    let _ = source.snapshot();
+    responder.state().is_forgetful = false;
+    responder.state().ms_ticks += 1_000;
+    responder.state().files[0].write[0] += 3;
+    let after = look(&mut source);
+    assert_eq!(interval(&before, &after, "shop.mdf").known().unwrap().counters.write, Ops::timed(3, 0, 0));
+    assert!(responder.state().logins.len() >= 2);
+}
+
+#[test]
+fn a_detached_database_is_gone_and_attached_again_it_begins_anew() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let attached = look(&mut source);
+    let shop: Vec<File> = responder.state().files.drain(..2).collect();
+    responder.state().ms_ticks += 1_000;
+    let detached = look(&mut source);
+    assert_eq!(reason(&interval(&attached, &detached, "shop.mdf")), Some(Reason::Gone));
+    {
+        let mut state = responder.state();
+        state.ms_ticks += 1_000;
+        // The same files under another number, and by the same handle's number as before.
+        state.files.extend(shop.into_iter().map(|file| File {
+            database_id: 6,
+            created: "2026-11-21T11:00:00.000",
+            read: [20_000, 200_000_000, 40_000],
+            ..file
+        }));
+    }
+    let again = look(&mut source);
+    let data = interval(&attached, &again, "shop.mdf");
+    assert_eq!(reason(&data), Some(Reason::Reopened), "more than before, and yet from zero");
+    let since = interval(&detached, &again, "shop.mdf");
+    assert_eq!(since.known().unwrap().counters.read, Ops::timed(20_000, 200_000_000, 40_000 * MS));
+    assert_eq!(reason(&interval(&attached, &again, "tempdb.mdf")), None, "the others go on");
+}
+
+#[test]
+fn another_database_with_the_old_ones_numbers_and_file_name_is_another() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    {
+        let mut state = responder.state();
+        state.ms_ticks += 1_000;
+        state.files[0].guid = "00000000-0000-0000-0000-0000000000AA";
+        state.files[0].created = "2026-11-21T12:00:00.000";
+        state.files[1].created = "2026-11-21T12:00:00.000";
+        state.files[0].read = [9_000, 90_000_000, 9_000];
+        state.files[1].write = [9_000, 90_000_000, 9_000];
+    }
+    let after = look(&mut source);
+    assert_eq!(reason(&interval(&before, &after, "shop.mdf")), Some(Reason::IdentityChanged));
+    assert_eq!(reason(&interval(&before, &after, "shop.ldf")), Some(Reason::Reopened), "it has no guid");
+}
+
+#[test]
+fn offline_and_online_between_two_looks_is_seen_by_the_handle_or_by_what_fell() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    {
+        let mut state = responder.state();
+        state.ms_ticks += 1_000;
+        state.files[0].handle = 0xABCD;
+        state.files[0].read = [9_000, 90_000_000, 9_000];
+        state.files[1].write = [3, 4_096, 1];
+    }
+    let after = look(&mut source);
+    assert_eq!(reason(&interval(&before, &after, "shop.mdf")), Some(Reason::Reopened));
+    assert_eq!(reason(&interval(&before, &after, "shop.ldf")), Some(Reason::CounterFell));
+}
+
+#[test]
+fn a_new_databases_first_interval_is_known() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    {
+        let mut state = responder.state();
+        state.ms_ticks += 2_000;
+        let new = File {
+            database_id: 9,
+            path: "D:\\data\\new.mdf".into(),
+            write: [11, 90_112, 6],
+            queued: [0, 5],
+            ..state.files[0].clone()
+        };
+        state.files.push(new);
+    }
+    let after = look(&mut source);
+    assert_eq!(
+        interval(&before, &after, "new.mdf").known().unwrap().counters.write,
+        Ops::timed(11, 90_112, 6 * MS)
+    );
+    let queued = wait(&before, &after, "io_stall_queued_write_ms of D:\\data\\new.mdf").interval;
+    assert_eq!(queued.known().unwrap().wait_ns, Figure::Known(5 * MS));
+    assert!(
+        responder.state().requests.last().unwrap().contains("volume_stats"),
+        "its volume is not known yet"
+    );
+    let elsewhere = look(&mut open(&responder));
+    assert_eq!(
+        reason(&interval(&before, &elsewhere, "new.mdf")),
+        Some(Reason::FirstSight),
+        "another process did not see that nothing was renamed"
+    );
+}
+
+#[test]
+fn a_file_that_is_to_move_keeps_its_figures_and_is_not_taken_for_new() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    // ALTER DATABASE ... MODIFY FILE: the catalog's name changes at once, the file at the next start.
+    responder.state().files[0].path = "E:\\moved.mdf".into();
+    responder.state().ms_ticks += 1_000;
+    let after = look(&mut source);
+    assert_eq!(reason(&interval(&before, &after, "moved.mdf")), Some(Reason::FirstSight));
+}
+
+#[test]
+fn cleared_waits_are_found_by_an_idle_one_though_the_busy_overtook() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    {
+        let mut state = responder.state();
+        state.ms_ticks += 5_000;
+        state.waits[0] = ("LAZYWRITER_SLEEP", 4, 4_000, 0);
+        state.waits[1] = ("PAGEIOLATCH_SH", 900, 9_000, 0);
+    }
+    let after = look(&mut source);
+    assert_eq!(wait(&before, &after, "PAGEIOLATCH_SH").interval.reason(), Some(Reason::StatsReset));
+    assert_eq!(reason(&interval(&before, &after, "shop.mdf")), None, "files are not reset with the waits");
+    responder.state().ms_ticks += 5_000;
+    responder.state().waits[1].1 += 10;
+    let later = look(&mut source);
+    assert_eq!(wait(&after, &later, "PAGEIOLATCH_SH").interval.known().unwrap().count, Figure::Known(10));
+}
+
+#[test]
+fn without_the_names_files_are_shown_by_number_and_the_grant_is_told() {
+    let responder = server(Version::V2019);
+    responder.state().sees_names = false;
+    let mut source = open(&responder);
+    let weak = look(&mut source);
+    let names: Vec<_> =
+        weak.samples.iter().map(|sample| (sample.file.path.as_str(), sample.file.kind)).collect();
+    let expected = [
+        ("shop/file 1", FileKind::Data),
+        ("shop/file 2", FileKind::Log),
+        ("D:\\data\\tempdb.mdf", FileKind::Temp),
+        ("D:\\data\\templog.ldf", FileKind::Temp),
+    ];
+    assert_eq!(names, expected);
+    let grant =
+        "names of 2 files, nor what they are for: USE master; GRANT VIEW ANY DEFINITION TO [watcher];";
+    let lack = weak.notes.iter().find(|note| note.ends_with(grant));
+    assert!(lack.is_some_and(|note| !source.is_remark(note)), "{:?}", weak.notes);
+    responder.state().sees_names = true;
+    responder.state().ms_ticks += 1_000;
+    let granted = look(&mut source);
+    assert!(!granted.notes.iter().any(|note| note.contains("GRANT")));
+    assert_eq!(
+        reason(&interval(&weak, &granted, "shop.mdf")),
+        Some(Reason::FirstSight),
+        "its counters of months are no interval"
+    );
+}
+
+#[test]
+fn waits_of_tempdb_are_held_against_tempdbs_files_too() {
+    let responder = server(Version::V2019);
+    let mut source = open(&responder);
+    let before = look(&mut source);
+    {
+        let mut state = responder.state();
+        state.ms_ticks += 10_000;
+        // Pages of tempdb are waited for as pages of any database.
+        state.files[2].read = [1_010, 8_847_360, 5_007];
+        state.waits[1] = ("PAGEIOLATCH_SH", 1_700, 7_600, 100);
+    }
+    let after = look(&mut source);
+    let waits = filestats::wait_intervals(&before, &after, Rules::default());
+    let reconciled = filestats::waits::reconcile(&waits, &intervals(&before, &after));
+    let reads = reconciled.iter().find(|one| one.class == WaitClass::DataRead).unwrap();
+    assert_eq!((reads.wait_ns, reads.stall_ns), (Figure::Known(5 * S), Figure::Known(5 * S)));
+    assert_eq!(reads.agreement, filestats::waits::Agreement::Agrees);
+}

@@ -1,0 +1,176 @@
+//! Many captures of a source, and one file through all of them: the intervals of [`intervals`](crate::intervals), file
+//! by file, so that a week of five hundred files need not be in memory at once.
+//!
+//! ```text
+//! ticks        0    1    2    3    4    5        one a capture; interval n ends at tick n
+//! spell A      a    a    a'   a    -             one file in one epoch, with its changes (') and the tick that lacks it
+//! spell B                          b    b'       the same name in another epoch, or another file
+//! FileCourse        .    *    .    ?    *        steps: * known, ? unknown; . nothing happened, which is known
+//! ```
+//!
+//! Where captures between two ticks were thinned away, an interval is the sum of those that lay between: several
+//! changes of a spell, or several spells, may fall into it. What of it is known and what is not are two steps.
+
+mod files;
+mod waits;
+
+use crate::{Counters, Epoch, Figure, FileIdentity, Meaning, Reason, Rules, Sample, WaitDelta, WaitSample};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One capture without its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// Wall clock, nanoseconds since 1970.
+    pub taken_unix_ns: u64,
+    /// The source's monotonic clock, nanoseconds.
+    pub clock_ns: u64,
+    /// As [`Snapshot::complete`](crate::Snapshot::complete).
+    pub complete: Option<Epoch>,
+}
+
+/// For how long something was there in one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// The first tick that has it, or the first after it began where no tick does.
+    pub first: usize,
+    /// The first tick after it ended.
+    pub gone: Option<usize>,
+    /// The number of the capture in which it began, whether that is a tick or not.
+    pub born: i64,
+    /// Of the first capture after that which lacked it: where another begins in that one, it goes on from this.
+    pub died: Option<i64>,
+    /// What it had when it was first seen was all done since the capture before.
+    pub from_zero: bool,
+}
+
+/// One file in one epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spell {
+    /// When it was there.
+    pub life: Life,
+    /// The file as it was first seen, or as it was at the first tick where it began before.
+    pub sample: Sample,
+    /// Its counters where they changed after that, each with the tick that shows it first.
+    pub changes: Vec<(usize, Counters)>,
+}
+
+/// One wait event in one epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitSpell {
+    /// When it was there.
+    pub life: Life,
+    /// As in [`Spell::sample`].
+    pub sample: WaitSample,
+    /// Its count and time where they changed, as in [`Spell::changes`].
+    pub changes: Vec<(usize, Figure<u64>, Figure<u64>)>,
+}
+
+/// One interval of a file in which something happened, or of which nothing is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Which interval: it ends at this tick, and began at the one before.
+    pub at: usize,
+    /// What was added to the counters, or why that cannot be known.
+    pub added: Figure<Counters>,
+}
+
+/// One file over all ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCourse {
+    /// The file as its last spell names it.
+    pub file: FileIdentity,
+    /// What its counters stand for.
+    pub meaning: Meaning,
+    /// Bytes on disk, as last told.
+    pub size_bytes: Figure<u64>,
+    /// The intervals that were not idle, in their order. One of which a part is known and a part is not is there with
+    /// both.
+    pub steps: Vec<Step>,
+    /// Time of the intervals of which anything is known, idle ones included.
+    pub known_ns: u64,
+    /// Wall-clock time of those of which nothing is.
+    pub unknown_ns: u64,
+}
+
+/// One wait event over all ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitCourse {
+    /// Who waited.
+    pub instance: String,
+    /// For what, in the engine's word.
+    pub event: String,
+    /// And in ours.
+    pub class: crate::WaitClass,
+    /// The intervals in which there was any wait, or of which nothing is known: as in [`FileCourse::steps`].
+    pub steps: Vec<(usize, Figure<WaitDelta>)>,
+}
+
+/// The captures of a source over a stretch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// The source.
+    pub source: String,
+    /// Its captures, the oldest first.
+    pub ticks: Vec<Tick>,
+}
+
+impl Course {
+    /// Time of the interval that ends at that tick on the source's clock, or why there is none.
+    pub fn elapsed_ns(&self, at: usize, rules: Rules) -> Figure<u64> {
+        match rules.elapsed_ns(self.clock_ns(at)) {
+            Ok(elapsed_ns) => Figure::Known(elapsed_ns),
+            Err(reason) => Figure::unknown(reason),
+        }
+    }
+
+    /// When the interval that ends at that tick began and ended, wall clock.
+    pub fn span_unix_ns(&self, at: usize) -> (u64, u64) {
+        (self.ticks[at - 1].taken_unix_ns, self.ticks[at].taken_unix_ns)
+    }
+
+    /// Wall-clock time of it; 0 where the clock was set back.
+    pub fn wall_ns(&self, at: usize) -> u64 {
+        let (from, until) = self.span_unix_ns(at);
+        until.saturating_sub(from)
+    }
+
+    /// What the source's clock says of it; `None` where it fell.
+    fn clock_ns(&self, at: usize) -> Option<u64> {
+        self.ticks[at].clock_ns.checked_sub(self.ticks[at - 1].clock_ns)
+    }
+}
+
+/// The spells from which those of `lives` go on: each has one heir at most, its own file before another one.
+fn heirs(lives: &[Life], same: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+    let mut inherited = vec![false; lives.len()];
+    let mut before = Vec::with_capacity(lives.len());
+    for (n, life) in lives.iter().enumerate() {
+        let ended = (0..n).filter(|other| !inherited[*other] && lives[*other].died == Some(life.born));
+        let found = ended.clone().find(|other| same(*other, n)).or_else(|| ended.clone().next());
+        if let Some(found) = found {
+            inherited[found] = true;
+        }
+        before.push(found);
+    }
+    before
+}
+
+/// What is said of one interval: the sum of what is known, and why the rest is not.
+#[derive(Clone, Debug)]
+struct Part<T> {
+    known: Option<T>,
+    unknown: Vec<Reason>,
+}
+
+/// The parts by tick.
+type Parts<T> = BTreeMap<usize, Part<T>>;
+
+fn add<T: Copy>(parts: &mut Parts<T>, at: usize, added: Figure<T>, plus: impl Fn(T, T) -> T) {
+    let part = parts.entry(at).or_insert(Part { known: None, unknown: Vec::new() });
+    match added {
+        Figure::Known(added) => part.known = Some(part.known.map_or(added, |known| plus(known, added))),
+        Figure::Unknown { unknown } if !part.unknown.contains(&unknown) => part.unknown.push(unknown),
+        Figure::Unknown { .. } => {}
+    }
+}

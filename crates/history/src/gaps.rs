@@ -1,0 +1,110 @@
+//! When a recorded source gave nothing, and why.
+
+use crate::exact::Exact;
+use crate::{Error, History};
+use rusqlite::{Row, TransactionBehavior, named_params};
+use serde::{Deserialize, Serialize};
+
+/// The number of a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct GapId(pub i64);
+
+/// A stretch without captures of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Its number.
+    pub id: GapId,
+    /// The source, as its captures have it; as the recorder was told where there never was any.
+    pub source: String,
+    /// The first try that failed, nanoseconds since 1970.
+    pub from_unix_ns: u64,
+    /// The first capture after it; `None` while it lasts, or where the recorder ended before.
+    pub until_unix_ns: Option<u64>,
+    /// What was said at the first try.
+    pub reason: String,
+}
+
+impl History {
+    /// What the recorder calls `name` has captures of `source`: its gaps are that source's, those of before as well.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn recorded_as(&mut self, name: &str, source: &str) -> Result<(), Error> {
+        let mut keep = || -> rusqlite::Result<()> {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction
+                .execute("INSERT OR REPLACE INTO recorded (name, source) VALUES (?, ?)", (name, source))?;
+            transaction.execute("UPDATE gaps SET source = ? WHERE source = ?", (source, name))?;
+            transaction.commit()
+        };
+        keep().map_err(|source| Error::sqlite("keep a source's name", &self.path, source))
+    }
+
+    /// A source, by the recorder's name of it, gives nothing from now on.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn begin_gap(&mut self, name: &str, from_unix_ns: u64, reason: &str) -> Result<GapId, Error> {
+        let begun = self.connection.execute(
+            "INSERT INTO gaps (source, from_unix_ns, reason) \
+             VALUES (coalesce((SELECT source FROM recorded WHERE name = :name), :name), :from, :reason)",
+            named_params! { ":name": name, ":from": Exact(from_unix_ns), ":reason": reason },
+        );
+        begun.map_err(|source| Error::sqlite("keep a gap", &self.path, source))?;
+        Ok(GapId(self.connection.last_insert_rowid()))
+    }
+
+    /// It gave something again.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn end_gap(&mut self, id: GapId, until_unix_ns: u64) -> Result<(), Error> {
+        let ended = self.connection.execute(
+            "UPDATE gaps SET until_unix_ns = :until WHERE id = :id",
+            named_params! { ":until": Exact(until_unix_ns), ":id": id.0 },
+        );
+        ended.map(drop).map_err(|source| Error::sqlite("keep a gap", &self.path, source))
+    }
+
+    /// All gaps, the oldest first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn gaps(&self) -> Result<Vec<Gap>, Error> {
+        let read = || -> rusqlite::Result<Vec<Gap>> {
+            let mut rows = self.connection.prepare_cached("SELECT * FROM gaps ORDER BY id")?;
+            rows.query_map([], gap)?.collect()
+        };
+        read().map_err(|source| Error::sqlite("list gaps", &self.path, source))
+    }
+}
+
+fn gap(row: &Row<'_>) -> rusqlite::Result<Gap> {
+    let Exact(from_unix_ns) = row.get("from_unix_ns")?;
+    Ok(Gap {
+        id: GapId(row.get("id")?),
+        source: row.get("source")?,
+        from_unix_ns,
+        until_unix_ns: row.get::<_, Option<Exact>>("until_unix_ns")?.map(|Exact(until)| until),
+        reason: row.get("reason")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_found_under_the_name_that_the_captures_have() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut history = History::open(&dir.path().join("history.db")).unwrap();
+        // Not reached yet, whatever its captures will be called.
+        history.begin_gap("process:", 5, "not permitted").unwrap();
+        history.begin_gap("mysql:host=away", 6, "refused").unwrap();
+        history.recorded_as("process:", "process").unwrap();
+        history.begin_gap("process:", 7, "not permitted").unwrap();
+        let sources: Vec<String> = history.gaps().unwrap().into_iter().map(|gap| gap.source).collect();
+        assert_eq!(sources, ["process", "mysql:host=away", "process"]);
+    }
+}

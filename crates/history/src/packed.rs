@@ -1,0 +1,142 @@
+//! Histograms of a file as the bytes of one column: they were more than half of every row as JSON.
+//!
+//! ```text
+//! read, write, sync, each:  filled  (gap, count) x filled
+//! ```
+//!
+//! All numbers are varints: seven bits a byte, the lowest first, the eighth says that more follow. `filled` is how many
+//! buckets are not empty; `gap` how many empty ones lie between one of those and the one before (or the beginning).
+//! Rows that were written before schema 6 hold JSON text, `{"read": [[bucket, count], ...], ...}`, and are read as well.
+
+use filestats::{Latencies, LatencyBuckets};
+use rusqlite::ToSql;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
+
+/// Latencies in a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Packed<T>(pub T);
+
+impl ToSql for Packed<&Latencies> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let mut bytes = Vec::new();
+        for buckets in [&self.0.read, &self.0.write, &self.0.sync] {
+            push(&mut bytes, buckets.filled().count() as u64);
+            let mut next = 0;
+            for (index, count) in buckets.filled() {
+                push(&mut bytes, (index - next) as u64);
+                push(&mut bytes, count);
+                next = index + 1;
+            }
+        }
+        Ok(ToSqlOutput::Owned(Value::Blob(bytes)))
+    }
+}
+
+impl FromSql for Packed<Latencies> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let mut bytes = match value {
+            ValueRef::Text(text) => {
+                return serde_json::from_slice(text).map(Packed).map_err(FromSqlError::other);
+            }
+            ValueRef::Blob(bytes) => bytes,
+            _ => return Err(FromSqlError::InvalidType),
+        };
+        let mut next = || {
+            buckets(&mut bytes).ok_or_else(|| FromSqlError::Other("no histogram: somebody changed it".into()))
+        };
+        let latencies = Latencies { read: next()?, write: next()?, sync: next()? };
+        if bytes.is_empty() {
+            Ok(Packed(latencies))
+        } else {
+            Err(FromSqlError::Other("more than three histograms".into()))
+        }
+    }
+}
+
+fn buckets(bytes: &mut &[u8]) -> Option<LatencyBuckets> {
+    let mut counts = [0; LatencyBuckets::LEN];
+    let mut next = 0;
+    for _ in 0..take(bytes)? {
+        let index = usize::try_from(take(bytes)?).ok()?.checked_add(next)?;
+        *counts.get_mut(index)? = take(bytes)?;
+        next = index + 1;
+    }
+    Some(LatencyBuckets::from_counts(counts))
+}
+
+fn push(bytes: &mut Vec<u8>, mut value: u64) {
+    while value > 0x7f {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let part = u64::from(byte & 0x7f);
+        if part > u64::MAX >> shift {
+            return None;
+        }
+        value |= part << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(bytes: &[u8]) -> FromSqlResult<Packed<Latencies>> {
+        Packed::column_result(ValueRef::Blob(bytes))
+    }
+
+    fn written(latencies: &Latencies) -> Vec<u8> {
+        match Packed(latencies).to_sql().unwrap() {
+            ToSqlOutput::Owned(Value::Blob(bytes)) => bytes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn some_buckets() -> impl Strategy<Value = LatencyBuckets> {
+        let count = prop_oneof![Just(0), 1_u64..300, any::<u64>()];
+        prop::collection::vec(count, LatencyBuckets::LEN)
+            .prop_map(|counts| LatencyBuckets::from_counts(counts.try_into().unwrap()))
+    }
+
+    #[test]
+    fn eight_filled_buckets_are_a_few_bytes() {
+        let mut latencies = Latencies::default();
+        (0..8).for_each(|part| latencies.read.record(100_000 + part * 20_000));
+        assert!(written(&latencies).len() <= 3 + 8 * 2, "{:?}", written(&latencies));
+        assert_eq!(written(&Latencies::default()), [0, 0, 0]);
+    }
+
+    #[test]
+    fn rows_of_before_are_read() {
+        let mut latencies = Latencies::default();
+        latencies.write.record(7_000);
+        let text = serde_json::to_string(&latencies).unwrap();
+        assert_eq!(Packed::column_result(ValueRef::Text(text.as_bytes())).unwrap(), Packed(latencies));
+    }
+
+    proptest! {
+        #[test]
+        fn every_count_comes_back(read_ in some_buckets(), write in some_buckets(), sync in some_buckets()) {
+            let latencies = Latencies { read: read_, write, sync };
+            prop_assert_eq!(read(&written(&latencies)).unwrap(), Packed(latencies));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The totals as families of series: the one list that every format writes.
+
+use crate::totals::{Class, Summed, Sums, Totals};
+use filestats::FileKind;
+
+/// Series of one name.
+pub(crate) struct Family {
+    pub name: String,
+    pub kind: Kind,
+    pub unit: Unit,
+    pub help: String,
+    pub points: Vec<Point>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Summary,
+    Gauge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    None,
+    Bytes,
+    Seconds,
+}
+
+/// One series, or the two of a summary.
+pub(crate) struct Point {
+    /// In the order in which the text has them.
+    pub labels: Vec<(&'static str, String)>,
+    pub value: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value {
+    Count(u64),
+    Time { ns: u128 },
+    Summary { ns: u128, count: u64 },
+}
+
+impl Totals {
+    /// What is known, by family; a family may have no series yet.
+    pub(crate) fn families(&self) -> Vec<Family> {
+        type Part = fn(&Sums) -> &Summed;
+        let parts: [(&str, &str, Part); 3] = [
+            ("read", "reads", |sums| &sums.read),
+            ("write", "writes", |sums| &sums.write),
+            ("sync", "syncs", |sums| &sums.sync),
+        ];
+        let mut families = Vec::new();
+        for (one, many, part) in parts {
+            self.of_files(one, many, part, &mut families);
+            let (one, many) = if one == "sync" { ("flush", "flushes") } else { (one, many) };
+            self.of_devices(one, many, part, &mut families);
+        }
+        families.push(self.waited());
+        families.extend(self.of_recorder());
+        families
+    }
+
+    fn of_files(&self, one: &str, many: &str, part: fn(&Sums) -> &Summed, families: &mut Vec<Family>) {
+        let points = |there: fn(&Summed) -> bool, value: fn(&Summed) -> Value| -> Vec<Point> {
+            let classes = self.classes.iter().filter(|(class, _)| class.kind != FileKind::Device);
+            let found = classes.filter(|(_, sums)| there(part(sums)));
+            found
+                .map(|(class, sums)| Point { labels: file_labels(class), value: value(part(sums)) })
+                .collect()
+        };
+        let (some, timed) = (|summed: &Summed| summed.count > 0, |summed: &Summed| summed.timed > 0);
+        let name = format!("headroom_file_{many}");
+        let count = points(some, |summed| Value::Count(summed.count));
+        families.push(counter(&name, Unit::None, &format!("{many} of files"), count));
+        if one != "sync" {
+            let name = format!("headroom_file_{one}_bytes");
+            let bytes = points(some, |summed| Value::Count(summed.bytes));
+            families.push(counter(&name, Unit::Bytes, &format!("bytes of {many}"), bytes));
+        }
+        families.push(Family {
+            name: format!("headroom_file_{one}_time_seconds"),
+            kind: Kind::Summary,
+            unit: Unit::Seconds,
+            help: format!("time of {many} that are timed, and how many those are"),
+            points: points(timed, Summed::summary),
+        });
+    }
+
+    fn of_devices(&self, one: &str, many: &str, part: fn(&Sums) -> &Summed, families: &mut Vec<Family>) {
+        let points = |value: fn(&Summed) -> Value| -> Vec<Point> {
+            let classes = self.classes.iter().filter(|(class, _)| class.kind == FileKind::Device);
+            classes
+                .map(|(class, sums)| Point { labels: device_labels(class), value: value(part(sums)) })
+                .collect()
+        };
+        let name = format!("headroom_device_{many}");
+        let count = points(|summed| Value::Count(summed.count));
+        families.push(counter(&name, Unit::None, &format!("{many} of block devices"), count));
+        families.push(Family {
+            name: format!("headroom_device_{one}_time_seconds"),
+            kind: Kind::Summary,
+            unit: Unit::Seconds,
+            help: format!("time of {many} of block devices"),
+            points: points(Summed::summary),
+        });
+    }
+
+    fn waited(&self) -> Family {
+        let points = self.waits.iter().map(|(wait, ns)| Point {
+            labels: vec![
+                ("source", wait.source.clone()),
+                ("class", wait.class.to_string()),
+                ("event", wait.event.clone()),
+            ],
+            value: Value::Time { ns: *ns },
+        });
+        let help = "time that sessions waited, by event";
+        counter("headroom_wait_time_seconds", Unit::Seconds, help, points.collect())
+    }
+
+    /// What tells how far the rest is to be trusted.
+    fn of_recorder(&self) -> [Family; 4] {
+        let unknown = self.unknown.iter().map(|((source, reason), count)| Point {
+            labels: vec![("source", source.clone()), ("reason", reason.to_string())],
+            value: Value::Count(*count),
+        });
+        let sources = |value: fn(u64, bool) -> u64| -> Vec<Point> {
+            let each = self.sources.iter();
+            each.map(|(source, health)| Point {
+                labels: vec![("source", source.clone())],
+                value: Value::Count(value(health.failures, health.up)),
+            })
+            .collect()
+        };
+        let dropped = self.dropped.iter().map(|((to, reason), count)| Point {
+            labels: vec![("to", to.clone()), ("reason", reason.to_string())],
+            value: Value::Count(*count),
+        });
+        [
+            counter(
+                "headroom_intervals_unknown",
+                Unit::None,
+                "intervals of files of which nothing is known, by reason; they are in no other figure",
+                unknown.collect(),
+            ),
+            counter(
+                "headroom_source_failures",
+                Unit::None,
+                "looks at a source that gave nothing",
+                sources(|failures, _| failures),
+            ),
+            Family {
+                name: "headroom_source_up".into(),
+                kind: Kind::Gauge,
+                unit: Unit::None,
+                help: "1: the last look gave counters".into(),
+                points: sources(|_, up| u64::from(up)),
+            },
+            counter(
+                "headroom_pushes_dropped",
+                Unit::None,
+                "pushes to another server that it will never see",
+                dropped.collect(),
+            ),
+        ]
+    }
+}
+
+impl Family {
+    /// The series of its points as Prometheus names them: each name with a label set and a value.
+    pub fn series(&self) -> impl Iterator<Item = (String, &Point, f64)> {
+        self.points.iter().flat_map(move |point| {
+            let parts = match point.value {
+                Value::Count(count) if self.kind == Kind::Gauge => [Some(("", count as f64)), None],
+                Value::Count(count) => [Some(("_total", count as f64)), None],
+                Value::Time { ns } => [Some(("_total", seconds(ns))), None],
+                Value::Summary { ns, count } => [Some(("_sum", seconds(ns))), Some(("_count", count as f64))],
+            };
+            let named = move |(suffix, value)| (format!("{}{suffix}", self.name), point, value);
+            parts.into_iter().flatten().map(named)
+        })
+    }
+}
+
+impl Summed {
+    fn summary(&self) -> Value {
+        Value::Summary { ns: self.time_ns, count: self.timed }
+    }
+}
+
+pub(crate) fn seconds(ns: u128) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn counter(name: &str, unit: Unit, help: &str, points: Vec<Point>) -> Family {
+    Family { name: name.into(), kind: Kind::Counter, unit, help: help.into(), points }
+}
+
+fn file_labels(class: &Class) -> Vec<(&'static str, String)> {
+    vec![
+        ("source", class.source.clone()),
+        ("database", class.name.clone()),
+        ("kind", class.kind.to_string()),
+        ("drive", class.drive.clone()),
+        ("layer", if class.below { "below the page cache" } else { "file" }.into()),
+    ]
+}
+
+fn device_labels(class: &Class) -> Vec<(&'static str, String)> {
+    vec![("source", class.source.clone()), ("device", class.name.clone())]
+}

@@ -1,0 +1,100 @@
+//! The text that Prometheus reads: OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) and the
+//! older format 0.0.4.
+
+use crate::families::{Family, Kind, Unit};
+use crate::totals::Totals;
+use std::fmt::Write;
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `application/openmetrics-text; version=1.0.0`
+    OpenMetrics,
+    /// `text/plain; version=0.0.4`
+    Prometheus,
+}
+
+impl Format {
+    /// The one that a request's Accept header asks for.
+    pub fn accepted(accept: &str) -> Format {
+        if accept.contains("application/openmetrics-text") { Format::OpenMetrics } else { Format::Prometheus }
+    }
+
+    /// What the answer says of itself.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+impl Totals {
+    /// All totals in one of the formats.
+    pub fn text(&self, format: Format) -> String {
+        let mut text = String::new();
+        for family in self.families() {
+            describe(&mut text, &family, format);
+            for (name, point, value) in family.series() {
+                // Writing into a String cannot fail.
+                let _ = writeln!(text, "{name}{} {value}", labels_of(&point.labels));
+            }
+        }
+        if format == Format::OpenMetrics {
+            text.push_str("# EOF\n");
+        }
+        text
+    }
+}
+
+fn describe(text: &mut String, family: &Family, format: Format) {
+    let kind = match family.kind {
+        Kind::Counter => "counter",
+        Kind::Summary => "summary",
+        Kind::Gauge => "gauge",
+    };
+    // The older format calls a counter by the name of its line.
+    let old_counter = format == Format::Prometheus && family.kind == Kind::Counter;
+    let called = format!("{}{}", family.name, if old_counter { "_total" } else { "" });
+    let _ = writeln!(text, "# HELP {called} {}\n# TYPE {called} {kind}", family.help);
+    let unit = match family.unit {
+        Unit::None => return,
+        Unit::Bytes => "bytes",
+        Unit::Seconds => "seconds",
+    };
+    if format == Format::OpenMetrics {
+        let _ = writeln!(text, "# UNIT {called} {unit}");
+    }
+}
+
+/// `{name="value",…}` with a backslash before each backslash and quote, and `\n` for a line's end.
+fn labels_of(labels: &[(&str, String)]) -> String {
+    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let written: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    format!("{{{}}}", written.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_cannot_end_its_line() {
+        assert_eq!(labels_of(&[("path", "a\"b\\c\nd".into())]), "{path=\"a\\\"b\\\\c\\nd\"}");
+    }
+
+    #[test]
+    fn each_family_is_described_once_and_the_text_ends() {
+        let text = Totals::default().text(Format::OpenMetrics);
+        let mut types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let all = types.len();
+        types.sort_unstable();
+        types.dedup();
+        assert_eq!(types.len(), all);
+        assert!(text.ends_with("# EOF\n") && text.contains("# UNIT headroom_file_read_bytes bytes"));
+        assert!(
+            Totals::default().text(Format::Prometheus).contains("# TYPE headroom_file_reads_total counter")
+        );
+    }
+}

@@ -1,0 +1,168 @@
+use crate::Credential;
+use hyper::Uri;
+use metrics::{Stamp, Totals};
+use std::fmt;
+use std::net::IpAddr;
+
+/// How a server wants to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Prometheus remote-write 1.0: protobuf, compressed with snappy.
+    RemoteWrite,
+    /// OpenTelemetry's OTLP over HTTP: protobuf.
+    Otlp,
+}
+
+/// Where to push.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    pub(crate) protocol: Protocol,
+    pub(crate) uri: Uri,
+    pub(crate) credential: Option<Credential>,
+}
+
+/// A URL that cannot be pushed to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrongDestination {
+    /// It is none of those.
+    #[error("no http:// or https:// URL; give the whole of it, as in {example}")]
+    NotHttp {
+        /// One that works.
+        example: &'static str,
+    },
+    /// Arguments can be read by everybody on the host. The URL is not repeated.
+    #[error("a URL with a password or user in it can be read in ps; give them by {variable} or --push-auth")]
+    HoldsCredential {
+        /// The variable of the environment.
+        variable: &'static str,
+    },
+}
+
+impl Protocol {
+    /// As it is called in options, in words and in the label of a metric.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::RemoteWrite => "remote-write",
+            Protocol::Otlp => "otlp",
+        }
+    }
+
+    /// The variable of the environment that may hold the credential.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Protocol::RemoteWrite => "HEADROOM_REMOTE_WRITE_AUTH",
+            Protocol::Otlp => "HEADROOM_OTLP_AUTH",
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            Protocol::RemoteWrite => "http://prometheus:9090/api/v1/write",
+            Protocol::Otlp => "http://victoria-metrics:8428/opentelemetry/v1/metrics",
+        }
+    }
+
+    /// What a request says of its body.
+    pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Protocol::RemoteWrite => &[
+                ("content-type", "application/x-protobuf"),
+                ("content-encoding", "snappy"),
+                ("x-prometheus-remote-write-version", "0.1.0"),
+            ],
+            Protocol::Otlp => &[("content-type", "application/x-protobuf")],
+        }
+    }
+
+    /// The body of a request.
+    pub(crate) fn encode(self, totals: &Totals, stamp: &Stamp) -> Vec<u8> {
+        match self {
+            Protocol::RemoteWrite => snap::raw::Encoder::new()
+                .compress_vec(&totals.remote_write(stamp))
+                .expect("a request is far below snappy's 4 GiB: classes and waits are bounded"),
+            Protocol::Otlp => totals.otlp(stamp),
+        }
+    }
+}
+
+impl Destination {
+    /// That URL, with what lets us in.
+    ///
+    /// # Errors
+    /// [`WrongDestination`].
+    pub fn new(
+        protocol: Protocol,
+        url: &str,
+        credential: Option<Credential>,
+    ) -> Result<Destination, WrongDestination> {
+        let not_http = || WrongDestination::NotHttp { example: protocol.example() };
+        let authority = url.split_once("://").ok_or_else(not_http)?.1.split(['/', '?', '#']).next();
+        if authority.is_some_and(|authority| authority.contains('@')) {
+            return Err(WrongDestination::HoldsCredential { variable: protocol.variable() });
+        }
+        let uri: Uri = url.parse().map_err(|_| not_http())?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+            return Err(not_http());
+        }
+        Ok(Destination { protocol, uri, credential })
+    }
+
+    /// Whether whoever sits on the way can read the credential: it goes unencrypted to another host.
+    pub fn shows_credential(&self) -> bool {
+        let host = self.uri.host().unwrap_or_default();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let loopback =
+            host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback());
+        self.credential.is_some() && self.uri.scheme_str() == Some("http") && !loopback
+    }
+}
+
+/// Without the query, which some servers take a token in.
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());
+        write!(f, "{} ", self.protocol.name())?;
+        write!(f, "{}://", scheme.unwrap_or_default())?;
+        write!(f, "{}{}", authority.map_or("", |authority| authority.as_str()), self.uri.path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_pushed_to_is_told_why_and_never_repeated() {
+        let wrong = |url| Destination::new(Protocol::Otlp, url, None).unwrap_err().to_string();
+        for url in ["", "collector:4318", "ftp://h/x", "http://", "http:///x", "https://a b/"] {
+            assert!(wrong(url).contains("as in http://victoria"), "{url}");
+        }
+        let error = wrong("https://me:secret@h/v1/metrics");
+        assert!(error.contains("HEADROOM_OTLP_AUTH") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_token_in_the_query_is_not_shown() {
+        let destination = Destination::new(Protocol::RemoteWrite, "https://h:1/write?token=secret", None);
+        assert_eq!(destination.unwrap().to_string(), "remote-write https://h:1/write");
+    }
+
+    #[test]
+    fn a_credential_shows_on_the_way_to_another_host_without_tls() {
+        let shows = |url: &str, credential: Option<&str>| {
+            let credential = credential.map(|text| text.parse().unwrap());
+            Destination::new(Protocol::Otlp, url, credential).unwrap().shows_credential()
+        };
+        let bearer = Some("bearer abc");
+        for url in
+            ["http://collector:4318/", "http://10.0.0.7/", "http://[fe80::1]/", "http://localhost.example/"]
+        {
+            assert!(shows(url, bearer) && !shows(url, None), "{url}");
+        }
+        for url in
+            ["https://collector:4318/", "http://localhost:4318/", "http://127.0.0.9/", "http://[::1]:4318/"]
+        {
+            assert!(!shows(url, bearer), "{url}");
+        }
+    }
+}

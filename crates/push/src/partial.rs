@@ -1,0 +1,85 @@
+//! What an OTLP server says that took a request, but not all of it.
+//!
+//! ```text
+//! ExportMetricsServiceResponse { ExportMetricsPartialSuccess partial_success = 1 }
+//! ExportMetricsPartialSuccess  { int64 rejected_data_points = 1; string error_message = 2 }
+//! ```
+
+/// What it did not take, in words; `None` where it took all, or says something else.
+pub(crate) fn rejected(answer: &[u8]) -> Option<String> {
+    let (mut points, mut why) = (0, String::new());
+    for (field, value) in fields(answer)? {
+        let Value::Bytes(partial) = value else { continue };
+        if field != 1 {
+            continue;
+        }
+        for (field, value) in fields(partial)? {
+            match (field, value) {
+                (1, Value::Number(number)) => points = number,
+                (2, Value::Bytes(text)) => why = String::from_utf8_lossy(text).chars().take(200).collect(),
+                _ => {}
+            }
+        }
+    }
+    (points > 0).then(|| format!("it rejects {points} of the points: {why}"))
+}
+
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    Other,
+}
+
+/// The fields of a message; `None` where it is none.
+fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Value<'_>)>> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes)?;
+        let value = match key & 7 {
+            0 => Value::Number(varint(&mut bytes)?),
+            1 => take(&mut bytes, 8).map(|_| Value::Other)?,
+            2 => {
+                let length = usize::try_from(varint(&mut bytes)?).ok()?;
+                Value::Bytes(take(&mut bytes, length)?)
+            }
+            5 => take(&mut bytes, 4).map(|_| Value::Other)?,
+            _ => return None,
+        };
+        found.push((key >> 3, value));
+    }
+    Some(found)
+}
+
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(count)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = take(bytes, 1)?[0];
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_taken_is_told_in_the_servers_words() {
+        // As OpenTelemetry's Python classes write it.
+        let said = rejected(b"\n\x0c\x08\xac\x02\x12\x07too old");
+        assert_eq!(said.unwrap(), "it rejects 300 of the points: too old");
+        assert_eq!(rejected(b"\n\x0c\x08\xac\x02\x12\x07too"), None, "cut off");
+        assert_eq!(rejected(b""), None, "all was taken");
+        assert_eq!(rejected(b"\n\x09\x12\x07warning"), None, "all was taken, with a warning");
+        assert_eq!(rejected(b"{\"partialSuccess\":{}}"), None);
+    }
+}

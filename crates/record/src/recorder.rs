@@ -1,0 +1,476 @@
+use crate::Recorded;
+use crate::notify::Supervisor;
+use crate::sampler::{Late, Message, sample};
+use crate::waiting::Waiting;
+use collect::SourceError;
+use filestats::Snapshot;
+use history::{GapId, History, Retention};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How it records.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Between two snapshots of a source.
+    pub every: Duration,
+    /// How long; for ever where it is `None`.
+    pub duration: Option<Duration>,
+    /// What happens to old captures.
+    pub retention: Retention,
+    /// Free space of the history's file system that is left alone, bytes.
+    pub reserve_bytes: u64,
+    /// A source that says nothing for so long, neither figures nor an error, has a gap: it hangs.
+    pub silence: Duration,
+}
+
+/// Something for the log, or for whoever looks on.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A snapshot came, whether it can be kept or not.
+    Snapshot {
+        /// The source's name.
+        source: &'a str,
+        /// What it gave.
+        snapshot: &'a Snapshot,
+    },
+    /// The first snapshot of a source was kept, or the first after a failure.
+    Recording {
+        /// Its name.
+        source: &'a str,
+        /// Files in it.
+        files: usize,
+        /// How long it had given nothing.
+        after: Option<Duration>,
+    },
+    /// A source gives nothing, for a reason that is new.
+    Failed {
+        /// Its name.
+        source: &'a str,
+        /// Why.
+        error: &'a SourceError,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// A note of a source that it had not made before.
+    Note {
+        /// Its name.
+        source: &'a str,
+        /// What a person must know.
+        note: &'a str,
+    },
+    /// Snapshots came faster than they could be kept.
+    Late {
+        /// Whose.
+        source: &'a str,
+        /// How many were dropped.
+        snapshots: usize,
+        /// For how long: from the first of them to the last.
+        lasted: Duration,
+    },
+    /// Nothing can be added, for a reason that is new.
+    NotKept {
+        /// Why.
+        why: String,
+    },
+    /// Something can be added again.
+    KeptAgain {
+        /// How long nothing could.
+        after: Duration,
+    },
+    /// Old captures were removed.
+    Thinned {
+        /// How many.
+        captures: usize,
+    },
+}
+
+/// Sources and the history that they go to.
+pub struct Recorder {
+    sources: Vec<Recorded>,
+    history: History,
+    settings: Settings,
+}
+
+/// What is known of a source while it runs.
+struct State {
+    name: String,
+    /// Since when and why it gives nothing.
+    failing: Option<(Instant, String, Option<GapId>)>,
+    began: bool,
+    /// What its captures are called in the history.
+    known_as: Option<String>,
+    notes: Vec<String>,
+    /// When it said anything last.
+    heard: Instant,
+}
+
+/// Messages of sources that wait at most; what snapshots among them take is bounded by `waiting.rs`.
+const WAITING_MAX: usize = 64;
+/// How soon the end is noticed.
+const NAP: Duration = Duration::from_millis(200);
+/// Captures are thinned so often, once the last batch found nothing more.
+const THIN_EVERY: Duration = Duration::from_secs(3600);
+/// Between two batches.
+const THIN_NEXT: Duration = Duration::from_secs(5);
+
+impl Recorder {
+    /// Records those sources into that history.
+    pub fn new(sources: Vec<Recorded>, history: History, settings: Settings) -> Recorder {
+        Recorder { sources, history, settings }
+    }
+
+    /// Records until `stop` is set or its time is over. `log` is told what a person may want to know.
+    pub fn run(self, stop: &Arc<AtomicBool>, log: &mut dyn FnMut(Event<'_>)) {
+        let supervisor = Supervisor::from_environment();
+        let began = Instant::now();
+        let (to, messages) = sync_channel(WAITING_MAX);
+        let waiting = Arc::new(Waiting::default());
+        let mut states = Vec::new();
+        for (at, recorded) in self.sources.into_iter().enumerate() {
+            let name = recorded.name.clone();
+            let (known_as, notes) = (None, Vec::new());
+            states.push(State { name, failing: None, began: false, known_as, notes, heard: began });
+            let (to, stop, every) = (to.clone(), stop.clone(), self.settings.every);
+            let waiting = waiting.clone();
+            // Not waited for at the end: one may hang in a server that does not answer.
+            std::thread::spawn(move || sample(at, recorded, began, every, &to, &waiting, &stop));
+        }
+        drop(to);
+        let (history, settings) = (self.history, self.settings);
+        supervisor.ready();
+        let mut keeper = Keeper { history, settings, states, supervisor, not_kept: None, waiting };
+        keeper.run(&messages, began, stop, log);
+        keeper.supervisor.stopping();
+    }
+}
+
+/// The only one that writes.
+struct Keeper {
+    history: History,
+    settings: Settings,
+    states: Vec<State>,
+    supervisor: Supervisor,
+    /// What the snapshots take that wait to be kept.
+    waiting: Arc<Waiting>,
+    /// Since when and why nothing can be added.
+    not_kept: Option<(Instant, String)>,
+}
+
+impl Keeper {
+    fn run(
+        &mut self,
+        messages: &Receiver<Message>,
+        began: Instant,
+        stop: &AtomicBool,
+        log: &mut dyn FnMut(Event<'_>),
+    ) {
+        let mut alive = began;
+        let mut thin_at = began + THIN_NEXT;
+        let end = self.settings.duration.and_then(|longest| began.checked_add(longest));
+        while !stop.load(Relaxed) && end.is_none_or(|end| Instant::now() < end) {
+            let message = messages.recv_timeout(NAP);
+            let listened = Instant::now();
+            match message {
+                Ok(Message::Snapshot { source, snapshot, bytes }) => {
+                    self.keep(source, &snapshot, log);
+                    drop(snapshot);
+                    self.waiting.leave(bytes);
+                }
+                Ok(Message::Failed { source, error, retry_in }) => self.failed(source, &error, retry_in, log),
+                Ok(Message::Late { source, late }) => self.late(source, &late, log),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            if Instant::now() >= thin_at {
+                let more = self.thin(log);
+                thin_at = Instant::now() + if more { THIN_NEXT } else { THIN_EVERY };
+            }
+            self.did_not_listen(listened.elapsed());
+            self.notice_silence(log);
+            if self.supervisor.watchdog().is_some_and(|often| alive.elapsed() >= often) {
+                alive = Instant::now();
+                self.supervisor.alive();
+                self.supervisor.status(&self.status());
+            }
+        }
+    }
+
+    /// What a slow disk took is no silence of the sources.
+    fn did_not_listen(&mut self, took: Duration) {
+        if took > NAP {
+            let now = Instant::now();
+            self.states.iter_mut().for_each(|state| state.heard = (state.heard + took).min(now));
+        }
+    }
+
+    /// Sources that hang have a gap, as those that fail.
+    fn notice_silence(&mut self, log: &mut dyn FnMut(Event<'_>)) {
+        let silence = self.settings.silence;
+        for source in 0..self.states.len() {
+            let state = &self.states[source];
+            if state.failing.is_none() && state.heard.elapsed() > silence {
+                self.failed(source, &SourceError::NoAnswer(silence), self.settings.every, log);
+            }
+        }
+    }
+
+    /// Keeps a snapshot, and ends the gap before it.
+    fn keep(&mut self, source: usize, snapshot: &Snapshot, log: &mut dyn FnMut(Event<'_>)) {
+        self.states[source].heard = Instant::now();
+        log(Event::Snapshot { source: &self.states[source].name, snapshot });
+        let state = &mut self.states[source];
+        if state.known_as.as_ref() != Some(&snapshot.source) {
+            match self.history.recorded_as(&state.name, &snapshot.source) {
+                Ok(()) => state.known_as = Some(snapshot.source.clone()),
+                Err(error) => not_kept(&mut self.not_kept, error.to_string(), log),
+            }
+        }
+        let after = state.failing.take().map(|(since, _, gap)| (since.elapsed(), gap));
+        if let Some((_, Some(gap))) = after
+            && let Err(error) = self.history.end_gap(gap, snapshot.taken_unix_ns)
+        {
+            not_kept(&mut self.not_kept, error.to_string(), log);
+        }
+        if !state.began || after.is_some() {
+            let files = snapshot.samples.len();
+            log(Event::Recording { source: &state.name, files, after: after.map(|(after, _)| after) });
+            state.began = true;
+        }
+        for note in &snapshot.notes {
+            let words = without_figures(note);
+            if !state.notes.contains(&words) {
+                log(Event::Note { source: &state.name, note });
+                state.notes.push(words);
+            }
+        }
+        // It may wait for another writer, or for a slow disk.
+        self.supervisor.alive();
+        let saved = match free_bytes(&self.history) {
+            Some(free) if free < self.settings.reserve_bytes => {
+                Err(format!("only {} MiB are free on its file system", free >> 20))
+            }
+            _ => self.history.save_snapshot(snapshot, None).map(drop).map_err(|error| error.to_string()),
+        };
+        match saved {
+            Ok(()) => {
+                if let Some((since, _)) = self.not_kept.take() {
+                    log(Event::KeptAgain { after: since.elapsed() });
+                }
+            }
+            Err(why) => not_kept(&mut self.not_kept, why, log),
+        }
+    }
+
+    /// Notes a gap for the snapshots that were dropped.
+    fn late(&mut self, source: usize, late: &Late, log: &mut dyn FnMut(Event<'_>)) {
+        let state = &mut self.states[source];
+        state.heard = Instant::now();
+        let (from, until) = (late.first_unix_ns, late.last_unix_ns);
+        let lasted = Duration::from_nanos(until.saturating_sub(from));
+        let event = Event::Late { source: &state.name, snapshots: late.snapshots, lasted };
+        let why = format!("the history's disk is slow: {} snapshots were dropped", late.snapshots);
+        let gap = self.history.begin_gap(&state.name, from, &why);
+        if let Err(error) = gap.and_then(|gap| self.history.end_gap(gap, until)) {
+            not_kept(&mut self.not_kept, error.to_string(), log);
+        }
+        log(event);
+    }
+
+    fn failed(
+        &mut self,
+        source: usize,
+        error: &SourceError,
+        retry_in: Duration,
+        log: &mut dyn FnMut(Event<'_>),
+    ) {
+        let state = &mut self.states[source];
+        state.heard = Instant::now();
+        let why = error.to_string();
+        match &mut state.failing {
+            Some((_, last, _)) if *last == why => return,
+            Some((_, last, _)) => last.clone_from(&why),
+            None => {
+                let gap = self.history.begin_gap(&state.name, unix_ns(), &why);
+                if let Err(error) = &gap {
+                    not_kept(&mut self.not_kept, error.to_string(), log);
+                }
+                state.failing = Some((Instant::now(), why, gap.ok()));
+            }
+        }
+        log(Event::Failed { source: &state.name, error, retry_in });
+    }
+
+    /// Removes some old captures; whether there may be more.
+    fn thin(&mut self, log: &mut dyn FnMut(Event<'_>)) -> bool {
+        self.supervisor.alive();
+        match self.history.thin(&self.settings.retention, unix_ns()) {
+            Ok(thinned) => {
+                if thinned.captures > 0 {
+                    log(Event::Thinned { captures: thinned.captures });
+                }
+                thinned.more
+            }
+            Err(error) => {
+                not_kept(&mut self.not_kept, error.to_string(), log);
+                false
+            }
+        }
+    }
+
+    fn status(&self) -> String {
+        let failing = self.states.iter().filter(|state| state.failing.is_some()).count();
+        let kept = if self.not_kept.is_some() { ", nothing can be kept" } else { "" };
+        format!("{} sources, {failing} of them failing{kept}", self.states.len())
+    }
+}
+
+/// What a note says, whatever its counts are by now.
+fn without_figures(note: &str) -> String {
+    note.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+/// Says so once for each new reason.
+fn not_kept(state: &mut Option<(Instant, String)>, why: String, log: &mut dyn FnMut(Event<'_>)) {
+    let since = match state {
+        Some((_, last)) if *last == why => return,
+        Some((since, _)) => *since,
+        None => Instant::now(),
+    };
+    log(Event::NotKept { why: why.clone() });
+    *state = Some((since, why));
+}
+
+/// Free space where the history is, for those who are not root; `None` where that cannot be told.
+fn free_bytes(history: &History) -> Option<u64> {
+    let found = rustix::fs::statvfs(history.path()).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+fn unix_ns() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// How a span of time is told: "3 min 20 s".
+fn told(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+impl Event<'_> {
+    /// Its priority in the words of syslog(3): 3 error, 4 warning, 6 information, 7 not to be logged.
+    pub fn priority(&self) -> u8 {
+        match self {
+            Event::NotKept { .. } => 3,
+            Event::Failed { .. } | Event::Late { .. } | Event::Note { .. } => 4,
+            Event::Snapshot { .. } => 7,
+            Event::Recording { .. } | Event::KeptAgain { .. } | Event::Thinned { .. } => 6,
+        }
+    }
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Snapshot { source, snapshot } => write!(f, "{source}: {} files", snapshot.samples.len()),
+            Event::Recording { source, files, after: None } => {
+                write!(f, "{source}: recording, {files} files")
+            }
+            Event::Recording { source, files, after: Some(after) } => {
+                write!(f, "{source}: recording again after {}, {files} files", told(*after))
+            }
+            Event::Failed { source, error, retry_in } => {
+                write!(f, "{source}: {error}; next try in {}", told(*retry_in))
+            }
+            Event::Note { source, note } => write!(f, "{source}: {note}"),
+            Event::Late { source, snapshots, lasted } => {
+                let many = match snapshots {
+                    1 => "a snapshot was".to_owned(),
+                    many => format!("{many} snapshots were"),
+                };
+                write!(
+                    f,
+                    "{source}: the history's disk is slow: {many} dropped within {}, the interval over them is \
+                     longer",
+                    told(*lasted)
+                )
+            }
+            Event::NotKept { why } => {
+                write!(
+                    f,
+                    "nothing is added to the history: {why}; what it holds is safe, and each tick tries again"
+                )
+            }
+            Event::KeptAgain { after } => {
+                write!(
+                    f,
+                    "the history takes snapshots again: the interval since then is {} long",
+                    told(*after)
+                )
+            }
+            Event::Thinned { captures } => write!(f, "thinned {captures} old captures"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next thing that a supervisor hears.
+    fn heard(listener: &std::os::unix::net::UnixDatagram) -> Option<String> {
+        let mut words = [0; 64];
+        let bytes = listener.recv(&mut words).ok()?;
+        Some(String::from_utf8_lossy(&words[..bytes]).into_owned())
+    }
+
+    #[test]
+    fn a_sign_of_life_comes_before_each_work_that_may_take_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("notify");
+        let listener = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let settings = Settings {
+            every: Duration::from_secs(15),
+            duration: None,
+            retention: Retention::default(),
+            reserve_bytes: 0,
+            silence: Duration::from_secs(60),
+        };
+        let state = State {
+            name: "one".into(),
+            failing: None,
+            began: false,
+            known_as: None,
+            notes: Vec::new(),
+            heard: Instant::now(),
+        };
+        let mut keeper = Keeper {
+            history: History::open(&dir.path().join("history.db")).unwrap(),
+            settings,
+            states: vec![state],
+            supervisor: Supervisor::at(socket.to_str().unwrap()),
+            waiting: Arc::default(),
+            not_kept: None,
+        };
+        keeper.thin(&mut |_| ());
+        assert_eq!(heard(&listener).as_deref(), Some("WATCHDOG=1"), "before thinning");
+        let snapshot = Snapshot {
+            source: "one".into(),
+            taken_unix_ns: 1,
+            clock_ns: 1,
+            complete: None,
+            samples: Vec::new(),
+            waits: Vec::new(),
+            notes: Vec::new(),
+        };
+        keeper.keep(0, &snapshot, &mut |_| ());
+        assert_eq!(heard(&listener).as_deref(), Some("WATCHDOG=1"), "before saving");
+        assert_eq!(heard(&listener), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! The thread of one source.
+
+use crate::Recorded;
+use crate::backoff::Backoff;
+use crate::waiting::{self, Waiting};
+use collect::{Source, SourceError};
+use filestats::Snapshot;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::{Duration, Instant};
+
+/// What a thread has to say.
+pub enum Message {
+    /// The counters of a tick.
+    Snapshot { source: usize, snapshot: Box<Snapshot>, bytes: usize },
+    /// The source gave none, and is tried again after `retry_in`.
+    Failed { source: usize, error: SourceError, retry_in: Duration },
+    /// Nobody took the last snapshots in time.
+    Late { source: usize, late: Late },
+}
+
+/// Snapshots that there was no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// How many.
+    pub snapshots: usize,
+    /// When the first of them was taken, nanoseconds since 1970.
+    pub first_unix_ns: u64,
+    /// When the last was.
+    pub last_unix_ns: u64,
+}
+
+/// How soon the end is noticed.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Samples a source at the ticks `began + n x every` until `stop`.
+pub fn sample(
+    source: usize,
+    mut recorded: Recorded,
+    began: Instant,
+    every: Duration,
+    to: &SyncSender<Message>,
+    waiting: &Waiting,
+    stop: &Arc<AtomicBool>,
+) {
+    let mut backoff = Backoff::new(every);
+    let mut late: Option<Late> = None;
+    let mut opened: Option<Box<dyn Source + Send>> = None;
+    let mut due = began;
+    loop {
+        while let Some(left) = due.checked_duration_since(Instant::now()) {
+            if stop.load(Relaxed) {
+                return;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+        if stop.load(Relaxed) {
+            return;
+        }
+        if let Some(dropped) = late
+            && to.try_send(Message::Late { source, late: dropped }).is_ok()
+        {
+            late = None;
+        }
+        // A fault of ours in one source ends neither the others nor, for good, itself.
+        let snapshot = catch_unwind(AssertUnwindSafe(|| match &mut opened {
+            Some(source) => source.snapshot(),
+            None => (recorded.open)().and_then(|source| opened.insert(source).snapshot()),
+        }));
+        let snapshot = snapshot.unwrap_or_else(|_| {
+            opened = None;
+            Err(SourceError::Fault)
+        });
+        let message = match snapshot {
+            Ok(snapshot) => {
+                backoff.succeeded();
+                due = next_tick(began, every, Instant::now());
+                let bytes = waiting::bytes_of(&snapshot);
+                Message::Snapshot { source, snapshot: Box::new(snapshot), bytes }
+            }
+            Err(error) => {
+                let retry_in = backoff.failed();
+                due =
+                    next_tick(began, every, (Instant::now() + retry_in).checked_sub(every).unwrap_or(began));
+                Message::Failed { source, error, retry_in }
+            }
+        };
+        let dropped = match message {
+            Message::Snapshot { ref snapshot, bytes, .. } if !waiting.enter(bytes) => {
+                Some(snapshot.taken_unix_ns)
+            }
+            message => match to.try_send(message) {
+                Ok(()) => None,
+                Err(TrySendError::Full(Message::Snapshot { snapshot, bytes, .. })) => {
+                    waiting.leave(bytes);
+                    Some(snapshot.taken_unix_ns)
+                }
+                // A failure is told at the next try, if it lasts.
+                Err(TrySendError::Full(_)) => None,
+                Err(TrySendError::Disconnected(_)) => return,
+            },
+        };
+        // Counters are cumulative: the next snapshot says it all.
+        if let Some(at) = dropped {
+            let late = late.get_or_insert(Late { snapshots: 0, first_unix_ns: at, last_unix_ns: at });
+            (late.snapshots, late.last_unix_ns) = (late.snapshots + 1, at);
+        }
+    }
+}
+
+/// The first tick after `now`: one that was missed is not made up for.
+fn next_tick(began: Instant, every: Duration, now: Instant) -> Instant {
+    let passed = now.saturating_duration_since(began).as_nanos() / every.as_nanos().max(1);
+    let ticks = u32::try_from(passed + 1).unwrap_or(u32::MAX);
+    began.checked_add(every.saturating_mul(ticks)).unwrap_or(now + DAY)
+}
+
+/// Of a tick beyond what a clock can say: it is asked again by then.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_do_not_drift_and_missed_ones_are_not_made_up_for() {
+        let (began, every) = (Instant::now(), Duration::from_secs(15));
+        let at = |seconds: f64| {
+            let tick = next_tick(began, every, began + Duration::from_secs_f64(seconds));
+            (tick - began).as_secs()
+        };
+        assert_eq!([at(0.0), at(0.3), at(14.9), at(15.1), at(100.0)], [15, 15, 15, 30, 105]);
+    }
+}

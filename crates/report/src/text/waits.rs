@@ -1,0 +1,106 @@
+use super::table::{Align, Cell, Table};
+use super::{Ink, Style, wrap};
+use crate::{Tone, number, wording};
+use filestats::waits::{Agreement, Reconciled};
+use filestats::{Figure, Reason, WaitClass, WaitDelta, WaitInterval};
+
+/// Events that are shown, those that were waited for longest.
+const WAITS_MAX: usize = 8;
+
+/// What sessions waited for in an interval, and whether the files account for it.
+pub(super) fn waits(waits: &[WaitInterval], reconciled: &[Reconciled], style: &Style) -> Vec<String> {
+    let mut lines = table(waits, style);
+    lines.extend(unknown(waits, style));
+    for one in reconciled {
+        let tone = match one.agreement {
+            Agreement::NotTheDisk => Tone::Warning,
+            Agreement::Agrees | Agreement::CannotSay => Tone::Neutral,
+            Agreement::NobodyWaits => continue,
+        };
+        let sentence = wrap(&wording::reconciled(one), style.columns(), 2);
+        lines.extend(sentence.iter().map(|line| style.paint(Ink::Tone(tone), line)));
+    }
+    let nobody = reconciled.iter().filter(|one| one.agreement == Agreement::NobodyWaits);
+    let nobody: Vec<String> = nobody.map(|one| one.class.to_string()).collect();
+    if !nobody.is_empty() {
+        let words = format!("nobody waits to speak of: {}", nobody.join(", "));
+        lines.extend(wrap(&words, style.columns(), 2).iter().map(|line| style.paint(Ink::Dim, line)));
+    }
+    lines.extend(implied(waits, reconciled, style));
+    lines
+}
+
+fn table(waits: &[WaitInterval], style: &Style) -> Vec<String> {
+    let known = waits.iter().filter_map(|wait| Some((wait, *wait.interval.as_known()?)));
+    let mut known: Vec<(&WaitInterval, WaitDelta)> = known.filter(|(_, delta)| delta.is_any()).collect();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let waited_ns = |delta: &WaitDelta| delta.wait_ns.known().unwrap_or(0);
+    known.sort_by_key(|(_, delta)| std::cmp::Reverse(waited_ns(delta)));
+    let more = known.len().saturating_sub(WAITS_MAX);
+    let mut table = Table::new(&[
+        ("wait", Align::Left),
+        ("for", Align::Left),
+        ("waits", Align::Right),
+        ("ms each", Align::Right),
+        ("all", Align::Right),
+        ("sessions", Align::Right),
+    ])
+    .flexible(0);
+    for (wait, delta) in known.iter().take(WAITS_MAX) {
+        table.push(vec![
+            wait.event.clone().into(),
+            wait.class.to_string().into(),
+            cell(delta.count.map(|count| count as f64), number::rate),
+            cell(delta.mean_ns(), number::millis),
+            cell(delta.wait_ns.map(|ns| ns as f64), number::time),
+            cell(delta.sessions(), number::rate),
+        ]);
+    }
+    let mut lines = table.lines(style);
+    if more > 0 {
+        lines.push(style.paint(Ink::Dim, &format!("  {more} more waits")));
+    }
+    lines
+}
+
+/// What the class means that most of the time went into, but for time that the files have no part in.
+fn implied(waits: &[WaitInterval], reconciled: &[Reconciled], style: &Style) -> Vec<String> {
+    let speaks = |class: WaitClass| {
+        let one = reconciled.iter().find(|one| one.class == class);
+        one.is_none_or(|one| !matches!(one.agreement, Agreement::NotTheDisk | Agreement::NobodyWaits))
+    };
+    let mut sums: Vec<(WaitClass, u64)> = Vec::new();
+    for wait in waits.iter().filter(|wait| speaks(wait.class)) {
+        let ns = wait.interval.known().and_then(|delta| delta.wait_ns.known()).unwrap_or(0);
+        match sums.iter_mut().find(|(class, _)| *class == wait.class) {
+            Some((_, sum)) => *sum = sum.saturating_add(ns),
+            None => sums.push((wait.class, ns)),
+        }
+    }
+    let longest = sums.into_iter().filter(|(_, sum)| *sum > 0).max_by_key(|(_, sum)| *sum);
+    let Some((class, _)) = longest else { return Vec::new() };
+    let words = format!("{class}: {}", class.implies());
+    wrap(&words, style.columns(), 2).iter().map(|line| style.paint(Ink::Dim, line)).collect()
+}
+
+fn cell(figure: Figure<f64>, write: fn(f64) -> String) -> Cell {
+    match figure {
+        Figure::Known(value) => write(value).into(),
+        Figure::Unknown { unknown: Reason::NoOperations } => Cell::inked(number::NONE, Ink::Dim),
+        Figure::Unknown { .. } => Cell::inked("?", Ink::Dim),
+    }
+}
+
+/// Waits of which nothing can be said, by reason.
+fn unknown(waits: &[WaitInterval], style: &Style) -> Vec<String> {
+    let mut reasons: Vec<Reason> = waits.iter().filter_map(|wait| wait.interval.reason()).collect();
+    reasons.sort_unstable();
+    let of = |group: &[Reason]| {
+        let (count, reason) = (group.len(), group[0]);
+        let waits = if count == 1 { "wait" } else { "waits" };
+        style.paint(Ink::Dim, &format!("  {count} {waits} unknown: {reason}"))
+    };
+    reasons.chunk_by(|a, b| a == b).map(of).collect()
+}

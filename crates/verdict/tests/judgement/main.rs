@@ -1,0 +1,5 @@
+//! The decision table from plain numbers: row by row, and by what the counters of a database mean.
+
+mod builder;
+mod meaning;
+mod rows;
