@@ -6,6 +6,7 @@
 //!   ibtmp1, *.ibt                           temp
 //!   *.dblwr, innodb/innodb_dblwr_file       other   doublewrite:
 //! innodb/innodb_log_file                    log     redo:
+//!   in #innodb_redo (by event, since its files are renamed and deleted as the log goes on)
 //! sql/binlog, sql/relaylog                  log     binlog:, relaylog:
 //! aria/translog                             log     aria-log:
 //! aria, myisam, csv, archive                data
@@ -50,7 +51,45 @@ pub(super) fn samples(counted: &Counted, owner: &Owner) -> Vec<Sample> {
     let events =
         counted.events.iter().filter(|row| switches.counts(&row.event) && is_short_lived(&row.event));
     let files = files.map(|row| file_sample(row, switches, owner, &mounts));
-    files.chain(events.map(|row| event_sample(row, switches, owner))).collect()
+    let events = events.map(|row| event_sample(row, switches, owner));
+    files.chain(events).chain(rotating_redo(counted, owner, &mounts)).collect()
+}
+
+/// The redo log of MySQL 8.0.30 and later, as one: what its files did by the sum of their instrument, which holds those
+/// that are gone too. By file, a log that goes from one to the next would nearly always be one that just appeared.
+fn rotating_redo(counted: &Counted, owner: &Owner, mounts: &Mounts) -> Option<Sample> {
+    let event = &counted.redo_parts.first()?.event;
+    let switches = &counted.switches;
+    let row = counted.events.iter().find(|row| row.event == *event && switches.counts(event))?;
+    let server = owner.server;
+    let parts = counted.redo_parts.iter().map(|part| server.data_directory.join(&part.path));
+    // A file that was renamed since is not found: all, or none.
+    let sizes =
+        parts.map(|path| server.find_file(&path).map(|found| found.size_bytes)).collect::<Option<Vec<_>>>();
+    let directory = server.data_directory.join(&counted.redo_parts.first()?.path);
+    let directory = directory.parent()?;
+    let path = directory.to_string_lossy().into_owned();
+    let identity = unplaced(owner, Role::Redo.kind(), path);
+    Some(Sample {
+        file: FileIdentity {
+            file_id: format!("{}{}", Role::Redo.prefix(), identity.path),
+            drive: drive(directory, server, mounts),
+            ..identity
+        },
+        epoch: epoch(owner, event),
+        meaning: meaning(Role::Redo, server),
+        counters: counters(row.read, row.write, switches.times(event)),
+        size_bytes: sizes
+            .map_or(Figure::unknown(Reason::NotCounted), |sizes| Figure::Known(sizes.iter().sum())),
+        latencies: None,
+    })
+}
+
+/// The mount point, where the server sees the same ones.
+fn drive(path: &Path, server: &Server, mounts: &Mounts) -> Option<String> {
+    let is_ours = server.process.as_ref().is_some_and(super::server::Process::shares_mounts);
+    let point = mounts.point_of(path).filter(|_| is_ours)?;
+    Some(point.to_string_lossy().into_owned())
 }
 
 fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mounts) -> Sample {
@@ -58,7 +97,6 @@ fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mount
     let path = server.data_directory.join(&row.path);
     let role = role(&row.event, &path);
     let found = row.found.as_ref();
-    let is_ours = server.process.as_ref().is_some_and(super::server::Process::shares_mounts);
     Sample {
         file: FileIdentity {
             instance: owner.name.into(),
@@ -67,10 +105,7 @@ fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mount
             file_id: format!("{}{}", role.prefix(), found.map_or(&row.path, |found| &found.inode)),
             kind: role.kind(),
             path: path.to_string_lossy().into_owned(),
-            drive: mounts
-                .point_of(&path)
-                .filter(|_| is_ours)
-                .map(|point| point.to_string_lossy().into_owned()),
+            drive: drive(&path, server, mounts),
             handle: Some(row.instance.clone()),
             object: None,
         },
@@ -275,6 +310,40 @@ mod tests {
         assert_eq!(of("/d/mysql.ibd"), None, "the dictionary of MySQL 8");
         assert_eq!(of("/d/ibdata1"), None);
         assert_eq!(of("/d/#innodb_redo/#ib_redo9"), None);
+    }
+
+    #[test]
+    fn a_redo_log_that_goes_from_file_to_file_is_one() {
+        const EVENT: &str = "wait/io/file/innodb/innodb_log_file";
+        let part = |path: &str, count| FileRow {
+            path: path.into(),
+            event: EVENT.into(),
+            count,
+            write: Timed { count, bytes: 512 * count, ns: 100 * count },
+            ..FileRow::default()
+        };
+        assert!(part("/d/#innodb_redo/#ib_redo9", 1).is_part_of_redo());
+        assert!(part("./#innodb_redo/#ib_redo10_tmp", 0).is_part_of_redo());
+        assert!(!part("/d/ib_logfile0", 1).is_part_of_redo(), "MySQL 5.7: files that stay");
+        // Files 1 to 8 are gone: only the sum still holds what they wrote.
+        let write = Timed { count: 400, bytes: 204_800, ns: 40_000 };
+        let counted = Counted {
+            switches: Switches { global: true, instruments: [(EVENT.to_owned(), (true, true))].into() },
+            redo_parts: vec![
+                part("/d/#innodb_redo/#ib_redo9", 41),
+                part("/d/#innodb_redo/#ib_redo10_tmp", 0),
+            ],
+            events: vec![EventRow { event: EVENT.into(), write, ..EventRow::default() }],
+            ..Counted::default()
+        };
+        let (server, resets) = (Server::default(), Resets::new());
+        let owner = Owner { name: "mysql db", run: "1", server: &server, resets: &resets };
+        let samples = samples(&counted, &owner);
+        let [sample] = &samples[..] else { panic!("{samples:?}") };
+        assert_eq!((sample.file.path.as_str(), sample.file.kind), ("/d/#innodb_redo", FileKind::Log));
+        assert!(sample.file.file_id.starts_with("redo:"));
+        assert_eq!((sample.counters.write.count, sample.counters.write.bytes), (400, 204_800));
+        assert_eq!(sample.counters.write.stall_ns, Figure::Known(40_000));
     }
 
     proptest! {

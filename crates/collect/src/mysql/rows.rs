@@ -4,6 +4,7 @@ use super::session::{Answer, ROWS_MAX};
 use super::{MysqlError, Session};
 use crate::time;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('uptime', 'innodb_data_reads', 'innodb_data_read', 'innodb_data_writes', \
      'innodb_data_written', 'innodb_data_fsyncs', 'innodb_log_writes', 'innodb_os_log_written', \
@@ -48,6 +49,8 @@ pub(super) enum Schema {
 pub(super) struct Counted {
     pub switches: Switches,
     pub files: Vec<FileRow>,
+    /// The files that the redo log of MySQL 8.0.30 and later is made of at this moment.
+    pub redo_parts: Vec<FileRow>,
     /// Instances of files that are deleted: the server keeps the rows of some.
     pub deleted: Vec<String>,
     pub events: Vec<EventRow>,
@@ -113,6 +116,15 @@ impl Look {
     }
 }
 
+impl FileRow {
+    /// Whether it is one of the files in `#innodb_redo`, which are made, renamed (`#ib_redo9_tmp` to `#ib_redo9`) and
+    /// deleted as the log goes on: several a second where the log is small.
+    pub fn is_part_of_redo(&self) -> bool {
+        let directory = Path::new(&self.path).parent().and_then(Path::file_name);
+        directory.is_some_and(|directory| directory == "#innodb_redo")
+    }
+}
+
 impl Switches {
     pub fn counts(&self, event: &str) -> bool {
         self.global && self.instruments.get(event).is_some_and(|(enabled, _)| *enabled)
@@ -172,9 +184,12 @@ impl Session {
         let Answer::Rows(unseen) = self.rows(name, UNSEEN_THREADS, 1)? else { return Ok(Schema::Denied) };
         let Answer::Rows(events) = self.rows(name, EVENTS, 9)? else { return Ok(Schema::Denied) };
         let Answer::Rows(files) = self.rows(name, FILES, 10)? else { return Ok(Schema::Denied) };
+        let files = files.iter().filter_map(|row| file_row(row));
+        let (redo_parts, files) = files.partition(FileRow::is_part_of_redo);
         Ok(Schema::On(Counted {
             switches: switches_of(&switches),
-            files: files.iter().filter_map(|row| file_row(row)).collect(),
+            files,
+            redo_parts,
             deleted: Vec::new(),
             events: events.iter().filter_map(|row| event_row(row)).collect(),
             unseen_threads: unseen.first().and_then(|row| row[0].parse().ok()).unwrap_or(0),

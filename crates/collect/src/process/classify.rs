@@ -19,7 +19,8 @@ pub(super) fn classify(path: &Path) -> Class {
     let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     let Some((file, above)) = parts.split_last() else { return of(FileKind::Other) };
     let directory = above.last().map_or("", String::as_str);
-    postgres(file, above)
+    nameless(file)
+        .or_else(|| postgres(file, above))
         .or_else(|| innodb(file, directory))
         .or_else(|| sqlite(file))
         .unwrap_or_else(|| of(by_ending(file)))
@@ -27,6 +28,13 @@ pub(super) fn classify(path: &Path) -> Class {
 
 fn of(kind: FileKind) -> Class {
     Class { kind, database: None, database_id: None }
+}
+
+/// Files opened with `O_TMPFILE` have no name: the kernel shows them as `#INODE` (d_tmpfile() of fs/dcache.c).
+fn nameless(file: &str) -> Option<Class> {
+    let inode = file.strip_prefix('#')?;
+    let inode = inode.strip_suffix(" (deleted)").unwrap_or(inode);
+    (!inode.is_empty() && inode.bytes().all(|byte| byte.is_ascii_digit())).then(|| of(FileKind::Temp))
 }
 
 /// `base/DATABASE/RELATION`, `global/RELATION`, `pg_tblspc/N/PG_x_y/DATABASE/RELATION`; forks and segments
@@ -136,6 +144,9 @@ mod tests {
         assert_eq!(kind("/m/undo_001"), FileKind::Data);
         for log in ["#innodb_redo/#ib_redo12", "ib_logfile0", "binlog.000042", "mariadb-bin.000001"] {
             assert_eq!(kind(&format!("/m/{log}")), FileKind::Log, "{log}");
+        }
+        for temporary in ["/tmp/#852460", "/tmp/#852460 (deleted)", "/m/ibtmp1"] {
+            assert_eq!(kind(temporary), FileKind::Temp, "{temporary}");
         }
         assert_eq!(kind("/m/binlog.index"), FileKind::Other);
         assert_eq!(kind("/m/#ib_16384_0.dblwr"), FileKind::Other);
