@@ -86,7 +86,7 @@ fn innodb(file: &str, directory: &str) -> Option<Class> {
         // Each page twice: neither data that is read nor a log that a commit waits for.
         return Some(of(FileKind::Other));
     }
-    if file.starts_with("ibdata") || file.starts_with("undo_0") || is(".ibu") {
+    if file.starts_with("ibdata") || file.starts_with("undo0") || file.starts_with("undo_0") || is(".ibu") {
         return Some(of(FileKind::Data));
     }
     let table = [".ibd", ".MYD", ".MYI", ".MAD", ".MAI"].iter().any(|ending| is(ending));
@@ -141,7 +141,7 @@ mod tests {
         let table = classify(Path::new("/var/lib/mysql/shop/orders.ibd"));
         assert_eq!((table.kind, table.database.as_deref()), (FileKind::Data, Some("shop")));
         assert_eq!(kind("/m/ibdata1"), FileKind::Data);
-        assert_eq!(kind("/m/undo_001"), FileKind::Data);
+        assert_eq!((kind("/m/undo_001"), kind("/m/undo001")), (FileKind::Data, FileKind::Data));
         for log in ["#innodb_redo/#ib_redo12", "ib_logfile0", "binlog.000042", "mariadb-bin.000001"] {
             assert_eq!(kind(&format!("/m/{log}")), FileKind::Log, "{log}");
         }
