@@ -1,3 +1,4 @@
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::source::SourceName;
 use crate::{Done, FINE};
@@ -12,8 +13,7 @@ Example:
   headroom capture --source sqlite:/data/shop.db --label after
   headroom intervals")]
 pub struct CaptureArgs {
-    /// Whose counters: sqlite:PATH
-    #[arg(long)]
+    #[arg(long, value_name = "SOURCE", help = crate::source::HELP)]
     source: SourceName,
     /// A name to find it by
     #[arg(long)]
@@ -21,7 +21,16 @@ pub struct CaptureArgs {
 }
 
 /// `headroom capture`: one snapshot into the history.
+///
+/// # Errors
+/// Of `process:` too, which counts only while somebody looks: two captures of it would have nothing between them.
 pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    if matches!(args.source, SourceName::Process(_)) {
+        return Err(Failure::usage(
+            "process: counts only while it is watched: two captures of it would have nothing between them",
+        )
+        .with_remedy("headroom record, or headroom watch, with this source"));
+    }
     let mut history = crate::history::open_to_write(history)?;
     let snapshot = args.source.open()?.snapshot()?;
     let id = history.save_snapshot(&snapshot, args.label.as_deref())?;

@@ -36,7 +36,7 @@ pub struct CheckArgs {
     /// Directory on the storage in question [default: the database's with --source, else here]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Watch this live database instead: sqlite:PATH
+    /// Watch this live database instead, as in sqlite:/data/shop.db, postgres:host=/run/postgresql, mysql: or process:PID
     #[arg(long)]
     source: Option<SourceName>,
     /// How long to watch [default: 20s]

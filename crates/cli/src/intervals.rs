@@ -52,7 +52,7 @@ pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Do
                 .with_remedy("headroom history captures, which lists them"),
             None => {
                 Failure::new(format_args!("an interval needs two captures, and there are {}", same.len()))
-                    .with_remedy("headroom capture --source sqlite:PATH, twice")
+                    .with_remedy("headroom capture --source SOURCE, twice; or headroom record")
             }
         })
     };
