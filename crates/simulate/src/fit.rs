@@ -108,12 +108,8 @@ impl Line {
 pub fn fit(capability: &Capability) -> Result<Fit, FitError> {
     let kept_out: Vec<Shape> =
         capability.cost_model.iter().flat_map(|model| &model.held_out).map(|held| held.workload).collect();
-    let covered = |curve: &&Curve| {
-        let shape = &curve.workload;
-        shape.pattern == Pattern::Random && shape.durability == Durability::Cached && curve.points.len() >= 2
-    };
     let (mut train, mut test) = (Vec::new(), Vec::new());
-    let curves: Vec<&Curve> = capability.curves.iter().filter(covered).collect();
+    let curves: Vec<&Curve> = capability.curves.iter().filter(|curve| is_covered(curve)).collect();
     for curve in &curves {
         let last = curve.points.len() - 1;
         for (at, point) in curve.points.iter().enumerate().filter(|(_, point)| point.iops > 0.0) {
@@ -168,6 +164,16 @@ pub fn fit(capability: &Capability) -> Result<Fit, FitError> {
         not_covered: not_covered(capability, &sides),
         commit,
     })
+}
+
+/// Whether a fit covers that curve.
+pub fn is_fitted(capability: &Capability, shape: &Shape) -> bool {
+    capability.curve(shape).is_some_and(is_covered)
+}
+
+fn is_covered(curve: &Curve) -> bool {
+    let shape = &curve.workload;
+    shape.pattern == Pattern::Random && shape.durability == Durability::Cached && curve.points.len() >= 2
 }
 
 fn simulated_iops(storage: &Storage, sample: &Sample, ios: u64) -> f64 {

@@ -9,6 +9,9 @@
 //! -> Simulated: PhaseResults as a run gives them
 //!
 //! curve(storage, shape)        a Curve and its knee, as measure gives it
+//! fit(capability)              a Storage that gives such curves, and how far it is off on points it never saw
+//! predict(storage, what_if)    curves before and after a change
+//! remedies(fit, demand)        how far each remedy would carry a demand
 //! ```
 //!
 //! An I/O is one event where its disk serves in the order of coming: when channel and units become free is known, so
@@ -25,15 +28,17 @@ mod interval;
 mod machine;
 mod model;
 mod record;
+mod remedy;
 mod time;
 mod what_if;
 
 pub use curve::{curve, point, simulate_alone};
 pub use file::read;
-pub use fit::{Fit, FitError, Held, Line, fit};
+pub use fit::{Fit, FitError, Held, Line, fit, is_fitted};
 pub use interval::{Interval, intervals};
 pub use machine::{DiskUse, Job, Machine, OUTSTANDING_MAX, Progress, Simulated, TOOL, simulate};
 pub use model::{
     Cost, Disk, Flash, Impossible, Limit, Mechanics, Metered, Rotating, Stall, Storage, Time, WriteCache,
 };
+pub use remedy::{Advice, Demand, Remedy, remedies};
 pub use what_if::{BadChange, Prediction, WhatIf, predict};

@@ -475,11 +475,13 @@ impl<'m, 'a> Run<'m, 'a> {
         }
         let mut until_watched = WATCH_EVENTS;
         let (mut closed, mut interrupted) = (false, false);
+        let mut last_ns = start_ns;
         while let Some((now_ns, what)) = self.events.pop() {
             if now_ns >= self.window.until_ns && !closed {
                 closed = true;
-                self.close();
+                self.close(now_ns);
             }
+            last_ns = now_ns;
             if now_ns >= self.window.end_ns {
                 break;
             }
@@ -520,7 +522,7 @@ impl<'m, 'a> Run<'m, 'a> {
             }
         }
         if !closed {
-            self.close();
+            self.close(last_ns);
         }
         interrupted
     }
@@ -673,8 +675,8 @@ impl<'m, 'a> Run<'m, 'a> {
     }
 
     /// The measured part is over: what of an open loop still waits?
-    fn close(&mut self) {
-        let until_ns = self.window.until_ns;
+    fn close(&mut self, now_ns: u64) {
+        let until_ns = self.window.until_ns.min(now_ns);
         for lane in &mut self.lanes {
             if !lane.pace.is_open() {
                 continue;

@@ -5,6 +5,7 @@ use crate::fit::Line;
 use crate::model::{Impossible, Limit, Mechanics, Storage};
 use capability::Curve;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 use workload::{Layout, Phase, Shape, Workload};
 
@@ -64,6 +65,25 @@ impl FromStr for WhatIf {
             }
         }
         Ok(what_if)
+    }
+}
+
+impl fmt::Display for WhatIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = Vec::new();
+        said.extend(self.disks.map(|disks| format!("disks={disks}")));
+        said.extend(self.layout.map(|layout| format!("layout={layout}")));
+        for (key, times) in [("latency", self.latency), ("clients", self.clients), ("limits", self.limits)] {
+            match times {
+                1.0 => {}
+                times if times.is_infinite() => said.push(format!("{key}=none")),
+                times => said.push(format!("{key}={times}x")),
+            }
+        }
+        if self.batch > 1 {
+            said.push(format!("batch={}", self.batch));
+        }
+        f.write_str(&said.join(","))
     }
 }
 
@@ -229,6 +249,7 @@ mod tests {
         let wanted =
             WhatIf { disks: Some(3), layout, latency: 0.5, clients: 2.0, limits: f64::INFINITY, batch: 10 };
         assert_eq!(read, wanted);
+        assert_eq!(read.to_string().parse(), Ok(wanted));
         for wrong in ["", "disks", "disks=0", "latency=-1x", "clients=nan", "memory=2x", "batch=1.5"] {
             assert!(wrong.parse::<WhatIf>().is_err(), "{wrong}");
         }
