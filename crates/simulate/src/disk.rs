@@ -26,7 +26,9 @@ pub enum AtWork {
 
 #[derive(Clone, Debug)]
 pub struct FlashAtWork {
-    channel_free_ns: u64,
+    /// When each stage becomes free; of writes too, unless they have their own.
+    channel: Vec<u64>,
+    write_channel: Option<Vec<u64>>,
     /// Of writes too, unless they have their own.
     units: Units,
     write_units: Option<Units>,
@@ -36,6 +38,8 @@ pub struct FlashAtWork {
 
 #[derive(Clone, Debug)]
 struct CostAtWork {
+    has_channel: bool,
+    channel: Sampler,
     channel_byte_ns: f64,
     service: Sampler,
     service_byte_ns: f64,
@@ -108,6 +112,8 @@ impl CacheAtWork {
 impl CostAtWork {
     fn new(cost: &Cost) -> CostAtWork {
         CostAtWork {
+            has_channel: cost.channel_byte_ns > 0.0 || cost.channel.mean_ns() > 0.0,
+            channel: Sampler::new(&cost.channel),
             channel_byte_ns: cost.channel_byte_ns,
             service: Sampler::new(&cost.service),
             service_byte_ns: cost.service_byte_ns,
@@ -130,7 +136,8 @@ impl DiskAtWork {
     pub fn new(disk: &Disk) -> DiskAtWork {
         let mechanics = match &disk.mechanics {
             Mechanics::Flash(flash) => AtWork::Flash(Box::new(FlashAtWork {
-                channel_free_ns: 0,
+                channel: vec![0; flash.stages as usize],
+                write_channel: flash.duplex.then(|| vec![0; flash.stages as usize]),
                 units: Units::new(flash.units),
                 write_units: flash.duplex.then(|| Units::new(flash.units)),
                 read: CostAtWork::new(&flash.read),
@@ -174,9 +181,17 @@ impl DiskAtWork {
         let cached = self.is_cached(write, through);
         if let AtWork::Flash(flash) = &mut self.mechanics {
             let cost = if write { &flash.write } else { &flash.read };
-            if cost.channel_byte_ns > 0.0 {
-                at_ns = at_ns.max(flash.channel_free_ns) + (bytes as f64 * cost.channel_byte_ns) as u64;
-                flash.channel_free_ns = at_ns;
+            if cost.has_channel {
+                let stages = match &mut flash.write_channel {
+                    Some(own) if write => own,
+                    _ => &mut flash.channel,
+                };
+                // Each gives I/Os on in the order of their coming.
+                let byte_ns = (bytes as f64 * cost.channel_byte_ns) as u64;
+                for free_ns in stages {
+                    at_ns = at_ns.max(*free_ns) + cost.channel.draw(random) + byte_ns;
+                    *free_ns = at_ns;
+                }
             }
             if !cached {
                 let units = match &mut flash.write_units {
@@ -377,6 +392,18 @@ mod tests {
         let mut done = |write| disk.serve(0, write, false, 4096, &mut random);
         assert_eq!([done(false), done(false), done(true)], [MS, MS, 2 * MS]);
         assert_eq!([done(false), done(false), done(false)], [2 * MS, 2 * MS, 3 * MS]);
+    }
+
+    #[test]
+    fn stages_serve_one_after_the_other_and_all_at_once() {
+        let mut disk = Disk::flash(1 << 30, 9, Time::Fixed { ns: 0 }, Time::default());
+        if let Mechanics::Flash(flash) = &mut disk.mechanics {
+            (flash.stages, flash.read.channel) = (3, Time::Fixed { ns: MS });
+        }
+        let (mut disk, mut random) = (DiskAtWork::new(&disk), random());
+        let done = [0, 0, 0, 9 * MS].map(|at| disk.serve(at, false, false, 4096, &mut random));
+        assert_eq!(done, [3 * MS, 4 * MS, 5 * MS, 12 * MS]);
+        assert_eq!(disk.serve(9 * MS, true, false, 4096, &mut random), 9 * MS, "writes do not take it");
     }
 
     #[test]

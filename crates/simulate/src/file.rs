@@ -64,10 +64,18 @@ fn read_flash(table: &mut Table<'_>) -> Result<Mechanics, FileError> {
     let read_byte_ns = table.take("read-bandwidth", per_byte)?.unwrap_or(both);
     let write_byte_ns = table.take("write-bandwidth", per_byte)?.unwrap_or(both);
     let delay = table.take("latency", time)?.unwrap_or_default();
-    let cost =
-        |service, channel_byte_ns| Cost { channel_byte_ns, service, delay: delay.clone(), ..Cost::default() };
+    let stages = table.take("stages", values::count)?.unwrap_or(1);
+    let channel = table.take("stage", time)?.unwrap_or_default();
+    let cost = |service, channel_byte_ns| Cost {
+        channel: channel.clone(),
+        channel_byte_ns,
+        service,
+        delay: delay.clone(),
+        ..Cost::default()
+    };
     Ok(Mechanics::Flash(Flash {
         units,
+        stages,
         duplex,
         read: cost(read, read_byte_ns),
         write: cost(write, write_byte_ns),

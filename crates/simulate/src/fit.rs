@@ -98,9 +98,9 @@ impl Line {
     }
 }
 
-/// Fits parallel units to the curves of random I/Os: what one I/O takes alone (its latency with nothing in the way),
-/// what it takes of all units (one over its highest rate), how many units share that, how much their times vary, and
-/// whether writes have units of their own. Every third point of a curve, and all of the shapes that the cost model kept
+/// Fits parallel units, or stages in series, to the curves of random I/Os: what one I/O takes alone (its latency with
+/// nothing in the way), what it takes of what binds (one over its highest rate), how many units or stages share that, how
+/// much their times vary, and whether writes have their own. Every third point of a curve, and all of the shapes that the cost model kept
 /// out, take no part and tell the error.
 ///
 /// # Errors
@@ -219,27 +219,31 @@ impl Sides {
     fn units_max(&self) -> u32 {
         let ratio =
             |(alone, demand): &(Line, Line)| alone.at_bytes(4096.0) / demand.at_bytes(4096.0).max(1.0);
-        let most = self.read.iter().chain(&self.write).map(ratio).fold(1.0, f64::max);
+        let most = self.read.iter().chain(&self.write).map(ratio).fold(f64::from(UNITS_MAX), f64::min);
         (most.round() as u32).clamp(1, UNITS_MAX)
     }
 
     fn flash(&self, candidate: &Candidate) -> Flash {
         let cost = |(alone, demand): (Line, Line)| {
-            let units = f64::from(candidate.units);
-            let service_ns = (demand.fixed_ns * units).min(alone.fixed_ns.max(demand.fixed_ns * units));
-            let service_byte_ns = demand.per_byte_ns * units;
-            Cost {
-                channel_byte_ns: 0.0,
-                service: candidate.spread.time(service_ns),
-                service_byte_ns,
-                // At the sizes between the two lines' ends the rest is what they leave.
-                delay: Time::Fixed { ns: (alone.fixed_ns - service_ns).max(0.0) as u64 },
-                delay_byte_ns: (alone.per_byte_ns - service_byte_ns).max(0.0),
+            // In all units together, or all stages one after the other, an I/O is for so long.
+            let busy = f64::from(candidate.units.max(candidate.stages));
+            let rest = Cost {
+                delay: Time::Fixed { ns: (alone.fixed_ns - demand.fixed_ns * busy).max(0.0) as u64 },
+                delay_byte_ns: (alone.per_byte_ns - demand.per_byte_ns * busy).max(0.0),
+                ..Cost::default()
+            };
+            if candidate.stages > 0 {
+                let channel = candidate.spread.time(demand.fixed_ns);
+                return Cost { channel, channel_byte_ns: demand.per_byte_ns, ..rest };
             }
+            let service = candidate.spread.time(demand.fixed_ns * busy);
+            Cost { service, service_byte_ns: demand.per_byte_ns * busy, ..rest }
         };
         let any = self.read.or(self.write).expect("one of them is there");
         Flash {
-            units: candidate.units,
+            // Behind stages, units that nobody waits for.
+            units: if candidate.stages > 0 { UNITS_MAX } else { candidate.units },
+            stages: candidate.stages.max(1),
             duplex: candidate.duplex,
             read: cost(self.read.unwrap_or(any)),
             write: cost(self.write.unwrap_or(any)),
@@ -250,12 +254,14 @@ impl Sides {
 /// What is not read off the curves but tried.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
+    /// One of the two is 0.
     units: u32,
+    stages: u32,
     duplex: bool,
     spread: Spread,
 }
 
-/// How much the times of a unit vary.
+/// How much the times of a unit or stage vary.
 #[derive(Clone, Copy, Debug)]
 enum Spread {
     None,
@@ -279,17 +285,23 @@ impl Spread {
 }
 
 impl Candidate {
-    fn all(units_max: u32, mixed: bool) -> Vec<Candidate> {
+    fn all(most: u32, mixed: bool) -> Vec<Candidate> {
         let mut units: Vec<u32> = std::iter::successors(Some(1), |units| Some(units * 2))
-            .take_while(|units| *units < units_max)
+            .take_while(|units| *units < most)
             .collect();
-        units.push(units_max);
+        units.push(most);
+        // Stages whose times do not vary are as one: only those that vary soften the knee.
+        let stages = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32].into_iter().filter(|stages| *stages <= most + 1);
         let duplex = if mixed { &[false, true][..] } else { &[false][..] };
         let mut all = Vec::new();
-        for units in units {
-            for duplex in duplex.iter().copied() {
+        for duplex in duplex.iter().copied() {
+            for units in units.iter().copied() {
                 let spreads = [Spread::None, Spread::Some, Spread::Full];
-                all.extend(spreads.map(|spread| Candidate { units, duplex, spread }));
+                all.extend(spreads.map(|spread| Candidate { units, stages: 0, duplex, spread }));
+            }
+            for stages in stages.clone() {
+                let spreads = [Spread::Some, Spread::Full];
+                all.extend(spreads.map(|spread| Candidate { units: 0, stages, duplex, spread }));
             }
         }
         all

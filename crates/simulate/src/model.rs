@@ -5,7 +5,7 @@ use workload::Layout;
 ///
 /// ```text
 /// I/O -> limits of the controller -> layout -> parts, on each disk:
-///        limits -> channel (one at a time) -> units (so many at once) -> delay (any number) -> done
+///        limits -> channel (stages in series, each one at a time) -> units (so many at once) -> delay (any number) -> done
 ///        a write with a cache: limits -> channel -> cache, where it waits for room -> done
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,10 @@ pub enum Mechanics {
 pub struct Flash {
     /// I/Os served at once; the others wait, first come first served.
     pub units: u32,
-    /// Writes have as many units of their own.
+    /// Stages that the channel before the units consists of, one behind the other: a pipeline that softens the knee.
+    #[serde(default = "one")]
+    pub stages: u32,
+    /// Writes have as many units and stages of their own.
     #[serde(default)]
     pub duplex: bool,
     /// What a read takes.
@@ -70,7 +73,10 @@ pub struct Flash {
 /// What an I/O takes of a flash disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Of the channel, which serves one I/O after the other: nanoseconds for each byte.
+    /// Of each stage of the channel, which serves one I/O after the other.
+    #[serde(default)]
+    pub channel: Time,
+    /// The same for each byte, nanoseconds.
     #[serde(default)]
     pub channel_byte_ns: f64,
     /// Of a unit.
@@ -180,6 +186,10 @@ pub enum Metered {
     ReadBytes,
     /// Bytes of writes.
     WriteBytes,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Default for Time {
@@ -292,7 +302,7 @@ impl Disk {
     /// A flash disk without limits, cache and stalls.
     pub fn flash(size_bytes: u64, units: u32, read: Time, write: Time) -> Disk {
         let cost = |service| Cost { service, ..Cost::default() };
-        let flash = Flash { units, duplex: false, read: cost(read), write: cost(write) };
+        let flash = Flash { units, stages: 1, duplex: false, read: cost(read), write: cost(write) };
         Disk::plain(size_bytes, Mechanics::Flash(flash))
     }
 
@@ -307,7 +317,11 @@ impl Disk {
             if flash.units == 0 || flash.units > Storage::UNITS_MAX {
                 return Err(Impossible::new(format!("{} units", flash.units), "give 1 to 65536"));
             }
+            if flash.stages == 0 || flash.stages > 64 {
+                return Err(Impossible::new(format!("{} stages", flash.stages), "give 1 to 64"));
+            }
             for cost in [&flash.read, &flash.write] {
+                validate_time(&cost.channel)?;
                 validate_time(&cost.service)?;
                 validate_time(&cost.delay)?;
                 let bytes = [cost.channel_byte_ns, cost.service_byte_ns, cost.delay_byte_ns];

@@ -105,6 +105,8 @@ impl WhatIf {
             match &mut disk.mechanics {
                 Mechanics::Flash(flash) => {
                     for cost in [&mut flash.read, &mut flash.write] {
+                        cost.channel = cost.channel.times(self.latency);
+                        cost.channel_byte_ns *= self.latency;
                         cost.service = cost.service.times(self.latency);
                         cost.service_byte_ns *= self.latency;
                         cost.delay = cost.delay.times(self.latency);

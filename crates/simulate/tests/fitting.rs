@@ -42,7 +42,7 @@ fn disk() -> Disk {
         delay: Time::Exponential { mean_ns: 20e3 },
         ..Cost::default()
     };
-    let flash = Flash { units: 12, duplex: false, read: cost(80e3, 0.4), write: cost(30e3, 0.8) };
+    let flash = Flash { units: 12, stages: 1, duplex: false, read: cost(80e3, 0.4), write: cost(30e3, 0.8) };
     Disk::plain(1 << 30, Mechanics::Flash(flash))
 }
 
