@@ -11,10 +11,11 @@ use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME};
 use history::History;
 use lab::everyday::{self, EverydayPlan};
 use report::{Check, Phase};
+use simulate::{Advice, Demand};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::{Target, Workspace};
-use verdict::{Kind, Observation, judge};
+use verdict::{Figures, Kind, Observation, judge};
 use workload::{Caching, parse_duration};
 
 /// Arguments of `headroom check`.
@@ -97,6 +98,8 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     };
     let verdict = judge(&seen.observation, seen.capability.as_ref(), &args.service_level);
     let kind = verdict.verdict;
+    let advice = seen.capability.as_ref().filter(|_| kind == Kind::DemandExceedsCapability);
+    let advice = advice.and_then(|capability| advice_for(&seen.observation, capability));
     let check = Check {
         verdict,
         observation: seen.observation,
@@ -106,6 +109,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
         source: args.source.as_ref().map_or("an everyday SQLite workload".into(), ToString::to_string),
         target: target.path().display().to_string(),
         phases: seen.phases,
+        advice,
         version: env!("CARGO_PKG_VERSION").into(),
     };
     // The answer first: a history or a page that cannot be written must not swallow it.
@@ -118,6 +122,23 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
         Kind::CannotSay => no_answer(),
         _ => bad_news(),
     })
+}
+
+/// How far each remedy would carry what the device, or at least the database, was seen to do.
+fn advice_for(observation: &Observation, capability: &Capability) -> Option<Advice> {
+    let figures = Figures::of(&observation.moments, Some(capability));
+    let delta = figures.device.as_ref().or(figures.database.as_ref())?;
+    let (read, write) = (delta.counters.read, delta.counters.write);
+    let bytes = |ops: filestats::Ops| ops.average_bytes().known().unwrap_or(0.0);
+    let demand = Demand {
+        reads_per_s: delta.per_second(&read),
+        read_bytes: bytes(read),
+        writes_per_s: delta.per_second(&write),
+        write_bytes: bytes(write),
+        commits_per_s: figures.commits.count as f64 / figures.elapsed_s.max(1e-9),
+    };
+    let fit = simulate::fit(capability).ok()?;
+    Some(Advice { remedies: simulate::remedies(&fit, &demand), error: fit.error })
 }
 
 /// What a verdict needs.

@@ -24,6 +24,7 @@ mod output;
 mod page;
 mod record;
 mod run;
+mod simulate;
 mod source;
 mod surroundings;
 mod targets;
@@ -71,6 +72,8 @@ enum Command {
     Measure(measure::MeasureArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
+    /// Say what a workload would get from storage that is not there, or from measured storage if it were changed
+    Simulate(simulate::SimulateArgs),
     /// Run every combination of lists of parameters; goes on where it was ended
     Matrix(Box<matrix::MatrixArgs>),
     /// Say whether one result is faster or slower than another, beyond noise
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
+        Command::Simulate(args) => simulate::run(args, history, &mut out),
         Command::Matrix(args) => matrix::run(args, history, &mut out),
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),

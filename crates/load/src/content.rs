@@ -1,10 +1,10 @@
-use crate::chooser::Chooser;
 use crate::ledger::Ledger;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use storage::AlignedBuffer;
+use stream::Chooser;
 use workload::{Content, Workload};
 
 /// What one thread writes.

@@ -1,5 +1,4 @@
 use crate::blocking_loop::BlockingLoop;
-use crate::chooser::{Chooser, used};
 use crate::content::{Source, Writer};
 use crate::course::{Course, supervise};
 use crate::gather::gather;
@@ -7,7 +6,6 @@ use crate::lane::{Lane, Replay};
 use crate::ledger::Ledger;
 use crate::live::{Live, Progress, Shared};
 use crate::mapped::Mapping;
-use crate::pace::Pace;
 use crate::recorder::Recorder;
 use crate::ring_loop::RingLoop;
 use crate::run::{Affinity, Job, LoadError, Next, Together, backend_of};
@@ -17,6 +15,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use storage::IoBuffers;
 use storage::ring::Ring;
+use stream::Pace;
+use stream::{Chooser, used};
 use workload::{Backend, Content, RunResult, ThreadShare, Trace, Verification, Verify};
 
 /// One thread of a run, and the workloads that it serves.

@@ -1,11 +1,11 @@
-use crate::chooser::{Choice, Chooser};
 use crate::content::Writer;
 use crate::ledger::Ledger;
-use crate::pace::Pace;
 use crate::recorder::Recorder;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::ring::Op;
+use stream::Pace;
+use stream::{Choice, Chooser};
 use workload::{Durability, SyncKind, Trace, TraceKind, Verify};
 
 /// One workload in one thread: decides what to ask for next, and keeps account of what came back.

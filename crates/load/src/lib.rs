@@ -23,7 +23,6 @@
 //! creates a target: `storage` does, and refuses.
 
 mod blocking_loop;
-mod chooser;
 mod content;
 mod course;
 mod cpu;
@@ -33,11 +32,9 @@ mod lane;
 mod ledger;
 mod live;
 mod mapped;
-mod pace;
 mod recorder;
 mod ring_loop;
 mod run;
-mod skew;
 mod verification;
 
 pub use live::{Live, Recent, Stage};

@@ -1,4 +1,3 @@
-use crate::chooser::Chooser;
 use crate::cpu::{now_ns, thread_cpu_ns};
 use crate::lane::{Ask, Lane, Want};
 use crate::live::{Progress, Shared, Told};
@@ -6,6 +5,7 @@ use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use storage::ring::{Io, Memory, Op, Queue, Ring, Wait};
+use stream::Chooser;
 
 /// Most I/Os handed over in one system call through the page cache, where most complete within the call.
 /// Larger batches gain little and make the last of a batch wait for the first ones.

@@ -345,7 +345,7 @@ fn check_job(job: &Job<'_>) -> Result<(), LoadError> {
     workload.validate()?;
     let path = || region.path.display().to_string();
     let block_bytes = workload.shape.block_bytes;
-    let (base, span) = crate::chooser::used(workload, region.offset_bytes, region.bytes);
+    let (base, span) = stream::used(workload, region.offset_bytes, region.bytes);
     if span < u64::from(block_bytes) {
         return Err(LoadError::TooSmall { path: path(), bytes: span, block_bytes });
     }
@@ -395,7 +395,7 @@ fn check_job(job: &Job<'_>) -> Result<(), LoadError> {
 
 fn overlap(a: &Job<'_>, b: &Job<'_>) -> bool {
     let part = |job: &Job<'_>| {
-        let (base, span) = crate::chooser::used(job.workload, job.region.offset_bytes, job.region.bytes);
+        let (base, span) = stream::used(job.workload, job.region.offset_bytes, job.region.bytes);
         (base, base + span)
     };
     let ((a_base, a_end), (b_base, b_end)) = (part(a), part(b));

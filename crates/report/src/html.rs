@@ -5,6 +5,7 @@ mod analysis;
 mod capability;
 mod check;
 mod comparison;
+mod estimate;
 mod page;
 mod runs;
 mod table;
@@ -13,6 +14,7 @@ pub use self::analysis::{analysis, worth_a_chart};
 pub use self::capability::capability;
 pub use check::check;
 pub use comparison::{Comparison, ComparisonRow, compared, comparison};
+pub use estimate::estimate;
 pub(crate) use page::page_colour;
 pub use runs::{RunsPage, matrix, runs};
 

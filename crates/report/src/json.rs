@@ -2,7 +2,7 @@
 //! `{"unknown": "<reason>"}` or null, never 0.
 
 use crate::files::{FileRow, worst_first};
-use crate::{Analysed, Check, FileGlance, Glance, number, wording};
+use crate::{Analysed, Check, Estimate, FileGlance, Glance, Simulation, number, wording};
 use analyze::{Analysis, BusyFile};
 use capability::{Capability, CostModel, Curve};
 use filestats::waits::Reconciled;
@@ -11,6 +11,7 @@ use findings::Finding;
 use findings::ladder::LADDER;
 use serde::Serialize;
 use serde_json::{Value, json};
+use simulate::{Fit, Prediction};
 use verdict::{Figures, Moment};
 use workload::{LatencyHistogram, PhaseResult, RunResult};
 
@@ -46,6 +47,7 @@ pub fn check(check: &Check) -> Value {
         "next_step": verdict.next_step,
         "service_level": check.service_level,
         "profile": check.profile.name,
+        "advice": check.advice,
         "phases": check.phases,
         "files": worst_first(check).iter().map(file).collect::<Vec<Value>>(),
         "moments": moments,
@@ -271,6 +273,54 @@ pub fn phases(phases: &[PhaseResult], findings_of: impl Fn(&RunResult) -> Vec<Fi
         json!({ "name": phase.name, "results": results.collect::<Vec<Value>>() })
     };
     json!({ "phases": phases.iter().map(of).collect::<Vec<Value>>() })
+}
+
+/// A plan on storage that is not there: `phases[].results[]` as of a run, and the model.
+pub fn simulation(simulation: &Simulation) -> Value {
+    let mut value = phases(&simulation.phases, |_| Vec::new());
+    let more = json!({
+        "simulated": true,
+        "storage": simulation.storage,
+        "fit": simulation.fit.as_ref().map(fit),
+    });
+    add(&mut value, more);
+    value
+}
+
+/// What a measured storage would give if it were changed.
+pub fn estimate(estimate: &Estimate) -> Value {
+    let prediction = |one: &Prediction| {
+        json!({
+            "name": one.after.workload.to_string(),
+            "before": curve(&one.before),
+            "after": curve(&one.after),
+            "outstanding_before": one.outstanding.0,
+            "outstanding_after": one.outstanding.1,
+            "demand_iops": one.demand_iops,
+            "headroom_before": one.headroom.0,
+            "headroom_after": one.headroom.1,
+            "rows_per_s_before": one.rows_per_s.map(|rows| rows.0),
+            "rows_per_s_after": one.rows_per_s.map(|rows| rows.1),
+        })
+    };
+    json!({
+        "simulated": true,
+        "of": estimate.of,
+        "changes": estimate.changes,
+        "storage": estimate.fit.storage,
+        "fit": fit(&estimate.fit),
+        "predictions": estimate.predictions.iter().map(prediction).collect::<Vec<Value>>(),
+    })
+}
+
+fn fit(fit: &Fit) -> Value {
+    json!({
+        "error": fit.error,
+        "held_out": fit.held_out,
+        "trained": fit.trained,
+        "not_covered": fit.not_covered,
+        "commit": fit.commit,
+    })
 }
 
 /// What a matrix gave: a row for each point, with its runs.

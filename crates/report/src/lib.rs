@@ -11,6 +11,7 @@
 //! two Snapshots ─> Glance ─> text::watch, json::watch, csv::watch
 //! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
 //! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
+//! Simulation, Estimate ─> text::simulation, json::simulation, text::estimate, json::estimate, html::estimate
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
 //! ```
 //!
@@ -24,6 +25,7 @@ mod analysed;
 mod asked;
 pub mod chart;
 pub mod csv;
+mod estimate;
 mod files;
 mod glance;
 mod headline;
@@ -34,6 +36,7 @@ pub mod text;
 mod wording;
 
 pub use analysed::{Analysed, FindingCourse};
+pub use estimate::{Estimate, Simulation, simulated_note};
 pub use glance::{FileGlance, Glance};
 
 use capability::{Capability, Curve};
@@ -71,6 +74,8 @@ pub struct Check {
     pub target: String,
     /// Named stretches of the observation.
     pub phases: Vec<Phase>,
+    /// How far each remedy would carry, estimated; `None` where the demand is not too much or nothing can be foretold.
+    pub advice: Option<simulate::Advice>,
     /// Version of Headroom that judged.
     pub version: String,
 }

@@ -25,6 +25,10 @@ pub struct Traced {
     pub ios: Vec<Issued>,
     /// Most of them outstanding at once; of a trace in full.
     pub in_flight_max: usize,
+    /// Time that each of them was outstanding, summed up, between the first and the last event; of a trace in full.
+    pub outstanding_ns: u64,
+    /// From the first event to the last.
+    pub elapsed_ns: u64,
     /// Flushes without data, which an `fsync` ends in.
     pub flushes: usize,
     /// Priorities of the requests with data, as the trace words them: "be,0,6"; each once; of a trace in full.
@@ -118,9 +122,14 @@ impl BlockTrace {
         let text = fs::read_to_string(self.instance.join("trace")).expect("the trace");
         let mut traced = Traced::default();
         let mut under_way = UnderWay::default();
+        let mut last_ns = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let event = Event::read(line).unwrap_or_else(|| panic!("not understood: {line}"));
             let data = event.bytes > 0 && event.kind.contains(['R', 'W']);
+            let since_ns = event.at_ns.saturating_sub(last_ns.unwrap_or(event.at_ns));
+            traced.elapsed_ns += since_ns;
+            traced.outstanding_ns += since_ns * under_way.count as u64;
+            last_ns = Some(event.at_ns);
             match event.name {
                 "block_bio_queue" if data => {
                     traced.ios.push(event.issued());
@@ -139,7 +148,7 @@ impl BlockTrace {
             }
         }
         if !self.in_full {
-            traced.in_flight_max = 0;
+            (traced.in_flight_max, traced.outstanding_ns) = (0, 0);
         }
         traced
     }

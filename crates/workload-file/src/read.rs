@@ -31,6 +31,17 @@ pub fn default_length() -> RunLength {
 /// # Errors
 /// The first thing that is wrong, with its line.
 pub fn read(text: &str) -> Result<Plan, FileError> {
+    read_with(text, |_| Ok(())).map(|(plan, ())| plan)
+}
+
+/// Reads a workload file that says more: `more` takes its own keys from the whole file.
+///
+/// # Errors
+/// The first thing that is wrong, with its line.
+pub fn read_with<T>(
+    text: &str,
+    more: impl FnOnce(&mut Table<'_>) -> Result<T, FileError>,
+) -> Result<(Plan, T), FileError> {
     if text.len() > FILE_BYTES_MAX {
         let wrong = Wrong::new(
             format!("it has {} bytes", text.len()),
@@ -45,6 +56,7 @@ pub fn read(text: &str) -> Result<Plan, FileError> {
         FileError::of(line, "the text", wrong)
     })?;
     let mut root = Table::new(text, "the file", &(0..0), root.get_ref());
+    let more = more(&mut root)?;
     let targets = match root.table("targets")? {
         Some(table) => read_targets(table, text)?,
         None => Vec::new(),
@@ -60,7 +72,7 @@ pub fn read(text: &str) -> Result<Plan, FileError> {
     root.finish()?;
     let names: Vec<&str> = targets.iter().map(|(name, _)| name.as_str()).collect();
     let phases = phases.into_iter().map(|phase| read_phase(phase, &names)).collect::<Result<_, _>>()?;
-    Ok(Plan { targets: targets.into_iter().map(|(_, target)| target).collect(), phases })
+    Ok((Plan { targets: targets.into_iter().map(|(_, target)| target).collect(), phases }, more))
 }
 
 fn read_targets(mut table: Table<'_>, text: &str) -> Result<Vec<(String, PlanTarget)>, FileError> {

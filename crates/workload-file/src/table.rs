@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A table with its place in the text.
-pub(crate) struct Table<'t> {
+pub struct Table<'t> {
     text: &'t str,
     /// Where it begins, for what concerns all of it.
     line: usize,
@@ -45,7 +45,7 @@ const ELSEWHERE: [(&str, &str); 22] = [
 ];
 
 impl<'t> Table<'t> {
-    pub fn new(
+    pub(crate) fn new(
         text: &'t str,
         name: impl Into<String>,
         at: &Range<usize>,
@@ -63,6 +63,9 @@ impl<'t> Table<'t> {
     }
 
     /// A single value, whatever TOML takes it for: `8192` and `"8K"` are read alike.
+    ///
+    /// # Errors
+    /// Where it is no single value, or `read` refuses it.
     pub fn take<T>(
         &mut self,
         key: &'static str,
@@ -85,6 +88,9 @@ impl<'t> Table<'t> {
     }
 
     /// A table in this one.
+    ///
+    /// # Errors
+    /// Where the key is something else.
     pub fn table(&mut self, key: &'static str) -> Result<Option<Table<'t>>, FileError> {
         let Some((at, value)) = self.remove(key) else { return Ok(None) };
         match value {
@@ -98,6 +104,9 @@ impl<'t> Table<'t> {
     }
 
     /// The tables of an array, `[[key]]`.
+    ///
+    /// # Errors
+    /// Where the key is something else.
     pub fn tables(&mut self, key: &'static str, heading: &str) -> Result<Vec<Table<'t>>, FileError> {
         let Some((at, value)) = self.remove(key) else { return Ok(Vec::new()) };
         let wrong = |line, other: &DeValue<'_>| {
@@ -117,7 +126,7 @@ impl<'t> Table<'t> {
     }
 
     /// What is left, in the order of the text: for a table whose keys are names.
-    pub fn rest(&mut self) -> Vec<(&'t str, usize, &'t DeValue<'t>)> {
+    pub(crate) fn rest(&mut self) -> Vec<(&'t str, usize, &'t DeValue<'t>)> {
         let mut rest: Vec<_> = std::mem::take(&mut self.entries).into_iter().collect();
         rest.sort_by_key(|(_, (at, _))| at.start);
         rest.into_iter().map(|(name, (at, value))| (name, line_of(self.text, at.start), value)).collect()
@@ -129,11 +138,15 @@ impl<'t> Table<'t> {
     }
 
     /// Something is wrong with all of it.
+    #[must_use]
     pub fn wrong(&self, wrong: Wrong) -> FileError {
         FileError::of(self.line, self.name.as_str(), wrong)
     }
 
     /// Nothing must be left: a key that does nothing would be a lie.
+    ///
+    /// # Errors
+    /// Names the first key that nobody took.
     pub fn finish(mut self) -> Result<(), FileError> {
         let name = self.name.clone();
         let known = std::mem::take(&mut self.known);

@@ -19,7 +19,8 @@ pub struct Wrong {
 type Read<T> = Result<T, Wrong>;
 
 impl Wrong {
-    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Wrong {
+    /// Both in words.
+    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Wrong {
         Wrong { reason: reason.into(), remedy: remedy.into() }
     }
 }

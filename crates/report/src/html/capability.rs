@@ -83,9 +83,14 @@ fn overview(capability: &Capability) -> String {
 
 /// A curve as two charts: throughput and latency.
 pub(super) fn curve_charts(curve: &Curve, place: Option<&Place>) -> String {
+    curve_charts_of(curve, place, "measured")
+}
+
+/// The same of a curve that was come by otherwise.
+pub(super) fn curve_charts_of(curve: &Curve, place: Option<&Place>, how: &'static str) -> String {
     let reached = curve.knee.as_ref().is_some_and(|knee| knee.reason != KneeReason::NotReached);
     let entries = |bounds: &'static str| {
-        let mut entries = vec![(Mark::Line, Ink::Curve, "measured")];
+        let mut entries = vec![(Mark::Line, Ink::Curve, how)];
         if curve.knee.is_some() {
             entries.push((Mark::Dashed, Ink::Bound, bounds));
         }
@@ -111,7 +116,7 @@ pub(super) fn curve_charts(curve: &Curve, place: Option<&Place>) -> String {
     latency + &iops
 }
 
-fn points(curve: &Curve) -> String {
+pub(super) fn points(curve: &Curve) -> String {
     let mut table = Table::new(&[
         ("N", Column::Number),
         ("IOPS", Column::Value),

@@ -19,6 +19,7 @@ pub fn check(check: &Check) -> String {
         "<section class=\"card next\"><b>Next step</b><p>{}</p></section>\n",
         sentence(&check.verdict.next_step)
     ));
+    body.push_str(&advice(check));
     body.push_str(&place(check));
     body.push_str(&course(check));
     body.push_str(&files(check));
@@ -81,6 +82,26 @@ fn three_figures(check: &Check, figures: &Figures) -> String {
     };
     let figures: String = headlines(check, figures).iter().map(one).collect();
     format!("<section class=\"figures\">\n{figures}</section>\n")
+}
+
+fn advice(check: &Check) -> String {
+    let Some(advice) = &check.advice else { return String::new() };
+    let mut table = Table::new(&[
+        ("", Column::Text),
+        ("carries", Column::Value),
+        ("mean latency at today's demand", Column::Number),
+        ("", Column::Text),
+    ]);
+    for remedy in &advice.remedies {
+        table.push(&[
+            escape(&remedy.what),
+            format!("{:.2} x today's demand", remedy.carries),
+            remedy.latency_ns.map_or("too much".to_owned(), number::time),
+            if remedy.enough { "enough, with room".to_owned() } else { String::new() },
+        ]);
+    }
+    let note = escape(&crate::estimate::advice_note(advice));
+    format!("<h2>How far each remedy would carry</h2>\n<p class=\"small\">{note}</p>\n{}", table.html())
 }
 
 fn place(check: &Check) -> String {

@@ -25,7 +25,9 @@ pub fn check(check: &Check, style: &Style) -> String {
     lines.extend(evidence(check, style));
     lines.extend(doubts(check, style));
     lines.extend(files(check, style));
-    let next = next_step(check, style);
+    let mut next = next_step(check, style);
+    let room = LINES_MAX.saturating_sub(lines.len() + next.len());
+    next.extend(super::advice(check, room, style));
     if let Some(curve) = check.curve() {
         // The curve takes what is left of the screen, and is left out where that shows nothing.
         let left = LINES_MAX.saturating_sub(lines.len() + next.len() + 2);

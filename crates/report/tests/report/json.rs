@@ -7,6 +7,7 @@ use filestats::{
 };
 use report::json;
 use serde_json::Value;
+use simulate::{Advice, Remedy};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use workload::{
@@ -56,6 +57,9 @@ fn full_check() -> report::Check {
     check.verdict.doubts = vec!["the storage was measured 40 days ago".into()];
     let cap = Cap { kind: CapKind::ReadIops, per_second: 10, device: "7:0".into(), origin: "io.max".into() };
     check.observation.caps = vec![cap.clone()];
+    let remedy =
+        |latency_ns| Remedy { what: "3 such disks striped".into(), carries: 2.9, latency_ns, enough: true };
+    check.advice = Some(Advice { remedies: vec![remedy(Some(1e6)), remedy(None)], error: Some(0.07) });
     if let Some(capability) = &mut check.capability {
         capability.target.caps = vec![cap];
         for point in capability.curves.iter_mut().flat_map(|curve| &mut curve.points) {

@@ -248,6 +248,7 @@ pub fn check(course: &[Option<Load>], capability: Option<Capability>, caps: Vec<
         source: "sqlite:/data/sales/orders.db".into(),
         target: "/data/sales".into(),
         phases: Vec::new(),
+        advice: None,
         version: "0.1.0".into(),
     }
 }

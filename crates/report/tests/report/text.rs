@@ -11,6 +11,29 @@ use verdict::Kind;
 pub const STYLE: Style = Style { color: false, width: 80 };
 
 #[test]
+fn remedies_say_how_far_they_carry_and_that_they_are_estimates() {
+    let mut check = sample::demand_exceeds();
+    let remedy = |what: &str, carries, latency_ns: Option<f64>| simulate::Remedy {
+        what: what.into(),
+        carries,
+        latency_ns,
+        enough: latency_ns.is_some(),
+    };
+    let remedies = vec![remedy("as it is", 0.9, None), remedy("3 such disks striped", 2.7, Some(1.4e6))];
+    check.advice = Some(simulate::Advice { remedies, error: Some(0.073) });
+    let text = text::check(&check, &Style::default());
+    let line = |what: &str| {
+        text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"))
+    };
+    assert!(line("as it is").contains("0.90 x") && line("as it is").contains("still too much"));
+    assert!(line("3 such disks").contains("2.70 x") && line("3 such disks").contains("1.40 ms"));
+    assert!(line("estimates by simulation").contains("7.3 %"), "{text}");
+    assert!(text.lines().count() <= 40, "one screen");
+    let page = report::html::check(&check);
+    assert!(page.contains("3 such disks striped") && page.contains("estimates by simulation"));
+}
+
+#[test]
 fn every_verdict_has_its_screen() {
     let samples = [
         (Kind::Healthy, sample::healthy()),

@@ -8,14 +8,18 @@ use workload::{Pattern, SizeShare, Walk, Workload};
 /// Where an I/O goes, how large it is and whether it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
+    /// Of its first byte, in bytes from the target's begin.
     pub offset: u64,
+    /// How many.
     pub bytes: u32,
+    /// A write, else a read.
     pub write: bool,
 }
 
 /// Chooses the I/Os of one thread. The same seed and thread choose the same sequence.
 #[derive(Clone, Debug)]
 pub struct Chooser {
+    /// Every random choice of the thread is taken from it, in the order of its I/Os.
     pub random: Xoshiro256PlusPlus,
     order: Order,
     sizes: Sizes,

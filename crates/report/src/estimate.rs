@@ -1,0 +1,56 @@
+use crate::number;
+use simulate::{Advice, Fit, Prediction, Storage};
+use workload::PhaseResult;
+
+/// A plan that ran on storage that is not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulation {
+    /// As a run gives them.
+    pub phases: Vec<PhaseResult>,
+    /// The model.
+    pub storage: Storage,
+    /// Where the model comes from, if it was fitted.
+    pub fit: Option<Fit>,
+}
+
+/// What a measured storage would give if it were changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Which storage.
+    pub of: String,
+    /// What was changed; `None`: nothing.
+    pub changes: Option<String>,
+    /// Its model.
+    pub fit: Fit,
+    /// A prediction for each curve that was measured.
+    pub predictions: Vec<Prediction>,
+}
+
+/// What stands beside every simulated figure.
+pub fn simulated_note(fit: Option<&Fit>) -> String {
+    match fit {
+        None => "Simulated: what the model in the file gives, not a measurement.".to_owned(),
+        Some(fit) => {
+            format!("Simulated: estimates of a fitted model, not a measurement; {}.", error_note(fit))
+        }
+    }
+}
+
+/// How far the model is off: only on what it never saw.
+pub(crate) fn error_note(fit: &Fit) -> String {
+    match fit.error {
+        Some(error) => format!(
+            "the model is off by {} on the {} measured points that it never saw",
+            number::share(error),
+            fit.held_out.len()
+        ),
+        None => "too little was measured to say how far the model is off".to_owned(),
+    }
+}
+
+pub(crate) fn advice_note(advice: &Advice) -> String {
+    let error = advice.error.map_or("the model's error is not known".to_owned(), |error| {
+        format!("the model is off by {} on measured points it never saw", number::share(error))
+    });
+    format!("estimates by simulation; {error}")
+}

@@ -1,0 +1,106 @@
+//! What was simulated: always said to be that, with the model's error beside it.
+
+use super::table::{Align, Cell, Table};
+use super::{Ink, Style, clean, phases, wrap};
+use crate::estimate::{advice_note, error_note};
+use crate::{Check, Estimate, Simulation, number, simulated_note};
+use capability::{Curve, Point};
+use simulate::Prediction;
+
+/// Remedies that a screen has room for.
+const REMEDIES_MAX: usize = 6;
+
+/// A simulated plan, as a run is shown.
+pub fn simulation(simulation: &Simulation, style: &Style) -> String {
+    let note = wrap(&simulated_note(simulation.fit.as_ref()), style.columns(), 3).join("\n");
+    let text = phases(&simulation.phases, |_| Vec::new(), style);
+    format!("{}\n\n{text}", style.paint(Ink::Dim, &note))
+}
+
+/// The curves of a measured storage's model, and what changes make of them.
+pub fn estimate(estimate: &Estimate, style: &Style) -> String {
+    let title = match &estimate.changes {
+        Some(changes) => format!("Estimate for {}, if {}", clean(&estimate.of), clean(changes)),
+        None => format!("Model of {}", clean(&estimate.of)),
+    };
+    let mut lines = vec![style.heading(&title)];
+    lines.extend(wrap(&format!("By simulation: {}.", error_note(&estimate.fit)), style.columns(), 3));
+    for missing in &estimate.fit.not_covered {
+        lines.extend(wrap(&format!("Not covered: {missing}."), style.columns(), 2));
+    }
+    for prediction in &estimate.predictions {
+        lines.push(String::new());
+        lines.extend(one(prediction, estimate.changes.is_some(), style));
+    }
+    let rows = estimate.predictions.iter().find_map(|prediction| prediction.rows_per_s);
+    if let Some((before, after)) = rows {
+        let changed = if after == before { String::new() } else { format!(", then {}", number::rate(after)) };
+        lines.push(String::new());
+        lines.push(format!("Rows that one writer commits a second: {}{changed}", number::rate(before)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn one(prediction: &Prediction, changed: bool, style: &Style) -> Vec<String> {
+    let mut lines = vec![style.heading(&prediction.before.workload.to_string())];
+    let mut table = Table::new(&[
+        ("N", Align::Right),
+        ("IOPS", Align::Right),
+        ("mean", Align::Right),
+        (if changed { "then IOPS" } else { "" }, Align::Right),
+        (if changed { "then mean" } else { "" }, Align::Right),
+    ]);
+    let cells = |point: &Point| [number::rate(point.iops), number::time(point.latency_ns)].map(Cell::from);
+    for (before, after) in prediction.before.points.iter().zip(&prediction.after.points) {
+        let mut row = vec![Cell::from(before.outstanding.to_string())];
+        row.extend(cells(before));
+        row.extend(if changed { cells(after) } else { [String::new(), String::new()].map(Cell::from) });
+        table.push(row);
+    }
+    lines.extend(table.lines(style));
+    let knee = |curve: &Curve| {
+        curve.knee.as_ref().map_or("no knee".to_owned(), |knee| {
+            format!(
+                "knee at {} outstanding, {} IOPS",
+                number::rate(knee.outstanding),
+                number::rate(knee.iops)
+            )
+        })
+    };
+    lines.push(format!("  now:  {}", knee(&prediction.before)));
+    if changed {
+        lines.push(format!("  then: {}", knee(&prediction.after)));
+    }
+    let (now, then) = prediction.headroom;
+    let demand = number::rate(prediction.demand_iops);
+    let clients = prediction.outstanding.0;
+    lines.push(format!("  headroom at {clients} outstanding ({demand} IOPS): {now:.2} x now"));
+    if changed {
+        lines.push(format!("  headroom at {} outstanding then: {then:.2} x", prediction.outstanding.1));
+    }
+    lines
+}
+
+/// How far each remedy would carry, in so many lines: the storage as it is and the first remedy in any case.
+pub(crate) fn advice(check: &Check, room: usize, style: &Style) -> Vec<String> {
+    let Some(advice) = &check.advice else { return Vec::new() };
+    let mut table =
+        Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left), ("", Align::Left)]);
+    // A heading and the note take two lines.
+    let most = room.saturating_sub(2).clamp(2, REMEDIES_MAX);
+    for remedy in advice.remedies.iter().take(most) {
+        let latency =
+            remedy.latency_ns.map_or("still too much".to_owned(), |ns| format!("{} each", number::time(ns)));
+        let enough = if remedy.enough { "enough, with room" } else { "" };
+        table.push(vec![
+            remedy.what.clone().into(),
+            Cell::inked(format!("{:.2} x", remedy.carries), Ink::Bold),
+            Cell::inked(latency, Ink::Dim),
+            Cell::inked(enough, Ink::Dim),
+        ]);
+    }
+    let mut lines = vec![style.heading("Remedies, and how many times today's demand each would carry")];
+    lines.extend(table.lines(style));
+    lines.push(style.paint(Ink::Dim, &format!("  {}", advice_note(advice))));
+    lines
+}

@@ -1,0 +1,103 @@
+use crate::interval::intervals;
+use crate::machine::{Job, Machine};
+use crate::model::{Impossible, Storage};
+use capability::{Curve, KneeReason, Point, Surroundings, find_knee};
+use std::time::Duration;
+use workload::{Phase, RunLength, RunResult, Shape, Workload, format_ns};
+
+/// One workload alone on all of a storage, for about so many I/Os in its measured part: first for a tenth of them, to
+/// learn how long that takes.
+///
+/// # Errors
+/// Where it cannot be simulated.
+pub fn simulate_alone(storage: &Storage, workload: &Workload, ios: u64) -> Result<RunResult, Impossible> {
+    let outstanding = u64::from(workload.outstanding_total());
+    let pilot = (ios / 10).max(outstanding * 2).max(50);
+    let length = RunLength { duration: LONGEST, ios_max: Some(pilot), ..RunLength::default() };
+    let piloted = alone(storage, workload, length, LONGEST)?;
+    let each_ns = piloted.elapsed_ns as f64 / piloted.ios().max(1) as f64;
+    let mut ns = each_ns * ios.max(outstanding * 10) as f64;
+    // Whole turns of what comes and goes.
+    let stalls = storage.disks.iter().filter_map(|disk| disk.stall.map(|stall| stall.every_ns));
+    let steps = storage
+        .disks
+        .iter()
+        .flat_map(|disk| &disk.limits)
+        .chain(&storage.limits)
+        .map(|limit| limit.refill_ns);
+    if let Some(turn_ns) = stalls.chain(steps).max().filter(|turn_ns| *turn_ns > 0) {
+        ns = (ns / turn_ns as f64).ceil().max(10.0) * turn_ns as f64;
+    }
+    let duration = Duration::from_nanos((ns as u64).max(ROWS * 1_000_000)).min(LONGEST);
+    let length = RunLength { warm_up: duration.mul_f64(0.25), duration, ..RunLength::default() };
+    alone(storage, workload, length, duration)
+}
+
+/// A day of virtual time.
+const LONGEST: Duration = Duration::from_secs(86_400);
+/// Rows of the series: several for each batch of the intervals.
+const ROWS: u64 = 40;
+
+fn alone(
+    storage: &Storage,
+    workload: &Workload,
+    length: RunLength,
+    duration: Duration,
+) -> Result<RunResult, Impossible> {
+    let mut machine = Machine::new(storage)?;
+    let slice = (duration / ROWS as u32).max(Duration::from_millis(1));
+    let phase = Phase { slice, ..Phase::of(workload.clone(), length) };
+    let bytes = storage.size_bytes();
+    let job = Job { workload, target: "simulated".into(), offset: 0, bytes, weight: 1, trace: None };
+    let results = machine.run(&phase, &[job], &mut |_, _| true)?;
+    Ok(results.into_iter().next().expect("a result for the one job"))
+}
+
+/// A point of a curve, of a run with that many outstanding.
+pub fn point(result: &RunResult) -> Point {
+    let latencies = result.latency();
+    let few = || 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
+    Point {
+        outstanding: result.workload.outstanding_total(),
+        iops: result.iops(),
+        iops_half_width: intervals(result).map_or_else(few, |(rate, _)| rate.half_width),
+        mib_per_s: result.mib_per_s(),
+        latency_ns: latencies.mean_ns().unwrap_or(0.0),
+        latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
+        latency_ns_p99: latencies.supports_percentile(99.0).then(|| latencies.percentile_ns(99.0)).flatten(),
+        latency_ns_max: latencies.max_ns().unwrap_or(0),
+        outstanding_measured: result.outstanding(),
+        ios: result.ios(),
+        failed: 0,
+        seconds: result.elapsed_s(),
+        steady: true,
+        cpu_ns_per_io: 0.0,
+        client_busy: 0.0,
+        humps: None,
+    }
+}
+
+/// The curve that a closed loop of a shape has on a storage.
+///
+/// # Errors
+/// Where it cannot be simulated.
+pub fn curve(storage: &Storage, shape: &Shape, outstanding: &[u32], ios: u64) -> Result<Curve, Impossible> {
+    let mut points = Vec::new();
+    for outstanding in outstanding {
+        let workload = Workload::from(*shape).with_outstanding(*outstanding);
+        points.push(point(&simulate_alone(storage, &workload, ios)?));
+    }
+    let mut knee = find_knee(shape, &points, &Surroundings::default());
+    if let Some(knee) = &mut knee
+        && knee.reason != KneeReason::NotReached
+    {
+        // A simulated plateau is flatter than any real one: what makes it is known from the model.
+        let limits = storage.disks.iter().flat_map(|disk| &disk.limits).chain(&storage.limits);
+        let metered = limits.clone().any(|limit| limit.of.tokens(false, 1) + limit.of.tokens(true, 1) > 0.0);
+        let floor = format_ns(knee.latency_ns_floor);
+        knee.reason = if metered { KneeReason::Cap } else { KneeReason::Device };
+        knee.why =
+            format!("simulated: {:.0} I/Os a second at most, {floor} with nothing in the way", knee.iops);
+    }
+    Ok(Curve { workload: *shape, points, knee })
+}

@@ -1,0 +1,62 @@
+use workload::{RunResult, Tally};
+
+/// A mean and half the width of its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width.
+    pub half_width: f64,
+}
+
+impl Interval {
+    /// Whether a value lies in it.
+    pub fn holds(&self, value: f64) -> bool {
+        (value - self.mean).abs() <= self.half_width
+    }
+}
+
+/// Batches that a series is cut into.
+const BATCHES: usize = 20;
+/// Student's t for 19 degrees of freedom, 95 %.
+const T_19: f64 = 2.093;
+
+/// I/Os a second and mean latency (ns) of a run, with the intervals that batch means give (Law and Kelton): the rows
+/// of the series, some together. `None` with less than twenty rows.
+pub fn intervals(result: &RunResult) -> Option<(Interval, Interval)> {
+    let each = result.series.len() / BATCHES;
+    if each == 0 {
+        return None;
+    }
+    let batches: Vec<Tally> = result
+        .series
+        .chunks_exact(each)
+        .take(BATCHES)
+        .map(|rows| {
+            let mut sum = Tally::default();
+            rows.iter().for_each(|row| sum.merge(&row.total()));
+            sum
+        })
+        .collect();
+    let seconds = result.slice_ns as f64 * each as f64 / 1e9;
+    let rates: Vec<f64> = batches.iter().map(|batch| batch.count as f64 / seconds).collect();
+    let rate = Interval { mean: result.iops(), half_width: half_width(&rates, mean(&rates)) };
+    let latency_ns = result.mean_latency_ns()?;
+    // Of a ratio: what each batch's sum strays from its count times the mean, by the mean count.
+    let count = batches.iter().map(|batch| batch.count as f64).sum::<f64>() / BATCHES as f64;
+    let strays: Vec<f64> = batches
+        .iter()
+        .map(|batch| (batch.stall_ns as f64 - latency_ns * batch.count as f64) / count)
+        .collect();
+    Some((rate, Interval { mean: latency_ns, half_width: half_width(&strays, mean(&strays)) }))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn half_width(values: &[f64], mean: f64) -> f64 {
+    let variance =
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0);
+    T_19 * (variance / values.len() as f64).sqrt()
+}

@@ -1,0 +1,288 @@
+//! What would be if: changes of a storage and of who asks, and the curves that they would have.
+
+use crate::curve::curve;
+use crate::fit::Line;
+use crate::model::{Impossible, Limit, Mechanics, Storage};
+use capability::Curve;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use workload::{Layout, Phase, Shape, Workload};
+
+/// Changes: "disks=3,layout=stripe:64K,latency=0.5x,clients=2x,limits=none,batch=10".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WhatIf {
+    /// So many disks like the first.
+    pub disks: Option<u32>,
+    /// How they make one range.
+    pub layout: Option<Layout>,
+    /// Every time that the disks take, times this.
+    pub latency: f64,
+    /// Outstanding I/Os, times this.
+    pub clients: f64,
+    /// Every limit, times this; infinite: none.
+    pub limits: f64,
+    /// So many commits in one.
+    pub batch: u32,
+}
+
+/// What is no change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no change; give some of disks=3, layout=stripe:64K, latency=0.5x, clients=2x, limits=2x or none, batch=10"
+)]
+pub struct BadChange(String);
+
+impl Default for WhatIf {
+    fn default() -> WhatIf {
+        WhatIf { disks: None, layout: None, latency: 1.0, clients: 1.0, limits: 1.0, batch: 1 }
+    }
+}
+
+impl FromStr for WhatIf {
+    type Err = BadChange;
+
+    fn from_str(text: &str) -> Result<WhatIf, BadChange> {
+        let mut what_if = WhatIf::default();
+        for change in text.split(',').map(str::trim) {
+            let bad = || BadChange(change.to_owned());
+            let (key, value) = change.split_once('=').ok_or_else(bad)?;
+            let factor = |value: &str| {
+                let factor: Option<f64> = value.trim_end_matches('x').parse().ok();
+                factor.filter(|factor| (1e-3..=1e3).contains(factor)).ok_or_else(bad)
+            };
+            let count =
+                |most: u32| value.parse().ok().filter(|count| (1..=most).contains(count)).ok_or_else(bad);
+            match key {
+                "disks" => what_if.disks = Some(count(Storage::DISKS_MAX as u32)?),
+                "layout" => what_if.layout = Some(value.parse().map_err(|_| bad())?),
+                "latency" => what_if.latency = factor(value)?,
+                "clients" => what_if.clients = factor(value)?,
+                "limits" if value == "none" => what_if.limits = f64::INFINITY,
+                "limits" => what_if.limits = factor(value)?,
+                "batch" => what_if.batch = count(1_000_000)?,
+                _ => return Err(bad()),
+            }
+        }
+        Ok(what_if)
+    }
+}
+
+impl fmt::Display for WhatIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = Vec::new();
+        said.extend(self.disks.map(|disks| format!("disks={disks}")));
+        said.extend(self.layout.map(|layout| format!("layout={layout}")));
+        for (key, times) in [("latency", self.latency), ("clients", self.clients), ("limits", self.limits)] {
+            match times {
+                1.0 => {}
+                times if times.is_infinite() => said.push(format!("{key}=none")),
+                times => said.push(format!("{key}={times}x")),
+            }
+        }
+        if self.batch > 1 {
+            said.push(format!("batch={}", self.batch));
+        }
+        f.write_str(&said.join(","))
+    }
+}
+
+impl WhatIf {
+    /// The storage as it would be. More disks are striped unless a layout is said.
+    #[must_use]
+    pub fn storage(&self, storage: &Storage) -> Storage {
+        let mut changed = storage.clone();
+        if let (Some(disks), Some(first)) = (self.disks, storage.disks.first()) {
+            changed.disks = vec![first.clone(); disks as usize];
+            if disks > 1 && storage.disks.len() == 1 {
+                changed.layout = Layout::Stripe { unit_bytes: Layout::UNIT_BYTES };
+            }
+        }
+        changed.layout = self.layout.unwrap_or(changed.layout);
+        self.limit(&mut changed.limits);
+        for disk in &mut changed.disks {
+            self.limit(&mut disk.limits);
+            match &mut disk.mechanics {
+                Mechanics::Flash(flash) => {
+                    for cost in [&mut flash.read, &mut flash.write] {
+                        cost.channel = cost.channel.times(self.latency);
+                        cost.channel_byte_ns *= self.latency;
+                        cost.service = cost.service.times(self.latency);
+                        cost.service_byte_ns *= self.latency;
+                        cost.delay = cost.delay.times(self.latency);
+                        cost.delay_byte_ns *= self.latency;
+                    }
+                }
+                Mechanics::Rotating(arm) => {
+                    arm.rpm /= self.latency;
+                    arm.seek_ns_min = (arm.seek_ns_min as f64 * self.latency) as u64;
+                    arm.seek_ns_max = (arm.seek_ns_max as f64 * self.latency) as u64;
+                }
+            }
+            disk.sync = disk.sync.times(self.latency);
+        }
+        changed
+    }
+
+    fn limit(&self, limits: &mut Vec<Limit>) {
+        if self.limits.is_infinite() {
+            limits.clear();
+        }
+        limits.iter_mut().for_each(|limit| {
+            limit.per_second *= self.limits;
+            limit.burst *= self.limits;
+        });
+    }
+
+    /// A phase as it would be asked: by more clients, with so many commits in one.
+    #[must_use]
+    pub fn phase(&self, phase: &Phase) -> Phase {
+        let mut changed = phase.clone();
+        for placed in &mut changed.workloads {
+            let workload = &mut placed.workload;
+            workload.outstanding = self.outstanding(workload.outstanding);
+            for rate in [&mut workload.limit.iops, &mut workload.limit.bytes_per_s].into_iter().flatten() {
+                *rate *= self.clients;
+            }
+            match &mut workload.arrival {
+                workload::Arrival::Constant { iops } | workload::Arrival::Poisson { iops } => {
+                    *iops *= self.clients;
+                }
+                workload::Arrival::Recorded { speed } => {
+                    *speed *= self.clients;
+                }
+                workload::Arrival::Closed => {}
+            }
+            if let Some(sync) = &mut workload.sync {
+                sync.writes = sync.writes.saturating_mul(self.batch);
+            }
+        }
+        changed
+    }
+
+    fn outstanding(&self, outstanding: u32) -> u32 {
+        ((f64::from(outstanding) * self.clients).round() as u32).clamp(1, Workload::OUTSTANDING_MAX)
+    }
+}
+
+/// What a change would bring, by simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The model's curve as it is.
+    pub before: Curve,
+    /// And with the changes.
+    pub after: Curve,
+    /// Outstanding I/Os of today's clients, and of those there would be.
+    pub outstanding: (u32, u32),
+    /// I/Os a second that today's clients get.
+    pub demand_iops: f64,
+    /// How many times the demand the storage carries: today's demand today; and the changed one then.
+    pub headroom: (f64, f64),
+    /// Rows committed a second by one writer, a row in each commit and so many in one; `None` where log writes were
+    /// not measured.
+    pub rows_per_s: Option<(f64, f64)>,
+}
+
+/// Bytes of a row's part in a log write.
+const COMMIT_BYTES: f64 = 4096.0;
+
+/// Curves before and after a change, for clients that keep `outstanding` I/Os in flight; `None`: as many as the knee.
+///
+/// # Errors
+/// Where the changed storage cannot be simulated.
+pub fn predict(
+    storage: &Storage,
+    commit: Option<Line>,
+    shape: &Shape,
+    what_if: &WhatIf,
+    outstanding: Option<u32>,
+    ios: u64,
+) -> Result<Prediction, Impossible> {
+    let changed = what_if.storage(storage);
+    let wider = changed.disks.len() as f64 / storage.disks.len().max(1) as f64;
+    let sweep = |most: u32| -> Vec<u32> {
+        std::iter::successors(Some(1_u32), |n| n.checked_mul(2)).take_while(|n| *n <= most).collect()
+    };
+    // As far as the knee can have moved.
+    let most = (256.0 * wider.max(1.0)).min(4096.0) as u32;
+    let before = curve(storage, shape, &sweep(most), ios)?;
+    let after = curve(&changed, shape, &sweep(most), ios)?;
+    let knee = before.knee.as_ref().map_or(1.0, |knee| knee.outstanding);
+    let today = outstanding.unwrap_or((knee.round() as u32).max(1));
+    let rate =
+        |curve: &Curve, n: u32| curve.latency_ns_at(f64::from(n)).map_or(0.0, |ns| f64::from(n) * 1e9 / ns);
+    let demand_iops = rate(&before, today);
+    let headroom = |curve: &Curve, demand: f64| curve.iops_max().unwrap_or(0.0) / demand;
+    let rows_per_s = commit.map(|line| {
+        let rows = |batch: f64| {
+            batch * 1e9 / line.at_bytes((COMMIT_BYTES * batch).min(COMMIT_BYTES * 16.0).max(batch * 256.0))
+        };
+        (rows(1.0), rows(f64::from(what_if.batch)) / what_if.latency)
+    });
+    Ok(Prediction {
+        outstanding: (today, what_if.outstanding(today)),
+        headroom: (headroom(&before, demand_iops), headroom(&after, demand_iops * what_if.clients)),
+        before,
+        after,
+        demand_iops,
+        rows_per_s,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Disk, Metered, Time};
+
+    fn disk() -> Disk {
+        Disk::flash(64 << 30, 16, Time::Fixed { ns: 20_000_000 }, Time::Fixed { ns: 1_000_000 })
+    }
+
+    fn predicted(changes: &str) -> Prediction {
+        let shape = Shape::random_read(65_536);
+        predict(&Storage::of(disk()), None, &shape, &changes.parse().unwrap(), None, 4_000).unwrap()
+    }
+
+    #[test]
+    fn changes_are_read_as_they_are_written() {
+        let read: WhatIf =
+            "disks=3, latency=0.5x,clients=2,layout=stripe:128K,limits=none,batch=10".parse().unwrap();
+        let layout = Some(Layout::Stripe { unit_bytes: 131_072 });
+        let wanted =
+            WhatIf { disks: Some(3), layout, latency: 0.5, clients: 2.0, limits: f64::INFINITY, batch: 10 };
+        assert_eq!(read, wanted);
+        assert_eq!(read.to_string().parse(), Ok(wanted));
+        for wrong in ["", "disks", "disks=0", "latency=-1x", "clients=nan", "memory=2x", "batch=1.5"] {
+            assert!(wrong.parse::<WhatIf>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn three_disks_striped_carry_three_times_as_much_and_saturate_at_three_times_the_load() {
+        let predicted = predicted("disks=3");
+        let (before, after) = (predicted.before.knee.unwrap(), predicted.after.knee.unwrap());
+        assert!((before.outstanding / 16.0 - 1.0).abs() < 0.05, "{before:?}");
+        assert!((after.outstanding / before.outstanding - 3.0).abs() < 0.15, "{after:?}");
+        assert!((predicted.headroom.1 / predicted.headroom.0 - 3.0).abs() < 0.15);
+    }
+
+    #[test]
+    fn half_the_latency_is_twice_the_rate_and_twice_the_clients_use_it_up() {
+        let predicted = predicted("latency=0.5x,clients=2x");
+        assert_eq!(predicted.outstanding, (16, 32));
+        assert!((predicted.headroom.1 / predicted.headroom.0 - 1.0).abs() < 0.05, "{:?}", predicted.headroom);
+    }
+
+    #[test]
+    fn a_limit_stays_whatever_the_disk_becomes_until_it_is_lifted() {
+        let limit = Limit { of: Metered::Ios, per_second: 400.0, burst: 1.0, refill_ns: 0 };
+        let storage = Storage::of(Disk { limits: vec![limit], ..disk() });
+        let most = |changes: &str| {
+            let shape = Shape::random_read(4096);
+            let changes = changes.parse().unwrap();
+            predict(&storage, None, &shape, &changes, None, 4_000).unwrap().after.iops_max().unwrap()
+        };
+        assert!((most("latency=0.25x") / 400.0 - 1.0).abs() < 0.02);
+        assert!((most("limits=none") / 800.0 - 1.0).abs() < 0.02);
+    }
+}
