@@ -99,9 +99,9 @@ static __always_inline bool is_compat(struct task_struct *task)
  * is used again. */
 static __always_inline bool identify_again(struct file *file, struct task_struct *task, struct thread *thread)
 {
-    struct inode *inode = BPF_CORE_READ(file, f_inode);
-    u64 ino = BPF_CORE_READ(inode, i_ino);
-    u32 generation = BPF_CORE_READ(inode, i_generation);
+    struct inode *inode = READ(file, f_inode);
+    u64 ino = READ(inode, i_ino);
+    u32 generation = READ(inode, i_generation);
 
     if (thread->last_file == (u64)file && thread->last_inode == (u64)inode && thread->last_ino == ino &&
         thread->last_generation == generation)
