@@ -27,6 +27,8 @@ struct thread {
     u64 last_ino;
     u32 last_generation;
     u32 last_wanted;
+    u8 call;
+    u8 missed;
     /* Of a copy: where it is written to. */
     u64 file_out;
     struct key key_out;
@@ -43,8 +45,6 @@ struct thread {
     u64 begun;
     u64 begun_iocb;
     struct key begun_key;
-    u8 call;
-    u8 missed;
     /* A page fault under way. */
     u8 faulting;
     u8 fault_missed;

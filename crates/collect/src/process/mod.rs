@@ -229,8 +229,9 @@ fn add_missed(counted: &mut Counted, device: &Missed) {
     for (kind, amount) in kinds.into_iter().zip(device.unseen) {
         if amount != unseen::Amount::default() {
             let file = FileId::of_nobody_known(device.dev);
-            let counts =
-                counted.entry(Key { file, tgid: 0, started: 0, kind, zero: 0 }).or_insert(Counts::ZERO);
+            let counts = counted
+                .entry(Key { file, tgid: 0, started: 0, kind, zero: 0 })
+                .or_insert_with(|| Box::new(Counts::ZERO));
             counts.count = counts.count.wrapping_add(amount.count);
             counts.bytes = counts.bytes.wrapping_add(amount.bytes);
         }

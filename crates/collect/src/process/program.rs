@@ -49,6 +49,7 @@ const NO_FAULTS: &str =
 const BLOCK: &str = "block_complete";
 const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes asked for";
 const BLOCK_TRACEPOINT: &str = "block_rq_complete";
+const NO_TRACEPOINT: &str = "this kernel does not have its tracepoint";
 const NO_BLOCK: &str = "block I/O is not counted: its tracepoint cannot be used on this kernel";
 
 /// Programs that no interrupt calls: they cannot come one within the other, and it is told if they do.
@@ -157,7 +158,8 @@ pub(super) struct LeftBehind {
 }
 
 /// What was counted, summed over the CPUs.
-pub(super) type Counted = HashMap<Key, Counts>;
+/// Boxed: a growing table would move them all.
+pub(super) type Counted = HashMap<Key, Box<Counts>>;
 
 impl Programs {
     pub fn load(selection: &Selection) -> Result<Programs, OpenError> {
@@ -195,6 +197,10 @@ impl Programs {
         for (name, tracepoint, without) in PROGRAMS.iter().filter(|(_, tracepoint, _)| wanted(tracepoint)) {
             match (attach(&mut ebpf, name, tracepoint, btf), without) {
                 (Ok(()), _) => {}
+                // Not for want of its tracepoint: without the function it may be let in.
+                (Err(OpenError::Refused { program, why }), _) if cast.is_some() && why != NO_TRACEPOINT => {
+                    return Err(OpenError::Refused { program, why });
+                }
                 (Err(_), Some(without)) => missing.push((*without).to_owned()),
                 (Err(error), None) => return Err(error),
             }
@@ -218,7 +224,7 @@ impl Programs {
         let mut counted = Counted::new();
         for entry in table.iter() {
             let (key, parts) = entry.map_err(table_error)?;
-            counted.insert(key, Counts::sum(parts.iter()));
+            counted.insert(key, Box::new(Counts::sum(parts.iter())));
         }
         Ok(counted)
     }
@@ -435,7 +441,7 @@ fn open_error(program: &str, error: &EbpfError) -> OpenError {
             ));
         }
         if let Some(BtfError::UnknownBtfTypeName { .. }) = one.downcast_ref::<BtfError>() {
-            why = "this kernel does not have its tracepoint".into();
+            why = NO_TRACEPOINT.into();
         }
         cause = one.source();
     }
@@ -459,5 +465,28 @@ pub(super) fn table_error(error: MapError) -> SourceError {
 impl std::fmt::Debug for Programs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Programs").field("missing", &self.missing).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a kernel that has the function; on others the first is the second.
+    #[test]
+    fn the_programs_are_let_in_with_cheap_loads_and_without() {
+        let Ok(btf) = Btf::from_sys_fs() else {
+            eprintln!("skipped: this kernel does not tell its types");
+            return;
+        };
+        let cpus = aya::util::nr_cpus().unwrap();
+        let cast = casts::number(&btf);
+        for cast in [cast, None] {
+            match Programs::load_for(&Selection::default(), &btf, cpus, cast) {
+                Ok(programs) => assert!(programs.devices().is_ok() && programs.counted().is_ok()),
+                Err(OpenError::NotPermitted(error)) => eprintln!("skipped: {error}"),
+                Err(error) => panic!("{cast:?}: {error}"),
+            }
+        }
     }
 }

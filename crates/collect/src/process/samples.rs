@@ -86,7 +86,7 @@ impl Samples<'_> {
                 file: Rc::clone(&file),
                 files: BTreeSet::new(),
                 size_bytes: None,
-                counts: [Counts::ZERO; 3],
+                counts: [const { None }; 3],
             });
             // The same number was another process's before: the row is of both, and begins with the later one.
             if (who.1.wrapping_sub(one.who.1) as i32) > 0 {
@@ -94,7 +94,11 @@ impl Samples<'_> {
             }
             one.files.insert(id);
             one.size_bytes = one.size_bytes.or(file.size_bytes);
-            one.counts[Layer::column(key.kind)].add(&self.kept.in_row(key, counts));
+            let in_row = self.kept.in_row(key, counts);
+            match &mut one.counts[Layer::column(key.kind)] {
+                Some(sum) => sum.add(&in_row),
+                none => *none = Some(Box::new(in_row)),
+            }
         }
         let mut seen: Vec<u32> = counted.keys().map(|key| key.tgid).filter(|tgid| *tgid != 0).collect();
         seen.sort_unstable();
@@ -150,13 +154,14 @@ struct Found {
     file: Rc<File>,
     files: BTreeSet<FileId>,
     size_bytes: Option<u64>,
-    /// Reads, writes, syncs.
-    counts: [Counts; 3],
+    /// Reads, writes, syncs; none of most: they are large, and rows are many.
+    counts: [Option<Box<Counts>>; 3],
 }
 
 impl Found {
     fn sample(self, (instance, path): (String, String), run: &str) -> Sample {
-        let [read, write, sync] = &self.counts;
+        let [read, write, sync] =
+            self.counts.each_ref().map(|counts| counts.as_deref().unwrap_or(&Counts::ZERO));
         let lost = self.lost;
         let latencies =
             Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };

@@ -213,6 +213,9 @@ impl Counts {
     }
 
     pub fn latencies(&self) -> LatencyBuckets {
+        if self.count == 0 {
+            return LatencyBuckets::new();
+        }
         let mut counts = [0; LatencyBuckets::LEN];
         counts[HISTOGRAM_FIRST..HISTOGRAM_FIRST + HISTOGRAM_LEN].copy_from_slice(&self.histogram);
         LatencyBuckets::from_counts(counts)
@@ -274,6 +277,7 @@ mod tests {
         let mut counts = Counts::ZERO;
         // 4 to 5 us: exponent 12, first quarter.
         counts.histogram[4 * (12 - 6)] = 3;
+        counts.count = 3;
         let latencies = counts.latencies();
         assert_eq!((latencies.count(), latencies.percentile_ns(50.0)), (3, Some(4608.0)));
     }
