@@ -65,8 +65,10 @@ static __always_inline u32 kind_of_iocb(u32 opcode)
 /* File systems whose direct I/O goes by iomap_dio. */
 static __always_inline bool by_iomap(struct file *file)
 {
-    u64 magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
-    u32 type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
+    struct inode *inode = READ(file, f_inode);
+    struct super_block *sb = READ(inode, i_sb);
+    u64 magic = READ(sb, s_magic);
+    u32 type = READ(inode, i_mode) & S_IFMT;
 
     return type == S_IFREG &&
            (magic == 0xef53 /* ext4 */ || magic == 0x58465342 /* xfs */ || magic == 0x9123683e /* btrfs */ ||
@@ -111,7 +113,7 @@ static long submit_one(u32 i, struct thread **at)
     file = file_of(task, user.fd);
     if (!file)
         return 0;
-    direct = aio.key.kind != SYNC && (BPF_CORE_READ(file, f_flags) & o_direct);
+    direct = aio.key.kind != SYNC && (READ(file, f_flags) & o_direct);
     if (direct && by_iomap(file)) {
         thread->direct += identify(file, task, &aio.key);
         return 0;
@@ -146,7 +148,7 @@ static __always_inline void submit_begins(struct thread *thread, u64 array, u64 
  * put out of memory, say), within io_submit. */
 static __noinline int follow_last(struct thread *thread)
 {
-    struct pending *pending;
+    struct pending pending;
     struct aio_key name = {};
     struct aio aio = {};
     u64 address;
@@ -155,10 +157,8 @@ static __noinline int follow_last(struct thread *thread)
         return 0;
     address = thread->begun;
     thread->begun = 0;
-    pending = bpf_map_lookup_elem(&requests, &address);
-    if (!pending || pending->kind == NO_KIND)
+    if (!end(address, false, &pending))
         return 0;
-    bpf_map_delete_elem(&requests, &address);
     name.iocb = thread->begun_iocb;
     name.tgid = thread->begun_key.tgid;
     aio.key = thread->begun_key;
@@ -275,22 +275,20 @@ int direct_begin(u64 *ctx)
 static __always_inline int direct_completed(struct kiocb *iocb, long result)
 {
     u64 address = (u64)iocb, ns;
-    struct pending *pending;
+    struct pending pending;
+    struct file *file;
     struct key key = {};
 
     if (aio_complete_rw && (u64)iocb->ki_complete != aio_complete_rw)
         return 0;
-    pending = bpf_map_lookup_elem(&requests, &address);
-    if (!pending || pending->kind == NO_KIND)
+    if (!end(address, false, &pending) || result < 0)
         return 0;
-    ns = bpf_ktime_get_ns() - pending->start_ns;
-    key.tgid = pending->tgid;
-    key.started = pending->started;
-    key.kind = pending->kind;
-    bpf_map_delete_elem(&requests, &address);
-    if (result < 0)
-        return 0;
-    if (identify_inode(BPF_CORE_READ(iocb, ki_filp, f_inode), &key.file))
+    ns = bpf_ktime_get_ns() - pending.start_ns;
+    key.tgid = pending.tgid;
+    key.started = pending.started;
+    key.kind = pending.kind;
+    file = READ(iocb, ki_filp);
+    if (identify_inode(READ(file, f_inode), &key.file))
         account(&key, NULL, result, ns, 1);
     return 0;
 }

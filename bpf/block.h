@@ -26,13 +26,17 @@ enum group {
     GROUPS = 3,
 };
 struct seen {
+    /* 0: of none yet. */
+    u64 dev;
     u64 count[GROUPS];
     u64 bytes[GROUPS];
 };
+/* Each CPU has its own places for devices, at or after the number that the device's makes; user space adds them up. */
+#define DEVICES_BITS 9
+#define DEVICE_PROBES_MAX 8
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1 << DEVICES_BITS);
     __type(key, u32);
     __type(value, struct seen);
 } devices SEC(".maps");
@@ -55,7 +59,8 @@ enum {
 };
 
 struct walk_of_bios {
-    struct bio *bio;
+    /* A struct bio. */
+    u64 bio;
     u64 left;
     u64 ns;
     u64 count;
@@ -69,7 +74,8 @@ struct walk_of_bios {
     u32 dev;
 };
 
-static __noinline int count_block(struct walk_of_bios *walk)
+/* Not static, as the next one: the verifier looks at them once, not at every place they are called from. */
+__noinline int count_block(struct walk_of_bios *walk)
 {
     struct counters *counters;
 
@@ -87,9 +93,9 @@ static __always_inline struct bio *whole_of(struct bio *bio)
     int i;
 
     for (i = 0; i < SPLITS_MAX; i++) {
-        if (!bio_chain_endio || (u64)BPF_CORE_READ(bio, bi_end_io) != bio_chain_endio)
+        if (!bio_chain_endio || (u64)READ(bio, bi_end_io) != bio_chain_endio)
             break;
-        bio = BPF_CORE_READ(bio, bi_private);
+        bio = READ(bio, bi_private);
     }
     return bio;
 }
@@ -97,37 +103,37 @@ static __always_inline struct bio *whole_of(struct bio *bio)
 /* The inode that a bio is for, of a bio that may be a part of another; NULL where it is not told. */
 static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole)
 {
-    u64 end = (u64)BPF_CORE_READ(whole, bi_end_io), head;
-    struct address_space *mapping;
-    struct bio_vec *vector;
+    u64 end = (u64)READ(whole, bi_end_io), vector, page, head, mapping;
     struct inode *inode;
-    struct page *page;
-    u64 index;
+    u32 index;
 
     if (iomap_dio_bio_end_io && end == iomap_dio_bio_end_io) {
-        struct iomap_dio *dio = BPF_CORE_READ(whole, bi_private);
-        return BPF_CORE_READ(dio, iocb, ki_filp, f_inode);
+        struct iomap_dio *dio = READ(whole, bi_private);
+        struct kiocb *iocb = READ(dio, iocb);
+        struct file *file = READ(iocb, ki_filp);
+        return READ(file, f_inode);
     }
-    index = BPF_CORE_READ(bio, bi_iter.bi_idx);
-    vector = (void *)BPF_CORE_READ(bio, bi_io_vec) + index * bpf_core_type_size(struct bio_vec);
-    page = BPF_CORE_READ(vector, bv_page);
-    head = BPF_CORE_READ(page, compound_head);
+    index = READ(bio, bi_iter.bi_idx);
+    vector = word_at(&bio->bi_io_vec) + index * bpf_core_type_size(struct bio_vec);
+    page = word_at(&((struct bio_vec *)vector)->bv_page);
+    head = word_at(&((struct page *)page)->compound_head);
     if (head & 1)
-        page = (void *)(head - 1);
-    mapping = BPF_CORE_READ(page, mapping);
+        page = head - 1;
+    mapping = word_at(&((struct page *)page)->mapping);
     /* Anonymous memory, or a page of the kernel's that has something else there. */
-    if (!mapping || (u64)mapping & 3)
+    if (!mapping || mapping & 3)
         return NULL;
-    inode = BPF_CORE_READ(mapping, host);
-    return BPF_CORE_READ(inode, i_mapping) == mapping ? inode : NULL;
+    inode = READ((struct address_space *)mapping, host);
+    return (u64)READ(inode, i_mapping) == mapping ? inode : NULL;
 }
 
 static __always_inline bool owner_of(struct bio *bio, struct walk_of_bios *walk, struct file_id *id, u64 *at)
 {
     struct bio *whole = whole_of(bio);
-    u64 end = (u64)BPF_CORE_READ(whole, bi_end_io);
+    u64 end = (u64)READ(whole, bi_end_io);
     struct inode *inode = inode_of(bio, whole);
-    u32 type = inode ? BPF_CORE_READ(inode, i_mode) & S_IFMT : 0;
+    struct block_device *device;
+    u32 type = inode ? READ(inode, i_mode) & S_IFMT : 0;
 
     *at = 0;
     if (type == S_IFREG) {
@@ -139,7 +145,8 @@ static __always_inline bool owner_of(struct bio *bio, struct walk_of_bios *walk,
     if (only_chosen || only_files)
         return false;
     id->ino = 0;
-    id->dev = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+    device = READ(bio, bi_bdev);
+    id->dev = READ(device, bd_dev);
     if (end && (end == blkdev_bio_end_io || end == blkdev_bio_end_io_simple || end == blkdev_bio_end_io_async))
         id->generation = OF_DEVICE;
     else
@@ -147,44 +154,64 @@ static __always_inline bool owner_of(struct bio *bio, struct walk_of_bios *walk,
     return true;
 }
 
-static long one_bio(u32 i, struct walk_of_bios *walk)
+/* Returns whether there may be another one. */
+__noinline int take_bio(struct walk_of_bios *walk)
 {
-    struct bio *bio = walk->bio;
     struct file_id id = {};
+    struct bio *bio;
     u64 bytes, inode;
     bool wanted;
 
-    if (!bio || !walk->left)
-        return 1;
-    bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+    if (!walk || !walk->bio || !walk->left)
+        return 0;
+    bio = (void *)walk->bio;
+    bytes = READ(bio, bi_iter.bi_size);
     if (bytes > walk->left)
         bytes = walk->left;
     walk->left -= bytes;
-    walk->bio = BPF_CORE_READ(bio, bi_next);
+    walk->bio = (u64)READ(bio, bi_next);
     wanted = owner_of(bio, walk, &id, &inode);
     if (wanted && walk->any && walk->key.file.ino == id.ino && walk->key.file.dev == id.dev &&
         walk->key.file.generation == id.generation) {
         walk->bytes += bytes;
-        return 0;
+        return 1;
     }
-    count_block(walk);
+    if (walk->any)
+        count_block(walk);
     walk->any = wanted;
     walk->key.file = id;
     walk->inode = inode;
     walk->bytes = bytes;
-    return 0;
+    return 1;
 }
 
+static long one_bio(u32 i, struct walk_of_bios *walk)
+{
+    return !take_bio(walk);
+}
+
+/* NULL where there is no place: nothing is told of the device then. */
 static __always_inline struct seen *seen_of(u32 dev)
 {
-    struct seen *seen = bpf_map_lookup_elem(&devices, &dev);
-    struct seen none = {};
+    u32 first = dev * 0x9e3779b1U >> (32 - DEVICES_BITS), i;
 
-    if (seen)
-        return seen;
-    /* Where that fails, nothing is told of the device. */
-    bpf_map_update_elem(&devices, &dev, &none, BPF_NOEXIST);
-    return bpf_map_lookup_elem(&devices, &dev);
+#pragma unroll
+    for (i = 0; i < DEVICE_PROBES_MAX; i++) {
+        u32 index = (first + i) & ((1 << DEVICES_BITS) - 1);
+        struct seen *seen = bpf_map_lookup_elem(&devices, &index);
+        u64 before;
+        if (!seen)
+            break;
+        if (seen->dev == dev)
+            return seen;
+        if (seen->dev)
+            continue;
+        /* A program that interrupts this one may be faster. */
+        before = __sync_val_compare_and_swap(&seen->dev, 0, dev);
+        if (!before || before == dev)
+            return seen;
+    }
+    return NULL;
 }
 
 /* As blk_account_io_completion and blk_account_io_done count: bytes as they complete, the request when all of it is
@@ -237,7 +264,7 @@ static __always_inline int block_completed(struct request *request, u32 bytes)
     if (walk.kind == BLOCK_SYNC) {
         if (only_chosen || only_files)
             return 0;
-        walk.key.file.dev = BPF_CORE_READ(request, q, disk, part0, bd_dev);
+        walk.key.file.dev = request->q->disk->part0->bd_dev;
         walk.key.file.generation = OF_FILE_SYSTEM;
         walk.count = walk.any = 1;
         count_block(&walk);
@@ -250,10 +277,14 @@ static __always_inline int block_completed(struct request *request, u32 bytes)
     walk.ns = walk.count ? walk.ns : 0;
     walk.left = bytes;
     walk.meta = flags & REQ_META;
-    walk.bio = request->bio;
-    bpf_loop(BIOS_MAX, one_bio, &walk, 0);
-    if (walk.left)
-        lose(LOST_BIOS);
+    walk.bio = (u64)request->bio;
+    /* Most have one. */
+    take_bio(&walk);
+    if (walk.left) {
+        bpf_loop(BIOS_MAX, one_bio, &walk, 0);
+        if (walk.left)
+            lose(LOST_BIOS);
+    }
     count_block(&walk);
     return 0;
 }

@@ -34,8 +34,8 @@ struct key {
 /* Four buckets an octave, as filestats::LatencyBuckets, from 64 ns to 17 s. */
 #define HISTOGRAM_FIRST 20
 #define HISTOGRAM_LEN 112
+/* Each I/O is in the histogram: their number is its sum, so that it needs no addition of its own. */
 struct counters {
-    u64 count;
     u64 bytes;
     u64 ns;
     u64 histogram[HISTOGRAM_LEN];
@@ -173,8 +173,8 @@ static __always_inline u32 bucket_of(u64 ns)
 static __always_inline void add(struct counters *to, u64 count, u64 bytes, u64 ns)
 {
     u32 bucket = bucket_of(ns);
-    __sync_fetch_and_add(&to->count, count);
-    __sync_fetch_and_add(&to->bytes, bytes);
+    if (bytes)
+        __sync_fetch_and_add(&to->bytes, bytes);
     __sync_fetch_and_add(&to->ns, ns);
     if (count && bucket < HISTOGRAM_LEN)
         __sync_fetch_and_add(&to->histogram[bucket], count);

@@ -101,6 +101,10 @@ struct thread_info {
 };
 struct mm_struct {
 };
+/* Of what begins with a number of 64 bits. */
+struct timespec64 {
+    s64 tv_sec;
+};
 struct task_struct {
     struct thread_info thread_info;
     int pid;
@@ -188,6 +192,28 @@ struct request_queue {
 };
 
 #pragma clang attribute pop
+
+/* READ(pointer, field): of any address that is thought to be of a kernel's structure. Where the kernel can be told to take
+ * a number for a typed pointer (bpf_rdonly_cast, since Linux 6.2) it is one load, which finds zero at an address that
+ * cannot be read; elsewhere a call of bpf_probe_read_kernel, which costs ten times that. User space knows which, and puts
+ * the function's number in the place of this one (crates/collect/src/process/casts.rs). */
+const volatile bool casts = false;
+static void *(*rdonly_cast)(const void *address, u64 type) = (void *)0x6b66756e;
+
+#define TYPED(pointer) \
+    ((typeof(pointer))rdonly_cast((pointer), bpf_core_type_id_kernel(typeof(*(pointer)))))
+#define READ(pointer, field) (casts ? TYPED(pointer)->field : BPF_CORE_READ(pointer, field))
+
+/* A word at an address, as a number: its lower bits may have a meaning of their own. */
+static __always_inline u64 word_at(const void *address)
+{
+    u64 word = 0;
+
+    if (casts)
+        return TYPED((struct timespec64 *)address)->tv_sec;
+    bpf_probe_read_kernel(&word, sizeof(word), address);
+    return word;
+}
 
 enum cgroup_subsys_id {
     cpuset_cgrp_id,

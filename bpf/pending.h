@@ -1,4 +1,7 @@
-/* Asynchronous I/Os under way, by the kernel's address of them. */
+/* Asynchronous I/Os under way, by the kernel's address of them.
+ *
+ * Each address has its place in an array, which is found and taken without a search; where another one is in that place it
+ * goes into a table. */
 #pragma once
 #include "thread.h"
 
@@ -18,17 +21,81 @@ struct {
     __type(value, struct pending);
 } requests SEC(".maps");
 
+#define PLACES_BITS 13
+/* Of a place that is being filled; no address of the kernel's. */
+#define PLACE_TAKEN 1
+struct place {
+    /* 0: free. */
+    u64 address;
+    struct pending pending;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1 << PLACES_BITS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32);
+    __type(value, struct place);
+} places SEC(".maps");
+
+static __always_inline struct place *place_of(u64 address)
+{
+    /* Fibonacci hashing (Knuth, volume 3, 6.4) of the lower half: the verifier takes it for a number, unlike all of a typed
+     * pointer. */
+    u32 index = ((u32)address >> 6) * 0x9e3779b1U >> (32 - PLACES_BITS);
+
+    return bpf_map_lookup_elem(&places, &index);
+}
+
+static __always_inline void not_told(struct pending *earlier, struct pending *now, u32 if_unseen)
+{
+    /* Of a process that ended before it, there is nothing to tell. */
+    if (earlier->tgid == now->tgid && earlier->started == now->started)
+        lose(if_unseen);
+}
+
 static __always_inline void begin(u64 address, struct pending *pending, u32 if_unseen)
 {
-    long error = bpf_map_update_elem(&requests, &address, pending, BPF_NOEXIST);
+    struct place *place = place_of(address);
+    long error;
 
-    if (error == -EEXIST /* the end of an earlier one at that address was not told */) {
+    if (place && place->address == address /* the end of an earlier one at that address was not told */) {
+        not_told(&place->pending, pending, if_unseen);
+        place->pending = *pending;
+        return;
+    }
+    if (place && __sync_val_compare_and_swap(&place->address, 0, PLACE_TAKEN) == 0) {
+        place->pending = *pending;
+        __sync_lock_test_and_set(&place->address, address);
+        return;
+    }
+    error = bpf_map_update_elem(&requests, &address, pending, BPF_NOEXIST);
+    if (error == -EEXIST) {
         struct pending *earlier = bpf_map_lookup_elem(&requests, &address);
-        /* Of a process that ended before it, there is nothing to tell. */
-        if (earlier && earlier->tgid == pending->tgid && earlier->started == pending->started)
-            lose(if_unseen);
+        if (earlier)
+            not_told(earlier, pending, if_unseen);
         error = bpf_map_update_elem(&requests, &address, pending, BPF_ANY);
     }
     if (error)
         lose(LOST_PENDING_FULL);
+}
+
+/* What was begun at that address, which is free then. Of rings alone, or of all others alone. */
+static __always_inline bool end(u64 address, bool of_ring, struct pending *ended)
+{
+    struct place *place = place_of(address);
+    struct pending *pending;
+
+    if (place && place->address == address) {
+        if ((place->pending.kind == NO_KIND) != of_ring)
+            return false;
+        *ended = place->pending;
+        /* Not where user space just took it for one that was left behind. */
+        return __sync_val_compare_and_swap(&place->address, address, 0) == address;
+    }
+    pending = bpf_map_lookup_elem(&requests, &address);
+    if (!pending || (pending->kind == NO_KIND) != of_ring)
+        return false;
+    *ended = *pending;
+    bpf_map_delete_elem(&requests, &address);
+    return true;
 }

@@ -64,27 +64,23 @@ int ring_complete(u64 *ctx)
     struct io_kiocb *request = (void *)ctx[1];
     struct io_uring_cqe *entry = (void *)ctx[2];
     u64 address = (u64)request, ns;
-    struct pending *pending;
+    struct pending pending;
     struct file *file;
     struct key key = {};
     u32 kind;
     int result;
 
-    if (!address)
+    if (!address || !end(address, true, &pending))
         return 0;
-    pending = bpf_map_lookup_elem(&requests, &address);
-    if (!pending)
-        return 0;
-    ns = bpf_ktime_get_ns() - pending->start_ns;
-    key.tgid = pending->tgid;
-    key.started = pending->started;
-    bpf_map_delete_elem(&requests, &address);
-    kind = kind_of(BPF_CORE_READ(request, opcode));
+    ns = bpf_ktime_get_ns() - pending.start_ns;
+    key.tgid = pending.tgid;
+    key.started = pending.started;
+    kind = kind_of(READ(request, opcode));
     result = entry->res;
     if (kind == NO_KIND || result < 0)
         return 0;
-    file = BPF_CORE_READ(request, file);
-    if (!file || !identify_inode(BPF_CORE_READ(file, f_inode), &key.file))
+    file = READ(request, file);
+    if (!file || !identify_inode(READ(file, f_inode), &key.file))
         return 0;
     key.kind = kind;
     account(&key, file, kind == SYNC ? 0 : result, ns, 0);

@@ -27,6 +27,8 @@ struct thread {
     u64 last_ino;
     u32 last_generation;
     u32 last_wanted;
+    u8 call;
+    u8 missed;
     /* Of a copy: where it is written to. */
     u64 file_out;
     struct key key_out;
@@ -43,8 +45,6 @@ struct thread {
     u64 begun;
     u64 begun_iocb;
     struct key begun_key;
-    u8 call;
-    u8 missed;
     /* A page fault under way. */
     u8 faulting;
     u8 fault_missed;
@@ -99,9 +99,9 @@ static __always_inline bool is_compat(struct task_struct *task)
  * is used again. */
 static __always_inline bool identify_again(struct file *file, struct task_struct *task, struct thread *thread)
 {
-    struct inode *inode = BPF_CORE_READ(file, f_inode);
-    u64 ino = BPF_CORE_READ(inode, i_ino);
-    u32 generation = BPF_CORE_READ(inode, i_generation);
+    struct inode *inode = READ(file, f_inode);
+    u64 ino = READ(inode, i_ino);
+    u32 generation = READ(inode, i_generation);
 
     if (thread->last_file == (u64)file && thread->last_inode == (u64)inode && thread->last_ino == ino &&
         thread->last_generation == generation)

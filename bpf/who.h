@@ -121,20 +121,20 @@ static __always_inline bool stores_nothing(u64 magic)
 
 static __always_inline bool identify_inode(struct inode *inode, struct file_id *id)
 {
-    u32 type = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+    u32 type = READ(inode, i_mode) & S_IFMT;
     struct super_block *sb;
 
     if (type == S_IFBLK) {
         id->ino = 0;
         id->generation = 0;
-        id->dev = BPF_CORE_READ(inode, i_rdev);
+        id->dev = READ(inode, i_rdev);
     } else if (type == S_IFREG) {
-        sb = BPF_CORE_READ(inode, i_sb);
-        if (stores_nothing(BPF_CORE_READ(sb, s_magic)))
+        sb = READ(inode, i_sb);
+        if (stores_nothing(READ(sb, s_magic)))
             return false;
-        id->ino = BPF_CORE_READ(inode, i_ino);
-        id->generation = BPF_CORE_READ(inode, i_generation);
-        id->dev = BPF_CORE_READ(sb, s_dev);
+        id->ino = READ(inode, i_ino);
+        id->generation = READ(inode, i_generation);
+        id->dev = READ(sb, s_dev);
     } else {
         return false;
     }
@@ -152,7 +152,7 @@ static __always_inline u32 started_of(struct task_struct *task)
 
 static __always_inline bool identify(struct file *file, struct task_struct *task, struct key *key)
 {
-    if (!identify_inode(BPF_CORE_READ(file, f_inode), &key->file))
+    if (!identify_inode(READ(file, f_inode), &key->file))
         return false;
     key->tgid = task->tgid;
     key->started = started_of(task);
@@ -164,12 +164,10 @@ static __always_inline bool identify(struct file *file, struct task_struct *task
 static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
 {
     struct fdtable *table = task->files->fdt;
-    struct file *file = NULL;
 
     if ((u32)fd >= table->max_fds)
         return NULL;
-    bpf_probe_read_kernel(&file, sizeof(file), table->fd + (u32)fd);
-    return file;
+    return (struct file *)word_at(table->fd + (u32)fd);
 }
 
 /* Kinds of block I/O that are no file's, in the place of a generation, at inode 0 of their device. */

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 /// A value read back as its bucket's middle is off by at most 12.5 %.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyBuckets {
+    /// Up to the last one that is not 0: most histograms of most files are empty, and a snapshot has thousands.
     counts: Vec<u64>,
 }
 
@@ -22,12 +23,21 @@ impl LatencyBuckets {
 
     /// An empty histogram.
     pub fn new() -> Self {
-        LatencyBuckets { counts: vec![0; Self::LEN] }
+        LatencyBuckets { counts: Vec::new() }
     }
 
     /// A histogram from its counters, in the order of [`LatencyBuckets::index`].
     pub fn from_counts(counts: [u64; Self::LEN]) -> Self {
-        LatencyBuckets { counts: counts.to_vec() }
+        let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        LatencyBuckets { counts: counts[..end].to_vec() }
+    }
+
+    /// The counter of that index, for adding to it.
+    fn slot(&mut self, index: usize) -> &mut u64 {
+        if self.counts.len() <= index {
+            self.counts.resize(index + 1, 0);
+        }
+        &mut self.counts[index]
     }
 
     /// The counters that are not 0, each with its index, in their order.
@@ -65,26 +75,26 @@ impl LatencyBuckets {
 
     /// Counts one latency.
     pub fn record(&mut self, latency_ns: u64) {
-        let count = &mut self.counts[Self::index(latency_ns)];
+        let count = self.slot(Self::index(latency_ns));
         *count = count.saturating_add(1);
     }
 
     /// Adds another histogram.
     pub fn merge(&mut self, other: &LatencyBuckets) {
-        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
-            *count = count.saturating_add(*more);
+        for (index, more) in other.filled() {
+            let count = self.slot(index);
+            *count = count.saturating_add(more);
         }
     }
 
     /// `self - earlier`, or `None` where a counter fell.
     pub fn since(&self, earlier: &LatencyBuckets) -> Option<LatencyBuckets> {
-        let counts = self
-            .counts
-            .iter()
-            .zip(&earlier.counts)
-            .map(|(now, then)| now.checked_sub(*then))
-            .collect::<Option<Vec<u64>>>()?;
-        Some(LatencyBuckets { counts })
+        let mut counts = [0; Self::LEN];
+        counts[..self.counts.len()].copy_from_slice(&self.counts);
+        for (index, then) in earlier.filled() {
+            counts[index] = counts[index].checked_sub(then)?;
+        }
+        Some(Self::from_counts(counts))
     }
 
     /// All latencies counted.
@@ -145,8 +155,12 @@ impl<'de> Deserialize<'de> for LatencyBuckets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut buckets = LatencyBuckets::new();
         for (index, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
-            let slot = buckets.counts.get_mut(index);
-            *slot.ok_or_else(|| D::Error::custom(format!("no latency bucket {index}")))? = count;
+            if index >= LatencyBuckets::LEN {
+                return Err(D::Error::custom(format!("no latency bucket {index}")));
+            }
+            if count > 0 {
+                *buckets.slot(index) = count;
+            }
         }
         Ok(buckets)
     }
@@ -190,6 +204,26 @@ mod tests {
             let rank = (latencies.len() as f64 * f64::from(percent) / 100.0).ceil() as usize;
             let (truth, said) = (latencies[rank.max(1) - 1], buckets.at_most_ns(percent.into()).unwrap());
             prop_assert!(truth <= said && said as f64 <= truth as f64 * 1.25, "{} said, {} true", said, truth);
+        }
+
+        #[test]
+        fn what_was_added_is_what_is_left(
+            first in prop::collection::vec(any::<u64>(), 0..20), later in prop::collection::vec(any::<u64>(), 0..20),
+        ) {
+            let of = |latencies: &[u64]| {
+                let mut buckets = LatencyBuckets::new();
+                latencies.iter().for_each(|latency| buckets.record(*latency));
+                buckets
+            };
+            let (earlier, more) = (of(&first), of(&later));
+            let mut now = earlier.clone();
+            now.merge(&more);
+            prop_assert_eq!(now.since(&earlier), Some(more.clone()));
+            prop_assert_eq!(now.since(&now), Some(LatencyBuckets::new()));
+            prop_assert_eq!(earlier.since(&now).is_some(), later.is_empty());
+            let mut counts = [0; LatencyBuckets::LEN];
+            now.filled().for_each(|(index, count)| counts[index] = count);
+            prop_assert_eq!(LatencyBuckets::from_counts(counts), now);
         }
 
         #[test]

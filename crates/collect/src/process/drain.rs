@@ -2,7 +2,7 @@
 //! is taken out is kept in user space, and a key that comes again begins at zero and is added to it.
 
 use super::program::{Programs, no_table, table_error};
-use super::tables::{AioKey, Counts, FileId, Key, Name, Opaque, Pending};
+use super::tables::{AioKey, Counts, FileId, Key, Name, OfCpu, Opaque, Pending};
 use crate::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ impl Programs {
     pub fn take(&mut self, key: &Key) -> Result<Option<Counts>, SourceError> {
         let map = self.ebpf.map("files").ok_or_else(|| no_table("files"))?;
         let aya::maps::Map::PerCpuHashMap(data) = map else { return Err(no_table("files")) };
-        let mut parts = vec![Counts::ZERO; self.cpus];
+        let mut parts = vec![OfCpu::ZERO; self.cpus];
         match lookup_and_delete(data.fd().as_fd(), key, &mut parts) {
             Ok(()) => Ok(Some(Counts::sum(&parts))),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
@@ -58,6 +58,7 @@ impl Programs {
     /// Takes out what processes that ended left behind: their place among the chosen, and asynchronous I/Os under way,
     /// whose completion the programs were not called for.
     pub fn sweep(&mut self) -> Result<(), SourceError> {
+        let in_places = self.places.in_use();
         let pending: Vec<(u64, Pending)> =
             self.table_mut::<KernelMap<&mut MapData, u64, Pending>>("requests")?.iter().flatten().collect();
         let fetched: Vec<AioKey> =
@@ -69,20 +70,26 @@ impl Programs {
             .collect();
         // Later than the tables: none of a process that began in between.
         let running = super::running()?;
-        let mut table: KernelMap<&mut MapData, u64, Pending> = self.table_mut("requests")?;
-        let (mut rings, mut direct) = (0, 0);
-        for (address, pending) in pending.into_iter().filter(|(_, pending)| !running.contains(&pending.tgid))
-        {
-            // The last completion of all may have come since.
-            if found(table.remove(&address))?.is_some() {
-                match pending.kind {
-                    Pending::NO_KIND => rings += 1,
-                    _ => direct += 1,
-                }
+        let mut left = Vec::new();
+        // The last completion of all may have come since.
+        for (index, address, pending) in in_places {
+            if !running.contains(&pending.tgid) && self.places.take(index, address, &pending) {
+                left.push(pending.kind);
             }
         }
-        self.left_behind.rings += rings;
-        self.left_behind.direct += direct;
+        let mut table: KernelMap<&mut MapData, u64, Pending> = self.table_mut("requests")?;
+        for (address, pending) in pending.into_iter().filter(|(_, pending)| !running.contains(&pending.tgid))
+        {
+            if found(table.remove(&address))?.is_some() {
+                left.push(pending.kind);
+            }
+        }
+        for kind in left {
+            match kind {
+                Pending::NO_KIND => self.left_behind.rings += 1,
+                _ => self.left_behind.direct += 1,
+            }
+        }
         let mut table: KernelMap<&mut MapData, AioKey, Opaque> = self.table_mut("iocbs")?;
         for key in fetched.iter().filter(|key| !running.contains(&(key.tgid as u32))) {
             found(table.remove(key))?;
@@ -122,7 +129,7 @@ fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceError> {
 }
 
 /// Both in one step, so that what is added in between is not lost.
-fn lookup_and_delete(map: BorrowedFd<'_>, key: &Key, parts: &mut [Counts]) -> io::Result<()> {
+fn lookup_and_delete(map: BorrowedFd<'_>, key: &Key, parts: &mut [OfCpu]) -> io::Result<()> {
     let attributes = OfElement {
         map: map.as_raw_fd() as u32,
         zero: 0,

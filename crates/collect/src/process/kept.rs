@@ -45,9 +45,9 @@ pub(super) struct Kept {
     leaving: HashMap<Key, Counts>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct One {
-    counts: Counts,
+    counts: Box<Counts>,
     /// The look at which it left the kernel last.
     look: u64,
 }
@@ -56,7 +56,7 @@ impl Kept {
     /// What the kernel has now, and what left it.
     pub fn with(&self, mut counted: Counted) -> Counted {
         for (key, one) in &self.of {
-            counted.entry(*key).or_insert(Counts::ZERO).add(&one.counts);
+            counted.entry(*key).or_insert_with(|| Box::new(Counts::ZERO)).add(&one.counts);
         }
         counted
     }
@@ -105,7 +105,8 @@ impl Kept {
             self.changed.remove(&key);
             // Not there: nothing was ever counted, or it was taken already.
             if let Some(counts) = programs.take(&key)? {
-                let one = self.of.entry(key).or_insert(One { counts: Counts::ZERO, look: 0 });
+                let one =
+                    self.of.entry(key).or_insert_with(|| One { counts: Box::new(Counts::ZERO), look: 0 });
                 one.counts.add(&counts);
                 one.look = self.look;
             }
@@ -187,7 +188,7 @@ mod tests {
     }
 
     fn kept(kept: &mut Kept, key: Key, look: u64) {
-        kept.of.insert(key, One { counts: Counts { count: 1, ..Counts::ZERO }, look });
+        kept.of.insert(key, One { counts: Box::new(Counts { count: 1, ..Counts::ZERO }), look });
     }
 
     #[test]

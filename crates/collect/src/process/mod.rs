@@ -4,7 +4,9 @@
 //! ```text
 //! bpf/process.bpf.o   programs on tracepoints  ─ count into ─>  maps, per CPU
 //!   program.rs   loads them for a Selection                       │
+//!   casts.rs     the kernel's function for cheap loads               │
 //!   tables.rs    the maps' layout                                 │ read once a snapshot
+//!   places.rs    asynchronous I/Os under way                     <────┤
 //!   drain.rs     what leaves the maps, which are bounded          │
 //!   kept.rs      counters that left them                     <────┤
 //!   unseen.rs    what devices did and no program saw         <────┤
@@ -27,11 +29,13 @@
 //! maps) it does. What it lacks, BTF of kernel modules, matters to fentry on a module's functions only; tracepoints
 //! on the kernel's own are what is used, because they are stable, cheap, and allowed where kprobes are not.
 
+mod casts;
 mod cgroup;
 mod classify;
 mod drain;
 mod kept;
 mod names;
+mod places;
 mod program;
 mod samples;
 mod tables;
@@ -225,8 +229,9 @@ fn add_missed(counted: &mut Counted, device: &Missed) {
     for (kind, amount) in kinds.into_iter().zip(device.unseen) {
         if amount != unseen::Amount::default() {
             let file = FileId::of_nobody_known(device.dev);
-            let counts =
-                counted.entry(Key { file, tgid: 0, started: 0, kind, zero: 0 }).or_insert(Counts::ZERO);
+            let counts = counted
+                .entry(Key { file, tgid: 0, started: 0, kind, zero: 0 })
+                .or_insert_with(|| Box::new(Counts::ZERO));
             counts.count = counts.count.wrapping_add(amount.count);
             counts.bytes = counts.bytes.wrapping_add(amount.bytes);
         }

@@ -1,10 +1,11 @@
 //! The programs in the kernel: loaded for a selection, and what they counted.
 
-use super::tables::{Counts, Key, Nested, Seen, Started};
-use super::{OpenError, Selection, cgroup, target};
+use super::places::Places;
+use super::tables::{Counts, Key, Nested, OfCpu, Seen, Started};
+use super::{OpenError, Selection, casts, cgroup, target};
 use crate::SourceError;
 use crate::mounts::Mounts;
-use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap};
+use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
 use std::cell::RefCell;
@@ -13,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Compiled by scripts/bpf, and committed: whoever builds Headroom needs no clang.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../bpf/process.bpf.o");
+pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../bpf/process.bpf.o");
 
 /// Each program, the tracepoint that it hangs on, and what cannot be told on a kernel without it; `None`: nothing
 /// can.
@@ -48,6 +49,7 @@ const NO_FAULTS: &str =
 const BLOCK: &str = "block_complete";
 const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes asked for";
 const BLOCK_TRACEPOINT: &str = "block_rq_complete";
+const NO_TRACEPOINT: &str = "this kernel does not have its tracepoint";
 const NO_BLOCK: &str = "block I/O is not counted: its tracepoint cannot be used on this kernel";
 
 /// Programs that no interrupt calls: they cannot come one within the other, and it is told if they do.
@@ -63,7 +65,7 @@ const FUNCTIONS: [&str; 6] = [
     "bio_chain_endio",
 ];
 
-/// Memory for counters, of all CPUs together; each file of each process takes 928 bytes a CPU for reads, writes and
+/// Memory for counters, of all CPUs together; each file of each process takes 912 bytes a CPU for reads, writes and
 /// syncs each.
 const COUNTERS_BYTES_MAX: usize = 64 << 20;
 const KEYS_MIN: usize = 2048;
@@ -126,6 +128,7 @@ pub(super) struct Programs {
     pub(super) counters_max: usize,
     /// That may be, as tables of each CPU's parts have them.
     pub(super) cpus: usize,
+    pub(super) places: Places,
     /// Asynchronous I/Os that processes left behind when they ended.
     pub(super) left_behind: LeftBehind,
     /// What cannot be told on this kernel.
@@ -155,7 +158,8 @@ pub(super) struct LeftBehind {
 }
 
 /// What was counted, summed over the CPUs.
-pub(super) type Counted = HashMap<Key, Counts>;
+/// Boxed: a growing table would move them all.
+pub(super) type Counted = HashMap<Key, Box<Counts>>;
 
 impl Programs {
     pub fn load(selection: &Selection) -> Result<Programs, OpenError> {
@@ -165,8 +169,25 @@ impl Programs {
         let btf = Btf::from_sys_fs().map_err(|error| OpenError::NoBtf(error.to_string()))?;
         let cpus =
             aya::util::nr_cpus().map_err(|(path, error)| OpenError::System { path: path.into(), error })?;
-        let counters_max = (COUNTERS_BYTES_MAX / (size_of::<Counts>() * cpus)).clamp(KEYS_MIN, KEYS_MAX);
-        let mut ebpf = configured(selection, &btf, counters_max)?;
+        if let Some(cast) = casts::number(&btf) {
+            match Programs::load_for(selection, &btf, cpus, Some(cast)) {
+                // A kernel that has the function and does not let these programs call it.
+                Err(OpenError::Refused { .. }) => {}
+                done => return done,
+            }
+        }
+        Programs::load_for(selection, &btf, cpus, None)
+    }
+
+    /// With the number of the kernel's function that makes loads cheap.
+    fn load_for(
+        selection: &Selection,
+        btf: &Btf,
+        cpus: usize,
+        cast: Option<i32>,
+    ) -> Result<Programs, OpenError> {
+        let counters_max = (COUNTERS_BYTES_MAX / (size_of::<OfCpu>() * cpus)).clamp(KEYS_MIN, KEYS_MAX);
+        let mut ebpf = configured(selection, btf, counters_max, cast)?;
         choose_files(&mut ebpf, selection)?;
         let mut missing = Vec::new();
         if selection.block_only {
@@ -174,15 +195,21 @@ impl Programs {
         }
         let wanted = |tracepoint: &str| !selection.block_only || tracepoint == BLOCK_TRACEPOINT;
         for (name, tracepoint, without) in PROGRAMS.iter().filter(|(_, tracepoint, _)| wanted(tracepoint)) {
-            match (attach(&mut ebpf, name, tracepoint, &btf), without) {
+            match (attach(&mut ebpf, name, tracepoint, btf), without) {
                 (Ok(()), _) => {}
+                // Not for want of its tracepoint: without the function it may be let in.
+                (Err(OpenError::Refused { program, why }), _) if cast.is_some() && why != NO_TRACEPOINT => {
+                    return Err(OpenError::Refused { program, why });
+                }
                 (Err(_), Some(without)) => missing.push((*without).to_owned()),
                 (Err(error), None) => return Err(error),
             }
         }
         choose_processes(&mut ebpf, selection)?;
+        let places = places(&ebpf)?;
         Ok(Programs {
             ebpf,
+            places,
             counters_max,
             cpus,
             left_behind: LeftBehind::default(),
@@ -193,19 +220,20 @@ impl Programs {
 
     /// The counters of all files and processes.
     pub fn counted(&self) -> Result<Counted, SourceError> {
-        let table: PerCpuHashMap<&MapData, Key, Counts> = self.table("files")?;
+        let table: PerCpuHashMap<&MapData, Key, OfCpu> = self.table("files")?;
         let mut counted = Counted::new();
         for entry in table.iter() {
             let (key, parts) = entry.map_err(table_error)?;
-            counted.insert(key, Counts::sum(parts.iter()));
+            counted.insert(key, Box::new(Counts::sum(parts.iter())));
         }
         Ok(counted)
     }
 
     /// What the programs saw of each device.
     pub fn devices(&self) -> Result<HashMap<u32, Seen>, SourceError> {
-        let table: KernelMap<&MapData, u32, Seen> = self.table("devices")?;
-        table.iter().collect::<Result<_, _>>().map_err(table_error)
+        let table: PerCpuArray<&MapData, Seen> = self.table("devices")?;
+        let parts: Vec<PerCpuValues<Seen>> = table.iter().collect::<Result<_, _>>().map_err(table_error)?;
+        Ok(Seen::of_devices(parts.iter().flat_map(|parts| parts.iter().copied())))
     }
 
     /// A process when it was first seen.
@@ -294,7 +322,12 @@ fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
 }
 
 /// The object with what was chosen filled in, its maps made, nothing running yet.
-fn configured(selection: &Selection, btf: &Btf, counters_max: usize) -> Result<Ebpf, OpenError> {
+fn configured(
+    selection: &Selection,
+    btf: &Btf,
+    counters_max: usize,
+    cast: Option<i32>,
+) -> Result<Ebpf, OpenError> {
     let mut calls = [0_u8; SYSCALLS];
     for (number, call) in CALLS {
         if let Some(slot) = usize::try_from(*number).ok().and_then(|number| calls.get_mut(number)) {
@@ -307,6 +340,8 @@ fn configured(selection: &Selection, btf: &Btf, counters_max: usize) -> Result<E
     let own = std::process::id();
     let (id, level, hierarchy) = group.map_or((0, 0, 0), |group| (group.id, group.level, group.hierarchy));
     let functions = addresses(FUNCTIONS);
+    let object = cast.map_or_else(|| OBJECT.to_vec(), |number| casts::put_in(OBJECT, number));
+    let casts = u8::from(cast.is_some());
     let direct = libc::O_DIRECT as u32;
     // SAFETY: sysconf only reads.
     let page_bytes = u32::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
@@ -318,6 +353,7 @@ fn configured(selection: &Selection, btf: &Btf, counters_max: usize) -> Result<E
         .btf(Some(btf))
         .allow_unsupported_maps()
         .map_max_entries("files", counters_max as u32)
+        .override_global("casts", &casts, true)
         .override_global("calls", calls.as_slice(), true)
         .override_global("only_chosen", &only_chosen, true)
         .override_global("only_files", &only_files, true)
@@ -327,7 +363,7 @@ fn configured(selection: &Selection, btf: &Btf, counters_max: usize) -> Result<E
         .override_global("cgroup_id", &id, true)
         .override_global("cgroup_level", &level, true)
         .override_global("cgroup_hierarchy", &hierarchy, true)
-        .load(OBJECT)
+        .load(&object)
         .map_err(|error| open_error("maps", &error))
 }
 
@@ -357,6 +393,15 @@ fn choose_processes(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), OpenEr
             processes.insert(pid, 1, 0).map_err(not_filled)?;
         }
     }
+}
+
+/// Asynchronous I/Os under way, which are looked at in the kernel's own memory.
+fn places(ebpf: &Ebpf) -> Result<Places, OpenError> {
+    let refused = |why: String| OpenError::Refused { program: "maps".into(), why };
+    let Some(aya::maps::Map::Array(map)) = ebpf.map("places") else {
+        return Err(refused("places is missing".into()));
+    };
+    Places::of(map.fd().as_fd()).map_err(|error| refused(error.to_string()))
 }
 
 fn table_to_fill<'a, T: TryFrom<&'a mut aya::maps::Map, Error = MapError>>(
@@ -396,7 +441,7 @@ fn open_error(program: &str, error: &EbpfError) -> OpenError {
             ));
         }
         if let Some(BtfError::UnknownBtfTypeName { .. }) = one.downcast_ref::<BtfError>() {
-            why = "this kernel does not have its tracepoint".into();
+            why = NO_TRACEPOINT.into();
         }
         cause = one.source();
     }
@@ -420,5 +465,28 @@ pub(super) fn table_error(error: MapError) -> SourceError {
 impl std::fmt::Debug for Programs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Programs").field("missing", &self.missing).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a kernel that has the function; on others the first is the second.
+    #[test]
+    fn the_programs_are_let_in_with_cheap_loads_and_without() {
+        let Ok(btf) = Btf::from_sys_fs() else {
+            eprintln!("skipped: this kernel does not tell its types");
+            return;
+        };
+        let cpus = aya::util::nr_cpus().unwrap();
+        let cast = casts::number(&btf);
+        for cast in [cast, None] {
+            match Programs::load_for(&Selection::default(), &btf, cpus, cast) {
+                Ok(programs) => assert!(programs.devices().is_ok() && programs.counted().is_ok()),
+                Err(OpenError::NotPermitted(error)) => eprintln!("skipped: {error}"),
+                Err(error) => panic!("{cast:?}: {error}"),
+            }
+        }
     }
 }

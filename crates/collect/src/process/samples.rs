@@ -3,7 +3,7 @@
 
 use super::classify::{Class, classify};
 use super::kept::Kept;
-use super::names::Names;
+use super::names::{Known, Names};
 use super::program::{Counted, Losses, Programs};
 use super::tables::{Counts, FileId, kind};
 use crate::SourceError;
@@ -14,6 +14,7 @@ use filestats::{
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::rc::Rc;
 
 /// What is needed to put names to counters.
 pub(super) struct Samples<'a> {
@@ -57,21 +58,24 @@ impl Samples<'_> {
         let mut processes: HashMap<(u32, u32), (String, bool)> = HashMap::new();
         self.names.begin();
         let mut placed = Vec::with_capacity(counted.len());
+        // Each file is looked at once, however many processes used it in however many ways.
+        let mut files: HashMap<FileId, Rc<File>> = HashMap::new();
         for (key, counts) in counted {
             let id = key.file;
-            let of_file = users.get(&id).map_or(&[][..], Vec::as_slice);
-            let known = self.names.name(id, of_file, self.mounts);
+            let file = files.entry(id).or_insert_with(|| {
+                let of_file = users.get(&id).map_or(&[][..], Vec::as_slice);
+                Rc::new(File::of(id, &self.names.name(id, of_file, self.mounts), self.mounts))
+            });
             let layer = Layer::of(key.kind);
             let who = (key.tgid, key.started);
             let (process, changes) =
                 processes.entry(who).or_insert_with(|| self.names.command(who, command(self.programs, who)));
-            let path = known.path.to_string_lossy().into_owned();
-            let name = (layer.instance(key.tgid, process), path);
-            let leaves = known.changes() || (*changes && layer != Layer::Block);
+            let name = (layer.instance(key.tgid, process), file.path.clone());
+            let leaves = file.changes || (*changes && layer != Layer::Block);
             self.kept.place(key, hash(&name), counts, leaves);
-            placed.push((key, counts, known, name));
+            placed.push((key, counts, Rc::clone(file), name));
         }
-        for (key, counts, known, name) in placed {
+        for (key, counts, file, name) in placed {
             let (id, layer, who) = (key.file, Layer::of(key.kind), (key.tgid, key.started));
             let began = self.kept.row(key, hash(&name));
             let one = found.entry(name).or_insert_with(|| Found {
@@ -79,19 +83,22 @@ impl Samples<'_> {
                 lost: layer.lost(&losses) || self.missed.contains(&id),
                 who,
                 began,
-                class: class_of(id, &known.path),
-                drive: self.mounts.point_of(&known.path).map(|point| point.to_string_lossy().into_owned()),
+                file: Rc::clone(&file),
                 files: BTreeSet::new(),
                 size_bytes: None,
-                counts: [Counts::ZERO; 3],
+                counts: [const { None }; 3],
             });
             // The same number was another process's before: the row is of both, and begins with the later one.
             if (who.1.wrapping_sub(one.who.1) as i32) > 0 {
                 one.who = who;
             }
             one.files.insert(id);
-            one.size_bytes = one.size_bytes.or(known.size_bytes);
-            one.counts[Layer::column(key.kind)].add(&self.kept.in_row(key, counts));
+            one.size_bytes = one.size_bytes.or(file.size_bytes);
+            let in_row = self.kept.in_row(key, counts);
+            match &mut one.counts[Layer::column(key.kind)] {
+                Some(sum) => sum.add(&in_row),
+                none => *none = Some(Box::new(in_row)),
+            }
         }
         let mut seen: Vec<u32> = counted.keys().map(|key| key.tgid).filter(|tgid| *tgid != 0).collect();
         seen.sort_unstable();
@@ -112,6 +119,28 @@ impl Samples<'_> {
     }
 }
 
+/// What is told of a file at one look.
+struct File {
+    path: String,
+    /// It is told by another name at the next look.
+    changes: bool,
+    size_bytes: Option<u64>,
+    class: Class,
+    drive: Option<String>,
+}
+
+impl File {
+    fn of(id: FileId, known: &Known, mounts: &Mounts) -> File {
+        File {
+            path: known.path.to_string_lossy().into_owned(),
+            changes: known.changes(),
+            size_bytes: known.size_bytes,
+            class: class_of(id, &known.path),
+            drive: mounts.point_of(&known.path).map(|point| point.to_string_lossy().into_owned()),
+        }
+    }
+}
+
 /// All that is added up in one sample.
 struct Found {
     layer: Layer,
@@ -121,17 +150,18 @@ struct Found {
     who: (u32, u32),
     /// After which forgetting the counters of the row began.
     began: u64,
-    class: Class,
-    drive: Option<String>,
+    /// One of them.
+    file: Rc<File>,
     files: BTreeSet<FileId>,
     size_bytes: Option<u64>,
-    /// Reads, writes, syncs.
-    counts: [Counts; 3],
+    /// Reads, writes, syncs; none of most: they are large, and rows are many.
+    counts: [Option<Box<Counts>>; 3],
 }
 
 impl Found {
     fn sample(self, (instance, path): (String, String), run: &str) -> Sample {
-        let [read, write, sync] = &self.counts;
+        let [read, write, sync] =
+            self.counts.each_ref().map(|counts| counts.as_deref().unwrap_or(&Counts::ZERO));
         let lost = self.lost;
         let latencies =
             Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };
@@ -143,12 +173,12 @@ impl Found {
         Sample {
             file: FileIdentity {
                 instance,
-                database: self.class.database,
-                database_id: self.class.database_id,
+                database: self.file.class.database.clone(),
+                database_id: self.file.class.database_id,
                 file_id,
-                kind: self.class.kind,
+                kind: self.file.class.kind,
                 path,
-                drive: self.drive,
+                drive: self.file.drive.clone(),
                 handle: None,
                 object: None,
             },

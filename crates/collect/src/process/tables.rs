@@ -37,8 +37,16 @@ pub(super) mod kind {
 const HISTOGRAM_FIRST: usize = 20;
 const HISTOGRAM_LEN: usize = 112;
 
-/// Counters of one key on one CPU, or their sum.
+/// Counters of one key on one CPU. How many I/Os they are, the histogram tells.
 #[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfCpu {
+    pub bytes: u64,
+    pub ns: u64,
+    pub histogram: [u64; HISTOGRAM_LEN],
+}
+
+/// Their sum over CPUs, or files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     pub count: u64,
@@ -65,17 +73,19 @@ pub(super) struct Nested {
     pub done: u64,
 }
 
-/// What the programs saw of a device: reads, writes, flushes.
+/// What the programs saw of a device on one CPU, or on all: reads, writes, flushes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
+    /// 0: of none.
+    pub dev: u64,
     pub count: [u64; 3],
     pub bytes: [u64; 3],
 }
 
 /// An asynchronous I/O under way.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     pub start_ns: u64,
     pub tgid: u32,
@@ -128,7 +138,7 @@ unsafe impl aya::Pod for FileId {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Key {}
 // SAFETY: as above.
-unsafe impl aya::Pod for Counts {}
+unsafe impl aya::Pod for OfCpu {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Started {}
 // SAFETY: as above.
@@ -148,9 +158,13 @@ unsafe impl aya::Pod for AioKey {}
 unsafe impl aya::Pod for Opaque {}
 
 const _: () = assert!(size_of::<Key>() == 32 && size_of::<FileId>() == 16);
-const _: () = assert!(size_of::<Counts>() == 24 + 8 * HISTOGRAM_LEN && size_of::<Started>() == 24);
-const _: () = assert!(size_of::<Seen>() == 48 && size_of::<Pending>() == 24 && size_of::<Opaque>() == 56);
+const _: () = assert!(size_of::<OfCpu>() == 16 + 8 * HISTOGRAM_LEN && size_of::<Started>() == 24);
+const _: () = assert!(size_of::<Seen>() == 56 && size_of::<Pending>() == 24 && size_of::<Opaque>() == 56);
 const _: () = assert!(size_of::<Name>() == 20 + NAME_BYTES && size_of::<WantedFile>() == 16);
+
+impl OfCpu {
+    pub const ZERO: OfCpu = OfCpu { bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };
+}
 
 impl Counts {
     pub const ZERO: Counts = Counts { count: 0, bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };
@@ -184,14 +198,24 @@ impl Counts {
         (self.count, self.bytes.wrapping_add(self.ns))
     }
 
-    pub fn sum<'a>(parts: impl IntoIterator<Item = &'a Counts>) -> Counts {
-        parts.into_iter().fold(Counts::ZERO, |mut sum, part| {
-            sum.add(part);
-            sum
-        })
+    /// Of all CPUs.
+    pub fn sum<'a>(parts: impl IntoIterator<Item = &'a OfCpu>) -> Counts {
+        let mut sum = Counts::ZERO;
+        for part in parts {
+            sum.bytes = sum.bytes.wrapping_add(part.bytes);
+            sum.ns = sum.ns.wrapping_add(part.ns);
+            for (mine, theirs) in sum.histogram.iter_mut().zip(&part.histogram) {
+                *mine = mine.wrapping_add(*theirs);
+            }
+        }
+        sum.count = sum.histogram.iter().fold(0, |count, bucket| count.wrapping_add(*bucket));
+        sum
     }
 
     pub fn latencies(&self) -> LatencyBuckets {
+        if self.count == 0 {
+            return LatencyBuckets::new();
+        }
         let mut counts = [0; LatencyBuckets::LEN];
         counts[HISTOGRAM_FIRST..HISTOGRAM_FIRST + HISTOGRAM_LEN].copy_from_slice(&self.histogram);
         LatencyBuckets::from_counts(counts)
@@ -253,6 +277,7 @@ mod tests {
         let mut counts = Counts::ZERO;
         // 4 to 5 us: exponent 12, first quarter.
         counts.histogram[4 * (12 - 6)] = 3;
+        counts.count = 3;
         let latencies = counts.latencies();
         assert_eq!((latencies.count(), latencies.percentile_ns(50.0)), (3, Some(4608.0)));
     }

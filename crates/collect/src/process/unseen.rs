@@ -184,6 +184,21 @@ fn amounts(line: &DiskLine) -> [Amount; GROUPS] {
 }
 
 impl Seen {
+    /// Of each device, what all CPUs have, wherever each of them keeps it.
+    pub fn of_devices(parts: impl IntoIterator<Item = Seen>) -> HashMap<u32, Seen> {
+        let mut devices: HashMap<u32, Seen> = HashMap::new();
+        for part in parts.into_iter().filter(|part| part.dev != 0) {
+            let Ok(dev) = u32::try_from(part.dev) else { continue };
+            let none = Seen { dev: part.dev, count: [0; GROUPS], bytes: [0; GROUPS] };
+            let sum = devices.entry(dev).or_insert(none);
+            for group in 0..GROUPS {
+                sum.count[group] = sum.count[group].wrapping_add(part.count[group]);
+                sum.bytes[group] = sum.bytes[group].wrapping_add(part.bytes[group]);
+            }
+        }
+        devices
+    }
+
     fn amounts(&self) -> [Amount; GROUPS] {
         std::array::from_fn(|group| Amount { count: self.count[group], bytes: self.bytes[group] })
     }
@@ -230,8 +245,14 @@ mod tests {
     }
 
     fn seen(reads: u64, writes: u64, flushes: u64) -> HashMap<u32, Seen> {
-        let of_device = Seen { count: [reads, writes, flushes], bytes: [reads * 4096, writes * 4096, 0] };
-        HashMap::from([(line(0, 0, 0).kernel_number().unwrap(), of_device)])
+        let dev = line(0, 0, 0).kernel_number().unwrap();
+        let of_cpu = |reads, writes| Seen {
+            dev: dev.into(),
+            count: [reads, writes, 0],
+            bytes: [reads * 4096, writes * 4096, 0],
+        };
+        let flushed = Seen { dev: dev.into(), count: [0, 0, flushes], bytes: [0; GROUPS] };
+        Seen::of_devices([of_cpu(reads, 0), of_cpu(0, writes), flushed, Seen { dev: 0, ..flushed }])
     }
 
     fn opened(at: &DiskLine) -> Unseen {
