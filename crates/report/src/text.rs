@@ -14,6 +14,7 @@ mod phases;
 mod run;
 mod shares;
 mod sketch;
+mod sweep;
 mod table;
 mod waits;
 mod watch;
@@ -29,6 +30,7 @@ pub(crate) use comparison::{word, written};
 pub use intervals::intervals;
 pub use phases::phases;
 pub use run::run;
+pub use sweep::{sweep_sentences, sweeps};
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;
