@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use crate::{Done, FINE, bad_news, interrupt, page};
-use capability::{Point, Saturation, Surroundings, Sweep, SweepComparison, SweepStep};
+use capability::{Point, Saturation, Sweep, SweepComparison, SweepStep};
 use history::History;
 use load::Next;
 use queue::QueueWatch;
@@ -173,7 +173,7 @@ fn workload(args: &SweepArgs, outstanding: u32, threads: u32) -> Workload {
         seed: args.seed.wrapping_add(u64::from(outstanding)),
         ..Workload::from(shape(args))
     };
-    workload.access.extent.length_bytes = args.length;
+    workload.access.length_bytes = args.length;
     workload
 }
 
@@ -220,7 +220,7 @@ fn sweep(
         }
     }
     let points: Vec<Point> = taken.iter().map(|step| step.point.clone()).collect();
-    let saturation = Saturation::of(&shape, &points, &Surroundings { ..around });
+    let saturation = Saturation::of(&shape, &points, &around);
     Ok(Sweep { target: region.name(), steps: taken, saturation })
 }
 

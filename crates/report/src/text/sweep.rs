@@ -3,7 +3,7 @@
 use super::table::{Align, Table};
 use super::{Style, clean, wrap};
 use crate::{number, wording};
-use capability::{Crossing, KneeReason, Saturation, Sweep, SweepComparison, SweepStep};
+use capability::{Crossing, KneeReason, QueueSeen, Saturation, Sweep, SweepComparison, SweepStep};
 
 /// Each sweep's steps and meaning, and how the second compares with the first.
 pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, style: &Style) -> String {
@@ -67,8 +67,8 @@ fn steps(sweep: &Sweep, style: &Style) -> Vec<String> {
             point.latency_ns_p99.map_or_else(none, |ns| number::time(ns as f64)).into(),
             number::rate(point.outstanding_measured).into(),
             queue.map_or_else(none, |queue| number::rate(queue.weighted)).into(),
-            queue.and_then(|queue| queue.sampled()).map_or_else(none, number::rate).into(),
-            queue.and_then(|queue| queue.error_max()).map_or_else(none, percent).into(),
+            queue.and_then(QueueSeen::sampled).map_or_else(none, number::rate).into(),
+            queue.and_then(QueueSeen::error_max).map_or_else(none, percent).into(),
         ]);
     }
     table.lines(style)
