@@ -1,4 +1,4 @@
-use crate::{Knee, Point, Surroundings, find_knee};
+use crate::{Knee, KneeReason, Point, Surroundings, find_knee};
 use serde::{Deserialize, Serialize};
 use workload::{RunResult, Shape};
 
@@ -260,9 +260,12 @@ pub struct SweepComparison {
 }
 
 impl SweepComparison {
-    /// Of two curves that both saturated; `None` where one has no knee.
+    /// Of two curves that both saturated; `None` where one did not.
     pub fn of(first: &Saturation, second: &Saturation) -> Option<SweepComparison> {
-        let (one, two) = (first.knee.as_ref()?, second.knee.as_ref()?);
+        let reached = |saturation: &'_ Saturation| {
+            saturation.knee.clone().filter(|knee| knee.reason != KneeReason::NotReached)
+        };
+        let (one, two) = (&reached(first)?, &reached(second)?);
         let ratio = two.outstanding / one.outstanding;
         // Relative errors of a ratio add as squares.
         let relative = |knee: &Knee| (knee.high - knee.low) / 2.0 / knee.outstanding;

@@ -116,14 +116,14 @@ pub fn together(region: &Region, members: Vec<TargetFacts>) -> TargetFacts {
     all
 }
 
-/// What a layout is called in lists: "stripe:64K of /dev/a, /dev/b".
+/// What a layout is called in lists: "/dev/a, /dev/b as stripe:64K".
 pub fn name(layout: Layout, members: &[String]) -> String {
-    format!("{layout} of {}", members.join(", "))
+    format!("{} as {layout}", members.join(", "))
 }
 
 /// The layout and its members, if that is a name of one.
 pub fn of_name(name: &str) -> Option<(Layout, Vec<PathBuf>)> {
-    let (layout, members) = name.split_once(" of ")?;
+    let (members, layout) = name.rsplit_once(" as ")?;
     Some((layout.parse().ok()?, members.split(", ").map(PathBuf::from).collect()))
 }
 
@@ -135,9 +135,9 @@ mod tests {
     fn a_name_tells_the_layout_and_its_members() {
         let members = ["/dev/loop0".to_owned(), "/dev/loop1".to_owned()];
         let name = name("stripe:64K".parse().unwrap(), &members);
-        assert_eq!(name, "stripe:64K of /dev/loop0, /dev/loop1");
+        assert_eq!(name, "/dev/loop0, /dev/loop1 as stripe:64K");
         let (layout, found) = of_name(&name).unwrap();
         assert_eq!((layout.to_string(), found), ("stripe:64K".into(), members.map(PathBuf::from).to_vec()));
-        assert!(of_name("/data").is_none() && of_name("/best of /data").is_none());
+        assert!(of_name("/data").is_none() && of_name("/best as /data").is_none());
     }
 }

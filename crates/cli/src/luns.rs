@@ -193,7 +193,7 @@ fn remove(args: &RemoveArgs, laboratory: &Laboratory, out: &mut Output) -> Done 
     let mut done = Ok(());
     for (lun, _) in luns {
         match laboratory.remove(&lun) {
-            Ok(()) => removed.push(lun.device.map_or(lun.file, PathBuf::from)),
+            Ok(()) => removed.push(lun.device.unwrap_or(lun.file)),
             Err(error) => done = done.and(Err(error)),
         }
     }

@@ -104,7 +104,7 @@ fn an_io_counts_once_and_each_member_by_its_part() {
         assert_eq!(
             span.target,
             format!(
-                "span of {}",
+                "{} as span",
                 span.members.iter().map(|it| it.path.as_str()).collect::<Vec<_>>().join(", ")
             )
         );

@@ -130,12 +130,12 @@ impl Region {
         }
     }
 
-    /// What a result calls it: its path, or "stripe:64K of /dev/a, /dev/b".
+    /// What a result calls it: its path, or "/dev/a, /dev/b as stripe:64K".
     pub fn name(&self) -> String {
         let Some(laid) = &self.laid else { return self.path.display().to_string() };
         let paths: Vec<String> =
             laid.members.iter().map(|member| member.path.display().to_string()).collect();
-        format!("{} of {}", laid.layout, paths.join(", "))
+        format!("{} as {}", paths.join(", "), laid.layout)
     }
 
     /// Reads all of `buffer` from `offset` on.

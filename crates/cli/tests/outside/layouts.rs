@@ -76,68 +76,78 @@ fn within(found: f64, wanted: f64, share: f64) -> bool {
     (found / wanted - 1.0).abs() <= share
 }
 
+/// What is timed is tried once more where it fails, and told: others may have had the processor.
+fn timed(attempt: impl Fn() -> Result<(), String>) {
+    if let Err(first) = attempt() {
+        eprintln!("once more, since {first}");
+        attempt().unwrap();
+    }
+}
+
+fn holds(condition: bool, told: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(told()) }
+}
+
+/// Both layouts, and how the second compares.
+fn both(found: &Value) -> (&Value, &Value, &Value) {
+    let [span, stripe] = found["sweeps"].as_array().unwrap().as_slice() else { panic!("{found}") };
+    (span, stripe, &found["comparison"])
+}
+
 #[test]
 fn three_disks_of_800_reads_a_second_striped_give_three_times_as_much() {
-    let flags = ["--count", "3", "--size", "256M", "--read-iops", "800", "--latency", "4ms"];
+    let flags = ["--count", "3", "--size", "256M", "--read-iops", "800", "--latency", "8ms"];
     let Some(luns) = Luns::create(&flags) else { return };
-    let found = luns.run(&[
-        "sweep",
-        "--compare",
-        "span,stripe:64K",
-        "--length",
-        "128M",
-        "--outstanding",
-        "1,8,24,48",
-        "--duration",
-        "2s",
-        "--warm-up",
-        "1s",
-    ]);
-    let [span, stripe] = found["sweeps"].as_array().unwrap().as_slice() else { panic!("{found}") };
-    let ((span_iops, _), (stripe_iops, _)) = (saturated(span), saturated(stripe));
-    assert!(within(span_iops, 800.0, 0.03), "span: {span_iops}");
-    assert!(within(stripe_iops, 2400.0, 0.03), "stripe: {stripe_iops}");
+    let page = luns.place.path().join("page.html");
+    let steps = "--length 128M --outstanding 2,48,96 --duration 2s --warm-up 1s";
+    let mut sweep = vec!["sweep", "--compare", "span,stripe:64K", "--html", page.to_str().unwrap()];
+    sweep.extend(steps.split(' '));
+    timed(|| {
+        let found = luns.run(&sweep);
+        let (span, stripe, compared) = both(&found);
+        let ((span_iops, _), (stripe_iops, _)) = (saturated(span), saturated(stripe));
+        holds(within(span_iops, 800.0, 0.03), || format!("span gives {span_iops}"))?;
+        holds(within(stripe_iops, 2400.0, 0.03), || format!("stripe gives {stripe_iops}"))?;
+        let interval = &compared["knee_ratio_interval"];
+        let three = number(&interval[0]) <= 3.0 && 3.0 <= number(&interval[1]);
+        holds(three && within(number(&compared["knee_ratio"]), 3.0, 0.1), || compared.to_string())?;
 
-    let compared = &found["comparison"];
-    let interval = &compared["knee_ratio_interval"];
-    assert!(number(&interval[0]) <= 3.0 && 3.0 <= number(&interval[1]), "{compared}");
-    assert!(within(number(&compared["throughput_ratio"]), 3.0, 0.05), "{compared}");
-
-    // 128 MiB lie on the span's first member, and on all of the stripe's.
-    let shares = |sweep: &Value| {
-        let members = sweep["steps"][3]["members"].as_array().unwrap().clone();
-        let counts: Vec<f64> = members.iter().map(|member| number(&member["read"]["count"])).collect();
-        let all: f64 = counts.iter().sum();
-        counts.iter().map(|count| count / all).collect::<Vec<f64>>()
-    };
-    assert_eq!(shares(span), [1.0, 0.0, 0.0]);
-    assert!(shares(stripe).iter().all(|share| within(*share, 1.0 / 3.0, 0.05)), "{:?}", shares(stripe));
+        // 128 MiB lie on the span's first member, and on all of the stripe's.
+        let shares = |sweep: &Value| {
+            let members = sweep["steps"][2]["members"].as_array().unwrap().clone();
+            let counts: Vec<f64> = members.iter().map(|member| number(&member["read"]["count"])).collect();
+            let all: f64 = counts.iter().sum();
+            counts.iter().map(|count| count / all).collect::<Vec<f64>>()
+        };
+        assert_eq!(shares(span), [1.0, 0.0, 0.0]);
+        let even = shares(stripe).iter().all(|share| within(*share, 1.0 / 3.0, 0.06));
+        holds(even, || format!("{:?}", shares(stripe)))
+    });
+    // The figure has both.
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("Throughput") && page.contains("as span") && page.contains("as stripe:64K"));
+    assert!(page.contains("x the outstanding") && page.contains("who did the work"));
 }
 
 #[test]
 fn disks_of_20_ms_at_16_wide_saturate_at_16_and_48() {
     let flags = ["--count", "3", "--size", "256M", "--latency", "20ms", "--width", "16"];
     let Some(luns) = Luns::create(&flags) else { return };
-    let found = luns.run(&[
-        "sweep",
-        "--compare",
-        "span,stripe:64K",
-        "--length",
-        "128M",
-        "--outstanding",
-        "4,16,48,96",
-        "--duration",
-        "1500ms",
-        "--warm-up",
-        "500ms",
-    ]);
-    let [span, stripe] = found["sweeps"].as_array().unwrap().as_slice() else { panic!("{found}") };
-    for (sweep, wanted) in [(span, 16.0), (stripe, 48.0)] {
-        let (iops, knee) = saturated(sweep);
-        assert!(within(knee, wanted, 0.12), "knee at {knee}, not {wanted}: {iops} IOPS");
-    }
-    let queue = &span["steps"][3]["queue"];
-    assert!(within(number(&queue["weighted"]), 96.0, 0.1), "{queue}");
+    let steps = "--length 128M --outstanding 4,96,192 --duration 2s --warm-up 500ms";
+    let mut sweep = vec!["sweep", "--compare", "span,stripe:64K"];
+    sweep.extend(steps.split(' '));
+    timed(|| {
+        let found = luns.run(&sweep);
+        let (span, stripe, _) = both(&found);
+        for (sweep, wanted) in [(span, 16.0), (stripe, 48.0)] {
+            let (iops, knee) = saturated(sweep);
+            let right = within(knee, wanted, 0.12) && within(iops, wanted * 50.0, 0.05);
+            holds(right, || format!("the knee is at {knee}, not {wanted}, with {iops} IOPS"))?;
+        }
+        // A loop device takes 128 requests: what is outstanding beyond that waits before it is in the queue.
+        let queue = |step: usize| number(&span["steps"][step]["queue"]["weighted"]);
+        holds(within(queue(1), 96.0, 0.05), || format!("a queue of {}, not 96", queue(1)))
+    });
 }
 
 #[test]

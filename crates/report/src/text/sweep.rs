@@ -121,10 +121,12 @@ fn meaning(saturation: &Saturation, steps: &[SweepStep]) -> Vec<String> {
             number::share(upper.spread)
         ));
     }
+    let first = steps.first().map_or(0.0, |step| f64::from(step.point.outstanding));
     let crossing = |crossing: &Option<Crossing>, name: &str, told: &mut Vec<String>| {
         if let Some(Crossing { latency_ns, outstanding, iops }) = crossing {
+            let at = if *outstanding > first { "at" } else { "already at" };
             told.push(format!(
-                "{name} ({}) at {} outstanding, {} IOPS",
+                "{name} ({}) {at} {} outstanding, {} IOPS",
                 number::time(*latency_ns),
                 number::rate(*outstanding),
                 number::rate(*iops)
