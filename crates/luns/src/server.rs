@@ -58,10 +58,9 @@ pub fn serve(laboratory: &Laboratory, id: u32) -> Result<(), LunError> {
     config.clone_fd = true;
     let mount = laboratory.mount_of(id);
     let session = Session::new(disk, &mount, &config).map_err(LunError::io("mount", &mount))?;
-    std::thread::spawn(move || {
-        be_punctual();
-        queue.answer_in_time();
-    });
+    // The threads that begin here inherit it.
+    be_punctual();
+    std::thread::spawn(move || queue.answer_in_time());
     session.run().map_err(LunError::io("serve", &mount))
 }
 
@@ -77,7 +76,7 @@ fn be_a_disk() {
 /// Busy neighbours must not make the disk slower: real-time priority, the lowest. Refused in some containers, where
 /// the latencies then stray.
 fn be_punctual() {
-    // SAFETY: sets the scheduling of this thread alone.
+    // SAFETY: sets the scheduling of this thread and of those it will begin.
     unsafe {
         let priority = libc::sched_param { sched_priority: 1 };
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority);
