@@ -20,11 +20,16 @@ mod cost;
 mod curve;
 mod humps;
 mod knee;
+mod saturation;
 
 pub use cost::{Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, Sharing, Side, Utilisation};
 pub use curve::{Curve, Point};
 pub use humps::{Humps, humps};
 pub use knee::{Knee, KneeReason, Surroundings, find_knee};
+pub use saturation::{
+    CRITICAL_NS, Crossing, DEGRADED_NS, Level, Linear, QueueSeen, Saturation, Sweep, SweepComparison,
+    SweepStep,
+};
 
 use serde::{Deserialize, Serialize};
 use workload::{Backend, Caching, Shape, TargetFacts};

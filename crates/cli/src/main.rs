@@ -16,7 +16,9 @@ mod history;
 mod import;
 mod interrupt;
 mod intervals;
+mod layouts;
 mod live;
+mod luns;
 mod matrix;
 mod measure;
 mod observe;
@@ -27,6 +29,7 @@ mod run;
 mod simulate;
 mod source;
 mod surroundings;
+mod sweep;
 mod targets;
 mod traces;
 mod watch;
@@ -74,8 +77,12 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Say what a workload would get from storage that is not there, or from measured storage if it were changed
     Simulate(simulate::SimulateArgs),
+    /// Find where a target or a layout saturates: load at rising outstanding I/Os
+    Sweep(sweep::SweepArgs),
     /// Run every combination of lists of parameters; goes on where it was ended
     Matrix(Box<matrix::MatrixArgs>),
+    /// Make disks to experiment on: block devices with exact limits, a latency and a width
+    Luns(luns::LunsArgs),
     /// Say whether one result is faster or slower than another, beyond noise
     Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
@@ -116,6 +123,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Simulate(args) => simulate::run(args, history, &mut out),
         Command::Matrix(args) => matrix::run(args, history, &mut out),
+        Command::Luns(args) => luns::run(args, &mut out),
+        Command::Sweep(args) => sweep::run(args, history, &mut out),
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::CaptureScript(args) => capture_script::run(args, &mut out),

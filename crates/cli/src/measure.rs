@@ -1,4 +1,5 @@
 use crate::failure::{DMESG, Failure};
+use crate::layouts::{self, LayoutFlags};
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt, page};
 use ::measure::{Circumstances, Effort, Go, Plan};
@@ -8,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::{Access, Region, StorageError, Target, Workspace};
-use workload::{Caching, TargetKind, format_bytes, parse_bytes};
+use workload::{Caching, PlanLayout, PlanTarget, TargetFacts, TargetKind, format_bytes, parse_bytes};
 
 /// Arguments of `headroom measure`.
 #[derive(clap::Args)]
@@ -19,9 +20,11 @@ Examples:
   headroom measure /dev/vdb --read-only      a device, not a byte written to it
   headroom measure /dev/vdb --destroy-data   writes too: its content is lost")]
 pub struct MeasureArgs {
-    /// Directory (a test file is made in it and removed), regular file or block device
-    #[arg(default_value = ".", value_name = "TARGET")]
-    target: PathBuf,
+    /// Directory (a test file is made in it and removed), regular file or block device [default: .]
+    #[arg(value_name = "TARGET")]
+    target: Option<PathBuf>,
+    #[command(flatten)]
+    layout: LayoutFlags,
     #[command(flatten)]
     how: How,
     /// Write over the content of the file or device TARGET; a mounted device is refused even then
@@ -92,7 +95,10 @@ impl How {
 
 /// `headroom measure`.
 pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let target = Target::open(&args.target)?;
+    if let Some(laid) = args.layout.target(args.target.as_deref())? {
+        return of_layout(args, &laid, history, out);
+    }
+    let target = Target::open(args.target.as_deref().unwrap_or(Path::new(".")))?;
     let is_directory = target.facts().kind == TargetKind::Directory;
     if is_directory && args.destroy_data {
         return Err(Failure::usage(
@@ -114,16 +120,33 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
             Access::ReadWrite { destroy_data: args.destroy_data }
         };
         let region = target.open_for(access, args.how.caching())?;
-        sweep(&target, &region, None, &args.how.plan(!args.read_only), out)?
+        sweep(target.facts(), &region, None, &args.how.plan(!args.read_only), out)?
     };
+    finish(args, &capability, &mut history, out)
+}
+
+/// Several files or devices as one.
+fn of_layout(args: &MeasureArgs, laid: &PlanTarget, history: Option<&Path>, out: &mut Output) -> Done {
+    let Some(PlanLayout { layout, .. }) = laid.laid else { return Err(Failure::usage("no layout")) };
+    page::check(args.html.as_deref())?;
+    let mut history = crate::history::open_to_write(history)?;
+    interrupt::install();
+    let access = match args.read_only {
+        true => Access::ReadOnly,
+        false => Access::ReadWrite { destroy_data: args.destroy_data },
+    };
+    let members: Vec<PathBuf> = laid.members().cloned().collect();
+    let (region, facts) = layouts::open(layout, &members, access, args.how.caching())?;
+    let capability = sweep(&facts, &region, None, &args.how.plan(!args.read_only), out)?;
+    finish(args, &capability, &mut history, out)
+}
+
+fn finish(args: &MeasureArgs, capability: &Capability, history: &mut History, out: &mut Output) -> Done {
     // The answer first: a history or a page that cannot be written must not swallow it.
-    out.answer(
-        |style| report::text::capability(&capability, style),
-        || report::json::capability(&capability),
-    );
-    keep(&capability, &mut history, out)?;
-    page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
-    Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
+    out.answer(|style| report::text::capability(capability, style), || report::json::capability(capability));
+    keep(capability, history, out)?;
+    page::write(args.html.as_deref(), || report::html::capability(capability), out)?;
+    Ok(if failed(capability) > 0 { bad_news() } else { FINE })
 }
 
 /// Keeps it for later verdicts; what was ended early would hide a whole one.
@@ -220,8 +243,9 @@ pub fn directory(
             align_bytes: 1,
             memory_align_bytes: 1,
             path: workspace.entry("log"),
+            laid: None,
         };
-        let measured = sweep(target, &region, Some(&log), &how.plan(writes), out);
+        let measured = sweep(target.facts(), &region, Some(&log), &how.plan(writes), out);
         drop((region, log));
         file.remove()?;
         measured
@@ -255,13 +279,12 @@ pub fn test_file_bytes(target: &Target) -> u64 {
 }
 
 fn sweep(
-    target: &Target,
+    facts: &TargetFacts,
     region: &Region,
     log: Option<&Region>,
     plan: &Plan,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
-    let facts = target.facts();
     let foreign_iops =
         facts.device_number().and_then(|number| storage::foreign_load(number, Duration::from_millis(500)));
     if let Some(iops) = foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {

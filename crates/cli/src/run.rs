@@ -1,6 +1,7 @@
 mod flags;
 
 use crate::failure::{DMESG, Failure};
+use crate::layouts::LayoutFlags;
 use crate::live::Line;
 use crate::output::Output;
 use crate::surroundings;
@@ -51,6 +52,8 @@ pub struct RunArgs {
     /// Also write a page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    layout: LayoutFlags,
     /// Write over this file or device: its content is lost
     #[arg(long, value_name = "TARGET")]
     destroy_data: Vec<PathBuf>,
@@ -250,20 +253,22 @@ pub fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         }
         None => Plan { targets: Vec::new(), phases: vec![phase(args)?] },
     };
-    match (plan.targets.is_empty(), &args.target) {
-        (true, target) => {
-            let path = target.clone().unwrap_or_else(|| PathBuf::from("."));
-            plan.targets.push(PlanTarget { path, create_bytes: args.create });
+    let laid = args.layout.target(args.target.as_deref())?;
+    match (plan.targets.is_empty(), args.target.is_some() || laid.is_some()) {
+        (true, _) => {
+            let path = args.target.clone().unwrap_or_else(|| PathBuf::from("."));
+            let target = laid.unwrap_or(PlanTarget { path, ..PlanTarget::default() });
+            plan.targets.push(PlanTarget { create_bytes: args.create, ..target });
         }
-        (false, Some(_)) => {
+        (false, true) => {
             let what = "the file names its targets: none is taken beside it";
             return Err(Failure::usage(what).with_remedy("leave [targets] out of the file, or TARGET here"));
         }
-        (false, None) if args.create.is_some() => {
+        (false, false) if args.create.is_some() => {
             let what = "the file names its targets: --create is not taken beside it";
             return Err(Failure::usage(what).with_remedy("create = \"SIZE\" in the file, beside the path"));
         }
-        (false, None) => {}
+        (false, false) => {}
     }
     Ok(plan)
 }

@@ -2,6 +2,7 @@
 //! shared by all commands that run load.
 
 use crate::failure::Failure;
+use crate::layouts;
 use crate::measure::{making, open_workspace, real, remove, test_file_bytes};
 use crate::output::Output;
 use crate::traces::Traces;
@@ -35,7 +36,7 @@ pub fn open(
     let mut opened = Opened::default();
     for (at, target) in plan.targets.iter().enumerate() {
         let asked = Asked::of(plan, traces, at);
-        if let Err(failure) = opened.add(at, target, &asked, destroy, history, out) {
+        if let Err(failure) = opened.add_laid(at, target, &asked, destroy, history, out) {
             // What was made so far goes again; the first failure is the one to tell.
             let _ = opened.remove(history, out);
             return Err(failure);
@@ -71,7 +72,7 @@ fn check_destroy(plan: &Plan, destroy: &[PathBuf]) -> Result<(), Failure> {
             let what = "--destroy-data is for a file or block device; a directory is never written over";
             return Err(Failure::usage(what));
         }
-        if !plan.targets.iter().any(|target| real(&target.path) == real(named)) {
+        if !plan.targets.iter().flat_map(PlanTarget::members).any(|path| real(path) == real(named)) {
             let what = format!("--destroy-data {}: that is no target of this run", named.display());
             return Err(Failure::usage(what).with_remedy("name the target as it is named for the load"));
         }
@@ -90,15 +91,14 @@ impl Opened {
 
     /// What is known of the targets, by what load runs on: the name in the results.
     pub fn facts(&self) -> HashMap<String, TargetFacts> {
-        let named = |(at, _, region): &(usize, Caching, Region)| {
-            (region.path.display().to_string(), self.facts[*at].clone())
-        };
+        let named = |(at, _, region): &(usize, Caching, Region)| (region.name(), self.facts[*at].clone());
         self.regions.iter().map(named).collect()
     }
 
     /// Files that somebody cut while they were open: path, bytes at the opening, bytes now.
     pub fn cut(&self) -> Vec<(PathBuf, u64, u64)> {
-        let cut = self.regions.iter().filter_map(|(_, _, region)| {
+        let members = self.regions.iter().flat_map(|(_, _, region)| region.members());
+        let cut = members.filter_map(|region| {
             let metadata = region.file.metadata().ok().filter(std::fs::Metadata::is_file)?;
             let whole = region.offset_bytes + region.bytes;
             (metadata.len() < whole).then(|| (region.path.clone(), whole, metadata.len()))
@@ -134,6 +134,40 @@ impl Opened {
             done = done.and(remove(workspace, out));
         }
         done
+    }
+
+    /// A target, of one file or device or of several as one.
+    fn add_laid(
+        &mut self,
+        at: usize,
+        target: &PlanTarget,
+        asked: &Asked,
+        destroy: &[PathBuf],
+        history: &mut History,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        let Some(laid) = &target.laid else { return self.add(at, target, asked, destroy, history, out) };
+        let (regions_before, facts_before) = (self.regions.len(), self.facts.len());
+        for path in target.members() {
+            let member = PlanTarget { path: path.clone(), create_bytes: target.create_bytes, laid: None };
+            self.add(at, &member, asked, destroy, history, out)?;
+        }
+        let mut members = self.regions.split_off(regions_before);
+        let facts = self.facts.split_off(facts_before);
+        for caching in &asked.cachings {
+            let mut of_it = Vec::new();
+            let mut others = Vec::new();
+            for (at, its, region) in members {
+                if its == *caching { of_it.push(region) } else { others.push((at, its, region)) }
+            }
+            members = others;
+            let region = Region::laid(laid.layout, of_it)?;
+            if self.facts.len() == facts_before {
+                self.facts.push(layouts::together(&region, facts.clone()));
+            }
+            self.regions.push((at, *caching, region));
+        }
+        Ok(())
     }
 
     fn add(
@@ -207,7 +241,11 @@ impl Opened {
             return Err(Failure::new(format_args!("cannot load {}: {what}", opened.path().display()))
                 .with_remedy("--buffered, which includes the page cache, or another directory"));
         }
-        let name = if self.test_files.is_empty() { "test".into() } else { format!("test-{}", at + 1) };
+        let name = if self.test_files.is_empty() {
+            "test".into()
+        } else {
+            format!("test-{}", self.test_files.len() + 1)
+        };
         // On record before it is there, until it is gone, whatever happens between.
         let path = workspace.entry(&name);
         history.record_test_file(&path, bytes)?;

@@ -139,7 +139,7 @@ fn place(target: &Target, targets: &mut Vec<PlanTarget>) -> usize {
         targets[index].create_bytes = targets[index].create_bytes.max(create_bytes);
         return index;
     }
-    targets.push(PlanTarget { path, create_bytes });
+    targets.push(PlanTarget { path, create_bytes, laid: None });
     targets.len() - 1
 }
 

@@ -34,6 +34,7 @@ fn device(number: &str) -> DeviceFacts {
         logical_block_bytes: Some(512),
         physical_block_bytes: None,
         write_cache: None,
+        layout: None,
     }
 }
 

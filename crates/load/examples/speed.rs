@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         align_bytes: 4096,
         memory_align_bytes: 4096,
         path: path.into(),
+        laid: None,
     };
     let caching = if direct { Caching::Direct } else { Caching::Buffered };
     let shape = Shape { caching, ..Shape::random_read(block_bytes.parse()?).with_writes(write_percent) };

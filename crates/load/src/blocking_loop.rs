@@ -103,15 +103,9 @@ impl BlockingLoop<'_> {
             (_, Op::Fsync | Op::Fdatasync) => Ok(0),
             (Some(mapping), Op::Read) => mapping.read(read, ask.offset),
             (Some(mapping), _) => mapping.write(from, ask.offset, self.durability != Durability::Cached),
+            _ if self.region.laid.is_some() => self.in_parts(ask, read, from, submitted_ns),
             (None, Op::Read) => self.region.file.read_at(read, ask.offset),
-            (None, Op::WriteThrough) => write_through(self.region, from, ask.offset),
-            (None, Op::Write) => match self.durability {
-                Durability::Synced => self.region.file.write_at(from, ask.offset).and_then(|written| {
-                    self.region.file.sync_data()?;
-                    Ok(written)
-                }),
-                _ => self.region.file.write_at(from, ask.offset),
-            },
+            (None, op) => write_as(self.region, op, self.durability, from, ask.offset),
         };
         let result = if is_sync { self.sync(ask.op).map(|()| 0) } else { result };
         let now = now_ns();
@@ -159,11 +153,39 @@ impl BlockingLoop<'_> {
         now
     }
 
+    /// An I/O on a layout: the parts one after the other, since this thread waits for each. It ends with the first that
+    /// fails.
+    fn in_parts(&mut self, ask: Ask, read: &mut [u8], from: &[u8], submitted_ns: u64) -> io::Result<usize> {
+        let Some(laid) = self.region.laid.as_deref() else { return Ok(0) };
+        let (mut moved, mut began_ns) = (0, submitted_ns);
+        for part in laid.map.parts(ask.offset, ask.bytes.into()) {
+            let member = &laid.members[part.member];
+            let at = member.offset_bytes + part.offset;
+            let range = moved..moved + part.bytes as usize;
+            let result = match ask.op {
+                Op::Read => member.file.read_at(&mut read[range], at),
+                op => write_as(member, op, self.durability, &from[range], at),
+            };
+            let now = now_ns();
+            if now >= self.shared.from_ns.load(Relaxed) && now < self.shared.until_ns.load(Relaxed) {
+                let told = result.as_ref().map_or(-1, |bytes| *bytes as i32);
+                self.lane.recorder.part(part.member, ask.writes(), told, now - began_ns);
+            }
+            began_ns = now;
+            let bytes = result?;
+            moved += bytes;
+            if bytes as u64 != part.bytes {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
     fn sync(&self, op: Op) -> io::Result<()> {
         match (self.mapping, op) {
             (Some(mapping), _) => mapping.sync_all(),
-            (None, Op::Fsync) => self.region.file.sync_all(),
-            (None, _) => self.region.file.sync_data(),
+            (None, Op::Fsync) => self.region.members().iter().try_for_each(|member| member.file.sync_all()),
+            (None, _) => self.region.members().iter().try_for_each(|member| member.file.sync_data()),
         }
     }
 
@@ -193,6 +215,17 @@ impl BlockingLoop<'_> {
             response.waiting = waiting;
             response.waiting_ns_max = if waiting > 0 { until_ns.saturating_sub(oldest_ns) } else { 0 };
         }
+    }
+}
+
+fn write_as(region: &Region, op: Op, durability: Durability, from: &[u8], offset: u64) -> io::Result<usize> {
+    match (op, durability) {
+        (Op::WriteThrough, _) => write_through(region, from, offset),
+        (_, Durability::Synced) => region.file.write_at(from, offset).and_then(|written| {
+            region.file.sync_data()?;
+            Ok(written)
+        }),
+        _ => region.file.write_at(from, offset),
     }
 }
 

@@ -13,11 +13,10 @@ use crate::verification::verify;
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use storage::IoBuffers;
 use storage::ring::Ring;
-use stream::Pace;
-use stream::{Chooser, used};
-use workload::{Backend, Content, RunResult, ThreadShare, Trace, Verification, Verify};
+use storage::{IoBuffers, Laid, Region};
+use stream::{Chooser, Pace, used};
+use workload::{Backend, Content, Layout, MemberShare, RunResult, ThreadShare, Trace, Verification, Verify};
 
 /// One thread of a run, and the workloads that it serves.
 #[derive(Clone, Debug)]
@@ -160,6 +159,26 @@ impl<'a> Stock<'a> {
     }
 }
 
+/// Most parts that an I/O of that size, or a sync, is cut into.
+pub fn parts_max(laid: &Laid, block_bytes: u32) -> usize {
+    let members = laid.members.len();
+    let parts = match laid.layout {
+        Layout::Stripe { unit_bytes } => u64::from(block_bytes).div_ceil(unit_bytes) as usize + 1,
+        // Small members may lie within one I/O.
+        Layout::Span => members,
+    };
+    parts.max(members)
+}
+
+fn shares(laid: &Laid) -> Vec<MemberShare> {
+    let share = |(at, member): (usize, &Region)| MemberShare {
+        path: member.path.display().to_string(),
+        bytes: laid.map.member_bytes(at),
+        ..MemberShare::default()
+    };
+    laid.members.iter().enumerate().map(share).collect()
+}
+
 impl<'a> Crew<'a> {
     pub fn new(jobs: &'a [Job<'a>], how: &'a Together, seats: &'a [Seat]) -> Result<Crew<'a>, LoadError> {
         let common = jobs.iter().map(common).collect::<Result<Vec<Common>, LoadError>>()?;
@@ -168,7 +187,7 @@ impl<'a> Crew<'a> {
 
     /// Starts the threads, watches them to their end, and gathers what they measured.
     pub fn run(self, watch: &mut dyn FnMut(&Live) -> Next) -> Result<Vec<RunResult>, LoadError> {
-        let path = |job: usize| self.jobs[job].region.path.display().to_string();
+        let path = |job: usize| self.jobs[job].region.name();
         let stocks = Stock::all(self.seats, self.jobs);
         let buffers = stocks.iter().map(|stock| stock.take(self.how)).collect::<io::Result<Vec<_>>>();
         let buffers = buffers.map_err(|error| LoadError::Start { path: path(0), error })?;
@@ -285,10 +304,15 @@ impl<'a> Crew<'a> {
                 late_ns: None,
             })));
         }
-        let files: Vec<&std::fs::File> =
-            seat.places.iter().map(|place| &self.jobs[place.job].region.file).collect();
-        // What can be in flight: a sync of each lane beside its I/Os.
+        let mut files: Vec<&std::fs::File> = Vec::new();
+        for (lane, place) in lanes.iter_mut().zip(&seat.places) {
+            lane.first_file = files.len() as u16;
+            files.extend(self.jobs[place.job].region.members().iter().map(|member| &member.file));
+        }
+        // What can be in flight: a sync of each lane beside its I/Os, each in parts.
+        let parts_max = lanes.iter().map(|lane| lane.parts_max as u32).max().unwrap_or(1);
         let depth = seat.shared_depth.unwrap_or(seat.slots()) + seat.places.len() as u32;
+        let depth = depth.saturating_mul(parts_max);
         let ring = Ring::new(&files, buffers, depth)?;
         let weights = seat.places.iter().map(|place| self.jobs[place.job].weight).collect();
         Ok(Loop::Ring(Box::new(RingLoop {
@@ -311,14 +335,17 @@ impl<'a> Crew<'a> {
         let pace = Pace::new(workload, at, threads);
         let writer =
             Writer::new(workload, common.source.as_ref(), common.ledger.as_ref(), region.memory_align_bytes);
-        let recorder = Recorder::new(self.how.slice.as_nanos() as u64, workload.is_open_loop());
+        let mut recorder = Recorder::new(self.how.slice.as_nanos() as u64, workload.is_open_loop());
+        if let Some(laid) = region.laid.as_deref() {
+            recorder.members = shares(laid);
+        }
         let trace = job.trace.map(|trace| Replay { trace, next: at as usize, step: threads as usize });
         let ios_max = self
             .how
             .length
             .ios_max
             .map(|most| most / u64::from(threads) + u64::from(u64::from(at) < most % u64::from(threads)));
-        Lane::new(
+        let mut lane = Lane::new(
             index,
             workload,
             chooser,
@@ -329,7 +356,12 @@ impl<'a> Crew<'a> {
             common.ledger.clone(),
             ios_max,
             slots,
-        )
+        );
+        if let Some(laid) = region.laid.as_deref() {
+            lane.laid = Some(laid);
+            lane.parts_max = parts_max(laid, workload.shape.block_bytes);
+        }
+        lane
     }
 
     fn outcomes(&self, lanes: Vec<Lane<'_>>, seat: &Seat, cpu_ns: u64) -> Vec<Outcome> {

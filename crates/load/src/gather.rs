@@ -5,7 +5,7 @@ use crate::live::Shared;
 use crate::run::{Job, LoadError, Together};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use workload::{Backend, Response, RunResult, Slice, ThreadShare, Verification};
+use workload::{Backend, MemberShare, Response, RunResult, Slice, ThreadShare, Verification};
 
 /// One result for each job, from what all threads measured.
 pub fn gather(
@@ -65,7 +65,8 @@ fn result(
         slice_ns,
         cores: course.cores.clone(),
         pool: how.pool,
-        ..RunResult::empty(job.workload.clone(), job.region.path.display().to_string())
+        layout: job.region.laid.as_ref().map(|laid| laid.layout),
+        ..RunResult::empty(job.workload.clone(), job.region.name())
     };
     // Blocking: as many threads as outstanding I/Os stand for one thread.
     let threads = how.pool.map_or(job.workload.threads, |pool| pool.threads) as usize;
@@ -77,6 +78,7 @@ fn result(
         merge_series(&mut result.series, &outcome.recorder.series);
         merge_response(&mut result.response, outcome.recorder.response.take());
         merge_checked(&mut result.verification, outcome.checked);
+        merge_members(&mut result.members, std::mem::take(&mut outcome.recorder.members));
         let count = result.threads.len();
         let share = &mut result.threads[outcome.at as usize % count];
         share.read.merge(&outcome.share.read);
@@ -104,6 +106,18 @@ fn merge_series(into: &mut Vec<Slice>, from: &[Slice]) {
         into.resize(from.len(), Slice::default());
     }
     into.iter_mut().zip(from).for_each(|(sum, more)| sum.merge(more));
+}
+
+fn merge_members(into: &mut Vec<MemberShare>, from: Vec<MemberShare>) {
+    if into.is_empty() {
+        *into = from;
+        return;
+    }
+    for (sum, more) in into.iter_mut().zip(from) {
+        sum.read.merge(&more.read);
+        sum.write.merge(&more.write);
+        sum.failed += more.failed;
+    }
 }
 
 fn merge_response(into: &mut Option<Response>, from: Option<Response>) {

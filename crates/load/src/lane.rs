@@ -3,6 +3,7 @@ use crate::ledger::Ledger;
 use crate::recorder::Recorder;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use storage::Laid;
 use storage::ring::Op;
 use stream::Pace;
 use stream::{Choice, Chooser};
@@ -22,6 +23,11 @@ pub struct Lane<'a> {
     pub checks_reads: bool,
     pub checked: workload::Verification,
     pub write_op: Op,
+    /// The members that its I/Os are cut for, and the ring's number of the first.
+    pub laid: Option<&'a Laid>,
+    pub first_file: u16,
+    /// Most entries of the ring that one I/O or sync of it takes.
+    pub parts_max: usize,
     syncs: Option<Syncs>,
     /// Writes that wait for a sync.
     held: VecDeque<Ask>,
@@ -127,6 +133,9 @@ impl<'a> Lane<'a> {
             checks_reads: workload.verify == Some(Verify::Content) && !workload.shape.writes(),
             checked: workload::Verification::default(),
             write_op: if through { Op::WriteThrough } else { Op::Write },
+            laid: None,
+            first_file: 0,
+            parts_max: 1,
             syncs,
             held: VecDeque::new(),
             free: slots.rev().collect(),
@@ -141,7 +150,7 @@ impl<'a> Lane<'a> {
     /// Whether it asks for the next I/O whenever there is room, and nothing else is to be looked at.
     pub fn is_plain(&self) -> bool {
         let waits = !self.pace.is_free() || self.syncs.is_some() || self.recorder.response.is_some();
-        !waits && self.trace.is_none() && self.ledger.is_none() && !self.checks_reads
+        !waits && self.laid.is_none() && self.trace.is_none() && self.ledger.is_none() && !self.checks_reads
     }
 
     /// What a plain lane asks for next; nothing while there is no room, or once it is done.

@@ -213,6 +213,7 @@ mod tests {
             align_bytes: 1,
             memory_align_bytes: 1,
             path: path.to_path_buf(),
+            laid: None,
         };
         let mapping = Mapping::new(&region, true).unwrap();
         let mut block = vec![0; 2 * PAGE_BYTES];

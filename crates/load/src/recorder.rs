@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
-use workload::{Direction, Latencies, LatencyCounts, LatencyHistogram, Response, Slice, Tally, ThreadShare};
+use workload::{
+    Direction, Latencies, LatencyCounts, LatencyHistogram, MemberShare, Response, Slice, Tally, ThreadShare,
+};
 
 /// What one thread measured of one workload.
 ///
@@ -12,6 +14,8 @@ pub struct Recorder {
     pub sync: Direction,
     pub response: Option<Response>,
     pub series: Vec<Slice>,
+    /// Of a layout: what each member did.
+    pub members: Vec<MemberShare>,
     /// I/Os counted, reads and writes.
     pub counted: u64,
     /// When the last of them completed.
@@ -52,6 +56,7 @@ impl Recorder {
             sync: Direction::default(),
             response: open.then(Response::default),
             series: Vec::new(),
+            members: Vec::new(),
             counted: 0,
             last_ns: 0,
             slice_ns,
@@ -104,6 +109,17 @@ impl Recorder {
     pub fn synced(&mut self, latency_ns: u64) {
         self.sync.count += 1;
         self.sync.latency.record(latency_ns);
+    }
+
+    /// Counts a member's part of an I/O, or its failure.
+    #[inline]
+    pub fn part(&mut self, member: usize, write: bool, result: i32, latency_ns: u64) {
+        let Some(share) = self.members.get_mut(member) else { return };
+        match u64::try_from(result) {
+            Ok(bytes) if write => share.write.record_n(latency_ns, bytes, 1),
+            Ok(bytes) => share.read.record_n(latency_ns, bytes, 1),
+            Err(_) => share.failed += 1,
+        }
     }
 
     /// Counts a failed I/O.

@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use storage::ring::{Io, Memory, Op, Queue, Ring, Wait};
+use storage::{Laid, MEMBERS_MAX};
 use stream::Chooser;
 
 /// Most I/Os handed over in one system call through the page cache, where most complete within the call.
@@ -17,6 +18,10 @@ pub const BATCH_DIRECT: usize = 2;
 
 /// An I/O due within that time is waited for awake: a timer's wake-up comes later than that.
 const AWAKE_NS: u64 = 20_000;
+/// Of a layout: the tag's bits from here on, up to the sync's, are the member of an I/O's part; those below, its slot.
+const MEMBER_SHIFT: u32 = 23;
+const _: () = assert!(MEMBERS_MAX <= 1 << (31 - MEMBER_SHIFT));
+const SLOT: u32 = (1 << MEMBER_SHIFT) - 1;
 /// Completions with this bit in their tag are syncs of the lane that the other bits name.
 const SYNC: u32 = 1 << 31;
 
@@ -46,10 +51,36 @@ struct Slot {
     sync: bool,
 }
 
+/// The parts of an I/O or sync on a layout that are in flight, and what came of the others: bytes, or the first error.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    left: u32,
+    result: i32,
+}
+
+impl Parts {
+    /// One more is back: what all of them gave, once it was the last.
+    fn back(&mut self, result: i32) -> Option<i32> {
+        self.left -= 1;
+        self.result = match (self.result, result) {
+            (failed, _) if failed < 0 => failed,
+            (_, failed) if failed < 0 => failed,
+            (sum, more) => sum + more,
+        };
+        (self.left == 0).then_some(self.result)
+    }
+}
+
 /// What the loop knows while it runs.
 struct State {
     slots: Vec<Slot>,
+    /// Of each slot, on a layout.
+    parts: Vec<Parts>,
+    /// Entries of the ring's queue that wait to be handed over.
+    entries: usize,
     sync_submitted_ns: Vec<u64>,
+    /// Of each lane's sync.
+    sync_parts: Vec<Parts>,
     batch: Vec<u32>,
     sync_batch: Vec<u16>,
     told: Told,
@@ -81,7 +112,10 @@ impl RingLoop<'_> {
         let slots: usize = self.lanes.iter().map(|lane| lane.free.len()).sum();
         let mut state = State {
             slots: vec![Slot::default(); slots],
+            parts: if PLAIN { Vec::new() } else { vec![Parts::default(); slots] },
+            entries: 0,
             sync_submitted_ns: vec![0; self.lanes.len()],
+            sync_parts: vec![Parts::default(); self.lanes.len()],
             batch: Vec::with_capacity(BATCH),
             sync_batch: Vec::new(),
             told: Told::default(),
@@ -128,11 +162,15 @@ impl RingLoop<'_> {
     /// Queues what the lanes want, up to a batch; how to wait for what comes.
     #[inline]
     fn ask<const PLAIN: bool>(&mut self, state: &mut State, first: usize, now: u64) -> Wait {
-        let batch_max = if self.direct { BATCH_DIRECT } else { BATCH }.min(self.ring.room());
+        let room = self.ring.room();
+        let batch_max = if self.direct { BATCH_DIRECT } else { BATCH }.min(room);
+        if !PLAIN {
+            state.entries = 0;
+        }
         let (due_ns, more) = match &self.shared_depth {
             _ if PLAIN => (u64::MAX, self.ask_plain(state, batch_max, now)),
-            Some(_) => self.ask_by_weight(state, batch_max, now),
-            None => self.ask_in_turn(state, batch_max, first, now),
+            Some(_) => self.ask_by_weight(state, batch_max, room, now),
+            None => self.ask_in_turn(state, batch_max, room, first, now),
         };
         let submitted_ns = now_ns();
         let from_ns = self.shared.from_ns.load(Relaxed);
@@ -175,7 +213,7 @@ impl RingLoop<'_> {
         let mut queue = self.ring.queue();
         while state.batch.len() < batch_max {
             let Some(ask) = lane.want_plain(now) else { return false };
-            push(&mut queue, self.write_buffers, state, lane, 0, ask);
+            push::<true>(&mut queue, self.write_buffers, state, lane, 0, ask);
         }
         true
     }
@@ -186,7 +224,7 @@ impl RingLoop<'_> {
         let lane = &mut self.lanes[0];
         let ask = lane.want_plain(now)?;
         if ask.writes() {
-            push(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
+            push::<true>(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
             return None;
         }
         let submitted_ns = now_ns();
@@ -202,7 +240,7 @@ impl RingLoop<'_> {
         // there.
         state.inline = false;
         state.at_once = read != Err(Errno::OPNOTSUPP);
-        push(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
+        push::<true>(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
         state.batch.clear();
         state.slots[ask.slot as usize].submitted_ns = submitted_ns;
         None
@@ -210,20 +248,27 @@ impl RingLoop<'_> {
 
     /// Queues what the lanes want, one after the other. When the next is due, and whether there is more to
     /// ask for.
-    fn ask_in_turn(&mut self, state: &mut State, batch_max: usize, first: usize, now: u64) -> (u64, bool) {
+    fn ask_in_turn(
+        &mut self,
+        state: &mut State,
+        batch_max: usize,
+        room: usize,
+        first: usize,
+        now: u64,
+    ) -> (u64, bool) {
         let (mut due_ns, mut more) = (u64::MAX, false);
         let mut queue = self.ring.queue();
         let lanes = self.lanes.len();
         for at in (first..lanes).chain(0..first) {
             let lane = &mut self.lanes[at];
             loop {
-                if state.batch.len() + state.sync_batch.len() >= batch_max {
+                if is_full(state, lane, batch_max, room) {
                     more = true;
                     break;
                 }
                 match lane.want(now) {
-                    Want::Io(ask) => push(&mut queue, self.write_buffers, state, lane, at, ask),
-                    Want::Sync(op) => push_sync(&mut queue, state, at, op),
+                    Want::Io(ask) => push::<false>(&mut queue, self.write_buffers, state, lane, at, ask),
+                    Want::Sync(op) => push_sync(&mut queue, state, lane, at, op),
                     Want::Later(ns) => {
                         due_ns = due_ns.min(ns);
                         break;
@@ -237,19 +282,19 @@ impl RingLoop<'_> {
 
     /// The same where lanes share what may be in flight: each I/O is a lane's by chance, in proportion to the
     /// weights of those that want one.
-    fn ask_by_weight(&mut self, state: &mut State, batch_max: usize, now: u64) -> (u64, bool) {
+    fn ask_by_weight(&mut self, state: &mut State, batch_max: usize, room: usize, now: u64) -> (u64, bool) {
         let Some((depth, mut weights)) = self.shared_depth.clone() else { return (u64::MAX, false) };
         let mut due_ns = u64::MAX;
         let mut queue = self.ring.queue();
         while state.in_flight < depth && weights.iter().any(|weight| *weight > 0) {
-            if state.batch.len() + state.sync_batch.len() >= batch_max {
-                return (due_ns, true);
-            }
             let at = weighted(&weights, &mut self.lanes[0].chooser);
             let lane = &mut self.lanes[at];
+            if is_full(state, lane, batch_max, room) {
+                return (due_ns, true);
+            }
             match lane.want(now) {
-                Want::Io(ask) => push(&mut queue, self.write_buffers, state, lane, at, ask),
-                Want::Sync(op) => push_sync(&mut queue, state, at, op),
+                Want::Io(ask) => push::<false>(&mut queue, self.write_buffers, state, lane, at, ask),
+                Want::Sync(op) => push_sync(&mut queue, state, lane, at, op),
                 Want::Later(ns) => {
                     due_ns = due_ns.min(ns);
                     weights[at] = 0;
@@ -288,14 +333,26 @@ impl RingLoop<'_> {
         let reaped = ring.reap(read, |tag, result| {
             if !PLAIN && tag & SYNC != 0 {
                 let at = (tag & !SYNC) as usize;
+                let Some(result) = state.sync_parts[at].back(result) else { return };
                 synced(&mut lanes[at], result, now - state.sync_submitted_ns[at], counts);
                 lanes[at].synced(now);
                 return;
             }
+            let (tag, member) = if PLAIN { (tag, 0) } else { (tag & SLOT, tag >> MEMBER_SHIFT) };
             let slot = state.slots[tag as usize];
             let lane = &mut lanes[if PLAIN { 0 } else { usize::from(slot.lane) }];
-            state.in_flight -= 1;
             let latency_ns = now - slot.submitted_ns;
+            let mut result = result;
+            if !PLAIN && lane.laid.is_some() {
+                if counts && !slot.sync {
+                    lane.recorder.part(member as usize, slot.write, result, latency_ns);
+                }
+                match state.parts[tag as usize].back(result) {
+                    Some(all) => result = all,
+                    None => return,
+                }
+            }
+            state.in_flight -= 1;
             lane.returned(tag, slot.write, now);
             pool_was_full |= shared_depth == Some(state.in_flight + 1);
             if !PLAIN && slot.sync {
@@ -376,7 +433,7 @@ impl RingLoop<'_> {
 
 /// Queues an I/O of a lane.
 #[inline(always)]
-fn push(
+fn push<const PLAIN: bool>(
     queue: &mut Queue<'_>,
     write_buffers: u32,
     state: &mut State,
@@ -396,10 +453,17 @@ fn push(
             None => Memory::Buffer(buffer),
         };
     }
-    let io = Io { op: ask.op, file: at as u16, offset: ask.offset, bytes: ask.bytes, memory, tag: ask.slot };
-    // SAFETY: a slot's buffers are its own; a writer's source lives as long as its lane, which outlives
-    // the ring's I/Os: the ring is dropped, and waits, first.
-    unsafe { queue.push(io) };
+    let file = if PLAIN { 0 } else { lane.first_file };
+    let io = Io { op: ask.op, file, offset: ask.offset, bytes: ask.bytes, memory, tag: ask.slot };
+    match lane.laid {
+        Some(laid) if !PLAIN => push_parts(queue, state, laid, io),
+        // SAFETY: a slot's buffers are its own; a writer's source lives as long as its lane, which outlives
+        // the ring's I/Os: the ring is dropped, and waits, first.
+        _ => unsafe { queue.push(io) },
+    }
+    if !PLAIN {
+        state.entries += lane.parts_max;
+    }
     state.slots[ask.slot as usize] = Slot {
         submitted_ns: 0,
         intended_ns: ask.intended_ns,
@@ -413,12 +477,52 @@ fn push(
     state.in_flight += 1;
 }
 
+/// Whether the batch is, or the ring has no room for what the lane may ask for next.
+#[inline]
+fn is_full(state: &State, lane: &Lane<'_>, batch_max: usize, room: usize) -> bool {
+    state.batch.len() + state.sync_batch.len() >= batch_max || state.entries + lane.parts_max > room
+}
+
+/// Queues an I/O on a layout: a part for each stretch that lies together on a member, a sync for each member. It is
+/// done when the last of them is.
+fn push_parts(queue: &mut Queue<'_>, state: &mut State, laid: &Laid, io: Io) {
+    let first_file = io.file;
+    let mut left = 0;
+    let mut push = |member: usize, offset: u64, bytes: u32, memory: Memory| {
+        let tag = io.tag | (member as u32) << MEMBER_SHIFT;
+        // SAFETY: as for a whole I/O: the parts lie in its buffer, and do not overlap.
+        unsafe { queue.push(Io { file: first_file + member as u16, offset, bytes, memory, tag, ..io }) };
+        left += 1;
+    };
+    if matches!(io.op, Op::Fsync | Op::Fdatasync) {
+        (0..laid.members.len()).for_each(|member| push(member, 0, 0, io.memory));
+    } else {
+        let mut from = 0;
+        for part in laid.map.parts(io.offset, io.bytes.into()) {
+            let memory = match io.memory {
+                Memory::Buffer(at) => Memory::Within(at, from),
+                Memory::Within(at, within) => Memory::Within(at, within + from),
+                Memory::Foreign(start) => Memory::Foreign(start.wrapping_add(from as usize)),
+            };
+            let offset = laid.members[part.member].offset_bytes + part.offset;
+            push(part.member, offset, part.bytes as u32, memory);
+            from += part.bytes as u32;
+        }
+    }
+    state.parts[io.tag as usize] = Parts { left, result: 0 };
+}
+
 #[cold]
-fn push_sync(queue: &mut Queue<'_>, state: &mut State, at: usize, op: Op) {
-    let io =
-        Io { op, file: at as u16, offset: 0, bytes: 0, memory: Memory::Buffer(0), tag: SYNC | at as u32 };
-    // SAFETY: a sync touches no memory.
-    unsafe { queue.push(io) };
+fn push_sync(queue: &mut Queue<'_>, state: &mut State, lane: &Lane<'_>, at: usize, op: Op) {
+    let members = lane.laid.map_or(1, |laid| laid.members.len());
+    for member in 0..members {
+        let file = lane.first_file + member as u16;
+        let io = Io { op, file, offset: 0, bytes: 0, memory: Memory::Buffer(0), tag: SYNC | at as u32 };
+        // SAFETY: a sync touches no memory.
+        unsafe { queue.push(io) };
+    }
+    state.sync_parts[at] = Parts { left: members as u32, result: 0 };
+    state.entries += lane.parts_max;
     state.sync_batch.push(at as u16);
 }
 

@@ -71,6 +71,8 @@ pub enum Next {
 
 /// Most threads of all jobs together.
 pub const THREADS_MAX: u64 = 8192;
+/// An I/O is cut into no more parts: they are handed over together.
+const PARTS_MAX: usize = 64;
 /// Most rows of a series.
 const SLICES_MAX: u128 = 1_000_000;
 
@@ -343,7 +345,7 @@ fn check(jobs: &[Job<'_>], how: &Together) -> Result<(), LoadError> {
 fn check_job(job: &Job<'_>) -> Result<(), LoadError> {
     let (region, workload) = (job.region, job.workload);
     workload.validate()?;
-    let path = || region.path.display().to_string();
+    let path = || region.name();
     let block_bytes = workload.shape.block_bytes;
     let (base, span) = stream::used(workload, region.offset_bytes, region.bytes);
     if span < u64::from(block_bytes) {
@@ -380,6 +382,20 @@ fn check_job(job: &Job<'_>) -> Result<(), LoadError> {
             ));
         }
     }
+    if let Some(laid) = region.laid.as_deref() {
+        if workload.shape.caching == Caching::Mapped {
+            return Err(field("a layout through a memory mapping", "go through calls: leave --mapped out"));
+        }
+        let parts = crew::parts_max(laid, block_bytes);
+        if parts > PARTS_MAX {
+            let what = format!(
+                "I/Os of {} that {} cuts into {parts} parts",
+                format_bytes(block_bytes.into()),
+                laid.layout
+            );
+            return Err(field(what, "a larger stripe unit, or smaller blocks: 64 parts are the most"));
+        }
+    }
     if workload.verify.is_some() {
         check_verified(job, span)?;
     }
@@ -399,7 +415,14 @@ fn overlap(a: &Job<'_>, b: &Job<'_>) -> bool {
         (base, base + span)
     };
     let ((a_base, a_end), (b_base, b_end)) = (part(a), part(b));
-    a.region.path == b.region.path && a_base < b_end && b_base < a_end
+    let of =
+        |job: &Job<'_>| job.region.members().iter().map(|member| member.path.clone()).collect::<Vec<_>>();
+    let (a_members, b_members) = (of(a), of(b));
+    if a_members == b_members && a.region.laid.is_some() == b.region.laid.is_some() {
+        return a_base < b_end && b_base < a_end;
+    }
+    // Differently laid: what they have in common is taken for all of it.
+    a_members.iter().any(|path| b_members.contains(path))
 }
 
 fn check_verified(job: &Job<'_>, span: u64) -> Result<(), LoadError> {
@@ -450,7 +473,7 @@ fn check_trace(job: &Job<'_>, trace: &Trace, align: u64) -> Result<(), LoadError
         } else {
             continue;
         };
-        return Err(LoadError::Trace { path: job.region.path.display().to_string(), at, why });
+        return Err(LoadError::Trace { path: job.region.name(), at, why });
     }
     Ok(())
 }

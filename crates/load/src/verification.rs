@@ -4,7 +4,6 @@ use crate::ledger::Ledger;
 use crate::live::{Live, Recent, Stage};
 use crate::run::Next;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -24,9 +23,11 @@ pub fn verify(
     block_bytes: u32,
     watch: &mut dyn FnMut(&Live) -> Next,
 ) -> std::io::Result<Option<Verification>> {
-    region.file.sync_data()?;
-    // SAFETY: advice on an open file; a file system may ignore it.
-    unsafe { libc::posix_fadvise(region.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    for member in region.members() {
+        member.file.sync_data()?;
+        // SAFETY: advice on an open file; a file system may ignore it.
+        unsafe { libc::posix_fadvise(member.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
     let written = Mutex::new(ledger.written());
     let (blocks, ended) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
@@ -43,7 +44,7 @@ pub fn verify(
                 break;
             }
             for (offset, writes) in portion {
-                let found = match region.file.read_exact_at(&mut buffer, offset) {
+                let found = match region.read_exact_at(&mut buffer, offset) {
                     Ok(()) => ledger.check(&mut buffer, offset, writes),
                     Err(error) => {
                         Some(BadBlock { offset_bytes: offset, found: format!("not readable: {error}") })

@@ -35,6 +35,7 @@ fn region_at(path: &Path, bytes: u64) -> Region {
         align_bytes: 1,
         memory_align_bytes: 1,
         path: path.into(),
+        laid: None,
     }
 }
 

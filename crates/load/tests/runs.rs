@@ -16,8 +16,16 @@ fn region(bytes: u64) -> (tempfile::TempDir, Region) {
     for at in 0..bytes / MIB {
         file.write_all(&vec![at as u8; MIB as usize]).unwrap();
     }
-    let region =
-        Region { file, offset_bytes: 0, bytes, direct: false, align_bytes: 1, memory_align_bytes: 1, path };
+    let region = Region {
+        file,
+        offset_bytes: 0,
+        bytes,
+        direct: false,
+        align_bytes: 1,
+        memory_align_bytes: 1,
+        path,
+        laid: None,
+    };
     (dir, region)
 }
 
@@ -174,6 +182,7 @@ fn a_synced_log_grows_its_file_by_what_was_written() {
         align_bytes: 1,
         memory_align_bytes: 1,
         path: path.clone(),
+        laid: None,
     };
     let length = RunLength { ios_max: Some(50), ..for_time(10_000) };
     let result = run(&region, &Workload::from(Shape::log_append(4096)), &length, &mut go_on).unwrap();

@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         align_bytes: 4096,
         memory_align_bytes: 4096,
         path: path.into(),
+        laid: None,
     };
     let plan = Plan::new(Effort::Default);
     let shape = Shape::random_read(8192);

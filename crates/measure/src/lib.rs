@@ -26,7 +26,9 @@ mod steady;
 mod sweep;
 
 pub use plan::{Effort, Plan};
+pub use point::point_of;
 pub use steady::{Steadiness, Verdict as SteadyVerdict};
+pub use sweep::next_step;
 
 use capability::{Capability, Conditions, CostModel, Curve, Maximum, Surroundings, find_knee};
 use point::{PointRun, Stopped};
@@ -182,7 +184,8 @@ pub fn sweep_fixed(
     Ok(Curve { workload: *shape, points, knee })
 }
 
-fn surroundings(facts: &TargetFacts) -> Surroundings {
+/// What must be known of a target to name a knee's reason.
+pub fn surroundings(facts: &TargetFacts) -> Surroundings {
     let requests_max = facts
         .devices
         .first()

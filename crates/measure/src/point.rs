@@ -168,6 +168,20 @@ impl<'a> PointRun<'a> {
     }
 }
 
+/// A run as a point of a curve: its interval is Student's t over the rows of its series as batches.
+pub fn point_of(result: &RunResult) -> Point {
+    let mut slices = Steadiness::default();
+    let (mut elapsed, mut ios) = (Duration::ZERO, 0);
+    slices.reading(elapsed, ios);
+    for slice in &result.series {
+        (elapsed, ios) = (Duration::from_nanos(slice.end_ns), ios + slice.total().count);
+        slices.reading(elapsed, ios);
+    }
+    let verdict = slices.verdict();
+    let counted = 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
+    point(result, verdict.half_width.unwrap_or(counted), slices.is_steady())
+}
+
 fn point(result: &RunResult, half_width: f64, steady: bool) -> Point {
     let latencies = result.latency();
     Point {

@@ -47,7 +47,7 @@ pub fn curve(
         }
         outstanding *= 2;
     }
-    while let Some(outstanding) = next_around_knee(&points, shape, plan, around) {
+    while let Some(outstanding) = next_around_knee(&points, shape, plan.outstanding_max, around) {
         let left = left(run);
         if left < POINT_TIME_MIN {
             break;
@@ -65,6 +65,24 @@ pub fn curve(
     Ok((finish(points), None))
 }
 
+/// Which N an adaptive sweep up to `outstanding_max` looks at next: doublings until throughput stopped rising and the
+/// plateau is seen, then points around the knee; `None` when it knows enough. `points` by rising N.
+pub fn next_step(
+    points: &[Point],
+    shape: &Shape,
+    outstanding_max: u32,
+    around: &Surroundings,
+) -> Option<u32> {
+    let doublings: Vec<Point> =
+        points.iter().filter(|point| point.outstanding.is_power_of_two()).cloned().collect();
+    let last = doublings.last().map_or(0, |point| point.outstanding);
+    let rising = !(has_flattened(&doublings) && is_far_beyond(&doublings, shape, around));
+    match (last * 2).max(1) {
+        next if rising && next <= outstanding_max => Some(next),
+        _ => next_around_knee(points, shape, outstanding_max, around),
+    }
+}
+
 /// Neither of the last two doublings brought more.
 fn has_flattened(points: &[Point]) -> bool {
     let [.., before, middle, last] = points else { return false };
@@ -76,10 +94,15 @@ fn is_far_beyond(points: &[Point], shape: &Shape, around: &Surroundings) -> bool
     find_knee(shape, points, around).is_none_or(|knee| f64::from(last) >= BEYOND_KNEE * knee.outstanding)
 }
 
-fn next_around_knee(points: &[Point], shape: &Shape, plan: &Plan, around: &Surroundings) -> Option<u32> {
+fn next_around_knee(
+    points: &[Point],
+    shape: &Shape,
+    outstanding_max: u32,
+    around: &Surroundings,
+) -> Option<u32> {
     let knee: Knee = find_knee(shape, points, around).filter(|knee| knee.reason != KneeReason::NotReached)?;
     let candidates = AROUND_KNEE.iter().map(|factor| (knee.outstanding * factor).round() as u32);
-    candidates.filter(|n| (2..=plan.outstanding_max).contains(n)).find(|n| {
+    candidates.filter(|n| (2..=outstanding_max).contains(n)).find(|n| {
         points.iter().all(|point| {
             let ratio = f64::from(point.outstanding) / f64::from(*n);
             ratio.max(1.0 / ratio) >= APART_MIN

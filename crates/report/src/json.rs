@@ -4,7 +4,7 @@
 use crate::files::{FileRow, worst_first};
 use crate::{Analysed, Check, Estimate, FileGlance, Glance, Simulation, number, wording};
 use analyze::{Analysis, BusyFile};
-use capability::{Capability, CostModel, Curve};
+use capability::{Capability, CostModel, Curve, Sweep, SweepComparison, SweepStep};
 use filestats::waits::Reconciled;
 use filestats::{Counters, Delta, Figure, FileInterval, Interval, Ops, Profile, Reason, WaitInterval};
 use findings::Finding;
@@ -331,6 +331,28 @@ pub fn matrix(summary: &matrix::Summary) -> Value {
         "left": summary.left,
         "points": summary.rows,
     })
+}
+
+/// Sweeps: their steps, what the curves say, and how the second compares with the first.
+pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Value {
+    let step = |step: &SweepStep| {
+        let queue = step.queue.as_ref().map(|queue| {
+            json!({
+                "weighted": queue.weighted, "sampled_mean": queue.sampled(), "samples": queue.samples,
+                "sampled_mean_error": queue.error(), "sample_error_max": queue.error_max(),
+            })
+        });
+        json!({ "point": step.point, "queue": queue, "members": step.result.members })
+    };
+    let one = |sweep: &Sweep| {
+        json!({
+            "target": sweep.target,
+            "layout": sweep.steps.first().and_then(|step| step.result.layout),
+            "steps": sweep.steps.iter().map(step).collect::<Vec<Value>>(),
+            "saturation": sweep.saturation,
+        })
+    };
+    json!({ "sweeps": sweeps.iter().map(one).collect::<Vec<Value>>(), "comparison": compared })
 }
 
 /// The value as it serialises; none of the types here can fail to.

@@ -15,6 +15,7 @@ mod phases;
 mod run;
 mod shares;
 mod sketch;
+mod sweep;
 mod table;
 mod waits;
 mod watch;
@@ -32,6 +33,7 @@ pub use estimate::{estimate, simulation};
 pub use intervals::intervals;
 pub use phases::phases;
 pub use run::run;
+pub use sweep::{sweep_sentences, sweeps};
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;

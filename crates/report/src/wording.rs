@@ -4,7 +4,9 @@ use crate::number;
 use capability::{Capability, CostModel, Curve, Demand, KneeReason};
 use filestats::Figure;
 use filestats::waits::{Agreement, Reconciled};
-use workload::{Backend, Caching, DeviceFacts, Durability, TargetKind, WriteCache, format_bytes};
+use workload::{
+    Backend, Caching, DeviceFacts, DeviceLayout, Durability, TargetKind, WriteCache, format_bytes,
+};
 
 /// Whether a class of waits and its files tell the same story, with both times.
 pub fn reconciled(one: &Reconciled) -> String {
@@ -54,6 +56,7 @@ pub(crate) fn target_line(capability: &Capability) -> String {
 pub(crate) fn device_line(device: &DeviceFacts) -> String {
     let mut facts = vec![format!("{} ({} {})", device.name, device.kind, device.number)];
     facts.extend(device.model.clone());
+    facts.extend(device.layout.as_ref().map(layout_of_device));
     facts.push(format_bytes(device.size_bytes));
     facts.extend(device.rotational.map(|turns| if turns { "rotational" } else { "not rotational" }.into()));
     facts.extend(device.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}")));
@@ -70,6 +73,11 @@ pub(crate) fn device_line(device: &DeviceFacts) -> String {
     }));
     facts.extend(device.backing_file.as_ref().map(|file| format!("in {file}")));
     facts.join(", ")
+}
+
+/// "stripe:64K of sda, sdb by LVM".
+fn layout_of_device(layout: &DeviceLayout) -> String {
+    format!("{} of {} by {}", layout.how, layout.members.join(", "), layout.made_by)
 }
 
 /// Where the curve saturates and why, in a sentence.

@@ -156,6 +156,7 @@ mod tests {
             logical_block_bytes: None,
             physical_block_bytes: None,
             write_cache: None,
+            layout: None,
         }
     }
 

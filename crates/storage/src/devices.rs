@@ -2,7 +2,7 @@ use crate::mounts::{Mounts, Number};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use workload::{DeviceFacts, WriteCache};
+use workload::{DeviceFacts, DeviceLayout, Layout, WriteCache};
 
 /// Most devices of one chain: more is a cycle or a machine nobody has.
 const CHAIN_DEVICES_MAX: usize = 64;
@@ -81,6 +81,7 @@ impl Sysfs {
                 Some("write through") => Some(WriteCache::WriteThrough),
                 _ => None,
             },
+            layout: layout(&directory, kind),
         })
     }
 
@@ -131,6 +132,50 @@ impl Sysfs {
         let partitions = entries.filter(|path| path.join("partition").exists());
         std::iter::once(number).chain(partitions.filter_map(|path| read_device_number(Some(&path)))).collect()
     }
+}
+
+/// How a device is made of several others. The table of a device-mapper device is not in sysfs; a striped one is known
+/// by its hints: the smallest good I/O is its unit, the best one its unit on every member (Documentation/ABI/stable/
+/// sysfs-block).
+fn layout(directory: &Path, kind: &str) -> Option<DeviceLayout> {
+    let entries = fs::read_dir(directory.join("slaves")).ok()?.flatten();
+    let mut slaves: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    slaves.sort();
+    let members: Vec<String> = slaves.iter().map(|slave| name(slave)).collect();
+    if members.len() < 2 {
+        return None;
+    }
+    let stripe = |unit_bytes: u64| Layout::Stripe { unit_bytes }.to_string();
+    let (made_by, how) = match kind {
+        "md" => {
+            let unit = read_number::<u64>(&directory.join("md/chunk_size")).filter(|bytes| *bytes > 0);
+            let how = match (read(&directory.join("md/level"))?.as_str(), unit) {
+                ("raid0", Some(unit)) => stripe(unit),
+                ("linear", _) => Layout::Span.to_string(),
+                (level, Some(unit)) if unit % 1024 == 0 => format!("{level}, unit {}K", unit / 1024),
+                (level, _) => level.to_owned(),
+            };
+            ("md", how)
+        }
+        "dm" => {
+            let hint = |hint: &str| read_number::<u64>(&directory.join("queue").join(hint)).unwrap_or(0);
+            let (least, best) = (hint("minimum_io_size"), hint("optimal_io_size"));
+            let sectors = |of: &Path| read_number::<u64>(&of.join("size")).unwrap_or(0);
+            let largest = slaves.iter().map(|slave| sectors(slave)).max().unwrap_or(0);
+            let how = if least > hint("physical_block_size") && best == least * members.len() as u64 {
+                stripe(least)
+            } else if sectors(directory) > largest {
+                // More than any member holds, and not in turn.
+                Layout::Span.to_string()
+            } else {
+                "not known".into()
+            };
+            let lvm = read(&directory.join("dm/uuid")).is_some_and(|uuid| uuid.starts_with("LVM-"));
+            (if lvm { "LVM" } else { "device mapper" }, how)
+        }
+        _ => return None,
+    };
+    Some(DeviceLayout { made_by: made_by.into(), how, members })
 }
 
 fn name(directory: &Path) -> String {
@@ -228,6 +273,59 @@ mod tests {
         let sysfs = mirror(directory.path());
         assert_eq!(sysfs.holders(Number { major: 8, minor: 0 }), ["md0"]);
         assert!(sysfs.holders(Number { major: 259, minor: 0 }).is_empty());
+    }
+
+    /// A device on two disks of 1 MiB, with those files of its own.
+    fn made_of_two(directory: &Path, device: &str, files: &[(&str, &str)]) -> Option<DeviceLayout> {
+        let write = |path: &str, text: &str| {
+            let path = directory.join("devices").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for (name, number) in [("sda", "8:0"), ("sdb", "8:16"), (device, "252:0")] {
+            write(&format!("{name}/dev"), number);
+            write(&format!("{name}/size"), "2048");
+            fs::create_dir_all(directory.join("block")).unwrap();
+            symlink(directory.join("devices").join(name), directory.join("block").join(number)).unwrap();
+        }
+        fs::create_dir_all(directory.join("devices").join(device).join("slaves")).unwrap();
+        for member in ["sdb", "sda"] {
+            let link = directory.join("devices").join(device).join("slaves").join(member);
+            symlink(directory.join("devices").join(member), link).unwrap();
+        }
+        files.iter().for_each(|(path, text)| write(&format!("{device}/{path}"), text));
+        let sysfs = Sysfs { blocks: directory.join("block"), mounts: None };
+        sysfs.chain(Number { major: 252, minor: 0 })[0].layout.clone()
+    }
+
+    #[test]
+    fn layouts_that_the_host_made_are_recognised() {
+        let found = |device: &str, files: &[(&str, &str)]| {
+            let directory = tempfile::tempdir().unwrap();
+            let layout = made_of_two(directory.path(), device, files).unwrap();
+            assert_eq!(layout.members, ["sda", "sdb"]);
+            (layout.made_by, layout.how)
+        };
+        let told = |made_by: &str, how: &str| (made_by.to_owned(), how.to_owned());
+        let hints = |least: &'static str, best: &'static str| {
+            [
+                ("queue/physical_block_size", "4096"),
+                ("queue/minimum_io_size", least),
+                ("queue/optimal_io_size", best),
+            ]
+        };
+        let striped = [("dm/uuid", "LVM-x\n"), hints("65536", "131072")[0], hints("65536", "131072")[1]];
+        let striped = [&striped[..], &hints("65536", "131072")[2..]].concat();
+        assert_eq!(found("dm-0", &striped), told("LVM", "stripe:64K"));
+        let spanned = [&[("dm/uuid", "mine\n"), ("size", "4000")][..], &hints("4096", "0")].concat();
+        assert_eq!(found("dm-0", &spanned), told("device mapper", "span"));
+        let mirrored = [&[("dm/uuid", "LVM-x\n")][..], &hints("4096", "0")].concat();
+        assert_eq!(found("dm-0", &mirrored), told("LVM", "not known"));
+        let md = |level: &'static str, unit: &'static str| [("md/level", level), ("md/chunk_size", unit)];
+        assert_eq!(found("md0", &md("raid0\n", "524288\n")), told("md", "stripe:512K"));
+        assert_eq!(found("md0", &md("linear\n", "0\n")), told("md", "span"));
+        assert_eq!(found("md0", &md("raid5\n", "524288\n")), told("md", "raid5, unit 512K"));
+        assert_eq!(found("md0", &md("raid1\n", "0\n")), told("md", "raid1"));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct DeviceCounters {
     pub ios: u64,
     /// I/Os the device is busy with now.
     pub in_flight: u64,
+    /// Time in flight summed over all I/Os, milliseconds: its growth over elapsed time is the mean number in flight.
+    pub weighted_ms: u64,
 }
 
 /// Counters of the device with that number ("254:0"); `None` if the kernel does not list it.
@@ -40,7 +42,8 @@ fn parse(text: &str, number: Number) -> Option<DeviceCounters> {
         }
         let counts: Vec<u64> = fields.skip(1).map_while(|field| field.parse().ok()).collect();
         let (reads, writes, in_flight) = (counts.first()?, counts.get(4)?, counts.get(8)?);
-        Some(DeviceCounters { ios: reads.checked_add(*writes)?, in_flight: *in_flight })
+        let weighted_ms = *counts.get(10)?;
+        Some(DeviceCounters { ios: reads.checked_add(*writes)?, in_flight: *in_flight, weighted_ms })
     })
 }
 
@@ -58,8 +61,8 @@ mod tests {
     #[test]
     fn reads_and_writes_are_counted_together() {
         let of = |text: &str| parse(TEXT, Number::parse(text).unwrap());
-        assert_eq!(of("7:0"), Some(DeviceCounters { ios: 275_349, in_flight: 3 }));
-        assert_eq!(of("254:0"), Some(DeviceCounters { ios: 120, in_flight: 0 }));
+        assert_eq!(of("7:0"), Some(DeviceCounters { ios: 275_349, in_flight: 3, weighted_ms: 122_365 }));
+        assert_eq!(of("254:0"), Some(DeviceCounters { ios: 120, in_flight: 0, weighted_ms: 1 }));
         assert_eq!(of("254:1"), None);
         assert_eq!(of("9:9"), None);
     }

@@ -48,6 +48,14 @@ pub enum StorageError {
         /// The block device.
         path: PathBuf,
     },
+    /// The members do not make a layout.
+    #[error("cannot lay out {layout}: {why}")]
+    Layout {
+        /// "stripe:64K".
+        layout: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The file system does every I/O through memory.
     #[error("cannot measure {} with direct I/O: {why}", path.display())]
     NoDirectIo {
@@ -240,6 +248,7 @@ impl StorageError {
             StorageError::ReadOnlyDevice { .. } => {
                 "measure reads only, or make it writable (blockdev --setrw)".into()
             }
+            StorageError::Layout { .. } => "--layout stripe:64K --target A --target B, of unlike files or devices".into(),
             StorageError::NoDirectIo { .. } => {
                 "--buffered measures through the page cache, and the result says so; or name another directory"
                     .into()

@@ -41,7 +41,7 @@ pub use diskstats::{DeviceCounters, device_counters, foreign_load};
 pub use error::StorageError;
 pub use io_buffers::{HugePages, IoBuffers};
 pub use made_file::{Found, MadeFile};
-pub use region::{Access, Expect, Region};
+pub use region::{Access, Expect, Laid, MEMBERS_MAX, Region};
 pub use target::Target;
 pub use test_file::{Progress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes};
 pub use workspace::Workspace;

@@ -5,10 +5,10 @@ use crate::{StorageError, Target, usage};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use workload::{Caching, TargetKind};
+use workload::{Caching, Layout, LayoutMap, TargetKind};
 
 /// What load may do to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,21 @@ pub struct Region {
     pub align_bytes: u32,
     /// Buffers must be aligned to this; 1 through the page cache.
     pub memory_align_bytes: u32,
-    /// What was opened.
+    /// What was opened; of a layout its first member.
     pub path: PathBuf,
+    /// What it is made of, where that is more than one file or device; then `file` is the first member's.
+    pub laid: Option<Box<Laid>>,
+}
+
+/// The members of a region and how they make one range of bytes.
+#[derive(Debug)]
+pub struct Laid {
+    /// Span or stripe.
+    pub layout: Layout,
+    /// Which bytes lie where. Offsets count from each member's own `offset_bytes`.
+    pub map: LayoutMap,
+    /// In their order; none of them is laid itself.
+    pub members: Vec<Region>,
 }
 
 /// Which accesses the kernel is told to expect through the page cache (`posix_fadvise`).
@@ -53,7 +66,95 @@ pub enum Expect {
     Sequential,
 }
 
+/// A layout has no more members.
+pub const MEMBERS_MAX: usize = 256;
+
 impl Region {
+    /// Lays regions out as one. Offsets and lengths must then fit all members.
+    ///
+    /// # Errors
+    /// [`StorageError::Layout`]: fewer than two members or too many, a member twice, members of which some are opened
+    /// directly and some not, or a unit that is no multiple of what a member's direct I/O needs.
+    pub fn laid(layout: Layout, members: Vec<Region>) -> Result<Region, StorageError> {
+        let refused = |why: String| StorageError::Layout { layout: layout.to_string(), why };
+        let Some(first) = members.first().filter(|_| (2..=MEMBERS_MAX).contains(&members.len())) else {
+            return Err(refused(format!("it has {} members: give 2 to {MEMBERS_MAX}", members.len())));
+        };
+        for (at, member) in members.iter().enumerate() {
+            let identity = |region: &Region| {
+                region.file.metadata().map(|metadata| (metadata.dev(), metadata.ino(), metadata.rdev())).ok()
+            };
+            let its = identity(member);
+            if its.is_some() && members[..at].iter().any(|other| identity(other) == its) {
+                return Err(refused(format!("{} is a member twice", member.path.display())));
+            }
+            if member.direct != first.direct {
+                return Err(refused("some members take direct I/O and some do not".into()));
+            }
+        }
+        let align_bytes = members.iter().map(|member| member.align_bytes).max().unwrap_or(1);
+        let memory_align_bytes = members.iter().map(|member| member.memory_align_bytes).max().unwrap_or(1);
+        if let Layout::Stripe { unit_bytes } = layout
+            && !unit_bytes.is_multiple_of(u64::from(align_bytes))
+        {
+            return Err(refused(format!(
+                "its unit must be a multiple of {align_bytes} bytes for direct I/O"
+            )));
+        }
+        // Where a span goes from one member to the next, an I/O is cut: there, too, it must fit.
+        let sizes: Vec<u64> =
+            members.iter().map(|member| member.bytes - member.bytes % u64::from(align_bytes)).collect();
+        let map = LayoutMap::new(layout, &sizes);
+        if map.size_bytes() == 0 {
+            return Err(refused("its smallest member has no room for one unit".into()));
+        }
+        let file =
+            first.file.try_clone().map_err(|error| StorageError::from_io("open", &first.path, error))?;
+        Ok(Region {
+            file,
+            offset_bytes: 0,
+            bytes: map.size_bytes(),
+            direct: first.direct,
+            align_bytes,
+            memory_align_bytes,
+            path: first.path.clone(),
+            laid: Some(Box::new(Laid { layout, map, members })),
+        })
+    }
+
+    /// The regions that are files or devices themselves: the members, or this one.
+    pub fn members(&self) -> &[Region] {
+        match &self.laid {
+            Some(laid) => &laid.members,
+            None => std::slice::from_ref(self),
+        }
+    }
+
+    /// What a result calls it: its path, or "/dev/a, /dev/b as stripe:64K".
+    pub fn name(&self) -> String {
+        let Some(laid) = &self.laid else { return self.path.display().to_string() };
+        let paths: Vec<String> =
+            laid.members.iter().map(|member| member.path.display().to_string()).collect();
+        format!("{} as {}", paths.join(", "), laid.layout)
+    }
+
+    /// Reads all of `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// What the kernel says; `UnexpectedEof` behind the end.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        let Some(laid) = &self.laid else { return self.file.read_exact_at(buffer, offset) };
+        let mut left = buffer;
+        let bytes = left.len() as u64;
+        for part in laid.map.parts(offset, bytes) {
+            let (now, later) = left.split_at_mut(part.bytes as usize);
+            let member = &laid.members[part.member];
+            member.file.read_exact_at(now, member.offset_bytes + part.offset)?;
+            left = later;
+        }
+        if left.is_empty() { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
+    }
+
     /// Tells the kernel what to expect of this open file.
     ///
     /// # Errors
@@ -64,8 +165,10 @@ impl Region {
             Expect::Random => rustix::fs::Advice::Random,
             Expect::Sequential => rustix::fs::Advice::Sequential,
         };
-        rustix::fs::fadvise(&self.file, 0, None, advice)
-            .map_err(|error| StorageError::from_io("advise on", &self.path, error))
+        self.members().iter().try_for_each(|member| {
+            rustix::fs::fadvise(&member.file, 0, None, advice)
+                .map_err(|error| StorageError::from_io("advise on", &member.path, error))
+        })
     }
 }
 
@@ -231,7 +334,16 @@ fn build(
         return Err(StorageError::TooSmall { path: path.into(), bytes, align_bytes });
     }
     let path = path.to_path_buf();
-    Ok(Region { file, offset_bytes: 0, bytes: usable, direct, align_bytes, memory_align_bytes, path })
+    Ok(Region {
+        file,
+        offset_bytes: 0,
+        bytes: usable,
+        direct,
+        align_bytes,
+        memory_align_bytes,
+        path,
+        laid: None,
+    })
 }
 
 fn mode(access: Access) -> OFlags {

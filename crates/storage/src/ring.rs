@@ -101,6 +101,8 @@ pub enum Memory {
     Buffer(u32),
     /// Elsewhere, for writes only.
     Foreign(*const u8),
+    /// Within one of the ring's own buffers: an I/O that is cut into parts has one buffer.
+    Within(u32, u32),
 }
 
 /// How [`Ring::submit`] waits.
@@ -378,6 +380,7 @@ impl Queue<'_> {
         let (pointer, own) = match io.memory {
             Memory::Buffer(at) => (self.buffers.of(at).cast_const(), true),
             Memory::Foreign(pointer) => (pointer, false),
+            Memory::Within(at, from) => (self.buffers.of(at).wrapping_add(from as usize).cast_const(), true),
         };
         let fixed = own && self.registered_buffers;
         let (code, how) = match io.op {

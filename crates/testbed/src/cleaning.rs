@@ -1,3 +1,4 @@
+use luns::LoopDevice;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -59,10 +60,9 @@ pub(crate) fn clean(directory: &Path) {
     let image = directory.join("disk.img");
     // A link where the image lies elsewhere.
     let image = fs::read_link(&image).unwrap_or(image);
-    for device in attached(&image) {
-        unthrottle(&device);
-        let _ = run("partx", &["--delete", &device.to_string_lossy()]);
-        let _ = run("losetup", &["--detach", &device.to_string_lossy()]);
+    for device in LoopDevice::attached_to(&image) {
+        let _ = run("partx", &["--delete", &device.device().to_string_lossy()]);
+        let _ = device.detach();
     }
     let _ = fs::remove_file(image);
     let _ = fs::remove_dir_all(directory);
@@ -81,35 +81,6 @@ pub(crate) fn unmount(point: &Path) {
         thread::sleep(UNMOUNT_PAUSE);
     }
     let _ = run("umount", &["--lazy", &point]);
-}
-
-/// The loop devices on that file, by what the kernel says.
-fn attached(image: &Path) -> Vec<PathBuf> {
-    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let ours = devices.filter(|device| {
-        let file = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
-        Path::new(file.trim_end().trim_end_matches(" (deleted)")) == image
-    });
-    ours.map(|device| Path::new("/dev").join(device.file_name())).collect()
-}
-
-const BLKIO: &str = "/sys/fs/cgroup/blkio";
-const THROTTLES: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];
-
-/// Throttles outlive the attachment of a loop device: a killed test's would slow down a later one.
-pub(crate) fn unthrottle(device: &Path) {
-    let name = device.file_name().unwrap_or_default();
-    let Ok(number) = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")) else { return };
-    for throttle in THROTTLES {
-        let _ = fs::write(throttle_file(throttle), format!("{} 0", number.trim()));
-    }
-}
-
-/// In the blkio group (cgroup v1) of this process: no other group's limits act on what it does.
-pub(crate) fn throttle_file(throttle: &str) -> PathBuf {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.split_once(":blkio:")).map_or("/", |(_, group)| group);
-    Path::new(BLKIO).join(own.trim_start_matches('/')).join(format!("blkio.throttle.{throttle}_device"))
 }
 
 /// Runs a program of the system; its complaints are the error.

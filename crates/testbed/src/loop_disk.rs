@@ -1,4 +1,5 @@
-use crate::cleaning::{clean, run, scratch, throttle_file, unmount, unthrottle};
+use crate::cleaning::{clean, run, scratch, unmount};
+use luns::{LoopDevice, throttle};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,8 +10,7 @@ use workload::CapKind;
 pub struct LoopDisk {
     scratch: PathBuf,
     mount_point: PathBuf,
-    device: PathBuf,
-    number: String,
+    device: LoopDevice,
     /// Open for its lock.
     _alive: File,
 }
@@ -42,37 +42,27 @@ impl LoopDisk {
 
     fn attach(scratch: PathBuf, image: &Path, bytes: u64, alive: File) -> LoopDisk {
         File::create(image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
-        let device = match run("losetup", &["--direct-io=on", "--find", "--show", &image.to_string_lossy()]) {
-            Ok(device) => PathBuf::from(device),
-            Err(error) => {
-                clean(&scratch);
-                panic!("no loop device: {error}");
-            }
-        };
-        unthrottle(&device);
-        // What an earlier test set stays with the device.
-        let queue = queue_of(&device);
-        let most = fs::read_to_string(queue.join("max_hw_sectors_kb")).expect("the queue's limit");
-        fs::write(queue.join("max_sectors_kb"), most.trim()).expect("the limit of requests");
-        let number = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("dev");
-        let number = fs::read_to_string(number).expect("the device's number").trim().to_string();
-        LoopDisk { mount_point: scratch.join("mnt"), scratch, device, number, _alive: alive }
+        let device = LoopDevice::attach(image).unwrap_or_else(|error| {
+            clean(&scratch);
+            panic!("no loop device: {error}");
+        });
+        LoopDisk { mount_point: scratch.join("mnt"), scratch, device, _alive: alive }
     }
 
     /// The device gets no request of more than so many KiB: the kernel parts what is larger.
     pub fn limit_requests(&self, kib: u32) {
-        fs::write(queue_of(&self.device).join("max_sectors_kb"), kib.to_string())
+        fs::write(queue_of(self.device()).join("max_sectors_kb"), kib.to_string())
             .expect("the limit of requests");
     }
 
     /// "/dev/loop3".
     pub fn device(&self) -> &Path {
-        &self.device
+        self.device.device()
     }
 
     /// "7:3".
     pub fn number(&self) -> &str {
-        &self.number
+        self.device.number()
     }
 
     /// The file it stands on.
@@ -100,7 +90,7 @@ impl LoopDisk {
             eprintln!("skipped: no {program} here");
             return None;
         }
-        let device = self.device.to_string_lossy().into_owned();
+        let device = self.device().to_string_lossy().into_owned();
         let mut all = vec!["-q"];
         all.extend(arguments);
         all.push(&device);
@@ -118,7 +108,7 @@ impl LoopDisk {
     /// Puts one partition on it, all of it, and returns its device; `None`, after saying so, where the
     /// system cannot.
     pub fn partition(&mut self) -> Option<PathBuf> {
-        let (image, device) = (self.backing_file(), self.device.to_string_lossy().into_owned());
+        let (image, device) = (self.backing_file(), self.device().to_string_lossy().into_owned());
         let script = format!("echo ',,L' | sfdisk --quiet --label gpt {}", image.display());
         let partition = PathBuf::from(format!("{device}p1"));
         let made = run("sh", &["-c", &script]).and_then(|_| run("partx", &["--add", &device]));
@@ -140,21 +130,13 @@ impl LoopDisk {
         unmount(&self.mount_point);
     }
 
-    /// Limits it for the cgroup (v1) of this process, in operations or bytes a second; `false`, after saying so,
-    /// where the system has no such throttle.
+    /// Limits it in operations or bytes a second; `false`, after saying so, where the system has no such throttle.
     #[must_use]
     pub fn throttle(&mut self, kind: CapKind, per_second: u64) -> bool {
-        let file = match kind {
-            CapKind::ReadIops => "read_iops",
-            CapKind::WriteIops => "write_iops",
-            CapKind::ReadBytes => "read_bps",
-            CapKind::WriteBytes => "write_bps",
-        };
-        let file = throttle_file(file);
-        match fs::write(&file, format!("{} {per_second}", self.number)) {
+        match throttle::set(self.number(), kind, per_second) {
             Ok(()) => true,
             Err(error) => {
-                eprintln!("skipped: {}: {error}", file.display());
+                eprintln!("skipped: {error}");
                 false
             }
         }
@@ -162,7 +144,7 @@ impl LoopDisk {
 
     /// Takes all throttles away.
     pub fn unthrottle(&mut self) {
-        unthrottle(&self.device);
+        throttle::clear(self.number());
     }
 }
 

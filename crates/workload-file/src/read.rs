@@ -6,7 +6,10 @@ use crate::values::{self, Wrong};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
-use workload::{Arrival, Distribution, Phase, Placed, Plan, PlanTarget, Pool, RunLength, Shape, Workload};
+use workload::{
+    Arrival, Distribution, Layout, Phase, Placed, Plan, PlanLayout, PlanTarget, Pool, RunLength, Shape,
+    Workload,
+};
 
 /// A longer text is no workload file.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
@@ -78,16 +81,31 @@ pub fn read_with<T>(
 fn read_targets(mut table: Table<'_>, text: &str) -> Result<Vec<(String, PlanTarget)>, FileError> {
     let target = |(name, line, value): (&str, usize, &DeValue<'_>)| match value {
         DeValue::String(path) if !path.is_empty() => {
-            Ok((name.to_owned(), PlanTarget { path: PathBuf::from(path.as_ref()), create_bytes: None }))
+            Ok((name.to_owned(), PlanTarget { path: PathBuf::from(path.as_ref()), ..PlanTarget::default() }))
         }
         DeValue::Table(inner) => {
             let mut inner = Table::new(text, format!("target {name}"), &(0..0), inner);
             let path = inner.take("path", some_path)?;
             let create_bytes = inner.take("create", values::some_bytes)?;
+            let layout = inner.take("layout", |text| {
+                text.parse::<Layout>()
+                    .map_err(|bad| Wrong::new(bad.to_string(), "as in layout = \"stripe:64K\""))
+            })?;
+            let others: Vec<PathBuf> = inner.strings("with")?.into_iter().map(PathBuf::from).collect();
+            let laid = match (layout, others.is_empty()) {
+                (None, true) => None,
+                (Some(layout), false) => Some(PlanLayout { layout, others }),
+                (layout, _) => {
+                    let lacks = if layout.is_some() { "its other members" } else { "its layout" };
+                    let form = "layout = \"stripe:64K\", with = [\"/dev/b\", \"/dev/c\"]";
+                    let wrong = Wrong::new(format!("it does not say {lacks}"), form);
+                    return Err(FileError::of(line, name, wrong));
+                }
+            };
             inner.finish()?;
             let missing =
                 || FileError::of(line, name, Wrong::new("it has no path", "add path = \"/where/it/is\""));
-            Ok((name.to_owned(), PlanTarget { path: path.ok_or_else(missing)?, create_bytes }))
+            Ok((name.to_owned(), PlanTarget { path: path.ok_or_else(missing)?, create_bytes, laid }))
         }
         _ => {
             let form = format!("{name} = \"/path\", or {name} = {{ path = \"/path\", create = \"1G\" }}");

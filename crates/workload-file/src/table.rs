@@ -87,6 +87,21 @@ impl<'t> Table<'t> {
         read(&text).map(Some).map_err(wrong)
     }
 
+    /// A list of texts; empty where the key is not there.
+    pub fn strings(&mut self, key: &'static str) -> Result<Vec<String>, FileError> {
+        let Some((at, value)) = self.remove(key) else { return Ok(Vec::new()) };
+        let texts = match value {
+            DeValue::Array(array) => {
+                array.iter().map(|each| each.get_ref().as_str().map(str::to_owned)).collect()
+            }
+            _ => None,
+        };
+        texts.ok_or_else(|| {
+            let wrong = Wrong::new("a list of texts belongs here", format!("write {key} = [\"…\", \"…\"]"));
+            FileError::of(line_of(self.text, at.start), key, wrong)
+        })
+    }
+
     /// A table in this one.
     ///
     /// # Errors

@@ -15,11 +15,20 @@ pub fn write(plan: &Plan) -> String {
     for (at, target) in plan.targets.iter().enumerate() {
         let path = quoted(&target.path.to_string_lossy());
         let name = target_name(plan, at);
-        match target.create_bytes {
-            None => line(&mut text, &name, path),
-            Some(bytes) => {
-                line(&mut text, &name, format!("{{ path = {path}, create = {} }}", quoted(&size(bytes))));
-            }
+        let mut keys = Vec::new();
+        if let Some(bytes) = target.create_bytes {
+            keys.push(format!("create = {}", quoted(&size(bytes))));
+        }
+        if let Some(laid) = &target.laid {
+            let with: Vec<String> =
+                laid.others.iter().map(|other| quoted(&other.to_string_lossy())).collect();
+            keys.push(format!("layout = {}", quoted(&laid.layout.to_string())));
+            keys.push(format!("with = [{}]", with.join(", ")));
+        }
+        if keys.is_empty() {
+            line(&mut text, &name, path);
+        } else {
+            line(&mut text, &name, format!("{{ path = {path}, {} }}", keys.join(", ")));
         }
     }
     plan.phases.iter().for_each(|phase| write_phase(&mut text, plan, phase));

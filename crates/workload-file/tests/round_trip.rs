@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use std::time::Duration;
 use workload::{
-    Access, Arrival, Burst, Caching, Content, Distribution, Durability, Extent, Limit, Pattern, Phase,
-    Placed, Plan, PlanTarget, Pool, RunLength, Shape, SizeShare, SyncEvery, SyncKind, Verify, Walk, Workload,
-    Zone,
+    Access, Arrival, Burst, Caching, Content, Distribution, Durability, Extent, Layout, Limit, Pattern,
+    Phase, Placed, Plan, PlanLayout, PlanTarget, Pool, RunLength, Shape, SizeShare, SyncEvery, SyncKind,
+    Verify, Walk, Workload, Zone,
 };
 use workload_file::{read, write};
 
@@ -190,8 +190,14 @@ fn placed(targets: usize) -> impl Strategy<Value = Placed> {
 
 fn plan() -> impl Strategy<Value = Plan> {
     (0_usize..3).prop_flat_map(|targets| {
-        let target = (path(), prop::option::of(1_u64..u64::MAX))
-            .prop_map(|(path, create_bytes)| PlanTarget { path, create_bytes });
+        let layout = prop_oneof![
+            Just(Layout::Span),
+            (1_u64..9999).prop_map(|sectors| Layout::Stripe { unit_bytes: sectors * 512 })
+        ];
+        let laid = (layout, prop::collection::vec(path(), 1..3));
+        let laid = prop::option::of(laid.prop_map(|(layout, others)| PlanLayout { layout, others }));
+        let target = (path(), prop::option::of(1_u64..u64::MAX), laid)
+            .prop_map(|(path, create_bytes, laid)| PlanTarget { path, create_bytes, laid });
         let length = (time(), time(), prop::option::of(1_u64..u64::MAX), time()).prop_map(
             |(warm_up, duration, ios_max, cool_down)| RunLength { warm_up, duration, ios_max, cool_down },
         );

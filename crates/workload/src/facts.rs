@@ -55,6 +55,20 @@ pub struct DeviceFacts {
     pub physical_block_bytes: Option<u32>,
     /// Volatile write cache or none.
     pub write_cache: Option<WriteCache>,
+    /// How LVM, md or device mapper makes it of several others.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub layout: Option<DeviceLayout>,
+}
+
+/// A layout that the host made, as sysfs shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceLayout {
+    /// "LVM", "device mapper" or "md".
+    pub made_by: String,
+    /// "span", "stripe:64K", "raid5, unit 512K"; what device mapper does not show in sysfs is "not known".
+    pub how: String,
+    /// Names of its members: "sda1".
+    pub members: Vec<String>,
 }
 
 /// What a limit on a device limits.

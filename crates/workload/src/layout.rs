@@ -136,6 +136,15 @@ impl LayoutMap {
         self.ends.len()
     }
 
+    /// Bytes of one member that the layout uses.
+    pub fn member_bytes(&self, member: usize) -> u64 {
+        match self.layout {
+            Layout::Span if member == 0 => self.ends.first().copied().unwrap_or(0),
+            Layout::Span => self.ends.get(member).map_or(0, |end| end - self.ends[member - 1]),
+            Layout::Stripe { .. } => self.size_bytes / (self.ends.len() as u64).max(1),
+        }
+    }
+
     /// The part of `bytes` bytes at `offset` that lies together on the member where `offset` lies. `None` at and behind
     /// the end.
     pub fn first_part(&self, offset: u64, bytes: u64) -> Option<Part> {

@@ -26,12 +26,14 @@ mod trace;
 
 pub use access::{Access, Distribution, Extent, Walk, Zone};
 pub use demand::{Arrival, Burst, Content, Limit, SizeShare, SyncEvery, SyncKind, Verify};
-pub use facts::{Cap, CapKind, DeviceFacts, TargetFacts, TargetKind, WriteCache};
+pub use facts::{Cap, CapKind, DeviceFacts, DeviceLayout, TargetFacts, TargetKind, WriteCache};
 pub use histogram::{LatencyCounts, LatencyHistogram};
 pub use layout::{BadLayout, Layout, LayoutMap, Part};
-pub use plan::{Phase, PhaseResult, Placed, Plan, PlanTarget, Pool};
+pub use plan::{Phase, PhaseResult, Placed, Plan, PlanLayout, PlanTarget, Pool};
 pub use quantity::{BadQuantity, Mib, format_bytes, format_count, format_ns, parse_bytes, parse_duration};
-pub use result::{Backend, BadBlock, CoreUse, Direction, Response, RunResult, ThreadShare, Verification};
+pub use result::{
+    Backend, BadBlock, CoreUse, Direction, MemberShare, Response, RunResult, ThreadShare, Verification,
+};
 pub use spec::{Caching, Durability, InvalidWorkload, Pattern, RunLength, Shape, Workload};
 pub use tally::{Latencies, Slice, Tally};
 pub use trace::{Trace, TraceIo, TraceKind};

@@ -1,4 +1,4 @@
-use crate::{RunLength, Workload};
+use crate::{Layout, RunLength, Workload};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,13 +13,25 @@ pub struct Plan {
 }
 
 /// A target of a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanTarget {
     /// Directory, regular file or block device.
     pub path: PathBuf,
     /// Size of the test file made in a directory, or of a file made at `path`; `None`: what is there is used.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub create_bytes: Option<u64>,
+    /// Files or devices that make one target with `path`.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub laid: Option<PlanLayout>,
+}
+
+/// How the members of a target lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanLayout {
+    /// Span or stripe.
+    pub layout: Layout,
+    /// The members after the target's own path, which is the first; in this order.
+    pub others: Vec<PathBuf>,
 }
 
 /// What happens at once.
@@ -70,6 +82,13 @@ pub struct PhaseResult {
     pub name: String,
     /// One result for each of its workloads, in their order.
     pub results: Vec<crate::RunResult>,
+}
+
+impl PlanTarget {
+    /// All its members, in their order; only its own path where it is one file or device.
+    pub fn members(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.path).chain(self.laid.iter().flat_map(|laid| &laid.others))
+    }
 }
 
 impl Phase {

@@ -1,4 +1,4 @@
-use crate::{Latencies, LatencyHistogram, Pool, Slice, Tally, Workload};
+use crate::{Latencies, LatencyHistogram, Layout, Pool, Slice, Tally, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -151,6 +151,28 @@ pub struct RunResult {
     /// The threads that it had in common with the other workloads of its phase.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub pool: Option<Pool>,
+    /// How the target's members make one range of bytes, where there are more than one.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub layout: Option<Layout>,
+    /// What each member did, in their order. Empty where the target is one file or device.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub members: Vec<MemberShare>,
+}
+
+/// What one member of a layout did. An I/O that crosses from one member to another counts once on each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemberShare {
+    /// File or device.
+    pub path: String,
+    /// Its bytes that the layout uses.
+    pub bytes: u64,
+    /// Reads of it; the latency is that of its own part.
+    pub read: Tally,
+    /// Writes to it.
+    pub write: Tally,
+    /// Parts that failed.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub failed: u64,
 }
 
 impl Direction {
@@ -199,6 +221,13 @@ fn one_second_ns() -> u64 {
     1_000_000_000
 }
 
+impl MemberShare {
+    /// Reads and writes.
+    pub fn total(&self) -> Tally {
+        self.read.plus(&self.write)
+    }
+}
+
 impl ThreadShare {
     /// Reads and writes.
     pub fn total(&self) -> Tally {
@@ -228,6 +257,8 @@ impl RunResult {
             cores: Vec::new(),
             threads: Vec::new(),
             pool: None,
+            layout: None,
+            members: Vec::new(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! A matrix from a TOML file, from flags, or from both.
 
 use crate::failure::Failure;
+use crate::layouts;
 use ::matrix::{BlockBytes, Matrix, Order, Time};
 use std::path::PathBuf;
-use workload::{Caching, Durability, Pattern, parse_bytes, parse_duration};
+use workload::{Caching, Durability, Layout, Pattern, parse_bytes, parse_duration};
 
 /// What is run: every flag that is given replaces what FILE says.
 #[derive(clap::Args, Default)]
@@ -14,6 +15,9 @@ pub struct DefinitionArgs {
     /// Directories (a test file is made in each), files or block devices [default: .]
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     target: Vec<String>,
+    /// The targets, two or more files or devices, as one: span or stripe:UNIT; several are compared
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "target")]
+    layout: Vec<Layout>,
     /// random, sequential [default: random]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = pattern)]
     pattern: Vec<Pattern>,
@@ -111,12 +115,22 @@ impl DefinitionArgs {
             fixed.caching = Caching::Buffered;
         }
         for target in &mut matrix.targets {
-            if !is_foreign(target) {
+            if !is_foreign(target) && layouts::of_name(target).is_none() {
                 let absolute = std::path::absolute(&*target).ok();
                 *target = absolute
                     .and_then(|path| path.into_os_string().into_string().ok())
                     .unwrap_or_else(|| target.clone());
             }
+        }
+        if !self.layout.is_empty() {
+            if matrix.targets.len() < 2 || matrix.targets.iter().any(|target| target.contains(", ")) {
+                return Err(Failure::usage(
+                    "a layout has two members at least, without a comma in their paths",
+                )
+                .with_remedy("--layout span,stripe:64K --target A,B"));
+            }
+            let name = |layout: &Layout| layouts::name(*layout, &matrix.targets);
+            matrix.targets = self.layout.iter().map(name).collect();
         }
         matrix.validate().map_err(|error| match &self.file {
             Some(file) => Failure::usage(format_args!("cannot run {}: {error}", file.display())),

@@ -1,22 +1,62 @@
 //! What a matrix runs on: test files in directories, made once for all runs, and files and devices as they are.
 
 use crate::failure::Failure;
+use crate::layouts;
 use crate::output::Output;
 use crate::{interrupt, measure};
 use ::matrix::{Matrix, Planner, Progress};
 use history::{History, MatrixId};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 use storage::{Access, Region, Target, TestFile, Workspace};
-use workload::{Caching, TargetKind, format_bytes};
+use workload::{Caching, Layout, TargetKind, format_bytes};
 
 /// The targets, looked at and found fit; nothing is made yet.
 pub struct Places<'a> {
     matrix: &'a Matrix,
     /// `None`: nothing is left to do there.
-    targets: Vec<Option<Target>>,
+    targets: Vec<Option<Aim>>,
     access: Access,
+}
+
+/// One target of a matrix: a directory, file or device, or several files or devices as one.
+struct Aim {
+    targets: Vec<Target>,
+    layout: Option<Layout>,
+}
+
+impl Aim {
+    fn open(name: &str) -> Result<Aim, Failure> {
+        let (layout, paths) = match layouts::of_name(name) {
+            Some((layout, members)) => (Some(layout), members),
+            None => (None, vec![PathBuf::from(name)]),
+        };
+        let targets = paths.iter().map(|path| Target::open(path)).collect::<Result<_, _>>()?;
+        Ok(Aim { targets, layout })
+    }
+
+    /// The directory that a test file is to be made in.
+    fn directory(&self) -> Option<&Target> {
+        self.targets.first().filter(|target| self.layout.is_none() && is_directory(target))
+    }
+
+    fn name(&self) -> String {
+        let paths: Vec<String> =
+            self.targets.iter().map(|target| target.path().display().to_string()).collect();
+        self.layout.map_or_else(|| paths.join(", "), |layout| layouts::name(layout, &paths))
+    }
+
+    fn region(&self, access: Access, caching: Caching) -> Result<Region, Failure> {
+        let open = |target: &Target| target.open_for(access, caching);
+        match self.layout {
+            None => Ok(open(&self.targets[0])?),
+            Some(layout) => {
+                let members = self.targets.iter().map(open).collect::<Result<_, _>>()?;
+                Ok(Region::laid(layout, members)?)
+            }
+        }
+    }
 }
 
 /// The targets, ready for load.
@@ -49,14 +89,14 @@ impl<'a> Places<'a> {
         progress: &Progress,
         destroy_data: bool,
     ) -> Result<Places<'a>, Failure> {
-        let mut targets: Vec<Option<Target>> = Vec::new();
+        let mut targets: Vec<Option<Aim>> = Vec::new();
         for (at, path) in matrix.targets.iter().enumerate() {
             let left = planner
                 .order()
                 .iter()
                 .any(|key| planner.points()[key.point].target == at && progress.is_planned(*key));
-            let target = if left { Some(Target::open(Path::new(path))?) } else { None };
-            if let Some(target) = &target {
+            let target = if left { Some(Aim::open(path)?) } else { None };
+            for target in target.iter().flat_map(|aim| &aim.targets) {
                 check(target, matrix, destroy_data)?;
             }
             targets.push(target);
@@ -67,12 +107,7 @@ impl<'a> Places<'a> {
 
     /// Bytes of the test files that [`prepare`](Places::prepare) will write.
     pub fn bytes_to_write(&self) -> u64 {
-        self.targets
-            .iter()
-            .flatten()
-            .filter(|it| is_directory(it))
-            .map(|it| file_bytes(self.matrix, it))
-            .sum()
+        self.targets.iter().flatten().filter_map(Aim::directory).map(|it| file_bytes(self.matrix, it)).sum()
     }
 
     /// Opens the targets, and makes the test files.
@@ -81,7 +116,7 @@ impl<'a> Places<'a> {
         for target in &self.targets {
             let place = match target {
                 None => Ok(None),
-                Some(target) => self.place(id, target, history, out).map(Some),
+                Some(aim) => self.place(id, aim, history, out).map(Some),
             };
             match place {
                 Ok(place) => prepared.places.push(place),
@@ -97,25 +132,25 @@ impl<'a> Places<'a> {
     fn place(
         &self,
         id: MatrixId,
-        target: &Target,
+        aim: &Aim,
         history: &mut History,
         out: &mut Output,
     ) -> Result<Place, Failure> {
         let caching = self.matrix.fixed.caching;
-        if !is_directory(target) {
-            let region = target.open_for(self.access, caching)?;
+        let Some(target) = aim.directory() else {
+            let region = aim.region(self.access, caching)?;
             let least = self.matrix.bytes_least();
             if region.bytes < least {
                 return Err(Failure::new(format_args!(
                     "cannot run this matrix on {}: it has {}, and the threads' blocks need {}",
-                    target.path().display(),
+                    aim.name(),
                     format_bytes(region.bytes),
                     format_bytes(least)
                 ))
                 .with_remedy("a larger target, smaller blocks or fewer threads"));
             }
             return Ok(Place { region, made: None });
-        }
+        };
         let bytes = history.matrix_file_bytes(id, file_bytes(self.matrix, target))?;
         let workspace = measure::open_workspace(target.path(), history, out)?;
         workspace.check_room(bytes)?;

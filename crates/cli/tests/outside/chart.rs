@@ -51,6 +51,7 @@ fn measured(dir: &Path, outstanding: u32) -> RunResult {
         align_bytes: 1,
         memory_align_bytes: 1,
         path,
+        laid: None,
     };
     let shape = Shape { caching: Caching::Buffered, ..Shape::random_read(4096).with_writes(20) };
     let length = RunLength { duration: Duration::from_millis(300), ..RunLength::default() };

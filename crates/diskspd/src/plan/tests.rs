@@ -26,7 +26,7 @@ fn workload(line: &str) -> Workload {
 #[test]
 fn the_bare_command_is_what_diskspd_does_unasked() {
     let Planned { plan, extras, notes } = planned("t");
-    assert_eq!(plan.targets, [PlanTarget { path: "t".into(), create_bytes: None }]);
+    assert_eq!(plan.targets, [PlanTarget { path: "t".into(), ..PlanTarget::default() }]);
     let [phase] = &plan.phases[..] else { panic!("one phase") };
     let seconds = Duration::from_secs;
     assert_eq!(

@@ -35,6 +35,7 @@ pub fn runs(shown: &RunsPage) -> String {
     let mut body = opening(shown.title, &summary(shown.runs), shown.sentences);
     let table = format!("<h2>Results</h2>\n{}", results(shown.runs));
     let charts: String = chosen.iter().map(|chart| run_chart(&chart.draw(shown.runs))).collect();
+    let table = table + &members(shown.runs);
     let parts = if shown.runs.len() <= ROWS_FIRST { [table, charts] } else { [charts, table] };
     parts.iter().for_each(|part| body.push_str(part));
     body.push_str(&how_to_read(&chosen));
@@ -121,6 +122,42 @@ pub(super) fn results(runs: &[Shown]) -> String {
         more => format!("<p class=\"small\">{} more runs are not listed.</p>\n", number::count(more as u64)),
     };
     table.html() + &left_out
+}
+
+/// Which member of a layout did the work; a row for each member of each run.
+fn members(runs: &[Shown]) -> String {
+    if runs.iter().all(|run| run.result.members.is_empty()) {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("run", Column::Long),
+        ("member", Column::Text),
+        ("IOPS", Column::Value),
+        ("share", Column::Number),
+        ("MiB/s", Column::Number),
+        ("outstanding", Column::Number),
+        ("mean", Column::Number),
+        ("failed", Column::Number),
+    ]);
+    let rows = runs.iter().zip(labels(runs)).flat_map(|(run, label)| {
+        run.result.members.iter().map(move |member| (&run.result, label.clone(), member))
+    });
+    for (result, label, member) in rows.take(ROWS_MAX) {
+        let total = member.total();
+        let all: u64 = result.members.iter().map(|each| each.total().count).sum();
+        let seconds = result.elapsed_s().max(1e-9);
+        table.push(&[
+            escape(&if label.is_empty() { asked(result) } else { label }),
+            escape(&member.path),
+            number::rate(total.count as f64 / seconds),
+            number::share(total.count as f64 / all.max(1) as f64),
+            number::rate(total.bytes as f64 / 1_048_576.0 / seconds),
+            number::rate(total.stall_ns as f64 / 1e9 / seconds),
+            total.mean_ns().map_or(number::NONE.into(), number::time),
+            number::count(member.failed),
+        ]);
+    }
+    format!("<h2>Members</h2>\n{}", table.html())
 }
 
 fn row(result: &RunResult, label: &str) -> Vec<String> {

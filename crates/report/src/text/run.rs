@@ -13,6 +13,7 @@ pub fn run(result: &RunResult, findings: &[Finding], style: &Style) -> String {
     let sections = [
         opening(result, style),
         totals(result, style),
+        shares::members(result, style),
         percentiles::percentiles(result, style),
         meaning::meaning(findings, style),
         errors::errors(result, style),

@@ -1,4 +1,4 @@
-//! Threads and cores one by one, where a finding says that they matter.
+//! The members of a layout; threads and cores one by one where a finding says that they matter.
 
 use super::Style;
 use super::table::{Align, Cell, Table};
@@ -6,11 +6,65 @@ use crate::number;
 use findings::{Finding, Kind, Weight};
 use workload::{CoreUse, RunResult};
 
+const MEMBERS_MAX: usize = 32;
 const THREADS_MAX: usize = 16;
 const CORES_MAX: usize = 8;
 
 fn is_told(findings: &[Finding], kind: Kind) -> bool {
     findings.iter().any(|finding| finding.kind == kind && finding.weight != Weight::Good)
+}
+
+/// Which member did the work.
+pub(super) fn members(result: &RunResult, style: &Style) -> Vec<String> {
+    let Some(layout) = result.layout.filter(|_| !result.members.is_empty()) else { return Vec::new() };
+    let mut table = Table::new(&[
+        ("member", Align::Left),
+        ("of it", Align::Right),
+        ("I/Os", Align::Right),
+        ("share", Align::Right),
+        ("IOPS", Align::Right),
+        ("MiB/s", Align::Right),
+        ("outstanding", Align::Right),
+        ("mean", Align::Right),
+        ("longest", Align::Right),
+        ("failed", Align::Right),
+    ]);
+    let all: u64 = result.members.iter().map(|member| member.total().count).sum();
+    let seconds = result.elapsed_s();
+    for member in result.members.iter().take(MEMBERS_MAX) {
+        let total = member.total();
+        let rate =
+            |amount: f64| if seconds > 0.0 { number::rate(amount / seconds) } else { number::NONE.into() };
+        let mean = total.mean_ns().filter(|ns| *ns > 0.0);
+        table.push(vec![
+            member.path.as_str().into(),
+            workload::format_bytes(member.bytes).into(),
+            number::count(total.count).into(),
+            number::share(total.count as f64 / all.max(1) as f64).into(),
+            rate(total.count as f64).into(),
+            rate(total.bytes as f64 / 1_048_576.0).into(),
+            rate(total.stall_ns as f64 / 1e9).into(),
+            mean.map_or(number::NONE.into(), number::time).into(),
+            if total.count == 0 { number::NONE.into() } else { number::time(total.ns_max as f64) }.into(),
+            number::count(member.failed).into(),
+        ]);
+    }
+    let mut lines = vec![style.heading(&format!("Members ({layout})"))];
+    lines.extend(table.flexible(0).lines(style));
+    if result.members.len() > MEMBERS_MAX {
+        lines.push(format!("  and {} more", result.members.len() - MEMBERS_MAX));
+    }
+    if let Some(only) = only_member(result) {
+        lines.push(format!("  {only} did all of it"));
+    }
+    lines
+}
+
+/// The one member that all I/Os went to.
+fn only_member(result: &RunResult) -> Option<&str> {
+    let mut busy = result.members.iter().filter(|member| member.total().count > 0);
+    let first = busy.next()?;
+    busy.next().is_none().then_some(first.path.as_str())
 }
 
 pub(super) fn threads(result: &RunResult, findings: &[Finding], style: &Style) -> Vec<String> {

@@ -11,8 +11,9 @@ use simulate::{Advice, Remedy};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use workload::{
-    Arrival, BadBlock, Burst, Cap, CapKind, Content, CoreUse, Direction, Latencies, Limit, Pool, Response,
-    RunResult, Shape, SizeShare, Slice, SyncEvery, SyncKind, ThreadShare, Verification, Verify, Workload,
+    Arrival, BadBlock, Burst, Cap, CapKind, Content, CoreUse, DeviceLayout, Direction, Latencies, Layout,
+    Limit, MemberShare, Pool, Response, RunResult, Shape, SizeShare, Slice, SyncEvery, SyncKind, ThreadShare,
+    Verification, Verify, Workload,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
@@ -62,6 +63,9 @@ fn full_check() -> report::Check {
     check.advice = Some(Advice { remedies: vec![remedy(Some(1e6)), remedy(None)], error: Some(0.07) });
     if let Some(capability) = &mut check.capability {
         capability.target.caps = vec![cap];
+        let how = "stripe:64K".into();
+        let members = vec!["sda".into(), "sdb".into()];
+        capability.target.devices[0].layout = Some(DeviceLayout { made_by: "LVM".into(), how, members });
         for point in capability.curves.iter_mut().flat_map(|curve| &mut curve.points) {
             point.humps = Some(capability::Humps { fast_ns: 1e5, slow_ns: 1e7, slow_share: 0.1 });
         }
@@ -179,6 +183,8 @@ fn full_run() -> Value {
         series: vec![slice.clone()],
         cores: vec![CoreUse::default()],
         threads: vec![ThreadShare { series: vec![slice], ..ThreadShare::default() }],
+        layout: Some(Layout::Span),
+        members: vec![MemberShare { failed: 1, ..MemberShare::default() }],
         ..RunResult::empty(workload, "/data/test".into())
     };
     serde_json::to_value(run).unwrap()
@@ -195,14 +201,20 @@ fn each_key_of_a_run_is_documented_and_each_documented_key_is_there() {
     let rows = documented("run\n");
     let said_of_reads = |key: &String| {
         let as_read = |other| key.contains(other) && rows.contains(&key.replacen(other, "read", 1));
-        let inner = ["threads[].read.", "threads[].write.", "threads[].series[]"];
+        let inner = [
+            "threads[].read.",
+            "threads[].write.",
+            "threads[].series[]",
+            "members[].read.",
+            "members[].write.",
+        ];
         as_read("write")
             || as_read("sync")
             || key.contains(".errors.")
             || inner.iter().any(|it| key.starts_with(it))
     };
     keys.retain(|key| !said_of_reads(key));
-    keys.extend(["read.errors", "threads[].read", "threads[].series"].map(String::from));
+    keys.extend(["read.errors", "threads[].read", "threads[].series", "members[].read"].map(String::from));
     assert_eq!(keys, rows);
 }
 

@@ -5,8 +5,9 @@ use crate::text::STYLE;
 use findings::{Finding, Surroundings, findings};
 use report::text::{self, Style};
 use workload::{
-    Arrival, Backend, BadBlock, CoreUse, Direction, Durability, Latencies, LatencyHistogram, PhaseResult,
-    Response, RunResult, Shape, Slice, SyncEvery, SyncKind, ThreadShare, Verification, Verify, Workload,
+    Arrival, Backend, BadBlock, CoreUse, Direction, Durability, Latencies, LatencyHistogram, Layout,
+    MemberShare, PhaseResult, Response, RunResult, Shape, Slice, SyncEvery, SyncKind, ThreadShare,
+    Verification, Verify, Workload,
 };
 
 /// The latency that the `at`-th I/O of a run takes: evenly between once and twice `floor_ns`, some of them
@@ -189,4 +190,27 @@ fn colours_of_a_run_change_no_word() {
     let plain = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
     let stripped = plain.iter().fold(coloured, |text, code| text.replace(code, ""));
     assert_eq!(stripped, text::run(&run, &found, &STYLE));
+}
+
+#[test]
+fn a_layout_says_which_member_did_the_work() {
+    let member = |path: &str, count: u64| {
+        let mut share = MemberShare { path: path.into(), bytes: 4 << 30, ..MemberShare::default() };
+        if count > 0 {
+            share.read.record_n(5_000_000, 65_536, count);
+        }
+        share
+    };
+    let mut run = closed(&[(600, 0), (600, 0)], 1);
+    run.layout = Some(Layout::Span);
+    run.members = vec![member("/dev/loop0", 1200), member("/dev/loop1", 0)];
+    let told = text::run(&run, &[], &STYLE);
+    assert!(told.contains("Members (span)") && told.contains("/dev/loop0 did all of it"), "{told}");
+    let row = told.lines().find(|line| line.contains("/dev/loop0  ")).unwrap();
+    for figure in ["1,200", "100 %", "600", "37.5", "3  5.00 ms"] {
+        assert!(row.contains(figure), "{figure} in {row}");
+    }
+    run.members[1] = member("/dev/loop1", 400);
+    let told = text::run(&run, &[], &STYLE);
+    assert!(told.contains("75 %") && told.contains("25 %") && !told.contains("did all of it"), "{told}");
 }

@@ -72,6 +72,7 @@ pub fn target() -> TargetFacts {
                 logical_block_bytes: Some(512),
                 physical_block_bytes: Some(4096),
                 write_cache: None,
+                layout: None,
             },
             DeviceFacts {
                 name: "vdb".into(),
@@ -88,6 +89,7 @@ pub fn target() -> TargetFacts {
                 logical_block_bytes: Some(512),
                 physical_block_bytes: Some(4096),
                 write_cache: Some(WriteCache::WriteBack),
+                layout: None,
             },
         ],
         direct_align_bytes: Some(512),

@@ -1,0 +1,143 @@
+//! Several files or devices as one target: `--layout` with `--target`, for all commands that run load.
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+use storage::{Access, Region, Target};
+use workload::{Caching, DeviceFacts, DeviceLayout, Layout, PlanLayout, PlanTarget, TargetFacts, TargetKind};
+
+/// The flags.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct LayoutFlags {
+    /// Several targets as one: span (one after the other) or stripe:UNIT (in turn), in user space
+    #[arg(long, value_name = "LAYOUT", requires = "member", help_heading = "Several targets as one")]
+    pub layout: Option<Layout>,
+    /// A member of it, in this order; give it for each
+    #[arg(
+        id = "member",
+        long = "target",
+        value_name = "PATH",
+        requires = "layout",
+        help_heading = "Several targets as one"
+    )]
+    pub members: Vec<PathBuf>,
+}
+
+impl LayoutFlags {
+    /// The target that they name, if they name one.
+    pub fn target(&self, beside: Option<&Path>) -> Result<Option<PlanTarget>, Failure> {
+        let Some(layout) = self.layout else { return Ok(None) };
+        if let Some(beside) = beside {
+            let what = format!("{}: beside --layout targets are named by --target", beside.display());
+            return Err(Failure::usage(what).with_remedy(format_args!(
+                "--layout {layout} --target {} --target ANOTHER",
+                beside.display()
+            )));
+        }
+        laid(layout, &self.members).map(Some)
+    }
+}
+
+/// Those members as one target.
+pub fn laid(layout: Layout, members: &[PathBuf]) -> Result<PlanTarget, Failure> {
+    match members {
+        [first, others @ ..] if !others.is_empty() => Ok(PlanTarget {
+            path: first.clone(),
+            create_bytes: None,
+            laid: Some(PlanLayout { layout, others: others.to_vec() }),
+        }),
+        _ => Err(Failure::usage("a layout has two members at least")
+            .with_remedy(format_args!("--layout {layout} --target A --target B"))),
+    }
+}
+
+/// Opens files and devices as one region, with what is known of them together.
+pub fn open(
+    layout: Layout,
+    members: &[PathBuf],
+    access: Access,
+    caching: Caching,
+) -> Result<(Region, TargetFacts), Failure> {
+    let (mut regions, mut facts) = (Vec::new(), Vec::new());
+    for path in members {
+        let target = Target::open(path)?;
+        if target.facts().kind == TargetKind::Directory {
+            let what = format!("cannot lay out {}: it is a directory", path.display());
+            return Err(Failure::usage(what).with_remedy("files or block devices"));
+        }
+        regions.push(target.open_for(access, caching)?);
+        facts.push(target.facts().clone());
+    }
+    let region = Region::laid(layout, regions)?;
+    let facts = together(&region, facts);
+    Ok((region, facts))
+}
+
+/// The facts of a layout: those of its members, named as it is.
+pub fn together(region: &Region, members: Vec<TargetFacts>) -> TargetFacts {
+    let mut members = members.into_iter();
+    let mut all = members.next().expect("a layout has members");
+    let tops = |facts: &TargetFacts| facts.devices.first().cloned();
+    let mut top: Vec<DeviceFacts> = tops(&all).into_iter().collect();
+    for member in members {
+        top.extend(tops(&member));
+        for device in member.devices {
+            if all.devices.iter().all(|other| other.number != device.number) {
+                all.devices.push(device);
+            }
+        }
+        all.caps.extend(member.caps.into_iter().filter(|cap| !all.caps.contains(cap)).collect::<Vec<_>>());
+        all.free_bytes = all.free_bytes.min(member.free_bytes);
+        all.direct_align_bytes = all.direct_align_bytes.max(member.direct_align_bytes);
+    }
+    all.path = region.name();
+    if let Some(first) = top.first() {
+        // The layout itself: nobody must take what it gives for what its first member gives.
+        let numbers: Vec<&str> = top.iter().map(|device| device.number.as_str()).collect();
+        let layout = region.laid.as_ref().map(|laid| laid.layout.to_string()).unwrap_or_default();
+        let sum = |of: fn(&DeviceFacts) -> Option<u32>| top.iter().map(of).sum::<Option<u32>>();
+        let itself = DeviceFacts {
+            name: layout.clone(),
+            number: format!("{layout} of {}", numbers.join("+")),
+            kind: "layout".into(),
+            model: None,
+            backing_file: None,
+            layout: Some(DeviceLayout {
+                made_by: "headroom".into(),
+                how: layout,
+                members: top.iter().map(|device| device.name.clone()).collect(),
+            }),
+            size_bytes: region.bytes,
+            requests_max: sum(|device| Some(device.requests_max? * device.queues.unwrap_or(1).max(1))),
+            queues: Some(1),
+            ..first.clone()
+        };
+        all.devices.insert(0, itself);
+    }
+    all
+}
+
+/// What a layout is called in lists: "/dev/a, /dev/b as stripe:64K".
+pub fn name(layout: Layout, members: &[String]) -> String {
+    format!("{} as {layout}", members.join(", "))
+}
+
+/// The layout and its members, if that is a name of one.
+pub fn of_name(name: &str) -> Option<(Layout, Vec<PathBuf>)> {
+    let (members, layout) = name.rsplit_once(" as ")?;
+    Some((layout.parse().ok()?, members.split(", ").map(PathBuf::from).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_layout_and_its_members() {
+        let members = ["/dev/loop0".to_owned(), "/dev/loop1".to_owned()];
+        let name = name("stripe:64K".parse().unwrap(), &members);
+        assert_eq!(name, "/dev/loop0, /dev/loop1 as stripe:64K");
+        let (layout, found) = of_name(&name).unwrap();
+        assert_eq!((layout.to_string(), found), ("stripe:64K".into(), members.map(PathBuf::from).to_vec()));
+        assert!(of_name("/data").is_none() && of_name("/best as /data").is_none());
+    }
+}

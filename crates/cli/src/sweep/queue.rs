@@ -1,0 +1,71 @@
+//! The queue of a target's devices during a step: the kernel's mean over time, and what looks now and then see.
+
+use capability::QueueSeen;
+use load::Live;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::{Duration, Instant};
+use storage::{Region, device_counters};
+
+pub struct QueueWatch {
+    /// Numbers of the devices that the members are or lie on; empty where the kernel counts none.
+    devices: Vec<String>,
+    every: Duration,
+    /// When the measured part began, and the weighted time then.
+    began: Option<(Instant, u64)>,
+    /// The same at the last look.
+    last: Option<(Instant, u64)>,
+    samples: Vec<u64>,
+}
+
+impl QueueWatch {
+    pub fn new(region: &Region, every: Duration) -> QueueWatch {
+        let number = |member: &Region| {
+            let metadata = member.file.metadata().ok()?;
+            let device =
+                if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+            let number = format!("{}:{}", libc::major(device), libc::minor(device));
+            device_counters(&number).map(|_| number)
+        };
+        let mut devices: Vec<String> = region.members().iter().filter_map(number).collect();
+        devices.sort();
+        devices.dedup();
+        QueueWatch { devices, every, began: None, last: None, samples: Vec::new() }
+    }
+
+    /// Called often; looks where it is time to.
+    pub fn look(&mut self, live: &Live) {
+        if self.devices.is_empty() || !live.measuring {
+            return;
+        }
+        let now = Instant::now();
+        let due = match self.began {
+            None => true,
+            Some((began, _)) => now >= began + self.every * (self.samples.len() as u32 + 1),
+        };
+        let Some((in_flight, weighted_ms)) = self.read() else { return };
+        if self.began.is_none() {
+            self.began = Some((now, weighted_ms));
+        } else if due {
+            self.samples.push(in_flight);
+        }
+        self.last = Some((now, weighted_ms));
+    }
+
+    /// What was seen; `None` where the kernel counts nothing, or the step was too short for a look.
+    pub fn seen(self) -> Option<QueueSeen> {
+        let ((began, before), (last, after)) = (self.began?, self.last?);
+        let elapsed = last.duration_since(began).as_secs_f64();
+        let weighted = after.checked_sub(before)? as f64 / 1e3 / elapsed;
+        weighted.is_finite().then_some(QueueSeen { weighted, samples: self.samples })
+    }
+
+    /// All devices together: I/Os in flight, and their weighted time.
+    fn read(&self) -> Option<(u64, u64)> {
+        let mut sums = (0, 0);
+        for number in &self.devices {
+            let counters = device_counters(number)?;
+            sums = (sums.0 + counters.in_flight, sums.1 + counters.weighted_ms);
+        }
+        Some(sums)
+    }
+}

@@ -1,0 +1,103 @@
+use std::io;
+use std::path::PathBuf;
+use workload::format_bytes;
+
+/// Why a LUN could not be made, found or taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum LunError {
+    /// Loop devices, mounts and limits are root's.
+    #[error("cannot set up LUNs: that needs root")]
+    NotRoot,
+    /// A number that cannot be.
+    #[error("{0}")]
+    Asked(String),
+    /// The system refused a step.
+    #[error("cannot {doing} {}: {error}", what.display())]
+    Io {
+        /// "attach a loop device to".
+        doing: &'static str,
+        /// What it was done on.
+        what: PathBuf,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// The file system under the file takes no direct I/O.
+    #[error("cannot do direct I/O on {}: what a LUN on it gave would be memory's", .0.display())]
+    NoDirectIo(PathBuf),
+    /// No cgroup controller for block devices.
+    #[error("cannot limit {device}: no cgroup here has a limit for block devices ({looked})")]
+    NoThrottle {
+        /// The device, "7:3".
+        device: String,
+        /// Where one was looked for.
+        looked: String,
+    },
+    /// Not enough room for its file.
+    #[error("cannot allocate {} in {}: {} are free", format_bytes(*bytes), directory.display(), format_bytes(*free_bytes))]
+    NoRoom {
+        /// Where.
+        directory: PathBuf,
+        /// How much was asked.
+        bytes: u64,
+        /// How much there is.
+        free_bytes: u64,
+    },
+    /// The serving process ended before it served.
+    #[error("the process that was to serve {} ended: {said}", file.display())]
+    Server {
+        /// The file.
+        file: PathBuf,
+        /// What it wrote last.
+        said: String,
+    },
+    /// Somebody uses the device.
+    #[error("cannot remove {}: it is {}", device.display(), uses.join(", "))]
+    InUse {
+        /// The device.
+        device: PathBuf,
+        /// "mounted on /mnt".
+        uses: Vec<String>,
+    },
+    /// None of Headroom's LUNs.
+    #[error("{0} is no LUN that headroom made")]
+    NotOurs(String),
+    /// The record cannot be read.
+    #[error("{} is no record of a LUN: {why}", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl LunError {
+    /// With what failed and on what.
+    pub(crate) fn io(doing: &'static str, what: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LunError {
+        let what = what.into();
+        move |error| LunError::Io { doing, what, error }
+    }
+
+    /// What the person can do.
+    pub fn remedy(&self) -> Option<String> {
+        Some(match self {
+            LunError::NotRoot => "run it as root: sudo headroom luns …".into(),
+            LunError::NoDirectIo(_) => "--directory on ext4, xfs or btrfs".into(),
+            LunError::NoThrottle { .. } => {
+                "mount the blkio controller of cgroup v1, or enable io of v2: echo +io > \
+                 /sys/fs/cgroup/cgroup.subtree_control; or --latency and --width, which need none"
+                    .into()
+            }
+            LunError::NoRoom { .. } => "a smaller --size, another --directory, or no --allocate".into(),
+            LunError::InUse { .. } => "unmount it first, or end what holds it".into(),
+            LunError::NotOurs(_) => "headroom luns list, which names those it made".into(),
+            LunError::Record { path, .. } => {
+                format!("look at {} and remove it by hand", path.parent().unwrap_or(path).display())
+            }
+            LunError::Io { error, .. } if error.raw_os_error() == Some(libc::ENODEV) => {
+                "load the kernel's module: modprobe loop, modprobe fuse".into()
+            }
+            _ => return None,
+        })
+    }
+}
