@@ -144,6 +144,6 @@ fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
 
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Failure {
-        Failure { remedy: error.remedy().map(Into::into), ..Failure::new(&error) }
+        Failure { facts: error.facts(), remedy: error.remedy(), ..Failure::new(&error) }
     }
 }
