@@ -73,7 +73,8 @@ impl CommitResult {
 
     /// Whether each commit waits for the data files as well, as with a rollback journal.
     pub fn waits_for_data(&self) -> bool {
-        self.data.syncs.known().is_some_and(|syncs| syncs >= self.commits)
+        self.durability == Durability::Full
+            && self.data.syncs.known().is_some_and(|syncs| syncs >= self.commits)
     }
 
     /// The share of the time that went into writes and syncs of the log, and of the data where a commit waits for
@@ -141,13 +142,12 @@ impl CommitStudy {
             let fewest = results.iter().min_by_key(|result| result.commits)?;
             let mut text = format!("{name}: {}.", most.sentence());
             if fewest.commits < most.commits {
-                let times = most.seconds / fewest.seconds.max(1e-9);
-                let against = match times {
-                    t if t >= 1.05 => format!("{} times as fast", rounded(times)),
-                    t if t <= 0.95 => format!("{} times as slow", rounded(1.0 / times)),
+                let against = match most.seconds / fewest.seconds.max(1e-9) {
+                    times if times >= 1.05 => format!("{} times as fast", rounded(times)),
+                    times if times <= 0.95 => format!("{} times as slow", rounded(1.0 / times)),
                     _ => "as fast".into(),
                 };
-                text.push_str(&format!(" The same rows, {}: {against}.", fewest.sentence()));
+                text.push_str(&format!(" For the same rows {}. That is {against}.", fewest.sentence()));
             }
             Some(text)
         };
@@ -205,8 +205,8 @@ mod tests {
             study(vec![each, all]).sentences(),
             [
                 "engine: 15,000 commits wait for 15,000 log writes of 4 KiB and 15,000 syncs: 97 % of 60.0 s is the \
-                 wait for the log. The same rows, 1 commit waits for 29 log writes of 60 KiB and 29 syncs: 20 % of \
-                 600 ms is the wait for the log: 100 times as fast."
+                 wait for the log. For the same rows 1 commit waits for 29 log writes of 60 KiB and 29 syncs: 20 % of \
+                 600 ms is the wait for the log. That is 100 times as fast."
             ]
         );
     }

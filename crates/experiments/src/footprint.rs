@@ -25,6 +25,10 @@ pub struct Footprint {
     pub pages_read: Figure<u64>,
     /// Pages that the engine fetched ahead of need; they are among those read where the engine counts them there.
     pub pages_read_ahead: Figure<u64>,
+    /// Reads that the engine asked of its files, the system's page cache answering or not.
+    pub file_reads: Figure<u64>,
+    /// Their bytes.
+    pub file_read_bytes: Figure<u64>,
     /// Bytes that came from the storage, below the page cache, by need or ahead of it.
     pub storage_bytes: Figure<u64>,
     /// Of them, those that the kernel fetched ahead of need.
@@ -108,6 +112,8 @@ mod tests {
             pages_touched: Figure::Known(4_036),
             pages_read: Figure::Known(4_035),
             pages_read_ahead: Figure::Known(4_032),
+            file_reads: unknown,
+            file_read_bytes: unknown,
             storage_bytes: unknown,
             storage_read_ahead_bytes: unknown,
             client_bytes: Figure::Known(12_500_000),

@@ -6,6 +6,7 @@
 //! everyday::rebuild_indexes   the event that a cumulative figure smears over months
 //!
 //! commit::run            rows committed in batches by SQLite, PostgreSQL and MariaDB; what their logs are asked for
+//! footprint::footprint   what one query moves: values, rows, pages, files, storage, client
 //!
 //! database   making and opening such a file; a file that is not ours is never written to
 //! PageCache  throws a file out of the page cache, so that reads reach the storage
@@ -24,6 +25,7 @@ pub mod commit;
 pub mod database;
 mod error;
 pub mod everyday;
+pub mod footprint;
 mod page_cache;
 
 pub use chance::Chance;

@@ -4,6 +4,7 @@
 mod analysis;
 mod capability;
 mod check;
+mod commits;
 mod comparison;
 mod page;
 mod runs;
@@ -12,6 +13,7 @@ mod table;
 pub use self::analysis::{analysis, worth_a_chart};
 pub use self::capability::capability;
 pub use check::check;
+pub use commits::commits;
 pub use comparison::{Comparison, ComparisonRow, compared, comparison};
 pub(crate) use page::page_colour;
 pub use runs::{RunsPage, matrix, runs};

@@ -12,6 +12,7 @@
 //! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
 //! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
+//! CommitStudy ─> text::commits, json::commits, html::commits     Footprint ─> text::footprint, json::footprint
 //! ```
 //!
 //! Every format is a view of the same value and takes its words from the same places: `number` writes

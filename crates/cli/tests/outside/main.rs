@@ -6,6 +6,7 @@ mod compare;
 mod diskspd;
 mod doctor;
 mod intervals;
+mod lab;
 mod metrics;
 mod programs;
 mod record;

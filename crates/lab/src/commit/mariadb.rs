@@ -15,6 +15,8 @@ pub(super) struct Mariadb {
     client: Client,
     processes: Processes,
     insert: Option<Statement>,
+    /// The database was made by this run: nobody else's is ever dropped.
+    has_database: bool,
     server: Option<servers::Mariadb>,
 }
 
@@ -36,7 +38,7 @@ impl Mariadb {
         let client = Client::connect(named.or(own.as_deref()).unwrap_or_default())?;
         let pid = server.as_ref().map_or_else(|| client.process(), servers::Mariadb::pid);
         let processes = Processes::of("mariadb", pid);
-        let mut mariadb = Mariadb { client, processes, insert: None, server };
+        let mut mariadb = Mariadb { client, processes, insert: None, has_database: false, server };
         mariadb.take_database()?;
         Ok(mariadb)
     }
@@ -56,15 +58,16 @@ impl Mariadb {
                 None => Ok(vec![MARK.into()]),
             }
         })?;
-        // Its mark is the first table that is made in it: an empty one was left by a run killed in that moment.
-        if !tables.is_empty() && !tables.iter().any(|table| table == MARK) {
+        if !tables.iter().any(|table| table == MARK) {
             return Err(Error::NotOursThere { what: DATABASE });
         }
         self.sql(&[
             "DROP DATABASE IF EXISTS headroom_lab",
             "CREATE DATABASE headroom_lab",
             &format!("CREATE TABLE headroom_lab.{MARK} (n INT)"),
-        ])
+        ])?;
+        self.has_database = true;
+        Ok(())
     }
 
     fn sql(&mut self, statements: &[&str]) -> Result<(), Error> {
@@ -136,7 +139,7 @@ impl Committer for Mariadb {
 
 impl Drop for Mariadb {
     fn drop(&mut self) {
-        if self.server.is_none() {
+        if self.has_database && self.server.is_none() {
             // What stays has its mark, and the next experiment drops it.
             let _ = self.sql(&["DROP DATABASE headroom_lab"]);
         }

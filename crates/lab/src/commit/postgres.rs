@@ -16,6 +16,8 @@ pub(super) struct Postgres {
     processes: Processes,
     insert: Option<Statement>,
     notes: Vec<String>,
+    /// The schema was made by this run: nobody else's is ever dropped.
+    has_schema: bool,
     server: Option<servers::Postgres>,
 }
 
@@ -37,7 +39,8 @@ impl Postgres {
         let client = Client::connect(named.or(own.as_deref()).unwrap_or_default())?;
         let pid = server.as_ref().map_or_else(|| client.postmaster(), servers::Postgres::pid);
         let processes = Processes::of("postgres", pid);
-        let mut postgres = Postgres { client, processes, insert: None, notes: Vec::new(), server };
+        let mut postgres =
+            Postgres { client, processes, insert: None, notes: Vec::new(), has_schema: false, server };
         postgres.take_schema()?;
         Ok(postgres)
     }
@@ -65,7 +68,9 @@ impl Postgres {
         // One transaction: there is never a schema without its mark.
         self.sql(&format!(
             "BEGIN; CREATE SCHEMA headroom_lab; COMMENT ON SCHEMA headroom_lab IS '{MARK}'; COMMIT"
-        ))
+        ))?;
+        self.has_schema = true;
+        Ok(())
     }
 
     fn sql(&self, statements: &str) -> Result<(), Error> {
@@ -112,7 +117,8 @@ impl Committer for Postgres {
         ))?;
         let insert = "INSERT INTO headroom_lab.numbers VALUES ($1)";
         self.insert = Some(self.client.run(async |client| client.prepare(insert).await)?);
-        Ok(())
+        // The segment was made under another name; what a look finds under a new one is not known of the time before.
+        self.processes.counters().map(drop)
     }
 
     fn commit(&mut self, rows: Range<u64>) -> Result<(), Error> {
@@ -133,8 +139,8 @@ impl Committer for Postgres {
     }
 
     fn settle(&mut self) -> Result<(), Error> {
-        // A commit with a number of its own is logged, and waits for all that was logged before it.
-        self.sql("SET synchronous_commit = on; SELECT pg_current_xact_id()")
+        // A commit that changed something waits for its own log, and so for all that was logged before it.
+        self.sql("SET synchronous_commit = on; COMMENT ON TABLE headroom_lab.numbers IS 'settled'")
     }
 
     fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
@@ -153,7 +159,7 @@ impl Committer for Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        if self.server.is_none() {
+        if self.has_schema && self.server.is_none() {
             // What stays has its mark, and the next experiment drops it.
             let _ = self.sql("DROP SCHEMA headroom_lab CASCADE");
         }
