@@ -65,6 +65,7 @@ fn written(figure: Figure<u64>, write: impl Fn(u64) -> String) -> String {
     match figure {
         Figure::Known(value) => write(value),
         Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),
+        Figure::Unknown { unknown: Reason::NotCounted } => "not counted".into(),
         Figure::Unknown { unknown } => unknown.to_string(),
     }
 }
