@@ -313,7 +313,7 @@ fn observation(target: &Target, observer: &mut Observer) -> Result<Observation, 
 }
 
 /// Registers the shim with the SQLite that is linked into this program.
-fn counted_sqlite() -> Result<&'static Registry, Failure> {
+pub fn counted_sqlite() -> Result<&'static Registry, Failure> {
     // SAFETY: the two functions are those of the SQLite linked in, which lives as long as the program.
     let registered = unsafe {
         let functions = SqliteFunctions::from_addresses(

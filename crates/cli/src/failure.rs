@@ -61,6 +61,14 @@ impl Failure {
     }
 }
 
+/// In one line: what failed, and what to do.
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        self.remedy.iter().try_for_each(|remedy| write!(f, " (try: {remedy})"))
+    }
+}
+
 /// What to do where I/Os fail.
 pub const DMESG: &str = "read the kernel's log (dmesg): the storage itself fails";
 
@@ -144,6 +152,6 @@ fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
 
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Failure {
-        Failure { remedy: error.remedy().map(Into::into), ..Failure::new(&error) }
+        Failure { facts: error.facts(), remedy: error.remedy(), ..Failure::new(&error) }
     }
 }

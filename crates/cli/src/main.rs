@@ -16,6 +16,7 @@ mod history;
 mod import;
 mod interrupt;
 mod intervals;
+mod lab;
 mod layouts;
 mod live;
 mod luns;
@@ -109,6 +110,9 @@ enum Command {
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
+    /// Experiments: what commits ask of the log, what a query moves
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
     /// Remove what a killed headroom left in a directory
     Clean(clean::CleanArgs),
 }
@@ -138,6 +142,7 @@ fn main() -> ExitCode {
         Command::Import(args) => import::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, history, &mut out),
+        Command::Lab(command) => lab::run(command, history, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     match done.and_then(|code| out.finish().map(|()| code)) {

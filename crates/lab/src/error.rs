@@ -33,6 +33,35 @@ pub enum Error {
         /// What it may be.
         accepted: &'static str,
     },
+    /// A server of our own does not start.
+    #[error(transparent)]
+    Server(#[from] servers::Error),
+    /// A PostgreSQL server does not do what the experiment needs.
+    #[error(transparent)]
+    Postgres(#[from] collect::postgres::PostgresError),
+    /// A MySQL or MariaDB server.
+    #[error(transparent)]
+    Mysql(#[from] collect::mysql::MysqlError),
+    /// The counters of an experiment cannot be read.
+    #[error(transparent)]
+    Source(#[from] collect::SourceError),
+    /// Something on a server has the name that the experiment uses.
+    #[error("will not use {what} on that server: it has the experiment's name and no mark of Headroom's")]
+    NotOursThere {
+        /// "schema headroom_lab".
+        what: &'static str,
+    },
+    /// Another experiment uses the server.
+    #[error("another headroom lab is at work on that server")]
+    InUse,
+    /// What a query is asked for cannot be told.
+    #[error("cannot run the query on {on}: {why}")]
+    Query {
+        /// Which engine or file.
+        on: String,
+        /// What it said.
+        why: String,
+    },
     /// The system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
@@ -57,11 +86,17 @@ pub enum Error {
 
 impl Error {
     /// What the person can do about it; `None` where that is not known.
-    pub fn remedy(&self) -> Option<&'static str> {
-        match self {
+    pub fn remedy(&self) -> Option<String> {
+        let known = match self {
             Error::Exists { .. } => Some("name a file that does not exist, or remove that one"),
             Error::NotOurs { .. } => Some("prepare one under another name"),
-            Error::Plan { .. } | Error::Io { .. } => None,
+            Error::Server(error) => return error.remedy(),
+            Error::Postgres(error) => error.remedy(),
+            Error::Mysql(error) => error.remedy(),
+            Error::Source(error) => error.remedy(),
+            Error::NotOursThere { .. } => Some("rename it, or name another server"),
+            Error::InUse => Some("wait until it has ended"),
+            Error::Plan { .. } | Error::Io { .. } | Error::Query { .. } => None,
             Error::Sqlite { source, .. } => match source.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),
                 Some(rusqlite::ErrorCode::SystemIoFailure) => {
@@ -69,6 +104,17 @@ impl Error {
                 }
                 _ => None,
             },
+        };
+        known.map(str::to_owned)
+    }
+
+    /// What is known about the case, a line each.
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            Error::Postgres(error) => error.facts(),
+            Error::Mysql(error) => error.facts(),
+            Error::Source(error) => error.facts(),
+            _ => Vec::new(),
         }
     }
 }

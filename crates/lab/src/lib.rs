@@ -1,9 +1,12 @@
-//! Experiments: a real engine (SQLite) doing known work in a database of our own, for Headroom to watch.
+//! Experiments: real engines doing known work in databases of our own, for Headroom to watch and to count.
 //!
 //! ```text
 //! everyday::prepare      customers + orders, about 150 MiB, three secondary indexes, nothing cached
 //! everyday::run          clients at a steady pace: point reads, range reads, updates, inserts
 //! everyday::rebuild_indexes   the event that a cumulative figure smears over months
+//!
+//! commit::run            rows committed in batches by SQLite, PostgreSQL and MariaDB; what their logs are asked for
+//! footprint::footprint   what one query moves: values, rows, pages, files, storage, client
 //!
 //! database   making and opening such a file; a file that is not ours is never written to
 //! PageCache  throws a file out of the page cache, so that reads reach the storage
@@ -18,9 +21,11 @@
 //! It judges nothing, and it never writes into a file that it did not make.
 
 mod chance;
+pub mod commit;
 pub mod database;
 mod error;
 pub mod everyday;
+pub mod footprint;
 mod page_cache;
 
 pub use chance::Chance;

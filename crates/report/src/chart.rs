@@ -7,6 +7,7 @@
 //! one file a chart:  curve_latency, curve_iops, latency_over_time, iops_over_time       a check's
 //!                    load_curve, heat_map, percentiles, run_course, latency_map, histogram   a run's
 //!                    difference                                                     a comparison's
+//!                    commits                                                 an experiment's with commits
 //!                    stretch                                                        a file of the history
 //! ```
 //!
@@ -19,6 +20,7 @@
 mod axis;
 mod canvas;
 mod cells;
+mod commits;
 mod course;
 mod curve_iops;
 mod curve_latency;
@@ -48,6 +50,7 @@ pub use kind::{RunChart, UnknownChart};
 pub use shown::Shown;
 
 pub(crate) use canvas::Ink;
+pub(crate) use commits::commits;
 pub(crate) use course::Course;
 pub(crate) use curve_iops::curve_iops;
 pub(crate) use curve_latency::curve_latency;

@@ -4,6 +4,7 @@
 mod analysis;
 mod capability;
 mod check;
+mod commits;
 mod comparison;
 mod estimate;
 mod page;
@@ -13,6 +14,7 @@ mod table;
 pub use self::analysis::{analysis, worth_a_chart};
 pub use self::capability::capability;
 pub use check::check;
+pub use commits::commits;
 pub use comparison::{Comparison, ComparisonRow, compared, comparison};
 pub use estimate::estimate;
 pub(crate) use page::page_colour;

@@ -5,6 +5,7 @@ use crate::files::{FileRow, worst_first};
 use crate::{Analysed, Check, Estimate, FileGlance, Glance, Simulation, number, wording};
 use analyze::{Analysis, BusyFile};
 use capability::{Capability, CostModel, Curve, Sweep, SweepComparison, SweepStep};
+use experiments::{CommitResult, CommitStudy, Footprint};
 use filestats::waits::Reconciled;
 use filestats::{Counters, Delta, Figure, FileInterval, Interval, Ops, Profile, Reason, WaitInterval};
 use findings::Finding;
@@ -353,6 +354,55 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Value {
         })
     };
     json!({ "sweeps": sweeps.iter().map(one).collect::<Vec<Value>>(), "comparison": compared })
+}
+
+/// Rows committed in batches.
+pub fn commits(study: &CommitStudy, version: &str) -> Value {
+    let result = |result: &CommitResult| {
+        json!({
+            "engine": result.engine,
+            "durability": result.durability,
+            "batch": result.batch,
+            "rows": result.rows,
+            "commits": result.commits,
+            "seconds": result.seconds,
+            "rows_per_s": result.rows_per_s(),
+            "commit_ns": result.commit_ns(),
+            "log_writes": result.log.writes,
+            "log_writes_per_commit": result.log_writes_per_commit(),
+            "log_write_bytes": result.log.write_bytes,
+            "log_write_bytes_mean": result.log.write_bytes_mean(),
+            "log_syncs": result.log.syncs,
+            "log_wait_ns": result.log.wait_ns,
+            "data_writes": result.data.writes,
+            "data_write_bytes": result.data.write_bytes,
+            "data_syncs": result.data.syncs,
+            "data_wait_ns": result.data.wait_ns,
+            "syncs": result.syncs(),
+            "wait_share": result.wait_share(),
+        })
+    };
+    json!({
+        "headroom_version": version,
+        "dir": study.dir,
+        "rows": study.rows,
+        "results": study.results.iter().map(result).collect::<Vec<Value>>(),
+        "sentences": study.sentences(),
+        "notes": study.notes,
+    })
+}
+
+/// What a query moves at each level: the value, the bytes of its pages, and the sentence.
+pub fn footprint(footprint: &Footprint, version: &str) -> Value {
+    let mut value = plain(footprint);
+    let more = json!({
+        "headroom_version": version,
+        "touched_bytes": footprint.touched_bytes(),
+        "read_bytes": footprint.read_bytes(),
+        "sentence": footprint.sentence(),
+    });
+    add(&mut value, more);
+    value
 }
 
 /// The value as it serialises; none of the types here can fail to.

@@ -13,6 +13,7 @@
 //! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
 //! Simulation, Estimate ─> text::simulation, json::simulation, text::estimate, json::estimate, html::estimate
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
+//! CommitStudy ─> text::commits, json::commits, html::commits     Footprint ─> text::footprint, json::footprint
 //! ```
 //!
 //! Every format is a view of the same value and takes its words from the same places: `number` writes

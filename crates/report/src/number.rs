@@ -66,7 +66,7 @@ pub(crate) fn bytes(value: f64) -> String {
 }
 
 /// A figure written by `write`, or a dash.
-pub(crate) fn or_dash(figure: Figure<f64>, write: impl Fn(f64) -> String) -> String {
+pub(crate) fn or_dash<T>(figure: Figure<T>, write: impl Fn(T) -> String) -> String {
     figure.known().map_or(NONE.into(), write)
 }
 

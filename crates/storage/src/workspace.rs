@@ -80,6 +80,17 @@ impl Workspace {
         self.path.join(format!("{PREFIX}{name}"))
     }
 
+    /// Lets others reach what is theirs in it by its full name, and see nothing else: a server of an experiment may run
+    /// as another user.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn let_others_through(&self) -> Result<(), StorageError> {
+        let through = Mode::RWXU | Mode::XGRP | Mode::XOTH;
+        rustix::fs::fchmod(&self.own, through)
+            .map_err(|error| StorageError::from_io("open to other users", &self.path, error))
+    }
+
     /// Names of others' files found in it when it was taken over; they stay, and so will the directory.
     pub fn strangers(&self) -> &[String] {
         &self.strangers

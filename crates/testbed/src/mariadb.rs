@@ -1,14 +1,12 @@
 use crate::cleaning::{run, scratch};
+use rustix::process::Signal;
+use servers::{Mariadb, MariadbPrograms};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-const START_MAX: Duration = Duration::from_secs(120);
-const STOP_MAX: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
 
 /// A MariaDB server of a test's own, with a data directory, a socket and a port of its own. Dropping it kills and
 /// deletes. It must live in the thread that started it: the server ends with that thread, so that nothing is left of
@@ -17,7 +15,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct MariadbServer {
     home: PathBuf,
     port: u16,
-    child: Option<Child>,
+    server: Mariadb,
     /// Open for its lock.
     _alive: File,
 }
@@ -29,10 +27,9 @@ impl MariadbServer {
     /// # Panics
     /// As all of its methods: if the server does not do what it must, since a test cannot go on then.
     pub fn start(parent: Option<&Path>, lines: &[&str]) -> Option<MariadbServer> {
-        if Command::new("mariadbd").arg("--version").output().is_err() {
-            eprintln!("skipped: no mariadbd here (Debian: mariadb-server)");
-            return None;
-        }
+        let programs = MariadbPrograms::find();
+        let programs =
+            programs.inspect_err(|error| eprintln!("skipped: {error} (Debian: mariadb-server)")).ok()?;
         let (scratch, alive) = scratch().expect("a directory for the server");
         let home = match parent {
             Some(parent) => {
@@ -44,88 +41,32 @@ impl MariadbServer {
         };
         let free =
             TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
-        let mut server = MariadbServer { home, port: free.port(), child: None, _alive: alive };
-        server.configure(lines);
-        server.install();
+        let port = format!("port={}", free.port());
+        let usual = ["bind-address=127.0.0.1", "innodb_buffer_pool_size=16M", "innodb_log_file_size=16M"];
+        let all = [&[port.as_str()], &usual[..], lines].concat();
+        let server = Mariadb::initialise(&programs, &home, &all).expect("mariadb-install-db");
+        let mut server = MariadbServer { home, port: free.port(), server, _alive: alive };
         server.begin();
         Some(server)
     }
 
-    fn configure(&self, lines: &[&str]) {
-        let home = self.home.display();
-        let mut text = format!(
-            "[mysqld]\ndatadir={home}/data\nsocket={home}/s.sock\npid-file={home}/data/pid\nport={}\n\
-             bind-address=127.0.0.1\nlog-error={home}/error.log\ntmpdir={home}/tmp\ninnodb_buffer_pool_size=16M\n\
-             innodb_log_file_size=16M\n",
-            self.port
-        );
-        for line in lines {
-            text.push_str(line);
-            text.push('\n');
-        }
-        fs::write(self.home.join("my.cnf"), text).expect("an option file");
-        fs::create_dir(self.home.join("tmp")).expect("a directory for temporary files");
-        let home = self.home.to_string_lossy();
-        if is_root() {
-            must(run("chown", &["-R", "mysql:", &home]));
-        }
-    }
-
-    fn install(&self) {
-        let defaults = format!("--defaults-file={}", self.home.join("my.cnf").display());
-        let mut arguments = vec!["mariadb-install-db", &defaults, "--auth-root-authentication-method=normal"];
-        arguments.extend(["--skip-test-db", "--skip-name-resolve"]);
-        let all = self.unprivileged(&arguments);
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        must(run(all[0], &all[1..]));
-    }
-
-    /// The program, as the user that servers run as, and to be killed when this thread ends.
-    fn unprivileged(&self, program: &[&str]) -> Vec<String> {
-        let mut all = vec!["setpriv"];
-        if is_root() {
-            all.extend(["--reuid=mysql", "--regid=mysql", "--clear-groups"]);
-        }
-        all.extend(["--pdeathsig=KILL", "--"]);
-        all.extend(program);
-        all.into_iter().map(str::to_owned).collect()
-    }
-
     /// Starts it, if it does not run, and waits until it answers.
     pub fn begin(&mut self) {
-        if self.child.is_some() {
+        if self.server.pid().is_some() {
             return;
         }
-        let defaults = format!("--defaults-file={}", self.home.join("my.cnf").display());
-        let all = self.unprivileged(&["mariadbd", &defaults]);
-        let mut command = Command::new(&all[0]);
-        command.args(&all[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.child = Some(command.spawn().expect("setpriv of util-linux"));
-        let began = Instant::now();
-        while self.try_sql("SELECT 1").is_err() {
-            let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
-            assert!(ended.is_none() && began.elapsed() < START_MAX, "no server: {}", self.log());
-            thread::sleep(POLL);
-        }
+        self.server.launch().expect("a server");
+        self.try_sql("SELECT 1").expect("a server that answers");
     }
 
     /// Ends it in good order.
     pub fn stop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        must(run("kill", &["-TERM", &child.id().to_string()]));
-        let began = Instant::now();
-        while child.try_wait().expect("a child of ours").is_none() {
-            assert!(began.elapsed() < STOP_MAX, "the server does not stop: {}", self.log());
-            thread::sleep(POLL);
-        }
+        self.server.end(Signal::TERM.as_raw());
     }
 
     /// Ends it as a power cut would (kill -9).
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.server.end(Signal::KILL.as_raw());
     }
 
     /// Stops it in good order and starts it again.
@@ -197,12 +138,12 @@ impl MariadbServer {
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.child.as_ref().expect("a running server").id()
+        self.server.pid().expect("a running server")
     }
 
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
-        self.home.join("s.sock")
+        self.server.socket()
     }
 
     /// Its port on 127.0.0.1.
@@ -217,11 +158,11 @@ impl MariadbServer {
 
     /// What `headroom` connects to it by, as root, who has no password here.
     pub fn url(&self) -> String {
-        format!("mysql://root@{}", self.socket().display())
+        self.server.url()
     }
 
     fn log(&self) -> String {
-        fs::read_to_string(self.home.join("error.log")).unwrap_or_default()
+        self.server.said()
     }
 }
 
@@ -230,10 +171,6 @@ impl Drop for MariadbServer {
         self.kill();
         let _ = fs::remove_dir_all(&self.home);
     }
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 fn must(result: Result<String, String>) {

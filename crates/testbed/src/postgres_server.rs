@@ -1,11 +1,11 @@
 use crate::cleaning::{clean, run, scratch};
 use crate::postgres_binaries;
 use rustix::process::{Pid, Signal, kill_process};
+use servers::{Postgres, PostgresPrograms};
 use std::fs::{self, File};
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,20 +17,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct PostgresServer {
     scratch: PathBuf,
-    binaries: PathBuf,
     data: PathBuf,
-    user: User,
     port: u16,
-    process: Option<Child>,
+    server: Postgres,
     /// Open for its lock.
     _alive: File,
-}
-
-/// Whom the server runs as: it refuses root.
-#[derive(Clone, Copy, Debug)]
-enum User {
-    Same,
-    Other { user: u32, group: u32 },
 }
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -55,53 +46,33 @@ impl PostgresServer {
     }
 
     fn begin(version: u32, parent: Option<&Path>) -> Option<PostgresServer> {
-        let (binaries, user) = found(version)?;
+        let programs = found(version)?;
         let (scratch, alive) = scratch().expect("a directory for the server");
         let data = parent.unwrap_or(&scratch).join(DATA);
         fs::create_dir(&data).expect("a directory for the data");
         if parent.is_some() {
             std::os::unix::fs::symlink(&data, scratch.join(DATA)).expect("a link to the data");
         }
-        for directory in [&data, &scratch] {
-            user.give(directory);
-        }
         let port = free_port();
-        let mut server = PostgresServer { scratch, binaries, data, user, port, process: None, _alive: alive };
-        server.initialise();
+        let settings = ["listen_addresses=127.0.0.1", "max_connections=50"].map(str::to_owned).to_vec();
+        let server = Postgres::initialise(&programs, &scratch, &data, port, settings).expect("initdb");
+        let mut server = PostgresServer { scratch, data, port, server, _alive: alive };
         server.launch();
         Some(server)
     }
 
-    fn initialise(&self) {
-        let mut initdb = self.user.command(&self.binaries.join("initdb"));
-        initdb.args([
-            "--username=postgres",
-            "--auth-local=trust",
-            "--auth-host=scram-sha-256",
-            "--no-locale",
-        ]);
-        initdb.args(["--encoding=UTF8", "--no-sync", "--no-instructions", "--pgdata"]).arg(&self.data);
-        let done = initdb.output().expect("initdb");
-        assert!(done.status.success(), "initdb: {}", String::from_utf8_lossy(&done.stderr));
-    }
-
     /// Starts it, or starts it again after [`kill`](Self::kill) or [`stop`](Self::stop), and waits until it answers.
     pub fn launch(&mut self) {
-        let log = File::create(self.scratch.join("postgres.log")).expect("a log");
-        let mut server = self.user.command(&self.binaries.join("postgres"));
-        server.arg("-D").arg(&self.data).arg("-k").arg(&self.scratch).arg(format!("-p{}", self.port));
-        server.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=50"]);
-        server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        self.process = Some(server.spawn().expect("the server"));
+        self.server.launch().expect("a server");
         self.wait_until_ready();
     }
 
     fn wait_until_ready(&mut self) {
         let began = Instant::now();
         while self.try_sql("SELECT 1").is_err() {
-            let ended = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten());
-            let log = || fs::read_to_string(self.scratch.join("postgres.log")).unwrap_or_default();
-            assert!(ended.is_none(), "the server ended: {}", log());
+            let ended = self.server.has_ended();
+            let log = || fs::read_to_string(self.server.log()).unwrap_or_default();
+            assert!(!ended, "the server ended: {}", log());
             assert!(began.elapsed() < READY_WITHIN, "the server is not ready: {}", log());
             thread::sleep(LOOK_EVERY);
         }
@@ -115,7 +86,7 @@ impl PostgresServer {
 
     /// Ends it in order (a fast shutdown, with a checkpoint).
     pub fn stop(&mut self) {
-        self.end(Signal::INT);
+        self.server.end(Signal::INT.as_raw());
     }
 
     /// Ends all its processes at once, as a machine that loses power does but for its volatile caches.
@@ -123,7 +94,7 @@ impl PostgresServer {
         for process in self.processes() {
             signal(process, Signal::KILL);
         }
-        self.end(Signal::KILL);
+        self.server.end(Signal::KILL.as_raw());
     }
 
     /// Kills one of its processes, so that it drops all sessions and statistics, recovers from its log and goes on
@@ -152,7 +123,7 @@ impl PostgresServer {
 
     /// The postmaster and its children.
     pub fn processes(&self) -> Vec<u32> {
-        let Some(postmaster) = self.process.as_ref().map(Child::id) else { return Vec::new() };
+        let Some(postmaster) = self.server.pid() else { return Vec::new() };
         family(postmaster)
     }
 
@@ -208,7 +179,7 @@ impl PostgresServer {
 
     /// To the socket, as superuser, to database postgres.
     pub fn connection(&self) -> String {
-        format!("host={} port={} user=postgres dbname=postgres", self.scratch.display(), self.port)
+        self.server.connection()
     }
 
     /// The port, of 127.0.0.1 and in the socket's name.
@@ -220,68 +191,30 @@ impl PostgresServer {
     pub fn data_directory(&self) -> &Path {
         &self.data
     }
-
-    fn end(&mut self, how: Signal) {
-        let Some(mut process) = self.process.take() else { return };
-        signal(process.id(), how);
-        let _ = process.wait();
-    }
 }
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         // One that is stopped does not hear it otherwise.
         self.resume();
-        self.end(Signal::QUIT);
+        self.server.end(Signal::QUIT.as_raw());
         let _ = fs::remove_dir_all(&self.data);
         clean(&self.scratch);
     }
 }
 
-impl User {
-    /// Debian's user for it where it may be become, else who runs the test.
-    fn find() -> Result<User, String> {
-        if run("id", &["-u"])? != "0" {
-            return Ok(User::Same);
-        }
-        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let number = |name: &str, field: usize| {
-            let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
-            line.split(':').nth(field)?.parse::<u32>().ok()
-        };
-        let of = |name| number(name, 2).zip(number(name, 3));
-        let found = of("postgres").or_else(|| of("nobody"));
-        found.map(|(user, group)| User::Other { user, group }).ok_or("no user to run a server as".into())
-    }
-
-    fn command(self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir("/").env("LC_ALL", "C");
-        if let User::Other { user, group } = self {
-            command.uid(user).gid(group);
-        }
-        command
-    }
-
-    fn give(self, directory: &Path) {
-        if let User::Other { user, group } = self {
-            std::os::unix::fs::chown(directory, Some(user), Some(group)).expect("root may give it away");
-        }
-    }
-}
-
 /// A server that the user may run, and psql; says what is missing.
-fn found(version: u32) -> Option<(PathBuf, User)> {
+fn found(version: u32) -> Option<PostgresPrograms> {
     let looked = || {
-        let user = User::find()?;
         let binaries = postgres_binaries::directory(version)?;
-        let runs = user.command(&binaries.join("postgres")).arg("--version").output();
+        let programs = PostgresPrograms::of(binaries.clone()).map_err(|error| error.to_string())?;
+        let runs = programs.user.command(binaries.join("postgres")).arg("--version").output();
         let runs = runs.map_err(|error| format!("{} as another user: {error}", binaries.display()))?;
         if !runs.status.success() {
             return Err(String::from_utf8_lossy(&runs.stderr).into_owned());
         }
         run("psql", &["--version"])?;
-        Ok((binaries, user))
+        Ok(programs)
     };
     match looked() {
         Ok(found) => Some(found),

@@ -6,6 +6,7 @@ mod compare;
 mod diskspd;
 mod doctor;
 mod intervals;
+mod lab;
 mod layouts;
 mod metrics;
 mod programs;

@@ -19,6 +19,7 @@
 
 mod address;
 mod bounded;
+mod client;
 mod engine;
 mod error;
 mod files;
@@ -30,6 +31,7 @@ mod server;
 mod session;
 mod waits;
 
+pub use client::Client;
 pub use error::MysqlError;
 
 use crate::{Source, SourceError};

@@ -92,6 +92,16 @@ impl Login {
         &self.options.notes
     }
 
+    /// A connection whose statements may take their time, and what server it leads to.
+    pub fn unbounded(&self) -> Result<(Conn, Server), MysqlError> {
+        let builder = self.builder().read_timeout(None).write_timeout(None);
+        let mut conn = Conn::new(builder).map_err(|error| told(&self.name(), error))?;
+        let variables =
+            pairs(&mut conn, super::server::VARIABLES).map_err(|error| told(&self.name(), error))?;
+        let server = Server::of(&variables, self.place());
+        Ok((conn, server))
+    }
+
     fn builder(&self) -> OptsBuilder {
         let builder = OptsBuilder::new()
             .user(self.options.user.clone())
@@ -225,7 +235,7 @@ fn text(row: &Row, column: usize) -> String {
 }
 
 /// The client library's error in the words of this one.
-fn told(name: &str, error: Error) -> MysqlError {
+pub(super) fn told(name: &str, error: Error) -> MysqlError {
     let name = || name.to_owned();
     let timed_out = || MysqlError::TimedOut { name: name(), seconds: ANSWER_TIMEOUT.as_secs() };
     let refused = |said| MysqlError::Refused { name: name(), said };

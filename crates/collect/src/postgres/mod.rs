@@ -24,6 +24,7 @@
 
 mod answer;
 mod background;
+mod client;
 mod cluster;
 mod connection;
 mod databases;
@@ -43,6 +44,7 @@ mod tls;
 mod waits;
 mod worker;
 
+pub use client::Client;
 pub(crate) use cluster::{Cluster, Object};
 pub use connection::{has_password, redacted};
 pub use error::PostgresError;

@@ -112,6 +112,11 @@ impl Session {
         }
     }
 
+    /// For statements of others than this source.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Whether the connection has ended.
     pub fn is_over(&self) -> bool {
         self.client.is_closed()

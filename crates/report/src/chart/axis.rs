@@ -59,6 +59,16 @@ impl Axis {
         Axis { from: (low - margin).exp2(), to: (high + margin).exp2(), logarithmic: true, ticks }
     }
 
+    /// All values with a little room, ticks at powers of ten, as batches of rows and counts of writes are.
+    pub(super) fn decades(values: impl Iterator<Item = f64>) -> Axis {
+        let (low, high) = range(values, (1.0, 10.0));
+        let (low, high) = (low.log10(), high.log10());
+        let margin = (high - low).max(1.0) * 0.04;
+        let (first, last) = ((low - margin).ceil() as i32, (high + margin).floor() as i32);
+        let ticks = (first..=last).map(|power| 10_f64.powi(power)).map(|at| (at, number::tick(at))).collect();
+        Axis { from: 10_f64.powf(low - margin), to: 10_f64.powf(high + margin), logarithmic: true, ticks }
+    }
+
     /// Latencies in nanoseconds, ticks at 1, 2 and 5 or at whole decades.
     pub(super) fn latencies(values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = range(values, (1e5, 1e7));
@@ -219,6 +229,7 @@ mod tests {
     fn ticks_are_round() {
         assert_eq!(labels(&Axis::from_zero([12_700.0].into_iter(), 4)), ["0", "5k", "10k"]);
         assert_eq!(labels(&Axis::powers_of_two([1.0, 256.0].into_iter(), 5)), ["1", "4", "16", "64", "256"]);
+        assert_eq!(labels(&Axis::decades([1.0, 15_000.0].into_iter())), ["1", "10", "100", "1k", "10k"]);
         assert_eq!(
             labels(&Axis::latencies([1.1e6, 20e6].into_iter())),
             ["1 ms", "2 ms", "5 ms", "10 ms", "20 ms"]
@@ -256,6 +267,8 @@ mod tests {
             Axis::rates([f64::NAN, -1.0, f64::INFINITY].into_iter(), 5),
             Axis::powers_of_two(std::iter::empty(), 5),
             Axis::latencies([0.0, -1.0, f64::INFINITY].into_iter()),
+            Axis::decades(std::iter::empty()),
+            Axis::decades([0.0, 7.0].into_iter()),
             Axis::time(7, 7, 5),
             Axis::nines(f64::NAN),
             Axis::elapsed(0.0, 5).0,

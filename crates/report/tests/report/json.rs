@@ -1,6 +1,7 @@
 //! docs/json.md and the JSON say the same.
 
 use crate::sample;
+use experiments::{CommitResult, CommitStudy, Durability, Footprint, IoFigures, ObjectFootprint};
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Profile, Sample, Snapshot,
     WaitClass, WaitSample,
@@ -128,6 +129,59 @@ fn glance() -> report::Glance {
     let then = snapshot(1, vec![file("/old", Cache::Included)], vec![wait("old")]);
     let files = vec![file("/old", Cache::Included), file("/new", Cache::Included)];
     report::Glance::between(&then, &snapshot(9, files, vec![wait("old"), wait("new")]))
+}
+
+#[test]
+fn each_key_of_an_experiment_with_commits_is_documented_and_each_documented_key_is_there() {
+    let io = IoFigures {
+        writes: Figure::Known(2),
+        write_bytes: Figure::Known(8_192),
+        syncs: Figure::Known(1),
+        wait_ns: Figure::Known(9),
+    };
+    let result = CommitResult {
+        engine: "sqlite-wal".into(),
+        durability: Durability::Full,
+        batch: 1,
+        rows: 1,
+        commits: 1,
+        seconds: 1.0,
+        log: io,
+        data: io,
+    };
+    let study =
+        CommitStudy { dir: "/data".into(), rows: 1, results: vec![result], notes: vec!["note".into()] };
+    let mut keys = BTreeSet::new();
+    paths(&json::commits(&study, "1"), "", &mut keys);
+    assert_eq!(keys, documented("lab commit"));
+}
+
+#[test]
+fn each_key_of_a_footprint_is_documented_and_each_documented_key_is_there() {
+    let known = Figure::Known(1);
+    let object =
+        ObjectFootprint { name: "t".into(), rows: known, record_bytes: known, pages: known, bytes: known };
+    let footprint = Footprint {
+        source: "sqlite:/shop.db".into(),
+        query: "SELECT 1".into(),
+        rows: 1,
+        column_bytes: known,
+        rows_examined: known,
+        page_bytes: 4096,
+        pages_touched: known,
+        pages_read: known,
+        pages_read_ahead: known,
+        file_reads: known,
+        file_read_bytes: known,
+        storage_bytes: known,
+        storage_read_ahead_bytes: known,
+        client_bytes: Figure::unknown(filestats::Reason::NotCounted),
+        objects: vec![object],
+        notes: vec!["note".into()],
+    };
+    let mut keys = BTreeSet::new();
+    paths(&json::footprint(&footprint, "1"), "", &mut keys);
+    assert_eq!(keys, documented("lab footprint"));
 }
 
 #[test]

@@ -1,0 +1,174 @@
+use crate::check::counted_sqlite;
+use crate::failure::Failure;
+use crate::measure::{open_workspace, remove};
+use crate::output::Output;
+use crate::source::SourceName;
+use crate::{Done, FINE, interrupt, no_answer, page};
+use ::lab::commit::{Engine, Outcome, Plan, run as experiment};
+use experiments::Durability;
+use std::path::{Path, PathBuf};
+use storage::Target;
+
+/// Arguments of `headroom lab commit`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each row is one INSERT of one integer. SQLite runs in this program; PostgreSQL and MariaDB
+are started in DIR and removed again, or named by --source. Everything made lies in
+DIR/headroom.tmp/; headroom clean removes what a killed run left there.
+
+Examples:
+  headroom lab commit /data                            1, 10, 100, ... rows a commit, all engines
+  headroom lab commit /data --batch 1,all --engine sqlite-wal --html commits.html
+  headroom lab commit /data --durability full,delayed --engine postgres
+  headroom lab commit . --engine postgres --source postgres:host=/run/postgresql
+
+Exit codes: 0 fine, 3 an engine that was asked for could not be used.")]
+pub struct CommitArgs {
+    /// Directory on the storage in question
+    #[arg(default_value = ".", value_name = "DIR")]
+    dir: PathBuf,
+    /// Rows that each engine inserts for each batch
+    #[arg(long, default_value_t = 15_000, value_parser = clap::value_parser!(u64).range(1..=ROWS_MAX), value_name = "N")]
+    rows: u64,
+    /// Rows a commit, a list; all is one commit of all rows [default: 1,10,100,... and all]
+    #[arg(long, value_delimiter = ',', value_parser = batch, value_name = "LIST")]
+    batch: Vec<Batch>,
+    /// Who commits, a list of sqlite-rollback, sqlite-wal, postgres, mariadb [default: all of them]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    engine: Vec<Engine>,
+    /// When commits are acknowledged, a list: full (the log is on the storage), delayed (before that)
+    #[arg(long, value_delimiter = ',', default_value = "full", value_parser = durability, value_name = "LIST")]
+    durability: Vec<Durability>,
+    /// A server to use instead of one of our own: postgres:CONNECTION or mysql:CONNECTION
+    #[arg(long, value_name = "SOURCE")]
+    source: Vec<SourceName>,
+    /// Also write the answer as a page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// They are numbered in four bytes.
+const ROWS_MAX: u64 = 1_000_000_000;
+/// A row with its share of pages, logs and journals, at most.
+const ROW_BYTES_MAX: u64 = 512;
+/// A server without rows, its logs made.
+const SERVER_BYTES_MAX: u64 = 512 << 20;
+
+/// Rows a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Batch {
+    Rows(u64),
+    All,
+}
+
+fn batch(text: &str) -> Result<Batch, String> {
+    match text {
+        "all" => Ok(Batch::All),
+        _ => match text.parse() {
+            Ok(rows @ 1..) => Ok(Batch::Rows(rows)),
+            _ => Err(format!("'{text}' is no number of rows; give 1, 10, ... or all")),
+        },
+    }
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "full" => Ok(Durability::Full),
+        "delayed" => Ok(Durability::Delayed),
+        _ => Err("give full, delayed or both".into()),
+    }
+}
+
+/// `headroom lab commit`.
+pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let batches = batches(args)?;
+    let [postgres, mariadb] = named_servers(&args.source)?;
+    page::check(args.html.as_deref())?;
+    let target = Target::open(&args.dir)?;
+    let mut history = crate::history::open_to_write(history)?;
+    interrupt::install();
+    let workspace = open_workspace(target.path(), &mut history, out)?;
+    let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
+    dedup(&mut engines);
+    let own_servers = [(Engine::Postgres, &postgres), (Engine::Mariadb, &mariadb)];
+    let own_servers =
+        own_servers.iter().filter(|(engine, named)| engines.contains(engine) && named.is_none());
+    workspace.check_room(args.rows * ROW_BYTES_MAX + own_servers.count() as u64 * SERVER_BYTES_MAX)?;
+    workspace.let_others_through()?;
+    let dir = workspace.entry("lab-commit");
+    std::fs::create_dir(&dir)
+        .map_err(|error| Failure::new(format_args!("cannot make {}: {error}", dir.display())))?;
+    let mut durabilities = args.durability.clone();
+    dedup(&mut durabilities);
+    let plan = Plan { dir, rows: args.rows, batches, durabilities, engines, postgres, mariadb };
+
+    let done = experiment(&plan, counted_sqlite()?, interrupt::flag(), &mut |progress| {
+        out.progress(&progress.doing, progress.left);
+    });
+    remove(workspace, out)?;
+    let Outcome { mut study, left_out } = done?;
+    study.dir = target.path().display().to_string();
+    let lacking = left_out.len();
+    for (engine, error) in left_out {
+        let failure = Failure::from(error);
+        study.notes.push(format!("{} was left out: {failure}", engine.name()));
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    out.answer(|style| report::text::commits(&study, style), || report::json::commits(&study, version));
+    let page = || report::html::commits(&study, &page::command_line(), version);
+    page::write(args.html.as_deref(), page, out)?;
+    let asked_for = !args.engine.is_empty();
+    Ok(if study.results.is_empty() || (asked_for && lacking > 0) { no_answer() } else { FINE })
+}
+
+/// What was asked for, or 1, 10, 100 and so on up to all rows.
+fn batches(args: &CommitArgs) -> Result<Vec<u64>, Failure> {
+    let mut batches: Vec<u64> = Vec::new();
+    if args.batch.is_empty() {
+        batches =
+            std::iter::successors(Some(1), |batch| Some(batch * 10)).take_while(|b| *b < args.rows).collect();
+        batches.push(args.rows);
+    }
+    for batch in &args.batch {
+        match batch {
+            Batch::All => batches.push(args.rows),
+            Batch::Rows(rows) if *rows <= args.rows => batches.push(*rows),
+            Batch::Rows(rows) => {
+                let message = format_args!("--batch {rows} is more than all rows ({})", args.rows);
+                return Err(Failure::usage(message).with_remedy("more --rows, or --batch all"));
+            }
+        }
+    }
+    dedup(&mut batches);
+    Ok(batches)
+}
+
+fn dedup<T: PartialEq + Clone>(list: &mut Vec<T>) {
+    let all = std::mem::take(list);
+    all.into_iter().for_each(|each| {
+        if !list.contains(&each) {
+            list.push(each);
+        }
+    });
+}
+
+/// The PostgreSQL server and the MariaDB server to use, where they are named.
+fn named_servers(sources: &[SourceName]) -> Result<[Option<String>; 2], Failure> {
+    let mut named = [None, None];
+    for source in sources {
+        let (at, connection) = match source {
+            SourceName::Postgres(connection) => (0, connection),
+            SourceName::Mysql(connection) => (1, connection),
+            other => {
+                return Err(Failure::usage(format_args!(
+                    "{other} is no server that rows can be committed to"
+                ))
+                .with_remedy("postgres:CONNECTION or mysql:CONNECTION"));
+            }
+        };
+        if named[at].replace(connection.clone()).is_some() {
+            return Err(Failure::usage("one server of a kind, please: --source names two"));
+        }
+    }
+    Ok(named)
+}

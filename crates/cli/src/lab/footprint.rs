@@ -1,0 +1,50 @@
+use crate::check::counted_sqlite;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::source::SourceName;
+use crate::{Done, FINE};
+use ::lab::footprint::{Place, footprint};
+
+/// Arguments of `headroom lab footprint`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The query runs on the server, or on the file in this program, and only reads. Root sees what
+came from the storage; the page cache and the server's own are left as they are.
+
+Examples:
+  headroom lab footprint 'SELECT * FROM orders' --source sqlite:/data/shop.db
+  headroom lab footprint 'SELECT count(*) FROM orders' --source postgres:host=/run/postgresql
+  headroom lab footprint 'SELECT * FROM orders' --source mysql://root@localhost/ --database shop")]
+pub struct FootprintArgs {
+    /// A query that only reads
+    #[arg(value_name = "SELECT")]
+    query: String,
+    /// Where it runs: postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH
+    #[arg(long, value_name = "SOURCE")]
+    source: SourceName,
+    /// The database of a MySQL or MariaDB server that the query's tables are in
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
+}
+
+/// `headroom lab footprint`.
+pub fn run(args: &FootprintArgs, out: &mut Output) -> Done {
+    let place = match &args.source {
+        SourceName::Sqlite(path) => Place::Sqlite(path.clone()),
+        SourceName::Postgres(connection) => Place::Postgres(connection.clone()),
+        SourceName::Mysql(connection) => Place::Mysql(connection.clone()),
+        other => {
+            return Err(Failure::usage(format_args!("{other} runs no queries"))
+                .with_remedy("postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH"));
+        }
+    };
+    if args.database.is_some() && !matches!(place, Place::Mysql(_)) {
+        return Err(Failure::usage("--database is for mysql: the other sources name theirs"));
+    }
+    out.progress(format_args!("running the query on {}", args.source), None);
+    let mut moved = footprint(&place, &args.query, args.database.as_deref(), counted_sqlite()?)?;
+    moved.source = args.source.to_string();
+    let version = env!("CARGO_PKG_VERSION");
+    out.answer(|style| report::text::footprint(&moved, style), || report::json::footprint(&moved, version));
+    Ok(FINE)
+}

@@ -1,0 +1,239 @@
+//! Rows inserted in batches: what each commit costs in writes to the log, syncs and time.
+
+use crate::IoFigures;
+use filestats::Figure;
+use serde::{Deserialize, Serialize};
+use workload::{format_bytes, format_count, format_ns};
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// When the log is on the storage.
+    #[default]
+    Full,
+    /// Before: it is durable a moment later.
+    Delayed,
+}
+
+/// One engine inserted all rows, so many a commit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitResult {
+    /// "sqlite-wal", "postgres".
+    pub engine: String,
+    /// Of each commit.
+    pub durability: Durability,
+    /// Rows a commit, the last of which may have fewer.
+    pub batch: u64,
+    /// Rows inserted.
+    pub rows: u64,
+    /// Commits.
+    pub commits: u64,
+    /// From before the first row until the last commit was acknowledged.
+    pub seconds: f64,
+    /// What the log was asked for, until all was durable.
+    pub log: IoFigures,
+    /// What the data files were asked for in that time.
+    pub data: IoFigures,
+}
+
+/// All of one experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitStudy {
+    /// Where the engines' files lay.
+    pub dir: String,
+    /// Rows of each step.
+    pub rows: u64,
+    /// In the order in which they were measured.
+    pub results: Vec<CommitResult>,
+    /// What must be known to read them.
+    pub notes: Vec<String>,
+}
+
+impl CommitResult {
+    /// Rows a second.
+    pub fn rows_per_s(&self) -> f64 {
+        self.rows as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Mean time of a commit with its rows, nanoseconds.
+    pub fn commit_ns(&self) -> f64 {
+        self.seconds * 1e9 / self.commits.max(1) as f64
+    }
+
+    /// Log writes a commit.
+    pub fn log_writes_per_commit(&self) -> Figure<f64> {
+        self.log.writes.map(|writes| writes as f64 / self.commits.max(1) as f64)
+    }
+
+    /// Syncs of the log and of data files.
+    pub fn syncs(&self) -> Figure<u64> {
+        self.log.syncs.zip(self.data.syncs, u64::saturating_add)
+    }
+
+    /// Whether each commit waits for the data files as well, as with a rollback journal.
+    pub fn waits_for_data(&self) -> bool {
+        self.durability == Durability::Full
+            && self.data.syncs.known().is_some_and(|syncs| syncs >= self.commits)
+    }
+
+    /// The share of the time that went into writes and syncs of the log, and of the data where a commit waits for
+    /// those too. More than all of it means that others than the committer wrote as well: at most 1 is told.
+    pub fn wait_share(&self) -> Figure<f64> {
+        let wait_ns = match self.waits_for_data() {
+            true => self.log.wait_ns.zip(self.data.wait_ns, u64::saturating_add),
+            false => self.log.wait_ns,
+        };
+        wait_ns.map(|ns| (ns as f64 / 1e9 / self.seconds.max(1e-9)).min(1.0))
+    }
+
+    /// "sqlite-wal", "sqlite-wal, delayed".
+    pub fn name(&self) -> String {
+        match self.durability {
+            Durability::Full => self.engine.clone(),
+            Durability::Delayed => format!("{}, delayed", self.engine),
+        }
+    }
+
+    /// "15,000 commits wait for 15,000 log writes of 4 KiB and 15,000 syncs: 97 % of 60 s is the wait for the log".
+    fn sentence(&self) -> String {
+        let commits = counted(self.commits, "commit", "commits");
+        let seconds = format_ns(self.seconds * 1e9);
+        let (Figure::Known(writes), Figure::Known(syncs)) = (self.log.writes, self.log.syncs) else {
+            return format!("{commits} took {seconds}; the log writes were not counted");
+        };
+        let size = self.log.write_bytes_mean().known();
+        let size = size.map_or(String::new(), |bytes| format!(" of {}", format_bytes(bytes.round() as u64)));
+        let (wait, wait_for) = match self.durability {
+            Durability::Full => (if self.commits == 1 { "waits for" } else { "wait for" }, "the wait for"),
+            Durability::Delayed => (if self.commits == 1 { "makes" } else { "make" }, "spent on"),
+        };
+        let log = counted(writes, "log write", "log writes");
+        let mut text = format!("{commits} {wait} {log}{size} and {}", counted(syncs, "sync", "syncs"));
+        if let (true, Some(writes), Some(syncs)) =
+            (self.waits_for_data(), self.data.writes.known(), self.data.syncs.known())
+        {
+            let (writes, syncs) = (counted(writes, "write", "writes"), counted(syncs, "sync", "syncs"));
+            text.push_str(&format!(", {writes} and {syncs} of the data"));
+        }
+        match self.wait_share() {
+            Figure::Known(share) => {
+                let which = if self.waits_for_data() { "log and data" } else { "the log" };
+                text.push_str(&format!(": {:.0} % of {seconds} is {wait_for} {which}", share * 100.0));
+            }
+            Figure::Unknown { .. } => text.push_str(&format!(": {seconds}")),
+        }
+        text
+    }
+}
+
+impl CommitStudy {
+    /// What it shows, a sentence for each engine: the most commits against the fewest.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut names: Vec<(String, Vec<&CommitResult>)> = Vec::new();
+        for result in &self.results {
+            match names.iter_mut().find(|(name, _)| *name == result.name()) {
+                Some((_, results)) => results.push(result),
+                None => names.push((result.name(), vec![result])),
+            }
+        }
+        let sentence = |(name, results): &(String, Vec<&CommitResult>)| {
+            let most = results.iter().max_by_key(|result| result.commits)?;
+            let fewest = results.iter().min_by_key(|result| result.commits)?;
+            let mut text = format!("{name}: {}.", most.sentence());
+            if fewest.commits < most.commits {
+                let against = match most.seconds / fewest.seconds.max(1e-9) {
+                    times if times >= 1.05 => format!("{} times as fast", rounded(times)),
+                    times if times <= 0.95 => format!("{} times as slow", rounded(1.0 / times)),
+                    _ => "as fast".into(),
+                };
+                text.push_str(&format!(" For the same rows {}. That is {against}.", fewest.sentence()));
+            }
+            Some(text)
+        };
+        names.iter().filter_map(sentence).collect()
+    }
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", format_count(count), if count == 1 { one } else { many })
+}
+
+fn rounded(times: f64) -> String {
+    if times >= 9.95 { format_count(times.round() as u64) } else { format!("{times:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestats::Reason;
+
+    fn io(writes: u64, write_bytes: u64, syncs: u64, wait_s: f64) -> IoFigures {
+        IoFigures {
+            writes: Figure::Known(writes),
+            write_bytes: Figure::Known(write_bytes),
+            syncs: Figure::Known(syncs),
+            wait_ns: Figure::Known((wait_s * 1e9) as u64),
+        }
+    }
+
+    fn result(batch: u64, seconds: f64, log: IoFigures, data: IoFigures) -> CommitResult {
+        let (engine, durability) = ("engine".to_owned(), Durability::Full);
+        CommitResult {
+            engine,
+            durability,
+            batch,
+            rows: 15_000,
+            commits: 15_000_u64.div_ceil(batch),
+            seconds,
+            log,
+            data,
+        }
+    }
+
+    fn study(results: Vec<CommitResult>) -> CommitStudy {
+        CommitStudy { dir: "/data".into(), rows: 15_000, results, notes: Vec::new() }
+    }
+
+    /// The study of 2017: 15,000 log writes of 4,096 bytes in 60 s against 29 of 61,440 in under a second.
+    #[test]
+    fn the_study_is_told_in_one_sentence() {
+        let none = io(0, 0, 0, 0.0);
+        let each = result(1, 60.0, io(15_000, 15_000 * 4_096, 15_000, 58.2), none);
+        let all = result(15_000, 0.6, io(29, 29 * 61_440, 29, 0.12), none);
+        assert_eq!(
+            study(vec![each, all]).sentences(),
+            [
+                "engine: 15,000 commits wait for 15,000 log writes of 4 KiB and 15,000 syncs: 97 % of 60.0 s is the \
+                 wait for the log. For the same rows 1 commit waits for 29 log writes of 60 KiB and 29 syncs: 20 % of \
+                 600 ms is the wait for the log. That is 100 times as fast."
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rollback_journal_waits_for_the_data_too() {
+        let result = result(1, 10.0, io(45_000, 1, 15_000, 4.0), io(30_000, 1, 15_000, 5.0));
+        assert!(result.waits_for_data());
+        assert_eq!(result.wait_share(), Figure::Known(0.9));
+        assert_eq!(result.syncs(), Figure::Known(30_000));
+        assert!(study(vec![result]).sentences()[0].contains("90 % of 10.0 s is the wait for log and data"));
+    }
+
+    #[test]
+    fn what_was_not_counted_is_said_so_and_no_share_is_made_up() {
+        let unknown = IoFigures::unknown(Reason::NotCounted);
+        let result = result(1, 10.0, unknown, unknown);
+        assert_eq!(result.wait_share(), Figure::unknown(Reason::NotCounted));
+        assert_eq!(
+            study(vec![result]).sentences(),
+            ["engine: 15,000 commits took 10.0 s; the log writes were not counted."]
+        );
+    }
+
+    #[test]
+    fn several_writers_never_make_more_than_all_of_the_time() {
+        let result = result(1, 1.0, io(10, 10, 10, 1.7), io(0, 0, 0, 0.0));
+        assert_eq!(result.wait_share(), Figure::Known(1.0));
+    }
+}

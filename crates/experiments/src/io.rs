@@ -1,0 +1,118 @@
+use filestats::{Cache, Counters, Figure, FileInterval, FileKind, Interval, Ops, Reason};
+
+/// What files of one purpose were asked for: of an interval, all of them together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IoFigures {
+    /// Writes.
+    pub writes: Figure<u64>,
+    /// Bytes written.
+    pub write_bytes: Figure<u64>,
+    /// Syncs.
+    pub syncs: Figure<u64>,
+    /// Summed time of writes and syncs, nanoseconds.
+    pub wait_ns: Figure<u64>,
+}
+
+impl IoFigures {
+    /// Nothing is known.
+    pub const fn unknown(reason: Reason) -> IoFigures {
+        IoFigures {
+            writes: Figure::unknown(reason),
+            write_bytes: Figure::unknown(reason),
+            syncs: Figure::unknown(reason),
+            wait_ns: Figure::unknown(reason),
+        }
+    }
+
+    /// Of the files of some kinds, as their users asked for them: what the same I/O was below the page cache is not
+    /// added to it. One file of which nothing is known leaves all unknown.
+    pub fn of(intervals: &[FileInterval], kinds: &[FileKind]) -> IoFigures {
+        let files = intervals
+            .iter()
+            .filter(|row| kinds.contains(&row.file.kind) && row.meaning.cache == Cache::Included);
+        let mut all = Counters { sync: Figure::Known(Ops::ZERO), ..Counters::ZERO };
+        for row in files {
+            match &row.interval {
+                Interval::Known(delta) => all = all.beside(delta.counters),
+                Interval::Unknown(reason) => return IoFigures::unknown(*reason),
+            }
+        }
+        let sync_ns = match all.sync {
+            Figure::Known(sync) => sync.stall_ns,
+            Figure::Unknown { unknown } => Figure::unknown(unknown),
+        };
+        IoFigures {
+            writes: Figure::Known(all.write.count),
+            write_bytes: Figure::Known(all.write.bytes),
+            syncs: all.sync.map(|sync| sync.count),
+            wait_ns: all.write.stall_ns.zip(sync_ns, u64::saturating_add),
+        }
+    }
+
+    /// Mean size of a write.
+    pub fn write_bytes_mean(&self) -> Figure<f64> {
+        match (self.writes, self.write_bytes) {
+            (Figure::Known(0), Figure::Known(_)) => Figure::unknown(Reason::NoOperations),
+            (writes, bytes) => bytes.zip(writes, |bytes, writes| bytes as f64 / writes as f64),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use filestats::{Delta, FileIdentity, Meaning};
+
+    pub(crate) fn file(kind: FileKind, cache: Cache, write: Ops, sync: Ops) -> FileInterval {
+        let counters = Counters { write, sync: Figure::Known(sync), ..Counters::ZERO };
+        FileInterval {
+            file: FileIdentity {
+                instance: "engine".into(),
+                database: None,
+                database_id: None,
+                file_id: "1".into(),
+                kind,
+                path: "/log".into(),
+                drive: None,
+                handle: None,
+                object: None,
+            },
+            meaning: Meaning { cache, ..Meaning::REQUESTS },
+            ended_unix_ns: 0,
+            interval: Interval::Known(Delta { elapsed_ns: 1_000_000_000, counters, latencies: None }),
+        }
+    }
+
+    #[test]
+    fn files_of_the_kind_are_added_up_and_the_layer_below_is_not_added_again() {
+        let intervals = [
+            file(FileKind::Log, Cache::Included, Ops::timed(3, 12_288, 30), Ops::timed(2, 0, 500)),
+            file(FileKind::Log, Cache::Included, Ops::timed(1, 4_096, 10), Ops::timed(1, 0, 100)),
+            file(FileKind::Log, Cache::Below, Ops::timed(9, 90_000, 9), Ops::ZERO),
+            file(FileKind::Data, Cache::Included, Ops::timed(5, 40_960, 50), Ops::ZERO),
+        ];
+        let log = IoFigures::of(&intervals, &[FileKind::Log]);
+        let known = (log.writes, log.write_bytes, log.syncs, log.wait_ns);
+        assert_eq!(known, (Figure::Known(4), Figure::Known(16_384), Figure::Known(3), Figure::Known(640)));
+        assert_eq!(log.write_bytes_mean(), Figure::Known(4_096.0));
+        assert_eq!(IoFigures::of(&intervals, &[FileKind::Data]).writes, Figure::Known(5));
+    }
+
+    #[test]
+    fn one_file_of_which_nothing_is_known_leaves_the_sum_unknown() {
+        let known = file(FileKind::Log, Cache::Included, Ops::timed(3, 12_288, 30), Ops::ZERO);
+        let unknown = FileInterval { interval: Interval::Unknown(Reason::CounterFell), ..known.clone() };
+        let log = IoFigures::of(&[known, unknown], &[FileKind::Log]);
+        assert_eq!(log, IoFigures::unknown(Reason::CounterFell));
+        assert_eq!(log.write_bytes_mean().reason(), Some(Reason::CounterFell));
+    }
+
+    #[test]
+    fn no_write_has_no_size() {
+        let none = IoFigures::of(&[], &[FileKind::Log]);
+        assert_eq!(
+            (none.writes, none.write_bytes_mean()),
+            (Figure::Known(0), Figure::unknown(Reason::NoOperations))
+        );
+    }
+}

@@ -1,0 +1,147 @@
+use super::{Committer, Processes};
+use crate::Error;
+use collect::mysql::Client;
+use experiments::Durability;
+use filestats::Snapshot;
+use mysql::Statement;
+use mysql::prelude::Queryable;
+use servers::MariadbPrograms;
+use std::ops::Range;
+use std::path::Path;
+
+/// A MariaDB or MySQL server: one of our own, or one that is named.
+pub(super) struct Mariadb {
+    // Dropped in this order: the connection before its server.
+    client: Client,
+    processes: Processes,
+    insert: Option<Statement>,
+    /// The database was made by this run: nobody else's is ever dropped.
+    has_database: bool,
+    server: Option<servers::Mariadb>,
+}
+
+const DATABASE: &str = "database headroom_lab";
+/// A table of this name in it says that it may be dropped.
+const MARK: &str = "made_by_headroom_lab";
+
+impl Mariadb {
+    pub(super) fn open(dir: &Path, named: Option<&str>) -> Result<Mariadb, Error> {
+        let server = match named {
+            Some(_) => None,
+            None => {
+                let mut server = servers::Mariadb::initialise(&MariadbPrograms::find()?, dir, &[])?;
+                server.launch()?;
+                Some(server)
+            }
+        };
+        let own = server.as_ref().map(servers::Mariadb::url);
+        let client = Client::connect(named.or(own.as_deref()).unwrap_or_default())?;
+        let pid = server.as_ref().map_or_else(|| client.process(), servers::Mariadb::pid);
+        let processes = Processes::of("mariadb", pid);
+        let mut mariadb = Mariadb { client, processes, insert: None, has_database: false, server };
+        mariadb.take_database()?;
+        Ok(mariadb)
+    }
+
+    /// The database is ours alone while the connection lives.
+    fn take_database(&mut self) -> Result<(), Error> {
+        let locked: Option<i64> =
+            self.client.run(|conn| Ok(conn.query_first("SELECT GET_LOCK('headroom_lab', 0)")?.flatten()))?;
+        if locked != Some(1) {
+            return Err(Error::InUse);
+        }
+        let tables: Vec<String> = self.client.run(|conn| {
+            let is_there =
+                "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'headroom_lab'";
+            match conn.query_first::<String, _>(is_there)? {
+                Some(_) => conn.query("SHOW TABLES IN headroom_lab"),
+                None => Ok(vec![MARK.into()]),
+            }
+        })?;
+        if !tables.iter().any(|table| table == MARK) {
+            return Err(Error::NotOursThere { what: DATABASE });
+        }
+        self.sql(&[
+            "DROP DATABASE IF EXISTS headroom_lab",
+            "CREATE DATABASE headroom_lab",
+            &format!("CREATE TABLE headroom_lab.{MARK} (n INT)"),
+        ])?;
+        self.has_database = true;
+        Ok(())
+    }
+
+    fn sql(&mut self, statements: &[&str]) -> Result<(), Error> {
+        Ok(self.client.run(|conn| statements.iter().try_for_each(|statement| conn.query_drop(statement)))?)
+    }
+
+    /// A setting of the whole server, which only ours gets.
+    fn flush_at_commit(&mut self, when: u8) -> Result<(), Error> {
+        match self.server {
+            Some(_) => self.sql(&[&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {when}")]),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Committer for Mariadb {
+    fn begin(&mut self, durability: Durability) -> Result<(), Error> {
+        self.flush_at_commit(1)?;
+        self.sql(&["CREATE TABLE headroom_lab.numbers (n INT) ENGINE = InnoDB"])?;
+        // Logged but not written: what comes after is the rows'.
+        if self.client.is_mariadb() {
+            self.sql(&["FLUSH ENGINE LOGS"])?;
+        }
+        if durability == Durability::Delayed {
+            self.flush_at_commit(0)?;
+        }
+        let insert = "INSERT INTO headroom_lab.numbers VALUES (?)";
+        self.insert = Some(self.client.run(|conn| conn.prep(insert))?);
+        Ok(())
+    }
+
+    fn commit(&mut self, rows: Range<u64>) -> Result<(), Error> {
+        let insert = self.insert.as_ref().expect("begun");
+        Ok(self.client.run(|conn| {
+            let alone = rows.end - rows.start == 1;
+            if !alone {
+                conn.query_drop("BEGIN")?;
+            }
+            for n in rows {
+                conn.exec_drop(insert, (n,))?;
+            }
+            if !alone {
+                conn.query_drop("COMMIT")?;
+            }
+            Ok(())
+        })?)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        self.flush_at_commit(1)?;
+        self.sql(&["FLUSH ENGINE LOGS"])
+    }
+
+    fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
+        self.processes.counters()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        if let Some(insert) = self.insert.take() {
+            self.client.run(|conn| conn.close(insert))?;
+        }
+        self.sql(&["DROP TABLE headroom_lab.numbers"])
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.processes.notes.clone()
+    }
+}
+
+impl Drop for Mariadb {
+    fn drop(&mut self) {
+        if self.has_database && self.server.is_none() {
+            // What stays has its mark, and the next experiment drops it.
+            let _ = self.sql(&["DROP DATABASE headroom_lab"]);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What one query moves at each level: values, rows, pages, files, storage, client.
+//!
+//! ```text
+//! sqlite     values by their serial types; pages by the page cache's hits and misses; files by the VFS shim; tables by dbstat
+//! postgres   EXPLAIN (ANALYZE, BUFFERS); pg_column_size; the messages of the protocol, counted
+//! mysql      the session's and the server's status before and after
+//! all        the storage, and what the kernel reads ahead, by the process source
+//! ```
+//!
+//! The query only reads: each engine is told so before it runs, and refuses all else.
+
+mod mysql;
+mod postgres;
+mod sqlite;
+
+use crate::Error;
+use collect::Source;
+use collect::process::{Process, Selection};
+use experiments::Footprint;
+use filestats::{Cache, Figure, FileInterval, FileKind, Interval, Ops, Reason, Rules, Snapshot, intervals};
+use headroom_sqlite::Registry;
+use std::path::PathBuf;
+
+/// Where the query runs.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In this program, on a database file.
+    Sqlite(PathBuf),
+    /// On a server: a URL or `name=value` pairs.
+    Postgres(String),
+    /// On a MySQL or MariaDB server.
+    Mysql(String),
+}
+
+/// Runs the query and tells what it moved. `database` is the one to be connected to, for MySQL.
+///
+/// # Errors
+/// Nobody answers, or the query cannot be run.
+pub fn footprint(
+    place: &Place,
+    query: &str,
+    database: Option<&str>,
+    registry: &'static Registry,
+) -> Result<Footprint, Error> {
+    let query = query.trim().trim_end_matches(';').trim_end();
+    match place {
+        Place::Sqlite(path) => sqlite::footprint(path, query, registry),
+        Place::Postgres(connection) => postgres::footprint(connection, query),
+        Place::Mysql(connection) => mysql::footprint(connection, query, database),
+    }
+}
+
+/// A footprint of which nothing is known yet.
+fn nothing_known(query: &str, page_bytes: u64) -> Footprint {
+    let unknown = Figure::unknown(Reason::NotCounted);
+    Footprint {
+        source: String::new(),
+        query: query.into(),
+        rows: 0,
+        column_bytes: unknown,
+        rows_examined: unknown,
+        page_bytes,
+        pages_touched: unknown,
+        pages_read: unknown,
+        pages_read_ahead: unknown,
+        file_reads: unknown,
+        file_read_bytes: unknown,
+        storage_bytes: unknown,
+        storage_read_ahead_bytes: unknown,
+        client_bytes: unknown,
+        objects: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// What a process reads, counted in the kernel from [`Reads::begin`] on.
+struct Reads {
+    counting: Option<(Process, Snapshot)>,
+    notes: Vec<String>,
+}
+
+impl Reads {
+    /// Of a process, where it is on this machine and may be watched; a note says where not.
+    fn begin(pid: Option<u32>) -> Reads {
+        let none = |why: String| Reads {
+            counting: None,
+            notes: vec![format!("what came from the storage is not counted: {why}")],
+        };
+        let Some(pid) = pid else { return none("the server's process is not found on this machine".into()) };
+        let opened = Process::open(&Selection { pids: vec![pid], ..Selection::default() });
+        match opened.and_then(|mut source| source.snapshot().map(|before| (source, before))) {
+            Ok(counting) => Reads { counting: Some(counting), notes: Vec::new() },
+            Err(error) => {
+                let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
+                none(format!("{error}{remedy}"))
+            }
+        }
+    }
+
+    /// Puts what was read of data since then into the footprint.
+    fn end(self, footprint: &mut Footprint) -> Result<(), Error> {
+        footprint.notes.extend(self.notes);
+        let Some((mut source, before)) = self.counting else { return Ok(()) };
+        let after = source.snapshot()?;
+        let mut files = intervals(&before, &after, Rules::default());
+        files.retain(|row| matches!(row.file.kind, FileKind::Data | FileKind::Temp | FileKind::Log));
+        let read = |chosen: &dyn Fn(&FileInterval) -> bool| reads(files.iter().filter(|row| chosen(row)));
+        let asked = read(&|row| row.meaning.cache == Cache::Included);
+        let stored = read(&|row| row.file.instance == "block layer");
+        let missed = read(&|row| row.file.instance.ends_with("page-cache misses"));
+        let direct = files.iter().any(|row| row.meaning.cache == Cache::Missed);
+        if footprint.file_reads.known().is_none() {
+            footprint.file_reads = asked.map(|ops| ops.count);
+            footprint.file_read_bytes = asked.map(|ops| ops.bytes);
+        }
+        footprint.storage_bytes = stored.map(|ops| ops.bytes);
+        footprint.storage_read_ahead_bytes = match direct {
+            // Of direct I/O nothing is read ahead, and a miss is not told.
+            true => Figure::unknown(Reason::NotCounted),
+            false => stored.zip(missed, |stored, missed| stored.bytes.saturating_sub(missed.bytes)),
+        };
+        footprint.notes.extend(after.notes);
+        Ok(())
+    }
+}
+
+/// Reads of several files together.
+fn reads<'a>(files: impl Iterator<Item = &'a FileInterval>) -> Figure<Ops> {
+    let mut all = Ops::ZERO;
+    for row in files {
+        match &row.interval {
+            Interval::Known(delta) => all = all.plus(delta.counters.read),
+            Interval::Unknown(reason) => return Figure::unknown(*reason),
+        }
+    }
+    Figure::Known(all)
+}

@@ -1,0 +1,79 @@
+use super::axis::Axis;
+use super::canvas::{Ink, svg};
+use super::plot::{Margins, Plot};
+use super::{Chart, Key, Mark, Panel, Size};
+use experiments::{CommitResult, CommitStudy};
+use std::rc::Rc;
+
+/// One engine's line: its name and, by rows a commit, a figure.
+struct Line {
+    name: String,
+    points: Vec<(f64, Option<f64>)>,
+}
+
+/// Time and log writes against rows a commit, a line for each engine; both axes logarithmic.
+pub(crate) fn commits(study: &CommitStudy) -> Chart {
+    let seconds = lines(study, |result| Some(result.seconds * 1e9));
+    let writes = lines(study, |result| result.log.writes.known().map(|writes| writes as f64));
+    let mut notes = vec!["Both axes are logarithmic.".to_owned()];
+    let uncounted: Vec<&str> = writes
+        .iter()
+        .filter(|line| line.points.iter().all(|(_, y)| y.is_none()))
+        .map(|line| line.name.as_str())
+        .collect();
+    if !uncounted.is_empty() {
+        notes.push(format!("The log writes of {} were not counted.", uncounted.join(", ")));
+    }
+    let panels = if study.results.is_empty() {
+        Vec::new()
+    } else {
+        let title = format!("Time of {} rows", crate::number::count(study.rows));
+        vec![
+            panel(&title, "time, log scale", seconds, |values| Axis::latencies(values.into_iter())),
+            panel("Writes to the log", "log writes, log scale", writes, |values| {
+                Axis::decades(values.into_iter())
+            }),
+        ]
+    };
+    let settings =
+        vec![("rows".to_owned(), study.rows.to_string()), ("directory".to_owned(), study.dir.clone())];
+    Chart { title: "Commits in batches".into(), notes, panels, settings }
+}
+
+fn lines(study: &CommitStudy, figure: impl Fn(&CommitResult) -> Option<f64>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for result in &study.results {
+        // A logarithmic axis has no place for none.
+        let point = (result.batch as f64, figure(result).filter(|value| *value > 0.0));
+        match lines.iter_mut().find(|line| line.name == result.name()) {
+            Some(line) => line.points.push(point),
+            None => lines.push(Line { name: result.name(), points: vec![point] }),
+        }
+    }
+    lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    lines
+}
+
+fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>) -> Axis) -> Panel {
+    let key = |(at, line): (usize, &Line)| -> Key { (Mark::Line, Ink::series(at), line.name.clone()) };
+    let legend = lines.iter().enumerate().map(key).collect();
+    let lines = Rc::new(lines);
+    let title = title.to_owned();
+    let description = format!("{title} against rows a commit");
+    let draw = move |size: Size| {
+        svg(size, &description, |canvas| {
+            let points = || lines.iter().flat_map(|line| &line.points);
+            let x = Axis::decades(points().map(|(x, _)| *x));
+            let y = axis(points().filter_map(|(_, y)| *y).collect());
+            let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
+            plot.axes("rows a commit, log scale", y_title);
+            for (at, line) in lines.iter().enumerate() {
+                plot.series(&line.points, Ink::series(at), true);
+            }
+            if points().all(|(_, y)| y.is_none()) {
+                plot.nothing("not counted");
+            }
+        })
+    };
+    Panel { title, note: String::new(), legend, size: Size::HALF, narrow: Size::NARROW, draw: Box::new(draw) }
+}

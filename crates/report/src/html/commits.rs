@@ -1,0 +1,66 @@
+use super::escape;
+use super::page::{page, run_chart};
+use super::runs::{opening, repeat};
+use super::table::{Column, Table, figure};
+use crate::{chart, number};
+use experiments::{CommitResult, CommitStudy};
+use filestats::Figure;
+
+/// Rows committed in batches as a page: what it shows, the chart, the table, how to read them.
+pub fn commits(study: &CommitStudy, command: &str, version: &str) -> String {
+    let title = "Commits in batches";
+    let summary = format!("{} rows, one INSERT each, in {}", number::count(study.rows), study.dir);
+    let mut sentences = study.sentences();
+    sentences.extend(study.notes.iter().map(|note| format!("Note: {note}.")));
+    let mut body = opening(title, &summary, &sentences);
+    body.push_str(&run_chart(&chart::commits(study)));
+    body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
+    body.push_str(HOW_TO_READ);
+    body.push_str(&repeat(command));
+    page(title, &body, &format!("Headroom {}", escape(version)))
+}
+
+const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
+    <p><b>Time</b> is that of all rows, from before the first one until the last commit is acknowledged. Each row is \
+    one INSERT of one integer, by one client, over the engine's usual way in.</p>\n\
+    <p><b>Log writes</b> are counted, not reckoned: what the engine asked the system to write to its log or journal, \
+    with the mean size of a write. <b>Waiting</b> is the share of the time that those writes and the syncs took (with \
+    the data files' where each commit waits for them too): it is what larger batches, or faster log storage, \
+    save.</p>\n\
+    <p><b>A line that falls</b> from left to right is a workload that waits for one log write after another. It is \
+    cured by fewer commits, not by more storage.</p>\n</div>\n";
+
+fn table(study: &CommitStudy) -> String {
+    let mut table = Table::new(&[
+        ("engine", Column::Long),
+        ("rows a commit", Column::Number),
+        ("commits", Column::Number),
+        ("time", Column::Value),
+        ("rows/s", Column::Number),
+        ("log writes", Column::Number),
+        ("mean size", Column::Number),
+        ("log syncs", Column::Number),
+        ("data writes", Column::Number),
+        ("data syncs", Column::Number),
+        ("waiting", Column::Number),
+    ]);
+    study.results.iter().for_each(|result| table.push(&row(result)));
+    table.html()
+}
+
+fn row(result: &CommitResult) -> [String; 11] {
+    let count = |of: Figure<u64>| figure(of.map(|count| count as f64), number::rate);
+    [
+        escape(&result.name()),
+        number::count(result.batch),
+        number::count(result.commits),
+        number::time(result.seconds * 1e9),
+        number::rate(result.rows_per_s().round()),
+        count(result.log.writes),
+        figure(result.log.write_bytes_mean(), number::bytes),
+        count(result.log.syncs),
+        count(result.data.writes),
+        count(result.data.syncs),
+        figure(result.wait_share(), number::share),
+    ]
+}

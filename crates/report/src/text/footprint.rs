@@ -1,0 +1,71 @@
+use super::table::{Align, Table};
+use super::{Ink, Style, clean, wrap};
+use crate::number;
+use experiments::Footprint;
+use filestats::{Figure, Reason};
+
+/// What a query moves at each level.
+pub fn footprint(footprint: &Footprint, style: &Style) -> String {
+    let mut lines: Vec<String> = wrap(&clean(&footprint.sentence()), style.columns(), 6)
+        .iter()
+        .map(|line| style.heading(line))
+        .collect();
+    lines.extend(wrap(&clean(&format!("{} on {}", footprint.query, footprint.source)), style.columns(), 6));
+    lines.push(String::new());
+    let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right)]);
+    let count = |figure: Figure<u64>| written(figure, number::count);
+    let bytes = |figure: Figure<u64>| written(figure, |bytes| number::bytes(bytes as f64));
+    for (level, amount, size) in [
+        (
+            "rows returned, bytes of their values",
+            number::count(footprint.rows),
+            bytes(footprint.column_bytes),
+        ),
+        ("rows examined", count(footprint.rows_examined), String::new()),
+        ("pages touched", count(footprint.pages_touched), bytes(footprint.touched_bytes())),
+        ("not in the engine's cache", count(footprint.pages_read), bytes(footprint.read_bytes())),
+        ("read ahead by the engine", count(footprint.pages_read_ahead), String::new()),
+        ("reads of files", count(footprint.file_reads), bytes(footprint.file_read_bytes)),
+        ("read from the storage", String::new(), bytes(footprint.storage_bytes)),
+        ("read ahead by the kernel", String::new(), bytes(footprint.storage_read_ahead_bytes)),
+        ("sent to the client", String::new(), bytes(footprint.client_bytes)),
+    ] {
+        table.push(vec![level.into(), amount.into(), size.into()]);
+    }
+    lines.extend(table.lines(style));
+    if !footprint.objects.is_empty() {
+        lines.push(String::new());
+        let mut table = Table::new(&[
+            ("table or index", Align::Left),
+            ("rows", Align::Right),
+            ("records", Align::Right),
+            ("pages", Align::Right),
+            ("size", Align::Right),
+        ])
+        .flexible(0);
+        for object in &footprint.objects {
+            table.push(vec![
+                object.name.as_str().into(),
+                count(object.rows).into(),
+                bytes(object.record_bytes).into(),
+                count(object.pages).into(),
+                bytes(object.bytes).into(),
+            ]);
+        }
+        lines.extend(table.lines(style));
+    }
+    for note in &footprint.notes {
+        let note = wrap(&format!("note: {}", clean(note)), style.columns(), 6);
+        lines.extend(note.iter().map(|line| style.paint(Ink::Dim, line)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn written(figure: Figure<u64>, write: impl Fn(u64) -> String) -> String {
+    match figure {
+        Figure::Known(value) => write(value),
+        Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),
+        Figure::Unknown { unknown: Reason::NotCounted } => "not counted".into(),
+        Figure::Unknown { unknown } => unknown.to_string(),
+    }
+}

@@ -1,0 +1,149 @@
+use crate::child;
+use crate::{Error, User};
+use std::fs;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const WHAT: &str = "MariaDB";
+/// Of a socket's name, with its directory.
+const SOCKET_BYTES_MAX: usize = 107;
+/// A server that is busy starting answers later.
+const GREETING_MAX: Duration = Duration::from_secs(1);
+
+/// That mariadbd is installed, and whom it runs as.
+#[derive(Clone, Debug)]
+pub struct MariadbPrograms {
+    /// Whom it runs as.
+    pub user: User,
+}
+
+/// A server of our own, which ends with the thread that launches it. Dropping it ends it; its directory stays.
+///
+/// Its root has no password: the socket lies in the server's own directory.
+#[derive(Debug)]
+pub struct Mariadb {
+    programs: MariadbPrograms,
+    home: PathBuf,
+    child: Option<Child>,
+}
+
+impl MariadbPrograms {
+    /// Those on this machine.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`], [`Error::NoUser`].
+    pub fn find() -> Result<MariadbPrograms, Error> {
+        for program in ["mariadbd", "mariadb-install-db"] {
+            let found = Command::new(program).arg("--help").stdin(Stdio::null()).output();
+            if found.is_err() {
+                return Err(Error::NotInstalled { what: WHAT, package: "mariadb-server" });
+            }
+        }
+        Ok(MariadbPrograms { user: User::find(WHAT, "mysql")? })
+    }
+}
+
+impl Mariadb {
+    /// A server in `home`, a directory that is there and empty; `lines` go into its `[mysqld]` section. The socket is
+    /// all it listens on, unless they say more.
+    ///
+    /// # Errors
+    /// [`Error::LongName`]; what mariadb-install-db says.
+    pub fn initialise(programs: &MariadbPrograms, home: &Path, lines: &[&str]) -> Result<Mariadb, Error> {
+        if home.as_os_str().len() + "/s.sock".len() > SOCKET_BYTES_MAX {
+            return Err(Error::LongName { home: home.into() });
+        }
+        let server = Mariadb { programs: programs.clone(), home: home.into(), child: None };
+        let shown = home.display();
+        let mut text = format!(
+            "[mysqld]\ndatadir={shown}/data\nsocket={shown}/s.sock\npid-file={shown}/data/pid\n\
+             log-error={shown}/error.log\ntmpdir={shown}/tmp\n"
+        );
+        if !lines.iter().any(|line| line.starts_with("port=")) {
+            text.push_str("skip-networking\n");
+        }
+        lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+        let io = |doing, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { doing, path, source }
+        };
+        let (options, tmp) = (server.options(), home.join("tmp"));
+        fs::write(&options, text).map_err(io("write", &options))?;
+        fs::create_dir(&tmp).map_err(io("make", &tmp))?;
+        for path in [home, &options, &tmp] {
+            programs.user.give(path).map_err(io("give away", path))?;
+        }
+        let mut install = programs.user.command("mariadb-install-db");
+        install.arg(server.defaults()).arg("--auth-root-authentication-method=normal");
+        child::run(install.args(["--skip-test-db", "--skip-name-resolve"]))?;
+        Ok(server)
+    }
+
+    /// Starts it and waits until it answers.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] with the end of its log.
+    pub fn launch(&mut self) -> Result<(), Error> {
+        let mut command = self.programs.user.command("mariadbd");
+        command.arg(self.defaults());
+        child::ends_with_thread(&mut command, libc::SIGKILL);
+        let log = self.home.join("error.log");
+        // Its complaints go to log-error; what comes before that is read goes beside it.
+        let mut child = child::spawn(&mut command, &self.home.join("start.log"))?;
+        let socket = self.socket();
+        let begun = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || greets(&socket));
+        self.child = Some(child);
+        begun
+    }
+
+    /// Ends it: SIGTERM for a shutdown in good order, SIGKILL for one that must recover.
+    pub fn end(&mut self, signal: i32) {
+        if let Some(mut child) = self.child.take() {
+            child::end(&mut child, signal);
+        }
+    }
+
+    /// Its process, where it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.home.join("s.sock")
+    }
+
+    /// As `headroom` connects to it: root, who has no password here.
+    pub fn url(&self) -> String {
+        format!("mysql://root@{}", self.socket().display())
+    }
+
+    /// What it said.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.home.join("error.log")).unwrap_or_default()
+    }
+
+    fn options(&self) -> PathBuf {
+        self.home.join("my.cnf")
+    }
+
+    fn defaults(&self) -> String {
+        format!("--defaults-file={}", self.options().display())
+    }
+}
+
+impl Drop for Mariadb {
+    fn drop(&mut self) {
+        self.end(libc::SIGKILL);
+    }
+}
+
+/// It sends the first packet of the protocol.
+fn greets(socket: &Path) -> bool {
+    let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+    let waits = stream.set_read_timeout(Some(GREETING_MAX)).is_ok();
+    waits && matches!(stream.read(&mut [0; 64]), Ok(1..))
+}

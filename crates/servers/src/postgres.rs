@@ -1,0 +1,205 @@
+use crate::child;
+use crate::{Error, User};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+const WHAT: &str = "PostgreSQL";
+/// Where Debian and Red Hat have them, and those who build from source.
+const ROOTS: [&str; 2] = ["/usr/lib/postgresql", "/usr/pgsql"];
+const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/pgsql/bin", "/usr/local/bin"];
+/// Of a socket's name, with its directory.
+const SOCKET_BYTES_MAX: usize = 107;
+
+/// initdb and postgres of one version, and whom they run as.
+#[derive(Clone, Debug)]
+pub struct PostgresPrograms {
+    /// Where the programs are.
+    pub directory: PathBuf,
+    /// Whom they run as.
+    pub user: User,
+}
+
+/// A server of our own. Dropping it ends it; its directory stays.
+///
+/// Everybody who gets to its socket is trusted: the socket lies in the server's own directory.
+#[derive(Debug)]
+pub struct Postgres {
+    programs: PostgresPrograms,
+    home: PathBuf,
+    data: PathBuf,
+    port: u16,
+    settings: Vec<String>,
+    tied: bool,
+    child: Option<Child>,
+}
+
+impl PostgresPrograms {
+    /// The newest on this machine.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`], [`Error::NoUser`].
+    pub fn find() -> Result<PostgresPrograms, Error> {
+        let versions = ROOTS.iter().filter_map(|root| fs::read_dir(root).ok()).flatten().flatten();
+        let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
+        found.sort_by_key(|directory| version(directory));
+        found.reverse();
+        found.extend(DIRECTORIES.iter().map(PathBuf::from));
+        let directory = found.into_iter().find(|directory| directory.join("initdb").exists());
+        let package = "postgresql";
+        PostgresPrograms::of(directory.ok_or(Error::NotInstalled { what: WHAT, package })?)
+    }
+
+    /// Those of a directory.
+    ///
+    /// # Errors
+    /// [`Error::NoUser`].
+    pub fn of(directory: PathBuf) -> Result<PostgresPrograms, Error> {
+        Ok(PostgresPrograms { directory, user: User::find(WHAT, "postgres")? })
+    }
+}
+
+/// 17 of /usr/lib/postgresql/17/bin.
+fn version(directory: &Path) -> Option<u32> {
+    directory.parent()?.file_name()?.to_str()?.parse().ok()
+}
+
+impl Postgres {
+    /// A server with its data in `data`, its log and socket in `home`: two directories that are there, and empty.
+    /// `port` is that of its name: the socket is all it listens on, unless `settings` say more ("NAME=VALUE").
+    ///
+    /// # Errors
+    /// [`Error::LongName`]; what initdb says.
+    pub fn initialise(
+        programs: &PostgresPrograms,
+        home: &Path,
+        data: &Path,
+        port: u16,
+        settings: Vec<String>,
+    ) -> Result<Postgres, Error> {
+        if home.as_os_str().len() + "/.s.PGSQL.65535.lock".len() > SOCKET_BYTES_MAX {
+            return Err(Error::LongName { home: home.into() });
+        }
+        for path in [home, data] {
+            let io = |source| Error::Io { doing: "give away", path: path.into(), source };
+            programs.user.give(path).map_err(io)?;
+        }
+        let mut initdb = programs.user.command(programs.directory.join("initdb"));
+        initdb.args(["--username=postgres", "--auth-local=trust", "--auth-host=scram-sha-256"]);
+        initdb.args(["--no-locale", "--encoding=UTF8", "--no-sync", "--no-instructions", "--pgdata"]);
+        child::run(initdb.arg(data))?;
+        let (programs, home, data) = (programs.clone(), home.into(), data.into());
+        Ok(Postgres { programs, home, data, port, settings, tied: false, child: None })
+    }
+
+    /// Ends with the thread that launches it.
+    #[must_use]
+    pub fn tied_to_thread(mut self) -> Postgres {
+        self.tied = true;
+        self
+    }
+
+    /// Starts it and waits until it answers.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] with the end of its log.
+    pub fn launch(&mut self) -> Result<(), Error> {
+        let mut command = self.programs.user.command(self.programs.directory.join("postgres"));
+        command.arg("-D").arg(&self.data).arg("-k").arg(&self.home).arg(format!("-p{}", self.port));
+        command.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
+        if self.tied {
+            // An immediate shutdown, which takes its children along.
+            child::ends_with_thread(&mut command, libc::SIGQUIT);
+        }
+        let log = self.log();
+        let mut child = child::spawn(&mut command, &log)?;
+        let ready = || is_ready(&self.data);
+        let pid = child.id();
+        let begun = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || ready() == Some(pid));
+        self.child = Some(child);
+        begun
+    }
+
+    /// Ends it: SIGINT for a fast shutdown with a checkpoint, SIGQUIT for one that must recover.
+    pub fn end(&mut self, signal: i32) {
+        if let Some(mut child) = self.child.take() {
+            child::end(&mut child, signal);
+        }
+    }
+
+    /// Its first process, where it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Whether it ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_))))
+    }
+
+    /// To the socket, as superuser, to database postgres: `name=value` pairs.
+    pub fn connection(&self) -> String {
+        let home = self.home.to_string_lossy().replace('\\', "\\\\").replace('\'', "\\'");
+        format!("host='{home}' port={} user=postgres dbname=postgres", self.port)
+    }
+
+    /// What it said.
+    pub fn log(&self) -> PathBuf {
+        self.home.join("postgres.log")
+    }
+
+    /// Whom its programs run as, and where they are.
+    pub fn programs(&self) -> &PostgresPrograms {
+        &self.programs
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.end(libc::SIGQUIT);
+    }
+}
+
+/// The number of the postmaster that takes connections: pg_ctl waits for the same (LOCK_FILE_LINE_PM_STATUS of
+/// src/include/utils/pidfile.h).
+fn is_ready(data: &Path) -> Option<u32> {
+    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let mut lines = text.lines();
+    let pid = lines.next()?.trim().parse().ok()?;
+    (lines.nth(6)?.trim() == "ready").then_some(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_ready_when_its_pid_file_says_so() {
+        let data = tempfile::tempdir().unwrap();
+        let says = |text: &str| {
+            fs::write(data.path().join("postmaster.pid"), text).unwrap();
+            is_ready(data.path())
+        };
+        let lines = "4711\n/data\n1762000000\n5432\n/run\n127.0.0.1\n  8 0\n";
+        assert_eq!(says(&format!("{lines}ready   \n")), Some(4711));
+        assert_eq!(says(&format!("{lines}starting\n")), None);
+        assert_eq!(says(lines), None);
+        assert_eq!(says(""), None);
+    }
+
+    #[test]
+    fn the_newest_version_is_the_highest_number() {
+        let mut directories = ["/usr/lib/postgresql/9/bin", "/usr/lib/postgresql/17/bin"].map(PathBuf::from);
+        directories.sort_by_key(|directory| version(directory));
+        assert_eq!(version(&directories[1]), Some(17));
+    }
+
+    #[test]
+    fn a_name_too_long_for_a_socket_is_refused_before_anything_is_made() {
+        let programs =
+            PostgresPrograms { directory: "/nowhere".into(), user: User::find(WHAT, "postgres").unwrap() };
+        let home = PathBuf::from(format!("/{}", "x".repeat(100)));
+        let refused = Postgres::initialise(&programs, &home, &home, 5432, Vec::new());
+        assert!(matches!(refused, Err(Error::LongName { .. })));
+    }
+}

@@ -1,0 +1,78 @@
+use crate::Error;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Whom a server runs as: who runs this program, or where that is root, the user that the server's package made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User(Option<Ids>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ids {
+    user: u32,
+    group: u32,
+}
+
+impl User {
+    /// Of that server, "PostgreSQL" with its user "postgres".
+    ///
+    /// # Errors
+    /// [`Error::NoUser`] where this is root and there is neither that user nor nobody.
+    pub fn find(what: &'static str, user: &'static str) -> Result<User, Error> {
+        // SAFETY: it takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return Ok(User(None));
+        }
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let ids = ids(&users, user).or_else(|| ids(&users, "nobody"));
+        ids.map(|ids| User(Some(ids))).ok_or(Error::NoUser { what, user })
+    }
+
+    /// Whether it is another than who runs this program.
+    pub fn is_other(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A program to be run as that user, in a plain environment.
+    pub fn command(self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir("/").env("LC_ALL", "C");
+        if let Some(Ids { user, group }) = self.0 {
+            command.uid(user).gid(group);
+        }
+        command
+    }
+
+    /// Makes it the owner.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn give(self, path: &Path) -> io::Result<()> {
+        match self.0 {
+            Some(Ids { user, group }) => std::os::unix::fs::chown(path, Some(user), Some(group)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// "postgres:x:101:104:..." of /etc/passwd.
+fn ids(users: &str, name: &str) -> Option<Ids> {
+    let fields = users.lines().map(|line| line.split(':').collect::<Vec<&str>>());
+    let found = fields.into_iter().find(|fields| fields.first() == Some(&name))?;
+    Some(Ids { user: found.get(2)?.parse().ok()?, group: found.get(3)?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_known_by_the_whole_name() {
+        let users = "root:x:0:0:root:/root:/bin/bash\npostgres2:x:9:9::/:/bin/sh\npostgres:x:101:104:,,,:/var/lib:/bin/sh\nbad:x:\n";
+        assert_eq!(ids(users, "postgres"), Some(Ids { user: 101, group: 104 }));
+        assert_eq!(ids(users, "bad"), None);
+        assert_eq!(ids(users, "mysql"), None);
+    }
+}
