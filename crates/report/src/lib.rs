@@ -33,7 +33,7 @@ mod number;
 pub mod text;
 mod wording;
 
-pub use analysed::{Analysed, FindingCourse};
+pub use analysed::{Analysed, Charted, StretchChart};
 pub use glance::{FileGlance, Glance};
 
 use capability::{Capability, Curve};
