@@ -39,6 +39,8 @@ pub enum Kind {
     Epoch,
     /// Whether the service level was kept.
     ServiceLevel,
+    /// More was found than is listed.
+    NotListed,
 }
 
 /// A stretch of time.

@@ -5,13 +5,13 @@ use crate::coverage::Unknown;
 use crate::hours::Captured;
 use crate::jobs::{self, Rebuild, VmWrite, WholeRead};
 use crate::level::Kept;
-use crate::limits::{BUSIEST_MAX, DAYS_MIN, STRETCHES_MAX};
-use crate::timeline::Timeline;
+use crate::limits::{BUSIEST_MAX, DAYS_MIN, FINDINGS_MAX, STRETCHES_MAX};
+use crate::timeline::{Sum, Timeline};
 use crate::waits::{Waited, nobody_waits, reconciled};
 use crate::{
     Analysis, BusyFile, Coverage, Earlier, FILE_RULES, Finding, Gap, Kind, SOURCE_RULES, Settings, Span,
 };
-use filestats::{Cache, Course, Figure, FileCourse, FileKind, Reason, Time, WaitClass, WaitCourse};
+use filestats::{Cache, Course, Figure, FileCourse, FileKind, Reason, Step, Time, WaitClass, WaitCourse};
 use findings::Weight;
 use std::collections::BTreeMap;
 
@@ -140,6 +140,12 @@ impl<'a> Gathering<'a> {
         self.coverage.gaps = gaps;
     }
 
+    /// What all files of a kind did together, interval by interval: of data, logs and temporary files, those that did
+    /// anything. Made one after the other, as each is as long as the stretch.
+    pub fn kinds(&self) -> impl Iterator<Item = (FileKind, Vec<Step>)> {
+        Sum::ALL.into_iter().filter_map(|sum| Some((sum.kind(), self.timeline.steps(sum)?)))
+    }
+
     /// Judges what needs all files, and puts the worst first.
     pub fn finish(mut self) -> Analysis {
         let all_ns = self.known_ns + self.unknown_ns;
@@ -173,6 +179,12 @@ impl<'a> Gathering<'a> {
         };
         findings.extend(SOURCE_RULES.iter().flat_map(|rule| rule(&case)));
         findings.sort_by_key(|finding| std::cmp::Reverse((finding.weight, finding.stall_ns)));
+        let mut of_files = 0;
+        findings.retain(|finding| {
+            of_files += usize::from(finding.path.is_some());
+            finding.path.is_none() || of_files <= FINDINGS_MAX
+        });
+        findings.extend(not_listed(of_files.saturating_sub(FINDINGS_MAX)));
         Analysis {
             source: self.course.source.clone(),
             coverage: self.coverage,
@@ -221,4 +233,13 @@ impl<'a> Gathering<'a> {
             }
         }
     }
+}
+
+/// That there are so many findings more.
+fn not_listed(findings: usize) -> Option<Finding> {
+    let text = format!("{findings} more findings of single files, which weigh less, are not listed");
+    let finding =
+        Finding::new(Kind::NotListed, Weight::Note, text).fact("findings not listed", findings as f64, "");
+    (findings > 0)
+        .then(|| finding.next("fewer at once: --source, --from and --to, or a service level that fits"))
 }

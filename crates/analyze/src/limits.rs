@@ -71,6 +71,9 @@ pub const BUSY_OUTSTANDING: f64 = 0.05;
 /// Busiest files that are listed.
 pub const BUSIEST_MAX: usize = 10;
 
+/// Findings of single files that are listed of a source, the worst: who looks at more looks at fewer files (Headroom).
+pub const FINDINGS_MAX: usize = 200;
+
 /// Checkpoints: syncs of data files at a regular distance, at least so many of them (Headroom).
 pub const CHECKPOINTS_MIN: usize = 4;
 /// ... whose distances vary by no more than this, standard deviation / mean (Headroom).

@@ -2,7 +2,7 @@
 //! captures of the stretch, not on the files.
 
 use crate::limits::CANDIDATES_MAX;
-use filestats::{Counters, FileCourse, FileKind, Reason};
+use filestats::{Counters, Figure, FileCourse, FileKind, Reason, Step};
 
 /// Kinds that are summed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,18 @@ impl Timeline {
                 None => cell.unknown = cell.unknown.or(step.added.reason()),
             }
         }
+    }
+
+    /// All files of a kind as if they were one, interval by interval; `None` where they did nothing.
+    pub fn steps(&self, sum: Sum) -> Option<Vec<Step>> {
+        let cells = self.cells(sum).iter().enumerate();
+        let steps = cells.flat_map(|(at, cell)| {
+            let known = cell.any.then_some(Figure::Known(cell.known));
+            let unknown = cell.unknown.map(Figure::unknown);
+            known.into_iter().chain(unknown).map(move |added| Step { at, added })
+        });
+        let steps: Vec<Step> = steps.collect();
+        steps.iter().any(|step| step.added.known().is_some()).then_some(steps)
     }
 
     /// The intervals of a kind; index 0 is none.

@@ -7,7 +7,7 @@ use analyze::{Analysis, Gap, Gathering, Settings, limits};
 use filestats::{FileCourse, Profile, Rules, ServiceLevel};
 use history::{History, Series, SourceInfo};
 use moment::Moment;
-use report::{Analysed, FindingCourse};
+use report::{Analysed, Charted, StretchChart};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `headroom analyze`.
@@ -67,19 +67,21 @@ pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done
     if args.source.is_empty() {
         analysed.gaps = other;
     }
+    let mut charts = args.html.is_some().then(Vec::new);
     for source in &sources {
         let gaps = own.iter().filter(|gap| gap.source == source.source).cloned().collect();
-        if let Some(analysis) = one(&history, &source.source, &settings, gaps, out)? {
+        let number = analysed.sources.len();
+        let kinds = charts.as_mut().map(|charts| (number, charts));
+        if let Some(analysis) = one(&history, &source.source, &settings, gaps, kinds, out)? {
             analysed.sources.push(analysis);
         }
     }
     if analysed.sources.is_empty() {
         return Err(nothing_there(&sources, &settings));
     }
-    let courses = || courses(&history, &analysed, &settings);
-    if args.html.is_some() {
-        let courses = courses()?;
-        let made = || report::html::analysis(&analysed, &courses, &page::command_line());
+    if let Some(mut charts) = charts {
+        charts.extend(file_charts(&history, &analysed, &settings)?);
+        let made = || report::html::analysis(&analysed, &charts, &page::command_line());
         page::write(args.html.as_deref(), made, out)?;
     }
     out.answer(
@@ -150,12 +152,14 @@ fn stretch(args: &AnalyzeArgs, sources: &[SourceInfo]) -> Result<Settings, Failu
     })
 }
 
-/// One source, file after file; `None` where it has no two captures in the stretch.
+/// One source, file after file; `None` where it has no two captures in the stretch. Charts of all its files by kind are
+/// added to `charts`, where a page is wanted, under that number of the source.
 fn one(
     history: &History,
     source: &str,
     settings: &Settings,
     gaps: Vec<Gap>,
+    charts: Option<(usize, &mut Vec<StretchChart>)>,
     out: &mut Output,
 ) -> Result<Option<Analysis>, Failure> {
     let series = history.series(source, settings.from_unix_ns, settings.until_unix_ns)?;
@@ -179,6 +183,11 @@ fn one(
     }
     gathering.waits(&history.wait_courses(&series, settings.rules)?);
     gathering.gaps(gaps);
+    if let Some((number, charts)) = charts {
+        for (kind, steps) in gathering.kinds() {
+            charts.push(StretchChart::new(number, Charted::Kind(kind), &series.course, kind, &steps));
+        }
+    }
     let mut analysis = gathering.finish();
     for at in 0..analysis.busiest.len() {
         let busy = &analysis.busiest[at];
@@ -253,23 +262,36 @@ fn nothing_there(sources: &[SourceInfo], settings: &Settings) -> Failure {
     failure.with_remedy("another --from and --to, or headroom record for a while")
 }
 
-/// The files of the worst findings once more, for their charts.
-fn courses(
+/// The files of the worst findings and the busiest ones once more, for their charts.
+fn file_charts(
     history: &History,
     analysed: &Analysed,
     settings: &Settings,
-) -> Result<Vec<FindingCourse>, Failure> {
-    let mut courses = Vec::new();
-    for (source, finding) in report::html::worth_a_chart(&analysed.sources, CHARTS_MAX) {
+) -> Result<Vec<StretchChart>, Failure> {
+    let mut charts = Vec::new();
+    let mut last: Option<(usize, Series)> = None;
+    let mut wanted = report::html::worth_a_chart(&analysed.sources, CHARTS_MAX);
+    wanted.sort_by_key(|(source, _)| *source);
+    for (source, of) in wanted {
         let analysis = &analysed.sources[source];
-        let found = &analysis.findings[finding];
-        let series = history.series(&analysis.source, settings.from_unix_ns, settings.until_unix_ns)?;
-        let (Some(instance), Some(path)) = (&found.instance, &found.path) else { continue };
+        let name = match of {
+            Charted::Finding(number) => {
+                let finding = &analysis.findings[number];
+                finding.instance.as_deref().zip(finding.path.as_deref())
+            }
+            Charted::Busy(number) => Some(analysis.busiest[number].file.key()),
+            Charted::Kind(_) => None,
+        };
+        if last.as_ref().is_none_or(|(at, _)| *at != source) {
+            let series = history.series(&analysis.source, settings.from_unix_ns, settings.until_unix_ns)?;
+            last = Some((source, series));
+        }
+        let (Some((instance, path)), Some((_, series))) = (name, &last) else { continue };
         let Some(file) = series.find(instance, path) else { continue };
-        let mut files = history.file_course(&series, file, settings.rules)?;
+        let mut files = history.file_course(series, file, settings.rules)?;
         if let Some(file) = files.pop() {
-            courses.push(FindingCourse { source, finding, course: series.course, file });
+            charts.push(StretchChart::new(source, of, &series.course, file.file.kind, &file.steps));
         }
     }
-    Ok(courses)
+    Ok(charts)
 }

@@ -4,6 +4,7 @@ use crate::{Done, FINE};
 use clap::Subcommand;
 use history::{CaptureFilter, EntryKind, History, ResultId};
 use std::path::Path;
+use std::time::Instant;
 
 /// Arguments of `headroom history`.
 #[derive(clap::Args)]
@@ -36,6 +37,8 @@ enum What {
         #[arg(long)]
         source: Option<String>,
     },
+    /// Pack what an older Headroom kept as a new one keeps it, and give the space back
+    Pack,
     /// Print where the history is kept
     Path,
 }
@@ -55,7 +58,7 @@ pub fn open_to_write(path: Option<&Path>) -> Result<History, Failure> {
 
 /// `headroom history`.
 pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let history = open(history)?;
+    let mut history = open(history)?;
     match &args.what {
         None => {
             // Many captures make one line, so that more entries are looked at than lines are printed.
@@ -88,6 +91,25 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
                 .map_err(|error| Failure::new(format_args!("cannot write the capture table: {error}")))?;
             out.answer(|_| String::from_utf8_lossy(&csv).into_owned(), || serde_json::json!(rows));
         }
+        Some(What::Pack) => {
+            history.check_writable()?;
+            let bytes = |history: &History| std::fs::metadata(history.path()).map_or(0, |found| found.len());
+            let before = bytes(&history);
+            let began = Instant::now();
+            history.pack(PACKED_TOGETHER, |done, all| {
+                let left = began.elapsed().mul_f64((all - done) as f64 / done as f64);
+                out.progress(format_args!("packing: file {done} of {all}"), Some(left));
+            })?;
+            out.clear_progress();
+            out.progress("writing the history anew", None);
+            history.vacuum()?;
+            let after = bytes(&history);
+            let path = history.path();
+            out.answer(
+                |_| format!("{}: {} MiB, {} MiB before", path.display(), after >> 20, before >> 20),
+                || serde_json::json!({"path": path, "bytes": after, "bytes_before": before}),
+            );
+        }
         Some(What::Path) => {
             let path = history.path();
             out.answer(|_| path.display().to_string(), || serde_json::json!({"path": path}));
@@ -95,6 +117,9 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
     }
     Ok(FINE)
 }
+
+/// Changes of a file that make a block, as when they are recorded.
+const PACKED_TOGETHER: usize = 64;
 
 /// Captures that one line of the list may stand for, about: two a second, some minutes of a check.
 const ENTRIES_A_LINE: usize = 500;

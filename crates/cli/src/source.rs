@@ -1,9 +1,12 @@
+mod followed;
+
 use collect::devices::Devices;
 use collect::mysql::Mysql;
 use collect::postgres::Postgres;
 use collect::process::{Process, Selection};
 use collect::sqlserver::SqlServer;
 use collect::{FileNames, Source, SourceError};
+use followed::{Followed, Mark};
 use std::path::PathBuf;
 
 /// Whose counters to read.
@@ -13,6 +16,8 @@ pub enum SourceName {
     Sqlite(PathBuf),
     /// Processes of this host.
     Process(Selection),
+    /// The processes of the server that keeps its number in that file, whenever it is started.
+    PidFile(PathBuf),
     /// A PostgreSQL server: a URL, or name=value pairs.
     Postgres(String),
     /// A MySQL or MariaDB server: a URL.
@@ -24,11 +29,11 @@ pub enum SourceName {
 }
 
 /// What `--source` takes.
-pub const HELP: &str = "Whose counters: process: (all), process:PID,..., process:cgroup=DIR, process:layer=block, sqlite:PATH, \
-    postgres:[CONNECTION], mysql:[CONNECTION], sqlserver:[CONNECTION], devices:[NAME,...], as in \
+pub const HELP: &str = "Whose counters: process: (all), process:PID,..., process:pid-file=PATH, process:cgroup=DIR, \
+    process:layer=block, sqlite:PATH, postgres:[CONNECTION], mysql:[CONNECTION], sqlserver:[CONNECTION], devices:[NAME,...], as in \
     postgres:host=/run/postgresql or mysql://user@host/";
 
-const ACCEPTED: &str = "give process:, process:PID, process:cgroup=DIR, sqlite:PATH, postgres:CONNECTION, \
+const ACCEPTED: &str = "give process:, process:PID, process:pid-file=PATH, process:cgroup=DIR, sqlite:PATH, postgres:CONNECTION, \
     mysql:CONNECTION, sqlserver:CONNECTION or devices:NAME,..., as in sqlite:/data/shop.db or \
     postgres:host=/run/postgresql";
 
@@ -48,11 +53,15 @@ impl SourceName {
         Ok(match self {
             SourceName::Sqlite(path) => Box::new(collect::sqlite::Live::open(path)?),
             SourceName::Process(selection) => {
-                let selection = match files {
-                    [] => selection.clone(),
-                    files => Selection { files: files.to_vec(), ..selection.clone() },
-                };
-                Box::new(Process::open(&selection)?.asking(names))
+                let selection = Selection { files: files.to_vec(), ..selection.clone() };
+                match selection.cgroup.clone() {
+                    None => Box::new(Process::open(&selection)?.asking(names)),
+                    Some(group) => Box::new(Followed::open(Mark::Group(group), selection, names)?),
+                }
+            }
+            SourceName::PidFile(path) => {
+                let selection = Selection { files: files.to_vec(), ..Selection::default() };
+                Box::new(Followed::open(Mark::PidFile(path.clone()), selection, names)?)
             }
             SourceName::Postgres(connection) => Box::new(Postgres::open(connection)?.telling(names)),
             SourceName::Mysql(connection) => Box::new(Mysql::open(connection)?),
@@ -64,7 +73,10 @@ impl SourceName {
     /// Whether its text holds a password, or may hold one.
     pub fn has_password(&self) -> bool {
         match self {
-            SourceName::Sqlite(_) | SourceName::Process(_) | SourceName::Devices(_) => false,
+            SourceName::Sqlite(_)
+            | SourceName::Process(_)
+            | SourceName::PidFile(_)
+            | SourceName::Devices(_) => false,
             SourceName::Postgres(connection) => collect::postgres::has_password(connection),
             SourceName::Mysql(connection) => shown(connection, "mysql:", &MYSQL_OPTIONS).is_none(),
             SourceName::SqlServer(connection) => {
@@ -80,6 +92,10 @@ impl std::str::FromStr for SourceName {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(SourceName::Sqlite(path.into())),
+            Some(("process", rest)) if rest.starts_with("pid-file=") => match &rest["pid-file=".len()..] {
+                "" => Err("pid-file= names no file; give process:pid-file=/run/mysqld/mysqld.pid".into()),
+                path => Ok(SourceName::PidFile(path.into())),
+            },
             Some(("process", rest)) => selection(rest).map(SourceName::Process),
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
                 Ok(SourceName::Postgres(format!("postgresql:{rest}")))
@@ -175,6 +191,7 @@ impl std::fmt::Display for SourceName {
                 parts.extend(selection.block_only.then(|| "layer=block".to_owned()));
                 write!(f, "process:{}", parts.join(","))
             }
+            SourceName::PidFile(path) => write!(f, "process:pid-file={}", path.display()),
             SourceName::Postgres(connection) => {
                 write!(f, "postgres:{}", collect::postgres::redacted(connection))
             }
@@ -206,6 +223,7 @@ mod tests {
             "process:",
             "process:812,813",
             "process:cgroup=/sys/fs/cgroup/db",
+            "process:pid-file=/var/lib/postgresql/18/main/postmaster.pid",
             "process:layer=block",
             "postgres:host=/run/postgresql user=monitor",
             "mysql://monitor@localhost/",
@@ -221,9 +239,16 @@ mod tests {
         }
         assert_eq!(read("postgresql://h/d"), read("postgres://h/d"));
         assert_eq!(read("devices:/dev/vda"), read("devices:vda"));
-        for wrong in
-            ["", "shop.db", "oracle:x", "process:12,x", "process:layer=x", "sqlite:", "devices:mapper/x"]
-        {
+        for wrong in [
+            "",
+            "shop.db",
+            "oracle:x",
+            "process:12,x",
+            "process:pid-file=",
+            "process:layer=x",
+            "sqlite:",
+            "devices:mapper/x",
+        ] {
             assert!(wrong.parse::<SourceName>().is_err(), "{wrong}");
         }
     }

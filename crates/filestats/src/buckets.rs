@@ -11,10 +11,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 /// ```
 ///
 /// A value read back as its bucket's middle is off by at most 12.5 %.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Only the counters from the first that is not 0 to the last one take memory: ten thousand files with three histograms
+/// each are held several times over, and most of them are filled in a few octaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyBuckets {
-    /// Up to the last one that is not 0: most histograms of most files are empty, and a snapshot has thousands.
-    counts: Vec<u64>,
+    /// The index of the first of `counts`; 0 without any.
+    first: usize,
+    /// Neither the first nor the last of them is 0, so that equal histograms are equal.
+    counts: Box<[u64]>,
 }
 
 impl LatencyBuckets {
@@ -23,26 +28,52 @@ impl LatencyBuckets {
 
     /// An empty histogram.
     pub fn new() -> Self {
-        LatencyBuckets { counts: Vec::new() }
+        LatencyBuckets::default()
     }
 
     /// A histogram from its counters, in the order of [`LatencyBuckets::index`].
     pub fn from_counts(counts: [u64; Self::LEN]) -> Self {
-        let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        LatencyBuckets { counts: counts[..end].to_vec() }
+        LatencyBuckets::from_first(0, &counts)
     }
 
-    /// The counter of that index, for adding to it.
-    fn slot(&mut self, index: usize) -> &mut u64 {
-        if self.counts.len() <= index {
-            self.counts.resize(index + 1, 0);
-        }
-        &mut self.counts[index]
+    /// From counters of which that is the first.
+    fn from_first(first: usize, counts: &[u64]) -> Self {
+        let Some(begin) = counts.iter().position(|count| *count > 0) else {
+            return LatencyBuckets::default();
+        };
+        let end = counts.iter().rposition(|count| *count > 0).map_or(begin, |last| last + 1);
+        LatencyBuckets { first: first + begin, counts: counts[begin..end].into() }
     }
 
     /// The counters that are not 0, each with its index, in their order.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0)
+        let numbered = self.counts.iter().enumerate().map(|(at, count)| (self.first + at, *count));
+        numbered.filter(|(_, count)| *count > 0)
+    }
+
+    /// A counter.
+    fn get(&self, index: usize) -> u64 {
+        let at = index.checked_sub(self.first);
+        at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0)
+    }
+
+    /// Adds to a counter; nothing to none, as those at the ends are not 0.
+    fn add(&mut self, index: usize, more: u64) {
+        if more == 0 {
+            return;
+        }
+        let (first, last) = match self.counts.len() {
+            0 => (index, index),
+            len => (self.first.min(index), (self.first + len - 1).max(index)),
+        };
+        if last - first + 1 > self.counts.len() {
+            let mut counts = vec![0; last - first + 1];
+            let begin = self.first.saturating_sub(first);
+            counts[begin..begin + self.counts.len()].copy_from_slice(&self.counts);
+            (self.first, self.counts) = (first, counts.into());
+        }
+        let at = index - self.first;
+        self.counts[at] = self.counts[at].saturating_add(more);
     }
 
     /// The counter a latency belongs to.
@@ -75,26 +106,23 @@ impl LatencyBuckets {
 
     /// Counts one latency.
     pub fn record(&mut self, latency_ns: u64) {
-        let count = self.slot(Self::index(latency_ns));
-        *count = count.saturating_add(1);
+        self.add(Self::index(latency_ns), 1);
     }
 
     /// Adds another histogram.
     pub fn merge(&mut self, other: &LatencyBuckets) {
         for (index, more) in other.filled() {
-            let count = self.slot(index);
-            *count = count.saturating_add(more);
+            self.add(index, more);
         }
     }
 
     /// `self - earlier`, or `None` where a counter fell.
     pub fn since(&self, earlier: &LatencyBuckets) -> Option<LatencyBuckets> {
-        let mut counts = [0; Self::LEN];
-        counts[..self.counts.len()].copy_from_slice(&self.counts);
-        for (index, then) in earlier.filled() {
-            counts[index] = counts[index].checked_sub(then)?;
+        if earlier.filled().any(|(index, then)| self.get(index) < then) {
+            return None;
         }
-        Some(Self::from_counts(counts))
+        let grown = self.counts.iter().enumerate().map(|(at, now)| now - earlier.get(self.first + at));
+        Some(LatencyBuckets::from_first(self.first, &grown.collect::<Vec<u64>>()))
     }
 
     /// All latencies counted.
@@ -115,10 +143,12 @@ impl LatencyBuckets {
         }
         let wanted = (total as f64 * (percent / 100.0).clamp(0.0, 1.0)).ceil().max(1.0) as u64;
         let mut seen = 0_u64;
-        self.counts.iter().position(|count| {
+        let mut all = self.filled();
+        all.find(|(_, count)| {
             seen = seen.saturating_add(*count);
             seen >= wanted
         })
+        .map(|(index, _)| index)
     }
 
     /// A latency that `percent` of the samples do not exceed: the largest one of the bucket that has the percentile, at
@@ -132,15 +162,9 @@ impl LatencyBuckets {
     /// that the threshold falls into counts in full.
     pub fn at_least(&self, threshold_ns: u64) -> (u64, f64) {
         let first = Self::index(threshold_ns);
-        self.counts.iter().enumerate().skip(first).fold((0, 0.0), |(count, sum), (index, more)| {
-            (count + more, sum + *more as f64 * Self::middle_ns(index))
+        self.filled().skip_while(|(index, _)| *index < first).fold((0, 0.0), |(count, sum), (index, more)| {
+            (count + more, sum + more as f64 * Self::middle_ns(index))
         })
-    }
-}
-
-impl Default for LatencyBuckets {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -158,9 +182,7 @@ impl<'de> Deserialize<'de> for LatencyBuckets {
             if index >= LatencyBuckets::LEN {
                 return Err(D::Error::custom(format!("no latency bucket {index}")));
             }
-            if count > 0 {
-                *buckets.slot(index) = count;
-            }
+            buckets.add(index, count);
         }
         Ok(buckets)
     }
@@ -187,7 +209,41 @@ mod tests {
         assert_eq!(LatencyBuckets::index(u64::MAX), LatencyBuckets::LEN - 1);
     }
 
+    /// Counters as they were kept before: all of them.
+    fn some_counts() -> impl Strategy<Value = [u64; LatencyBuckets::LEN]> {
+        let filled = prop::collection::vec((0..LatencyBuckets::LEN, 0_u64..5), 0..9);
+        filled.prop_map(|filled| {
+            let mut counts = [0; LatencyBuckets::LEN];
+            filled.into_iter().for_each(|(index, count)| counts[index] = count);
+            counts
+        })
+    }
+
+    fn all_counts(buckets: &LatencyBuckets) -> [u64; LatencyBuckets::LEN] {
+        std::array::from_fn(|index| buckets.get(index))
+    }
+
     proptest! {
+        #[test]
+        fn a_part_of_the_counters_counts_as_all_of_them(
+            a in some_counts(), b in some_counts(), latency_ns in any::<u64>(),
+        ) {
+            let (mut sum, mut one) = (LatencyBuckets::from_counts(a), LatencyBuckets::from_counts(a));
+            prop_assert_eq!(all_counts(&one), a);
+            let other = LatencyBuckets::from_counts(b);
+            sum.merge(&other);
+            prop_assert_eq!(all_counts(&sum), std::array::from_fn(|at| a[at] + b[at]));
+            let back = sum.since(&other);
+            prop_assert_eq!(back.as_ref(), Some(&one), "and equal ones are equal");
+            let grown: Vec<Option<u64>> = a.iter().zip(b).map(|(a, b)| a.checked_sub(b)).collect();
+            let since = one.since(&other).map(|since| all_counts(&since).to_vec());
+            prop_assert_eq!(since, grown.into_iter().collect::<Option<Vec<u64>>>());
+            one.record(latency_ns);
+            let mut more = a;
+            more[LatencyBuckets::index(latency_ns)] += 1;
+            prop_assert_eq!(&one, &LatencyBuckets::from_counts(more));
+        }
+
         #[test]
         fn a_bucket_middle_is_within_an_eighth(latency_ns in 4_u64..(1 << 40)) {
             let middle = LatencyBuckets::middle_ns(LatencyBuckets::index(latency_ns));
@@ -204,26 +260,6 @@ mod tests {
             let rank = (latencies.len() as f64 * f64::from(percent) / 100.0).ceil() as usize;
             let (truth, said) = (latencies[rank.max(1) - 1], buckets.at_most_ns(percent.into()).unwrap());
             prop_assert!(truth <= said && said as f64 <= truth as f64 * 1.25, "{} said, {} true", said, truth);
-        }
-
-        #[test]
-        fn what_was_added_is_what_is_left(
-            first in prop::collection::vec(any::<u64>(), 0..20), later in prop::collection::vec(any::<u64>(), 0..20),
-        ) {
-            let of = |latencies: &[u64]| {
-                let mut buckets = LatencyBuckets::new();
-                latencies.iter().for_each(|latency| buckets.record(*latency));
-                buckets
-            };
-            let (earlier, more) = (of(&first), of(&later));
-            let mut now = earlier.clone();
-            now.merge(&more);
-            prop_assert_eq!(now.since(&earlier), Some(more.clone()));
-            prop_assert_eq!(now.since(&now), Some(LatencyBuckets::new()));
-            prop_assert_eq!(earlier.since(&now).is_some(), later.is_empty());
-            let mut counts = [0; LatencyBuckets::LEN];
-            now.filled().for_each(|(index, count)| counts[index] = count);
-            prop_assert_eq!(LatencyBuckets::from_counts(counts), now);
         }
 
         #[test]

@@ -1,7 +1,10 @@
 //! Saving snapshots, only what changed of them, and reading them back whole.
 
+use crate::blocks::Change;
+use crate::changes::Read;
 use crate::exact::{Exact, Json};
-use crate::{EntryKind, Error, History, file_rows, wait_rows};
+use crate::series::files_in;
+use crate::{EntryKind, Error, History, changes, file_rows, wait_rows};
 use filestats::{Epoch, Sample, Snapshot};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params};
 use serde::{Deserialize, Serialize};
@@ -80,6 +83,40 @@ impl History {
         saved.map_err(|source| Error::sqlite("save captures", &self.path, source))
     }
 
+    /// Packs the older changes of every file that has at least so many beside the newest, as saving does by itself from
+    /// 64 on, a little at a time. Nothing that is read is different afterwards. `told` hears of each file how many are done
+    /// of how many. Other processes wait for one file at a time at most.
+    ///
+    /// # Errors
+    /// Where the file cannot be written; then some files may be packed.
+    pub fn pack(&mut self, least: usize, mut told: impl FnMut(usize, usize)) -> Result<(), Error> {
+        let mut pack = || -> rusqlite::Result<()> {
+            let files = self
+                .connection
+                .prepare("SELECT file FROM file_changes GROUP BY file HAVING count(*) > ?")?
+                .query_map([least], |row| row.get(0))?
+                .collect::<rusqlite::Result<Vec<i64>>>()?;
+            for (at, file) in files.iter().enumerate() {
+                let transaction =
+                    self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                while changes::pack(&transaction, *file, least)? > 0 {}
+                transaction.commit()?;
+                told(at + 1, files.len());
+            }
+            Ok(())
+        };
+        pack().map_err(|source| Error::sqlite("pack captures", &self.path, source))
+    }
+
+    /// Writes the file anew without the space that nothing takes any more (`VACUUM`); as much is needed beside it meanwhile.
+    ///
+    /// # Errors
+    /// Where the file cannot be written, or the disk has no room; then it is as it was.
+    pub fn vacuum(&mut self) -> Result<(), Error> {
+        let vacuum = self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+        vacuum.map_err(|source| Error::sqlite("give back free space", &self.path, source))
+    }
+
     /// The snapshot of that capture, as it was saved.
     ///
     /// # Errors
@@ -88,10 +125,10 @@ impl History {
         let info = self.capture(id)?;
         let read = || {
             Ok(Snapshot {
+                samples: samples(&self.connection, &info.source, id)?,
                 source: info.source,
                 taken_unix_ns: info.taken_unix_ns,
                 clock_ns: info.clock_ns,
-                samples: samples(&self.connection, id)?,
                 waits: wait_rows::read(&self.connection, id.0)?,
                 notes: notes(&self.connection, id)?,
                 complete: complete(&self.connection, id)?,
@@ -169,7 +206,7 @@ fn insert(
     snapshot: &Snapshot,
     label: Option<&str>,
 ) -> rusqlite::Result<CaptureId> {
-    let changes = changes(present(transaction, &snapshot.source)?, &snapshot.samples);
+    let changes = what_changes(present(transaction, &snapshot.source)?, &snapshot.samples);
     let from_zero = snapshot.complete.is_some() && last_complete(transaction, snapshot)? == snapshot.complete;
     transaction.execute(
         "INSERT INTO captures (source, taken_unix_ns, clock_ns, label, files, files_changed, notes, \
@@ -194,6 +231,7 @@ fn insert(
     }
     for (file, sample) in changes.changed {
         file_rows::insert_change(transaction, file, capture, sample)?;
+        changes::pack_now_and_then(transaction, file, capture)?;
     }
     for sample in changes.new {
         let file = file_rows::insert_file(transaction, &snapshot.source, capture, from_zero, sample)?;
@@ -216,16 +254,16 @@ fn last_complete(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Resu
 /// The files that the source's last capture has, with their numbers.
 fn present(connection: &Connection, source: &str) -> rusqlite::Result<Vec<(i64, Sample)>> {
     let mut rows = connection.prepare_cached(&format!(
-        "SELECT f.id, {columns} FROM files f JOIN file_changes s ON s.file = f.id \
+        "SELECT {}, f.id FROM files f JOIN file_changes s ON s.file = f.id \
          AND s.capture_id = (SELECT max(capture_id) FROM file_changes WHERE file = f.id) \
          WHERE f.source = ? AND f.gone_capture_id IS NULL ORDER BY f.id",
-        columns = file_rows::COLUMNS
+        file_rows::sample_columns()
     ))?;
-    rows.query_map([source], |row| Ok((row.get(0)?, file_rows::sample(row)?)))?.collect()
+    rows.query_map([source], |row| Ok((row.get("id")?, file_rows::sample(row)?)))?.collect()
 }
 
 /// A file goes on only under the same identity and in the same epoch; otherwise it ends and another begins.
-fn changes(present: Vec<(i64, Sample)>, samples: &[Sample]) -> Changes<'_> {
+fn what_changes(present: Vec<(i64, Sample)>, samples: &[Sample]) -> Changes<'_> {
     let mut known: HashMap<(String, String), Vec<(i64, Sample)>> = HashMap::new();
     for (id, sample) in present {
         let key = (sample.file.instance.clone(), sample.file.path.clone());
@@ -257,10 +295,18 @@ fn changes(present: Vec<(i64, Sample)>, samples: &[Sample]) -> Changes<'_> {
     changes
 }
 
-fn samples(connection: &Connection, id: CaptureId) -> rusqlite::Result<Vec<Sample>> {
-    let columns = file_rows::COLUMNS;
-    let query = format!("SELECT {columns} FROM file_stats WHERE capture_id = ? ORDER BY file");
-    connection.prepare_cached(&query)?.query_map([id.0], file_rows::sample)?.collect()
+fn samples(connection: &Connection, source: &str, id: CaptureId) -> rusqlite::Result<Vec<Sample>> {
+    let mut rows = connection.prepare_cached(&files_in(""))?;
+    let mut rows = rows.query(named_params! { ":source": source, ":first": id.0, ":last": id.0 })?;
+    let mut samples = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (file, epoch, meaning) = file_rows::identity(row, 0)?;
+        if let Some(change) = changes::newest(connection, row.get("id")?, id.0, Read::Histograms)? {
+            let Change { counters, size_bytes, latencies, .. } = change;
+            samples.push(Sample { file, epoch, meaning, counters, size_bytes, latencies });
+        }
+    }
+    Ok(samples)
 }
 
 fn notes(connection: &Connection, id: CaptureId) -> rusqlite::Result<Vec<String>> {

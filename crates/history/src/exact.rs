@@ -43,10 +43,17 @@ pub(crate) struct Json<T>(pub T);
 
 impl ToSql for Exact {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Owned(match i64::try_from(self.0) {
+        Ok(ToSqlOutput::Owned(self.value()))
+    }
+}
+
+impl Exact {
+    /// As a value of SQLite.
+    pub fn value(self) -> Value {
+        match i64::try_from(self.0) {
             Ok(number) => Value::Integer(number),
             Err(_) => Value::Text(format!("{:020}", self.0)),
-        }))
+        }
     }
 }
 
@@ -81,12 +88,15 @@ impl<T: DeserializeOwned> FromSql for Word<T> {
 
 impl ToSql for Why {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Owned(self.value()))
+    }
+}
+
+impl Why {
+    /// As a value of SQLite: its number in `reasons`.
+    pub fn value(self) -> Value {
         let found = REASONS.iter().position(|reason| *reason == self.0);
-        let number = found.ok_or_else(|| {
-            let what = format!("{:?} has no number in `reasons`", self.0);
-            rusqlite::Error::ToSqlConversionFailure(what.into())
-        })?;
-        Ok(ToSqlOutput::Owned(Value::Integer(number as i64)))
+        Value::Integer(found.expect("every reason has a number in `reasons`") as i64)
     }
 }
 

@@ -2,55 +2,48 @@
 
 use crate::exact::{Exact, Json, Why, Word};
 use crate::packed::Packed;
-use filestats::{Counters, Epoch, Figure, FileIdentity, Latencies, Meaning, Ops, Sample};
-use rusqlite::types::Type;
-use rusqlite::{Connection, Row, named_params};
+use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Sample};
+use rusqlite::types::{Type, Value};
+use rusqlite::{Connection, Row, ToSql, named_params};
 
-/// The columns [`sample`] reads, from the view `file_stats` or a join of its tables.
-pub(crate) const COLUMNS: &str = "instance, database_name, database_id, file_id, kind, path, drive, handle, object, \
-    epoch, epoch_reset, meaning, reads, read_bytes, read_stall_ns, read_stall_unknown, writes, write_bytes, write_stall_ns, \
-    write_stall_unknown, syncs, syncs_unknown, sync_bytes, sync_stall_ns, sync_stall_unknown, busy_ns, \
-    busy_unknown, size_bytes, size_unknown, latencies";
+/// The columns that [`sample`] reads, of a join of `files` f and `file_changes` s, in this order from the first on.
+pub(crate) fn sample_columns() -> String {
+    format!("{}, s.latencies, {IDENTITY}", columns_of("s"))
+}
 
-/// Reads a sample from a row with [`COLUMNS`].
-pub(crate) fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
+/// Where the histograms are among them, and who the file is.
+const LATENCIES: usize = 17;
+const WHO: usize = 18;
+
+/// The columns that [`identity`] reads.
+pub(crate) const IDENTITY: &str = "instance, database_name, database_id, file_id, kind, path, drive, handle, object, epoch, \
+                                   epoch_reset, meaning";
+
+/// Reads who a file is, its epoch and what its counters stand for, from the columns [`IDENTITY`] from that one on. By
+/// number: all files of a source are read for each capture, and a search for each name took most of the time.
+pub(crate) fn identity(row: &Row<'_>, first: usize) -> rusqlite::Result<(FileIdentity, Epoch, Meaning)> {
     let file = FileIdentity {
-        instance: row.get("instance")?,
-        database: row.get("database_name")?,
-        database_id: row.get::<_, Option<Exact>>("database_id")?.map(|Exact(id)| id),
-        file_id: row.get("file_id")?,
-        kind: word(row, "kind")?,
-        path: row.get("path")?,
-        drive: row.get("drive")?,
-        handle: row.get("handle")?,
-        object: row.get("object")?,
+        instance: row.get(first)?,
+        database: row.get(first + 1)?,
+        database_id: row.get::<_, Option<Exact>>(first + 2)?.map(|Exact(id)| id),
+        file_id: row.get(first + 3)?,
+        kind: row.get::<_, Word<FileKind>>(first + 4).map(|Word(kind)| kind)?,
+        path: row.get(first + 5)?,
+        drive: row.get(first + 6)?,
+        handle: row.get(first + 7)?,
+        object: row.get(first + 8)?,
     };
-    let read = Ops {
-        count: exact(row, "reads")?,
-        bytes: exact(row, "read_bytes")?,
-        stall_ns: figure(row, "read_stall_ns", "read_stall_unknown")?,
-    };
-    let write = Ops {
-        count: exact(row, "writes")?,
-        bytes: exact(row, "write_bytes")?,
-        stall_ns: figure(row, "write_stall_ns", "write_stall_unknown")?,
-    };
-    let sync = match figure(row, "syncs", "syncs_unknown")? {
-        Figure::Unknown { unknown } => Figure::unknown(unknown),
-        Figure::Known(count) => Figure::Known(Ops {
-            count,
-            bytes: exact(row, "sync_bytes")?,
-            stall_ns: figure(row, "sync_stall_ns", "sync_stall_unknown")?,
-        }),
-    };
-    Ok(Sample {
-        file,
-        epoch: Epoch { run: row.get("epoch")?, reset: row.get("epoch_reset")? },
-        meaning: row.get::<_, Json<Meaning>>("meaning").map(|Json(meaning)| meaning)?,
-        counters: Counters { read, write, sync, busy_ns: figure(row, "busy_ns", "busy_unknown")? },
-        size_bytes: figure(row, "size_bytes", "size_unknown")?,
-        latencies: row.get::<_, Option<Packed<Latencies>>>("latencies")?.map(|Packed(latencies)| latencies),
-    })
+    let epoch = Epoch { run: row.get(first + 9)?, reset: row.get(first + 10)? };
+    let meaning = row.get::<_, Json<Meaning>>(first + 11).map(|Json(meaning)| meaning)?;
+    Ok((file, epoch, meaning))
+}
+
+/// Reads a sample from a row that begins with [`sample_columns`].
+pub(crate) fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
+    let (file, epoch, meaning) = identity(row, WHO)?;
+    let (counters, size_bytes) = counters_at(row)?;
+    let latencies = row.get::<_, Option<Packed<Latencies>>>(LATENCIES)?.map(|Packed(latencies)| latencies);
+    Ok(Sample { file, epoch, meaning, counters, size_bytes, latencies })
 }
 
 /// Adds a file that was not in the capture before; its number. `from_zero`: all that it has was done since then.
@@ -102,14 +95,7 @@ pub(crate) fn insert_change(
     capture: i64,
     sample: &Sample,
 ) -> rusqlite::Result<()> {
-    let Counters { read, write, sync, busy_ns } = &sample.counters;
-    let (read_stall_ns, read_stall_unknown) = columns(read.stall_ns);
-    let (write_stall_ns, write_stall_unknown) = columns(write.stall_ns);
-    let (syncs, syncs_unknown) = columns(sync.map(|sync| sync.count));
-    let (sync_stall_ns, sync_stall_unknown) =
-        sync.known().map_or((None, None), |sync| columns(sync.stall_ns));
-    let (busy_ns, busy_unknown) = columns(*busy_ns);
-    let (size_bytes, size_unknown) = columns(sample.size_bytes);
+    let latencies = sample.latencies.as_ref().map(Packed);
     connection
         .prepare_cached(
             "INSERT INTO file_changes (file, capture_id, reads, read_bytes, read_stall_ns, \
@@ -120,37 +106,51 @@ pub(crate) fn insert_change(
              :sync_bytes, :sync_stall_ns, :sync_stall_unknown, :busy_ns, :busy_unknown, :size_bytes, \
              :size_unknown, :latencies)",
         )?
-        .execute(named_params! {
-            ":file": file,
-            ":capture": capture,
-            ":reads": Exact(read.count),
-            ":read_bytes": Exact(read.bytes),
-            ":read_stall_ns": read_stall_ns,
-            ":read_stall_unknown": read_stall_unknown,
-            ":writes": Exact(write.count),
-            ":write_bytes": Exact(write.bytes),
-            ":write_stall_ns": write_stall_ns,
-            ":write_stall_unknown": write_stall_unknown,
-            ":syncs": syncs,
-            ":syncs_unknown": syncs_unknown,
-            ":sync_bytes": sync.known().map(|sync| Exact(sync.bytes)),
-            ":sync_stall_ns": sync_stall_ns,
-            ":sync_stall_unknown": sync_stall_unknown,
-            ":busy_ns": busy_ns,
-            ":busy_unknown": busy_unknown,
-            ":size_bytes": size_bytes,
-            ":size_unknown": size_unknown,
-            ":latencies": sample.latencies.as_ref().map(Packed),
-        })?;
+        .execute(
+            named_counters(&sample.counters, sample.size_bytes)
+                .iter()
+                .map(|(name, value)| (*name, value as &dyn ToSql))
+                .chain([
+                    (":file", &file as &dyn ToSql),
+                    (":capture", &capture),
+                    (":latencies", &latencies),
+                ])
+                .collect::<Vec<_>>()
+                .as_slice(),
+        )?;
     Ok(())
+}
+
+/// Counters and size of a file as the values of their columns, each under the name of its parameter.
+pub(crate) fn named_counters(counters: &Counters, size_bytes: Figure<u64>) -> [(&'static str, Value); 17] {
+    let Counters { read, write, sync, busy_ns } = counters;
+    let known = |value: Option<u64>| value.map_or(Value::Null, |value| Exact(value).value());
+    let reason = |figure: Figure<u64>| figure.reason().map_or(Value::Null, |reason| Why(reason).value());
+    let sync_known = sync.known();
+    let sync_stall_ns = sync_known.map(|sync| sync.stall_ns);
+    [
+        (":reads", known(Some(read.count))),
+        (":read_bytes", known(Some(read.bytes))),
+        (":read_stall_ns", known(read.stall_ns.known())),
+        (":read_stall_unknown", reason(read.stall_ns)),
+        (":writes", known(Some(write.count))),
+        (":write_bytes", known(Some(write.bytes))),
+        (":write_stall_ns", known(write.stall_ns.known())),
+        (":write_stall_unknown", reason(write.stall_ns)),
+        (":syncs", known(sync_known.map(|sync| sync.count))),
+        (":syncs_unknown", reason(sync.map(|sync| sync.count))),
+        (":sync_bytes", known(sync_known.map(|sync| sync.bytes))),
+        (":sync_stall_ns", known(sync_stall_ns.and_then(Figure::known))),
+        (":sync_stall_unknown", sync_stall_ns.map_or(Value::Null, reason)),
+        (":busy_ns", known(busy_ns.known())),
+        (":busy_unknown", reason(*busy_ns)),
+        (":size_bytes", known(size_bytes.known())),
+        (":size_unknown", reason(size_bytes)),
+    ]
 }
 
 pub(crate) fn columns(figure: Figure<u64>) -> (Option<Exact>, Option<Why>) {
     (figure.known().map(Exact), figure.reason().map(Why))
-}
-
-fn exact(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    row.get::<_, Exact>(column).map(|Exact(value)| value)
 }
 
 pub(crate) fn word<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {

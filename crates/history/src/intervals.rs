@@ -5,7 +5,7 @@ use crate::exact::Why;
 use crate::series::present_in;
 use crate::{CaptureId, Error, History, rfc3339};
 use filestats::{Counters, Figure, FileInterval, Interval, Rules, Sample, intervals};
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, named_params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -109,17 +109,30 @@ fn untimed_within(
     first: CaptureId,
     last: CaptureId,
 ) -> rusqlite::Result<HashMap<(String, String), Untimed>> {
-    let mut rows = connection.prepare_cached(&format!(
-        "SELECT f.instance, f.path, max(s.read_stall_unknown), max(s.write_stall_unknown), max(s.sync_stall_unknown) \
-         FROM ({files}) f CROSS JOIN file_changes s ON s.file = f.id AND s.capture_id > :first AND s.capture_id < :last \
-         GROUP BY f.id HAVING coalesce(max(s.read_stall_unknown), max(s.write_stall_unknown), \
-                                       max(s.sync_stall_unknown)) IS NOT NULL",
-        files = present_in("files")
-    ))?;
-    let untimed =
-        |row: &Row<'_>| Ok(((row.get(0)?, row.get(1)?), Untimed([row.get(2)?, row.get(3)?, row.get(4)?])));
-    rows.query_map(named_params! { ":source": source, ":first": first.0, ":last": last.0 }, untimed)?
-        .collect()
+    let mut untimed: HashMap<(String, String), Untimed> = HashMap::new();
+    // Rows before blocks: what is packed in between is then seen twice, and not missed. A block has one reason for all
+    // its changes; where it goes beyond both captures, both ends have it as well.
+    for changes in [
+        "file_changes s ON s.file = f.id AND s.capture_id > :first AND s.capture_id < :last",
+        "file_blocks s ON s.file = f.id AND s.last_capture_id > :first AND s.first_capture_id < :last",
+    ] {
+        let mut rows = connection.prepare_cached(&format!(
+            "SELECT f.instance, f.path, max(s.read_stall_unknown), max(s.write_stall_unknown), \
+             max(s.sync_stall_unknown) FROM ({files}) f CROSS JOIN {changes} \
+             GROUP BY f.id HAVING coalesce(max(s.read_stall_unknown), max(s.write_stall_unknown), \
+                                           max(s.sync_stall_unknown)) IS NOT NULL",
+            files = present_in("files")
+        ))?;
+        let parameters = named_params! { ":source": source, ":first": first.0, ":last": last.0 };
+        let mut rows = rows.query(parameters)?;
+        while let Some(row) = rows.next()? {
+            let Untimed(whys) = untimed.entry((row.get(0)?, row.get(1)?)).or_insert(Untimed([None; 3]));
+            for (at, why) in whys.iter_mut().enumerate() {
+                *why = why.or(row.get(at + 2)?);
+            }
+        }
+    }
+    Ok(untimed)
 }
 
 impl Untimed {

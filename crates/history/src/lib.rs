@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Snapshot    -> captures + files + file_changes   (only the files whose counters changed)
+//!                  │                └─ file_blocks  many of them to a row, once they are not the newest
 //!                  └─ views: file_stats (every file of every capture), entries (one line each)
 //! RunResult   -> runs            plain columns to query, and the whole value as JSON
 //!                  └─ sessions   the runs of one command belong together
@@ -25,8 +26,10 @@
 //! nothing: latencies and differences are those of `filestats`.
 
 mod baseline;
+mod blocks;
 mod capture_table;
 mod captures;
+mod changes;
 mod entries;
 mod error;
 mod exact;

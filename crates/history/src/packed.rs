@@ -19,15 +19,7 @@ pub(crate) struct Packed<T>(pub T);
 impl ToSql for Packed<&Latencies> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let mut bytes = Vec::new();
-        for buckets in [&self.0.read, &self.0.write, &self.0.sync] {
-            push(&mut bytes, buckets.filled().count() as u64);
-            let mut next = 0;
-            for (index, count) in buckets.filled() {
-                push(&mut bytes, (index - next) as u64);
-                push(&mut bytes, count);
-                next = index + 1;
-            }
-        }
+        push_latencies(&mut bytes, self.0);
         Ok(ToSqlOutput::Owned(Value::Blob(bytes)))
     }
 }
@@ -41,16 +33,33 @@ impl FromSql for Packed<Latencies> {
             ValueRef::Blob(bytes) => bytes,
             _ => return Err(FromSqlError::InvalidType),
         };
-        let mut next = || {
-            buckets(&mut bytes).ok_or_else(|| FromSqlError::Other("no histogram: somebody changed it".into()))
-        };
-        let latencies = Latencies { read: next()?, write: next()?, sync: next()? };
+        let latencies = take_latencies(&mut bytes);
+        let latencies =
+            latencies.ok_or_else(|| FromSqlError::Other("no histogram: somebody changed it".into()))?;
         if bytes.is_empty() {
             Ok(Packed(latencies))
         } else {
             Err(FromSqlError::Other("more than three histograms".into()))
         }
     }
+}
+
+/// Adds histograms.
+pub(crate) fn push_latencies(bytes: &mut Vec<u8>, latencies: &Latencies) {
+    for buckets in [&latencies.read, &latencies.write, &latencies.sync] {
+        push(bytes, buckets.filled().count() as u64);
+        let mut next = 0;
+        for (index, count) in buckets.filled() {
+            push(bytes, (index - next) as u64);
+            push(bytes, count);
+            next = index + 1;
+        }
+    }
+}
+
+/// Takes histograms; `None` where there are none.
+pub(crate) fn take_latencies(bytes: &mut &[u8]) -> Option<Latencies> {
+    Some(Latencies { read: buckets(bytes)?, write: buckets(bytes)?, sync: buckets(bytes)? })
 }
 
 fn buckets(bytes: &mut &[u8]) -> Option<LatencyBuckets> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! source_names ─> series(source, from, until)          its captures, and the names of its files: small
-//!                    ├─ file_course(series, n)         one file through all of them: a range of `file_changes`
+//!                    ├─ file_course(series, n)         one file through all of them: a range of `changes.rs`
 //!                    └─ wait_courses(series)           its waits
 //! hourly(source, from, until, hours)                   the same of one capture an hour: a look-up for each
 //! ```
@@ -16,6 +16,7 @@ mod files;
 mod waits;
 
 use crate::exact::{Exact, Json};
+use crate::file_rows::IDENTITY;
 use crate::{Error, History};
 use files::FileRow;
 use filestats::{Course, Epoch, FileCourse, Latencies, Life, Meaning, Rules, Spell, Tick, WaitCourse};
@@ -220,7 +221,8 @@ fn series(
     let (ids, ticks): (Vec<i64>, Vec<Tick>) = captures.into_iter().unzip();
     let mut by_name: BTreeMap<(String, String), Vec<FileRow>> = BTreeMap::new();
     if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
-        let mut rows = connection.prepare_cached(&present_in("files"))?;
+        let mut rows =
+            connection.prepare_cached(&files_in(", first_capture_id, gone_capture_id, from_zero"))?;
         let parameters = named_params! { ":source": source, ":first": first, ":last": last };
         for row in rows.query_map(parameters, files::file_row)? {
             let row = row?;
@@ -229,6 +231,11 @@ fn series(
     }
     let course = Course { source: source.into(), ticks };
     Ok(Series { course, ids, files: by_name.into_values().collect(), sparse })
+}
+
+/// A query for the files that were there at some time from `:first` to `:last`: who they are, `id`, and more columns.
+pub(crate) fn files_in(more: &str) -> String {
+    format!("SELECT {IDENTITY}, id{more} FROM ({}) ORDER BY id", present_in("files"))
 }
 
 /// A query for all that was there at some time from `:first` to `:last`. In two halves, as an OR leads to no index.

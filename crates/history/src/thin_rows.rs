@@ -1,22 +1,14 @@
 //! The rows of files and waits that the last one before a capture that stays makes superfluous: see `thin.rs`.
 
-use crate::file_rows::{columns_of, counters_at, figure};
+use crate::changes::{self, Read};
+use crate::file_rows::figure;
 use crate::thin::Between;
 use filestats::{Counters, Figure};
 use rusqlite::{Connection, Row, named_params};
 
-/// Where rows are, and of what.
-struct Table {
-    /// What was there, and when.
-    lives: &'static str,
-    /// Its counters.
-    changes: &'static str,
-    /// The column of `changes` that names it.
-    of: &'static str,
-}
-
-const FILES: Table = Table { lives: "files", changes: "file_changes", of: "file" };
-const WAITS: Table = Table { lives: "wait_events", changes: "wait_changes", of: "wait_event" };
+/// The tables of what was there, and when.
+const FILES: &str = "files";
+const WAIT_EVENTS: &str = "wait_events";
 
 /// A file or wait event, and the captures from which on it was there.
 struct One {
@@ -33,30 +25,24 @@ pub(crate) struct Present {
 
 impl Present {
     pub fn over(connection: &Connection, source: &str, from: i64, until: i64) -> rusqlite::Result<Present> {
-        let present = |table: &Table| -> rusqlite::Result<Vec<One>> {
+        let present = |table: &str| -> rusqlite::Result<Vec<One>> {
             let mut rows = connection.prepare_cached(&present_query(table))?;
             let one = |row: &Row<'_>| Ok(One { id: row.get(0)?, first: row.get(1)?, gone: row.get(2)? });
             rows.query_map(named_params! { ":source": source, ":from": from, ":until": until }, one)?
                 .collect()
         };
-        Ok(Present { files: present(&FILES)?, waits: present(&WAITS)? })
+        Ok(Present { files: present(FILES)?, waits: present(WAIT_EVENTS)? })
     }
 
     /// Removes what the rows of `between.until`, or the last ones before it, tell as well.
     pub fn thin(&self, connection: &Connection, between: &Between) -> rusqlite::Result<()> {
-        thin(connection, &FILES, &self.files, between, &columns_of("s"), |row| {
-            counters_at(row).map(|(counters, _)| counters)
-        })?;
-        thin(connection, &WAITS, &self.waits, between, WAIT_COLUMNS, |row| {
-            Ok((figure(row, "waits", "waits_unknown")?, figure(row, "wait_ns", "wait_unknown")?))
-        })
+        thin_files(connection, &self.files, between)?;
+        thin_waits(connection, &self.waits, between)
     }
 }
 
-const WAIT_COLUMNS: &str = "s.waits, s.waits_unknown, s.wait_ns, s.wait_unknown";
-
 /// In two halves, as an OR leads to no index; both are told by the index alone.
-fn present_query(Table { lives, .. }: &Table) -> String {
+fn present_query(lives: &str) -> String {
     format!(
         "SELECT id, first_capture_id, gone_capture_id FROM {lives} \
          WHERE source = :source AND gone_capture_id IS NULL AND first_capture_id <= :until \
@@ -98,38 +84,55 @@ impl Grows for (Figure<u64>, Figure<u64>) {
     }
 }
 
-fn thin<T: Grows>(
-    connection: &Connection,
-    Table { changes, of, .. }: &Table,
-    all: &[One],
-    between: &Between,
-    columns: &str,
-    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<()> {
-    let mut rows = connection.prepare_cached(&format!(
-        "SELECT {columns}, s.capture_id FROM {changes} s WHERE {of} = ? AND capture_id > ? AND capture_id <= ? \
-         ORDER BY capture_id"
-    ))?;
-    let mut last = connection.prepare_cached(&format!(
-        "SELECT {columns} FROM {changes} s WHERE {of} = ? AND capture_id <= ? ORDER BY capture_id DESC LIMIT 1"
-    ))?;
-    let mut delete =
-        connection.prepare_cached(&format!("DELETE FROM {changes} WHERE {of} = ? AND capture_id = ?"))?;
-    let there = |one: &&One| one.first <= between.until && one.gone.is_none_or(|gone| gone > between.after);
-    for one in all.iter().filter(there) {
-        let row = |row: &Row<'_>| Ok((row.get::<_, i64>("capture_id")?, read(row)?));
-        let found = rows.query_map((one.id, between.after, between.until), row)?;
-        let found = found.collect::<rusqlite::Result<Vec<(i64, T)>>>()?;
-        if found.len() < 2 {
-            continue;
-        }
-        let mut before = last.query((one.id, between.after))?;
-        let before = before.next()?.map(&read).transpose()?;
-        for id in superfluous(before.as_ref(), &found, one.first) {
-            delete.execute((one.id, id))?;
+fn thin_files(connection: &Connection, files: &[One], between: &Between) -> rusqlite::Result<()> {
+    for file in files.iter().filter(|file| file.is_in(between)) {
+        let found = changes::between(connection, file.id, between.after, between.until, Read::Counters)?;
+        let found: Vec<(i64, Counters)> =
+            found.into_iter().map(|change| (change.capture, change.counters)).collect();
+        let (before, found) =
+            found.split_at(usize::from(found.first().is_some_and(|(at, _)| *at <= between.after)));
+        if found.len() >= 2 {
+            let before = before.first().map(|(_, counters)| counters);
+            changes::remove(connection, file.id, &superfluous(before, found, file.first))?;
         }
     }
     Ok(())
+}
+
+fn thin_waits(connection: &Connection, waits: &[One], between: &Between) -> rusqlite::Result<()> {
+    const COLUMNS: &str = "waits, waits_unknown, wait_ns, wait_unknown";
+    let read = |row: &Row<'_>| -> rusqlite::Result<(Figure<u64>, Figure<u64>)> {
+        Ok((figure(row, "waits", "waits_unknown")?, figure(row, "wait_ns", "wait_unknown")?))
+    };
+    let mut rows = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS}, capture_id FROM wait_changes WHERE wait_event = ? AND capture_id > ? AND capture_id <= ? \
+         ORDER BY capture_id"
+    ))?;
+    let mut last = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM wait_changes WHERE wait_event = ? AND capture_id <= ? ORDER BY capture_id DESC LIMIT 1"
+    ))?;
+    let mut delete =
+        connection.prepare_cached("DELETE FROM wait_changes WHERE wait_event = ? AND capture_id = ?")?;
+    for wait in waits.iter().filter(|wait| wait.is_in(between)) {
+        let row = |row: &Row<'_>| Ok((row.get::<_, i64>("capture_id")?, read(row)?));
+        let found = rows.query_map((wait.id, between.after, between.until), row)?;
+        let found = found.collect::<rusqlite::Result<Vec<_>>>()?;
+        if found.len() < 2 {
+            continue;
+        }
+        let mut before = last.query((wait.id, between.after))?;
+        let before = before.next()?.map(read).transpose()?;
+        for id in superfluous(before.as_ref(), &found, wait.first) {
+            delete.execute((wait.id, id))?;
+        }
+    }
+    Ok(())
+}
+
+impl One {
+    fn is_in(&self, between: &Between) -> bool {
+        self.first <= between.until && self.gone.is_none_or(|gone| gone > between.after)
+    }
 }
 
 /// The captures of the rows that can go: not the last one, nor that of the first sight, nor two between which it did not
@@ -170,10 +173,10 @@ mod tests {
             }
             plan
         };
-        for table in [&FILES, &WAITS] {
+        for table in [FILES, WAIT_EVENTS] {
             let found = plan(&present_query(table), &["source", "until", "from"]).join("; ");
             assert_eq!(found.matches("USING COVERING INDEX").count(), 2, "{found}");
-            let found = plan(&present_in(table.lives), &["source", "last", "first"]).join("; ");
+            let found = plan(&present_in(table), &["source", "last", "first"]).join("; ");
             assert_eq!(found.matches("gone_capture_id").count(), 2, "{found}");
             assert!(!found.contains("SCAN"), "{found}");
         }

@@ -121,12 +121,24 @@ fn told(history: &History, kept: &[CaptureId]) -> (Told, Waited) {
     (told, waited)
 }
 
-/// Keeps the snapshots in two histories, thins one of them, and compares; the captures that stay.
+/// Keeps the snapshots in two histories, thins one of them, from rows and from blocks, and compares; the captures that
+/// stay.
 #[track_caller]
 fn thinned_and_compared(all: &[Snapshot]) -> Vec<CaptureId> {
+    let packed = thinned_from(all, Some(1));
+    let kept = thinned_from(all, None);
+    assert_eq!(packed, kept);
+    kept
+}
+
+#[track_caller]
+fn thinned_from(all: &[Snapshot], packed: Option<usize>) -> Vec<CaptureId> {
     let ((_a, mut whole), (_b, mut thinned)) = (history(), history());
     save(&mut whole, all);
     save(&mut thinned, all);
+    if let Some(least) = packed {
+        thinned.pack(least, |_, _| ()).unwrap();
+    }
     thin_all(&mut thinned, &one_in_five_minutes(), u64::MAX);
     let kept = remaining(&thinned);
     for id in &kept {
@@ -316,6 +328,7 @@ proptest! {
         for end in cuts.into_iter().chain([all.len()]) {
             save(&mut whole, &all[begin..end]);
             save(&mut thinned, &all[begin..end]);
+            thinned.pack(1 + begin % 7, |_, _| ()).unwrap();
             for id in remaining(&thinned) {
                 prop_assert_eq!(thinned.snapshot(id).unwrap(), whole.snapshot(id).unwrap());
             }

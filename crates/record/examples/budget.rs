@@ -1,8 +1,10 @@
 //! What recording costs: `budget SOURCES FILES CHANGED TICKS DIR` records so many synthetic sources, each with so many
-//! files of which so many change in a tick, a tick a second, and prints one line of JSON.
+//! files of which so many change in a tick, a tick a second, and prints one line of JSON. `budget kept FILES CHANGED TICKS
+//! DIR` keeps so many snapshots of one such source, as fast as they can be, with histograms and without, and prints what
+//! the history grows by for each change.
 //!
-//! The sources cost little themselves (their part is measured alone and given beside), so that what is left is the
-//! recorder's and the history's.
+//! The sources cost little themselves (their part is measured alone and taken off), so that what is left is the
+//! recorder's and the history's; of the memory theirs is a part, as it is of real ones.
 
 use collect::{Source, SourceError};
 use filestats::*;
@@ -22,7 +24,7 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(name: String, files: usize, changed: usize) -> Engine {
+    fn new(name: String, files: usize, changed: usize, histograms: bool) -> Engine {
         let sample = |at: usize| Sample {
             file: FileIdentity {
                 instance: name.clone(),
@@ -39,7 +41,7 @@ impl Engine {
             meaning: Meaning::REQUESTS,
             counters: Counters::ZERO,
             size_bytes: Figure::Known(1 << 30),
-            latencies: Some(Latencies::default()),
+            latencies: histograms.then(Latencies::default),
         };
         Engine { files: (0..files).map(sample).collect(), name, changed, tick: 0, began: Instant::now() }
     }
@@ -101,15 +103,53 @@ fn disk_bytes(dir: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
 }
 
+/// What the history takes on disk, all of it in the one file.
+fn size(path: &Path) -> u64 {
+    let history = rusqlite::Connection::open(path).expect("a history");
+    history.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("a checkpoint");
+    std::fs::metadata(path).expect("a history").len()
+}
+
+/// Bytes a change once the files are known, over so many ticks.
+fn kept(files: usize, changed: usize, ticks: usize, dir: &Path) {
+    for histograms in [true, false] {
+        let path = dir.join(format!("kept-{histograms}.db"));
+        let mut history = History::open(&path).expect("a history");
+        let mut engine = Engine::new("engine:0".into(), files, changed, histograms);
+        let mut save = |many: usize| {
+            let mut take = |_| {
+                let snapshot = engine.snapshot().expect("figures");
+                Snapshot { clock_ns: engine.tick as u64 * 15_000_000_000, ..snapshot }
+            };
+            let all: Vec<Snapshot> = (0..many).map(&mut take).collect();
+            let all: Vec<_> = all.iter().map(|snapshot| (snapshot, None)).collect();
+            history.save_snapshots(&all).expect("room");
+        };
+        save(1);
+        let begin = size(&path);
+        (0..ticks / 50).for_each(|_| save(50));
+        let grown = size(&path) - begin;
+        let changes = (ticks / 50 * 50 * changed) as f64;
+        println!(
+            "{{\"files\": {files}, \"changed\": {changed}, \"ticks\": {ticks}, \"histograms\": {histograms}, \
+             \"bytes_a_change\": {:.1}}}",
+            grown as f64 / changes,
+        );
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [sources, files, changed, ticks, dir] = arguments.as_slice() else {
-        eprintln!("usage: budget SOURCES FILES CHANGED TICKS DIR");
+        eprintln!("usage: budget SOURCES FILES CHANGED TICKS DIR, or budget kept FILES CHANGED TICKS DIR");
         std::process::exit(2);
     };
     let number = |text: &str| text.parse::<usize>().expect("a number");
+    if sources == "kept" {
+        return kept(number(files), number(changed), number(ticks), Path::new(dir));
+    }
     let (sources, files, changed, ticks) = (number(sources), number(files), number(changed), number(ticks));
-    let engines = || (0..sources).map(|at| Engine::new(format!("engine:{at}"), files, changed));
+    let engines = || (0..sources).map(|at| Engine::new(format!("engine:{at}"), files, changed, true));
 
     let before = cpu();
     let mut alone: Vec<Engine> = engines().collect();
@@ -144,7 +184,7 @@ fn main() {
 
     let history = rusqlite::Connection::open(&path).expect("a history");
     let ask = |sql: &str| history.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap_or(0);
-    let rows = ask("SELECT count(*) FROM file_changes");
+    let rows = ask("SELECT count(*) + (SELECT coalesce(sum(changes), 0) FROM file_blocks) FROM file_changes");
     let captures = ask("SELECT count(*) FROM captures");
     history.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("a checkpoint");
     let bytes = disk_bytes(Path::new(dir));

@@ -1,5 +1,7 @@
 //! Writes the sample pages: `cargo run -p report --example sample -- DIRECTORY`.
 
+#[path = "../tests/report/analysis_sample.rs"]
+mod analysis_sample;
 #[path = "../tests/report/run_pages.rs"]
 mod run_pages;
 #[path = "../tests/report/runs_sample.rs"]
@@ -24,7 +26,7 @@ fn main() -> std::io::Result<()> {
         ("check-never-measured.html", report::html::check(&sample::never_measured())),
         ("check-restarted.html", report::html::check(&sample::restarted())),
     ];
-    for (name, html) in pages.into_iter().chain(run_pages::pages()) {
+    for (name, html) in pages.into_iter().chain(run_pages::pages()).chain(analysis_sample::pages()) {
         std::fs::write(directory.join(name), html)?;
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! What a stored stretch shows, with all that its formats need beside.
 
+use crate::chart::Stretch;
 use analyze::{Analysis, Gap};
-use filestats::{Course, FileCourse, Profile, ServiceLevel};
+use filestats::{Course, FileKind, Profile, ServiceLevel, Step};
 use findings::Weight;
 
 /// The analysis of one or several sources.
@@ -23,17 +24,32 @@ pub struct Analysed {
     pub version: String,
 }
 
-/// The file of a finding through the stretch, for its chart.
+/// A chart of the page.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FindingCourse {
-    /// Which source and finding of it.
-    pub source: usize,
-    /// The finding's number in that source.
-    pub finding: usize,
-    /// The captures.
-    pub course: Course,
-    /// The file.
-    pub file: FileCourse,
+pub struct StretchChart {
+    pub(crate) source: usize,
+    pub(crate) of: Charted,
+    pub(crate) stretch: Stretch,
+}
+
+/// What a chart of the page is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charted {
+    /// All files of a kind of the source.
+    Kind(FileKind),
+    /// The file of a finding, by the finding's number in the source.
+    Finding(usize),
+    /// One of the busiest files, by its number in the source's list.
+    Busy(usize),
+}
+
+impl StretchChart {
+    /// Of what files of a kind, or one of them, did in the captures of a source, by the source's number. It keeps a few
+    /// hundred points, however long the stretch.
+    pub fn new(source: usize, of: Charted, course: &Course, kind: FileKind, steps: &[Step]) -> StretchChart {
+        let several = matches!(of, Charted::Kind(_));
+        StretchChart { source, of, stretch: Stretch::of(course, kind, steps, several) }
+    }
 }
 
 impl Analysed {

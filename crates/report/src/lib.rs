@@ -36,7 +36,7 @@ mod number;
 pub mod text;
 mod wording;
 
-pub use analysed::{Analysed, FindingCourse};
+pub use analysed::{Analysed, Charted, StretchChart};
 pub use estimate::{Estimate, Simulation, simulated_note};
 pub use glance::{FileGlance, Glance};
 

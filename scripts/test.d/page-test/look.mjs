@@ -140,7 +140,9 @@ export function belowTheFold() {
   });
   const missing = document.querySelectorAll("h1").length === 1 ? [] : ["there is not one heading but " +
     document.querySelectorAll("h1").length];
-  if (document.querySelector(".banner") && document.querySelectorAll(".figure .value").length !== 3) {
+  // The page of a stored stretch has a banner too, and for each finding another; its figures are in charts.
+  const isStretch = document.title === "What the history shows";
+  if (!isStretch && document.querySelector(".banner") && document.querySelectorAll(".figure .value").length !== 3) {
     missing.push("a check does not show its three figures");
   }
   return missing.concat(below.map((element) => `“${element.textContent}” is not in the first window`));

@@ -1,5 +1,5 @@
 use crate::build::*;
-use analyze::Kind;
+use analyze::{Kind, limits};
 use filestats::*;
 use findings::Weight;
 
@@ -28,6 +28,23 @@ fn a_breach_says_how_long_how_often_how_bad_and_when() {
         breach.text
     );
     assert!(breach.next.unwrap().contains("plans"));
+}
+
+#[test]
+fn of_very_many_findings_the_worst_are_listed_and_the_rest_is_counted() {
+    let course = course(20, 15 * S);
+    let slow = |of: usize| (1..=20).map(move |at| (at, reads(100, 8192, (30 + of as u64) * MS)));
+    let files: Vec<FileCourse> =
+        (0..300).map(|of| file(&format!("/data/{of:03}"), &course, slow(of))).collect();
+    let all = analysis(&course, &files);
+    let of_files: Vec<&str> = all.findings.iter().filter_map(|finding| finding.path.as_deref()).collect();
+    assert_eq!(of_files.len(), limits::FINDINGS_MAX);
+    assert_eq!(of_files[0], "/data/299", "the longest waited for");
+    let more = found(&all, Kind::NotListed);
+    assert!(fact(&more, "findings not listed") >= 100.0 && more.weight == Weight::Note);
+    let few = analysis(&course, &files[..10]);
+    assert!(find(&few, Kind::NotListed).is_none());
+    assert_eq!(found(&few, Kind::Breach).weight, Weight::Warning);
 }
 
 #[test]

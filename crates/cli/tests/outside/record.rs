@@ -86,3 +86,123 @@ fn a_program_that_is_not_there_yet_is_a_gap_that_ends() {
     assert_eq!(gaps.len(), 1);
     assert!(gaps[0].until_unix_ns.is_some() && gaps[0].reason.contains("no running program"));
 }
+
+/// A server for a test: appends to a file ten times a second, and has its number in a pid file.
+struct Server {
+    child: Child,
+}
+
+impl Server {
+    fn start(dir: &Path) -> Server {
+        let work = "while :; do echo work >> data; sleep 0.1; done";
+        let mut command = std::process::Command::new("sh");
+        let child = command.args(["-c", work]).current_dir(dir).spawn().unwrap();
+        std::fs::write(dir.join("server.pid"), format!("{}\n{}\n", child.id(), dir.display())).unwrap();
+        Server { child }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_root() -> bool {
+    let is_root = std::fs::read_to_string("/proc/self/status").unwrap().contains("CapEff:\t000001ff");
+    if !is_root {
+        println!("skipped: counting any process's I/O needs root");
+    }
+    is_root
+}
+
+/// Records a server that is started in `dir`, ends, and is started again, and looks at what was kept. `before` is done
+/// before each start, `after` after it.
+fn followed(source: &str, dir: &Path, before: impl Fn(), after: impl Fn(&Server)) {
+    let ours = Headroom::new();
+    let begin = || {
+        before();
+        let server = Server::start(dir);
+        after(&server);
+        server
+    };
+    let first = begin();
+    let record = start(&ours, &["record", "--source", source, "--every", "1s"]);
+    let written_by = |snapshot: &Snapshot, pid: u32| -> u64 {
+        let of_it = |sample: &&filestats::Sample| {
+            sample.file.instance.starts_with(&format!("pid {pid} ")) && sample.file.path.ends_with("/data")
+        };
+        snapshot.samples.iter().filter(of_it).map(|sample| sample.counters.write.count).sum()
+    };
+    let wait_for = |pid: u32| {
+        let began = Instant::now();
+        while !ours.history().exists() || !kept(&ours.history()).iter().any(|one| written_by(one, pid) > 0) {
+            assert!(began.elapsed() < Duration::from_secs(120), "server {pid} was never seen");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    wait_for(first.child.id());
+    drop(first);
+    let second = begin();
+    let pid = second.child.id();
+    wait_for(pid);
+    end(record, "-TERM");
+    let all = kept(&ours.history());
+    assert!(all.iter().all(|snapshot| snapshot.source == source), "{}", all[0].source);
+    // From one to the other nothing is claimed: they are two epochs.
+    let mut pairs = all.windows(2).map(|pair| (&pair[0], &pair[1]));
+    let (last, new) =
+        pairs.find(|(then, now)| written_by(then, pid) == 0 && written_by(now, pid) > 0).unwrap();
+    let rows = intervals(last, new, Rules::default());
+    assert!(rows.iter().all(|row| row.interval.known().is_none()), "{rows:#?}");
+}
+
+#[test]
+fn a_server_that_is_started_again_is_followed_by_its_pid_file() {
+    if is_root() {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let source = format!("process:pid-file={}", dir.path().join("server.pid").display());
+        followed(&source, dir.path(), || (), |_| ());
+    }
+}
+
+/// A control group of a test, removed with it.
+struct Group(std::path::PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_control_group_that_is_made_anew_is_followed() {
+    if !is_root() {
+        return;
+    }
+    let hierarchies = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
+    let own = |hierarchy: &&Path| hierarchy.join("cgroup.procs").exists();
+    let made = hierarchies.into_iter().find(own).and_then(|hierarchy| {
+        let group = Group(hierarchy.join(format!("headroom-test-{}", std::process::id())));
+        std::fs::create_dir(&group.0).is_ok().then_some(group)
+    });
+    let Some(group) = made else {
+        println!("skipped: no control group can be made here");
+        return;
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    // As systemd does for a service; what ended is out of the group a little later.
+    let anew = || {
+        let began = Instant::now();
+        while std::fs::remove_dir(&group.0).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(60), "the group stays in use");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::fs::create_dir(&group.0).unwrap();
+    };
+    let enter = |server: &Server| {
+        std::fs::write(group.0.join("cgroup.procs"), server.child.id().to_string()).unwrap();
+    };
+    followed(&format!("process:cgroup={}", group.0.display()), dir.path(), anew, enter);
+}

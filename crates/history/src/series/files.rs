@@ -1,11 +1,11 @@
 //! One file of a series.
 
 use super::Series;
-use crate::exact::{Exact, Json};
-use crate::file_rows::{columns_of, counters_at, word};
-use crate::packed::Packed;
-use filestats::{Counters, Epoch, Figure, FileIdentity, Latencies, Meaning, Sample, Spell};
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use crate::blocks::Change;
+use crate::changes::{self, Read};
+use crate::file_rows::identity;
+use filestats::{Epoch, FileIdentity, Latencies, Meaning, Sample, Spell};
+use rusqlite::{Connection, Row};
 
 #[derive(Clone, Debug)]
 pub(super) struct FileRow {
@@ -19,23 +19,14 @@ pub(super) struct FileRow {
 }
 
 pub(super) fn file_row(row: &Row<'_>) -> rusqlite::Result<FileRow> {
+    let (file, epoch, meaning) = identity(row, 0)?;
     Ok(FileRow {
         id: row.get("id")?,
         first: row.get("first_capture_id")?,
         gone: row.get("gone_capture_id")?,
-        file: FileIdentity {
-            instance: row.get("instance")?,
-            database: row.get("database_name")?,
-            database_id: row.get::<_, Option<Exact>>("database_id")?.map(|Exact(id)| id),
-            file_id: row.get("file_id")?,
-            kind: word(row, "kind")?,
-            path: row.get("path")?,
-            drive: row.get("drive")?,
-            handle: row.get("handle")?,
-            object: row.get("object")?,
-        },
-        epoch: Epoch { run: row.get("epoch")?, reset: row.get("epoch_reset")? },
-        meaning: row.get::<_, Json<Meaning>>("meaning").map(|Json(meaning)| meaning)?,
+        file,
+        epoch,
+        meaning,
         from_zero: row.get("from_zero")?,
     })
 }
@@ -48,7 +39,7 @@ pub(super) fn spell(
 ) -> rusqlite::Result<Option<Spell>> {
     let life = series.life(row.first, row.gone, row.from_zero);
     let mut spell: Option<Spell> = None;
-    let mut add = |at: usize, (counters, size_bytes): (Counters, Figure<u64>)| match &mut spell {
+    let mut add = |at: usize, Change { counters, size_bytes, .. }: Change| match &mut spell {
         None => {
             let (file, epoch, meaning) = (row.file.clone(), row.epoch.clone(), row.meaning);
             let sample = Sample { file, epoch, meaning, counters, size_bytes, latencies: None };
@@ -59,28 +50,16 @@ pub(super) fn spell(
             spell.changes.push((at, counters));
         }
     };
-    let columns = columns_of("s");
     if series.sparse {
-        let mut state = connection.prepare_cached(&format!(
-            "SELECT {columns} FROM file_changes s WHERE file = ? AND capture_id <= ? ORDER BY capture_id DESC LIMIT 1"
-        ))?;
         for at in life.first..life.gone.unwrap_or(series.ids.len()) {
-            let mut rows = state.query((row.id, series.ids[at]))?;
-            if let Some(found) = rows.next()? {
-                add(at, counters_at(found)?);
+            if let Some(change) = changes::newest(connection, row.id, series.ids[at], Read::Counters)? {
+                add(at, change);
             }
         }
     } else if let Some((first, last)) = series.rows_of(&life) {
         // What lies before the series is told by its last row alone.
-        let mut changes = connection.prepare_cached(&format!(
-            "SELECT {columns}, s.capture_id FROM file_changes s WHERE file = :file AND capture_id <= :last \
-             AND capture_id >= coalesce((SELECT max(capture_id) FROM file_changes WHERE file = :file \
-                                         AND capture_id <= :first), 0) ORDER BY capture_id"
-        ))?;
-        let parameters = named_params! { ":file": row.id, ":first": first, ":last": last };
-        let mut rows = changes.query(parameters)?;
-        while let Some(found) = rows.next()? {
-            add(series.tick(found.get("capture_id")?), counters_at(found)?);
+        for change in changes::between(connection, row.id, first, last, Read::Counters)? {
+            add(series.tick(change.capture), change);
         }
     }
     Ok(spell)
@@ -93,12 +72,9 @@ pub(super) fn latencies(
     rows: &[FileRow],
     meaning: Meaning,
 ) -> rusqlite::Result<Option<Latencies>> {
-    let mut last = connection.prepare_cached(
-        "SELECT latencies FROM file_changes WHERE file = ? AND capture_id <= ? ORDER BY capture_id DESC LIMIT 1",
-    )?;
-    let mut at = |file: i64, capture: i64| -> rusqlite::Result<Option<Latencies>> {
-        let found = last.query_row((file, capture), |row| row.get::<_, Option<Packed<Latencies>>>(0));
-        Ok(found.optional()?.flatten().map(|Packed(latencies)| latencies))
+    let at = |file: i64, capture: i64| -> rusqlite::Result<Option<Latencies>> {
+        let newest = changes::newest(connection, file, capture, Read::Histograms)?;
+        Ok(newest.and_then(|change| change.latencies))
     };
     let mut sum = Latencies::default();
     for row in rows.iter().filter(|row| row.meaning == meaning) {

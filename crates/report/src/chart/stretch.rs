@@ -1,29 +1,32 @@
-//! One file through a stored stretch: latency on its bands and mean outstanding I/Os over time, with what was found
-//! marked, and what is not known.
+//! A stored stretch of one file, or of all files of a kind: latency over time on its bands, with what is promised, what
+//! was found and what is not known; mean outstanding I/Os below.
+//!
+//! A week of captures is a few hundred points, made while it is read: a page of many charts does not hold many weeks.
 
 use super::Size;
 use super::axis::Axis;
 use super::canvas::{Ink, svg};
 use super::plot::{OVER_TIME, Plot, Thin};
-use crate::FindingCourse;
-use analyze::{Direction, Finding};
-use filestats::{Counters, Figure, FileKind, IoClass, Ops, Profile, Rules};
+use analyze::Span;
+use filestats::{Counters, Course, Figure, FileKind, IoClass, Ops, Profile, Rules, ServiceLevel, Step};
 
 /// More intervals than this are drawn several to a point.
 const POINTS_MAX: usize = 700;
+/// What is promised is drawn where it is at most so many times the highest latency: it would press the rest together.
+const LEVEL_FAR: f64 = 8.0;
 
-/// What a chart shows of a file.
+/// Latencies and outstanding I/Os over a stretch.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stretch {
     begin_unix_ns: u64,
     end_unix_ns: u64,
     points: Vec<Point>,
     /// Intervals that a point stands for.
     pub(crate) each: usize,
-    /// Of reads, the bands of which are drawn, or of writes.
-    class: IoClass,
-    marked: Vec<(f64, f64)>,
+    is_log: bool,
 }
 
+#[derive(Clone, Debug, PartialEq)]
 struct Point {
     from_s: f64,
     to_s: f64,
@@ -38,42 +41,66 @@ struct Point {
 pub(crate) const INKS: [Ink; 3] = [Ink::Series(0), Ink::Series(1), Ink::Series(3)];
 
 impl Stretch {
-    pub(crate) fn of(of: &FindingCourse, finding: &Finding) -> Stretch {
-        let ticks = &of.course.ticks;
+    /// Of steps in their order. Of one file an interval of which a part is not known is not known; of many (`several`)
+    /// it is what the others did.
+    pub(crate) fn of(course: &Course, kind: FileKind, steps: &[Step], several: bool) -> Stretch {
+        let ticks = &course.ticks;
         let begin_unix_ns = ticks.first().map_or(0, |tick| tick.taken_unix_ns);
         let end_unix_ns = ticks.last().map_or(0, |tick| tick.taken_unix_ns);
         let seconds = |unix_ns: u64| unix_ns.saturating_sub(begin_unix_ns) as f64 / 1e9;
         let intervals = ticks.len().saturating_sub(1);
         let each = intervals.div_ceil(POINTS_MAX).max(1);
-        let mut steps = of.file.steps.iter().peekable();
+        let mut steps = steps.iter().peekable();
         let mut points = Vec::new();
         for first in (1..ticks.len()).step_by(each) {
             let last = (first + each - 1).min(ticks.len() - 1);
             let mut point = Gathered::default();
             for at in first..=last {
-                let elapsed = of.course.elapsed_ns(at, Rules::default());
+                let elapsed = course.elapsed_ns(at, Rules::default());
                 point.elapsed_ns += elapsed.known().unwrap_or(0);
                 point.unknown |= elapsed.known().is_none();
+                let (mut known, mut unknown) = (false, false);
                 while let Some(step) = steps.next_if(|step| step.at <= at) {
                     match step.added {
-                        Figure::Known(added) => point.add(added),
-                        Figure::Unknown { .. } => point.unknown = true,
+                        Figure::Known(added) => {
+                            point.add(added);
+                            known = true;
+                        }
+                        Figure::Unknown { .. } => unknown = true,
                     }
                 }
+                point.unknown |= unknown && !(known && several);
             }
-            let (from, _) = of.course.span_unix_ns(first);
-            let (_, to) = of.course.span_unix_ns(last);
+            let (from, _) = course.span_unix_ns(first);
+            let (_, to) = course.span_unix_ns(last);
             points.push(point.finish(seconds(from), seconds(to)));
         }
-        let is_log = matches!(of.file.file.kind, FileKind::Log | FileKind::Journal);
-        let class = match (finding.direction, is_log) {
-            (Some(Direction::Write | Direction::Sync) | None, true) => IoClass::LogWrite,
-            (Some(Direction::Write | Direction::Sync), false) => IoClass::Write,
-            _ => IoClass::Read,
-        };
-        let marked = finding.when.iter();
-        let marked = marked.map(|span| (seconds(span.from_unix_ns), seconds(span.until_unix_ns))).collect();
-        Stretch { begin_unix_ns, end_unix_ns, points, each, class, marked }
+        let is_log = matches!(kind, FileKind::Log | FileKind::Journal);
+        Stretch { begin_unix_ns, end_unix_ns, points, each, is_log }
+    }
+
+    /// What is promised of reads, writes and syncs, nanoseconds; `None` where nothing is, or there is none of them, or it
+    /// lies far above everything that is drawn.
+    pub(crate) fn levels(&self, level: &ServiceLevel) -> [Option<f64>; 3] {
+        let write_ns = if self.is_log { level.log_write_ns } else { level.write_ns };
+        let sync_ns = self.is_log.then_some(level.log_write_ns);
+        let highest = self.latencies().fold(0.0, f64::max);
+        let promised = [Some(level.read_ns), Some(write_ns), sync_ns];
+        let has = self.has();
+        [0, 1, 2].map(|at| {
+            let ns = promised[at].filter(|_| has[at])? as f64;
+            (ns <= highest * LEVEL_FAR).then_some(ns)
+        })
+    }
+
+    fn latencies(&self) -> impl Iterator<Item = f64> {
+        let each =
+            |point: &Point| point.means_ns.into_iter().chain(point.worst_ns).flatten().collect::<Vec<_>>();
+        self.points.iter().flat_map(each)
+    }
+
+    pub(crate) fn is_log(&self) -> bool {
+        self.is_log
     }
 
     /// Whether there is any of reads, writes, syncs to be drawn.
@@ -85,21 +112,33 @@ impl Stretch {
         self.points.iter().any(|point| point.unknown)
     }
 
-    pub(crate) fn latency(&self, profile: &Profile, size: Size) -> String {
+    /// Latency over time; the bands are those of `class`.
+    pub(crate) fn latency(
+        &self,
+        profile: &Profile,
+        class: IoClass,
+        level: &ServiceLevel,
+        marked: &[Span],
+        size: Size,
+    ) -> String {
         svg(size, "latency over time", |canvas| {
-            let known = || {
-                let points = self.points.iter();
-                points.flat_map(|point| point.means_ns.into_iter().chain(point.worst_ns)).flatten()
-            };
-            let nothing = known().next().is_none();
-            let mut plot = Plot::new(canvas, size, &OVER_TIME, self.time(size), Axis::latencies(known()));
+            let levels = self.levels(level);
+            let nothing = self.latencies().next().is_none();
+            let y = Axis::latencies(self.latencies().chain(levels.into_iter().flatten()));
+            let mut plot = Plot::new(canvas, size, &OVER_TIME, self.time(size), y);
             if nothing {
                 plot.y.ticks.clear();
             } else {
-                plot.bands(profile, self.class);
+                plot.bands(profile, class);
             }
-            self.marks(&mut plot);
+            self.marks(&mut plot, marked);
             plot.axes("time, UTC", "latency, log scale");
+            let end = plot.x.to();
+            for (ink, ns) in INKS.into_iter().zip(levels) {
+                if let Some(ns) = ns {
+                    plot.dashed((0.0, ns), (end, ns), ink);
+                }
+            }
             let dots = self.points.len() <= size.width as usize / 14;
             for (at, ink) in INKS.into_iter().enumerate() {
                 if self.each > 1 {
@@ -113,14 +152,19 @@ impl Stretch {
         })
     }
 
-    pub(crate) fn outstanding(&self, size: Size) -> String {
+    /// Outstanding I/Os over time, of each of several stretches in its own ink; they begin and end together.
+    pub(crate) fn outstanding(all: &[(&Stretch, Ink)], marked: &[Span], size: Size) -> String {
         svg(size, "mean outstanding I/Os over time", |canvas| {
-            let values = self.values(|point| point.outstanding);
-            let y = Axis::from_zero(values.iter().filter_map(|(_, n)| *n), 5);
-            let mut plot = Plot::new(canvas, size, &OVER_TIME, self.time(size), y);
-            self.marks(&mut plot);
+            let lines: Vec<_> =
+                all.iter().map(|(one, ink)| (one.values(|point| point.outstanding), *ink)).collect();
+            let y = Axis::from_zero(lines.iter().flat_map(|(line, _)| line).filter_map(|(_, n)| *n), 5);
+            let Some((first, _)) = all.first() else { return };
+            let mut plot = Plot::new(canvas, size, &OVER_TIME, first.time(size), y);
+            first.marks(&mut plot, marked);
             plot.axes("time, UTC", "N");
-            plot.series(&values, Ink::Database, self.points.len() <= size.width as usize / 14);
+            for (line, ink) in lines {
+                plot.series(&line, ink, first.points.len() <= size.width as usize / 14);
+            }
         })
     }
 
@@ -128,12 +172,16 @@ impl Stretch {
         Axis::time(self.begin_unix_ns, self.end_unix_ns, size.width as usize / 90)
     }
 
-    fn marks(&self, plot: &mut Plot<'_, '_>) {
+    fn marks(&self, plot: &mut Plot<'_, '_>, marked: &[Span]) {
         for point in self.points.iter().filter(|point| point.unknown) {
             plot.stripe(point.from_s, point.to_s, Ink::Gap, 0.85);
         }
-        for (from, to) in &self.marked {
-            plot.stripe(*from, *to, Ink::Worse, 0.12);
+        let seconds = |unix_ns: u64| {
+            unix_ns.clamp(self.begin_unix_ns, self.end_unix_ns).saturating_sub(self.begin_unix_ns) as f64
+                / 1e9
+        };
+        for span in marked {
+            plot.stripe(seconds(span.from_unix_ns), seconds(span.until_unix_ns), Ink::Worse, 0.12);
         }
     }
 

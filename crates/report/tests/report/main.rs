@@ -1,6 +1,7 @@
 //! The formats from outside: what users and programs see of real-looking values, and of impossible ones.
 
 mod analysis;
+mod analysis_sample;
 mod html;
 mod json;
 mod matrix;

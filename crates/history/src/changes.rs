@@ -1,0 +1,300 @@
+//! Where the changes of a file's counters are: the newest ones as rows of `file_changes`, those before as blocks of
+//! `file_blocks`.
+//!
+//! ```text
+//! file_blocks      [1 ........ 64] [65 ...... 128]                    never the newest change
+//! file_changes                                     129 ... 160       what a save compares with, and adds to
+//! ```
+//!
+//! All changes in blocks are before all that are rows, and no two blocks of a file overlap. A save that finds more than
+//! a block of rows before the newest packs them, in its own transaction: a kill at any moment leaves them there once.
+//! Every read is one statement, so that it sees them once while another process packs.
+
+use crate::blocks::{Block, Broken, CHANGES_MAX, Change};
+use crate::exact::Exact;
+use crate::file_rows::{columns_of, counters_at, named_counters};
+use crate::packed::Packed;
+use filestats::Latencies;
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row, ToSql, named_params};
+
+/// Whether histograms are read as well: they take most of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    Counters,
+    Histograms,
+}
+
+/// Blocks that one save packs of a file at most: of a history of before there are many to come.
+const PACKED_MAX: usize = 4;
+/// One in so many changes of a file looks whether there is something to pack.
+const LOOK_EVERY: u64 = 16;
+
+/// The changes of a file that say what was from one capture to another: the newest of those until the first, and all
+/// after that.
+pub(crate) fn between(
+    connection: &Connection,
+    file: i64,
+    first: i64,
+    last: i64,
+    read: Read,
+) -> rusqlite::Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    let mut rows = connection.prepare_cached(&either(
+        "WHERE s.file = :file AND s.first_capture_id <= :last AND s.first_capture_id >= \
+         coalesce((SELECT max(first_capture_id) FROM file_blocks WHERE file = :file AND first_capture_id <= :first), 0)",
+        "WHERE s.file = :file AND s.capture_id <= :last AND s.capture_id >= \
+         coalesce((SELECT max(capture_id) FROM file_changes WHERE file = :file AND capture_id <= :first), 0)",
+        read,
+    ))?;
+    let mut rows = rows.query(named_params! { ":file": file, ":first": first, ":last": last })?;
+    while let Some(row) = rows.next()? {
+        match found(row, read)? {
+            Found::Row(change) => changes.push(change),
+            Found::Block(block) => {
+                // Before the newest until the first there is nothing to be told.
+                let from = block.newest_until(first).unwrap_or(0);
+                if let Some(until) = block.newest_until(last) {
+                    unpack(&block, from, until, read, &mut changes)?;
+                }
+            }
+        }
+    }
+    // In the order of the statement they come so; no word of SQL promises it.
+    changes.sort_by_key(|change| change.capture);
+    let before = changes.partition_point(|change| change.capture <= first).saturating_sub(1);
+    changes.drain(..before);
+    Ok(changes)
+}
+
+/// The newest change of a file until a capture.
+pub(crate) fn newest(
+    connection: &Connection,
+    file: i64,
+    capture: i64,
+    read: Read,
+) -> rusqlite::Result<Option<Change>> {
+    let mut rows = connection.prepare_cached(&either(
+        "WHERE s.id = (SELECT id FROM file_blocks WHERE file = :file AND first_capture_id <= :capture \
+         ORDER BY first_capture_id DESC LIMIT 1)",
+        "WHERE s.file = :file AND s.capture_id = \
+         (SELECT max(capture_id) FROM file_changes WHERE file = :file AND capture_id <= :capture)",
+        read,
+    ))?;
+    let mut rows = rows.query(named_params! { ":file": file, ":capture": capture })?;
+    let mut newest: Option<Change> = None;
+    while let Some(row) = rows.next()? {
+        let mut one = Vec::new();
+        match found(row, read)? {
+            Found::Row(change) => one.push(change),
+            Found::Block(block) => {
+                if let Some(n) = block.newest_until(capture) {
+                    unpack(&block, n, n, read, &mut one)?;
+                }
+            }
+        }
+        newest = newest.into_iter().chain(one).max_by_key(|change| change.capture);
+    }
+    Ok(newest)
+}
+
+/// Packs the rows of a file that changed in a capture, now and then.
+pub(crate) fn pack_now_and_then(connection: &Connection, file: i64, capture: i64) -> rusqlite::Result<()> {
+    // Files that change in every capture come up in turns, not all in one: by a mixture of both (Fibonacci hashing).
+    let mixed =
+        file.wrapping_add(capture.wrapping_mul(0x51)).cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    if mixed >> 32 & (LOOK_EVERY - 1) == 0 {
+        pack(connection, file, CHANGES_MAX)?;
+    }
+    Ok(())
+}
+
+/// Packs the oldest rows of a file, some blocks of them, as long as there are `least` of them beside the newest; how many.
+pub(crate) fn pack(connection: &Connection, file: i64, least: usize) -> rusqlite::Result<usize> {
+    let rows: i64 = connection
+        .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM file_changes WHERE file = ? LIMIT ?)")?
+        .query_row((file, least.max(1) as i64 + 1), |row| row.get(0))?;
+    if rows <= least.max(1) as i64 {
+        return Ok(0);
+    }
+    let mut oldest = connection.prepare_cached(&format!(
+        "SELECT {}, s.capture_id, s.latencies FROM file_changes s WHERE file = ? ORDER BY capture_id LIMIT ?",
+        columns_of("s")
+    ))?;
+    let change = |row: &Row<'_>| {
+        let (counters, size_bytes) = counters_at(row)?;
+        let latencies = row.get::<_, Option<Packed<Latencies>>>(18)?.map(|Packed(latencies)| latencies);
+        Ok(Change { capture: row.get(17)?, counters, size_bytes, latencies })
+    };
+    let oldest = oldest.query_map((file, (PACKED_MAX * CHANGES_MAX + 1) as i64), change)?;
+    let oldest = oldest.collect::<rusqlite::Result<Vec<Change>>>()?;
+    // The newest row stays: the next save is compared with it.
+    let mut rest = &oldest[..oldest.len() - 1];
+    let mut last = None;
+    for _ in 0..PACKED_MAX {
+        let Some(block) = Block::of(rest).filter(|_| rest.len() >= least.max(1)) else { break };
+        insert(connection, file, &block)?;
+        last = Some(block.last_capture);
+        rest = &rest[block.changes..];
+    }
+    let Some(last) = last else { return Ok(0) };
+    connection
+        .prepare_cached("DELETE FROM file_changes WHERE file = ? AND capture_id <= ?")?
+        .execute((file, last))
+}
+
+/// Removes the changes of a file in some captures, by number; what is left of a block joins the one before where there
+/// is room.
+pub(crate) fn remove(connection: &Connection, file: i64, captures: &[i64]) -> rusqlite::Result<()> {
+    let (Some(first), Some(last)) = (captures.first(), captures.last()) else { return Ok(()) };
+    let mut delete =
+        connection.prepare_cached("DELETE FROM file_changes WHERE file = ? AND capture_id = ?")?;
+    let mut left = captures.len();
+    for capture in captures {
+        left -= delete.execute((file, *capture))?;
+    }
+    if left == 0 {
+        return Ok(());
+    }
+    // Those that have them, and the one before.
+    let mut rows = connection.prepare_cached(&format!(
+        "SELECT {}, {BLOCK_COLUMNS}, s.id FROM file_blocks s WHERE file = :file AND first_capture_id <= :last \
+         AND first_capture_id >= coalesce((SELECT first_capture_id FROM file_blocks WHERE file = :file \
+         AND first_capture_id <= :first ORDER BY first_capture_id DESC LIMIT 1 OFFSET 1), 0) ORDER BY first_capture_id",
+        columns_of("s")
+    ))?;
+    let mut rows = rows.query(named_params! { ":file": file, ":first": first, ":last": last })?;
+    let mut blocks: Vec<(i64, Vec<Change>)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (id, block) = (row.get("id")?, block(row)?);
+        let mut changes = Vec::new();
+        unpack(&block, 0, block.changes - 1, Read::Histograms, &mut changes)?;
+        blocks.push((id, changes));
+    }
+    let mut stay: Vec<Change> = Vec::new();
+    let mut delete = connection.prepare_cached("DELETE FROM file_blocks WHERE id = ?")?;
+    for (at, (id, changes)) in blocks.into_iter().enumerate() {
+        let before = changes.len();
+        let kept: Vec<Change> =
+            changes.into_iter().filter(|change| captures.binary_search(&change.capture).is_err()).collect();
+        // A full one before is left as it is.
+        if kept.len() == before && at == 0 && before > CHANGES_MAX / 2 {
+            continue;
+        }
+        delete.execute([id])?;
+        stay.extend(kept);
+    }
+    let mut rest = stay.as_slice();
+    while let Some(block) = Block::of(rest) {
+        insert(connection, file, &block)?;
+        rest = &rest[block.changes..];
+    }
+    assert!(rest.is_empty(), "what came out of blocks goes into blocks");
+    Ok(())
+}
+
+fn insert(connection: &Connection, file: i64, block: &Block) -> rusqlite::Result<()> {
+    let widths: String = block.widths.iter().map(|width| char::from(b'0' + *width as u8)).collect();
+    connection.prepare_cached(
+        "INSERT INTO file_blocks (file, first_capture_id, last_capture_id, changes, reads, read_bytes, read_stall_ns, \
+         read_stall_unknown, writes, write_bytes, write_stall_ns, write_stall_unknown, syncs, syncs_unknown, sync_bytes, \
+         sync_stall_ns, sync_stall_unknown, busy_ns, busy_unknown, size_bytes, size_unknown, read_unit, write_unit, \
+         widths, packed, latencies) VALUES (:file, :first, :last, :changes, :reads, :read_bytes, :read_stall_ns, \
+         :read_stall_unknown, :writes, :write_bytes, :write_stall_ns, :write_stall_unknown, :syncs, :syncs_unknown, \
+         :sync_bytes, :sync_stall_ns, :sync_stall_unknown, :busy_ns, :busy_unknown, :size_bytes, :size_unknown, \
+         :read_unit, :write_unit, :widths, :packed, :latencies)",
+    )?
+    .execute(
+        named_counters(&block.least.0, block.least.1)
+            .iter()
+            .map(|(name, value)| (*name, value as &dyn ToSql))
+            .chain([
+                (":file", &file as &dyn ToSql),
+                (":first", &block.first_capture),
+                (":last", &block.last_capture),
+                (":changes", &block.changes),
+                (":read_unit", &Exact(block.units[0])),
+                (":write_unit", &Exact(block.units[1])),
+                (":widths", &widths),
+                (":packed", &block.packed),
+                (":latencies", &block.latencies),
+            ])
+            .collect::<Vec<_>>()
+            .as_slice(),
+    )?;
+    Ok(())
+}
+
+enum Found {
+    Row(Change),
+    Block(Box<Block>),
+}
+
+/// What [`block`] reads behind the counters.
+const BLOCK_COLUMNS: &str = "s.first_capture_id, s.latencies, s.changes, s.last_capture_id, s.read_unit, s.write_unit, \
+                             s.widths, s.packed";
+
+/// A query for blocks and rows of a file together.
+fn either(of_blocks: &str, of_rows: &str, read: Read) -> String {
+    let columns = columns_of("s");
+    let (blocks, rows) = match read {
+        Read::Histograms => (BLOCK_COLUMNS.to_owned(), "s.latencies"),
+        Read::Counters => (BLOCK_COLUMNS.replace("s.latencies", "NULL"), "NULL"),
+    };
+    format!(
+        "SELECT {columns}, {blocks} FROM file_blocks s {of_blocks} UNION ALL \
+         SELECT {columns}, s.capture_id, {rows}, NULL, NULL, NULL, NULL, NULL, NULL FROM file_changes s {of_rows}"
+    )
+}
+
+fn found(row: &Row<'_>, read: Read) -> rusqlite::Result<Found> {
+    if row.get::<_, Option<i64>>(19)?.is_some() {
+        return block(row).map(Box::new).map(Found::Block);
+    }
+    let (counters, size_bytes) = counters_at(row)?;
+    let latencies = match read {
+        Read::Histograms => row.get::<_, Option<Packed<Latencies>>>(18)?.map(|Packed(latencies)| latencies),
+        Read::Counters => None,
+    };
+    Ok(Found::Row(Change { capture: row.get(17)?, counters, size_bytes, latencies }))
+}
+
+fn block(row: &Row<'_>) -> rusqlite::Result<Block> {
+    let exact = |at: usize| row.get::<_, Exact>(at).map(|Exact(value)| value);
+    let widths: String = row.get(23)?;
+    let widths: Vec<u32> = widths.bytes().map(|byte| u32::from(byte).wrapping_sub(u32::from(b'0'))).collect();
+    let block = Block {
+        first_capture: row.get(17)?,
+        latencies: row.get(18)?,
+        changes: row.get(19)?,
+        last_capture: row.get(20)?,
+        least: counters_at(row)?,
+        units: [exact(21)?, exact(22)?],
+        widths: widths.try_into().map_err(|_| broken(Broken::WIDTHS))?,
+        packed: row.get(24)?,
+    };
+    block.checked().map_err(broken)
+}
+
+fn unpack(
+    block: &Block,
+    from: usize,
+    until: usize,
+    read: Read,
+    changes: &mut Vec<Change>,
+) -> rusqlite::Result<()> {
+    let latencies = match read {
+        Read::Histograms => block.latencies(until).map_err(broken)?,
+        Read::Counters => None,
+    };
+    for n in from..=until {
+        let mut change = block.change(n).map_err(broken)?;
+        change.latencies = latencies.as_ref().and_then(|all| all.get(n).cloned());
+        changes.push(change);
+    }
+    Ok(())
+}
+
+fn broken(error: Broken) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(24, Type::Blob, error.into())
+}
