@@ -56,6 +56,8 @@ pub(crate) struct Installed {
     pub page: PageNo,
     /// `None`: it is in the log only.
     pub content: Option<Page>,
+    /// What it was before, where the transaction still has it.
+    pub base: Option<Page>,
     /// Its record.
     pub lsn: Lsn,
     pub image: bool,
@@ -167,11 +169,11 @@ impl PageTable {
             entry.newest = Some(Arc::clone(content));
             self.cached_bytes += self.page_bytes;
         }
-        self.into_clock(page);
+        self.enter_clock(page);
         true
     }
 
-    fn into_clock(&mut self, page: PageNo) {
+    fn enter_clock(&mut self, page: PageNo) {
         if let Some(entry) = self.entries.get_mut(&page)
             && !entry.in_clock
         {
@@ -198,15 +200,18 @@ impl PageTable {
         self.changes += 1;
         let entry = self.entries.entry(page).or_default();
         entry.changes = self.changes;
-        if let Some(before) = entry.newest.take() {
-            if needed < sequence {
-                entry.old.push((entry.newest_sequence, before));
-                self.retained.push_back((sequence, page));
-            } else {
-                self.cached_bytes -= self.page_bytes;
+        if entry.newest.is_some() {
+            self.cached_bytes -= self.page_bytes;
+        }
+        if needed < sequence && !done.fresh {
+            match entry.newest.take().or(done.base) {
+                Some(before) => {
+                    entry.old.push((entry.newest_sequence, before));
+                    self.retained.push_back((sequence, page));
+                    self.cached_bytes += self.page_bytes;
+                }
+                None => self.given_up_before = sequence,
             }
-        } else if !done.fresh && needed < sequence {
-            self.given_up_before = sequence;
         }
         if done.content.is_some() {
             self.cached_bytes += self.page_bytes;
@@ -222,7 +227,7 @@ impl PageTable {
         entry.chain.push(done.lsn);
         entry.chain_bytes += done.record_bytes;
         self.dirty.insert(page);
-        self.into_clock(page);
+        self.enter_clock(page);
     }
 
     /// A page whose content is in the log, as recovery found it.
@@ -370,7 +375,15 @@ mod tests {
 
     fn change(number: u64, byte: u8, unit: u32, image: bool) -> Installed {
         let lsn = Lsn::new(1, unit, 1);
-        Installed { page: PageNo(number), content: Some(page(byte)), lsn, image, record_bytes: 100, fresh: false }
+        Installed {
+            page: PageNo(number),
+            content: Some(page(byte)),
+            base: None,
+            lsn,
+            image,
+            record_bytes: 100,
+            fresh: byte == 1,
+        }
     }
 
     fn cached(lookup: Lookup) -> u8 {

@@ -15,6 +15,8 @@
 //! 68  slot       u32 of the virtual log file of redo
 //! 72  durable    u64 LSN known to be durable when this was written
 //! 80  clean      u32 1 when the store was closed and needs no recovery
+//! 84  commit     u64 number of the last commit before redo
+//! 92  tx         u64 largest transaction number before redo
 //! ```
 
 use crate::codec::{put_u32, put_u64, u32_at, u64_at};
@@ -40,6 +42,10 @@ pub(crate) struct Control {
     pub redo_slot: u32,
     pub durable: Lsn,
     pub clean: bool,
+    /// The last commit before `redo`: what a log without commits goes on from.
+    pub sequence: u64,
+    /// The largest transaction number before `redo`.
+    pub tx_max: u64,
 }
 
 impl Control {
@@ -57,6 +63,8 @@ impl Control {
         put_u32(&mut copy, 68, self.redo_slot);
         put_u64(&mut copy, 72, self.durable.packed());
         put_u32(&mut copy, 80, u32::from(self.clean));
+        put_u64(&mut copy, 84, self.sequence);
+        put_u64(&mut copy, 92, self.tx_max);
         let crc = crc32c::crc32c(&copy[12..]);
         put_u32(&mut copy, 8, crc);
         copy
@@ -87,6 +95,8 @@ impl Control {
             redo_slot: u32_at(copy, 68),
             durable: Lsn::from_packed(u64_at(copy, 72)),
             clean: u32_at(copy, 80) == 1,
+            sequence: u64_at(copy, 84),
+            tx_max: u64_at(copy, 92),
         })
     }
 
@@ -131,6 +141,8 @@ mod tests {
             redo_slot: 3,
             durable: Lsn::new(4, 16, 2),
             clean: true,
+            sequence: 11,
+            tx_max: 12,
         };
         let mut copy = control.encode();
         assert_eq!(Control::decode(&copy), Some(control));
