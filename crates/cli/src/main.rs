@@ -16,7 +16,9 @@ mod history;
 mod import;
 mod interrupt;
 mod intervals;
+mod lab;
 mod live;
+mod log;
 mod matrix;
 mod measure;
 mod observe;
@@ -99,6 +101,12 @@ enum Command {
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
+    /// Experiments with engines
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
+    /// Look into the log of a page store, a crashed one too
+    #[command(subcommand)]
+    Log(log::LogCommand),
     /// Remove what a killed headroom left in a directory
     Clean(clean::CleanArgs),
 }
@@ -125,6 +133,8 @@ fn main() -> ExitCode {
         Command::Import(args) => import::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, history, &mut out),
+        Command::Lab(command) => lab::run(command, &mut out),
+        Command::Log(command) => log::run(command, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     match done.and_then(|code| out.finish().map(|()| code)) {

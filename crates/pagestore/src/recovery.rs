@@ -80,8 +80,8 @@ pub(crate) struct Chain {
 pub(crate) struct Analysis {
     pub chains: HashMap<PageNo, Chain>,
     /// The records of the transaction that has not ended yet.
-    open: Vec<(PageNo, Lsn, bool, usize)>,
-    open_tx: u64,
+    pub open: Vec<(PageNo, Lsn, bool, usize)>,
+    pub open_tx: u64,
     pub records: u64,
     pub commits: u64,
     pub dropped: u64,

@@ -139,6 +139,11 @@ impl<'a> Records<'a> {
         Self { rest: used }
     }
 
+    /// Bytes that are yet to be read.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     fn parse(&mut self) -> Option<(u64, Record<'a>)> {
         let rest = self.rest;
         if rest.len() < RECORD_HEADER_BYTES {

@@ -11,6 +11,7 @@ use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::{Durability, Store};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How often a run continues from what a crash left.
@@ -29,6 +30,14 @@ pub struct Lab {
     pub continued: u64,
     /// Faults that are tried, for every first run.
     pub faults: u64,
+    /// Whether a failure is tried again with fewer steps, to show only those that it needs.
+    pub minimise: bool,
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self { seed: 0, steps: 30, images: 3, continued: 2, faults: 12, minimise: true }
+    }
 }
 
 /// What was done.
@@ -114,7 +123,7 @@ impl Lab {
     pub fn run(&self) -> std::result::Result<Outcome, Box<Failure>> {
         let steps = workload::draw(&mut Chance::new(self.seed), self.steps);
         self.run_steps(&steps).map_err(|what| {
-            let needed = self.minimise(steps);
+            let needed = if self.minimise { self.minimise(steps) } else { steps };
             let what = self.run_steps(&needed).err().unwrap_or(what);
             Box::new(Failure { seed: self.seed, steps: self.steps, what, needed })
         })
@@ -139,7 +148,15 @@ impl Lab {
         steps
     }
 
+    /// A panic of the engine is a failure as any other.
     fn run_steps(&self, steps: &[Step]) -> std::result::Result<Outcome, String> {
+        catch_unwind(AssertUnwindSafe(|| self.judge_steps(steps))).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Err(format!("panicked: {}", text.unwrap_or("without a message")))
+        })
+    }
+
+    fn judge_steps(&self, steps: &[Step]) -> std::result::Result<Outcome, String> {
         let mut chance = Chance::new(self.seed ^ 0x5eed);
         let setting = Setting::draw(&mut chance);
         let mut outcome = Outcome::default();
@@ -303,7 +320,8 @@ impl Run {
     }
 
     fn state(&self, sequence: u64) -> Option<&Model> {
-        self.events.iter().find_map(|(_, event)| match event {
+        // An attempt that came to nothing leaves its number to the next.
+        self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Attempt(own, model) if *own == sequence => Some(&**model),
             _ => None,
         })
@@ -407,11 +425,7 @@ fn work(
                     events.push((disk.ops(), Event::Attempt(sequence + 1, Box::new(after.clone()))));
                 });
                 let committed = match done {
-                    Err(Error::LogFull { .. }) => {
-                        // What was attempted is not: the number is given again.
-                        events.retain(|(_, event)| !matches!(event, Event::Attempt(own, _) if *own > sequence));
-                        continue;
-                    }
+                    Err(Error::LogFull { .. }) => None,
                     other => other?,
                 };
                 if let Some(own) = committed {
@@ -531,7 +545,7 @@ mod tests {
     fn every_acknowledged_commit_survives_a_crash_at_any_point() {
         let mut outcome = Outcome::default();
         for seed in 0..12 {
-            match (Lab { seed, steps: 24, images: 2, continued: 1, faults: 6 }).run() {
+            match (Lab { seed, steps: 24, images: 2, continued: 1, faults: 6, minimise: true }).run() {
                 Ok(done) => outcome.add(&done),
                 Err(failure) => panic!("{failure}"),
             }
