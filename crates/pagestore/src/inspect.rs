@@ -190,11 +190,11 @@ impl Inspection {
     }
 
     /// Every block from the redo LSN on; then the slots as the chain left them.
-    fn walk(&self, mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
+    fn walk(&self, visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
         let control = &self.control;
         let mut log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
         let end =
-            log.scan(control.redo_slot as usize, control.redo, control.durable, READING, |header, used| visit(header, used))?;
+            log.scan(control.redo_slot as usize, control.redo, control.durable, READING, visit)?;
         let slots = log.slots(&end.chain);
         Ok((log, slots, end.last.max(control.durable)))
     }
@@ -276,10 +276,10 @@ impl Inspection {
             each(header, used, |lsn, tx, record, _| match record {
                 Record::CheckpointEnd { .. } => last_checkpoint = Some(lsn),
                 Record::Commit { .. } | Record::Abort | Record::Recovery { .. } => open = None,
-                Record::Page { .. } if lsn >= redo => match &mut open {
-                    Some((own, _, records)) if *own == tx => *records += 1,
-                    _ => open = Some((tx, lsn, 1)),
-                },
+                Record::Page { .. } if lsn >= redo => {
+                    let (first, records) = open.filter(|(own, ..)| *own == tx).map_or((lsn, 0), |(_, lsn, n)| (lsn, n));
+                    open = Some((tx, first, records + 1));
+                }
                 _ => {}
             })?;
             analysis.take(header, used, redo)

@@ -188,6 +188,8 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
         one_by_one::apply(disk.as_ref(), &control, &mut log, reading, sync_each)?;
+        // All of it is durable in the data file now.
+        analysis.chains.clear();
     }
     let slots = log.slots(&end.chain);
     // Blocks of this opening are told from those of earlier ones.
@@ -204,8 +206,8 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     }
     let found = Found { writer, pages, next_tx: analysis.tx_max + 1, sequence: analysis.sequence, control };
     drop(log);
+    let epoch = u64::from(found.control.epoch);
     let inner = Inner::new(disk, options, found);
-    let epoch = u64::from(lock_epoch(&inner));
     inner.journal.note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;
     if options.recovery == Recovery::Wide && report.pages > 0 {
@@ -213,8 +215,4 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     }
     report.opened = begun.elapsed();
     Ok((inner, report))
-}
-
-fn lock_epoch(inner: &Inner) -> u32 {
-    crate::store::lock(&inner.control).epoch
 }

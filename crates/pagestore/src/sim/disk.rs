@@ -60,13 +60,11 @@ pub enum Fault {
     Lost,
     /// A write is acknowledged and done elsewhere in the file; a sync is as it should be.
     Misdirected,
-    /// The write takes a while: others may go before it. Here, where one thread works, the time alone passes.
-    Stall,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Io, Self::NoSpace, Self::Lost, Self::Misdirected, Self::Stall];
+    pub const ALL: [Self; 4] = [Self::Io, Self::NoSpace, Self::Lost, Self::Misdirected];
 
     /// Whether the engine is told.
     #[must_use]
@@ -86,7 +84,6 @@ struct State {
     fault: Option<(usize, Fault)>,
     /// The faulty operation has come.
     fault_met: Option<Op>,
-    stalled: u64,
 }
 
 impl Default for SimDisk {
@@ -105,7 +102,7 @@ impl SimDisk {
     /// A disk with these files, all of it durable.
     #[must_use]
     pub fn holding(files: Files) -> Self {
-        let state = State { view: files, trace: Vec::new(), fault: None, fault_met: None, stalled: 0 };
+        let state = State { view: files, trace: Vec::new(), fault: None, fault_met: None };
         Self { state: Mutex::new(state) }
     }
 
@@ -163,7 +160,6 @@ impl SimDisk {
                     state.trace.push(Op::Write { file, offset: elsewhere, bytes: bytes.to_vec(), through });
                     return Ok(());
                 }
-                Fault::Stall => state.stalled += 1,
             }
         }
         overwrite(&mut state.view[file as usize], offset, bytes);

@@ -9,7 +9,7 @@ use super::workload::{self, Model, Step, contents, transact};
 use super::{Chance, Fault, Files, Medium, Op, Setting, SimDisk};
 use crate::disk::FileId;
 use crate::error::{Error, Result};
-use crate::{Durability, Store};
+use crate::{Durability, Recovery, Store};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -167,6 +167,12 @@ impl Lab {
         for _ in 0..self.faults {
             let fault = Fault::ALL[chance.below(Fault::ALL.len() as u64) as usize];
             let at = chance.below(ops as u64) as usize;
+            let mut setting = setting;
+            if !fault.is_told() {
+                // A page that a device has lost is found by reading it back, or not at all; recovery does not.
+                setting.options.verify_writes = true;
+                setting.options.recovery = Recovery::Instant;
+            }
             let run = perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)?;
             outcome.runs += 1;
             self.judge_fault(&run, &mut chance, &mut outcome)?;
@@ -239,7 +245,7 @@ impl Lab {
         outcome: &mut Outcome,
     ) -> std::result::Result<(), String> {
         let (fault, fault_at) = run.fault.expect("a run with a fault");
-        let tolerance = if fault.is_told() || fault == Fault::Stall { Tolerance::None } else { Tolerance::Reported };
+        let tolerance = if fault.is_told() { Tolerance::None } else { Tolerance::Reported };
         let mut medium = Medium::holding(run.start.clone());
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
@@ -328,17 +334,21 @@ impl Run {
     }
 
     /// What must be there although operation `fault_at` did not do what it said, at a crash during `at`: all, once
-    /// another log write after it can bear witness; until then what was durable before it.
+    /// another log write after it can bear witness; until then what was durable before the log write before it,
+    /// for that is where it may have gone.
     fn witnessed(&self, fault_at: usize, at: usize) -> u64 {
-        let is_log = |op: &Op| matches!(op, Op::Write { file: FileId::Log, through: true, .. });
-        let witness = self.trace[fault_at..at.max(fault_at)].iter().skip(1).any(is_log);
-        self.expected(if witness { at } else { fault_at }).least
+        let after = self.trace[fault_at..at.max(fault_at)].iter().skip(1).any(is_log_write);
+        let before = self.trace[..fault_at].iter().rposition(is_log_write).unwrap_or(0);
+        self.expected(if after { at } else { before }).least
     }
 
     fn before_last_log_write(&self) -> u64 {
-        let last = self.trace.iter().rposition(|op| matches!(op, Op::Write { file: FileId::Log, through: true, .. }));
-        self.expected(last.unwrap_or(0)).least
+        self.expected(self.trace.iter().rposition(is_log_write).unwrap_or(0)).least
     }
+}
+
+fn is_log_write(op: &Op) -> bool {
+    matches!(op, Op::Write { file: FileId::Log, through: true, .. })
 }
 
 struct Start {
