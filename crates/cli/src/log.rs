@@ -85,7 +85,10 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
                     records.push(record);
                 }
             })?;
-            out.answer(|_| dump_text(&records), || json!({"records": records.iter().map(record_json).collect::<Value>()}));
+            out.answer(
+                |_| dump_text(&records),
+                || json!({"records": records.iter().map(record_json).collect::<Value>()}),
+            );
         }
         LogCommand::Why(args) => {
             let why = Inspection::open(&args.path)?.why()?;
@@ -158,7 +161,11 @@ fn info_json(info: &LogInfo) -> Value {
 fn dump_text(records: &[RecordInfo]) -> String {
     let mut text = String::from("LSN                              tx  kind              bytes  what\n");
     for record in records {
-        let _ = writeln!(text, "{} {:10}  {:16} {:6}  {}", record.lsn, record.tx, record.kind, record.bytes, record.text);
+        let _ = writeln!(
+            text,
+            "{} {:10}  {:16} {:6}  {}",
+            record.lsn, record.tx, record.kind, record.bytes, record.text
+        );
     }
     text
 }
@@ -176,10 +183,8 @@ fn record_json(record: &RecordInfo) -> Value {
 }
 
 fn why_text(why: &WhyHeld) -> String {
-    let mut text = format!(
-        "{} virtual log files are needed, from {} to {}\n",
-        why.active, why.redo, why.last
-    );
+    let mut text =
+        format!("{} virtual log files are needed, from {} to {}\n", why.active, why.redo, why.last);
     match why.oldest_page {
         Some((page, lsn)) => {
             let _ = writeln!(

@@ -8,7 +8,7 @@
 //! bulk    all rows in one transaction
 //! ```
 
-use pagestore::{Durability, Layout, Options, Stats, Store, Table, Tables};
+use pagestore::{Durability, Layout, Options, Stats, Store, Table};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -39,7 +39,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         print!(", \"log_writes\": {}, \"log_write_bytes\": {}", stats.log_writes, stats.log_write_bytes);
     }
     println!("}}");
-    if place.is_dir() { std::fs::remove_dir_all(&place)? } else { std::fs::remove_file(&place)? }
+    if place.is_dir() {
+        std::fs::remove_dir_all(&place)?
+    } else {
+        std::fs::remove_file(&place)?
+    }
     Ok(())
 }
 
@@ -111,7 +115,9 @@ fn many(store: &Store, table: Table, rows: u32) -> pagestore::Result<()> {
                 })
             })
             .collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread that commits does not panic"))
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("a thread that commits does not panic"))
     })
 }
 

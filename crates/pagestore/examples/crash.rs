@@ -7,7 +7,9 @@ use std::time::Instant;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize, otherwise: u64| {
-        arguments.get(index).map_or(otherwise, |text| text.parse().expect("usage: crash [FIRST [SEEDS [--brief]]]"))
+        arguments
+            .get(index)
+            .map_or(otherwise, |text| text.parse().expect("usage: crash [FIRST [SEEDS [--brief]]]"))
     };
     let (first, seeds) = (number(0, 0), number(1, 100));
     let minimise = !arguments.iter().any(|text| text == "--brief");

@@ -33,8 +33,10 @@ impl Wake {
     fn next(&self, patience: Duration) -> Option<bool> {
         let state = lock(&self.state);
         let wait = |state: &mut State| !state.due && !state.ending;
-        let (mut state, _) =
-            self.changed.wait_timeout_while(state, patience, wait).expect("no thread panics with a lock of the store");
+        let (mut state, _) = self
+            .changed
+            .wait_timeout_while(state, patience, wait)
+            .expect("no thread panics with a lock of the store");
         if state.ending {
             return None;
         }

@@ -131,7 +131,10 @@ impl PageTable {
     }
 
     pub(crate) fn lookup(&mut self, page: PageNo, view: View) -> Lookup {
-        let token = Token { checkpoints: self.checkpoints, changes: self.entries.get(&page).map_or(0, |e| e.changes) };
+        let token = Token {
+            checkpoints: self.checkpoints,
+            changes: self.entries.get(&page).map_or(0, |e| e.changes),
+        };
         if let View::At(sequence) = view
             && sequence < self.given_up_before
         {
@@ -156,7 +159,8 @@ impl PageTable {
 
     /// Whether what was read under `token` is still what the files hold.
     pub(crate) fn is_current(&self, page: PageNo, token: Token) -> bool {
-        token.checkpoints == self.checkpoints && token.changes == self.entries.get(&page).map_or(0, |e| e.changes)
+        token.checkpoints == self.checkpoints
+            && token.changes == self.entries.get(&page).map_or(0, |e| e.changes)
     }
 
     /// Keeps what was read. False: look again.
@@ -358,7 +362,11 @@ impl PageTable {
             entry.chain_bytes = 0;
             entry.captured = false;
             self.dirty.remove(page);
-            if entry.newest.is_none() && entry.old.is_empty() && entry.newest_sequence <= needed && !entry.in_clock {
+            if entry.newest.is_none()
+                && entry.old.is_empty()
+                && entry.newest_sequence <= needed
+                && !entry.in_clock
+            {
                 self.entries.remove(page);
             }
         }
@@ -427,7 +435,8 @@ mod tests {
         assert_eq!(table.cached_bytes(), 8192);
         table.make_room(2, Lsn::new(1, 9, 1));
         assert_eq!(table.cached_bytes(), 4096);
-        let logged = [5, 6].map(|number| matches!(table.lookup(PageNo(number), View::Newest), Lookup::Logged(..)));
+        let logged =
+            [5, 6].map(|number| matches!(table.lookup(PageNo(number), View::Newest), Lookup::Logged(..)));
         assert_eq!(logged.iter().filter(|logged| **logged).count(), 1);
     }
 

@@ -13,8 +13,8 @@ use crate::log::vlf::Certificate;
 use crate::lsn::{Lsn, PageNo};
 use crate::page;
 use crate::store::{Inner, lock};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pages are put together and written in batches of this size: its memory bounds a checkpoint's.
 const BATCH_BYTES: usize = 16 << 20;
@@ -85,7 +85,11 @@ impl Inner {
 
     fn poison(&self, error: &Error) {
         if let Error::Io { action, source, .. } = error {
-            self.journal.fail(action, FileId::Control, std::io::Error::new(source.kind(), source.to_string()));
+            self.journal.fail(
+                action,
+                FileId::Control,
+                std::io::Error::new(source.kind(), source.to_string()),
+            );
         }
     }
 
@@ -183,7 +187,9 @@ impl Inner {
                 .and_then(|()| page::unstamp(&mut bytes, self.geometry.store, *page));
             let stale = match found {
                 Ok(lsn) if lsn >= *first => continue,
-                Ok(lsn) => Error::CorruptPage { page: *page, why: format!("a write was lost: it is as of {lsn}") },
+                Ok(lsn) => {
+                    Error::CorruptPage { page: *page, why: format!("a write was lost: it is as of {lsn}") }
+                }
                 Err(error) => error,
             };
             self.journal.fail("verify", FileId::Data, std::io::Error::other(stale.to_string()));

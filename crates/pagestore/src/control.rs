@@ -102,12 +102,14 @@ impl Control {
 
     /// The newest valid copy.
     pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Self>> {
-        let length = disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
+        let length =
+            disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
         if length < 2 * COPY_BYTES as u64 {
             return Ok(None);
         }
         let mut copies = [0; 2 * COPY_BYTES];
-        disk.read(FileId::Control, 0, &mut copies).map_err(|error| Error::io("read", FileId::Control, error))?;
+        disk.read(FileId::Control, 0, &mut copies)
+            .map_err(|error| Error::io("read", FileId::Control, error))?;
         Ok(copies.chunks(COPY_BYTES).filter_map(Self::decode).max_by_key(|control| control.generation))
     }
 

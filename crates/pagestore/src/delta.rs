@@ -67,7 +67,8 @@ pub(crate) fn apply(mut runs: &[u8], page: &mut [u8]) -> Result<(), &'static str
         }
         let (start, length) = (usize::from(u16_at(runs, 0)), usize::from(u16_at(runs, 2)));
         let bytes = runs.get(RUN_HEADER..RUN_HEADER + length).ok_or("a run of a page record is cut")?;
-        let target = page.get_mut(start..start + length).ok_or("a run of a page record is outside the page")?;
+        let target =
+            page.get_mut(start..start + length).ok_or("a run of a page record is outside the page")?;
         target.copy_from_slice(bytes);
         runs = &runs[RUN_HEADER + length..];
     }

@@ -74,7 +74,9 @@ pub enum Error {
         why: &'static str,
     },
     /// The log has reached its largest size and nothing of it can be reused.
-    #[error("the log is full: {needed} more bytes are needed, {available} are left of {limit}; it is held by {holder}")]
+    #[error(
+        "the log is full: {needed} more bytes are needed, {available} are left of {limit}; it is held by {holder}"
+    )]
     LogFull {
         /// Bytes that the transaction still needs.
         needed: u64,

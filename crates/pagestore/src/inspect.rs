@@ -1,6 +1,7 @@
 //! Looking into a store's log without opening the store: nothing is written, no lock is taken, a crashed image will
 //! do. What a running store writes meanwhile may be seen or not.
 
+use crate::control::Control;
 use crate::disk::Disk;
 use crate::disk::real::{Access, RealDisk};
 use crate::error::{Error, Result};
@@ -10,7 +11,6 @@ use crate::log::scan::{LogFile, Reading};
 use crate::log::vlf::Slot;
 use crate::lsn::{Lsn, PageNo};
 use crate::recovery::{self, Analysis};
-use crate::control::Control;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -190,11 +190,13 @@ impl Inspection {
     }
 
     /// Every block from the redo LSN on; then the slots as the chain left them.
-    fn walk(&self, visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
+    fn walk(
+        &self,
+        visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
+    ) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
         let control = &self.control;
         let mut log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
-        let end =
-            log.scan(control.redo_slot as usize, control.redo, control.durable, READING, visit)?;
+        let end = log.scan(control.redo_slot as usize, control.redo, control.durable, READING, visit)?;
         let slots = log.slots(&end.chain);
         Ok((log, slots, end.last.max(control.durable)))
     }
@@ -277,7 +279,8 @@ impl Inspection {
                 Record::CheckpointEnd { .. } => last_checkpoint = Some(lsn),
                 Record::Commit { .. } | Record::Abort | Record::Recovery { .. } => open = None,
                 Record::Page { .. } if lsn >= redo => {
-                    let (first, records) = open.filter(|(own, ..)| *own == tx).map_or((lsn, 0), |(_, lsn, n)| (lsn, n));
+                    let (first, records) =
+                        open.filter(|(own, ..)| *own == tx).map_or((lsn, 0), |(_, lsn, n)| (lsn, n));
                     open = Some((tx, first, records + 1));
                 }
                 _ => {}
@@ -289,7 +292,11 @@ impl Inspection {
             last,
             active: slots.iter().filter(|slot| matches!(slot, Slot::Active { .. })).count(),
             pages: analysis.chains.len() as u64,
-            oldest_page: analysis.chains.iter().map(|(page, chain)| (*page, chain.lsns[0])).min_by_key(|(_, lsn)| *lsn),
+            oldest_page: analysis
+                .chains
+                .iter()
+                .map(|(page, chain)| (*page, chain.lsns[0]))
+                .min_by_key(|(_, lsn)| *lsn),
             open_transaction: open,
             last_checkpoint,
         })
@@ -304,7 +311,9 @@ impl Inspection {
         let mut growing: Option<Anatomy> = None;
         self.walk(|header, used| {
             let mut commits = 0;
-            each(header, used, |_, _, record, _| commits += u64::from(matches!(record, Record::Commit { .. })))?;
+            each(header, used, |_, _, record, _| {
+                commits += u64::from(matches!(record, Record::Commit { .. }))
+            })?;
             let block = BlockInfo {
                 lsn: Lsn::new(header.vlf, header.unit, 0),
                 bytes: header.length as u64,
@@ -319,7 +328,14 @@ impl Inspection {
                 }
                 if growing.as_ref().is_none_or(|own| own.tx != tx) {
                     let (lsns, none) = ((lsn, lsn), (0, 0));
-                    growing = Some(Anatomy { sequence: 0, tx, lsns, images: none, deltas: none, blocks: Vec::new() });
+                    growing = Some(Anatomy {
+                        sequence: 0,
+                        tx,
+                        lsns,
+                        images: none,
+                        deltas: none,
+                        blocks: Vec::new(),
+                    });
                 }
                 let Some(own) = &mut growing else { return };
                 own.lsns.1 = lsn;
@@ -387,7 +403,10 @@ mod tests {
         look.records(Filter { tx: Some(5), ..Filter::default() }, |record| kinds.push(record.kind)).unwrap();
         assert_eq!(kinds, ["page delta", "commit"]);
         let anatomy = look.anatomy(Some(5)).unwrap().unwrap();
-        assert_eq!((anatomy.tx, anatomy.deltas.0, anatomy.blocks.len(), anatomy.blocks[0].bytes), (5, 1, 1, 4096));
+        assert_eq!(
+            (anatomy.tx, anatomy.deltas.0, anatomy.blocks.len(), anatomy.blocks[0].bytes),
+            (5, 1, 1, 4096)
+        );
         let why = look.why().unwrap();
         assert_eq!((why.active, why.pages > 0, why.open_transaction), (1, true, None));
         store.checkpoint().unwrap();

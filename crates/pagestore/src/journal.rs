@@ -331,7 +331,8 @@ impl Journal {
 
     fn read_block(&self, lsn: Lsn) -> Result<Vec<u8>> {
         let damaged = |why: &str| Error::CorruptLog { lsn, why: why.into() };
-        let slot = self.lock().writer.vlfs.slot_of(lsn.vlf()).ok_or_else(|| damaged("its space has been reused"))?;
+        let slot =
+            self.lock().writer.vlfs.slot_of(lsn.vlf()).ok_or_else(|| damaged("its space has been reused"))?;
         let within = u64::from(lsn.unit()) * UNIT_BYTES;
         let bytes = (self.geometry.vlf_bytes - within).min(MAX_BLOCK_BYTES as u64);
         let mut buffer = vec![0; bytes as usize];

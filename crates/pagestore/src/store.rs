@@ -146,7 +146,8 @@ impl Store {
     /// # Errors
     /// When there is something already, an option is out of range, or an I/O fails.
     pub fn create(directory: &Path, layout: Layout, options: Options) -> Result<Self> {
-        std::fs::create_dir_all(directory).map_err(|error| Error::io("create", directory.display(), error))?;
+        std::fs::create_dir_all(directory)
+            .map_err(|error| Error::io("create", directory.display(), error))?;
         let mut entries =
             std::fs::read_dir(directory).map_err(|error| Error::io("read", directory.display(), error))?;
         if entries.next().is_some() {
@@ -177,7 +178,8 @@ impl Store {
         write_zeros(disk.as_ref(), 0, LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes)?;
         disk.sync(FileId::Log).map_err(|error| Error::io("sync", FileId::Log, error))?;
         let writer = LogWriter::create(geometry, layout.vlfs, options.log_writes_in_flight.max(1));
-        let redo = Position { lsn: Lsn::new(1, (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32, 1), previous: 0 };
+        let redo =
+            Position { lsn: Lsn::new(1, (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32, 1), previous: 0 };
         let control = Control {
             geometry,
             store,
@@ -345,7 +347,11 @@ impl Inner {
             geometry,
             journal,
             pages: Mutex::new(found.pages),
-            writing: Mutex::new(Writing { next_tx: found.next_tx, sequence: found.sequence, encoded: Vec::new() }),
+            writing: Mutex::new(Writing {
+                next_tx: found.next_tx,
+                sequence: found.sequence,
+                encoded: Vec::new(),
+            }),
             gate: Mutex::new(()),
             redo: AtomicU64::new(found.control.redo.lsn.packed()),
             control: Mutex::new(found.control),
@@ -404,7 +410,9 @@ impl Inner {
         self.journal.read_records(chain, blocks, |record| {
             let lsn = *at.next().expect("one record for each");
             let damaged = |why: &str| Error::CorruptLog { lsn, why: why.into() };
-            let Record::Page { image, runs, .. } = record else { return Err(damaged("it is not a page's record")) };
+            let Record::Page { image, runs, .. } = record else {
+                return Err(damaged("it is not a page's record"));
+            };
             if *image {
                 bytes.fill(0);
             }
@@ -431,7 +439,8 @@ impl Inner {
     pub(crate) fn redo_bytes(&self) -> u64 {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         let next = self.journal.with(|writer| writer.position().lsn);
-        let at = |lsn: Lsn| u64::from(lsn.vlf()) * self.geometry.vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
+        let at =
+            |lsn: Lsn| u64::from(lsn.vlf()) * self.geometry.vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
         at(next).saturating_sub(at(redo))
     }
 
@@ -458,7 +467,12 @@ impl Inner {
                     (None, Some((page, lsn))) => format!("page {page}, not written since {lsn}"),
                     (None, None) => "nothing but its own size".into(),
                 };
-                return Err(Error::LogFull { needed: bytes, available, limit: self.options.log_limit_bytes, holder });
+                return Err(Error::LogFull {
+                    needed: bytes,
+                    available,
+                    limit: self.options.log_limit_bytes,
+                    holder,
+                });
             }
         }
     }
@@ -489,7 +503,8 @@ fn write_zeros(disk: &dyn Disk, from: u64, to: u64) -> Result<()> {
     let mut at = from;
     while at < to {
         let bytes = ZEROS_BYTES.min((to - at) as usize);
-        disk.write(FileId::Log, at, &buffer.bytes()[..bytes]).map_err(|error| Error::io("write", FileId::Log, error))?;
+        disk.write(FileId::Log, at, &buffer.bytes()[..bytes])
+            .map_err(|error| Error::io("write", FileId::Log, error))?;
         at += bytes as u64;
     }
     Ok(())

@@ -216,7 +216,8 @@ impl WriteTx<'_> {
         self.page_mut(right)?.copy_from_slice(&halves.right);
         // An entry between the two goes left in a leaf only if it is smaller than the separator: there it is not
         // yet the right page's first, so an index at the border belongs to the left.
-        let goes_right = if node.kind() == Kind::Inner { index > at } else { index > at || index == node.count() };
+        let goes_right =
+            if node.kind() == Kind::Inner { index > at } else { index > at || index == node.count() };
         let done = if goes_right {
             insert(&mut NodeMut::of(self.page_mut(right)?, right), index - right_first)?
         } else {
@@ -247,7 +248,8 @@ impl WriteTx<'_> {
             if node.insert_inner(index, &separator, left, right)? {
                 return Ok(());
             }
-            let (key, page) = self.split(parent, index, |node, index| node.insert_inner(index, &separator, left, right))?;
+            let (key, page) =
+                self.split(parent, index, |node, index| node.insert_inner(index, &separator, left, right))?;
             (left, separator, right) = (parent, key, page);
         }
         // The root was split: it keeps its number, and its left half moves.

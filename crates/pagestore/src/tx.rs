@@ -226,7 +226,14 @@ impl<'a> WriteTx<'a> {
         Ok(())
     }
 
-    fn encode_page(encoded: &mut Vec<u8>, runs: &mut Vec<u8>, tx: u64, page: PageNo, base: Option<&[u8]>, new: &[u8]) {
+    fn encode_page(
+        encoded: &mut Vec<u8>,
+        runs: &mut Vec<u8>,
+        tx: u64,
+        page: PageNo,
+        base: Option<&[u8]>,
+        new: &[u8],
+    ) {
         runs.clear();
         delta::encode(base.unwrap_or(&ZEROS[..new.len()]), new, runs);
         Record::Page { page, image: base.is_none(), runs }.encode(tx, encoded);
@@ -323,7 +330,8 @@ impl<'a> WriteTx<'a> {
             if !self.own.contains_key(&page) {
                 let fresh = page.0 >= self.fresh_from;
                 let record_bytes = self.inner.geometry.page_bytes;
-                let done = Installed { page, content: None, base: None, lsn, image: true, record_bytes, fresh };
+                let done =
+                    Installed { page, content: None, base: None, lsn, image: true, record_bytes, fresh };
                 pages.install(sequence, visible, done);
             }
         }

@@ -67,7 +67,8 @@ fn what_was_acknowledged_survives_kill_nine() {
             for line in lines.lines().map_while(Result::ok) {
                 let mut words = line.split(' ').map(str::parse::<u64>);
                 // The test harness prints lines of its own.
-                if let (Some(Ok(thread)), Some(Ok(number)), None) = (words.next(), words.next(), words.next()) {
+                if let (Some(Ok(thread)), Some(Ok(number)), None) = (words.next(), words.next(), words.next())
+                {
                     newest[thread as usize] = number;
                 }
             }

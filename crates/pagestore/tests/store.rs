@@ -98,8 +98,12 @@ fn a_transaction_larger_than_the_cache_keeps_to_the_cache_and_survives() {
 
 #[test]
 fn a_transaction_that_the_log_cannot_hold_is_refused_and_the_store_goes_on() {
-    let options =
-        Options { cache_bytes: 256 << 10, log_limit_bytes: 3 * (256 << 10), background: false, ..Options::default() };
+    let options = Options {
+        cache_bytes: 256 << 10,
+        log_limit_bytes: 3 * (256 << 10),
+        background: false,
+        ..Options::default()
+    };
     let store = Store::create_on(Arc::new(SimDisk::new()), small(), options, 1).unwrap();
     let table = with_table(&store);
     let mut tx = store.write().unwrap();

@@ -80,7 +80,12 @@ pub(crate) fn seal(block: &mut [u8], geometry: &Geometry, header: &BlockHeader) 
 }
 
 /// The block at the beginning of `bytes`, when there is a whole one that belongs at `unit` of `vlf`.
-pub(crate) fn open<'a>(bytes: &'a [u8], geometry: &Geometry, vlf: u32, unit: u32) -> Option<(BlockHeader, &'a [u8])> {
+pub(crate) fn open<'a>(
+    bytes: &'a [u8],
+    geometry: &Geometry,
+    vlf: u32,
+    unit: u32,
+) -> Option<(BlockHeader, &'a [u8])> {
     if bytes.len() < BLOCK_HEADER_BYTES || u32_at(bytes, 0) != BLOCK_MAGIC {
         return None;
     }

@@ -106,7 +106,9 @@ impl Record<'_> {
             }
             Self::Commit { sequence } => out.extend_from_slice(&sequence.to_le_bytes()),
             Self::Abort | Self::Mark => {}
-            Self::CheckpointBegin { redo, pages } | Self::CheckpointEnd { redo, pages } => two(redo.packed(), pages),
+            Self::CheckpointBegin { redo, pages } | Self::CheckpointEnd { redo, pages } => {
+                two(redo.packed(), pages)
+            }
             Self::Recovery { epoch, cut } => two(epoch, cut.packed()),
         }
         let length = (out.len() - start) as u16;
@@ -209,7 +211,8 @@ mod tests {
             record.encode(tx as u64, &mut bytes);
         }
         let read: Vec<_> = Records::of(&bytes).map(Result::unwrap).collect();
-        let expected: Vec<_> = records.into_iter().enumerate().map(|(tx, record)| (tx as u64, record)).collect();
+        let expected: Vec<_> =
+            records.into_iter().enumerate().map(|(tx, record)| (tx as u64, record)).collect();
         assert_eq!(read, expected);
     }
 

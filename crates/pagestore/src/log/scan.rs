@@ -73,7 +73,9 @@ impl<'a> LogFile<'a> {
                     .enumerate()
                     .map(|(index, part)| scope.spawn(move || read_part(index * per_thread, part)))
                     .collect();
-                parts.into_iter().try_for_each(|part| part.join().expect("a reader of headers does not panic"))
+                parts
+                    .into_iter()
+                    .try_for_each(|part| part.join().expect("a reader of headers does not panic"))
             })?;
         }
         let headers = sectors.iter().map(|sector| block::read_vlf_header(sector, &geometry)).collect();
@@ -119,7 +121,8 @@ impl<'a> LogFile<'a> {
         loop {
             let at = (u64::from(unit) * UNIT_BYTES) as usize;
             self.load(&mut window, at + MAX_BLOCK_BYTES, reading)?;
-            let found = block::open(&window.bytes[at.min(window.loaded)..window.loaded], &self.geometry, vlf, unit);
+            let found =
+                block::open(&window.bytes[at.min(window.loaded)..window.loaded], &self.geometry, vlf, unit);
             if let Some((header, records)) = found
                 && header.previous == previous
                 && header.epoch >= epoch
@@ -130,7 +133,9 @@ impl<'a> LogFile<'a> {
                 continue;
             }
             let next = self.headers.iter().position(|header| {
-                header.is_some_and(|header| header.vlf == vlf + 1 && header.previous == previous && header.epoch >= epoch)
+                header.is_some_and(|header| {
+                    header.vlf == vlf + 1 && header.previous == previous && header.epoch >= epoch
+                })
             });
             let Some(slot) = next else { break };
             vlf += 1;
@@ -154,7 +159,9 @@ impl<'a> LogFile<'a> {
     ) -> Result<()> {
         let damaged = |why: String| Err(Error::CorruptLog { lsn: end.lsn, why });
         if witness >= end.lsn {
-            return damaged(format!("no block there continues the log, and the control file knows {witness} as durable"));
+            return damaged(format!(
+                "no block there continues the log, and the control file knows {witness} as durable"
+            ));
         }
         let from = end.lsn.unit() + (self.geometry.sector_bytes as u64 / UNIT_BYTES) as u32;
         if let Some(block) = self.witness_in(window, end.lsn.vlf(), from, end.lsn, reading)? {
@@ -222,7 +229,8 @@ impl<'a> LogFile<'a> {
             let base = self.geometry.slot_offset(window.slot);
             let disk = self.disk;
             let read = |at: usize, part: &mut [u8]| {
-                disk.read(FileId::Log, base + at as u64, part).map_err(|error| Error::io("read", FileId::Log, error))
+                disk.read(FileId::Log, base + at as u64, part)
+                    .map_err(|error| Error::io("read", FileId::Log, error))
             };
             let target = &mut window.bytes[from..to];
             if reading.parallel <= 1 || target.len() <= reading.read_bytes {
@@ -235,9 +243,13 @@ impl<'a> LogFile<'a> {
                     let parts: Vec<_> = target
                         .chunks_mut(reading.read_bytes)
                         .enumerate()
-                        .map(|(index, part)| scope.spawn(move || read(from + index * reading.read_bytes, part)))
+                        .map(|(index, part)| {
+                            scope.spawn(move || read(from + index * reading.read_bytes, part))
+                        })
                         .collect();
-                    parts.into_iter().try_for_each(|part| part.join().expect("a reader of the log does not panic"))
+                    parts
+                        .into_iter()
+                        .try_for_each(|part| part.join().expect("a reader of the log does not panic"))
                 })?;
             }
             self.bytes_read += (to - from) as u64;

@@ -15,8 +15,6 @@ pub(crate) struct LogWrite {
     pub offset: u64,
     /// Whole blocks, and before the first of a virtual log file its header.
     pub buffer: AlignedBuffer,
-    /// The last record in it.
-    pub end: Lsn,
 }
 
 /// There is no slot for another virtual log file.
@@ -94,7 +92,8 @@ impl LogWriter {
         in_flight_max: usize,
     ) -> Self {
         let slot = vlfs.slot_of(at.lsn.vlf());
-        let offset = slot.map_or(0, |slot| geometry.slot_offset(slot) + u64::from(at.lsn.unit()) * UNIT_BYTES);
+        let offset =
+            slot.map_or(0, |slot| geometry.slot_offset(slot) + u64::from(at.lsn.unit()) * UNIT_BYTES);
         let mut writer = Self {
             geometry,
             vlfs,
@@ -126,10 +125,6 @@ impl LogWriter {
     /// The last record that went in.
     pub(crate) fn last(&self) -> Lsn {
         self.last
-    }
-
-    pub(crate) fn failed(&self) -> bool {
-        self.failed
     }
 
     /// Nothing more is handed out or acknowledged.
@@ -203,7 +198,8 @@ impl LogWriter {
             oldest: self.oldest_active.map_or(Lsn::ZERO, |position| position.lsn),
             crc: 0,
         };
-        self.previous = block::seal(&mut self.run.buffer.bytes_mut()[self.open_at..], &self.geometry, &header);
+        self.previous =
+            block::seal(&mut self.run.buffer.bytes_mut()[self.open_at..], &self.geometry, &header);
         self.unit = header.next_unit();
         self.open_at += length;
         self.open_records = 0;
@@ -219,7 +215,8 @@ impl LogWriter {
     /// Puts the run of sealed blocks in the queue and begins another at `next`.
     fn finish_run(&mut self, next: u64) {
         let buffer = self.spare.pop().unwrap_or_else(|| AlignedBuffer::new(RUN_CAPACITY));
-        let mut done = std::mem::replace(&mut self.run, Run { offset: next, buffer, blocks: 0, end: self.last });
+        let mut done =
+            std::mem::replace(&mut self.run, Run { offset: next, buffer, blocks: 0, end: self.last });
         done.buffer.resize(self.open_at);
         if done.buffer.len() > 0 {
             self.sealed.push_back(done);
@@ -235,7 +232,8 @@ impl LogWriter {
         let vlf = self.vlf + 1;
         let (slot, parity) = self.vlfs.take(vlf).ok_or(NoSpace)?;
         self.finish_run(self.geometry.slot_offset(slot));
-        let header = VlfHeader { vlf, parity, epoch: self.epoch, previous: self.previous, created: self.last };
+        let header =
+            VlfHeader { vlf, parity, epoch: self.epoch, previous: self.previous, created: self.last };
         self.run.buffer.clear();
         self.run.buffer.extend(&block::vlf_header(&header, &self.geometry));
         self.run.buffer.extend_zeros(BLOCK_HEADER_BYTES);
@@ -266,7 +264,7 @@ impl LogWriter {
         let id = self.next_id;
         self.next_id += 1;
         self.in_flight.push_back(InFlight { id, end: run.end, done: false });
-        Some(LogWrite { id, offset: run.offset, buffer: run.buffer, end: run.end })
+        Some(LogWrite { id, offset: run.offset, buffer: run.buffer })
     }
 
     /// A write has been done. What is durable moves only over writes that are done without a gap before them.
@@ -295,7 +293,8 @@ mod tests {
     use crate::sim::{Chance, SimDisk};
     use proptest::prelude::*;
 
-    const GEOMETRY: Geometry = Geometry { store: 7, page_bytes: 4096, sector_bytes: 512, vlf_bytes: 128 << 10 };
+    const GEOMETRY: Geometry =
+        Geometry { store: 7, page_bytes: 4096, sector_bytes: 512, vlf_bytes: 128 << 10 };
 
     /// The commits' numbers that a scan from the beginning finds.
     fn found(disk: &SimDisk) -> Vec<u64> {

@@ -26,7 +26,8 @@ pub(super) fn apply(
     reading: Reading,
     sync_each: bool,
 ) -> Result<()> {
-    let mut applied = Applied { disk, control, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
+    let mut applied =
+        Applied { disk, control, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
     let mut open: Vec<Change> = Vec::new();
     let (mut open_tx, mut vlf) = (0, control.redo.lsn.vlf());
     log.scan(control.redo_slot as usize, control.redo, Lsn::ZERO, reading, |header, used| {
@@ -45,7 +46,9 @@ pub(super) fn apply(
                 open_tx = tx;
             }
             match record {
-                Record::Page { page, image, runs } => open.push(Change { page, lsn, image, runs: runs.to_vec() }),
+                Record::Page { page, image, runs } => {
+                    open.push(Change { page, lsn, image, runs: runs.to_vec() })
+                }
                 Record::Commit { .. } => {
                     for change in open.drain(..) {
                         applied.change(&change)?;
@@ -86,7 +89,9 @@ impl Applied<'_> {
         delta::apply(&change.runs, &mut self.page)
             .map_err(|why| Error::CorruptLog { lsn: change.lsn, why: why.into() })?;
         page::stamp(&mut self.page, store, change.page, change.lsn);
-        self.disk.write(FileId::Data, offset, &self.page).map_err(|error| Error::io("write", FileId::Data, error))
+        self.disk
+            .write(FileId::Data, offset, &self.page)
+            .map_err(|error| Error::io("write", FileId::Data, error))
     }
 
     fn sync(&self) -> Result<()> {

@@ -186,7 +186,8 @@ impl Disk for SimDisk {
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let state = self.lock();
         let start = offset as usize;
-        let bytes = state.view[file as usize].get(start..start + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let bytes =
+            state.view[file as usize].get(start..start + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(bytes);
         Ok(())
     }
@@ -293,7 +294,8 @@ impl Medium {
                 }
             }
         }
-        let (Some(Op::Write { file, offset, bytes, .. }) | Some(Op::FailedWrite { file, offset, bytes })) = in_flight
+        let (Some(Op::Write { file, offset, bytes, .. }) | Some(Op::FailedWrite { file, offset, bytes })) =
+            in_flight
         else {
             return files;
         };
@@ -325,9 +327,15 @@ impl Medium {
 
 /// The sectors of a write; what is written is whole sectors.
 fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (usize, [u8; SECTOR])> {
-    assert!(offset.is_multiple_of(SECTOR as u64) && bytes.len().is_multiple_of(SECTOR), "the engine writes sectors");
+    assert!(
+        offset.is_multiple_of(SECTOR as u64) && bytes.len().is_multiple_of(SECTOR),
+        "the engine writes sectors"
+    );
     let first = offset as usize / SECTOR;
-    bytes.chunks(SECTOR).enumerate().map(move |(index, part)| (first + index, part.try_into().expect("a whole sector")))
+    bytes
+        .chunks(SECTOR)
+        .enumerate()
+        .map(move |(index, part)| (first + index, part.try_into().expect("a whole sector")))
 }
 
 #[cfg(test)]
@@ -340,7 +348,12 @@ mod tests {
 
     fn outcomes(medium: &Medium) -> Vec<u8> {
         let mut seen: Vec<u8> = (0..200)
-            .map(|seed| medium.crash(None, &mut Chance::new(seed))[FileId::Data as usize].first().copied().unwrap_or(0))
+            .map(|seed| {
+                medium.crash(None, &mut Chance::new(seed))[FileId::Data as usize]
+                    .first()
+                    .copied()
+                    .unwrap_or(0)
+            })
             .collect();
         seen.sort_unstable();
         seen.dedup();

@@ -151,7 +151,8 @@ impl Lab {
     /// A panic of the engine is a failure as any other.
     fn run_steps(&self, steps: &[Step]) -> std::result::Result<Outcome, String> {
         catch_unwind(AssertUnwindSafe(|| self.judge_steps(steps))).unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let text =
+                panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             Err(format!("panicked: {}", text.unwrap_or("without a message")))
         })
     }
@@ -197,8 +198,9 @@ impl Lab {
             let expected = run.expected(at);
             for image in 0..self.images {
                 let files = medium.crash(in_flight, chance);
-                let sequence = judge(run, &files, expected, chance, Tolerance::None)
-                    .map_err(|what| format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight)))?;
+                let sequence = judge(run, &files, expected, chance, Tolerance::None).map_err(|what| {
+                    format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
+                })?;
                 outcome.crash_points += 1;
                 outcome.in_recovery += u64::from(generation > 0 && at < run.opened);
                 if let Some((sequence, model)) = sequence
@@ -258,7 +260,10 @@ impl Lab {
                 }
                 let files = medium.crash(in_flight, chance);
                 let judged = judge(run, &files, expected, chance, tolerance).map_err(|what| {
-                    format!("{fault:?} at operation {fault_at} ({}), crash at {at}: {what}", show(run.trace.get(fault_at)))
+                    format!(
+                        "{fault:?} at operation {fault_at} ({}), crash at {at}: {what}",
+                        show(run.trace.get(fault_at))
+                    )
                 })?;
                 outcome.damage_reported += u64::from(judged.is_none());
                 outcome.after_faults += 1;
@@ -272,7 +277,12 @@ impl Lab {
     }
 
     /// Flips bits of what was durable at the end.
-    fn judge_rot(&self, run: &Run, chance: &mut Chance, outcome: &mut Outcome) -> std::result::Result<(), String> {
+    fn judge_rot(
+        &self,
+        run: &Run,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> std::result::Result<(), String> {
         let mut medium = Medium::holding(run.start.clone());
         for op in &run.trace {
             medium.apply(op);
@@ -304,7 +314,9 @@ fn show(op: Option<&Op>) -> String {
         Some(Op::Write { file, offset, bytes, through }) => {
             format!("write{} {file} {offset}+{}", if *through { " through" } else { "" }, bytes.len())
         }
-        Some(Op::FailedWrite { file, offset, bytes }) => format!("failed write {file} {offset}+{}", bytes.len()),
+        Some(Op::FailedWrite { file, offset, bytes }) => {
+            format!("failed write {file} {offset}+{}", bytes.len())
+        }
         Some(Op::Sync { file }) => format!("sync {file}"),
         Some(Op::FailedSync { file }) => format!("failed sync {file}"),
         Some(Op::Lost) => "lost write".into(),
@@ -458,7 +470,11 @@ fn work(
                 store.close()?;
                 events.push((disk.ops(), Event::Durable(sequence)));
                 store = Store::open_on(disk.clone(), setting.options)?;
-                assert_eq!(contents(&store.read()?)?.as_ref(), Some(&*model), "a closed store opens as it was");
+                assert_eq!(
+                    contents(&store.read()?)?.as_ref(),
+                    Some(&*model),
+                    "a closed store opens as it was"
+                );
             }
             Step::Snapshot => snapshot(&store, model)?,
         }
@@ -522,13 +538,19 @@ fn judge(
         Ok(recovered) => recovered,
         Err(Error::NotAStore { .. }) if !expected.created => return Ok(None),
         Err(
-            Error::CorruptLog { .. } | Error::CorruptPage { .. } | Error::CorruptTree { .. } | Error::NotAStore { .. },
+            Error::CorruptLog { .. }
+            | Error::CorruptPage { .. }
+            | Error::CorruptTree { .. }
+            | Error::NotAStore { .. },
         ) if tolerance == Tolerance::Reported => return Ok(None),
         Err(error) => return Err(format!("{:?} recovery: it cannot be opened: {error}", options.recovery)),
     };
     let why = |what: String| Err(format!("{:?} recovery: {what}", options.recovery));
     if sequence < expected.least {
-        return why(format!("commit {} was acknowledged, and {sequence} is the last one there", expected.least));
+        return why(format!(
+            "commit {} was acknowledged, and {sequence} is the last one there",
+            expected.least
+        ));
     }
     if sequence > expected.most {
         return why(format!("commit {sequence} is there, and {} was the last one begun", expected.most));
@@ -541,7 +563,9 @@ fn judge(
             .find(|(key, value)| found.get(key) != Some(value))
             .map(|(key, _)| *key)
             .or_else(|| found.keys().find(|key| !model.contains_key(key)).copied());
-        return why(format!("what is there is not the state after commit {sequence}: table and key {differs:?} differ"));
+        return why(format!(
+            "what is there is not the state after commit {sequence}: table and key {differs:?} differ"
+        ));
     }
     Ok(Some((sequence, model)))
 }
@@ -561,6 +585,9 @@ mod tests {
             }
         }
         println!("{outcome:?}");
-        assert!(outcome.crash_points > 1000 && outcome.in_recovery > 20 && outcome.damage_reported > 0, "{outcome:?}");
+        assert!(
+            outcome.crash_points > 1000 && outcome.in_recovery > 20 && outcome.damage_reported > 0,
+            "{outcome:?}"
+        );
     }
 }

@@ -101,7 +101,8 @@ impl<'a> Node<'a> {
 
     /// Child `index`; the one after the last key is the right one.
     pub(crate) fn child(&self, index: usize) -> Result<PageNo> {
-        let child = if index == self.count { u64_at(self.bytes, RIGHT_AT) } else { u64_at(self.cell(index)?, 2) };
+        let child =
+            if index == self.count { u64_at(self.bytes, RIGHT_AT) } else { u64_at(self.cell(index)?, 2) };
         Ok(PageNo(child))
     }
 
@@ -250,14 +251,18 @@ impl<'a> NodeMut<'a> {
     /// Adds a cell after the others.
     fn append(&mut self, cell: &[u8]) -> Result<()> {
         let count = self.read()?.count();
-        let at = self.place(count, cell.len())?.ok_or(Error::CorruptTree { page: self.page, why: "its entries overlap" })?;
+        let at = self
+            .place(count, cell.len())?
+            .ok_or(Error::CorruptTree { page: self.page, why: "its entries overlap" })?;
         self.bytes[at..at + cell.len()].copy_from_slice(cell);
         Ok(())
     }
 
     /// Inserts an entry; false when the page is full.
     pub(crate) fn insert_leaf(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
-        let Some(at) = self.place(index, LEAF_CELL_HEADER + key.len() + value.len())? else { return Ok(false) };
+        let Some(at) = self.place(index, LEAF_CELL_HEADER + key.len() + value.len())? else {
+            return Ok(false);
+        };
         put_u16(self.bytes, at, key.len() as u16);
         put_u16(self.bytes, at + 2, value.len() as u16);
         let key_at = at + LEAF_CELL_HEADER;
@@ -267,7 +272,13 @@ impl<'a> NodeMut<'a> {
     }
 
     /// Child `index` has been divided: `left` below `key`, `right` from it on. False when the page is full.
-    pub(crate) fn insert_inner(&mut self, index: usize, key: &[u8], left: PageNo, right: PageNo) -> Result<bool> {
+    pub(crate) fn insert_inner(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        left: PageNo,
+        right: PageNo,
+    ) -> Result<bool> {
         let Some(at) = self.place(index, INNER_CELL_HEADER + key.len())? else { return Ok(false) };
         put_u16(self.bytes, at, key.len() as u16);
         put_u64(self.bytes, at + 2, left.0);
