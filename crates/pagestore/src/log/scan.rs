@@ -113,6 +113,9 @@ impl<'a> LogFile<'a> {
         reading: Reading,
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<End> {
+        if slot >= self.headers.len() {
+            return Err(Error::CorruptLog { lsn: start.lsn, why: "the log file ends before it".into() });
+        }
         let (mut vlf, mut unit, mut previous) = (start.lsn.vlf(), start.lsn.unit(), start.previous);
         let mut window = self.window(slot, unit);
         let mut chain = vec![(vlf, slot)];
