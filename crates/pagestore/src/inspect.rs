@@ -312,7 +312,7 @@ impl Inspection {
         self.walk(|header, used| {
             let mut commits = 0;
             each(header, used, |_, _, record, _| {
-                commits += u64::from(matches!(record, Record::Commit { .. }))
+                commits += u64::from(matches!(record, Record::Commit { .. }));
             })?;
             let block = BlockInfo {
                 lsn: Lsn::new(header.vlf, header.unit, 0),

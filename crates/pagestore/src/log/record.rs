@@ -107,7 +107,7 @@ impl Record<'_> {
             Self::Commit { sequence } => out.extend_from_slice(&sequence.to_le_bytes()),
             Self::Abort | Self::Mark => {}
             Self::CheckpointBegin { redo, pages } | Self::CheckpointEnd { redo, pages } => {
-                two(redo.packed(), pages)
+                two(redo.packed(), pages);
             }
             Self::Recovery { epoch, cut } => two(epoch, cut.packed()),
         }

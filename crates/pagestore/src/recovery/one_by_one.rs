@@ -47,7 +47,7 @@ pub(super) fn apply(
             }
             match record {
                 Record::Page { page, image, runs } => {
-                    open.push(Change { page, lsn, image, runs: runs.to_vec() })
+                    open.push(Change { page, lsn, image, runs: runs.to_vec() });
                 }
                 Record::Commit { .. } => {
                     for change in open.drain(..) {
