@@ -1,6 +1,7 @@
 //! `headroom lab`: experiments with engines, each a file.
 
 mod commit;
+mod crash;
 mod footprint;
 
 use crate::Done;
@@ -15,6 +16,8 @@ pub enum LabCommand {
     Commit(commit::CommitArgs),
     /// Tell what one query moves: values, rows, pages, from the storage, to the client
     Footprint(footprint::FootprintArgs),
+    /// Crash the page store at every write and sync of drawn workloads, and see whether all comes back
+    Crash(crash::CrashArgs),
 }
 
 /// `headroom lab EXPERIMENT`.
@@ -22,5 +25,6 @@ pub fn run(command: &LabCommand, history: Option<&Path>, out: &mut Output) -> Do
     match command {
         LabCommand::Commit(args) => commit::run(args, history, out),
         LabCommand::Footprint(args) => footprint::run(args, out),
+        LabCommand::Crash(args) => crash::run(args, out),
     }
 }

@@ -19,6 +19,7 @@ mod intervals;
 mod lab;
 mod layouts;
 mod live;
+mod log;
 mod luns;
 mod matrix;
 mod measure;
@@ -110,9 +111,12 @@ enum Command {
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
-    /// Experiments: what commits ask of the log, what a query moves
+    /// Experiments: what commits ask of the log, what a query moves, crashes
     #[command(subcommand)]
     Lab(lab::LabCommand),
+    /// Look into the log of a page store, a crashed one too
+    #[command(subcommand)]
+    Log(log::LogCommand),
     /// Remove what a killed headroom left in a directory
     Clean(clean::CleanArgs),
 }
@@ -143,6 +147,7 @@ fn main() -> ExitCode {
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, history, &mut out),
         Command::Lab(command) => lab::run(command, history, &mut out),
+        Command::Log(command) => log::run(command, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     match done.and_then(|code| out.finish().map(|()| code)) {

@@ -1,0 +1,266 @@
+//! `headroom log`: what the log of a page store holds, without opening the store.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE, no_answer};
+use clap::Subcommand;
+use pagestore::inspect::{Anatomy, Filter, Inspection, LogInfo, RecordInfo, WhyHeld};
+use pagestore::{Lsn, PageNo};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What to look at.
+#[derive(Subcommand)]
+pub enum LogCommand {
+    /// List the virtual log files: place, status, parity, LSNs, use
+    Info(StoreArgs),
+    /// List records, filtered by LSN, transaction or page
+    Dump(DumpArgs),
+    /// Say why the log's beginning cannot be reused, and who holds it
+    Why(StoreArgs),
+    /// Show what one commit is made of: pages, bytes, blocks, and who shared them
+    Anatomy(AnatomyArgs),
+}
+
+/// The store.
+#[derive(clap::Args)]
+pub struct StoreArgs {
+    /// Directory of the page store; a crashed one or a copy will do
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+}
+
+/// Arguments of `headroom log dump`.
+#[derive(clap::Args)]
+pub struct DumpArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// From this record on, as 00000031:00000da0:0001
+    #[arg(long, value_name = "LSN")]
+    from: Option<Lsn>,
+    /// Up to this record
+    #[arg(long, value_name = "LSN")]
+    to: Option<Lsn>,
+    /// Only of this transaction
+    #[arg(long, value_name = "NUMBER")]
+    tx: Option<u64>,
+    /// Only of this page
+    #[arg(long, value_name = "NUMBER")]
+    page: Option<u64>,
+    /// At most so many records
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
+}
+
+/// Arguments of `headroom log anatomy`.
+#[derive(clap::Args)]
+pub struct AnatomyArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The commit's number [default: the last one]
+    #[arg(long, value_name = "NUMBER")]
+    commit: Option<u64>,
+}
+
+impl From<pagestore::Error> for Failure {
+    fn from(error: pagestore::Error) -> Failure {
+        Failure::new(error)
+    }
+}
+
+/// `headroom log WHAT`.
+pub fn run(command: &LogCommand, out: &mut Output) -> Done {
+    match command {
+        LogCommand::Info(args) => {
+            let info = Inspection::open(&args.path)?.info()?;
+            out.answer(|_| info_text(&info), || info_json(&info));
+        }
+        LogCommand::Dump(args) => {
+            let filter = Filter { from: args.from, to: args.to, tx: args.tx, page: args.page.map(PageNo) };
+            let mut records = Vec::new();
+            let limit = args.limit.unwrap_or(usize::MAX);
+            Inspection::open(&args.store.path)?.records(filter, |record| {
+                if records.len() < limit {
+                    records.push(record);
+                }
+            })?;
+            out.answer(
+                |_| dump_text(&records),
+                || json!({"records": records.iter().map(record_json).collect::<Value>()}),
+            );
+        }
+        LogCommand::Why(args) => {
+            let why = Inspection::open(&args.path)?.why()?;
+            out.answer(|_| why_text(&why), || why_json(&why));
+        }
+        LogCommand::Anatomy(args) => {
+            let Some(anatomy) = Inspection::open(&args.store.path)?.anatomy(args.commit)? else {
+                out.answer(|_| "the active log has no such commit".into(), || json!({"commit": null}));
+                return Ok(no_answer());
+            };
+            out.answer(|_| anatomy_text(&anatomy), || anatomy_json(&anatomy));
+        }
+    }
+    Ok(FINE)
+}
+
+fn info_text(info: &LogInfo) -> String {
+    let state = if info.clean { "closed, nothing to recover" } else { "not closed: opening it recovers" };
+    let mut text = format!(
+        "store {:032x}, pages of {} bytes, log blocks of multiples of {}\n{state}; opened {} times\n\
+         redo from {}, last record {}, last commit {}\nto redo: {} commits, {} pages\n\n\
+         slot       offset        size    vlf  status  parity  created                       blocks        used\n",
+        info.store,
+        info.page_bytes,
+        info.log_sector_bytes,
+        info.epoch,
+        info.redo,
+        info.last,
+        info.last_sequence,
+        info.commits,
+        info.pages
+    );
+    for vlf in &info.vlfs {
+        let created = if vlf.vlf == 0 { "never used".into() } else { vlf.created.to_string() };
+        let _ = writeln!(
+            text,
+            "{:4} {:12} {:11} {:6} {:7} {:7}  {created:26} {:9} {:11}",
+            vlf.slot, vlf.offset, vlf.bytes, vlf.vlf, vlf.status, vlf.parity, vlf.blocks, vlf.used_bytes
+        );
+    }
+    text
+}
+
+fn info_json(info: &LogInfo) -> Value {
+    json!({
+        "store": format!("{:032x}", info.store),
+        "page_bytes": info.page_bytes,
+        "log_sector_bytes": info.log_sector_bytes,
+        "epoch": info.epoch,
+        "clean": info.clean,
+        "redo_lsn": info.redo.to_string(),
+        "last_lsn": info.last.to_string(),
+        "last_commit": info.last_sequence,
+        "commits_to_redo": info.commits,
+        "pages_to_redo": info.pages,
+        "vlfs": info.vlfs.iter().map(|vlf| json!({
+            "slot": vlf.slot,
+            "offset": vlf.offset,
+            "bytes": vlf.bytes,
+            "vlf": vlf.vlf,
+            "status": vlf.status,
+            "parity": vlf.parity,
+            "created_lsn": vlf.created.to_string(),
+            "blocks": vlf.blocks,
+            "used_bytes": vlf.used_bytes,
+        })).collect::<Value>(),
+    })
+}
+
+fn dump_text(records: &[RecordInfo]) -> String {
+    let mut text = String::from("LSN                              tx  kind              bytes  what\n");
+    for record in records {
+        let _ = writeln!(
+            text,
+            "{} {:10}  {:16} {:6}  {}",
+            record.lsn, record.tx, record.kind, record.bytes, record.text
+        );
+    }
+    text
+}
+
+fn record_json(record: &RecordInfo) -> Value {
+    json!({
+        "lsn": record.lsn.to_string(),
+        "tx": record.tx,
+        "kind": record.kind,
+        "page": record.page.map(|page| page.0),
+        "commit": record.sequence,
+        "bytes": record.bytes,
+        "text": record.text,
+    })
+}
+
+fn why_text(why: &WhyHeld) -> String {
+    let mut text =
+        format!("{} virtual log files are needed, from {} to {}\n", why.active, why.redo, why.last);
+    match why.oldest_page {
+        Some((page, lsn)) => {
+            let _ = writeln!(
+                text,
+                "held by {} pages that only the log has; page {page} longest, since {lsn}: a checkpoint frees them",
+                why.pages
+            );
+        }
+        None => text.push_str("no page waits to be written: nothing holds it but its own end\n"),
+    }
+    if let Some((tx, lsn, records)) = why.open_transaction {
+        let _ = writeln!(text, "transaction {tx} had not ended: {records} records since {lsn}");
+    }
+    match why.last_checkpoint {
+        Some(lsn) => {
+            let _ = writeln!(text, "the last checkpoint in this log ended at {lsn}");
+        }
+        None => text.push_str("no checkpoint has ended in this part of the log\n"),
+    }
+    text
+}
+
+fn why_json(why: &WhyHeld) -> Value {
+    json!({
+        "redo_lsn": why.redo.to_string(),
+        "last_lsn": why.last.to_string(),
+        "active_vlfs": why.active,
+        "pages": why.pages,
+        "oldest_page": why.oldest_page.map(|(page, lsn)| json!({"page": page.0, "lsn": lsn.to_string()})),
+        "open_transaction": why.open_transaction.map(|(tx, lsn, records)| {
+            json!({"tx": tx, "lsn": lsn.to_string(), "records": records})
+        }),
+        "last_checkpoint_lsn": why.last_checkpoint.map(|lsn| lsn.to_string()),
+    })
+}
+
+fn anatomy_text(anatomy: &Anatomy) -> String {
+    let mut text = format!(
+        "commit {}, transaction {}: records {} to {}\n{} pages whole, {} bytes; {} pages by what changed, {} bytes\n\n\
+         block                          bytes  padding  records  commits  durable when built\n",
+        anatomy.sequence,
+        anatomy.tx,
+        anatomy.lsns.0,
+        anatomy.lsns.1,
+        anatomy.images.0,
+        anatomy.images.1,
+        anatomy.deltas.0,
+        anatomy.deltas.1
+    );
+    for block in &anatomy.blocks {
+        let _ = writeln!(
+            text,
+            "{} {:12} {:8} {:8} {:8}  {}",
+            block.lsn, block.bytes, block.padding_bytes, block.records, block.commits, block.witness
+        );
+    }
+    text
+}
+
+fn anatomy_json(anatomy: &Anatomy) -> Value {
+    json!({
+        "commit": anatomy.sequence,
+        "tx": anatomy.tx,
+        "first_lsn": anatomy.lsns.0.to_string(),
+        "last_lsn": anatomy.lsns.1.to_string(),
+        "images": anatomy.images.0,
+        "image_bytes": anatomy.images.1,
+        "deltas": anatomy.deltas.0,
+        "delta_bytes": anatomy.deltas.1,
+        "blocks": anatomy.blocks.iter().map(|block| json!({
+            "lsn": block.lsn.to_string(),
+            "bytes": block.bytes,
+            "padding_bytes": block.padding_bytes,
+            "records": block.records,
+            "commits": block.commits,
+            "witness_lsn": block.witness.to_string(),
+        })).collect::<Value>(),
+    })
+}

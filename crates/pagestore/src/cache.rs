@@ -1,0 +1,455 @@
+//! The table of pages in memory: the newest version of each, older ones that a snapshot still reads, and the log
+//! records since the page was last written to the data file. Pure: it says what is to be read, and is told.
+//!
+//! A page whose chain of records is not empty is *dirty*. Its first record is always an image, so its content can
+//! be had from the log alone: a dirty page may leave the cache without being written, and that is also how
+//! recovery opens a store before it has redone anything.
+
+use crate::lsn::{Lsn, PageNo};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// The bytes of one version of a page, the first 32 of them zeros.
+pub type Page = Arc<[u8]>;
+
+/// A chain longer than this begins again with an image, so that redoing one page has a bound.
+const CHAIN_RECORDS_MAX: usize = 32;
+
+/// Which version of a page is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// What the last commit left.
+    Newest,
+    /// What the commit of this number left.
+    At(u64),
+}
+
+/// Where a version is to be had.
+#[derive(Debug)]
+pub(crate) enum Lookup {
+    Cached(Page),
+    /// In the data file.
+    Stored(Token),
+    /// To be put together from these log records.
+    Logged(Vec<Lsn>, Token),
+    /// Given up to stay within the cache.
+    TooOld,
+}
+
+/// To be shown when what was read is put into the table: it is refused if the file may have changed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    checkpoints: u64,
+    changes: u64,
+}
+
+/// A page version that a checkpoint writes.
+#[derive(Debug)]
+pub(crate) struct Captured {
+    pub page: PageNo,
+    pub chain: Vec<Lsn>,
+    pub content: Option<Page>,
+}
+
+/// What a commit did to a page.
+pub(crate) struct Installed {
+    pub page: PageNo,
+    /// `None`: it is in the log only.
+    pub content: Option<Page>,
+    /// What it was before, where the transaction still has it.
+    pub base: Option<Page>,
+    /// Its record.
+    pub lsn: Lsn,
+    pub image: bool,
+    pub record_bytes: usize,
+    /// There was no such page before.
+    pub fresh: bool,
+}
+
+#[derive(Default)]
+struct Entry {
+    newest: Option<Page>,
+    newest_sequence: u64,
+    /// Ascending; each was current until the next one's, or the newest's, sequence.
+    old: Vec<(u64, Page)>,
+    chain: Vec<Lsn>,
+    chain_bytes: usize,
+    /// A checkpoint is writing it: the next change is logged as an image.
+    captured: bool,
+    recently_used: bool,
+    in_clock: bool,
+    changes: u64,
+}
+
+/// See the module.
+pub(crate) struct PageTable {
+    entries: HashMap<PageNo, Entry>,
+    page_bytes: usize,
+    limit_bytes: usize,
+    cached_bytes: usize,
+    clock: Vec<PageNo>,
+    hand: usize,
+    dirty: BTreeSet<PageNo>,
+    /// Old versions in the order in which they were replaced.
+    retained: VecDeque<(u64, PageNo)>,
+    snapshots: BTreeMap<u64, u32>,
+    /// Snapshots before this have lost pages.
+    given_up_before: u64,
+    checkpoints: u64,
+    changes: u64,
+}
+
+impl PageTable {
+    pub(crate) fn new(page_bytes: usize, limit_bytes: usize) -> Self {
+        Self {
+            entries: HashMap::new(),
+            page_bytes,
+            limit_bytes,
+            cached_bytes: 0,
+            clock: Vec::new(),
+            hand: 0,
+            dirty: BTreeSet::new(),
+            retained: VecDeque::new(),
+            snapshots: BTreeMap::new(),
+            given_up_before: 0,
+            checkpoints: 0,
+            changes: 0,
+        }
+    }
+
+    pub(crate) fn cached_bytes(&self) -> usize {
+        self.cached_bytes
+    }
+
+    pub(crate) fn dirty_pages(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// The dirty page whose oldest record lies furthest back.
+    pub(crate) fn oldest_dirty(&self) -> Option<(PageNo, Lsn)> {
+        self.dirty.iter().map(|page| (*page, self.entries[page].chain[0])).min_by_key(|(_, lsn)| *lsn)
+    }
+
+    pub(crate) fn lookup(&mut self, page: PageNo, view: View) -> Lookup {
+        let token = Token {
+            checkpoints: self.checkpoints,
+            changes: self.entries.get(&page).map_or(0, |e| e.changes),
+        };
+        if let View::At(sequence) = view
+            && sequence < self.given_up_before
+        {
+            return Lookup::TooOld;
+        }
+        let Some(entry) = self.entries.get_mut(&page) else { return Lookup::Stored(token) };
+        entry.recently_used = true;
+        match view {
+            View::At(sequence) if sequence < entry.newest_sequence => {
+                match entry.old.iter().rev().find(|(own, _)| *own <= sequence) {
+                    Some((_, content)) => Lookup::Cached(Arc::clone(content)),
+                    None => Lookup::TooOld,
+                }
+            }
+            _ => match &entry.newest {
+                Some(content) => Lookup::Cached(Arc::clone(content)),
+                None if entry.chain.is_empty() => Lookup::Stored(token),
+                None => Lookup::Logged(entry.chain.clone(), token),
+            },
+        }
+    }
+
+    /// Whether what was read under `token` is still what the files hold.
+    pub(crate) fn is_current(&self, page: PageNo, token: Token) -> bool {
+        token.checkpoints == self.checkpoints
+            && token.changes == self.entries.get(&page).map_or(0, |e| e.changes)
+    }
+
+    /// Keeps what was read. False: look again.
+    pub(crate) fn keep(&mut self, page: PageNo, content: &Page, token: Token) -> bool {
+        if !self.is_current(page, token) {
+            return false;
+        }
+        let entry = self.entries.entry(page).or_default();
+        if entry.newest.is_none() {
+            entry.newest = Some(Arc::clone(content));
+            self.cached_bytes += self.page_bytes;
+        }
+        self.enter_clock(page);
+        true
+    }
+
+    fn enter_clock(&mut self, page: PageNo) {
+        if let Some(entry) = self.entries.get_mut(&page)
+            && !entry.in_clock
+        {
+            entry.in_clock = true;
+            self.clock.push(page);
+        }
+    }
+
+    /// Whether the page's next change must be logged as an image: always the first after it was written, or is
+    /// being written, to the data file, for that write may be torn.
+    pub(crate) fn needs_image(&self, page: PageNo) -> bool {
+        self.entries.get(&page).is_none_or(|entry| {
+            entry.chain.is_empty()
+                || entry.captured
+                || entry.chain.len() >= CHAIN_RECORDS_MAX
+                || entry.chain_bytes >= 2 * self.page_bytes
+        })
+    }
+
+    /// Installs what commit `sequence` did to a page; `visible` is the newest commit that readers begin at.
+    pub(crate) fn install(&mut self, sequence: u64, visible: u64, done: Installed) {
+        let needed = self.oldest_needed(visible);
+        let page = done.page;
+        self.changes += 1;
+        let entry = self.entries.entry(page).or_default();
+        entry.changes = self.changes;
+        if entry.newest.is_some() {
+            self.cached_bytes -= self.page_bytes;
+        }
+        if needed < sequence && !done.fresh {
+            match entry.newest.take().or(done.base) {
+                Some(before) => {
+                    entry.old.push((entry.newest_sequence, before));
+                    self.retained.push_back((sequence, page));
+                    self.cached_bytes += self.page_bytes;
+                }
+                None => self.given_up_before = sequence,
+            }
+        }
+        if done.content.is_some() {
+            self.cached_bytes += self.page_bytes;
+        }
+        entry.newest = done.content;
+        entry.newest_sequence = sequence;
+        entry.recently_used = true;
+        if done.image {
+            entry.chain.clear();
+            entry.chain_bytes = 0;
+            entry.captured = false;
+        }
+        entry.chain.push(done.lsn);
+        entry.chain_bytes += done.record_bytes;
+        self.dirty.insert(page);
+        self.enter_clock(page);
+    }
+
+    /// A page whose content is in the log, as recovery found it.
+    pub(crate) fn recovered(&mut self, page: PageNo, chain: Vec<Lsn>, chain_bytes: usize) {
+        self.entries.insert(page, Entry { chain, chain_bytes, ..Entry::default() });
+        self.dirty.insert(page);
+    }
+
+    fn oldest_needed(&self, visible: u64) -> u64 {
+        self.snapshots.keys().next().map_or(visible, |first| visible.min(*first))
+    }
+
+    /// Begins a snapshot at `visible`, or tells the commit that must be visible first.
+    pub(crate) fn begin_snapshot(&mut self, visible: u64) -> Result<u64, u64> {
+        if visible < self.given_up_before {
+            return Err(self.given_up_before);
+        }
+        *self.snapshots.entry(visible).or_insert(0) += 1;
+        Ok(visible)
+    }
+
+    pub(crate) fn end_snapshot(&mut self, sequence: u64, visible: u64) {
+        if let Some(count) = self.snapshots.get_mut(&sequence) {
+            *count -= 1;
+            if *count == 0 {
+                self.snapshots.remove(&sequence);
+            }
+        }
+        self.forget_old(visible);
+    }
+
+    /// Drops the old versions that no snapshot, those yet to begin at `visible` included, can read.
+    pub(crate) fn forget_old(&mut self, visible: u64) {
+        let needed = self.oldest_needed(visible);
+        while let Some((replaced, page)) = self.retained.front().copied()
+            && replaced <= needed
+        {
+            self.retained.pop_front();
+            let Some(entry) = self.entries.get_mut(&page) else { continue };
+            while !entry.old.is_empty() {
+                let successor = entry.old.get(1).map_or(entry.newest_sequence, |(sequence, _)| *sequence);
+                if successor > needed {
+                    break;
+                }
+                entry.old.remove(0);
+                self.cached_bytes -= self.page_bytes;
+            }
+        }
+    }
+
+    /// Makes room: what was not used lately leaves, clean pages before dirty ones, dirty ones only if their
+    /// records are durable, and at last the snapshots.
+    pub(crate) fn make_room(&mut self, visible: u64, durable: Lsn) {
+        if self.cached_bytes <= self.limit_bytes {
+            return;
+        }
+        self.forget_old(visible);
+        for round in 0..3 {
+            let mut steps = self.clock.len();
+            while self.cached_bytes > self.limit_bytes && steps > 0 && !self.clock.is_empty() {
+                steps -= 1;
+                self.turn_clock(visible, durable, round > 0);
+            }
+        }
+        if self.cached_bytes > self.limit_bytes && !self.retained.is_empty() {
+            self.given_up_before = visible;
+            self.snapshots = self.snapshots.split_off(&visible);
+            self.forget_old(visible);
+        }
+    }
+
+    fn turn_clock(&mut self, visible: u64, durable: Lsn, dirty_too: bool) {
+        if self.hand >= self.clock.len() {
+            self.hand = 0;
+        }
+        let page = self.clock[self.hand];
+        let needed = self.oldest_needed(visible);
+        let Some(entry) = self.entries.get_mut(&page) else {
+            self.clock.swap_remove(self.hand);
+            return;
+        };
+        if entry.recently_used {
+            entry.recently_used = false;
+            self.hand += 1;
+            return;
+        }
+        let clean = entry.chain.is_empty();
+        let may_go = clean || (dirty_too && entry.chain.last().is_some_and(|last| *last <= durable));
+        if entry.newest.is_some() && !may_go {
+            self.hand += 1;
+            return;
+        }
+        if entry.newest.take().is_some() {
+            self.cached_bytes -= self.page_bytes;
+        }
+        entry.in_clock = false;
+        self.clock.swap_remove(self.hand);
+        if clean && entry.old.is_empty() && entry.newest_sequence <= needed {
+            self.entries.remove(&page);
+        }
+    }
+
+    /// Everything dirty, in the order of its oldest record; the next change of each is logged as an image.
+    pub(crate) fn capture(&mut self) -> Vec<Captured> {
+        let mut captured: Vec<_> = self
+            .dirty
+            .iter()
+            .map(|page| {
+                let entry = self.entries.get_mut(page).expect("what is dirty is in the table");
+                entry.captured = true;
+                Captured { page: *page, chain: entry.chain.clone(), content: entry.newest.clone() }
+            })
+            .collect();
+        captured.sort_by_key(|page| page.chain[0]);
+        captured
+    }
+
+    /// What was captured is durable in the data file.
+    pub(crate) fn written(&mut self, captured: &[(PageNo, Lsn)], visible: u64) {
+        self.checkpoints += 1;
+        let needed = self.oldest_needed(visible);
+        for (page, first) in captured {
+            let Some(entry) = self.entries.get_mut(page) else { continue };
+            if entry.chain.first() != Some(first) {
+                continue;
+            }
+            entry.chain = Vec::new();
+            entry.chain_bytes = 0;
+            entry.captured = false;
+            self.dirty.remove(page);
+            if entry.newest.is_none()
+                && entry.old.is_empty()
+                && entry.newest_sequence <= needed
+                && !entry.in_clock
+            {
+                self.entries.remove(page);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(byte: u8) -> Page {
+        Arc::from(vec![byte; 4096])
+    }
+
+    fn change(number: u64, byte: u8, unit: u32, image: bool) -> Installed {
+        let lsn = Lsn::new(1, unit, 1);
+        Installed {
+            page: PageNo(number),
+            content: Some(page(byte)),
+            base: None,
+            lsn,
+            image,
+            record_bytes: 100,
+            fresh: byte == 1,
+        }
+    }
+
+    fn cached(lookup: Lookup) -> u8 {
+        match lookup {
+            Lookup::Cached(page) => page[0],
+            other => panic!("not cached: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_snapshot_reads_what_was_there_when_it_began_until_it_ends() {
+        let mut table = PageTable::new(4096, 1 << 20);
+        table.install(1, 0, change(5, 1, 8, true));
+        let snapshot = table.begin_snapshot(1).unwrap();
+        table.install(2, 1, change(5, 2, 9, false));
+        assert_eq!(cached(table.lookup(PageNo(5), View::At(snapshot))), 1);
+        assert_eq!(cached(table.lookup(PageNo(5), View::Newest)), 2);
+        table.end_snapshot(snapshot, 2);
+        assert_eq!(table.cached_bytes(), 4096);
+    }
+
+    #[test]
+    fn a_change_while_a_checkpoint_writes_the_page_is_an_image_and_keeps_it_dirty() {
+        let mut table = PageTable::new(4096, 1 << 20);
+        assert!(table.needs_image(PageNo(5)));
+        table.install(1, 1, change(5, 1, 8, true));
+        assert!(!table.needs_image(PageNo(5)));
+        let captured = table.capture();
+        assert!(table.needs_image(PageNo(5)));
+        table.install(2, 2, change(5, 2, 9, true));
+        table.written(&[(captured[0].page, captured[0].chain[0])], 2);
+        assert_eq!(table.oldest_dirty(), Some((PageNo(5), Lsn::new(1, 9, 1))));
+    }
+
+    #[test]
+    fn a_dirty_page_leaves_a_full_cache_only_when_its_records_are_durable() {
+        let mut table = PageTable::new(4096, 4096);
+        table.install(1, 1, change(5, 1, 8, true));
+        table.install(2, 2, change(6, 2, 9, true));
+        table.make_room(2, Lsn::new(1, 7, 1));
+        assert_eq!(table.cached_bytes(), 8192);
+        table.make_room(2, Lsn::new(1, 9, 1));
+        assert_eq!(table.cached_bytes(), 4096);
+        let logged =
+            [5, 6].map(|number| matches!(table.lookup(PageNo(number), View::Newest), Lookup::Logged(..)));
+        assert_eq!(logged.iter().filter(|logged| **logged).count(), 1);
+    }
+
+    #[test]
+    fn a_snapshot_that_outgrows_the_cache_is_given_up() {
+        let mut table = PageTable::new(4096, 2 * 4096);
+        table.install(1, 1, change(5, 1, 8, true));
+        let snapshot = table.begin_snapshot(1).unwrap();
+        for sequence in 2..6 {
+            table.install(sequence, sequence, change(5, sequence as u8, 8 + sequence as u32, true));
+        }
+        table.make_room(5, Lsn::ZERO);
+        assert!(matches!(table.lookup(PageNo(5), View::At(snapshot)), Lookup::TooOld));
+        assert_eq!(table.cached_bytes(), 4096);
+    }
+}

@@ -1,0 +1,154 @@
+//! The control file: what must be known to open a store.
+//!
+//! ```text
+//! two copies, at 0 and at 4,096, written in turn; the valid one with the higher generation counts
+//!  0  magic      8 bytes "HRPAGES1"
+//!  8  crc        u32 CRC-32C of everything after it
+//! 12  page       u32 bytes of a page
+//! 16  sector     u32 log blocks are padded to this
+//! 20  epoch      u32 counts the openings
+//! 24  store      u128 identity
+//! 40  generation u64
+//! 48  vlf        u64 bytes of a virtual log file
+//! 56  redo       u64 LSN where recovery begins
+//! 64  previous   u32 checksum of the log block before it
+//! 68  slot       u32 of the virtual log file of redo
+//! 72  durable    u64 LSN known to be durable when this was written
+//! 80  clean      u32 1 when the store was closed and needs no recovery
+//! 84  commit     u64 number of the last commit before redo
+//! 92  tx         u64 largest transaction number before redo
+//! ```
+
+use crate::codec::{put_u32, put_u64, u32_at, u64_at};
+use crate::delta::MAX_PAGE_BYTES;
+use crate::disk::{Disk, FileId};
+use crate::error::{Error, Result};
+use crate::log::Geometry;
+use crate::log::writer::Position;
+use crate::lsn::{Lsn, UNIT_BYTES};
+
+const MAGIC: &[u8; 8] = b"HRPAGES1";
+const COPY_BYTES: usize = 4096;
+
+/// The contents of the control file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Control {
+    pub geometry: Geometry,
+    /// The store's identity; its low half is in every page and block.
+    pub store: u128,
+    pub generation: u64,
+    pub epoch: u32,
+    pub redo: Position,
+    pub redo_slot: u32,
+    pub durable: Lsn,
+    pub clean: bool,
+    /// The last commit before `redo`: what a log without commits goes on from.
+    pub sequence: u64,
+    /// The largest transaction number before `redo`.
+    pub tx_max: u64,
+}
+
+impl Control {
+    fn encode(&self) -> [u8; COPY_BYTES] {
+        let mut copy = [0; COPY_BYTES];
+        copy[..8].copy_from_slice(MAGIC);
+        put_u32(&mut copy, 12, self.geometry.page_bytes as u32);
+        put_u32(&mut copy, 16, self.geometry.sector_bytes as u32);
+        put_u32(&mut copy, 20, self.epoch);
+        copy[24..40].copy_from_slice(&self.store.to_le_bytes());
+        put_u64(&mut copy, 40, self.generation);
+        put_u64(&mut copy, 48, self.geometry.vlf_bytes);
+        put_u64(&mut copy, 56, self.redo.lsn.packed());
+        put_u32(&mut copy, 64, self.redo.previous);
+        put_u32(&mut copy, 68, self.redo_slot);
+        put_u64(&mut copy, 72, self.durable.packed());
+        put_u32(&mut copy, 80, u32::from(self.clean));
+        put_u64(&mut copy, 84, self.sequence);
+        put_u64(&mut copy, 92, self.tx_max);
+        let crc = crc32c::crc32c(&copy[12..]);
+        put_u32(&mut copy, 8, crc);
+        copy
+    }
+
+    fn decode(copy: &[u8]) -> Option<Self> {
+        if &copy[..8] != MAGIC || u32_at(copy, 8) != crc32c::crc32c(&copy[12..]) {
+            return None;
+        }
+        let store = u128::from_le_bytes(copy[24..40].try_into().expect("sixteen bytes"));
+        let geometry = Geometry {
+            store: store as u64,
+            page_bytes: u32_at(copy, 12) as usize,
+            sector_bytes: u32_at(copy, 16) as usize,
+            vlf_bytes: u64_at(copy, 48),
+        };
+        let sane = (512..=MAX_PAGE_BYTES).contains(&geometry.page_bytes)
+            && (512..=4096).contains(&geometry.sector_bytes)
+            && geometry.sector_bytes.is_multiple_of(UNIT_BYTES as usize)
+            && geometry.vlf_bytes <= Lsn::MAX_VLF_BYTES
+            && geometry.vlf_bytes > COPY_BYTES as u64;
+        sane.then(|| Self {
+            geometry,
+            store,
+            generation: u64_at(copy, 40),
+            epoch: u32_at(copy, 20),
+            redo: Position { lsn: Lsn::from_packed(u64_at(copy, 56)), previous: u32_at(copy, 64) },
+            redo_slot: u32_at(copy, 68),
+            durable: Lsn::from_packed(u64_at(copy, 72)),
+            clean: u32_at(copy, 80) == 1,
+            sequence: u64_at(copy, 84),
+            tx_max: u64_at(copy, 92),
+        })
+    }
+
+    /// The newest valid copy.
+    pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Self>> {
+        let length =
+            disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
+        if length < 2 * COPY_BYTES as u64 {
+            return Ok(None);
+        }
+        let mut copies = [0; 2 * COPY_BYTES];
+        disk.read(FileId::Control, 0, &mut copies)
+            .map_err(|error| Error::io("read", FileId::Control, error))?;
+        Ok(copies.chunks(COPY_BYTES).filter_map(Self::decode).max_by_key(|control| control.generation))
+    }
+
+    /// Writes this as the next generation, over the older copy.
+    pub(crate) fn write(&mut self, disk: &dyn Disk) -> Result<()> {
+        self.generation += 1;
+        let offset = self.generation % 2 * COPY_BYTES as u64;
+        disk.write_through(FileId::Control, offset, &self.encode())
+            .map_err(|error| Error::io("write", FileId::Control, error))
+    }
+
+    /// Writes both copies of a new store.
+    pub(crate) fn create(&mut self, disk: &dyn Disk) -> Result<()> {
+        self.write(disk)?;
+        self.write(disk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_reads_back_and_one_wrong_bit_is_refused() {
+        let control = Control {
+            geometry: Geometry { store: 9, page_bytes: 8192, sector_bytes: 4096, vlf_bytes: 1 << 24 },
+            store: 9,
+            generation: 5,
+            epoch: 2,
+            redo: Position { lsn: Lsn::new(4, 8, 1), previous: 77 },
+            redo_slot: 3,
+            durable: Lsn::new(4, 16, 2),
+            clean: true,
+            sequence: 11,
+            tx_max: 12,
+        };
+        let mut copy = control.encode();
+        assert_eq!(Control::decode(&copy), Some(control));
+        copy[57] ^= 4;
+        assert_eq!(Control::decode(&copy), None);
+    }
+}

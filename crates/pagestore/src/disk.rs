@@ -1,0 +1,71 @@
+//! The three files of a store, as the engine sees them: real ones, or simulated ones that lose and tear.
+
+pub(crate) mod real;
+
+use std::fmt;
+use std::io;
+
+/// One of the files of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum FileId {
+    /// Two copies of what must be known to open the store.
+    Control,
+    /// The pages.
+    Data,
+    /// The virtual log files.
+    Log,
+}
+
+impl FileId {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Control, Self::Data, Self::Log];
+
+    /// The name of the file in the store's directory.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Data => "data",
+            Self::Log => "log",
+        }
+    }
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// I/O on the files of one store. All calls may come from several threads at once.
+///
+/// What a call wrote is durable when `write_through` has returned `Ok`, or when a `sync` of the file that was
+/// called after `write` returned has returned `Ok`. After an error nothing is known, and the engine never asks
+/// again: the page cache may have dropped what it could not write (Rebello et al., ATC 2020).
+pub trait Disk: Send + Sync {
+    /// Fills `buffer` from `offset`. Reading past the end is an error of kind `UnexpectedEof`.
+    ///
+    /// # Errors
+    /// As the operating system has it.
+    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+    /// Writes all of `bytes` at `offset`; durable after the next `sync`.
+    ///
+    /// # Errors
+    /// As the operating system has it.
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Writes all of `bytes` at `offset`, durable on return.
+    ///
+    /// # Errors
+    /// As the operating system has it.
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes everything written to `file` durable, its length too.
+    ///
+    /// # Errors
+    /// As the operating system has it.
+    fn sync(&self, file: FileId) -> io::Result<()>;
+    /// The length of `file` in bytes.
+    ///
+    /// # Errors
+    /// As the operating system has it.
+    fn len(&self, file: FileId) -> io::Result<u64>;
+}

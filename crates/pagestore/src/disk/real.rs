@@ -1,0 +1,189 @@
+//! The files of a store in a directory: direct I/O where the file system has it, the log written through.
+
+use super::{Disk, FileId};
+use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
+use crate::error::{Error, Result};
+use rustix::fs::{FlockOperation, flock};
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// The largest copy through an aligned buffer at once.
+const BOUNCE_BYTES: usize = 1 << 20;
+
+/// The directory's files, opened once; the lock goes with it.
+pub(crate) struct RealDisk {
+    control: File,
+    data: File,
+    /// Opened with `O_DSYNC`: a write is durable when it returns, and an error belongs to the write that failed.
+    log_through: File,
+    /// For reading and for filling new space.
+    log: File,
+    // Held open for its lock.
+    _lock: Option<File>,
+}
+
+/// Whether the files may be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Create,
+    Write,
+    /// For looking at a store, a crashed one too, without changing it; takes no lock.
+    Look,
+}
+
+impl RealDisk {
+    pub(crate) fn open(directory: &Path, access: Access) -> Result<Self> {
+        let path = directory.display();
+        let lock = if access == Access::Look {
+            None
+        } else {
+            let name = directory.join("lock");
+            let lock = OpenOptions::new()
+                .create(access == Access::Create)
+                .truncate(false)
+                .write(true)
+                .open(&name)
+                .map_err(|error| missing(directory, "lock", error))?;
+            flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+                if error == rustix::io::Errno::WOULDBLOCK {
+                    Error::Locked { path: path.to_string() }
+                } else {
+                    Error::io("lock", path, error.into())
+                }
+            })?;
+            Some(lock)
+        };
+        let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
+        let disk = Self {
+            control: open(FileId::Control, libc::O_DSYNC)?,
+            data: open(FileId::Data, 0)?,
+            log_through: open(FileId::Log, libc::O_DSYNC)?,
+            log: open(FileId::Log, 0)?,
+            _lock: lock,
+        };
+        if access != Access::Look {
+            // The names too must be there after a crash.
+            File::open(directory)
+                .and_then(|handle| handle.sync_all())
+                .map_err(|error| Error::io("sync", directory.display(), error))?;
+        }
+        Ok(disk)
+    }
+
+    fn file(&self, file: FileId) -> &File {
+        match file {
+            FileId::Control => &self.control,
+            FileId::Data => &self.data,
+            FileId::Log => &self.log,
+        }
+    }
+}
+
+fn missing(directory: &Path, name: &str, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        Error::NotAStore { path: directory.display().to_string(), why: format!("there is no file '{name}'") }
+    } else {
+        Error::io("open", directory.join(name).display(), error)
+    }
+}
+
+/// Opens with `O_DIRECT`, and without where the file system has none (tmpfs before Linux 6.6).
+fn open_file(directory: &Path, file: FileId, access: Access, flags: i32) -> Result<File> {
+    let path = directory.join(file.name());
+    let mut options = OpenOptions::new();
+    options.read(true).write(access != Access::Look).create(access == Access::Create);
+    let opened = match options.custom_flags(libc::O_DIRECT | flags).open(&path) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => options.custom_flags(flags).open(&path),
+        other => other,
+    };
+    opened.map_err(|error| missing(directory, file.name(), error))
+}
+
+thread_local! {
+    static BOUNCE: RefCell<AlignedBuffer> = RefCell::new(AlignedBuffer::new(BOUNCE_BYTES));
+}
+
+/// Direct I/O needs aligned memory; what is not aligned goes through a buffer that is.
+fn write_all(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    if is_aligned(bytes) {
+        return file.write_all_at(bytes, offset);
+    }
+    BOUNCE.with_borrow_mut(|bounce| {
+        let mut at = offset;
+        for part in bytes.chunks(BOUNCE_BYTES) {
+            bounce.clear();
+            bounce.extend(part);
+            file.write_all_at(bounce.bytes(), at)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    })
+}
+
+fn read_all(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let whole = buffer.len().is_multiple_of(ALIGNMENT) && offset.is_multiple_of(ALIGNMENT as u64);
+    if whole && is_aligned(buffer) {
+        return file.read_exact_at(buffer, offset);
+    }
+    BOUNCE.with_borrow_mut(|bounce| {
+        let mut at = offset;
+        for part in buffer.chunks_mut(BOUNCE_BYTES - ALIGNMENT) {
+            let before = (at % ALIGNMENT as u64) as usize;
+            let window = (before + part.len()).next_multiple_of(ALIGNMENT);
+            bounce.resize(window);
+            let got = read_up_to(file, bounce.bytes_mut(), at - before as u64)?;
+            if got < before + part.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            part.copy_from_slice(&bounce.bytes()[before..before + part.len()]);
+            at += part.len() as u64;
+        }
+        Ok(())
+    })
+}
+
+fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match file.read_at(&mut buffer[got..], offset + got as u64) {
+            Ok(0) => break,
+            Ok(bytes) => got += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+impl Disk for RealDisk {
+    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        read_all(self.file(file), offset, buffer)
+    }
+
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        write_all(self.file(file), offset, bytes)
+    }
+
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let handle = match file {
+            FileId::Control => &self.control,
+            FileId::Log => &self.log_through,
+            FileId::Data => {
+                write_all(&self.data, offset, bytes)?;
+                return self.data.sync_data();
+            }
+        };
+        write_all(handle, offset, bytes)
+    }
+
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        self.file(file).sync_data()
+    }
+
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        Ok(self.file(file).metadata()?.len())
+    }
+}

@@ -1,0 +1,138 @@
+//! What can go wrong, as a caller tells the cases apart.
+
+use crate::{Lsn, PageNo};
+use std::io;
+use std::sync::Arc;
+
+/// Why something could not be done.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused or failed an I/O.
+    #[error("{action} {file}: {source}")]
+    Io {
+        /// What was done: "read", "write", "sync", …
+        action: &'static str,
+        /// Which of the store's files.
+        file: String,
+        /// The operating system's answer.
+        source: Arc<io::Error>,
+    },
+    /// An earlier I/O failed, so nothing is written any more; what was acknowledged can still be read.
+    #[error(
+        "the store is read-only since an I/O failed ({cause}); what was being committed then may or may not be there \
+         after opening it again"
+    )]
+    ReadOnly {
+        /// The first failure.
+        cause: String,
+    },
+    /// Another process has it open.
+    #[error("{path}: another process has this page store open")]
+    Locked {
+        /// The directory.
+        path: String,
+    },
+    /// There is no page store at this place, or its creation did not finish.
+    #[error("{path}: no page store here ({why})")]
+    NotAStore {
+        /// The directory.
+        path: String,
+        /// What is missing.
+        why: String,
+    },
+    /// Creating would write over what is there.
+    #[error("{path}: there is something here already; a page store is created in an empty or new directory")]
+    Exists {
+        /// The directory.
+        path: String,
+    },
+    /// A page of the data file is not what was written there.
+    #[error("page {page} of the data file is damaged: {why}")]
+    CorruptPage {
+        /// Which page.
+        page: PageNo,
+        /// What does not fit.
+        why: String,
+    },
+    /// A part of the log that was acknowledged is damaged.
+    #[error(
+        "the log is damaged at {lsn}: {why}; this is not a torn end, for what was there had been acknowledged. \
+         Restore a copy, or look at what is left with `headroom log dump`"
+    )]
+    CorruptLog {
+        /// The first place that is not as it was written.
+        lsn: Lsn,
+        /// The evidence.
+        why: String,
+    },
+    /// A tree's pages contradict one another.
+    #[error("page {page}: {why}")]
+    CorruptTree {
+        /// Which page.
+        page: PageNo,
+        /// What does not fit.
+        why: &'static str,
+    },
+    /// The log has reached its largest size and nothing of it can be reused.
+    #[error(
+        "the log is full: {needed} more bytes are needed, {available} are left of {limit}; it is held by {holder}"
+    )]
+    LogFull {
+        /// Bytes that the transaction still needs.
+        needed: u64,
+        /// Bytes that can be written.
+        available: u64,
+        /// The largest size of the log.
+        limit: u64,
+        /// What keeps its beginning from being reused.
+        holder: String,
+    },
+    /// A reader's snapshot was given up, as keeping it would have outgrown the cache.
+    #[error("the snapshot is too old: the pages that it needs no longer fit in the cache; begin a new one")]
+    SnapshotTooOld,
+    /// There is no such table.
+    #[error("there is no table '{name}'")]
+    NoSuchTable {
+        /// Its name.
+        name: String,
+    },
+    /// There is such a table already.
+    #[error("there is a table '{name}' already")]
+    TableExists {
+        /// Its name.
+        name: String,
+    },
+    /// A key, a value or a name is longer than a page can hold.
+    #[error("a {what} of {bytes} bytes is too long: at most {limit}")]
+    TooLong {
+        /// "key", "key and value", "table name".
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The largest length.
+        limit: usize,
+    },
+    /// A page that is not there was asked for.
+    #[error("there is no page {page}")]
+    NoSuchPage {
+        /// Which page.
+        page: PageNo,
+    },
+    /// An option is out of range.
+    #[error("{option}: {why}")]
+    BadOption {
+        /// Which option.
+        option: &'static str,
+        /// What is accepted.
+        why: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, file: impl std::fmt::Display, source: io::Error) -> Self {
+        Self::Io { action, file: file.to_string(), source: Arc::new(source) }
+    }
+}
+
+/// The result of an operation on a page store.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,384 @@
+//! The log in use: who appends, who writes, who waits.
+//!
+//! A committing thread appends its records under a lock, lets go, and then waits until they are durable. Whoever
+//! waits and finds no write in flight takes what has gathered and writes it itself: at one thread the log write is
+//! the commit's own, without a hand-over; at many, those who come during a write go together in the next.
+
+use crate::disk::{Disk, FileId};
+use crate::error::{Error, Result};
+use crate::log::block;
+use crate::log::record::{Record, Records};
+use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
+use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES};
+use crate::lsn::{Lsn, UNIT_BYTES};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+/// What is appended without being written; more than this is written by whoever appends.
+const WAITING_BYTES_MAX: usize = 2 * MAX_WRITE_BYTES;
+/// A group at least this large is worth letting its members come round again before the next write.
+const GROUP_WORTH_WAITING: usize = 4;
+/// How often the next writer gives way, so that those who were just acknowledged can join it.
+const YIELDS_MAX: usize = 16;
+
+/// Counts since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct LogCounters {
+    pub writes: AtomicU64,
+    pub write_bytes: AtomicU64,
+    pub write_ns: AtomicU64,
+    pub commits: AtomicU64,
+    pub records: AtomicU64,
+}
+
+struct Shared {
+    writer: LogWriter,
+    /// Threads that wait for an LSN.
+    waiters: Vec<(Lsn, Thread)>,
+    /// Commits that are not durable yet, in their order.
+    commits: VecDeque<(Lsn, u64)>,
+    /// Commits that the last write made durable.
+    last_group: usize,
+    /// Somebody is about to write, and lets others join.
+    gathering: bool,
+    /// When the oldest delayed commit that is not durable was acknowledged.
+    delayed_since: Option<Instant>,
+}
+
+/// See the module.
+pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
+    pub(crate) geometry: Geometry,
+    shared: Mutex<Shared>,
+    /// The newest commit that may be read by a new snapshot: durable, or acknowledged as delayed.
+    visible: AtomicU64,
+    /// The newest durable commit.
+    durable_sequence: AtomicU64,
+    durable: AtomicU64,
+    poison: Arc<OnceLock<String>>,
+    pub(crate) counters: LogCounters,
+}
+
+/// What a commit's records became.
+pub(crate) struct Appended {
+    pub lsns: Vec<Lsn>,
+    pub commit: Lsn,
+}
+
+impl Journal {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        geometry: Geometry,
+        writer: LogWriter,
+        sequence: u64,
+        poison: Arc<OnceLock<String>>,
+    ) -> Self {
+        let durable = AtomicU64::new(writer.durable().packed());
+        let shared = Shared {
+            writer,
+            waiters: Vec::new(),
+            commits: VecDeque::new(),
+            last_group: 0,
+            gathering: false,
+            delayed_since: None,
+        };
+        Self {
+            disk,
+            geometry,
+            shared: Mutex::new(shared),
+            visible: AtomicU64::new(sequence),
+            durable_sequence: AtomicU64::new(sequence),
+            durable,
+            poison,
+            counters: LogCounters::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().expect("no thread panics with the log locked")
+    }
+
+    pub(crate) fn visible(&self) -> u64 {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn durable_sequence(&self) -> u64 {
+        self.durable_sequence.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn::from_packed(self.durable.load(Ordering::Acquire))
+    }
+
+    /// The error of every write after the first that failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.poison.get() {
+            Some(cause) => Err(Error::ReadOnly { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at, or changes, the pure part.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut LogWriter) -> T) -> T {
+        look(&mut self.lock().writer)
+    }
+
+    /// Bytes that wait and are not being written.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.lock().writer.waiting_bytes()
+    }
+
+    /// Appends the records in `encoded`, whose ends are `ends`; the last of them is the commit `sequence` where
+    /// there is one. The transaction counts as active from its first record until `ended`.
+    pub(crate) fn append(&self, encoded: &[u8], ends: &[usize], commit: Option<u64>) -> Result<Appended> {
+        self.check()?;
+        let mut lsns = Vec::with_capacity(ends.len());
+        let mut start = 0;
+        let mut shared = self.lock();
+        if shared.writer.oldest_active.is_none() {
+            shared.writer.oldest_active = Some(shared.writer.position());
+        }
+        for end in ends {
+            if shared.writer.waiting_bytes() > WAITING_BYTES_MAX {
+                let write = shared.writer.take_write();
+                drop(shared);
+                match write {
+                    Some(write) => self.write(write)?,
+                    None => thread::yield_now(),
+                }
+                self.check()?;
+                shared = self.lock();
+            }
+            match shared.writer.append(&encoded[start..*end]) {
+                Ok(lsn) => lsns.push(lsn),
+                Err(NoSpace) => return Err(self.no_space()),
+            }
+            start = *end;
+        }
+        let last = shared.writer.last();
+        if let Some(sequence) = commit {
+            shared.commits.push_back((last, sequence));
+        }
+        self.counters.records.fetch_add(ends.len() as u64, Ordering::Relaxed);
+        Ok(Appended { lsns, commit: last })
+    }
+
+    /// The space was checked before, so this is a bug; it must not become a lost commit.
+    fn no_space(&self) -> Error {
+        let cause = "the log ran out of virtual log files in the middle of a transaction".to_string();
+        Error::ReadOnly { cause: self.poison.get_or_init(|| cause).clone() }
+    }
+
+    /// The transaction that appended has been installed or given up.
+    pub(crate) fn ended(&self) {
+        self.lock().writer.oldest_active = None;
+    }
+
+    /// Appends a record that belongs to no transaction.
+    pub(crate) fn note(&self, record: &Record<'_>) -> Result<Lsn> {
+        self.check()?;
+        let mut bytes = Vec::new();
+        record.encode(0, &mut bytes);
+        self.counters.records.fetch_add(1, Ordering::Relaxed);
+        let appended = self.lock().writer.append(&bytes);
+        appended.map_err(|NoSpace| self.no_space())
+    }
+
+    /// A commit is acknowledged before it is durable.
+    pub(crate) fn delayed(&self, sequence: u64) {
+        self.visible.fetch_max(sequence, Ordering::AcqRel);
+        self.lock().delayed_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Since when a delayed commit waits.
+    pub(crate) fn delayed_since(&self) -> Option<Instant> {
+        self.lock().delayed_since
+    }
+
+    /// Makes everything that was appended durable.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let last = self.lock().writer.last();
+        self.wait(last)
+    }
+
+    /// Returns when `lsn` is durable; writes what has gathered if nobody does.
+    pub(crate) fn wait(&self, lsn: Lsn) -> Result<()> {
+        loop {
+            let mut shared = self.lock();
+            if shared.writer.durable() >= lsn {
+                return Ok(());
+            }
+            self.check()?;
+            if !shared.gathering {
+                shared = self.gather(shared);
+                if let Some(write) = shared.writer.take_write() {
+                    drop(shared);
+                    self.write(write)?;
+                    continue;
+                }
+                if shared.writer.durable() >= lsn {
+                    return Ok(());
+                }
+            }
+            let me = thread::current();
+            if !shared.waiters.iter().any(|(_, waiter)| waiter.id() == me.id()) {
+                shared.waiters.push((lsn, me));
+            }
+            drop(shared);
+            thread::park();
+        }
+    }
+
+    /// After a group of several commits, gives way to those who were acknowledged with it: they are about to
+    /// commit again, and come along if they are let. Nobody is waited for who does not want to run.
+    fn gather<'a>(&'a self, mut shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
+        if shared.last_group < GROUP_WORTH_WAITING || shared.writer.in_flight() > 0 {
+            return shared;
+        }
+        shared.gathering = true;
+        for _ in 0..YIELDS_MAX {
+            if shared.commits.len() >= shared.last_group {
+                break;
+            }
+            drop(shared);
+            thread::yield_now();
+            shared = self.lock();
+        }
+        shared.gathering = false;
+        shared
+    }
+
+    fn write(&self, write: LogWrite) -> Result<()> {
+        let begun = Instant::now();
+        let bytes = write.buffer.len() as u64;
+        let result = self.disk.write_through(FileId::Log, write.offset, write.buffer.bytes());
+        let mut woken = Vec::new();
+        let mut shared = self.lock();
+        let outcome = match result {
+            Ok(()) => {
+                self.counters.writes.fetch_add(1, Ordering::Relaxed);
+                self.counters.write_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.counters.write_ns.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                shared.writer.complete(write);
+                Ok(())
+            }
+            Err(error) => {
+                shared.writer.fail();
+                Err(self.fail("write", FileId::Log, error))
+            }
+        };
+        let durable = shared.writer.durable();
+        self.durable.store(durable.packed(), Ordering::Release);
+        let mut group = 0;
+        while let Some((lsn, sequence)) = shared.commits.front().copied()
+            && lsn <= durable
+        {
+            shared.commits.pop_front();
+            group += 1;
+            self.durable_sequence.fetch_max(sequence, Ordering::AcqRel);
+            self.visible.fetch_max(sequence, Ordering::AcqRel);
+        }
+        shared.last_group = group;
+        if shared.commits.is_empty() {
+            shared.delayed_since = None;
+        }
+        let failed = outcome.is_err();
+        shared.waiters.retain(|(lsn, waiter)| {
+            let done = failed || *lsn <= durable;
+            if done {
+                woken.push(waiter.clone());
+            }
+            !done
+        });
+        // The next write needs somebody to do it.
+        if shared.writer.in_flight() == 0 && !shared.waiters.is_empty() {
+            woken.push(shared.waiters.remove(0).1);
+        }
+        drop(shared);
+        for waiter in woken {
+            waiter.unpark();
+        }
+        outcome
+    }
+
+    /// Makes the store read-only.
+    pub(crate) fn fail(&self, action: &'static str, file: FileId, error: std::io::Error) -> Error {
+        let error = Error::io(action, file, error);
+        let _ = self.poison.set(error.to_string());
+        error
+    }
+
+    /// Reads the records at `lsns`, in their order, of one page; tells each to `visit`.
+    pub(crate) fn read_records(
+        &self,
+        lsns: &[Lsn],
+        blocks: &mut BlockCache,
+        mut visit: impl FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for lsn in lsns {
+            let used = blocks.block(self, *lsn)?;
+            let damaged = |why: &str| Error::CorruptLog { lsn: *lsn, why: why.into() };
+            let record = Records::of(used)
+                .nth(usize::from(lsn.record()).saturating_sub(1))
+                .ok_or_else(|| damaged("the block has no such record"))?;
+            visit(&record.map_err(damaged)?.1)?;
+        }
+        Ok(())
+    }
+
+    fn read_block(&self, lsn: Lsn) -> Result<Vec<u8>> {
+        let damaged = |why: &str| Error::CorruptLog { lsn, why: why.into() };
+        let slot =
+            self.lock().writer.vlfs.slot_of(lsn.vlf()).ok_or_else(|| damaged("its space has been reused"))?;
+        let within = u64::from(lsn.unit()) * UNIT_BYTES;
+        let bytes = (self.geometry.vlf_bytes - within).min(MAX_BLOCK_BYTES as u64);
+        let mut buffer = vec![0; bytes as usize];
+        self.disk
+            .read(FileId::Log, self.geometry.slot_offset(slot) + within, &mut buffer)
+            .map_err(|error| Error::io("read", FileId::Log, error))?;
+        let used = match block::open(&buffer, &self.geometry, lsn.vlf(), lsn.unit()) {
+            Some((_, used)) => used.len(),
+            None => return Err(damaged("its block cannot be read any more")),
+        };
+        buffer.truncate(block::BLOCK_HEADER_BYTES + used);
+        buffer.drain(..block::BLOCK_HEADER_BYTES);
+        Ok(buffer)
+    }
+
+    /// Where a checkpoint that begins now would let recovery begin, and in which slot.
+    pub(crate) fn redo_position(&self) -> (Position, u32) {
+        let shared = self.lock();
+        let position = shared.writer.oldest_active.unwrap_or_else(|| shared.writer.position());
+        let slot = shared.writer.vlfs.slot_of(position.lsn.vlf()).expect("what is written is active");
+        (position, slot as u32)
+    }
+}
+
+/// The blocks of the log that were read last, for pages that are put together in the log's order.
+#[derive(Default)]
+pub(crate) struct BlockCache {
+    blocks: VecDeque<(Lsn, Vec<u8>)>,
+}
+
+impl BlockCache {
+    const BLOCKS_MAX: usize = 32;
+
+    fn block(&mut self, journal: &Journal, lsn: Lsn) -> Result<&[u8]> {
+        let start = Lsn::new(lsn.vlf(), lsn.unit(), 0);
+        let index = match self.blocks.iter().position(|(own, _)| *own == start) {
+            Some(index) => index,
+            None => {
+                let block = journal.read_block(lsn)?;
+                if self.blocks.len() == Self::BLOCKS_MAX {
+                    self.blocks.pop_front();
+                }
+                self.blocks.push_back((start, block));
+                self.blocks.len() - 1
+            }
+        };
+        Ok(&self.blocks[index].1)
+    }
+}

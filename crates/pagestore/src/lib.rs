@@ -1,0 +1,57 @@
+//! An embeddable, crash-safe page store whose transaction log can be seen into.
+//!
+//! ```text
+//! Store::create / open ── write() ── WriteTx: page_mut, allocate, free; create_table, put, delete ── commit(Full | Delayed)
+//!                     └── read() ─── ReadTx: page; table, get, range              a snapshot, whatever is committed
+//! directory   control   two copies of what opening needs             control.rs
+//!             data      pages of 4, 8 or 16 KiB, checksummed         page.rs
+//!             log       virtual log files of blocks of records       log.rs, log/block.rs, log/record.rs
+//!             lock      one process at a time
+//! ```
+//! **The design.** One transaction writes at a time, on copies of pages. Its commit appends what changed to the log
+//! (a page's first change since it was last written to the data file as a whole *image*, later ones as the bytes
+//! that differ) and waits until the block is on the medium. The data file is written by checkpoints alone, after the
+//! log; the log before a checkpoint is freed by a certificate: every write's completion, the sync and the control file
+//! were checked. As every page that differs from the data file has an image in the log, a torn page needs no second
+//! copy, recovery reads no page, an uncommitted or unwritten page may leave the cache (so a transaction may be larger
+//! than memory), and a crashed store opens before anything is redone: its pages are simply dirty. There is no undo:
+//! nothing uncommitted reaches the data file.
+//!
+//! Pure, and tested with plain values: `log::writer` (records in, writes out, completions in), `cache` (versions,
+//! chains, what may leave), `delta`, and the formats. `journal`, `checkpoint` and `recovery` do the I/O through
+//! [`disk::Disk`]: real files, or [`sim`]'s that lose and tear; the crash laboratory is there too.
+//!
+//! It never writes into a directory that holds something else, never asks again after a failed write or sync, and
+//! never returns a page that it cannot vouch for.
+
+mod aligned;
+mod background;
+mod cache;
+mod checkpoint;
+mod codec;
+mod control;
+mod delta;
+pub mod disk;
+mod error;
+pub mod inspect;
+mod journal;
+mod log;
+mod lsn;
+mod options;
+mod page;
+mod recovery;
+pub mod sim;
+mod store;
+mod tree;
+mod tx;
+
+pub use cache::Page;
+pub use error::{Error, Result};
+pub use log::vlf::Certificate;
+pub use lsn::{Lsn, PageNo};
+pub use options::{Durability, Layout, Options, Recovery};
+pub use page::PAGE_HEADER_BYTES;
+pub use recovery::RecoveryReport;
+pub use store::{LogHolders, Stats, Store};
+pub use tree::{Range, Table, Tables};
+pub use tx::{Committed, Pages, ReadTx, WriteTx};

@@ -1,0 +1,43 @@
+//! The log: virtual log files of blocks of records. See `block` and `record` for the formats.
+//!
+//! ```text
+//! log file:   8 KiB unused | virtual log file (slot 0) | slot 1 | …      all of one size
+//! slot:       header, 4 KiB | block | block | …                          blocks of 512 B to 60 KiB
+//! ```
+//! `writer` is pure: records go in, writes to do come out, completions go in, what is durable comes out.
+//! `scan` reads a log from any disk and decides where it ends, and whether that end is an honest one.
+
+pub(crate) mod block;
+pub(crate) mod record;
+pub(crate) mod scan;
+pub(crate) mod vlf;
+pub(crate) mod writer;
+
+/// Bytes before the first slot of the log file.
+pub(crate) const LOG_HEAD_BYTES: u64 = 8 << 10;
+/// Bytes of a slot's own header.
+pub(crate) const VLF_HEADER_BYTES: usize = 4096;
+/// The largest block.
+pub(crate) const MAX_BLOCK_BYTES: usize = 60 << 10;
+/// The largest single write to the log: sealed blocks that follow one another go in one.
+pub(crate) const MAX_WRITE_BYTES: usize = 512 << 10;
+
+/// What is fixed when a store is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// Low half of the store's identity.
+    pub store: u64,
+    /// Bytes of a page.
+    pub page_bytes: usize,
+    /// Blocks are padded to this.
+    pub sector_bytes: usize,
+    /// Bytes of a virtual log file with its header.
+    pub vlf_bytes: u64,
+}
+
+impl Geometry {
+    /// Where slot `slot` begins in the log file.
+    pub(crate) fn slot_offset(&self, slot: usize) -> u64 {
+        LOG_HEAD_BYTES + slot as u64 * self.vlf_bytes
+    }
+}

@@ -1,0 +1,129 @@
+//! Which virtual log file lies in which slot of the log file, and which slots may be written again.
+
+use crate::Lsn;
+use std::fmt;
+
+/// The proof that a checkpoint's pages are durable and that recovery begins at `redo`: it can only be had from
+/// `checkpoint`, after every write's completion and the sync over them were checked and the control file that
+/// says so was written. A virtual log file is reusable by this and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Recovery begins here; virtual log files that end before it are not needed.
+    pub redo: Lsn,
+    /// Pages whose writes were checked.
+    pub pages: u64,
+    /// The control file's generation that says so.
+    pub generation: u64,
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} pages written and synced, redo from {} (control {})",
+            self.pages, self.redo, self.generation
+        )
+    }
+}
+
+/// The state of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// Written with zeros and never used.
+    Unused,
+    /// Recovery may need it, or it is being written.
+    Active { vlf: u32, parity: u32 },
+    /// It may be written again.
+    Reusable { vlf: u32, parity: u32, certificate: Option<Certificate> },
+}
+
+/// All slots.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VlfTable {
+    slots: Vec<Slot>,
+}
+
+/// Parity values, flipped at every use of a slot.
+const PARITIES: [u32; 2] = [64, 128];
+
+impl VlfTable {
+    pub(crate) fn new(slots: Vec<Slot>) -> Self {
+        Self { slots }
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// New slots at the end of the log file, written with zeros.
+    pub(crate) fn grow(&mut self, slots: usize) {
+        self.slots.extend(std::iter::repeat_n(Slot::Unused, slots));
+    }
+
+    /// How many slots could be taken now.
+    pub(crate) fn available(&self) -> usize {
+        self.slots.iter().filter(|slot| !matches!(slot, Slot::Active { .. })).count()
+    }
+
+    /// Takes a slot for virtual log file `vlf`: the slot and its parity.
+    pub(crate) fn take(&mut self, vlf: u32) -> Option<(usize, u32)> {
+        let index = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter_map(|(index, slot)| match slot {
+                Slot::Active { .. } => None,
+                // What was used and freed first comes first, for its space is prepared.
+                Slot::Reusable { vlf, .. } => Some((*vlf, index)),
+                Slot::Unused => Some((u32::MAX, index)),
+            })
+            .min()?
+            .1;
+        let parity = match self.slots[index] {
+            Slot::Reusable { parity, .. } | Slot::Active { parity, .. } if parity == PARITIES[0] => {
+                PARITIES[1]
+            }
+            _ => PARITIES[0],
+        };
+        self.slots[index] = Slot::Active { vlf, parity };
+        Some((index, parity))
+    }
+
+    /// The slot of an active virtual log file.
+    pub(crate) fn slot_of(&self, vlf: u32) -> Option<usize> {
+        self.slots.iter().position(|slot| matches!(slot, Slot::Active { vlf: own, .. } if *own == vlf))
+    }
+
+    /// Frees what the certificate covers; tells how many.
+    pub(crate) fn free(&mut self, certificate: Certificate) -> usize {
+        let mut freed = 0;
+        for slot in &mut self.slots {
+            if let Slot::Active { vlf, parity } = *slot
+                && vlf < certificate.redo.vlf()
+            {
+                *slot = Slot::Reusable { vlf, parity, certificate: Some(certificate) };
+                freed += 1;
+            }
+        }
+        freed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_reusable_only_when_redo_begins_in_a_later_virtual_log_file() {
+        let mut table = VlfTable::new(vec![Slot::Unused; 3]);
+        assert_eq!(table.take(1), Some((0, 64)));
+        assert_eq!(table.take(2), Some((1, 64)));
+        let certificate = |redo| Certificate { redo, pages: 1, generation: 1 };
+        assert_eq!(table.free(certificate(Lsn::new(1, 99, 1))), 0);
+        assert_eq!(table.free(certificate(Lsn::new(2, 8, 1))), 1);
+        assert_eq!(table.take(3), Some((0, 128)), "the freed one first, its parity flipped");
+        assert_eq!((table.slot_of(1), table.slot_of(2)), (None, Some(1)));
+        assert_eq!(table.take(4), Some((2, 64)));
+        assert_eq!(table.take(5), None);
+    }
+}

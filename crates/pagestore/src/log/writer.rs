@@ -1,0 +1,372 @@
+//! The writing end of the log, without I/O: records go in, writes to do come out, completions go in.
+
+use crate::aligned::AlignedBuffer;
+use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
+use crate::log::vlf::VlfTable;
+use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
+use crate::lsn::{Lsn, UNIT_BYTES};
+use std::collections::VecDeque;
+
+/// A write that is to be done, through to the medium, before what it holds may be acknowledged.
+pub(crate) struct LogWrite {
+    /// To be named when it is completed.
+    pub id: u64,
+    /// Where in the log file.
+    pub offset: u64,
+    /// Whole blocks, and before the first of a virtual log file its header.
+    pub buffer: AlignedBuffer,
+}
+
+/// There is no slot for another virtual log file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoSpace;
+
+/// A place in the log from which reading can begin: the next record's LSN and the checksum of the block before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub lsn: Lsn,
+    pub previous: u32,
+}
+
+struct InFlight {
+    id: u64,
+    end: Lsn,
+    done: bool,
+}
+
+/// See the module. One at a time uses it; what it hands out may be written by several at once.
+pub(crate) struct LogWriter {
+    geometry: Geometry,
+    pub(crate) vlfs: VlfTable,
+    epoch: u32,
+    vlf: u32,
+    /// Where the open block will lie.
+    unit: u32,
+    previous: u32,
+    /// Sealed blocks and the open one at the end, all following one another.
+    run: Run,
+    open_at: usize,
+    open_records: u16,
+    /// Runs that are complete, in their order.
+    sealed: VecDeque<Run>,
+    in_flight: VecDeque<InFlight>,
+    in_flight_max: usize,
+    next_id: u64,
+    last: Lsn,
+    durable: Lsn,
+    /// The oldest transaction that has written records and has not ended.
+    pub(crate) oldest_active: Option<Position>,
+    failed: bool,
+    spare: Vec<AlignedBuffer>,
+}
+
+struct Run {
+    offset: u64,
+    buffer: AlignedBuffer,
+    blocks: u32,
+    end: Lsn,
+}
+
+/// The header of a virtual log file, a full write, and a block on top that did not fit.
+const RUN_CAPACITY: usize = MAX_WRITE_BYTES + MAX_BLOCK_BYTES + VLF_HEADER_BYTES;
+
+impl LogWriter {
+    /// A writer of an empty log, that begins with virtual log file 1 in the first slot.
+    pub(crate) fn create(geometry: Geometry, slots: usize, in_flight_max: usize) -> Self {
+        let mut vlfs = VlfTable::default();
+        vlfs.grow(slots);
+        let at = Position { lsn: Lsn::ZERO, previous: 0 };
+        let mut writer = Self::resume(geometry, vlfs, 1, at, Lsn::ZERO, in_flight_max);
+        writer.next_vlf().expect("an empty log has a slot");
+        writer
+    }
+
+    /// A writer that goes on at `at` (a block's place in an active virtual log file) after `last`, all of which
+    /// is durable.
+    pub(crate) fn resume(
+        geometry: Geometry,
+        vlfs: VlfTable,
+        epoch: u32,
+        at: Position,
+        last: Lsn,
+        in_flight_max: usize,
+    ) -> Self {
+        let slot = vlfs.slot_of(at.lsn.vlf());
+        let offset =
+            slot.map_or(0, |slot| geometry.slot_offset(slot) + u64::from(at.lsn.unit()) * UNIT_BYTES);
+        let mut writer = Self {
+            geometry,
+            vlfs,
+            epoch,
+            vlf: at.lsn.vlf(),
+            unit: at.lsn.unit(),
+            previous: at.previous,
+            run: Run { offset, buffer: AlignedBuffer::new(RUN_CAPACITY), blocks: 0, end: last },
+            open_at: 0,
+            open_records: 0,
+            sealed: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            in_flight_max,
+            next_id: 0,
+            last,
+            durable: last,
+            oldest_active: None,
+            failed: false,
+            spare: Vec::new(),
+        };
+        writer.run.buffer.extend_zeros(BLOCK_HEADER_BYTES);
+        writer
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        self.durable
+    }
+
+    /// The last record that went in.
+    pub(crate) fn last(&self) -> Lsn {
+        self.last
+    }
+
+    /// Nothing more is handed out or acknowledged.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Bytes that wait to be taken by a write.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        let open = self.run.buffer.len() - self.open_at - BLOCK_HEADER_BYTES;
+        self.sealed.iter().map(|run| run.buffer.len()).sum::<usize>() + self.open_at + open
+    }
+
+    /// Where the next record will lie at the earliest, for a reader that begins there.
+    pub(crate) fn position(&self) -> Position {
+        Position { lsn: Lsn::new(self.vlf, self.unit, self.open_records + 1), previous: self.previous }
+    }
+
+    /// Bytes of records that surely fit before the log needs another slot than those there are, with
+    /// `spare_slots` left over.
+    pub(crate) fn space(&self, spare_slots: usize) -> u64 {
+        // At the end of a virtual log file up to a block may be left, and every block has a header and padding.
+        let lost = MAX_BLOCK_BYTES as u64;
+        let here = self.geometry.vlf_bytes.saturating_sub(
+            u64::from(self.unit) * UNIT_BYTES + (self.run.buffer.len() - self.open_at) as u64 + lost,
+        );
+        let slots = self.vlfs.available().saturating_sub(spare_slots) as u64;
+        let slot = self.geometry.vlf_bytes.saturating_sub(VLF_HEADER_BYTES as u64 + lost);
+        (here + slots * slot) / 16 * 15
+    }
+
+    /// Appends a record; durable once `durable()` has reached what it returns.
+    pub(crate) fn append(&mut self, record: &[u8]) -> Result<Lsn, NoSpace> {
+        let used = self.run.buffer.len() - self.open_at;
+        if used + record.len() > MAX_BLOCK_BYTES || self.open_records == Lsn::MAX_RECORD {
+            self.seal_block();
+        }
+        let used = self.run.buffer.len() - self.open_at;
+        let length = (used + record.len()).next_multiple_of(self.geometry.sector_bytes) as u64;
+        if u64::from(self.unit) * UNIT_BYTES + length > self.geometry.vlf_bytes {
+            self.seal_block();
+            self.next_vlf()?;
+        }
+        self.run.buffer.extend(record);
+        self.open_records += 1;
+        self.last = Lsn::new(self.vlf, self.unit, self.open_records);
+        self.run.end = self.last;
+        Ok(self.last)
+    }
+
+    fn seal_block(&mut self) {
+        if self.open_records == 0 {
+            return;
+        }
+        let used = self.run.buffer.len() - self.open_at;
+        let length = used.next_multiple_of(self.geometry.sector_bytes);
+        self.run.buffer.extend_zeros(length - used);
+        let header = BlockHeader {
+            vlf: self.vlf,
+            unit: self.unit,
+            length,
+            used,
+            records: self.open_records,
+            epoch: self.epoch,
+            previous: self.previous,
+            witness: self.durable,
+            oldest: self.oldest_active.map_or(Lsn::ZERO, |position| position.lsn),
+            crc: 0,
+        };
+        self.previous =
+            block::seal(&mut self.run.buffer.bytes_mut()[self.open_at..], &self.geometry, &header);
+        self.unit = header.next_unit();
+        self.open_at += length;
+        self.open_records = 0;
+        self.run.blocks += 1;
+        if self.open_at >= MAX_WRITE_BYTES {
+            let next = self.run.offset + self.open_at as u64;
+            self.finish_run(next);
+        } else {
+            self.run.buffer.extend_zeros(BLOCK_HEADER_BYTES);
+        }
+    }
+
+    /// Puts the run of sealed blocks in the queue and begins another at `next`.
+    fn finish_run(&mut self, next: u64) {
+        let buffer = self.spare.pop().unwrap_or_else(|| AlignedBuffer::new(RUN_CAPACITY));
+        let mut done =
+            std::mem::replace(&mut self.run, Run { offset: next, buffer, blocks: 0, end: self.last });
+        done.buffer.resize(self.open_at);
+        if done.buffer.len() > 0 {
+            self.sealed.push_back(done);
+        } else {
+            self.spare.push(done.buffer);
+        }
+        self.run.buffer.clear();
+        self.open_at = 0;
+        self.run.buffer.extend_zeros(BLOCK_HEADER_BYTES);
+    }
+
+    fn next_vlf(&mut self) -> Result<(), NoSpace> {
+        let vlf = self.vlf + 1;
+        let (slot, parity) = self.vlfs.take(vlf).ok_or(NoSpace)?;
+        self.finish_run(self.geometry.slot_offset(slot));
+        let header =
+            VlfHeader { vlf, parity, epoch: self.epoch, previous: self.previous, created: self.last };
+        self.run.buffer.clear();
+        self.run.buffer.extend(&block::vlf_header(&header, &self.geometry));
+        self.run.buffer.extend_zeros(BLOCK_HEADER_BYTES);
+        self.open_at = VLF_HEADER_BYTES;
+        self.vlf = vlf;
+        self.unit = (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32;
+        Ok(())
+    }
+
+    /// The next write to do, unless as many as may be are in flight or nothing waits. What waits in the open
+    /// block is sealed for it.
+    pub(crate) fn take_write(&mut self) -> Option<LogWrite> {
+        if self.failed || self.in_flight.len() >= self.in_flight_max {
+            return None;
+        }
+        if self.sealed.is_empty() {
+            // A virtual log file's header alone waits for its first block.
+            if self.open_records == 0 && self.run.blocks == 0 {
+                return None;
+            }
+            self.seal_block();
+            if self.sealed.is_empty() {
+                let next = self.run.offset + self.open_at as u64;
+                self.finish_run(next);
+            }
+        }
+        let run = self.sealed.pop_front()?;
+        let id = self.next_id;
+        self.next_id += 1;
+        self.in_flight.push_back(InFlight { id, end: run.end, done: false });
+        Some(LogWrite { id, offset: run.offset, buffer: run.buffer })
+    }
+
+    /// A write has been done. What is durable moves only over writes that are done without a gap before them.
+    pub(crate) fn complete(&mut self, write: LogWrite) {
+        if let Some(own) = self.in_flight.iter_mut().find(|own| own.id == write.id) {
+            own.done = true;
+        }
+        self.spare.push(write.buffer);
+        while let Some(first) = self.in_flight.front()
+            && first.done
+            && !self.failed
+        {
+            self.durable = first.end;
+            self.in_flight.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Disk, FileId};
+    use crate::log::LOG_HEAD_BYTES;
+    use crate::log::record::{Record, Records};
+    use crate::log::scan::{LogFile, Reading};
+    use crate::sim::{Chance, SimDisk};
+    use proptest::prelude::*;
+
+    const GEOMETRY: Geometry =
+        Geometry { store: 7, page_bytes: 4096, sector_bytes: 512, vlf_bytes: 128 << 10 };
+
+    /// The commits' numbers that a scan from the beginning finds.
+    fn found(disk: &SimDisk) -> Vec<u64> {
+        let reading = Reading { read_bytes: 64 << 10, parallel: 1 };
+        let start = Position { lsn: Lsn::new(1, 8, 1), previous: 0 };
+        let mut commits = Vec::new();
+        let mut log = LogFile::open(disk, GEOMETRY, reading).unwrap();
+        log.scan(0, start, Lsn::ZERO, reading, |_, used| {
+            commits.extend(Records::of(used).map(|record| match record.unwrap().1 {
+                Record::Commit { sequence } => sequence,
+                other => panic!("{other:?} was never written"),
+            }));
+            Ok(())
+        })
+        .unwrap();
+        commits
+    }
+
+    proptest! {
+        // Four writes in flight, done in any order, some never: what is called durable is there, in order, and no
+        // hole is passed over.
+        #[test]
+        fn whatever_order_writes_complete_in_what_is_durable_is_a_prefix_that_is_there(seed in any::<u64>()) {
+            let mut chance = Chance::new(seed);
+            let mut writer = LogWriter::create(GEOMETRY, 8, 4);
+            let disk = SimDisk::new();
+            disk.write(FileId::Log, 0, &vec![0; (LOG_HEAD_BYTES + 8 * GEOMETRY.vlf_bytes) as usize]).unwrap();
+            let mut lsns = Vec::new();
+            let mut in_flight: Vec<LogWrite> = Vec::new();
+            for sequence in 0..chance.below(400) {
+                let mut record = Vec::new();
+                Record::Commit { sequence }.encode(1, &mut record);
+                lsns.push(writer.append(&record).unwrap());
+                if chance.once_in(3) {
+                    in_flight.extend(writer.take_write());
+                }
+                if chance.once_in(4) && !in_flight.is_empty() {
+                    let write = in_flight.swap_remove(chance.below(in_flight.len() as u64) as usize);
+                    disk.write(FileId::Log, write.offset, write.buffer.bytes()).unwrap();
+                    writer.complete(write);
+                }
+            }
+            // The crash: of what is in flight some has landed.
+            for write in in_flight {
+                if chance.once_in(2) {
+                    disk.write(FileId::Log, write.offset, write.buffer.bytes()).unwrap();
+                }
+            }
+            let durable = lsns.iter().filter(|lsn| **lsn <= writer.durable()).count();
+            let commits = found(&disk);
+            prop_assert!(commits.len() >= durable, "{durable} were durable, {} are there", commits.len());
+            prop_assert!(commits.iter().copied().eq(0..commits.len() as u64));
+        }
+    }
+
+    #[test]
+    fn fifteen_thousand_small_records_take_few_writes_of_full_blocks() {
+        let geometry = Geometry { vlf_bytes: 16 << 20, sector_bytes: 4096, ..GEOMETRY };
+        let mut writer = LogWriter::create(geometry, 2, 1);
+        let mut record = Vec::new();
+        Record::Page { page: crate::PageNo(1), image: false, runs: &[0; 80] }.encode(1, &mut record);
+        let mut last = Lsn::ZERO;
+        for _ in 0..15_000 {
+            last = writer.append(&record).unwrap();
+        }
+        let mut writes = 0;
+        while let Some(write) = writer.take_write() {
+            assert!(write.buffer.len() <= RUN_CAPACITY);
+            writes += 1;
+            writer.complete(write);
+        }
+        assert_eq!(writer.durable(), last);
+        assert!(writes <= 4, "{writes} writes for 1.5 MB");
+    }
+}

@@ -1,0 +1,123 @@
+//! How a store is made and used.
+
+use crate::delta::MAX_PAGE_BYTES;
+use crate::error::{Error, Result};
+use crate::log::{Geometry, MAX_BLOCK_BYTES};
+use crate::lsn::Lsn;
+use std::time::Duration;
+
+/// What is fixed when a store is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of a page: 4, 8 or 16 KiB.
+    pub page_bytes: usize,
+    /// Log blocks are padded to this: the unit that the device writes without reading, 4 KiB almost everywhere.
+    pub log_sector_bytes: usize,
+    /// Bytes of a virtual log file, from 256 KiB to 512 MiB.
+    pub vlf_bytes: u64,
+    /// Virtual log files that are made, and written with zeros, at the beginning.
+    pub vlfs: usize,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { page_bytes: 4096, log_sector_bytes: 4096, vlf_bytes: 16 << 20, vlfs: 4 }
+    }
+}
+
+impl Layout {
+    pub(crate) fn geometry(&self, store: u128) -> Result<Geometry> {
+        let bad = |option, why: &str| Err(Error::BadOption { option, why: why.into() });
+        if !self.page_bytes.is_power_of_two() || !(4096..=MAX_PAGE_BYTES).contains(&self.page_bytes) {
+            return bad("page_bytes", "a page has 4096, 8192 or 16384 bytes");
+        }
+        if !matches!(self.log_sector_bytes, 512 | 1024 | 2048 | 4096) {
+            return bad("log_sector_bytes", "a power of two from 512 to 4096");
+        }
+        // Small ones are for tests, which must go round often.
+        let least = 2 * MAX_BLOCK_BYTES as u64;
+        if !(least..=Lsn::MAX_VLF_BYTES).contains(&self.vlf_bytes) || !self.vlf_bytes.is_multiple_of(4096) {
+            return bad("vlf_bytes", "a multiple of 4096 from 122880 to 512 MiB");
+        }
+        if self.vlfs < 2 {
+            return bad("vlfs", "at least 2: one is written while the other is freed");
+        }
+        Ok(Geometry {
+            store: store as u64,
+            page_bytes: self.page_bytes,
+            sector_bytes: self.log_sector_bytes,
+            vlf_bytes: self.vlf_bytes,
+        })
+    }
+}
+
+/// How a store that was not closed is brought up to its last commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// Reads of 32 KiB, pages written one by one in the log's order, a sync for every virtual log file: as the
+    /// engines of the study do it.
+    Serial,
+    /// The log in large reads, many at once; then pages one by one, and one sync.
+    Prefetch,
+    /// All pages known first, then written in order of place, neighbours together, many at once; one sync.
+    Wide,
+    /// Opens when the log has been read; pages are put together from the log as they are asked for, and written
+    /// as with `Wide` in the background.
+    #[default]
+    Instant,
+}
+
+/// How a store is used while it is open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Memory for pages. A transaction may change more than fits: what does not fit goes to the log early.
+    pub cache_bytes: usize,
+    /// The log grows up to this.
+    pub log_limit_bytes: u64,
+    /// A checkpoint begins when the log since the last one has this length: it bounds the work of recovery.
+    pub checkpoint_bytes: u64,
+    /// A delayed commit is durable at the latest after this time (with background threads) …
+    pub delayed_time: Duration,
+    /// … or when this many bytes of log wait.
+    pub delayed_bytes: usize,
+    /// Log writes in flight at once.
+    pub log_writes_in_flight: usize,
+    /// Writes of pages in flight at once during a checkpoint, and reads of the log during recovery.
+    pub parallel: usize,
+    /// How it is recovered.
+    pub recovery: Recovery,
+    /// Whether checkpoints and delayed commits have threads of their own. Without, a commit that finds a
+    /// checkpoint due does it itself: everything happens in the order of the calls.
+    pub background: bool,
+    /// Read back what a checkpoint wrote before its part of the log is freed. Finds writes that the device
+    /// acknowledged and lost or put elsewhere, at the price of reading every written page.
+    pub verify_writes: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 64 << 20,
+            log_limit_bytes: 4 << 30,
+            checkpoint_bytes: 256 << 20,
+            delayed_time: Duration::from_millis(10),
+            delayed_bytes: 60 << 10,
+            log_writes_in_flight: 1,
+            parallel: 16,
+            recovery: Recovery::default(),
+            background: true,
+            verify_writes: false,
+        }
+    }
+}
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When its log records are on the medium.
+    #[default]
+    Full,
+    /// At once; it is on the medium within the bounds of `delayed_time` and `delayed_bytes`, and with the next
+    /// full commit.
+    Delayed,
+}

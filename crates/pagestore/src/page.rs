@@ -1,0 +1,64 @@
+//! A page as it lies in the data file.
+//!
+//! ```text
+//!  0  CRC-32C u32 of everything after it
+//!  4  zero    u32
+//!  8  page    u64 number: a page at a wrong place is told from the right one
+//! 16  lsn     u64 of the last log record that changed it
+//! 24  store   u64 low half of the store's identity
+//! 32  what the page holds
+//! ```
+//! In memory the first 32 bytes are zeros; they are filled in when the page is written.
+
+use crate::codec::{put_u32, put_u64, u32_at, u64_at};
+use crate::error::{Error, Result};
+use crate::{Lsn, PageNo};
+
+/// Bytes of a page that are the engine's own.
+pub const PAGE_HEADER_BYTES: usize = 32;
+
+/// Fills in the header of a page that is about to be written.
+pub(crate) fn stamp(bytes: &mut [u8], store: u64, page: PageNo, lsn: Lsn) {
+    put_u32(bytes, 4, 0);
+    put_u64(bytes, 8, page.0);
+    put_u64(bytes, 16, lsn.packed());
+    put_u64(bytes, 24, store);
+    let crc = crc32c::crc32c(&bytes[4..]);
+    put_u32(bytes, 0, crc);
+}
+
+/// Checks a page that was read and empties its header; tells the LSN it had.
+pub(crate) fn unstamp(bytes: &mut [u8], store: u64, page: PageNo) -> Result<Lsn> {
+    let lsn = Lsn::from_packed(u64_at(bytes, 16));
+    let damaged = |why: String| Err(Error::CorruptPage { page, why });
+    if u32_at(bytes, 0) != crc32c::crc32c(&bytes[4..]) {
+        return damaged("its checksum does not fit".into());
+    }
+    if u64_at(bytes, 8) != page.0 {
+        return damaged(format!("page {} was written there", u64_at(bytes, 8)));
+    }
+    if u64_at(bytes, 24) != store {
+        return damaged("it belongs to another store".into());
+    }
+    bytes[..PAGE_HEADER_BYTES].fill(0);
+    Ok(lsn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_at_a_wrong_place_of_another_store_or_with_a_wrong_bit_is_refused() {
+        let mut page = vec![0; 4096];
+        page[100] = 1;
+        stamp(&mut page, 7, PageNo(3), Lsn::new(1, 8, 1));
+        assert!(unstamp(&mut page.clone(), 7, PageNo(4)).is_err());
+        assert!(unstamp(&mut page.clone(), 8, PageNo(3)).is_err());
+        let mut flipped = page.clone();
+        flipped[4000] ^= 1;
+        assert!(unstamp(&mut flipped, 7, PageNo(3)).is_err());
+        assert_eq!(unstamp(&mut page, 7, PageNo(3)).unwrap(), Lsn::new(1, 8, 1));
+        assert_eq!(&page[..32], [0; 32]);
+    }
+}

@@ -1,0 +1,218 @@
+//! Opening a store: finding the end of its log, and bringing its pages up to the last commit.
+//!
+//! ```text
+//! analysis   control file -> slots' headers -> blocks from the redo LSN along the chain -> for every page the
+//!            records since its last image, of committed transactions only; an honest end, or damage
+//! instant    the pages' chains are the dirty pages of the opened store: read on demand, written by a checkpoint
+//! wide       that checkpoint first: all places known, sorted, neighbours together, many at once, one sync
+//! prefetch   pages written one by one in the order of the log, one sync
+//! serial     as that, the log read in 32 KiB steps, a sync for every virtual log file
+//! ```
+//! No page is read from the data file to redo it: its first record is an image. Before the store is open, analysis
+//! writes the control file (a new epoch) and one block (RECOVERY), and nothing is erased: what an interrupted
+//! recovery leaves is recovered again by the same steps.
+
+mod one_by_one;
+
+use crate::cache::PageTable;
+use crate::control::Control;
+use crate::disk::{Disk, FileId};
+use crate::error::{Error, Result};
+use crate::log::block::BlockHeader;
+use crate::log::record::{Record, Records};
+use crate::log::scan::{LogFile, Reading};
+use crate::log::vlf::VlfTable;
+use crate::log::writer::LogWriter;
+use crate::lsn::{Lsn, PageNo};
+use crate::options::{Options, Recovery};
+use crate::store::Inner;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What opening found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// How.
+    pub strategy: Recovery,
+    /// It had been closed: there was nothing to recover.
+    pub clean: bool,
+    /// Log that was read, in bytes.
+    pub log_bytes: u64,
+    /// Reads that it took.
+    pub log_reads: u64,
+    /// Records in it.
+    pub records: u64,
+    /// Commits in it.
+    pub commits: u64,
+    /// The newest commit.
+    pub last_sequence: u64,
+    /// Pages that the data file did not have yet.
+    pub pages: u64,
+    /// The last record; what came after had not been acknowledged.
+    pub cut: Lsn,
+    /// Records of transactions that had not committed.
+    pub records_dropped: u64,
+    /// Time until the end of the log was known.
+    pub analysis: Duration,
+    /// Time until the store was open.
+    pub opened: Duration,
+}
+
+/// What a store is made of, once it is known.
+pub(crate) struct Found {
+    pub writer: LogWriter,
+    pub pages: PageTable,
+    pub next_tx: u64,
+    pub sequence: u64,
+    pub control: Control,
+}
+
+/// The log's records since each page's newest image.
+#[derive(Default)]
+pub(crate) struct Chain {
+    pub lsns: Vec<Lsn>,
+    pub bytes: usize,
+}
+
+/// What the log says.
+#[derive(Default)]
+pub(crate) struct Analysis {
+    pub chains: HashMap<PageNo, Chain>,
+    /// The records of the transaction that has not ended yet.
+    pub open: Vec<(PageNo, Lsn, bool, usize)>,
+    pub open_tx: u64,
+    pub records: u64,
+    pub commits: u64,
+    pub dropped: u64,
+    pub sequence: u64,
+    pub tx_max: u64,
+}
+
+impl Analysis {
+    /// Takes in a block's records from `redo` on; tells of each commit.
+    pub(crate) fn take(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
+        for (index, record) in Records::of(used).enumerate() {
+            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
+            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+            if lsn < redo {
+                continue;
+            }
+            self.records += 1;
+            if tx != 0 && tx != self.open_tx {
+                // One transaction writes at a time: the one before did not live to its end.
+                self.drop_open();
+                self.open_tx = tx;
+                self.tx_max = self.tx_max.max(tx);
+            }
+            match record {
+                Record::Page { page, image, runs } => self.open.push((page, lsn, image, runs.len())),
+                Record::Commit { sequence } => {
+                    self.commits += 1;
+                    self.sequence = self.sequence.max(sequence);
+                    for (page, lsn, image, bytes) in std::mem::take(&mut self.open) {
+                        self.put(page, lsn, image, bytes);
+                    }
+                }
+                Record::Abort => self.drop_open(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, page: PageNo, lsn: Lsn, image: bool, bytes: usize) {
+        if image {
+            self.chains.insert(page, Chain { lsns: vec![lsn], bytes });
+        } else if let Some(chain) = self.chains.get_mut(&page) {
+            chain.lsns.push(lsn);
+            chain.bytes += bytes;
+        }
+        // A change without an image before it: the data file had the page when redo moved past its image.
+    }
+
+    fn drop_open(&mut self) {
+        self.dropped += self.open.len() as u64;
+        self.open.clear();
+    }
+}
+
+/// How each strategy reads the log.
+fn reading(options: &Options) -> Reading {
+    match options.recovery {
+        Recovery::Serial => Reading { read_bytes: 32 << 10, parallel: 1 },
+        _ => Reading { read_bytes: 1 << 20, parallel: options.parallel.max(1) },
+    }
+}
+
+/// The newest control file, or why there is no store.
+pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
+    Control::read(disk)?.ok_or_else(|| Error::NotAStore {
+        path: String::new(),
+        why: "its control file is missing or damaged, or its creation did not finish".into(),
+    })
+}
+
+/// Opens what lies on `disk`.
+pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, RecoveryReport)> {
+    let begun = Instant::now();
+    let mut control = control(disk.as_ref())?;
+    let reading = reading(&options);
+    // What is read must not be better than what is on the medium.
+    for file in FileId::ALL {
+        disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
+    }
+    let mut log = LogFile::open(disk.as_ref(), control.geometry, reading)?;
+    let mut analysis = Analysis { sequence: control.sequence, tx_max: control.tx_max, ..Analysis::default() };
+    let redo = control.redo;
+    let end = log.scan(control.redo_slot as usize, redo, control.durable, reading, |header, used| {
+        analysis.take(header, used, redo.lsn)
+    })?;
+    analysis.drop_open();
+    let last = end.last.max(control.durable);
+    let mut report = RecoveryReport {
+        strategy: options.recovery,
+        clean: control.clean,
+        log_bytes: log.bytes_read,
+        log_reads: log.reads,
+        records: analysis.records,
+        commits: analysis.commits,
+        last_sequence: analysis.sequence,
+        pages: analysis.chains.len() as u64,
+        cut: last,
+        records_dropped: analysis.dropped,
+        analysis: begun.elapsed(),
+        opened: Duration::ZERO,
+    };
+
+    if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
+        let sync_each = options.recovery == Recovery::Serial;
+        one_by_one::apply(disk.as_ref(), &control, &mut log, reading, sync_each)?;
+        // All of it is durable in the data file now.
+        analysis.chains.clear();
+    }
+    let slots = log.slots(&end.chain);
+    // Blocks of this opening are told from those of earlier ones.
+    control.epoch += 1;
+    control.clean = false;
+    control.durable = last;
+    control.write(disk.as_ref())?;
+    let writes = options.log_writes_in_flight.max(1);
+    let writer =
+        LogWriter::resume(control.geometry, VlfTable::new(slots), control.epoch, end.position, last, writes);
+    let mut pages = PageTable::new(control.geometry.page_bytes, options.cache_bytes / 4 * 3);
+    for (page, chain) in std::mem::take(&mut analysis.chains) {
+        pages.recovered(page, chain.lsns, chain.bytes);
+    }
+    let found = Found { writer, pages, next_tx: analysis.tx_max + 1, sequence: analysis.sequence, control };
+    drop(log);
+    let epoch = u64::from(found.control.epoch);
+    let inner = Inner::new(disk, options, found);
+    inner.journal.note(&Record::Recovery { epoch, cut: last })?;
+    inner.journal.flush()?;
+    if options.recovery == Recovery::Wide && report.pages > 0 {
+        inner.checkpoint()?;
+    }
+    report.opened = begun.elapsed();
+    Ok((inner, report))
+}

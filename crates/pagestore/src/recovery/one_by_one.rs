@@ -1,0 +1,100 @@
+//! Redo as the study's engines do it: page by page in the order of the log, each read, changed and written before
+//! the next.
+
+use crate::control::Control;
+use crate::delta;
+use crate::disk::{Disk, FileId};
+use crate::error::{Error, Result};
+use crate::log::record::{Record, Records};
+use crate::log::scan::{LogFile, Reading};
+use crate::lsn::{Lsn, PageNo};
+use crate::page;
+use std::collections::HashSet;
+
+struct Change {
+    page: PageNo,
+    lsn: Lsn,
+    image: bool,
+    runs: Vec<u8>,
+}
+
+/// Applies every committed change of the log to the data file; `sync_each` virtual log file, or once.
+pub(super) fn apply(
+    disk: &dyn Disk,
+    control: &Control,
+    log: &mut LogFile<'_>,
+    reading: Reading,
+    sync_each: bool,
+) -> Result<()> {
+    let mut applied =
+        Applied { disk, control, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
+    let mut open: Vec<Change> = Vec::new();
+    let (mut open_tx, mut vlf) = (0, control.redo.lsn.vlf());
+    log.scan(control.redo_slot as usize, control.redo, Lsn::ZERO, reading, |header, used| {
+        if sync_each && header.vlf != vlf {
+            vlf = header.vlf;
+            applied.sync()?;
+        }
+        for (index, record) in Records::of(used).enumerate() {
+            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
+            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+            if lsn < control.redo.lsn {
+                continue;
+            }
+            if tx != 0 && tx != open_tx {
+                open.clear();
+                open_tx = tx;
+            }
+            match record {
+                Record::Page { page, image, runs } => {
+                    open.push(Change { page, lsn, image, runs: runs.to_vec() });
+                }
+                Record::Commit { .. } => {
+                    for change in open.drain(..) {
+                        applied.change(&change)?;
+                    }
+                }
+                Record::Abort => open.clear(),
+                _ => {}
+            }
+        }
+        Ok(())
+    })?;
+    applied.sync()
+}
+
+struct Applied<'a> {
+    disk: &'a dyn Disk,
+    control: &'a Control,
+    page: Vec<u8>,
+    /// Pages whose image has been met: what comes before one is in the data file already.
+    imaged: HashSet<PageNo>,
+}
+
+impl Applied<'_> {
+    fn change(&mut self, change: &Change) -> Result<()> {
+        let store = self.control.geometry.store;
+        let offset = change.page.0 * self.control.geometry.page_bytes as u64;
+        if change.image {
+            self.imaged.insert(change.page);
+            self.page.fill(0);
+        } else if self.imaged.contains(&change.page) {
+            self.disk
+                .read(FileId::Data, offset, &mut self.page)
+                .map_err(|error| Error::io("read", FileId::Data, error))?;
+            page::unstamp(&mut self.page, store, change.page)?;
+        } else {
+            return Ok(());
+        }
+        delta::apply(&change.runs, &mut self.page)
+            .map_err(|why| Error::CorruptLog { lsn: change.lsn, why: why.into() })?;
+        page::stamp(&mut self.page, store, change.page, change.lsn);
+        self.disk
+            .write(FileId::Data, offset, &self.page)
+            .map_err(|error| Error::io("write", FileId::Data, error))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.disk.sync(FileId::Data).map_err(|error| Error::io("sync", FileId::Data, error))
+    }
+}

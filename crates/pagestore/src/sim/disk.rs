@@ -1,0 +1,383 @@
+//! The simulated disk, and what a crash leaves of it.
+
+use super::Chance;
+use crate::disk::{Disk, FileId};
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+
+/// What a device writes as a whole, or not.
+const SECTOR: usize = 512;
+
+/// The three files' bytes, in the order of `FileId::ALL`.
+pub type Files = [Vec<u8>; 3];
+
+/// What the disk was asked to do, in the order in which it was done.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Bytes at a place; `through` to the medium, or only after the file's next sync.
+    Write {
+        /// Which file.
+        file: FileId,
+        /// Where.
+        offset: u64,
+        /// What.
+        bytes: Vec<u8>,
+        /// Durable when it is done.
+        through: bool,
+    },
+    /// Everything written to the file becomes durable.
+    Sync {
+        /// Which file.
+        file: FileId,
+    },
+    /// A write that was acknowledged and not done.
+    Lost,
+    /// A write that was refused: some of it may be there.
+    FailedWrite {
+        /// Which file.
+        file: FileId,
+        /// Where.
+        offset: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// A sync that failed: what was waiting may be there or not, and no later sync brings it.
+    FailedSync {
+        /// Which file.
+        file: FileId,
+    },
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A write or sync fails with `EIO`.
+    Io,
+    /// A write fails with `ENOSPC`; of a sync, as `Io`.
+    NoSpace,
+    /// A write is acknowledged and not done; a sync is as it should be.
+    Lost,
+    /// A write is acknowledged and done elsewhere in the file; a sync is as it should be.
+    Misdirected,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Io, Self::NoSpace, Self::Lost, Self::Misdirected];
+
+    /// Whether the engine is told.
+    #[must_use]
+    pub fn is_told(self) -> bool {
+        matches!(self, Self::Io | Self::NoSpace)
+    }
+}
+
+/// See the module. What is read is what was written, as by a page cache, whether it is durable or not.
+pub struct SimDisk {
+    state: Mutex<State>,
+}
+
+struct State {
+    view: Files,
+    trace: Vec<Op>,
+    fault: Option<(usize, Fault)>,
+    /// The faulty operation has come.
+    fault_met: Option<Op>,
+}
+
+impl Default for SimDisk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SimDisk {
+    /// An empty disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::holding(Files::default())
+    }
+
+    /// A disk with these files, all of it durable.
+    #[must_use]
+    pub fn holding(files: Files) -> Self {
+        let state = State { view: files, trace: Vec::new(), fault: None, fault_met: None };
+        Self { state: Mutex::new(state) }
+    }
+
+    /// The operation of this number (from 0) goes wrong.
+    #[must_use]
+    pub fn with_fault(self, at: usize, fault: Fault) -> Self {
+        self.lock().fault = Some((at, fault));
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics with the disk locked")
+    }
+
+    /// How many writes and syncs there were.
+    pub fn ops(&self) -> usize {
+        self.lock().trace.len()
+    }
+
+    /// The writes and syncs since it was made.
+    pub fn take_trace(&self) -> Vec<Op> {
+        std::mem::take(&mut self.lock().trace)
+    }
+
+    /// What the faulty operation would have been, when it has come.
+    pub fn fault_met(&self) -> Option<Op> {
+        self.lock().fault_met.clone()
+    }
+
+    /// The files as they are read.
+    pub fn files(&self) -> Files {
+        self.lock().view.clone()
+    }
+
+    fn do_write(&self, file: FileId, offset: u64, bytes: &[u8], through: bool) -> io::Result<()> {
+        let mut state = self.lock();
+        let op = Op::Write { file, offset, bytes: bytes.to_vec(), through };
+        if let Some((at, fault)) = state.fault
+            && at == state.trace.len()
+        {
+            state.fault_met = Some(op.clone());
+            match fault {
+                Fault::Io | Fault::NoSpace => {
+                    state.trace.push(Op::FailedWrite { file, offset, bytes: bytes.to_vec() });
+                    let error = if fault == Fault::Io { libc::EIO } else { libc::ENOSPC };
+                    return Err(io::Error::from_raw_os_error(error));
+                }
+                Fault::Lost => {
+                    state.trace.push(Op::Lost);
+                    return Ok(());
+                }
+                Fault::Misdirected => {
+                    let elsewhere = misplaced(offset, bytes.len(), state.view[file as usize].len());
+                    overwrite(&mut state.view[file as usize], elsewhere, bytes);
+                    state.trace.push(Op::Write { file, offset: elsewhere, bytes: bytes.to_vec(), through });
+                    return Ok(());
+                }
+            }
+        }
+        overwrite(&mut state.view[file as usize], offset, bytes);
+        state.trace.push(op);
+        Ok(())
+    }
+}
+
+/// Another place for a write, of the same alignment.
+fn misplaced(offset: u64, bytes: usize, length: usize) -> u64 {
+    let step = bytes.next_multiple_of(4096) as u64;
+    if offset >= step { offset - step } else { (offset + step).min((length as u64).next_multiple_of(4096)) }
+}
+
+fn overwrite(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
+    let (start, end) = (offset as usize, offset as usize + bytes.len());
+    if file.len() < end {
+        file.resize(end, 0);
+    }
+    file[start..end].copy_from_slice(bytes);
+}
+
+impl Disk for SimDisk {
+    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let state = self.lock();
+        let start = offset as usize;
+        let bytes =
+            state.view[file as usize].get(start..start + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.do_write(file, offset, bytes, false)
+    }
+
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.do_write(file, offset, bytes, true)
+    }
+
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        let mut state = self.lock();
+        if let Some((at, fault)) = state.fault
+            && at == state.trace.len()
+        {
+            state.fault_met = Some(Op::Sync { file });
+            if fault.is_told() {
+                state.trace.push(Op::FailedSync { file });
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+        }
+        state.trace.push(Op::Sync { file });
+        Ok(())
+    }
+
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        Ok(self.lock().view[file as usize].len() as u64)
+    }
+}
+
+/// What is durable after a number of operations, and what may be.
+#[derive(Clone, Debug, Default)]
+pub struct Medium {
+    durable: Files,
+    /// Sectors that may have any of these contents, or still the durable one.
+    waiting: [BTreeMap<usize, Vec<[u8; SECTOR]>>; 3],
+    /// Sectors that a failed sync gave up: no later sync makes them durable.
+    given_up: [HashSet<usize>; 3],
+}
+
+impl Medium {
+    /// With these files, all of it durable.
+    #[must_use]
+    pub fn holding(files: Files) -> Self {
+        Self { durable: files, ..Self::default() }
+    }
+
+    /// An operation is done.
+    pub fn apply(&mut self, op: &Op) {
+        match op {
+            Op::Write { file, offset, bytes, through } => {
+                let index = *file as usize;
+                for (sector, content) in sectors(*offset, bytes) {
+                    self.given_up[index].remove(&sector);
+                    if *through {
+                        self.waiting[index].remove(&sector);
+                        overwrite(&mut self.durable[index], (sector * SECTOR) as u64, &content);
+                    } else {
+                        self.waiting[index].entry(sector).or_default().push(content);
+                    }
+                }
+            }
+            Op::Sync { file } => {
+                let index = *file as usize;
+                let given_up = &self.given_up[index];
+                let durable = &mut self.durable[index];
+                self.waiting[index].retain(|sector, contents| {
+                    let keep = given_up.contains(sector);
+                    if !keep && let Some(last) = contents.last() {
+                        overwrite(durable, (*sector * SECTOR) as u64, last);
+                    }
+                    keep
+                });
+            }
+            Op::FailedWrite { file, offset, bytes } => {
+                for (sector, content) in sectors(*offset, bytes) {
+                    self.waiting[*file as usize].entry(sector).or_default().push(content);
+                    self.given_up[*file as usize].insert(sector);
+                }
+            }
+            Op::FailedSync { file } => {
+                let index = *file as usize;
+                let waiting: Vec<usize> = self.waiting[index].keys().copied().collect();
+                self.given_up[index].extend(waiting);
+            }
+            Op::Lost => {}
+        }
+    }
+
+    /// The files that a crash may leave while `in_flight` is being done: of every sector that waits, the durable
+    /// content or one of those written since; of the one in flight also a mixture.
+    #[must_use]
+    pub fn crash(&self, in_flight: Option<&Op>, chance: &mut Chance) -> Files {
+        let mut files = self.durable.clone();
+        // Sometimes none of what waits has landed, sometimes all, mostly some.
+        let landing = [0, 4, 4, 8, 7, 1][chance.below(6) as usize];
+        for (file, waiting) in files.iter_mut().zip(&self.waiting) {
+            for (sector, contents) in waiting {
+                if chance.below(8) < landing {
+                    let content = &contents[chance.below(contents.len() as u64) as usize];
+                    overwrite(file, (sector * SECTOR) as u64, content);
+                }
+            }
+        }
+        let (Some(Op::Write { file, offset, bytes, .. }) | Some(Op::FailedWrite { file, offset, bytes })) =
+            in_flight
+        else {
+            return files;
+        };
+        let all: Vec<_> = sectors(*offset, bytes).collect();
+        let border = chance.below(all.len() as u64 + 1) as usize;
+        let shape = chance.below(6);
+        let garbled = chance.once_in(4).then(|| chance.below(all.len() as u64) as usize);
+        for (index, (sector, content)) in all.iter().enumerate() {
+            let landed = match shape {
+                0 => false,
+                1 => true,
+                2 => index < border,
+                3 => index >= border,
+                4 => chance.once_in(2),
+                _ => !chance.once_in(4),
+            };
+            if landed {
+                let mut content = *content;
+                if garbled == Some(index) {
+                    let at = chance.below(SECTOR as u64) as usize;
+                    content[at..].iter_mut().for_each(|byte| *byte = chance.draw() as u8);
+                }
+                overwrite(&mut files[*file as usize], (sector * SECTOR) as u64, &content);
+            }
+        }
+        files
+    }
+}
+
+/// The sectors of a write; what is written is whole sectors.
+fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (usize, [u8; SECTOR])> {
+    assert!(
+        offset.is_multiple_of(SECTOR as u64) && bytes.len().is_multiple_of(SECTOR),
+        "the engine writes sectors"
+    );
+    let first = offset as usize / SECTOR;
+    bytes
+        .chunks(SECTOR)
+        .enumerate()
+        .map(move |(index, part)| (first + index, part.try_into().expect("a whole sector")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(at: u64, byte: u8, through: bool) -> Op {
+        Op::Write { file: FileId::Data, offset: at, bytes: vec![byte; SECTOR], through }
+    }
+
+    fn outcomes(medium: &Medium) -> Vec<u8> {
+        let mut seen: Vec<u8> = (0..200)
+            .map(|seed| {
+                medium.crash(None, &mut Chance::new(seed))[FileId::Data as usize]
+                    .first()
+                    .copied()
+                    .unwrap_or(0)
+            })
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    }
+
+    #[test]
+    fn what_was_not_synced_may_be_there_or_not_and_what_was_synced_is() {
+        let mut medium = Medium::holding(Files::default());
+        medium.apply(&write(0, 1, true));
+        medium.apply(&write(0, 2, false));
+        assert_eq!(outcomes(&medium), [1, 2]);
+        medium.apply(&write(0, 3, false));
+        assert_eq!(outcomes(&medium), [1, 2, 3]);
+        medium.apply(&Op::Sync { file: FileId::Data });
+        assert_eq!(outcomes(&medium), [3]);
+    }
+
+    #[test]
+    fn a_sync_that_failed_is_not_made_good_by_another() {
+        let mut medium = Medium::holding(Files::default());
+        medium.apply(&write(0, 1, false));
+        medium.apply(&Op::FailedSync { file: FileId::Data });
+        medium.apply(&Op::Sync { file: FileId::Data });
+        assert_eq!(outcomes(&medium), [0, 1]);
+    }
+}

@@ -1,0 +1,214 @@
+//! What the laboratory does to a store: steps that are drawn from a seed and can be left out one by one.
+
+use super::Chance;
+use crate::error::Result;
+use crate::{Durability, Layout, Options, Recovery, Store, Table, Tables};
+use std::collections::BTreeMap;
+
+/// The tables' contents: table number and key to value.
+pub(super) type Model = BTreeMap<(u8, u32), Vec<u8>>;
+
+/// The tables that workloads use.
+const TABLES: u8 = 2;
+
+/// One step of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A transaction: changes, and how it ends.
+    Transaction {
+        /// In order.
+        changes: Vec<Change>,
+        /// `None`: rolled back.
+        commit: Option<Durability>,
+    },
+    /// A checkpoint.
+    Checkpoint,
+    /// All delayed commits are made durable.
+    Flush,
+    /// Closed as it should be, and opened again.
+    Reopen,
+    /// A snapshot is read through while a transaction commits.
+    Snapshot,
+}
+
+/// One change of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A value of this length, filled with this byte.
+    Put {
+        /// Which table.
+        table: u8,
+        /// Which key.
+        key: u32,
+        /// Its first byte.
+        byte: u8,
+        /// Its length.
+        bytes: usize,
+    },
+    /// Removes a key.
+    Delete {
+        /// Which table.
+        table: u8,
+        /// Which key.
+        key: u32,
+    },
+    /// Drops a table and makes it again.
+    Recreate {
+        /// Which table.
+        table: u8,
+    },
+}
+
+/// How a store under test is made: small, so that everything goes round often.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// The store's layout.
+    pub layout: Layout,
+    /// How it is used.
+    pub options: Options,
+}
+
+impl Setting {
+    /// Drawn from a seed.
+    #[must_use]
+    pub fn draw(chance: &mut Chance) -> Self {
+        let layout = Layout {
+            page_bytes: if chance.once_in(4) { 8192 } else { 4096 },
+            log_sector_bytes: if chance.once_in(2) { 512 } else { 4096 },
+            vlf_bytes: 128 << 10,
+            vlfs: 2 + chance.below(3) as usize,
+        };
+        let options = Options {
+            cache_bytes: [96 << 10, 256 << 10, 4 << 20][chance.below(3) as usize],
+            log_limit_bytes: (6 + chance.below(6)) * layout.vlf_bytes,
+            checkpoint_bytes: [96 << 10, 200 << 10, 1 << 20][chance.below(3) as usize],
+            delayed_bytes: [8 << 10, 60 << 10][chance.below(2) as usize],
+            recovery: Self::draw_recovery(chance),
+            parallel: 1,
+            background: false,
+            verify_writes: chance.once_in(4),
+            ..Options::default()
+        };
+        Self { layout, options }
+    }
+
+    /// A strategy of recovery.
+    #[must_use]
+    pub fn draw_recovery(chance: &mut Chance) -> Recovery {
+        [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant][chance.below(4) as usize]
+    }
+}
+
+/// The steps of a seed.
+pub(super) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
+    (0..steps).map(|_| draw_step(chance)).collect()
+}
+
+fn draw_step(chance: &mut Chance) -> Step {
+    match chance.below(20) {
+        0 => Step::Checkpoint,
+        1 => Step::Flush,
+        2 if chance.once_in(3) => Step::Reopen,
+        3 => Step::Snapshot,
+        _ => {
+            let count = match chance.below(10) {
+                0 => 60 + chance.below(120),
+                1 | 2 => 8 + chance.below(20),
+                _ => 1 + chance.below(3),
+            };
+            let changes = (0..count).map(|_| draw_change(chance)).collect();
+            let commit = match chance.below(10) {
+                0 => None,
+                1..=3 => Some(Durability::Delayed),
+                _ => Some(Durability::Full),
+            };
+            Step::Transaction { changes, commit }
+        }
+    }
+}
+
+fn draw_change(chance: &mut Chance) -> Change {
+    let table = chance.below(u64::from(TABLES)) as u8;
+    let key = chance.below(120) as u32;
+    match chance.below(100) {
+        0 => Change::Recreate { table },
+        1..=20 => Change::Delete { table, key },
+        _ => {
+            let bytes = if chance.once_in(8) { 200 + chance.below(700) } else { chance.below(60) };
+            Change::Put { table, key, byte: chance.draw() as u8, bytes: bytes as usize }
+        }
+    }
+}
+
+fn name(table: u8) -> String {
+    format!("table{table}")
+}
+
+/// The tables of a new store.
+pub(super) fn prepare(store: &Store) -> Result<()> {
+    let mut tx = store.write()?;
+    for table in 0..TABLES {
+        tx.create_table(&name(table))?;
+    }
+    tx.commit(Durability::Full)?;
+    Ok(())
+}
+
+/// Does a transaction's changes to the store and to the model, and ends it. Tells what the commit's sequence
+/// number is, or will be: known before anything of it can be on the disk.
+pub(super) fn transact(
+    store: &Store,
+    model: &mut Model,
+    changes: &[Change],
+    commit: Option<Durability>,
+    begin_commit: impl FnOnce(&Model),
+) -> Result<Option<u64>> {
+    let mut tx = store.write()?;
+    let mut after = model.clone();
+    for change in changes {
+        match *change {
+            Change::Put { table, key, byte, bytes } => {
+                let own = tx.table(&name(table))?;
+                let value = vec![byte; bytes];
+                tx.put(own, &key.to_be_bytes(), &value)?;
+                after.insert((table, key), value);
+            }
+            Change::Delete { table, key } => {
+                let own = tx.table(&name(table))?;
+                tx.delete(own, &key.to_be_bytes())?;
+                after.remove(&(table, key));
+            }
+            Change::Recreate { table } => {
+                tx.drop_table(&name(table))?;
+                tx.create_table(&name(table))?;
+                after.retain(|(own, _), _| *own != table);
+            }
+        }
+    }
+    let Some(durability) = commit else {
+        tx.rollback();
+        return Ok(None);
+    };
+    begin_commit(&after);
+    let committed = tx.commit(durability)?;
+    *model = after;
+    Ok(committed.map(|committed| committed.sequence))
+}
+
+/// Everything that a reader finds. `None` while the tables have not been made.
+pub(super) fn contents(reader: &impl Tables) -> Result<Option<Model>> {
+    let mut found = Model::new();
+    let names = reader.tables()?;
+    if names.is_empty() {
+        return Ok(None);
+    }
+    for table in 0..TABLES {
+        let own: Table = reader.table(&name(table))?;
+        for entry in reader.range(own, &[], None)? {
+            let (key, value) = entry?;
+            let key = key.try_into().map(u32::from_be_bytes).unwrap_or(u32::MAX);
+            found.insert((table, key), value);
+        }
+    }
+    Ok(Some(found))
+}

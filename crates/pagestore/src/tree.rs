@@ -1,0 +1,285 @@
+//! Tables: named B+trees on the pages, ordered by the bytes of their keys.
+
+mod node;
+mod range;
+
+use crate::codec::u64_at;
+use crate::error::{Error, Result};
+use crate::lsn::PageNo;
+use crate::tx::{Pages, ReadTx, WriteTx};
+use node::{Kind, Node, NodeMut};
+pub use range::Range;
+
+/// The deepest tree: 16 levels of at least two children each are more pages than fit on a disk; deeper is damage.
+const DEPTH_MAX: usize = 64;
+
+/// A table of a store, as `create_table` and `table` hand it out. Its number stays its own until it is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    root: PageNo,
+}
+
+/// Makes `page` an empty tree.
+pub(crate) fn format(tx: &mut WriteTx<'_>, page: PageNo) -> Result<()> {
+    NodeMut::format(tx.page_mut(page)?, Kind::Leaf);
+    Ok(())
+}
+
+/// Reading of tables, the same in a snapshot and in the transaction that writes.
+pub trait Tables: Pages + Sized {
+    /// The table of this name.
+    ///
+    /// # Errors
+    /// When there is none, or a page cannot be read.
+    fn table(&self, name: &str) -> Result<Table> {
+        let root = get(self, self.catalog()?, name.as_bytes())?;
+        match root {
+            Some(root) if root.len() == 8 => Ok(Table { root: PageNo(u64_at(&root, 0)) }),
+            _ => Err(Error::NoSuchTable { name: name.into() }),
+        }
+    }
+
+    /// The names of all tables, in order.
+    ///
+    /// # Errors
+    /// When a page cannot be read.
+    fn tables(&self) -> Result<Vec<String>> {
+        let all = Range::new(self, self.catalog()?, &[], None)?;
+        all.map(|entry| entry.map(|(name, _)| String::from_utf8_lossy(&name).into_owned())).collect()
+    }
+
+    /// The value at `key`.
+    ///
+    /// # Errors
+    /// When a page cannot be read.
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        get(self, table.root, key)
+    }
+
+    /// The entries from key `from` on, up to but without `to`.
+    ///
+    /// # Errors
+    /// When a page cannot be read.
+    fn range<'a>(&'a self, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Range<'a, Self>> {
+        Range::new(self, table.root, from, to)
+    }
+}
+
+impl Tables for ReadTx<'_> {}
+impl Tables for WriteTx<'_> {}
+
+fn get(pages: &impl Pages, root: PageNo, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    let mut at = root;
+    for _ in 0..DEPTH_MAX {
+        let page = pages.page(at)?;
+        let node = Node::open(&page, at)?;
+        match node.kind() {
+            Kind::Inner => at = node.child(node.child_index(key)?)?,
+            Kind::Leaf => {
+                return match node.search(key)? {
+                    Ok(index) => Ok(Some(node.value(index)?.to_vec())),
+                    Err(_) => Ok(None),
+                };
+            }
+        }
+    }
+    Err(too_deep(root))
+}
+
+fn too_deep(page: PageNo) -> Error {
+    Error::CorruptTree { page, why: "the tree below it is a circle" }
+}
+
+impl WriteTx<'_> {
+    /// Makes an empty table.
+    ///
+    /// # Errors
+    /// When there is one of this name, the name is too long, and as `page_mut`.
+    pub fn create_table(&mut self, name: &str) -> Result<Table> {
+        let limit = node::entry_bytes_max(self.page_bytes()) - 8;
+        if name.len() > limit {
+            return Err(Error::TooLong { what: "table name", bytes: name.len(), limit });
+        }
+        let catalog = self.catalog()?;
+        if get(self, catalog, name.as_bytes())?.is_some() {
+            return Err(Error::TableExists { name: name.into() });
+        }
+        let root = self.allocate()?;
+        format(self, root)?;
+        self.put(Table { root: catalog }, name.as_bytes(), &root.0.to_le_bytes())?;
+        Ok(Table { root })
+    }
+
+    /// Drops a table and gives its pages back.
+    ///
+    /// # Errors
+    /// When there is none of this name, and as `page_mut`.
+    pub fn drop_table(&mut self, name: &str) -> Result<()> {
+        let table = self.table(name)?;
+        let catalog = self.catalog()?;
+        self.delete(Table { root: catalog }, name.as_bytes())?;
+        self.free_tree(table.root, 0)
+    }
+
+    fn free_tree(&mut self, at: PageNo, depth: usize) -> Result<()> {
+        if depth > DEPTH_MAX {
+            return Err(too_deep(at));
+        }
+        let page = self.page(at)?;
+        let node = Node::open(&page, at)?;
+        if node.kind() == Kind::Inner {
+            for index in 0..=node.count() {
+                self.free_tree(node.child(index)?, depth + 1)?;
+            }
+        }
+        self.free(at)
+    }
+
+    /// Puts `value` at `key`, whether there was one or not.
+    ///
+    /// # Errors
+    /// When key and value do not fit a quarter of a page, and as `page_mut`.
+    pub fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        let limit = node::entry_bytes_max(self.page_bytes());
+        if key.len() + value.len() > limit {
+            return Err(Error::TooLong { what: "key and value", bytes: key.len() + value.len(), limit });
+        }
+        let (path, leaf) = self.path_to(table.root, key)?;
+        let page = self.page(leaf)?;
+        let found = Node::open(&page, leaf)?.search(key)?;
+        drop(page);
+        let mut node = NodeMut::of(self.page_mut(leaf)?, leaf);
+        let index = match found {
+            Ok(index) => {
+                node.remove(index)?;
+                index
+            }
+            Err(index) => index,
+        };
+        if node.insert_leaf(index, key, value)? {
+            return Ok(());
+        }
+        let separator = self.split(leaf, index, |node, index| node.insert_leaf(index, key, value))?;
+        self.insert_separator(path, leaf, separator)
+    }
+
+    /// Removes `key`; tells whether it was there.
+    ///
+    /// # Errors
+    /// As `page_mut`.
+    pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
+        let (path, leaf) = self.path_to(table.root, key)?;
+        let page = self.page(leaf)?;
+        let node = Node::open(&page, leaf)?;
+        let Ok(index) = node.search(key)? else { return Ok(false) };
+        let last = node.count() == 1;
+        drop(page);
+        NodeMut::of(self.page_mut(leaf)?, leaf).remove(index)?;
+        if last {
+            self.remove_empty(path, leaf)?;
+        }
+        Ok(true)
+    }
+
+    /// The inner nodes above the leaf of `key`, from the root, each with the index of the child; and the leaf.
+    fn path_to(&self, root: PageNo, key: &[u8]) -> Result<(Vec<(PageNo, usize)>, PageNo)> {
+        let mut path = Vec::new();
+        let mut at = root;
+        for _ in 0..DEPTH_MAX {
+            let page = self.page(at)?;
+            let node = Node::open(&page, at)?;
+            if node.kind() == Kind::Leaf {
+                return Ok((path, at));
+            }
+            let index = node.child_index(key)?;
+            path.push((at, index));
+            at = node.child(index)?;
+        }
+        Err(too_deep(root))
+    }
+
+    /// Moves the upper part of `page` to a new page and inserts the entry that did not fit into one of the two.
+    /// Tells the first key of the new page, and the page.
+    fn split(
+        &mut self,
+        page: PageNo,
+        index: usize,
+        insert: impl Fn(&mut NodeMut<'_>, usize) -> Result<bool>,
+    ) -> Result<(Vec<u8>, PageNo)> {
+        let right = self.allocate()?;
+        let whole = self.page(page)?;
+        let node = Node::open(&whole, page)?;
+        let at = node.split_index(index)?;
+        let halves = node.split(at)?;
+        let right_first = if node.kind() == Kind::Inner { at + 1 } else { at };
+        self.page_mut(page)?.copy_from_slice(&halves.left);
+        self.page_mut(right)?.copy_from_slice(&halves.right);
+        // An entry between the two goes left in a leaf only if it is smaller than the separator: there it is not
+        // yet the right page's first, so an index at the border belongs to the left.
+        let goes_right =
+            if node.kind() == Kind::Inner { index > at } else { index > at || index == node.count() };
+        let done = if goes_right {
+            insert(&mut NodeMut::of(self.page_mut(right)?, right), index - right_first)?
+        } else {
+            insert(&mut NodeMut::of(self.page_mut(page)?, page), index)?
+        };
+        if !done {
+            return Err(Error::CorruptTree { page, why: "half of it has no room for an entry" });
+        }
+        let separator = match halves.separator {
+            Some(separator) => separator,
+            None => {
+                let page = self.page(right)?;
+                Node::open(&page, right)?.key(0)?.to_vec()
+            }
+        };
+        Ok((separator, right))
+    }
+
+    /// Tells the parent of `left` that keys from `separator` on are in `right` now.
+    fn insert_separator(
+        &mut self,
+        mut path: Vec<(PageNo, usize)>,
+        mut left: PageNo,
+        (mut separator, mut right): (Vec<u8>, PageNo),
+    ) -> Result<()> {
+        while let Some((parent, index)) = path.pop() {
+            let mut node = NodeMut::of(self.page_mut(parent)?, parent);
+            if node.insert_inner(index, &separator, left, right)? {
+                return Ok(());
+            }
+            let (key, page) =
+                self.split(parent, index, |node, index| node.insert_inner(index, &separator, left, right))?;
+            (left, separator, right) = (parent, key, page);
+        }
+        // The root was split: it keeps its number, and its left half moves.
+        let moved = self.allocate()?;
+        let bytes = self.page(left)?;
+        self.page_mut(moved)?.copy_from_slice(&bytes);
+        let root = self.page_mut(left)?;
+        NodeMut::format(root, Kind::Inner);
+        let mut node = NodeMut::of(root, left);
+        node.set_right_child(right);
+        if !node.insert_inner(0, &separator, moved, right)? {
+            return Err(Error::CorruptTree { page: left, why: "an empty root has no room for an entry" });
+        }
+        Ok(())
+    }
+
+    /// Takes an empty leaf out of its parents.
+    fn remove_empty(&mut self, mut path: Vec<(PageNo, usize)>, mut empty: PageNo) -> Result<()> {
+        while let Some((parent, index)) = path.pop() {
+            self.free(empty)?;
+            let mut node = NodeMut::of(self.page_mut(parent)?, parent);
+            if node.remove_child(index)? {
+                return Ok(());
+            }
+            // It had this one child.
+            empty = parent;
+        }
+        format(self, empty)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! A node of a tree in a page.
+//!
+//! ```text
+//! 32 kind u8: 1 leaf, 2 inner    34 count u16    36 lowest u16: where the cells begin    38 unused u16: bytes between
+//! 40 right u64: in an inner node the child of the keys from the last key on
+//! 48 slots u16, one for each cell, in the order of the keys    …    cells, from the end of the page down
+//! leaf cell:  key length u16 | value length u16 | key | value
+//! inner cell: key length u16 | child u64 | key                 the child holds the keys below the key
+//! ```
+//! Nothing read from a page is trusted to be inside it.
+
+use crate::codec::{put_u16, put_u64, u16_at, u64_at};
+use crate::error::{Error, Result};
+use crate::lsn::PageNo;
+
+const KIND_AT: usize = 32;
+const COUNT_AT: usize = 34;
+const LOWEST_AT: usize = 36;
+const UNUSED_AT: usize = 38;
+const RIGHT_AT: usize = 40;
+const SLOTS_AT: usize = 48;
+const LEAF_CELL_HEADER: usize = 4;
+const INNER_CELL_HEADER: usize = 10;
+
+/// Key and value together: four entries fit in every page, so that halves have room.
+pub(crate) fn entry_bytes_max(page_bytes: usize) -> usize {
+    (page_bytes - SLOTS_AT) / 4 - INNER_CELL_HEADER - 2
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Leaf,
+    Inner,
+}
+
+/// A node that is read.
+pub(crate) struct Node<'a> {
+    bytes: &'a [u8],
+    page: PageNo,
+    kind: Kind,
+    count: usize,
+}
+
+impl<'a> Node<'a> {
+    pub(crate) fn open(bytes: &'a [u8], page: PageNo) -> Result<Self> {
+        let wrong = |why| Err(Error::CorruptTree { page, why });
+        let kind = match bytes[KIND_AT] {
+            1 => Kind::Leaf,
+            2 => Kind::Inner,
+            _ => return wrong("it is not part of a table"),
+        };
+        let count = usize::from(u16_at(bytes, COUNT_AT));
+        if SLOTS_AT + 2 * count > bytes.len() {
+            return wrong("it has more entries than fit");
+        }
+        Ok(Self { bytes, page, kind, count })
+    }
+
+    fn outside(&self) -> Error {
+        Error::CorruptTree { page: self.page, why: "an entry lies outside of it" }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn cell_at(&self, index: usize) -> Result<usize> {
+        if index >= self.count {
+            return Err(self.outside());
+        }
+        let at = usize::from(u16_at(self.bytes, SLOTS_AT + 2 * index));
+        if at < SLOTS_AT {
+            return Err(self.outside());
+        }
+        Ok(at)
+    }
+
+    /// The whole cell.
+    fn cell(&self, index: usize) -> Result<&'a [u8]> {
+        let at = self.cell_at(index)?;
+        let header = if self.kind == Kind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
+        let rest = self.bytes.get(at..).filter(|rest| rest.len() >= header).ok_or_else(|| self.outside())?;
+        let value = if self.kind == Kind::Leaf { usize::from(u16_at(rest, 2)) } else { 0 };
+        rest.get(..header + usize::from(u16_at(rest, 0)) + value).ok_or_else(|| self.outside())
+    }
+
+    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        let cell = self.cell(index)?;
+        let header = if self.kind == Kind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
+        Ok(&cell[header..header + usize::from(u16_at(cell, 0))])
+    }
+
+    pub(crate) fn value(&self, index: usize) -> Result<&'a [u8]> {
+        let cell = self.cell(index)?;
+        Ok(&cell[LEAF_CELL_HEADER + usize::from(u16_at(cell, 0))..])
+    }
+
+    /// Child `index`; the one after the last key is the right one.
+    pub(crate) fn child(&self, index: usize) -> Result<PageNo> {
+        let child =
+            if index == self.count { u64_at(self.bytes, RIGHT_AT) } else { u64_at(self.cell(index)?, 2) };
+        Ok(PageNo(child))
+    }
+
+    /// Where `key` is, or would be.
+    pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.key(middle)?.cmp(key) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Ok(Ok(middle)),
+            }
+        }
+        Ok(Err(low))
+    }
+
+    /// The index of the child that holds `key`.
+    pub(crate) fn child_index(&self, key: &[u8]) -> Result<usize> {
+        Ok(match self.search(key)? {
+            Ok(index) => index + 1,
+            Err(index) => index,
+        })
+    }
+
+    /// Where to divide a full node when an entry comes at `index`: after everything when it comes at the end, as
+    /// ascending keys do, so that pages stay full; else in the middle of the bytes.
+    pub(crate) fn split_index(&self, index: usize) -> Result<usize> {
+        if self.count < 2 {
+            return Err(Error::CorruptTree { page: self.page, why: "it is full with less than two entries" });
+        }
+        if index == self.count {
+            return Ok(if self.kind == Kind::Leaf { self.count } else { self.count - 1 });
+        }
+        let mut total = 0;
+        for index in 0..self.count {
+            total += self.cell(index)?.len();
+        }
+        let mut below = 0;
+        for index in 0..self.count {
+            below += self.cell(index)?.len();
+            if below * 2 >= total {
+                return Ok((index + 1).min(self.count - 1));
+            }
+        }
+        Ok(self.count / 2)
+    }
+
+    /// The two halves as new pages: the entries before `at`, and those from it on. Of an inner node the key at
+    /// `at` moves up and is told.
+    pub(crate) fn split(&self, at: usize) -> Result<Halves> {
+        let mut left = vec![0; self.bytes.len()];
+        let mut right = vec![0; self.bytes.len()];
+        NodeMut::format(&mut left, self.kind);
+        NodeMut::format(&mut right, self.kind);
+        for index in 0..at {
+            NodeMut::of(&mut left, self.page).append(self.cell(index)?)?;
+        }
+        let first = if self.kind == Kind::Inner { at + 1 } else { at };
+        for index in first..self.count {
+            NodeMut::of(&mut right, self.page).append(self.cell(index)?)?;
+        }
+        if self.kind == Kind::Leaf {
+            return Ok(Halves { left, right, separator: None });
+        }
+        put_u64(&mut left, RIGHT_AT, self.child(at)?.0);
+        put_u64(&mut right, RIGHT_AT, self.child(self.count)?.0);
+        Ok(Halves { left, right, separator: Some(self.key(at)?.to_vec()) })
+    }
+}
+
+/// A node divided in two pages.
+pub(crate) struct Halves {
+    pub left: Vec<u8>,
+    pub right: Vec<u8>,
+    /// Of an inner node, the key that moves up.
+    pub separator: Option<Vec<u8>>,
+}
+
+/// A node that is changed.
+pub(crate) struct NodeMut<'a> {
+    bytes: &'a mut [u8],
+    page: PageNo,
+}
+
+impl<'a> NodeMut<'a> {
+    /// Makes the page an empty node.
+    pub(crate) fn format(bytes: &mut [u8], kind: Kind) {
+        bytes.fill(0);
+        bytes[KIND_AT] = if kind == Kind::Leaf { 1 } else { 2 };
+        let end = bytes.len() as u16;
+        put_u16(bytes, LOWEST_AT, end);
+    }
+
+    pub(crate) fn of(bytes: &'a mut [u8], page: PageNo) -> Self {
+        Self { bytes, page }
+    }
+
+    fn read(&self) -> Result<Node<'_>> {
+        Node::open(self.bytes, self.page)
+    }
+
+    pub(crate) fn set_right_child(&mut self, child: PageNo) {
+        put_u64(self.bytes, RIGHT_AT, child.0);
+    }
+
+    /// A place for a cell of `bytes` at `index`; `None` when the page is full.
+    fn place(&mut self, index: usize, bytes: usize) -> Result<Option<usize>> {
+        let count = self.read()?.count();
+        let slots_end = SLOTS_AT + 2 * count;
+        let lowest = usize::from(u16_at(self.bytes, LOWEST_AT));
+        let unused = usize::from(u16_at(self.bytes, UNUSED_AT));
+        if lowest < slots_end || lowest > self.bytes.len() || index > count {
+            return Err(self.read()?.outside());
+        }
+        if lowest - slots_end + unused < bytes + 2 {
+            return Ok(None);
+        }
+        if lowest - slots_end < bytes + 2 {
+            self.compact()?;
+        }
+        let lowest = usize::from(u16_at(self.bytes, LOWEST_AT));
+        let Some(at) = lowest.checked_sub(bytes).filter(|at| *at >= slots_end + 2) else {
+            return Err(self.read()?.outside());
+        };
+        self.bytes.copy_within(SLOTS_AT + 2 * index..slots_end, SLOTS_AT + 2 * index + 2);
+        put_u16(self.bytes, SLOTS_AT + 2 * index, at as u16);
+        put_u16(self.bytes, COUNT_AT, count as u16 + 1);
+        put_u16(self.bytes, LOWEST_AT, at as u16);
+        Ok(Some(at))
+    }
+
+    /// Moves the cells together.
+    fn compact(&mut self) -> Result<()> {
+        let node = self.read()?;
+        let mut packed = vec![0; self.bytes.len()];
+        Self::format(&mut packed, node.kind());
+        packed[RIGHT_AT..SLOTS_AT].copy_from_slice(&self.bytes[RIGHT_AT..SLOTS_AT]);
+        for index in 0..node.count() {
+            NodeMut::of(&mut packed, self.page).append(node.cell(index)?)?;
+        }
+        self.bytes.copy_from_slice(&packed);
+        Ok(())
+    }
+
+    /// Adds a cell after the others.
+    fn append(&mut self, cell: &[u8]) -> Result<()> {
+        let count = self.read()?.count();
+        let at = self
+            .place(count, cell.len())?
+            .ok_or(Error::CorruptTree { page: self.page, why: "its entries overlap" })?;
+        self.bytes[at..at + cell.len()].copy_from_slice(cell);
+        Ok(())
+    }
+
+    /// Inserts an entry; false when the page is full.
+    pub(crate) fn insert_leaf(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        let Some(at) = self.place(index, LEAF_CELL_HEADER + key.len() + value.len())? else {
+            return Ok(false);
+        };
+        put_u16(self.bytes, at, key.len() as u16);
+        put_u16(self.bytes, at + 2, value.len() as u16);
+        let key_at = at + LEAF_CELL_HEADER;
+        self.bytes[key_at..key_at + key.len()].copy_from_slice(key);
+        self.bytes[key_at + key.len()..key_at + key.len() + value.len()].copy_from_slice(value);
+        Ok(true)
+    }
+
+    /// Child `index` has been divided: `left` below `key`, `right` from it on. False when the page is full.
+    pub(crate) fn insert_inner(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        left: PageNo,
+        right: PageNo,
+    ) -> Result<bool> {
+        let Some(at) = self.place(index, INNER_CELL_HEADER + key.len())? else { return Ok(false) };
+        put_u16(self.bytes, at, key.len() as u16);
+        put_u64(self.bytes, at + 2, left.0);
+        self.bytes[at + INNER_CELL_HEADER..at + INNER_CELL_HEADER + key.len()].copy_from_slice(key);
+        let node = self.read()?;
+        let next = if index + 1 == node.count() { RIGHT_AT } else { node.cell_at(index + 1)? + 2 };
+        if next + 8 > self.bytes.len() {
+            return Err(self.read()?.outside());
+        }
+        put_u64(self.bytes, next, right.0);
+        Ok(true)
+    }
+
+    /// Removes entry `index`.
+    pub(crate) fn remove(&mut self, index: usize) -> Result<()> {
+        let node = self.read()?;
+        let (count, length) = (node.count(), node.cell(index)?.len());
+        let at = node.cell_at(index)?;
+        self.bytes[at..at + length].fill(0);
+        self.bytes.copy_within(SLOTS_AT + 2 * index + 2..SLOTS_AT + 2 * count, SLOTS_AT + 2 * index);
+        put_u16(self.bytes, SLOTS_AT + 2 * (count - 1), 0);
+        put_u16(self.bytes, COUNT_AT, count as u16 - 1);
+        let unused = u16_at(self.bytes, UNUSED_AT).saturating_add(length as u16);
+        put_u16(self.bytes, UNUSED_AT, unused);
+        Ok(())
+    }
+
+    /// Removes child `index`; false when it was the only one.
+    pub(crate) fn remove_child(&mut self, index: usize) -> Result<bool> {
+        let node = self.read()?;
+        let count = node.count();
+        if count == 0 {
+            return Ok(false);
+        }
+        if index == count {
+            let last = node.child(count - 1)?;
+            self.remove(count - 1)?;
+            self.set_right_child(last);
+        } else {
+            self.remove(index)?;
+        }
+        Ok(true)
+    }
+}

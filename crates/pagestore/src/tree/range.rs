@@ -1,0 +1,86 @@
+//! Walking through a table in the order of its keys.
+
+use super::node::{Kind, Node};
+use super::{DEPTH_MAX, too_deep};
+use crate::cache::Page;
+use crate::error::Result;
+use crate::lsn::PageNo;
+use crate::tx::Pages;
+
+/// The entries of a table between two keys, as `(key, value)`.
+pub struct Range<'a, P> {
+    pages: &'a P,
+    root: PageNo,
+    /// The nodes on the way to the next entry, each with the index of what comes next in it.
+    path: Vec<(PageNo, Page, usize)>,
+    to: Option<Vec<u8>>,
+    failed: bool,
+}
+
+impl<'a, P: Pages> Range<'a, P> {
+    pub(crate) fn new(pages: &'a P, root: PageNo, from: &[u8], to: Option<&[u8]>) -> Result<Self> {
+        let mut range = Self { pages, root, path: Vec::new(), to: to.map(<[u8]>::to_vec), failed: false };
+        range.descend(root, Some(from))?;
+        Ok(range)
+    }
+
+    /// Down to the leaf of `from`, or to the first.
+    fn descend(&mut self, mut at: PageNo, from: Option<&[u8]>) -> Result<()> {
+        loop {
+            if self.path.len() >= DEPTH_MAX {
+                return Err(too_deep(self.root));
+            }
+            let page = self.pages.page(at)?;
+            let node = Node::open(&page, at)?;
+            if node.kind() == Kind::Leaf {
+                let index = match from {
+                    Some(key) => node.search(key)?.unwrap_or_else(|index| index),
+                    None => 0,
+                };
+                self.path.push((at, page, index));
+                return Ok(());
+            }
+            let index = from.map_or(Ok(0), |key| node.child_index(key))?;
+            let child = node.child(index)?;
+            self.path.push((at, page, index + 1));
+            at = child;
+        }
+    }
+
+    fn step(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        while let Some((at, page, index)) = self.path.last_mut() {
+            let node = Node::open(page, *at)?;
+            let next = *index;
+            *index += 1;
+            if node.kind() == Kind::Leaf {
+                if next < node.count() {
+                    let key = node.key(next)?;
+                    if self.to.as_deref().is_some_and(|to| key >= to) {
+                        self.path.clear();
+                        return Ok(None);
+                    }
+                    return Ok(Some((key.to_vec(), node.value(next)?.to_vec())));
+                }
+            } else if next <= node.count() {
+                let child = node.child(next)?;
+                self.descend(child, None)?;
+                continue;
+            }
+            self.path.pop();
+        }
+        Ok(None)
+    }
+}
+
+impl<P: Pages> Iterator for Range<'_, P> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let step = self.step().transpose();
+        self.failed = matches!(step, Some(Err(_)));
+        step
+    }
+}

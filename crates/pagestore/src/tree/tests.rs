@@ -1,0 +1,138 @@
+use crate::{Durability, Layout, Options, Pages, Store, Table, Tables};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn store(cache_bytes: usize) -> Store {
+    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 8, ..Layout::default() };
+    let options = Options { background: false, cache_bytes, ..Options::default() };
+    Store::create_on(Arc::new(crate::sim::SimDisk::new()), layout, options, 7).unwrap()
+}
+
+fn all(reader: &impl Tables, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {
+    reader.range(table, &[], None).unwrap().map(Result::unwrap).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(u16, usize),
+    Delete(u16),
+    Commit,
+    Rollback,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..300_u16, 0..900_usize).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+        3 => (0..300_u16).prop_map(Step::Delete),
+        1 => Just(Step::Commit),
+        1 => Just(Step::Rollback),
+    ];
+    proptest::collection::vec(step, 1..400)
+}
+
+fn key(number: u16) -> Vec<u8> {
+    // Of different lengths, and in another order than the numbers.
+    format!("{:x}", u32::from(number) * 7919).into_bytes()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn a_table_is_an_ordered_map_whatever_is_done_to_it(steps in steps(), small in any::<bool>()) {
+        // The small cache makes transactions spill into the log.
+        let store = store(if small { 1 << 16 } else { 1 << 24 });
+        let mut tx = store.write().unwrap();
+        let table = tx.create_table("t").unwrap();
+        tx.commit(Durability::Full).unwrap();
+        let (mut model, mut committed) = (BTreeMap::new(), BTreeMap::new());
+        let mut tx = store.write().unwrap();
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Put(own, bytes) => {
+                    let value = vec![number as u8; bytes];
+                    tx.put(table, &key(own), &value).unwrap();
+                    model.insert(key(own), value);
+                }
+                Step::Delete(own) => {
+                    let there = model.remove(&key(own)).is_some();
+                    prop_assert_eq!(tx.delete(table, &key(own)).unwrap(), there);
+                }
+                Step::Commit => {
+                    tx.commit(Durability::Delayed).unwrap();
+                    committed = model.clone();
+                    tx = store.write().unwrap();
+                }
+                Step::Rollback => {
+                    tx.rollback();
+                    model = committed.clone();
+                    tx = store.write().unwrap();
+                }
+            }
+        }
+        let expected: Vec<_> = model.clone().into_iter().collect();
+        prop_assert_eq!(all(&tx, table), expected);
+        for (key, value) in &model {
+            prop_assert_eq!(tx.get(table, key).unwrap(), Some(value.clone()));
+        }
+        drop(tx);
+        let expected: Vec<_> = committed.into_iter().collect();
+        prop_assert_eq!(all(&store.read().unwrap(), table), expected);
+    }
+}
+
+#[test]
+fn a_range_begins_at_its_first_key_and_ends_before_its_last() {
+    let store = store(1 << 24);
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    for number in 0..5000_u32 {
+        tx.put(table, &number.to_be_bytes(), b"x").unwrap();
+    }
+    let range = tx.range(table, &100_u32.to_be_bytes(), Some(&4000_u32.to_be_bytes())).unwrap();
+    let keys: Vec<_> = range.map(|entry| u32::from_be_bytes(entry.unwrap().0.try_into().unwrap())).collect();
+    assert_eq!(keys, (100..4000).collect::<Vec<_>>());
+}
+
+#[test]
+fn pages_of_a_dropped_table_are_used_again() {
+    let store = store(1 << 24);
+    let mut pages = Vec::new();
+    for round in 0..4 {
+        let mut tx = store.write().unwrap();
+        let table = tx.create_table("t").unwrap();
+        for number in 0..2000_u32 {
+            tx.put(table, &number.to_be_bytes(), &[round; 100]).unwrap();
+        }
+        assert_eq!(tx.tables().unwrap(), ["t"]);
+        tx.drop_table("t").unwrap();
+        pages.push(tx.page_count().unwrap());
+        tx.commit(Durability::Full).unwrap();
+    }
+    assert_eq!(pages[0], pages[3]);
+    assert!(store.read().unwrap().table("t").is_err());
+}
+
+#[test]
+fn a_snapshot_reads_its_own_state_while_a_writer_commits() {
+    let store = store(1 << 24);
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    for number in 0..1000_u32 {
+        tx.put(table, &number.to_be_bytes(), b"before").unwrap();
+    }
+    tx.commit(Durability::Full).unwrap();
+    let snapshot = store.read().unwrap();
+    for round in 0..5 {
+        let mut tx = store.write().unwrap();
+        for number in (round..1000_u32).step_by(3) {
+            tx.put(table, &number.to_be_bytes(), b"after").unwrap();
+            tx.delete(table, &(number + 1).to_be_bytes()).unwrap();
+        }
+        tx.commit(Durability::Full).unwrap();
+        store.checkpoint().unwrap();
+        assert!(all(&snapshot, table).iter().all(|(_, value)| value == b"before"));
+        assert_eq!(all(&snapshot, table).len(), 1000);
+    }
+    assert!(all(&store.read().unwrap(), table).len() < 1000);
+}

@@ -1,0 +1,394 @@
+//! Transactions: any number read at a time, each its own snapshot; one writes.
+
+use crate::cache::{Installed, Page, View};
+use crate::codec::{put_u64, u64_at};
+use crate::delta::{self, ZEROS};
+use crate::error::{Error, Result};
+use crate::journal::BlockCache;
+use crate::log::record::{RECORD_HEADER_BYTES, Record};
+use crate::lsn::{Lsn, PageNo};
+use crate::options::Durability;
+use crate::page::PAGE_HEADER_BYTES;
+use crate::store::{Inner, Writing, lock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
+
+/// The store's own page, after the page header.
+///
+/// ```text
+/// 32 pages u64 in all     40 free u64 the first free page, 0 for none     48 catalog u64 the root of the tables' names
+/// ```
+/// A free page holds the number of the next one at 32, and `FREE` at 40.
+const META: PageNo = PageNo(0);
+const PAGE_COUNT_AT: usize = 32;
+const FREE_HEAD_AT: usize = 40;
+const CATALOG_AT: usize = 48;
+const NEXT_FREE_AT: usize = 32;
+const FREE_MARK_AT: usize = 40;
+const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
+
+/// What pages are read from: a snapshot, or a transaction with its own changes.
+pub trait Pages {
+    /// The bytes of a page; the first 32 are the engine's and zero.
+    ///
+    /// # Errors
+    /// When it is damaged, cannot be read, or a snapshot is too old.
+    fn page(&self, page: PageNo) -> Result<Page>;
+
+    /// Pages of the data file, free ones included.
+    ///
+    /// # Errors
+    /// As `page`.
+    fn page_count(&self) -> Result<u64> {
+        Ok(u64_at(&self.page(META)?, PAGE_COUNT_AT))
+    }
+
+    /// The root of the tree of the tables' names.
+    #[doc(hidden)]
+    fn catalog(&self) -> Result<PageNo> {
+        Ok(PageNo(u64_at(&self.page(META)?, CATALOG_AT)))
+    }
+}
+
+/// A snapshot: what was committed when it began.
+pub struct ReadTx<'a> {
+    inner: &'a Inner,
+    sequence: u64,
+}
+
+impl<'a> ReadTx<'a> {
+    pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
+        loop {
+            let begun = lock(&inner.pages).begin_snapshot(inner.journal.visible());
+            match begun {
+                Ok(sequence) => return Ok(Self { inner, sequence }),
+                // What was before has left the cache; what comes after is not durable yet.
+                Err(_) => inner.journal.flush()?,
+            }
+        }
+    }
+
+    /// The newest commit that it sees.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+impl Pages for ReadTx<'_> {
+    fn page(&self, page: PageNo) -> Result<Page> {
+        self.inner.page(page, View::At(self.sequence))
+    }
+}
+
+impl Drop for ReadTx<'_> {
+    fn drop(&mut self) {
+        lock(&self.inner.pages).end_snapshot(self.sequence, self.inner.journal.visible());
+    }
+}
+
+struct OwnPage {
+    content: Page,
+    /// `None`: there was none, or it is only in the log.
+    base: Option<Page>,
+}
+
+/// The transaction that writes. Dropped without a commit, it leaves nothing.
+pub struct WriteTx<'a> {
+    inner: &'a Inner,
+    writing: Option<MutexGuard<'a, Writing>>,
+    tx: u64,
+    own: BTreeMap<PageNo, OwnPage>,
+    /// Pages whose newest image went to the log before the commit, for want of memory.
+    spilled: HashMap<PageNo, Lsn>,
+    /// Pages from this number on did not exist before.
+    fresh_from: u64,
+}
+
+/// A commit that has its place in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Commits are numbered in their order, from 1.
+    pub sequence: u64,
+    /// Its record; it is durable when the log is, up to here.
+    pub lsn: Lsn,
+}
+
+impl Pages for WriteTx<'_> {
+    fn page(&self, page: PageNo) -> Result<Page> {
+        if let Some(own) = self.own.get(&page) {
+            return Ok(Arc::clone(&own.content));
+        }
+        match self.spilled.get(&page) {
+            Some(lsn) => self.inner.redo(&[*lsn], &mut BlockCache::default()),
+            None => self.inner.page(page, View::Newest),
+        }
+    }
+}
+
+impl<'a> WriteTx<'a> {
+    pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
+        inner.journal.check()?;
+        let mut writing = lock(&inner.writing);
+        let tx = writing.next_tx;
+        writing.next_tx += 1;
+        inner.last_tx.store(tx, Ordering::Release);
+        let own = BTreeMap::new();
+        let mut begun =
+            Self { inner, writing: Some(writing), tx, own, spilled: HashMap::new(), fresh_from: 0 };
+        if inner.last_sequence.load(Ordering::Acquire) > 0 {
+            begun.fresh_from = u64_at(&begun.page(META)?, PAGE_COUNT_AT);
+        }
+        Ok(begun)
+    }
+
+    /// The first commit of a store.
+    pub(crate) fn format(&mut self) -> Result<()> {
+        self.own.insert(META, OwnPage { content: self.empty_page(), base: None });
+        put_u64(self.page_mut(META)?, PAGE_COUNT_AT, 1);
+        let catalog = self.allocate()?;
+        crate::tree::format(self, catalog)?;
+        put_u64(self.page_mut(META)?, CATALOG_AT, catalog.0);
+        Ok(())
+    }
+
+    fn empty_page(&self) -> Page {
+        Page::from(&ZEROS[..self.inner.geometry.page_bytes])
+    }
+
+    /// Bytes of a page with its header.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.inner.geometry.page_bytes
+    }
+
+    /// The bytes of a page, to be changed; the first 32 are the engine's and stay zero.
+    ///
+    /// # Errors
+    /// When the page is damaged or cannot be read, or room must be made and the log is full.
+    pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
+        if !self.own.contains_key(&page) {
+            let spilled = self.spilled.contains_key(&page);
+            let before = self.page(page)?;
+            let base = (!spilled).then(|| Arc::clone(&before));
+            let content = Page::from(&before[..]);
+            self.keep(page, OwnPage { content, base })?;
+        }
+        Ok(Arc::make_mut(&mut self.own.get_mut(&page).expect("it is there now").content))
+    }
+
+    fn keep(&mut self, page: PageNo, own: OwnPage) -> Result<()> {
+        if self.own.len() >= self.inner.own_pages_max() {
+            self.spill()?;
+        }
+        self.own.insert(page, own);
+        Ok(())
+    }
+
+    /// A new page of zeros.
+    ///
+    /// # Errors
+    /// As `page_mut`.
+    pub fn allocate(&mut self) -> Result<PageNo> {
+        let meta = self.page_mut(META)?;
+        let head = u64_at(meta, FREE_HEAD_AT);
+        if head != 0 {
+            let next = u64_at(&self.page(PageNo(head))?, NEXT_FREE_AT);
+            self.page_mut(PageNo(head))?.fill(0);
+            put_u64(self.page_mut(META)?, FREE_HEAD_AT, next);
+            return Ok(PageNo(head));
+        }
+        let page = PageNo(u64_at(meta, PAGE_COUNT_AT));
+        put_u64(meta, PAGE_COUNT_AT, page.0 + 1);
+        let content = self.empty_page();
+        self.keep(page, OwnPage { content, base: None })?;
+        Ok(page)
+    }
+
+    /// Gives a page back.
+    ///
+    /// # Errors
+    /// When there is no such page or it is free already, and as `page_mut`.
+    pub fn free(&mut self, page: PageNo) -> Result<()> {
+        let meta = self.page(META)?;
+        if page == META || page.0 >= u64_at(&meta, PAGE_COUNT_AT) {
+            return Err(Error::NoSuchPage { page });
+        }
+        let head = u64_at(&meta, FREE_HEAD_AT);
+        let bytes = self.page_mut(page)?;
+        if u64_at(bytes, FREE_MARK_AT) == FREE_MARK {
+            return Err(Error::CorruptTree { page, why: "it is given back twice" });
+        }
+        bytes.fill(0);
+        put_u64(bytes, NEXT_FREE_AT, head);
+        put_u64(bytes, FREE_MARK_AT, FREE_MARK);
+        put_u64(self.page_mut(META)?, FREE_HEAD_AT, page.0);
+        Ok(())
+    }
+
+    fn encode_page(
+        encoded: &mut Vec<u8>,
+        runs: &mut Vec<u8>,
+        tx: u64,
+        page: PageNo,
+        base: Option<&[u8]>,
+        new: &[u8],
+    ) {
+        runs.clear();
+        delta::encode(base.unwrap_or(&ZEROS[..new.len()]), new, runs);
+        Record::Page { page, image: base.is_none(), runs }.encode(tx, encoded);
+    }
+
+    /// Bytes of log that these pages need at most.
+    fn log_bytes(&self) -> u64 {
+        // A run has a header for at least as many bytes of distance: a page never doubles.
+        (self.own.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 16) + 64) as u64
+    }
+
+    /// Puts the changed pages into the log, uncommitted, and forgets them.
+    fn spill(&mut self) -> Result<()> {
+        self.inner.ensure_log_space(self.log_bytes())?;
+        let (mut encoded, mut runs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for (page, own) in &self.own {
+            Self::encode_page(&mut encoded, &mut runs, self.tx, *page, None, &own.content);
+            ends.push(encoded.len());
+        }
+        let appended = self.inner.journal.append(&encoded, &ends, None)?;
+        // To be read again from the log, it must be there.
+        self.inner.journal.flush()?;
+        self.spilled.extend(self.own.keys().copied().zip(appended.lsns));
+        self.own.clear();
+        Ok(())
+    }
+
+    /// Commits; returns when it is acknowledged as `durability` has it. `None` where nothing was changed.
+    ///
+    /// # Errors
+    /// When the log is full (nothing is committed, the store goes on) or an I/O fails (the store is read-only then,
+    /// and whether the commit is there is known only after opening it again).
+    pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
+        let Some(committed) = self.install()? else { return Ok(None) };
+        let inner = self.inner;
+        drop(self);
+        match durability {
+            Durability::Full => inner.journal.wait(committed.lsn)?,
+            Durability::Delayed => {
+                inner.journal.delayed(committed.sequence);
+                if inner.journal.waiting_bytes() >= inner.options.delayed_bytes {
+                    inner.journal.flush()?;
+                }
+            }
+        }
+        inner.after_commit()?;
+        Ok(Some(committed))
+    }
+
+    /// The commit that makes a store.
+    pub(crate) fn commit_full(mut self) -> Result<()> {
+        let committed = self.install()?.expect("a new store's pages are changes");
+        let inner = self.inner;
+        drop(self);
+        inner.journal.wait(committed.lsn)
+    }
+
+    /// Gives the transaction up; the same as dropping it.
+    pub fn rollback(self) {}
+
+    /// Appends the commit and makes it the newest version of its pages.
+    fn install(&mut self) -> Result<Option<Committed>> {
+        if self.own.is_empty() && self.spilled.is_empty() {
+            return Ok(None);
+        }
+        self.inner.ensure_log_space(self.log_bytes())?;
+        let gate = lock(&self.inner.gate);
+        let images: Vec<bool> = {
+            let pages = lock(&self.inner.pages);
+            self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
+        };
+        let writing = self.writing.as_mut().expect("held until the end");
+        let mut encoded = std::mem::take(&mut writing.encoded);
+        encoded.clear();
+        let (mut runs, mut ends) = (Vec::new(), Vec::new());
+        for ((page, own), image) in self.own.iter().zip(&images) {
+            let base = own.base.as_deref().filter(|_| !*image);
+            Self::encode_page(&mut encoded, &mut runs, self.tx, *page, base, &own.content);
+            ends.push(encoded.len());
+        }
+        let sequence = writing.sequence + 1;
+        Record::Commit { sequence }.encode(self.tx, &mut encoded);
+        ends.push(encoded.len());
+        let appended = self.inner.journal.append(&encoded, &ends, Some(sequence));
+        writing.encoded = encoded;
+        let appended = appended?;
+        writing.sequence = sequence;
+        self.inner.last_sequence.store(sequence, Ordering::Release);
+        self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
+
+        let visible = self.inner.journal.visible();
+        let mut pages = lock(&self.inner.pages);
+        for (page, lsn) in self.spilled.drain() {
+            if !self.own.contains_key(&page) {
+                let fresh = page.0 >= self.fresh_from;
+                let record_bytes = self.inner.geometry.page_bytes;
+                let done =
+                    Installed { page, content: None, base: None, lsn, image: true, record_bytes, fresh };
+                pages.install(sequence, visible, done);
+            }
+        }
+        let mut start = 0;
+        for (index, (page, own)) in std::mem::take(&mut self.own).into_iter().enumerate() {
+            let record_bytes = ends[index] - start;
+            start = ends[index];
+            let done = Installed {
+                page,
+                content: Some(own.content),
+                base: own.base,
+                lsn: appended.lsns[index],
+                image: images[index],
+                record_bytes,
+                fresh: page.0 >= self.fresh_from,
+            };
+            pages.install(sequence, visible, done);
+        }
+        pages.forget_old(visible);
+        pages.make_room(visible, self.inner.journal.durable());
+        drop(pages);
+        self.inner.journal.ended();
+        drop(gate);
+        Ok(Some(Committed { sequence, lsn: appended.commit }))
+    }
+}
+
+impl Drop for WriteTx<'_> {
+    fn drop(&mut self) {
+        if !self.spilled.is_empty() {
+            // Without this record the transaction ends as well: by the next one's first.
+            let mut encoded = Vec::new();
+            Record::Abort.encode(self.tx, &mut encoded);
+            let length = encoded.len();
+            let _ = self.inner.journal.append(&encoded, &[length], None);
+            self.inner.journal.ended();
+        }
+    }
+}
+
+impl Inner {
+    /// How many changed pages a transaction keeps in memory: a quarter of the cache.
+    fn own_pages_max(&self) -> usize {
+        (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
+    }
+
+    /// A checkpoint that has become due is begun by its thread, or done here where there is none.
+    fn after_commit(&self) -> Result<()> {
+        if !self.checkpoint_is_due() {
+            return Ok(());
+        }
+        if self.options.background {
+            self.wake.checkpoint();
+            return Ok(());
+        }
+        self.checkpoint().map(|_| ())
+    }
+}
+
+const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
