@@ -3,6 +3,7 @@
 use crate::programs::{Headroom, Scenario};
 use filestats::{Interval, Rules, Snapshot, intervals};
 use history::{CaptureFilter, History};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -151,9 +152,13 @@ fn followed(source: &str, dir: &Path, before: impl Fn(), after: impl Fn(&Server)
     let all = kept(&ours.history());
     assert!(all.iter().all(|snapshot| snapshot.source == source), "{}", all[0].source);
     // From one to the other nothing is claimed: they are two epochs.
+    let runs = |snapshot: &Snapshot| -> BTreeSet<String> {
+        snapshot.samples.iter().map(|sample| sample.epoch.run.clone()).collect()
+    };
     let mut pairs = all.windows(2).map(|pair| (&pair[0], &pair[1]));
-    let (last, new) =
-        pairs.find(|(then, now)| written_by(then, pid) == 0 && written_by(now, pid) > 0).unwrap();
+    let another =
+        |then: &Snapshot, now: &Snapshot| !then.samples.is_empty() && runs(then).is_disjoint(&runs(now));
+    let (last, new) = pairs.find(|(then, now)| another(then, now)).unwrap();
     let rows = intervals(last, new, Rules::default());
     assert!(rows.iter().all(|row| row.interval.known().is_none()), "{rows:#?}");
 }
@@ -172,7 +177,13 @@ struct Group(std::path::PathBuf);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
+        // What the server ran last is in it a moment longer.
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
