@@ -35,6 +35,9 @@ pub struct CommitResult {
     pub log: IoFigures,
     /// What the data files were asked for in that time.
     pub data: IoFigures,
+    /// Each commit waits for the data files as well, as with a rollback journal. Elsewhere they are written in the
+    /// background.
+    pub waits_for_data: bool,
 }
 
 /// All of one experiment.
@@ -71,16 +74,10 @@ impl CommitResult {
         self.log.syncs.zip(self.data.syncs, u64::saturating_add)
     }
 
-    /// Whether each commit waits for the data files as well, as with a rollback journal.
-    pub fn waits_for_data(&self) -> bool {
-        self.durability == Durability::Full
-            && self.data.syncs.known().is_some_and(|syncs| syncs >= self.commits)
-    }
-
     /// The share of the time that went into writes and syncs of the log, and of the data where a commit waits for
     /// those too. More than all of it means that others than the committer wrote as well: at most 1 is told.
     pub fn wait_share(&self) -> Figure<f64> {
-        let wait_ns = match self.waits_for_data() {
+        let wait_ns = match self.waits_for_data {
             true => self.log.wait_ns.zip(self.data.wait_ns, u64::saturating_add),
             false => self.log.wait_ns,
         };
@@ -111,15 +108,19 @@ impl CommitResult {
         let log = counted(writes, "log write", "log writes");
         let mut text = format!("{commits} {wait} {log}{size} and {}", counted(syncs, "sync", "syncs"));
         if let (true, Some(writes), Some(syncs)) =
-            (self.waits_for_data(), self.data.writes.known(), self.data.syncs.known())
+            (self.waits_for_data, self.data.writes.known(), self.data.syncs.known())
         {
             let (writes, syncs) = (counted(writes, "write", "writes"), counted(syncs, "sync", "syncs"));
             text.push_str(&format!(", {writes} and {syncs} of the data"));
         }
         match self.wait_share() {
             Figure::Known(share) => {
-                let which = if self.waits_for_data() { "log and data" } else { "the log" };
-                text.push_str(&format!(": {:.0} % of {seconds} is {wait_for} {which}", share * 100.0));
+                let which = if self.waits_for_data { "log and data" } else { "the log" };
+                let percent = match share * 100.0 {
+                    percent if percent < 1.0 => "under 1 %".into(),
+                    percent => format!("{percent:.0} %"),
+                };
+                text.push_str(&format!(": {percent} of {seconds} is {wait_for} {which}"));
             }
             Figure::Unknown { .. } => text.push_str(&format!(": {seconds}")),
         }
@@ -188,6 +189,7 @@ mod tests {
             seconds,
             log,
             data,
+            waits_for_data: false,
         }
     }
 
@@ -214,7 +216,8 @@ mod tests {
     #[test]
     fn a_rollback_journal_waits_for_the_data_too() {
         let result = result(1, 10.0, io(45_000, 1, 15_000, 4.0), io(30_000, 1, 15_000, 5.0));
-        assert!(result.waits_for_data());
+        assert_eq!(result.wait_share(), Figure::Known(0.4), "written in the background");
+        let result = CommitResult { waits_for_data: true, ..result };
         assert_eq!(result.wait_share(), Figure::Known(0.9));
         assert_eq!(result.syncs(), Figure::Known(30_000));
         assert!(study(vec![result]).sentences()[0].contains("90 % of 10.0 s is the wait for log and data"));

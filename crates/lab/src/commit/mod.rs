@@ -276,8 +276,17 @@ fn measure(
         _ => (IoFigures::unknown(Reason::NotCounted), IoFigures::unknown(Reason::NotCounted)),
     };
     committer.end()?;
-    let engine = engine.name().to_owned();
-    Ok(Some(CommitResult { engine, durability, batch, rows: plan.rows, commits, seconds, log, data }))
+    Ok(Some(CommitResult {
+        engine: engine.name().to_owned(),
+        durability,
+        batch,
+        rows: plan.rows,
+        commits,
+        seconds,
+        log,
+        data,
+        waits_for_data: engine == Engine::SqliteRollback,
+    }))
 }
 
 /// A server's processes, counted in the kernel; or why they are not.

@@ -148,6 +148,7 @@ fn each_key_of_an_experiment_with_commits_is_documented_and_each_documented_key_
         seconds: 1.0,
         log: io,
         data: io,
+        waits_for_data: false,
     };
     let study =
         CommitStudy { dir: "/data".into(), rows: 1, results: vec![result], notes: vec!["note".into()] };
