@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use storage::Region;
 use testbed::{BlockTrace, LoopDisk};
-use workload::{Burst, RunLength, Shape, Workload};
+use workload::{Burst, CapKind, RunLength, Shape, Workload};
 
-const BYTES: u64 = 64 << 20;
-const SECONDS: u64 = 4;
+const BYTES: u64 = 16 << 20;
+const SECONDS: u64 = 6;
 
 /// What one look a second sees outstanding.
 fn sample(device: &Path, over: &AtomicBool) -> Vec<f64> {
@@ -34,8 +34,21 @@ fn sample(device: &Path, over: &AtomicBool) -> Vec<f64> {
 
 #[test]
 fn of_short_bursts_a_sampler_is_far_off_and_little_s_law_is_not() {
-    let Some(disk) = LoopDisk::new(BYTES) else { return };
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(disk.device()).unwrap();
+    // A disk that stands on a file of a held one: 40 I/Os go through in each tenth of a second, the others wait in flight.
+    let Some(mut held) = LoopDisk::new(8 * BYTES) else { return };
+    let directory = held.format_and_mount().to_owned();
+    let Some(disk) = LoopDisk::new_in(&directory, BYTES) else { return };
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(disk.device()).unwrap();
+    // What was never written is never read from below.
+    let fill = std::process::Command::new("dd")
+        .args(["if=/dev/urandom", "bs=1M", "count=16", "conv=fsync", "status=none"])
+        .arg(format!("of={}", disk.device().display()))
+        .status();
+    assert!(fill.is_ok_and(|status| status.success()), "the disk takes what is written");
+    if !held.throttle(CapKind::ReadIops, 400) {
+        return;
+    }
     let region = Region {
         file,
         offset_bytes: 0,
@@ -45,9 +58,9 @@ fn of_short_bursts_a_sampler_is_far_off_and_little_s_law_is_not() {
         memory_align_bytes: 4096,
         path: disk.device().into(),
     };
-    // 64 at once take some milliseconds, then nothing for 90.
-    let burst = Some(Burst { ios: 64, pause: Duration::from_millis(90) });
-    let workload = Workload { burst, ..Shape::random_read(262_144).into() }.with_outstanding(64);
+    // 64 at once take two turns of the throttle, then nothing for nearly 2 s.
+    let burst = Some(Burst { ios: 64, pause: Duration::from_millis(1_900) });
+    let workload = Workload { burst, ..Shape::random_read(4096).into() }.with_outstanding(64);
     let length = RunLength { duration: Duration::from_secs(SECONDS), ..RunLength::default() };
     let Some(trace) = BlockTrace::start_in_full(disk.number()) else { return };
     let over = AtomicBool::new(false);
