@@ -585,6 +585,9 @@ mod tests {
             }
         }
         println!("{outcome:?}");
-        assert!(outcome.crash_points > 300 && outcome.in_recovery > 0 && outcome.damage_reported > 0, "{outcome:?}");
+        assert!(
+            outcome.crash_points > 300 && outcome.in_recovery > 0 && outcome.damage_reported > 0,
+            "{outcome:?}"
+        );
     }
 }
