@@ -40,9 +40,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("}}");
     if place.is_dir() {
-        std::fs::remove_dir_all(&place)?
+        std::fs::remove_dir_all(&place)?;
     } else {
-        std::fs::remove_file(&place)?
+        std::fs::remove_file(&place)?;
     }
     Ok(())
 }
