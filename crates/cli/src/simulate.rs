@@ -78,7 +78,13 @@ fn run_file(args: &SimulateArgs, file: &Path, fit: Option<Fit>, out: &mut Output
     // A name in a real file is a path that need not be there.
     if plan.targets.is_empty() {
         let path = PathBuf::from("simulated");
-        plan.targets.push(workload::PlanTarget { path, create_bytes: None });
+        plan.targets.push(workload::PlanTarget { path, create_bytes: None, laid: None });
+    }
+    if let Some(target) = plan.targets.iter().find(|target| target.laid.is_some()) {
+        let what = format_args!("the target {} has a layout of its own", target.path.display()).to_string();
+        return Err(
+            Failure::usage(what).with_remedy("layout = \"stripe:64K\" under [storage], which lays its disks")
+        );
     }
     let traces = Traces::read(&plan)?;
     let mut phases = simulated(&plan, &storage, &traces, out)?;

@@ -159,6 +159,7 @@ fn open(device: &Path) -> Region {
         align_bytes: 4096,
         memory_align_bytes: 4096,
         path: device.into(),
+        laid: None,
     }
 }
 
