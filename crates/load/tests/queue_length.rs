@@ -57,6 +57,7 @@ fn of_short_bursts_a_sampler_is_far_off_and_little_s_law_is_not() {
         align_bytes: 4096,
         memory_align_bytes: 4096,
         path: disk.device().into(),
+        laid: None,
     };
     // 64 at once take two turns of the throttle, then nothing for nearly 2 s.
     let burst = Some(Burst { ios: 64, pause: Duration::from_millis(1_900) });
