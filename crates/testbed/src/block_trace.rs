@@ -1,3 +1,4 @@
+use crate::cleaning::run;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -233,10 +234,17 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Where it is mounted, if this user may use it.
+/// Where it is mounted, if this user may use it. Where nobody has mounted it yet, as in a container, it is mounted in its
+/// usual place, and stays: other tests want it at the same time.
 fn tracefs() -> Option<PathBuf> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
-    let place = places.into_iter().find(|place| place.join("instances").is_dir())?;
+    let mounted = || places.into_iter().find(|place| place.join("instances").is_dir());
+    let place = mounted().or_else(|| {
+        if rustix::process::geteuid().is_root() {
+            drop(run("mount", &["-t", "tracefs", "tracefs", "/sys/kernel/tracing"]));
+        }
+        mounted()
+    })?;
     let may = OpenOptions::new().append(true).open(place.join("tracing_on")).is_ok();
     may.then(|| place.to_owned())
 }
