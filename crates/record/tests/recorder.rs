@@ -271,7 +271,8 @@ fn a_disk_that_stands_still_costs_snapshots_that_are_told_and_a_gap() {
     let gaps = History::open(&path).unwrap().gaps().unwrap();
     assert!(!gaps.is_empty() && gaps.iter().all(|gap| gap.reason.contains("disk is slow")), "{gaps:?}");
     assert!(
-        gaps.iter().all(|gap| gap.source == "engine:one" && gap.until_unix_ns > Some(gap.from_unix_ns)),
+        // One snapshot alone that was dropped begins and ends its gap.
+        gaps.iter().all(|gap| gap.source == "engine:one" && gap.until_unix_ns >= Some(gap.from_unix_ns)),
         "{gaps:?}"
     );
 }

@@ -91,10 +91,17 @@ impl PostgresServer {
 
     /// Ends all its processes at once, as a machine that loses power does but for its volatile caches.
     pub fn kill(&mut self) {
-        for process in self.processes() {
-            signal(process, Signal::KILL);
+        let processes = self.processes();
+        for process in &processes {
+            signal(*process, Signal::KILL);
         }
         self.server.end(Signal::KILL.as_raw());
+        // Until the last has let go of the shared memory, no server starts on this directory.
+        let began = Instant::now();
+        while processes.iter().any(|process| is_alive(*process)) {
+            assert!(began.elapsed() < READY_WITHIN, "a killed server has not ended");
+            thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// Kills one of its processes, so that it drops all sessions and statistics, recovers from its log and goes on
@@ -270,4 +277,11 @@ fn free_port() -> u16 {
         (0..u32::from(PORTS)).map(|step| 20_000 + (first.wrapping_add(step) % u32::from(PORTS)) as u16);
     let mut free = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
     free.next().expect("a free port")
+}
+
+/// Whether it still has its memory: one that waits for its parent to take notice has none.
+fn is_alive(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
