@@ -24,6 +24,7 @@ use crate::delta::MAX_PAGE_BYTES;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::Geometry;
+use crate::log::scan::Known;
 use crate::log::writer::Position;
 use crate::lsn::{Lsn, UNIT_BYTES};
 
@@ -98,6 +99,11 @@ impl Control {
             sequence: u64_at(copy, 84),
             tx_max: u64_at(copy, 92),
         })
+    }
+
+    /// What it says of the log.
+    pub(crate) fn known(&self) -> Known {
+        Known { durable: self.durable, epoch: self.epoch }
     }
 
     /// The newest valid copy.
