@@ -3,7 +3,7 @@
 //! ```text
 //! two copies, at 0 and at 4,096, written in turn; the valid one with the higher generation counts
 //!  0  magic      8 bytes "HRPAGES1"
-//!  8  crc        u32 CRC-32C of everything after it
+//!  8  crc        u32 CRC-32C of everything after it in the first 512 bytes
 //! 12  page       u32 bytes of a page
 //! 16  sector     u32 log blocks are padded to this
 //! 20  epoch      u32 counts the openings
@@ -18,17 +18,22 @@
 //! 84  commit     u64 number of the last commit before redo
 //! 92  tx         u64 largest transaction number before redo
 //! ```
+//! All of a copy that counts lies in one sector: of two torn writes, one after the other, the zeros of the second
+//! must not make the first whole again, whose redo may have been overtaken meanwhile.
 
 use crate::codec::{put_u32, put_u64, u32_at, u64_at};
 use crate::delta::MAX_PAGE_BYTES;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::Geometry;
+use crate::log::scan::Known;
 use crate::log::writer::Position;
 use crate::lsn::{Lsn, UNIT_BYTES};
 
 const MAGIC: &[u8; 8] = b"HRPAGES1";
 const COPY_BYTES: usize = 4096;
+/// What counts of a copy: the smallest sector, which a device writes whole.
+const SECTOR_BYTES: usize = 512;
 
 /// The contents of the control file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,13 +70,13 @@ impl Control {
         put_u32(&mut copy, 80, u32::from(self.clean));
         put_u64(&mut copy, 84, self.sequence);
         put_u64(&mut copy, 92, self.tx_max);
-        let crc = crc32c::crc32c(&copy[12..]);
+        let crc = crc32c::crc32c(&copy[12..SECTOR_BYTES]);
         put_u32(&mut copy, 8, crc);
         copy
     }
 
     fn decode(copy: &[u8]) -> Option<Self> {
-        if &copy[..8] != MAGIC || u32_at(copy, 8) != crc32c::crc32c(&copy[12..]) {
+        if &copy[..8] != MAGIC || u32_at(copy, 8) != crc32c::crc32c(&copy[12..SECTOR_BYTES]) {
             return None;
         }
         let store = u128::from_le_bytes(copy[24..40].try_into().expect("sixteen bytes"));
@@ -98,6 +103,11 @@ impl Control {
             sequence: u64_at(copy, 84),
             tx_max: u64_at(copy, 92),
         })
+    }
+
+    /// What it says of the log.
+    pub(crate) fn known(&self) -> Known {
+        Known { durable: self.durable, epoch: self.epoch }
     }
 
     /// The newest valid copy.
@@ -131,10 +141,10 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::SimDisk;
 
-    #[test]
-    fn a_copy_reads_back_and_one_wrong_bit_is_refused() {
-        let control = Control {
+    fn control() -> Control {
+        Control {
             geometry: Geometry { store: 9, page_bytes: 8192, sector_bytes: 4096, vlf_bytes: 1 << 24 },
             store: 9,
             generation: 5,
@@ -145,10 +155,46 @@ mod tests {
             clean: true,
             sequence: 11,
             tx_max: 12,
-        };
+        }
+    }
+
+    #[test]
+    fn a_copy_reads_back_and_one_wrong_bit_is_refused() {
+        let control = control();
         let mut copy = control.encode();
         assert_eq!(Control::decode(&copy), Some(control));
         copy[57] ^= 4;
         assert_eq!(Control::decode(&copy), None);
+    }
+
+    // A torn write, recovery from the other copy, and another torn write over the first.
+    #[test]
+    fn a_torn_copy_is_not_made_whole_by_the_sectors_of_the_next_write() {
+        let older = control();
+        let torn = Control { generation: 6, redo: Position { lsn: Lsn::new(9, 8, 1), previous: 1 }, ..older };
+        let next = Control { generation: 6, epoch: 3, ..older };
+        let newest = |copy: [u8; COPY_BYTES]| {
+            let disk = SimDisk::new();
+            disk.write(FileId::Control, 0, &copy).unwrap();
+            disk.write(FileId::Control, COPY_BYTES as u64, &older.encode()).unwrap();
+            Control::read(&disk).unwrap().unwrap()
+        };
+        for garbled in 0..COPY_BYTES / SECTOR_BYTES {
+            let mut first = torn.encode();
+            first[garbled * SECTOR_BYTES + 40..(garbled + 1) * SECTOR_BYTES].fill(0xa5);
+            let recovered = newest(first);
+            for landed in 0..1 << (COPY_BYTES / SECTOR_BYTES) {
+                let mut second = first;
+                for sector in (0..COPY_BYTES / SECTOR_BYTES).filter(|sector| landed >> sector & 1 == 1) {
+                    let place = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+                    second[place.clone()].copy_from_slice(&next.encode()[place]);
+                }
+                let found = newest(second);
+                assert!(
+                    found == recovered || found == next,
+                    "{garbled} garbled, {landed:#b} landed: {found:?}"
+                );
+            }
+        }
     }
 }

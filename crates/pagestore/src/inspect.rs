@@ -196,7 +196,7 @@ impl Inspection {
     ) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
         let control = &self.control;
         let mut log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
-        let end = log.scan(control.redo_slot as usize, control.redo, control.durable, READING, visit)?;
+        let end = log.scan(control.redo_slot as usize, control.redo, control.known(), READING, visit)?;
         let slots = log.slots(&end.chain);
         Ok((log, slots, end.last.max(control.durable)))
     }

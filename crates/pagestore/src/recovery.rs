@@ -165,7 +165,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     let mut log = LogFile::open(disk.as_ref(), control.geometry, reading)?;
     let mut analysis = Analysis { sequence: control.sequence, tx_max: control.tx_max, ..Analysis::default() };
     let redo = control.redo;
-    let end = log.scan(control.redo_slot as usize, redo, control.durable, reading, |header, used| {
+    let end = log.scan(control.redo_slot as usize, redo, control.known(), reading, |header, used| {
         analysis.take(header, used, redo.lsn)
     })?;
     analysis.drop_open();

@@ -177,6 +177,12 @@ impl Store {
         let geometry = layout.geometry(store)?;
         write_zeros(disk.as_ref(), 0, LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes)?;
         disk.sync(FileId::Log).map_err(|error| Error::io("sync", FileId::Log, error))?;
+        // A device that loses a write is found out here, and not by a log that has no space later.
+        let length = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+        if length < LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes {
+            let why = format!("it has {length} bytes after it was written to its full length");
+            return Err(Error::io("create", FileId::Log, std::io::Error::other(why)));
+        }
         let writer = LogWriter::create(geometry, layout.vlfs, options.log_writes_in_flight.max(1));
         let redo =
             Position { lsn: Lsn::new(1, (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32, 1), previous: 0 };

@@ -7,9 +7,9 @@
 use crate::codec::u32_at;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::block::{self, BlockHeader, VlfHeader};
+use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
 use crate::log::vlf::Slot;
-use crate::log::writer::Position;
+use crate::log::writer::{Position, RUN_CAPACITY};
 use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
 
@@ -22,6 +22,16 @@ pub(crate) struct Reading {
     pub read_bytes: usize,
     /// Reads in flight.
     pub parallel: usize,
+}
+
+/// What the control file knows of the log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// This had been durable.
+    pub durable: Lsn,
+    /// Every block after `durable` is of this opening or a later one. What lies there of an earlier one had been
+    /// cut off, and stays so: a torn write over it can make whole what was not whole when the log was cut.
+    pub epoch: u32,
 }
 
 /// A log on a disk: which virtual log file each slot says it holds.
@@ -104,12 +114,12 @@ impl<'a> LogFile<'a> {
     }
 
     /// Walks along the chain from `start`, which lies in `slot`; `visit` gets each block's header and records.
-    /// `witness` is what the control file knows to have been durable.
+    /// `known` is what the control file says of it.
     pub(crate) fn scan(
         &mut self,
         slot: usize,
         start: Position,
-        witness: Lsn,
+        known: Known,
         reading: Reading,
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<End> {
@@ -129,6 +139,7 @@ impl<'a> LogFile<'a> {
             if let Some((header, records)) = found
                 && header.previous == previous
                 && header.epoch >= epoch
+                && (header.epoch >= known.epoch || Lsn::new(vlf, unit, 1) <= known.durable)
             {
                 visit(&header, records)?;
                 (last, previous, epoch) = (header.last(), header.crc, header.epoch);
@@ -147,7 +158,7 @@ impl<'a> LogFile<'a> {
             window = self.window(slot, unit);
         }
         let position = Position { lsn: Lsn::new(vlf, unit, 1), previous };
-        self.honest_end(&mut window, position, witness, &chain, reading)?;
+        self.honest_end(&mut window, position, known.durable, &chain, reading)?;
         Ok(End { position, last, chain })
     }
 
@@ -167,13 +178,17 @@ impl<'a> LogFile<'a> {
             ));
         }
         let from = end.lsn.unit() + (self.geometry.sector_bytes as u64 / UNIT_BYTES) as u32;
-        if let Some(block) = self.witness_in(window, end.lsn.vlf(), from, end.lsn, reading)? {
+        if let Some(block) = self.witness_in(window, from, end.lsn, reading)? {
             return damaged(format!(
                 "no block there continues the log, and the block at {} was written when {} was durable",
                 Lsn::new(block.vlf, block.unit, 1),
                 block.witness
             ));
         }
+        // Where one write may have held the end of this virtual log file and the beginning of the next, that
+        // beginning cannot be asked which it is.
+        let left = self.geometry.vlf_bytes - u64::from(end.lsn.unit()) * UNIT_BYTES;
+        let may_be_next = left <= (RUN_CAPACITY + MAX_BLOCK_BYTES) as u64;
         for slot in 0..self.headers.len() {
             if chain.iter().any(|(_, own)| *own == slot) {
                 continue;
@@ -182,10 +197,10 @@ impl<'a> LogFile<'a> {
             self.load(&mut window, VLF_HEADER_BYTES + self.geometry.sector_bytes, reading)?;
             // Whatever its header says: the first block names its virtual log file.
             let vlf = u32_at(&window.bytes, VLF_HEADER_BYTES + 8);
-            if vlf <= end.lsn.vlf() || vlf == u32::MAX {
+            if !may_be_next && (vlf <= end.lsn.vlf() || vlf == u32::MAX) {
                 continue;
             }
-            if let Some(block) = self.witness_in(&mut window, vlf, FIRST_UNIT, end.lsn, reading)? {
+            if let Some(block) = self.witness_in(&mut window, FIRST_UNIT, end.lsn, reading)? {
                 return damaged(format!(
                     "the log does not go on from there, and the block at {} was written when {} was durable",
                     Lsn::new(block.vlf, block.unit, 1),
@@ -196,11 +211,11 @@ impl<'a> LogFile<'a> {
         Ok(())
     }
 
-    /// The first whole block of `vlf` at or after `from` that was written when `end` was durable.
+    /// The first whole block at or after `from`, of whatever virtual log file, that was written when `end` was
+    /// durable. What an earlier use of the space left says less.
     fn witness_in(
         &mut self,
         window: &mut Window,
-        vlf: u32,
         from: u32,
         end: Lsn,
         reading: Reading,
@@ -209,7 +224,11 @@ impl<'a> LogFile<'a> {
         let step = self.geometry.sector_bytes;
         for at in ((u64::from(from) * UNIT_BYTES) as usize..window.loaded).step_by(step) {
             let unit = (at as u64 / UNIT_BYTES) as u32;
-            if let Some((header, _)) = block::open(&window.bytes[at..], &self.geometry, vlf, unit)
+            let bytes = &window.bytes[at..];
+            if bytes.len() < BLOCK_HEADER_BYTES {
+                break;
+            }
+            if let Some((header, _)) = block::open(bytes, &self.geometry, u32_at(bytes, 8), unit)
                 && header.witness >= end
             {
                 return Ok(Some(header));
@@ -259,5 +278,89 @@ impl<'a> LogFile<'a> {
             window.loaded = to;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::record::Record;
+    use crate::log::vlf::VlfTable;
+    use crate::log::writer::{LogWrite, LogWriter};
+    use crate::sim::SimDisk;
+
+    const GEOMETRY: Geometry =
+        Geometry { store: 7, page_bytes: 4096, sector_bytes: 4096, vlf_bytes: 128 << 10 };
+    const READING: Reading = Reading { read_bytes: 64 << 10, parallel: 1 };
+
+    fn disk() -> SimDisk {
+        let disk = SimDisk::new();
+        disk.write(FileId::Log, 0, &vec![0; (LOG_HEAD_BYTES + 3 * GEOMETRY.vlf_bytes) as usize]).unwrap();
+        disk
+    }
+
+    fn commit(writer: &mut LogWriter, sequence: u64) -> LogWrite {
+        let mut record = Vec::new();
+        Record::Commit { sequence }.encode(1, &mut record);
+        writer.append(&record).unwrap();
+        writer.take_write().expect("there is something to write")
+    }
+
+    fn put(disk: &SimDisk, write: &LogWrite) {
+        disk.write(FileId::Log, write.offset, write.buffer.bytes()).unwrap();
+    }
+
+    fn scan(disk: &SimDisk, known: Known) -> Result<End> {
+        let start = Position { lsn: Lsn::new(1, 8, 1), previous: 0 };
+        LogFile::open(disk, GEOMETRY, READING)?.scan(0, start, known, READING, |_, _| Ok(()))
+    }
+
+    #[test]
+    fn a_lost_beginning_of_a_virtual_log_file_is_damage_as_soon_as_a_block_follows_it() {
+        let disk = disk();
+        let mut writer = LogWriter::create(GEOMETRY, 3, 1);
+        let mut lost = 0;
+        for sequence in 1.. {
+            let write = commit(&mut writer, sequence);
+            let begins_another = writer.position().lsn.vlf() == 2;
+            if begins_another && lost == 0 {
+                lost = sequence;
+                assert_eq!(scan(&disk, Known::default()).unwrap().position.lsn.vlf(), 1);
+            } else {
+                put(&disk, &write);
+            }
+            writer.complete(write);
+            if lost != 0 && sequence > lost {
+                break;
+            }
+        }
+        let error = scan(&disk, Known::default()).unwrap_err();
+        assert!(matches!(error, Error::CorruptLog { .. }), "{error}");
+    }
+
+    // A torn block was cut off. The padding of the first block that is written over it makes it whole again.
+    #[test]
+    fn a_block_that_was_cut_off_stays_so_when_a_later_write_makes_it_whole() {
+        let disk = disk();
+        let mut writer = LogWriter::create(GEOMETRY, 3, 1);
+        let first = commit(&mut writer, 1);
+        put(&disk, &first);
+        writer.complete(first);
+        let second = commit(&mut writer, 2);
+        put(&disk, &second);
+        disk.write(FileId::Log, second.offset + 3584, &[9; 512]).unwrap();
+        let end = scan(&disk, Known { durable: Lsn::ZERO, epoch: 1 }).unwrap();
+        assert_eq!(end.last, Lsn::new(1, 8, 1), "the second is torn");
+
+        let known = Known { durable: end.last, epoch: 2 };
+        let vlfs = VlfTable::new(LogFile::open(&disk, GEOMETRY, READING).unwrap().slots(&end.chain));
+        let mut writer = LogWriter::resume(GEOMETRY, vlfs, known.epoch, end.position, end.last, 1);
+        let third = commit(&mut writer, 3);
+        assert_eq!(third.offset, second.offset);
+        disk.write(FileId::Log, third.offset + 3584, &third.buffer.bytes()[3584..]).unwrap();
+        assert_eq!(scan(&disk, Known { durable: end.last, epoch: 1 }).unwrap().last, Lsn::new(1, 16, 1));
+        assert_eq!(scan(&disk, known).unwrap().last, end.last);
+        put(&disk, &third);
+        assert_eq!(scan(&disk, known).unwrap().last, Lsn::new(1, 16, 1));
     }
 }

@@ -68,7 +68,7 @@ struct Run {
 }
 
 /// The header of a virtual log file, a full write, and a block on top that did not fit.
-const RUN_CAPACITY: usize = MAX_WRITE_BYTES + MAX_BLOCK_BYTES + VLF_HEADER_BYTES;
+pub(crate) const RUN_CAPACITY: usize = MAX_WRITE_BYTES + MAX_BLOCK_BYTES + VLF_HEADER_BYTES;
 
 impl LogWriter {
     /// A writer of an empty log, that begins with virtual log file 1 in the first slot.
@@ -289,7 +289,7 @@ mod tests {
     use crate::disk::{Disk, FileId};
     use crate::log::LOG_HEAD_BYTES;
     use crate::log::record::{Record, Records};
-    use crate::log::scan::{LogFile, Reading};
+    use crate::log::scan::{Known, LogFile, Reading};
     use crate::sim::{Chance, SimDisk};
     use proptest::prelude::*;
 
@@ -302,7 +302,7 @@ mod tests {
         let start = Position { lsn: Lsn::new(1, 8, 1), previous: 0 };
         let mut commits = Vec::new();
         let mut log = LogFile::open(disk, GEOMETRY, reading).unwrap();
-        log.scan(0, start, Lsn::ZERO, reading, |_, used| {
+        log.scan(0, start, Known::default(), reading, |_, used| {
             commits.extend(Records::of(used).map(|record| match record.unwrap().1 {
                 Record::Commit { sequence } => sequence,
                 other => panic!("{other:?} was never written"),

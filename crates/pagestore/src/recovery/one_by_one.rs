@@ -30,7 +30,7 @@ pub(super) fn apply(
         Applied { disk, control, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
     let mut open: Vec<Change> = Vec::new();
     let (mut open_tx, mut vlf) = (0, control.redo.lsn.vlf());
-    log.scan(control.redo_slot as usize, control.redo, Lsn::ZERO, reading, |header, used| {
+    log.scan(control.redo_slot as usize, control.redo, control.known(), reading, |header, used| {
         if sync_each && header.vlf != vlf {
             vlf = header.vlf;
             applied.sync()?;

@@ -32,7 +32,14 @@ pub enum Op {
         file: FileId,
     },
     /// A write that was acknowledged and not done.
-    Lost,
+    Lost {
+        /// Which file.
+        file: FileId,
+        /// Where.
+        offset: u64,
+        /// How much.
+        bytes: usize,
+    },
     /// A write that was refused: some of it may be there.
     FailedWrite {
         /// Which file.
@@ -151,7 +158,7 @@ impl SimDisk {
                     return Err(io::Error::from_raw_os_error(error));
                 }
                 Fault::Lost => {
-                    state.trace.push(Op::Lost);
+                    state.trace.push(Op::Lost { file, offset, bytes: bytes.len() });
                     return Ok(());
                 }
                 Fault::Misdirected => {
@@ -275,7 +282,7 @@ impl Medium {
                 let waiting: Vec<usize> = self.waiting[index].keys().copied().collect();
                 self.given_up[index].extend(waiting);
             }
-            Op::Lost => {}
+            Op::Lost { .. } => {}
         }
     }
 
