@@ -108,7 +108,7 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
 fn info_text(info: &LogInfo) -> String {
     let state = if info.clean { "closed, nothing to recover" } else { "not closed: opening it recovers" };
     let mut text = format!(
-        "store {:032x}, pages of {} bytes, log blocks of multiples of {}\n{state}; opened {} times\n\
+        "store {:032x}, pages of {} bytes, log blocks of multiples of {}\n{state}; times opened: {}\n\
          redo from {}, last record {}, last commit {}\nto redo: {} commits, {} pages\n\n\
          slot       offset        size    vlf  status  parity  created                       blocks        used\n",
         info.store,
@@ -184,7 +184,7 @@ fn record_json(record: &RecordInfo) -> Value {
 
 fn why_text(why: &WhyHeld) -> String {
     let mut text =
-        format!("{} virtual log files are needed, from {} to {}\n", why.active, why.redo, why.last);
+        format!("virtual log files that are needed: {}, from {} to {}\n", why.active, why.redo, why.last);
     match why.oldest_page {
         Some((page, lsn)) => {
             let _ = writeln!(
