@@ -3,8 +3,8 @@ use crate::evidence::{CAPABILITY, DATABASE, DEVICE, MODEL, cap_unit, fact};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{
     BURST_SHARE_MAX, COVERAGE_MIN, IOS_FROM_MEMORY_MIN, IOS_MIN, LATE_SPANS, OUTSTANDING_IDLE, RATIO_AGREES,
-    RATIO_DEGRADED, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UNTIMED_SHARE_MAX, UTILISATION_AT_KNEE,
-    UTILISATION_IMPOSSIBLE, UTILISATION_LOW, UTILISATION_NEAR,
+    RATIO_DEGRADED, SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN,
+    UNTIMED_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_IMPOSSIBLE, UTILISATION_LOW, UTILISATION_NEAR,
 };
 use crate::{Evidence, Figures, Kind, Moment, Observation, Verdict};
 use capability::Capability;
@@ -337,9 +337,12 @@ fn serialized(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
     let low = figures.utilisation.is_none_or(|u| u.value < UTILISATION_LOW);
     // Many sessions that wait now and then may have a mean of 1 as well, but not second for second.
-    let alike = case.outstanding.iter().filter(|n| SERIAL_OUTSTANDING.contains(n)).count();
+    let alike = case.outstanding.iter().filter(|n| SERIAL_MOMENT.contains(n)).count();
     let share = alike as f64 / case.outstanding.len().max(1) as f64;
-    if !low || !SERIAL_OUTSTANDING.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN {
+    let by_commits = figures.commit_share() > figures.outstanding / 2.0;
+    let least = if by_commits { SERIAL_COMMITS_MIN } else { SERIAL_OUTSTANDING.start };
+    let one = least..SERIAL_OUTSTANDING.end;
+    if !low || !one.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN {
         return None;
     }
     let mut evidence =
@@ -347,7 +350,6 @@ fn serialized(case: &Case) -> Option<Grounds> {
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     evidence.extend(case.knee());
     let one_at_a_time = "the storage is nearly idle, yet the database always waits for one I/O";
-    let by_commits = figures.commit_share() > figures.outstanding / 2.0;
     let (summary, next_step) = if by_commits {
         let commit_ns = figures.commit_ns()?;
         let per_second = figures.commits.count as f64 / figures.elapsed_s;

@@ -17,12 +17,16 @@ pub const UTILISATION_NEAR: f64 = 0.7;
 pub const RATIO_DEGRADED: f64 = 3.0;
 /// Latency this close to the expected one agrees with it.
 pub const RATIO_AGREES: f64 = 2.0;
-/// One session that always waits for one I/O has N = 1; with pauses in between a little less.
+/// One session that always waits for one I/O has N = 1; with work of its own in between less.
 pub const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
-/// ... in at least this share of the moments.
+/// The least where it waits for commits: half of its time, so that batching gives up to 2 x.
+pub const SERIAL_COMMITS_MIN: f64 = 0.5;
+/// The same of a moment, around that mean. One session stays within it; a second of many that meet does not.
+pub const SERIAL_MOMENT: std::ops::Range<f64> = 0.35..1.5;
+/// At least this share of the moments is.
 pub const SERIAL_SHARE_MIN: f64 = 0.8;
 /// Moments of a source that tells late are looked at so many times that long together: at their ends a session's I/O
-/// may be missing or too much, a quarter then, as [`SERIAL_OUTSTANDING`] allows.
+/// may be missing or too much, a quarter then, as [`SERIAL_MOMENT`] allows.
 pub const LATE_SPANS: u64 = 4;
 /// I/Os without a time, though the database could time them, that leave latency unknown: a larger share than this.
 pub const UNTIMED_SHARE_MAX: f64 = 0.1;

@@ -79,6 +79,15 @@ fn single_row_commits_are_serialized_and_told_what_batching_gains() {
 }
 
 #[test]
+fn a_session_that_waits_two_thirds_of_its_time_is_serialized_however_it_wavers() {
+    let quick = Load { commits: 400, sync_ns: 1_200 * US, ..Load::default() };
+    let slow = Load { commits: 400, sync_ns: 2_000 * US, ..Load::default() };
+    let loads: Vec<Load> = (0..20).map(|at| if at % 2 == 0 { quick } else { slow }).collect();
+    let verdict = verdict(&observed(&loads));
+    assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+}
+
+#[test]
 fn reads_one_at_a_time_are_serialized_and_told_to_go_wide() {
     let verdict = verdict(&steady(Load { reads: 240, read_ns: 4 * MS, ..Load::default() }));
     assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
