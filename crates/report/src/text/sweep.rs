@@ -139,13 +139,14 @@ fn meaning(saturation: &Saturation, steps: &[SweepStep]) -> Vec<String> {
     let worst = steps.iter().filter_map(|step| Some((step.queue.as_ref()?.error_max()?, step)));
     if let Some((error, step)) = worst.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) {
         let queue = step.queue.clone().unwrap_or_default();
+        let least = queue.samples.iter().min().copied().unwrap_or_default();
+        let most = queue.samples.iter().max().copied().unwrap_or_default();
+        let saw = if least == most { most.to_string() } else { format!("{least} to {most}") };
         told.push(format!(
-            "one look at the queue was off by {} at {} outstanding: the mean over time was {}, looks saw {} to {}",
+            "one look at the queue was off by {} at {} outstanding: the mean over time was {}, looks saw {saw}",
             percent(error),
             step.point.outstanding,
             number::rate(queue.weighted),
-            queue.samples.iter().min().unwrap_or(&0),
-            queue.samples.iter().max().unwrap_or(&0)
         ));
     }
     told
