@@ -23,6 +23,7 @@ pub mod diskstats;
 mod file_names;
 mod mounts;
 pub mod mysql;
+mod percent;
 pub mod postgres;
 pub mod process;
 pub mod sqlite;
