@@ -42,6 +42,19 @@ pub enum Error {
     /// A MySQL or MariaDB server.
     #[error(transparent)]
     Mysql(#[from] collect::mysql::MysqlError),
+    /// An embedded engine of others.
+    #[error(transparent)]
+    Peer(#[from] peers::Error),
+    /// Our own.
+    #[error("cannot {doing} in the page store {}: {source}", path.display())]
+    Pagestore {
+        /// What was tried.
+        doing: &'static str,
+        /// The store's directory.
+        path: PathBuf,
+        /// Why not.
+        source: pagestore::Error,
+    },
     /// The counters of an experiment cannot be read.
     #[error(transparent)]
     Source(#[from] collect::SourceError),
@@ -91,12 +104,13 @@ impl Error {
             Error::Exists { .. } => Some("name a file that does not exist, or remove that one"),
             Error::NotOurs { .. } => Some("prepare one under another name"),
             Error::Server(error) => return error.remedy(),
+            Error::Peer(error) => return error.remedy(),
             Error::Postgres(error) => error.remedy(),
             Error::Mysql(error) => error.remedy(),
             Error::Source(error) => error.remedy(),
             Error::NotOursThere { .. } => Some("rename it, or name another server"),
             Error::InUse => Some("wait until it has ended"),
-            Error::Plan { .. } | Error::Io { .. } | Error::Query { .. } => None,
+            Error::Plan { .. } | Error::Io { .. } | Error::Query { .. } | Error::Pagestore { .. } => None,
             Error::Sqlite { source, .. } => match source.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),
                 Some(rusqlite::ErrorCode::SystemIoFailure) => {
