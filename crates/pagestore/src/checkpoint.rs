@@ -47,6 +47,7 @@ impl Inner {
     pub(crate) fn checkpoint(&self) -> Result<Certified> {
         let mut checkpoints = lock(&self.checkpointing);
         self.journal.check()?;
+        self.absorb_runs();
         let (captured, position, slot, sequence, tx_max) = {
             let _gate = lock(&self.gate);
             let (position, slot) = self.journal.redo_position();

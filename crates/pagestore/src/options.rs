@@ -13,7 +13,8 @@ pub struct Layout {
     pub page_bytes: usize,
     /// Log blocks are padded to this: the unit that the device writes without reading, 4 KiB almost everywhere.
     pub log_sector_bytes: usize,
-    /// Bytes of a virtual log file, from 256 KiB to 512 MiB.
+    /// Bytes of a virtual log file, from 256 KiB to less than 512 MiB. Opening after a crash reads the last one as
+    /// a whole, and of the others an index.
     pub vlf_bytes: u64,
     /// Virtual log files that are made, and written with zeros, at the beginning.
     pub vlfs: usize,
@@ -36,8 +37,8 @@ impl Layout {
         }
         // Small ones are for tests, which must go round often.
         let least = 2 * MAX_BLOCK_BYTES as u64;
-        if !(least..=Lsn::MAX_VLF_BYTES).contains(&self.vlf_bytes) || !self.vlf_bytes.is_multiple_of(4096) {
-            return bad("vlf_bytes", "a multiple of 4096 from 122880 to 512 MiB");
+        if !(least..Lsn::MAX_VLF_BYTES).contains(&self.vlf_bytes) || !self.vlf_bytes.is_multiple_of(4096) {
+            return bad("vlf_bytes", "a multiple of 4096 from 122880 to less than 512 MiB");
         }
         if self.vlfs < 2 {
             return bad("vlfs", "at least 2: one is written while the other is freed");
