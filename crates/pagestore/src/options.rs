@@ -68,6 +68,17 @@ pub enum Recovery {
     Instant,
 }
 
+/// How recovery writes pages to the data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Apply {
+    /// By direct I/O.
+    #[default]
+    Direct,
+    /// Through a memory mapping, to compare: the kernel writes back, and a sync waits for all of it. Where the device
+    /// cannot read a page in, the process ends.
+    Mapped,
+}
+
 /// How a store is used while it is open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -87,6 +98,8 @@ pub struct Options {
     pub parallel: usize,
     /// How it is recovered.
     pub recovery: Recovery,
+    /// How recovery writes pages; afterwards it is always direct I/O.
+    pub apply: Apply,
     /// Whether checkpoints and delayed commits have threads of their own. Without, a commit that finds a
     /// checkpoint due does it itself: everything happens in the order of the calls.
     pub background: bool,
@@ -106,6 +119,7 @@ impl Default for Options {
             log_writes_in_flight: 1,
             parallel: 16,
             recovery: Recovery::default(),
+            apply: Apply::default(),
             background: true,
             verify_writes: false,
         }

@@ -220,7 +220,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
         // All of it is durable in the data file then.
-        one_by_one::apply(disk.as_ref(), &control, &mut log, reading, sync_each)?;
+        one_by_one::apply(disk.as_ref(), &control, &mut log, reading, sync_each, options.apply)?;
     }
     let slots = log.slots(&way.chain);
     // Blocks of this opening are told from those of earlier ones.
