@@ -88,8 +88,11 @@ impl Drop for Threads {
 
 fn checkpoint_when_due(inner: &Inner) {
     while let Some(asked) = inner.wake.next(LOOK_EVERY) {
-        // An error has made the store read-only, and every writer is told.
-        if (asked || inner.checkpoint_is_due()) && inner.checkpoint().is_err() {
+        // An error makes the store read-only, damage in the log that a page needs too, and every writer is told.
+        if (asked || inner.checkpoint_is_due())
+            && let Err(error) = inner.checkpoint()
+        {
+            inner.journal.give_up(&error);
             return;
         }
     }

@@ -7,6 +7,7 @@
 //! ```
 
 mod disk;
+mod indices;
 mod lab;
 mod workload;
 

@@ -61,6 +61,8 @@ pub(crate) struct Inner {
     pub last_sequence: AtomicU64,
     /// The newest transaction.
     pub last_tx: AtomicU64,
+    /// Pages that recovery found in the log.
+    pub recovering: AtomicU64,
     pub wake: background::Wake,
     pub counters: Counters,
 }
@@ -293,10 +295,17 @@ impl Store {
         &self.report
     }
 
-    /// The pages that recovery found in the log and has not written yet, of those in the report.
+    /// The pages that recovery found in the log and has not written yet.
     #[must_use]
     pub fn recovery_pages_left(&self) -> u64 {
-        if self.inner.counters.checkpoints.load(Ordering::Acquire) > 0 { 0 } else { self.report.pages }
+        let counters = &self.inner.counters;
+        if self.report.pages == 0 || counters.checkpoints.load(Ordering::Acquire) > 0 {
+            return 0;
+        }
+        let written =
+            counters.page_write_bytes.load(Ordering::Relaxed) / self.inner.geometry.page_bytes as u64;
+        // Until the sync over them succeeds, at least one is not done.
+        self.inner.recovering.load(Ordering::Acquire).saturating_sub(written).max(1)
     }
 
     /// Bytes of a page that a user has.
@@ -377,6 +386,7 @@ impl Inner {
             checkpointing: Mutex::new(Checkpoints::default()),
             growing: Mutex::new(()),
             last_sequence: AtomicU64::new(found.sequence),
+            recovering: AtomicU64::new(0),
             wake: background::Wake::default(),
             counters: Counters::default(),
         }

@@ -5,6 +5,7 @@
 //! commit, with everything before it and nothing after; (c) of delayed commits only those may be missing whose log
 //! was within its bound; (d) a crash during recovery leads to the same state; (e) damage is an error, never data.
 
+use super::indices;
 use super::workload::{self, Model, Step, contents, transact};
 use super::{Chance, Fault, Files, Medium, Op, Setting, SimDisk};
 use crate::disk::FileId;
@@ -167,7 +168,10 @@ impl Lab {
         self.judge_run(&run, &mut chance, &mut outcome, 0)?;
         for _ in 0..self.faults {
             let fault = Fault::ALL[chance.below(Fault::ALL.len() as u64) as usize];
-            let at = chance.below(ops as u64) as usize;
+            let mut at = chance.below(ops as u64) as usize;
+            if chance.once_in(4) {
+                at = indices::write_of_index(&run.trace, &mut chance).unwrap_or(at);
+            }
             let mut setting = setting;
             if !fault.is_told() {
                 // A page that a device has lost is found by reading it back, or not at all; recovery does not.
@@ -298,7 +302,10 @@ impl Lab {
             if bytes.is_empty() {
                 continue;
             }
-            let at = chance.below(bytes.len() as u64) as usize;
+            let mut at = chance.below(bytes.len() as u64) as usize;
+            if file == FileId::Log && chance.once_in(2) {
+                at = indices::byte_of_index(bytes, chance).unwrap_or(at);
+            }
             bytes[at] ^= 1 << chance.below(8);
             let judged = judge(run, &files, expected, chance, Tolerance::Reported)
                 .map_err(|what| format!("bit rot at {at} of the {file} file: {what}"))?;
