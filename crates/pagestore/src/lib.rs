@@ -30,6 +30,7 @@ mod cache;
 mod checkpoint;
 mod codec;
 mod control;
+pub mod counters;
 mod delta;
 pub mod disk;
 mod error;
@@ -46,6 +47,8 @@ mod tree;
 mod tx;
 
 pub use cache::Page;
+pub use counters::FileStatistics;
+pub use counters::anatomy::CommitTimes;
 pub use error::{Error, Result};
 pub use log::vlf::Certificate;
 pub use lsn::{Lsn, PageNo};

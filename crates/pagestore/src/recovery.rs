@@ -26,6 +26,7 @@ pub(crate) mod runs;
 
 use crate::cache::PageTable;
 use crate::control::Control;
+use crate::counters::Counters;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::BlockHeader;
@@ -177,7 +178,11 @@ pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
 }
 
 /// Opens what lies on `disk`.
-pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, RecoveryReport)> {
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    counters: Arc<Counters>,
+    options: Options,
+) -> Result<(Inner, RecoveryReport)> {
     let begun = Instant::now();
     let mut control = control(disk.as_ref())?;
     let reading = reading(&options);
@@ -235,7 +240,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control };
     drop(log);
     let epoch = u64::from(found.control.epoch);
-    let inner = Inner::new(disk, options, found);
+    let inner = Inner::new(disk, counters, options, found);
     inner.recovering.store(report.pages, Ordering::Release);
     inner.journal.note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;

@@ -10,13 +10,14 @@ use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The largest copy through an aligned buffer at once.
 const BOUNCE_BYTES: usize = 1 << 20;
 
 /// The directory's files, opened once; the lock goes with it.
 pub(crate) struct RealDisk {
+    directory: PathBuf,
     control: File,
     data: File,
     mapped: mapped::MappedFile,
@@ -61,6 +62,7 @@ impl RealDisk {
         };
         let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
         let disk = Self {
+            directory: directory.into(),
             control: open(FileId::Control, libc::O_DSYNC)?,
             data: open(FileId::Data, 0)?,
             mapped: mapped::MappedFile::default(),
@@ -196,5 +198,9 @@ impl Disk for RealDisk {
 
     fn len(&self, file: FileId) -> io::Result<u64> {
         Ok(self.file(file).metadata()?.len())
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.directory)
     }
 }
