@@ -111,7 +111,7 @@ enum Command {
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
-    /// Experiments: what commits ask of the log, what a query moves, crashes
+    /// Experiments: what commits ask of the log, crashes and recoveries, what a query moves
     #[command(subcommand)]
     Lab(lab::LabCommand),
     /// Look into the log of a page store, a crashed one too

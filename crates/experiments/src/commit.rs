@@ -1,6 +1,6 @@
 //! Rows inserted in batches: what each commit costs in writes to the log, syncs and time.
 
-use crate::IoFigures;
+use crate::{IoFigures, counted};
 use filestats::Figure;
 use serde::{Deserialize, Serialize};
 use workload::{format_bytes, format_count, format_ns};
@@ -171,10 +171,6 @@ impl CommitStudy {
 fn size_of(io: IoFigures) -> String {
     let size = io.write_bytes_mean().known();
     size.map_or(String::new(), |bytes| format!(" of {}", format_bytes(bytes.round() as u64)))
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", format_count(count), if count == 1 { one } else { many })
 }
 
 fn rounded(times: f64) -> String {

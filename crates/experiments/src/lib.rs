@@ -4,6 +4,7 @@
 //! two snapshots of a source ─ intervals ─> IoFigures (log, data)  ┐
 //! rows, commits, seconds                                          ┴> CommitResult ─> CommitStudy::sentences()
 //! steps done, the step that runs, steps to come ─────────────────> Pace::left_s()
+//! a crashed engine opened again, its I/Os ──────────────────────> RecoverResult ─> RecoverStudy::sentences()
 //! what a query moved at each level ──────────────────────────────> Footprint::sentence()
 //! ```
 //!
@@ -13,8 +14,16 @@ mod commit;
 mod footprint;
 mod io;
 mod pace;
+mod recover;
 
 pub use commit::{CommitResult, CommitStudy, Durability};
 pub use footprint::{Footprint, ObjectFootprint};
 pub use io::IoFigures;
 pub use pace::{Pace, Step};
+pub use recover::{EmulatedDisk, RecoverResult, RecoverStudy, RecoveryIo};
+
+use workload::format_count;
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", format_count(count), if count == 1 { one } else { many })
+}

@@ -20,8 +20,13 @@ impl Chance {
     /// Bytes that no storage can compress or deduplicate.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        self.0.fill_bytes(&mut bytes);
+        self.fill(&mut bytes);
         bytes
+    }
+
+    /// The same, into those.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
     }
 
     /// Hexadecimal text of 16 characters for each of `words`.

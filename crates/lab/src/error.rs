@@ -75,6 +75,45 @@ pub enum Error {
         /// What it said.
         why: String,
     },
+    /// The page store refused.
+    #[error("cannot {doing} the page store in {}: {source}", path.display())]
+    Pagestore {
+        /// What was tried.
+        doing: &'static str,
+        /// Its directory.
+        path: PathBuf,
+        /// Why not.
+        source: pagestore::Error,
+    },
+    /// An engine could not be crashed at work.
+    #[error("{engine} {why}")]
+    Writer {
+        /// Which.
+        engine: &'static str,
+        /// "ended by itself: ...".
+        why: String,
+    },
+    /// After recovery a page has not what it must have.
+    #[error("{engine} came back wrong (recovery: {strategy}): {what}")]
+    Wrong {
+        /// Which engine.
+        engine: &'static str,
+        /// How it was recovered.
+        strategy: &'static str,
+        /// Which page, and what of it.
+        what: String,
+    },
+    /// There is no disk to recover on.
+    #[error(transparent)]
+    Disk(#[from] luns::LunError),
+    /// A program that makes a file system on it.
+    #[error("cannot make a file system on {device}: {why}")]
+    FileSystem {
+        /// The device.
+        device: String,
+        /// What mkfs said.
+        why: String,
+    },
     /// The system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
@@ -110,7 +149,16 @@ impl Error {
             Error::Source(error) => error.remedy(),
             Error::NotOursThere { .. } => Some("rename it, or name another server"),
             Error::InUse => Some("wait until it has ended"),
-            Error::Plan { .. } | Error::Io { .. } | Error::Query { .. } | Error::Pagestore { .. } => None,
+            Error::Disk(error) => return error.remedy(),
+            Error::FileSystem { .. } => Some("install e2fsprogs, which has mkfs.ext4"),
+            Error::Wrong { .. } => {
+                Some("run it again with the same --seed; where it stays, the engine lost data")
+            }
+            Error::Plan { .. }
+            | Error::Io { .. }
+            | Error::Query { .. }
+            | Error::Pagestore { .. }
+            | Error::Writer { .. } => None,
             Error::Sqlite { source, .. } => match source.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),
                 Some(rusqlite::ErrorCode::SystemIoFailure) => {

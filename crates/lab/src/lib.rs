@@ -6,6 +6,7 @@
 //! everyday::rebuild_indexes   the event that a cumulative figure smears over months
 //!
 //! commit::run            rows committed in batches by SQLite, PostgreSQL and MariaDB; what their logs are asked for
+//! recover::run           scattered pages, a kill in the middle, and what it takes to serve again
 //! footprint::footprint   what one query moves: values, rows, pages, files, storage, client
 //!
 //! database   making and opening such a file; a file that is not ours is never written to
@@ -27,6 +28,7 @@ mod error;
 pub mod everyday;
 pub mod footprint;
 mod page_cache;
+pub mod recover;
 
 pub use chance::Chance;
 pub use error::Error;

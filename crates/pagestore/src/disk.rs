@@ -5,9 +5,11 @@ pub(crate) mod real;
 
 pub use counting::{Calls, Counted, Counting};
 
+use crate::error::Result;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// One of the files of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
@@ -39,6 +41,15 @@ impl fmt::Display for FileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// The files of the store in a directory, for [`Store::open_on`](crate::Store::open_on): what stands between may
+/// count their I/Os.
+///
+/// # Errors
+/// When there is none, or another process has it.
+pub fn open_directory(directory: &Path) -> Result<Arc<dyn Disk>> {
+    Ok(Arc::new(real::RealDisk::open(directory, real::Access::Write)?))
 }
 
 /// I/O on the files of one store. All calls may come from several threads at once.

@@ -7,6 +7,7 @@
 //! one file a chart:  curve_latency, curve_iops, latency_over_time, iops_over_time       a check's
 //!                    load_curve, heat_map, percentiles, run_course, latency_map, histogram   a run's
 //!                    difference                                                     a comparison's
+//!                    recoveries                                              crashed engines opened again
 //!                    commits                                                 an experiment's with commits
 //!                    stretch                                                        a file of the history
 //! ```
@@ -38,6 +39,7 @@ mod percentiles;
 mod plot;
 #[cfg(feature = "png")]
 mod png;
+mod recoveries;
 mod run_course;
 mod shown;
 mod stretch;
@@ -57,6 +59,7 @@ pub(crate) use curve_latency::curve_latency;
 pub(crate) use difference::{Difference, difference};
 pub(crate) use iops_over_time::iops_over_time;
 pub(crate) use latency_over_time::latency_over_time;
+pub(crate) use recoveries::recoveries;
 pub(crate) use shown::{asked, labels};
 pub(crate) use stretch::{INKS, Stretch};
 

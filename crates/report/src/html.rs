@@ -8,6 +8,7 @@ mod commits;
 mod comparison;
 mod estimate;
 mod page;
+mod recoveries;
 mod runs;
 mod table;
 
@@ -18,6 +19,7 @@ pub use commits::commits;
 pub use comparison::{Comparison, ComparisonRow, compared, comparison};
 pub use estimate::estimate;
 pub(crate) use page::page_colour;
+pub use recoveries::recoveries;
 pub use runs::{RunsPage, matrix, runs};
 
 /// Outside text, harmless in HTML and in attributes.

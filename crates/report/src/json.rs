@@ -5,7 +5,7 @@ use crate::files::{FileRow, worst_first};
 use crate::{Analysed, Check, Estimate, FileGlance, Glance, Simulation, number, wording};
 use analyze::{Analysis, BusyFile};
 use capability::{Capability, CostModel, Curve, Sweep, SweepComparison, SweepStep};
-use experiments::{CommitResult, CommitStudy, Footprint};
+use experiments::{CommitResult, CommitStudy, Footprint, RecoverResult, RecoverStudy};
 use filestats::waits::Reconciled;
 use filestats::{Counters, Delta, Figure, FileInterval, Interval, Ops, Profile, Reason, WaitInterval};
 use findings::Finding;
@@ -386,6 +386,49 @@ pub fn commits(study: &CommitStudy, version: &str) -> Value {
         "headroom_version": version,
         "dir": study.dir,
         "rows": study.rows,
+        "results": study.results.iter().map(result).collect::<Vec<Value>>(),
+        "sentences": study.sentences(),
+        "notes": study.notes,
+    })
+}
+
+/// Crashed engines opened again.
+pub fn recoveries(study: &RecoverStudy, version: &str) -> Value {
+    let result = |result: &RecoverResult| {
+        json!({
+            "engine": result.engine,
+            "strategy": result.strategy,
+            "opened_ms": result.opened_s * 1e3,
+            "first_read_ms": result.first_read_s * 1e3,
+            "first_write_ms": result.first_write_s * 1e3,
+            "full_recovery_s": result.full_s,
+            "pages": result.pages,
+            "page_bytes": result.page_bytes,
+            "pages_left_at_first_read": result.pages_left,
+            "pages_per_s": result.pages_per_s(),
+            "mib_per_s": result.mib_per_s(),
+            "log_bytes": result.log_bytes,
+            "commits": result.commits,
+            "pages_compared": result.checked,
+            "ios": result.io.ios(),
+            "reads": result.io.reads,
+            "read_bytes": result.io.read_bytes,
+            "writes": result.io.writes,
+            "write_bytes": result.io.write_bytes,
+            "syncs": result.io.syncs,
+            "stall_ns": result.io.stall_ns,
+            "n": result.n(),
+            "n_max": result.io.n_max,
+            "counted_by": result.counted_by,
+        })
+    };
+    json!({
+        "headroom_version": version,
+        "dir": study.dir,
+        "emulated": study.emulated,
+        "pages": study.pages,
+        "data_pages": study.data_pages,
+        "log_bytes": study.log_bytes,
         "results": study.results.iter().map(result).collect::<Vec<Value>>(),
         "sentences": study.sentences(),
         "notes": study.notes,

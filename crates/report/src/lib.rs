@@ -13,6 +13,7 @@
 //! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
 //! Simulation, Estimate ─> text::simulation, json::simulation, text::estimate, json::estimate, html::estimate
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
+//! RecoverStudy ─> text::recoveries, json::recoveries, html::recoveries
 //! CommitStudy ─> text::commits, json::commits, html::commits     Footprint ─> text::footprint, json::footprint
 //! ```
 //!

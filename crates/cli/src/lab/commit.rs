@@ -1,3 +1,4 @@
+use super::dedup;
 use crate::check::counted_sqlite;
 use crate::failure::Failure;
 use crate::measure::{open_workspace, remove};
@@ -144,15 +145,6 @@ fn batches(args: &CommitArgs) -> Result<Vec<u64>, Failure> {
     }
     dedup(&mut batches);
     Ok(batches)
-}
-
-fn dedup<T: PartialEq + Clone>(list: &mut Vec<T>) {
-    let all = std::mem::take(list);
-    all.into_iter().for_each(|each| {
-        if !list.contains(&each) {
-            list.push(each);
-        }
-    });
 }
 
 /// The PostgreSQL server and the MariaDB server to use, where they are named.

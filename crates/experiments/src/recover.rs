@@ -1,0 +1,356 @@
+//! A crashed engine opened again: when it serves, when all is where it belongs, and the I/Os that it took.
+
+use crate::counted;
+use filestats::{Figure, Reason, Sample};
+use serde::{Deserialize, Serialize};
+use workload::{format_bytes, format_count, format_ns};
+
+/// What recovery asked of all files of the engine, from opening until all was done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecoveryIo {
+    /// Reads.
+    pub reads: Figure<u64>,
+    /// Bytes read.
+    pub read_bytes: Figure<u64>,
+    /// Writes.
+    pub writes: Figure<u64>,
+    /// Bytes written.
+    pub write_bytes: Figure<u64>,
+    /// Syncs.
+    pub syncs: Figure<u64>,
+    /// Summed time of them all, nanoseconds.
+    pub stall_ns: Figure<u64>,
+    /// The most that were in flight at once.
+    pub n_max: Figure<u64>,
+}
+
+/// One engine recovered the crashed image in one way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecoverResult {
+    /// "pagestore", "sqlite-wal".
+    pub engine: String,
+    /// "serial", "instant"; "own" of an engine that has one way.
+    pub strategy: String,
+    /// Until the engine was open, seconds.
+    pub opened_s: f64,
+    /// Until a page of those written had been read, seconds since opening began.
+    pub first_read_s: f64,
+    /// Until a change of such a page was committed durably.
+    pub first_write_s: f64,
+    /// Until all pages were in the data file, synced, and the log could be used again.
+    pub full_s: f64,
+    /// Pages that acknowledged commits had written and the data file lacked.
+    pub pages: u64,
+    /// Bytes of one.
+    pub page_bytes: u64,
+    /// Of them, those that still had to be written when the first read was answered.
+    pub pages_left: Figure<u64>,
+    /// The log at the crash.
+    pub log_bytes: u64,
+    /// Commits that had been acknowledged.
+    pub commits: u64,
+    /// Pages whose content was compared afterwards: it was right.
+    pub checked: u64,
+    /// What it asked of its files.
+    pub io: RecoveryIo,
+    /// Who counted that; why nobody did.
+    pub counted_by: String,
+}
+
+/// Where the crashed image lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EmulatedDisk {
+    /// What one I/O takes, nanoseconds.
+    pub latency_ns: u64,
+    /// I/Os that it works at at once.
+    pub width: u32,
+}
+
+/// All of one experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecoverStudy {
+    /// Where the engines' files lay.
+    pub dir: String,
+    /// The disk that was made for it there, where it was not the directory's own.
+    pub emulated: Option<EmulatedDisk>,
+    /// Pages that the workload wrote to, in a random order.
+    pub pages: u64,
+    /// Pages of the data file.
+    pub data_pages: u64,
+    /// The length of log at which each engine was killed.
+    pub log_bytes: u64,
+    /// In the order in which they were measured.
+    pub results: Vec<RecoverResult>,
+    /// What must be known to read them.
+    pub notes: Vec<String>,
+}
+
+impl RecoveryIo {
+    /// Nothing is known.
+    pub const fn unknown(reason: Reason) -> RecoveryIo {
+        RecoveryIo {
+            reads: Figure::unknown(reason),
+            read_bytes: Figure::unknown(reason),
+            writes: Figure::unknown(reason),
+            write_bytes: Figure::unknown(reason),
+            syncs: Figure::unknown(reason),
+            stall_ns: Figure::unknown(reason),
+            n_max: Figure::unknown(reason),
+        }
+    }
+
+    /// Of these files, which were counted from the beginning.
+    pub fn of<'a>(samples: impl Iterator<Item = &'a Sample>) -> RecoveryIo {
+        let mut all = RecoveryIo {
+            n_max: Figure::unknown(Reason::NotCounted),
+            ..RecoveryIo::unknown(Reason::NotCounted).none()
+        };
+        let sum = |a: Figure<u64>, b: Figure<u64>| a.zip(b, u64::saturating_add);
+        for counters in samples.map(|sample| sample.counters) {
+            let (read, write) = (counters.read, counters.write);
+            all.reads = sum(all.reads, Figure::Known(read.count));
+            all.read_bytes = sum(all.read_bytes, Figure::Known(read.bytes));
+            all.writes = sum(all.writes, Figure::Known(write.count));
+            all.write_bytes = sum(all.write_bytes, Figure::Known(write.bytes));
+            all.syncs = sum(all.syncs, counters.sync.map(|sync| sync.count));
+            let sync_ns = match counters.sync {
+                Figure::Known(sync) => sync.stall_ns,
+                Figure::Unknown { unknown } => Figure::unknown(unknown),
+            };
+            all.stall_ns = [read.stall_ns, write.stall_ns, sync_ns].into_iter().fold(all.stall_ns, sum);
+        }
+        all
+    }
+
+    fn none(self) -> RecoveryIo {
+        let none = Figure::Known(0);
+        RecoveryIo {
+            reads: none,
+            read_bytes: none,
+            writes: none,
+            write_bytes: none,
+            syncs: none,
+            stall_ns: none,
+            ..self
+        }
+    }
+
+    /// Reads, writes and syncs.
+    pub fn ios(&self) -> Figure<u64> {
+        self.reads.zip(self.writes, u64::saturating_add).zip(self.syncs, u64::saturating_add)
+    }
+}
+
+impl RecoverResult {
+    /// Mean I/Os in flight until recovery was full: their summed time by the time that passed (Little 1961).
+    pub fn n(&self) -> Figure<f64> {
+        self.io.stall_ns.map(|ns| ns as f64 / 1e9 / self.full_s.max(1e-9))
+    }
+
+    /// Pages a second, over full recovery.
+    pub fn pages_per_s(&self) -> f64 {
+        self.pages as f64 / self.full_s.max(1e-9)
+    }
+
+    /// MiB of pages a second, over full recovery.
+    pub fn mib_per_s(&self) -> f64 {
+        self.pages_per_s() * self.page_bytes as f64 / 1_048_576.0
+    }
+
+    /// "pagestore, instant".
+    pub fn name(&self) -> String {
+        match self.strategy.as_str() {
+            "own" => self.engine.clone(),
+            strategy => format!("{}, {strategy}", self.engine),
+        }
+    }
+
+    /// "serial waited for 256,003 I/Os, 1.0 in flight: the first read came after 25.1 s, ...".
+    fn sentence(&self) -> String {
+        let pages = counted(self.pages, "page", "pages");
+        let (read, full) = (format_ns(self.first_read_s * 1e9), format_ns(self.full_s * 1e9));
+        let left = self.pages_left.known().filter(|left| *left > 0);
+        let n = self.n().known();
+        let flight = n.map_or(String::new(), |n| match self.io.ios().known() {
+            Some(ios) if n < 1.5 => {
+                format!(
+                    "{} one after another (N {n:.1})",
+                    counted(ios, "read, write or sync", "reads, writes and syncs")
+                )
+            }
+            Some(ios) => {
+                format!("{}, {n:.1} in flight on average", counted(ios, "I/O", "I/Os"))
+            }
+            None => String::new(),
+        });
+        match (left, flight.is_empty()) {
+            (Some(left), _) => {
+                let rest = if flight.is_empty() { String::new() } else { format!(", by {flight}") };
+                let still = format!("{} of {pages} still to be written", format_count(left));
+                format!("the first read was answered after {read} with {still}; all were after {full}{rest}")
+            }
+            (None, false) => {
+                format!(
+                    "{pages} waited for {flight}: the first read was answered after {read}, all was written after {full}"
+                )
+            }
+            (None, true) => {
+                format!(
+                    "the first read was answered after {read}, and {pages} were written after {full}; the I/Os were not counted"
+                )
+            }
+        }
+    }
+}
+
+impl RecoverStudy {
+    /// "this storage", "an emulated disk of 5 ms, 64 wide".
+    pub fn storage(&self) -> String {
+        match self.emulated {
+            None => "this storage".into(),
+            Some(disk) => format!(
+                "an emulated disk on which an I/O takes {} and {} go on at once",
+                format_ns(disk.latency_ns as f64),
+                disk.width
+            ),
+        }
+    }
+
+    /// "up to 256,000 pages of 2 GiB written in a random order, killed at 1 GiB of log".
+    pub fn work(&self) -> String {
+        format!(
+            "{} of {} in a random order, killed at {} of log",
+            counted(self.pages, "page", "pages"),
+            format_count(self.data_pages),
+            format_bytes(self.log_bytes)
+        )
+    }
+
+    /// What it shows: a sentence for each recovery, and each engine's ways against its serial one.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences: Vec<String> =
+            self.results.iter().map(|result| format!("{}: {}.", result.name(), result.sentence())).collect();
+        for serial in self.results.iter().filter(|result| result.strategy == "serial") {
+            let others = self.results.iter().filter(|other| {
+                other.engine == serial.engine && ["wide", "instant"].contains(&other.strategy.as_str())
+            });
+            for other in others {
+                let factor = |theirs: f64, ours: f64| times(theirs / ours.max(1e-9));
+                sentences.push(format!(
+                    "Against serial, {} of {} answers {} as early and has all written {} as fast.",
+                    other.strategy,
+                    other.engine,
+                    factor(serial.first_read_s, other.first_read_s),
+                    factor(serial.full_s, other.full_s),
+                ));
+            }
+        }
+        sentences
+    }
+}
+
+fn times(factor: f64) -> String {
+    match factor {
+        factor if factor >= 9.95 => format!("{} times", format_count(factor.round() as u64)),
+        factor => format!("{factor:.1} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestats::Ops;
+
+    fn result(strategy: &str, first_read_s: f64, full_s: f64, n: f64) -> RecoverResult {
+        let known = Figure::Known;
+        RecoverResult {
+            engine: "pagestore".into(),
+            strategy: strategy.into(),
+            opened_s: first_read_s,
+            first_read_s,
+            first_write_s: first_read_s + 0.001,
+            full_s,
+            pages: 256_000,
+            page_bytes: 4_096,
+            pages_left: known(if strategy == "instant" { 256_000 } else { 0 }),
+            log_bytes: 1 << 30,
+            commits: 4_000,
+            checked: 4_000,
+            io: RecoveryIo {
+                reads: known(1_000),
+                read_bytes: known(1 << 30),
+                writes: known(256_000),
+                write_bytes: known(1_048_576_000),
+                syncs: known(64),
+                stall_ns: known((n * full_s * 1e9) as u64),
+                n_max: known(1),
+            },
+            counted_by: "the store's files".into(),
+        }
+    }
+
+    fn study(results: Vec<RecoverResult>) -> RecoverStudy {
+        RecoverStudy {
+            dir: "/data".into(),
+            emulated: None,
+            pages: 256_000,
+            data_pages: 512_000,
+            log_bytes: 1 << 30,
+            results,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The study of Voron: about 3 MB/s one page after the other, and what worked was not to wait.
+    #[test]
+    fn serial_waits_and_instant_does_not() {
+        let serial = result("serial", 340.0, 340.1, 1.0);
+        let instant = result("instant", 0.012, 8.0, 60.0);
+        assert!((serial.mib_per_s() - 2.94).abs() < 0.01);
+        assert_eq!(
+            study(vec![serial, instant]).sentences(),
+            [
+                "pagestore, serial: 256,000 pages waited for 257,064 reads, writes and syncs one after another (N 1.0): \
+                 the first read was answered after 340 s, all was written after 340 s.",
+                "pagestore, instant: the first read was answered after 12.0 ms with 256,000 of 256,000 pages still to be \
+                 written; all were after 8.00 s, by 257,064 I/Os, 60.0 in flight on average.",
+                "Against serial, instant of pagestore answers 28,333 times as early and has all written 43 times as fast.",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_not_counted_has_no_n() {
+        let io = RecoveryIo::unknown(Reason::NotCounted);
+        let result = RecoverResult {
+            io,
+            pages_left: Figure::unknown(Reason::NotCounted),
+            ..result("own", 1.0, 2.0, 1.0)
+        };
+        assert_eq!(result.n(), Figure::unknown(Reason::NotCounted));
+        assert!(study(vec![result]).sentences()[0].ends_with("the I/Os were not counted."));
+    }
+
+    #[test]
+    fn all_files_are_one_sum_and_n_is_their_time_by_the_time_that_passed() {
+        let file = crate::io::tests::file(
+            filestats::FileKind::Data,
+            filestats::Cache::Included,
+            Ops::timed(3, 12_288, 3_000_000_000),
+            Ops::timed(1, 0, 1_000_000_000),
+        );
+        let filestats::Interval::Known(delta) = &file.interval else { unreachable!() };
+        let sample = Sample {
+            file: file.file.clone(),
+            epoch: filestats::Epoch::default(),
+            meaning: file.meaning,
+            counters: delta.counters,
+            size_bytes: Figure::Known(0),
+            latencies: None,
+        };
+        let io = RecoveryIo::of([&sample, &sample].into_iter());
+        assert_eq!((io.writes, io.syncs, io.ios()), (Figure::Known(6), Figure::Known(2), Figure::Known(8)));
+        let result = RecoverResult { io, ..result("wide", 1.0, 4.0, 1.0) };
+        assert_eq!(result.n(), Figure::Known(2.0));
+    }
+}

@@ -1,0 +1,83 @@
+//! A crashed image, copied byte for byte for each recovery, and thrown out of the page cache.
+
+use crate::{Error, PageCache};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::Path;
+
+/// Copies a directory: shared blocks where the file system has them, bytes elsewhere. Durable when it returns.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    for_each_file(from, to, &mut |from, to| {
+        let io = |doing, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { doing, path, source }
+        };
+        let mut source = File::open(from).map_err(io("open", from))?;
+        let mut target = File::create_new(to).map_err(io("make", to))?;
+        // SAFETY: both descriptors are open, and the call takes no pointers.
+        let shared = unsafe { libc::ioctl(target.as_raw_fd(), libc::FICLONE as _, source.as_raw_fd()) } == 0;
+        if !shared {
+            io::copy(&mut source, &mut target).map_err(io("copy", from))?;
+        }
+        target.sync_all().map_err(io("sync", to))?;
+        let metadata = source.metadata().map_err(io("look at", from))?;
+        fs::set_permissions(to, metadata.permissions()).map_err(io("set the rights of", to))?;
+        chown(to, Some(metadata.uid()), Some(metadata.gid())).map_err(io("give away", to))
+    })
+}
+
+/// Throws all files of a directory out of the page cache, what is written out already and what is not yet.
+pub(super) fn evict(dir: &Path) -> Result<(), Error> {
+    for_each_file(dir, dir, &mut |file, _| {
+        let cache = PageCache::of(file)?;
+        cache.write_out()?;
+        cache.evict()
+    })
+}
+
+/// Calls it with each file and its name in `to`, whose directories are made where they are missing.
+fn for_each_file(
+    from: &Path,
+    to: &Path,
+    work: &mut dyn FnMut(&Path, &Path) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let io = |doing, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { doing, path, source }
+    };
+    if !to.exists() {
+        fs::create_dir(to).map_err(io("make", to))?;
+    }
+    for entry in fs::read_dir(from).map_err(io("read", from))? {
+        let entry = entry.map_err(io("read", from))?;
+        let kind = entry.file_type().map_err(io("look at", &entry.path()))?;
+        let to = to.join(entry.file_name());
+        if kind.is_dir() {
+            for_each_file(&entry.path(), &to, work)?;
+        } else if kind.is_file() {
+            work(&entry.path(), &to)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_same_bytes_in_the_same_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("below")).unwrap();
+        fs::write(from.join("log"), vec![7; 100_000]).unwrap();
+        fs::write(from.join("below/data"), "bytes").unwrap();
+        copy(&from, &to).unwrap();
+        evict(&to).unwrap();
+        assert_eq!(fs::read(to.join("log")).unwrap(), vec![7; 100_000]);
+        assert_eq!(fs::read_to_string(to.join("below/data")).unwrap(), "bytes");
+        assert!(copy(&from, &to).is_err(), "nothing is written over");
+    }
+}

@@ -1,0 +1,119 @@
+//! A wide but slow disk for the recoveries: a LUN with a file system, mounted where only this thread sees it.
+
+use super::Run;
+use crate::Error;
+use experiments::EmulatedDisk;
+use luns::{Asked, Laboratory, Model};
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// What a file system takes for itself, at most.
+const FILE_SYSTEM_BYTES: u64 = 64 << 20;
+const BLOCK_BYTES: u64 = 4_096;
+
+/// Works in a directory on such a disk with room for `bytes`, which is gone afterwards. Its file lies in `dir`.
+pub(super) fn on(
+    disk: EmulatedDisk,
+    bytes: u64,
+    dir: &Path,
+    run: &Run,
+    work: &mut (dyn FnMut(&Path) -> Result<(), Error> + Send),
+) -> Result<(), Error> {
+    let laboratory = Laboratory::here();
+    let bytes = (bytes * 21 / 20 + FILE_SYSTEM_BYTES).next_multiple_of(BLOCK_BYTES);
+    let model =
+        Model { latency_ns: disk.latency_ns, width: Some(disk.width), stalls: None, cache_bytes: None };
+    let directory = Some(dir.to_path_buf());
+    let asked = Asked { bytes, directory, allocate: false, caps: Vec::new(), model: Some(model) };
+    let lun = laboratory.create(&asked, &run.plan.program)?;
+    let device = lun.device.clone().unwrap_or_default();
+    // In a thread with mounts of its own: whatever becomes of this program, none stays.
+    let done = thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            make_file_system(&device)?;
+            let mounted = Mounted::new(&device, &dir.join("disk"))?;
+            let done = work(&mounted.place);
+            let unmounted = mounted.unmount();
+            done.and(unmounted)
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    let removed = laboratory.remove(&lun);
+    done?;
+    Ok(removed?)
+}
+
+fn make_file_system(device: &Path) -> Result<(), Error> {
+    let refused = |why: String| Error::FileSystem { device: device.display().to_string(), why };
+    let mut mkfs = Command::new("mkfs.ext4");
+    // All of it is made now, not in the background while something is measured.
+    mkfs.args(["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"]).arg(device);
+    let done = mkfs.stdin(Stdio::null()).output().map_err(|error| refused(error.to_string()))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(refused(String::from_utf8_lossy(&done.stderr).trim().to_owned())),
+    }
+}
+
+/// A file system in this thread's own set of mounts.
+struct Mounted {
+    place: std::path::PathBuf,
+    is_mounted: bool,
+}
+
+impl Mounted {
+    fn new(device: &Path, place: &Path) -> Result<Mounted, Error> {
+        let failed = |doing| move |source| Error::Io { doing, path: place.to_path_buf(), source };
+        fs::create_dir(place).map_err(failed("make"))?;
+        // SAFETY: changes this thread's set of mounts alone, and takes no pointers.
+        called(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map_err(failed("mount at"))?;
+        let none = std::ptr::null();
+        // SAFETY: the texts live through the calls; a null stands where nothing is to be said.
+        called(unsafe {
+            libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast())
+        })
+        .map_err(failed("mount at"))?;
+        let (from, to) = (text(device), text(place));
+        // SAFETY: as above.
+        called(unsafe {
+            libc::mount(from.as_ptr(), to.as_ptr(), c"ext4".as_ptr(), libc::MS_NOATIME, none.cast())
+        })
+        .map_err(failed("mount at"))?;
+        Ok(Mounted { place: place.into(), is_mounted: true })
+    }
+
+    fn unmount(mut self) -> Result<(), Error> {
+        self.is_mounted = false;
+        let place = text(&self.place);
+        // SAFETY: the text lives through the call.
+        called(unsafe { libc::umount2(place.as_ptr(), 0) }).map_err(|source| Error::Io {
+            doing: "unmount",
+            path: self.place.clone(),
+            source,
+        })
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            let place = text(&self.place);
+            // SAFETY: the text lives through the call.
+            unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };
+        }
+    }
+}
+
+fn called(returned: libc::c_int) -> io::Result<()> {
+    if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn text(path: &Path) -> CString {
+    // A path that the kernel gave or took has no zero in it.
+    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}

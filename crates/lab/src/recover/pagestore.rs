@@ -1,0 +1,155 @@
+//! The page store of this program.
+
+use super::child::Teller;
+use super::counted::Counted;
+use super::work::{AFTERWARDS, BODY_BYTES, Crash, Order};
+use super::{Engine, Files, Recovered, Run, Strategy, wrong};
+use crate::Error;
+use filestats::Figure;
+use pagestore::{Durability, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Recovery, Store};
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PAGE_BYTES: u64 = 4_096;
+
+pub(super) const FILES: Files = Files { write, recover, strategies: &Strategy::ALL, page_bytes: PAGE_BYTES };
+
+/// A new store has two pages of its own.
+const FIRST_PAGE: u64 = 2;
+/// Pages that one transaction adds when the data file is made.
+const FILL: u64 = 4_096;
+/// A journal file is at most so long, and the log has at least so many: serial recovery syncs after each.
+const VLF_BYTES_MAX: u64 = 16 << 20;
+const VLFS: u64 = 16;
+/// How often it is asked whether all pages are written.
+const LOOK_EVERY: Duration = Duration::from_micros(500);
+/// How often it is asked whether that can still be hoped for.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+fn failed(doing: &'static str, dir: &Path) -> impl Fn(pagestore::Error) -> Error {
+    move |source| Error::Pagestore { doing, path: dir.into(), source }
+}
+
+fn page_of(place: u64) -> PageNo {
+    PageNo(FIRST_PAGE + place)
+}
+
+fn body(page: &[u8]) -> &[u8] {
+    &page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES]
+}
+
+fn write(dir: &Path, order: &Order, teller: &mut Teller) -> Result<Infallible, Error> {
+    let work = order.work;
+    let failed = failed("write", dir);
+    let vlf_bytes = (work.log_bytes / VLFS).clamp(256 << 10, VLF_BYTES_MAX) & !4_095;
+    let vlfs = (work.log_bytes * 5 / 4 / vlf_bytes + 2) as usize;
+    let layout = Layout { vlf_bytes, vlfs, ..Layout::default() };
+    let room = work.log_bytes * 2 + (1 << 30);
+    let store = Store::create(dir, layout, Options { log_limit_bytes: room, ..Options::default() });
+    let store = store.map_err(&failed)?;
+    let mut done = 0;
+    while done < work.data_pages {
+        let mut tx = store.write().map_err(&failed)?;
+        let end = (done + FILL).min(work.data_pages);
+        for place in done..end {
+            let page = tx.allocate().map_err(&failed)?;
+            assert_eq!(page, page_of(place), "pages of a new store follow each other");
+        }
+        tx.commit(Durability::Delayed).map_err(&failed)?;
+        done = end;
+        teller.made(done, work.data_pages)?;
+    }
+    store.close().map_err(&failed)?;
+
+    // Nothing is written to the data file from here on: a cache of which the changed pages never fill half.
+    let cache_bytes = (work.pages * PAGE_BYTES * 2 + (64 << 20)) as usize;
+    let options =
+        Options { cache_bytes, log_limit_bytes: room, checkpoint_bytes: u64::MAX, ..Options::default() };
+    let store = Store::open(dir, options).map_err(&failed)?;
+    let mut commits = 0;
+    loop {
+        let mut tx = store.write().map_err(&failed)?;
+        for write in Order::writes(commits) {
+            let page = tx.page_mut(page_of(order.place(write))).map_err(&failed)?;
+            order.fill(write, &mut page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES]);
+        }
+        tx.commit(Durability::Full).map_err(&failed)?;
+        commits += 1;
+        let stats = store.stats();
+        if stats.checkpoints > 0 {
+            let why = "wrote a checkpoint although it was told not to".into();
+            return Err(Error::Writer { engine: Engine::Pagestore.name(), why });
+        }
+        teller.committed(commits, stats.log_write_bytes)?;
+    }
+}
+
+fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<Recovered, Error> {
+    let failed = failed("recover", dir);
+    let wrong = wrong(Engine::Pagestore, strategy);
+    let recovery = match strategy {
+        Strategy::Instant | Strategy::Own => Recovery::Instant,
+        Strategy::Wide => Recovery::Wide,
+        Strategy::Prefetch => Recovery::Prefetch,
+        Strategy::Serial => Recovery::Serial,
+    };
+    // The log may grow while pages are still to be written.
+    let log_limit_bytes = run.order.work.log_bytes * 3 + (1 << 30);
+    let options = Options { recovery, parallel: run.plan.parallel, log_limit_bytes, ..Options::default() };
+    let [first, second] = run.order.first_pages(crash);
+
+    let began = Instant::now();
+    let files = pagestore::disk::open_directory(dir).map_err(&failed)?;
+    let disk = Arc::new(Counted::new(files, run.stop, Arc::clone(&run.written)));
+    let store = Store::open_on(disk.clone(), options).map_err(&failed)?;
+    let opened = began.elapsed();
+    let page = store.read().and_then(|tx| tx.page(page_of(first.place))).map_err(&failed)?;
+    let first_read = began.elapsed();
+    let found = store.recovery_report().pages;
+    let pages_left = match store.recovery_pages_left() {
+        0 => 0,
+        _ => found.saturating_sub(disk.data_bytes() / PAGE_BYTES),
+    };
+    let mut tx = store.write().map_err(&failed)?;
+    let changed = tx.page_mut(page_of(second.place)).map_err(&failed)?;
+    run.order.fill(AFTERWARDS, &mut changed[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES]);
+    tx.commit(Durability::Full).map_err(&failed)?;
+    let first_write = began.elapsed();
+    let mut asked = Instant::now();
+    while store.recovery_pages_left() > 0 {
+        thread::sleep(LOOK_EVERY);
+        if asked.elapsed() >= ASK_EVERY {
+            // A store whose writing failed lets nobody write any more, and says why.
+            store.write().map_err(&failed)?;
+            asked = Instant::now();
+        }
+    }
+    let (full, io) = (began.elapsed(), disk.io());
+
+    run.order.check(first, body(&page), crash).map_err(&wrong)?;
+    let snapshot = store.read().map_err(&failed)?;
+    let sample = run.order.sample(crash);
+    for look in &sample {
+        let page = snapshot.page(page_of(look.place)).map_err(&failed)?;
+        let right = match *look == second {
+            true => run.order.has(second, AFTERWARDS, body(&page)),
+            false => run.order.check(*look, body(&page), crash),
+        };
+        right.map_err(&wrong)?;
+    }
+    drop(snapshot);
+    store.close().map_err(&failed)?;
+    Ok(Recovered {
+        opened,
+        first_read,
+        first_write,
+        full,
+        pages_left: Figure::Known(pages_left),
+        checked: sample.len() as u64,
+        io,
+        counted_by: "between the store and its files".into(),
+    })
+}

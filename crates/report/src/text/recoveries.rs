@@ -1,0 +1,53 @@
+use super::table::{Align, Cell, Table};
+use super::{Ink, Style, clean, wrap};
+use crate::number;
+use experiments::{RecoverResult, RecoverStudy};
+
+/// Crashed engines opened again: a row for each recovery, and what it shows.
+pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
+    let title = format!("{}; recovered on {}, {}", study.work(), study.storage(), clean(&study.dir));
+    let mut lines = wrap(&title, style.columns(), 3);
+    lines.iter_mut().for_each(|line| *line = style.heading(line));
+    lines.push(String::new());
+    let mut table = Table::new(&[
+        ("engine", Align::Left),
+        ("recovery", Align::Left),
+        ("first read", Align::Right),
+        ("first write", Align::Right),
+        ("all", Align::Right),
+        ("pages", Align::Right),
+        ("MiB/s", Align::Right),
+        ("log", Align::Right),
+        ("I/Os", Align::Right),
+        ("N", Align::Right),
+    ]);
+    study.results.iter().for_each(|result| table.push(row(result)));
+    lines.extend(table.lines(style));
+    if study.results.is_empty() {
+        lines.push("  nothing was measured".into());
+    }
+    lines.push(String::new());
+    for sentence in study.sentences() {
+        lines.extend(wrap(&clean(&sentence), style.columns(), 12));
+    }
+    for note in &study.notes {
+        let note = wrap(&format!("note: {}", clean(note)), style.columns(), 6);
+        lines.extend(note.iter().map(|line| style.paint(Ink::Dim, line)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn row(result: &RecoverResult) -> Vec<Cell> {
+    vec![
+        result.engine.as_str().into(),
+        result.strategy.as_str().into(),
+        number::time(result.first_read_s * 1e9).into(),
+        number::time(result.first_write_s * 1e9).into(),
+        number::time(result.full_s * 1e9).into(),
+        number::count(result.pages).into(),
+        number::rate(result.mib_per_s()).into(),
+        number::bytes(result.log_bytes as f64).into(),
+        number::or_dash(result.io.ios(), number::count).into(),
+        number::or_dash(result.n(), number::rate).into(),
+    ]
+}
