@@ -1,7 +1,7 @@
 //! An open store: opening, creating, closing, and reading a page wherever it is.
 
 use crate::cache::{Lookup, Page, PageTable, View};
-use crate::checkpoint::Certified;
+use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
 use crate::counters::anatomy::CommitTimes;
 use crate::counters::state::{LogState, VlfState};
@@ -57,6 +57,8 @@ pub(crate) struct Inner {
     pub control: Mutex<Control>,
     /// One checkpoint at a time.
     pub checkpointing: Mutex<Checkpoints>,
+    /// Threads that wait for the one that runs.
+    pub hurry: AtomicU64,
     growing: Mutex<()>,
     /// Recovery would begin here; mirrors the control file.
     pub redo: AtomicU64,
@@ -273,6 +275,11 @@ impl Store {
         self.inner.checkpoint().map(Certified::certificate)
     }
 
+    /// A checkpoint in the caller's own steps.
+    pub(crate) fn begin_checkpoint(&self) -> Result<Checkpoint<'_>> {
+        self.inner.begin_checkpoint(lock(&self.inner.checkpointing))
+    }
+
     /// Flushes, checkpoints and closes: opening it again needs no recovery.
     ///
     /// # Errors
@@ -399,6 +406,7 @@ impl Inner {
             redo: AtomicU64::new(found.control.redo.lsn.packed()),
             control: Mutex::new(found.control),
             checkpointing: Mutex::new(Checkpoints::default()),
+            hurry: AtomicU64::new(0),
             growing: Mutex::new(()),
             last_sequence: AtomicU64::new(found.sequence),
             recovering: AtomicU64::new(0),
@@ -545,7 +553,7 @@ impl Inner {
         // A checkpoint that would free nothing is not worth its writes.
         let held = self.journal.with(|writer| writer.oldest_active.is_some());
         if !held {
-            self.checkpoint()?;
+            self.checkpoint_for_space()?;
         }
         loop {
             let available = self.journal.with(|writer| writer.space(SPARE_SLOTS));

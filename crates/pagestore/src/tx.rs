@@ -403,21 +403,6 @@ impl Inner {
     fn own_pages_max(&self) -> usize {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
     }
-
-    /// A checkpoint that has become due is begun by its thread, or done here where there is none.
-    fn after_commit(&self) -> Result<()> {
-        if !self.options.background {
-            self.answer();
-        }
-        if !self.checkpoint_is_due() {
-            return Ok(());
-        }
-        if self.options.background {
-            self.wake.checkpoint();
-            return Ok(());
-        }
-        self.checkpoint().map(|_| ())
-    }
 }
 
 const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
