@@ -342,7 +342,7 @@ mod tests {
         let filestats::Interval::Known(delta) = &file.interval else { unreachable!() };
         let sample = Sample {
             file: file.file.clone(),
-            epoch: filestats::Epoch::default(),
+            epoch: filestats::Epoch::of_run("boot"),
             meaning: file.meaning,
             counters: delta.counters,
             size_bytes: Figure::Known(0),

@@ -2,6 +2,7 @@
 
 mod commit;
 mod footprint;
+mod recover;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

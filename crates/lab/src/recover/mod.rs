@@ -11,63 +11,36 @@
 //! Times begin before the engine is opened. I/Os are counted where they are made: the page store's between it and its
 //! files, SQLite's by the VFS shim, a server's by the process source. Where nobody counts they are unknown.
 //!
-//! Another engine of files is a file beside these with `write` and `recover`, a variant of [`Engine`] and an arm of its
-//! `files`; a server is another [`Victim`].
+//! Another engine in files is a file beside these with `write` and `recover`, a variant of [`Engine`] with its name, and an
+//! arm of its `files` and of [`victim`]; a server is another [`Victim`].
 
 mod child;
 mod copy;
 mod counted;
 mod emulated;
+mod engine;
 mod pagestore;
 mod postgres;
 mod sqlite;
+mod steps;
 mod work;
 
+pub use engine::{Engine, Strategy};
 pub use work::Work;
 
 use crate::Error;
-use child::Teller;
-use experiments::{EmulatedDisk, Pace, RecoverResult, RecoverStudy, RecoveryIo, Step};
+use experiments::{EmulatedDisk, RecoverResult, RecoverStudy, RecoveryIo};
 use filestats::Figure;
 use headroom_sqlite::Registry;
 use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use steps::{Doing, Steps, TELL};
 use work::{Crash, Order};
-
-/// Progress is told this often.
-const TELL: Duration = Duration::from_millis(100);
-
-/// Who crashes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Engine {
-    /// The page store of this program.
-    Pagestore,
-    /// SQLite with a write-ahead log.
-    SqliteWal,
-    /// PostgreSQL.
-    Postgres,
-}
-
-/// How it is recovered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Strategy {
-    /// Serves at once; pages are written in the background.
-    Instant,
-    /// All places known first, many writes at once, one sync.
-    Wide,
-    /// The log in large reads, then page by page, one sync.
-    Prefetch,
-    /// Small reads, page by page, many syncs.
-    Serial,
-    /// The one way that the engine has.
-    Own,
-}
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -107,14 +80,6 @@ pub struct Progress {
     pub left: Option<Duration>,
 }
 
-/// What an engine's step is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    Making,
-    Copying,
-    Recovering(Strategy),
-}
-
 /// Tells how much of it is done, 0 to 1.
 type Tell<'a> = dyn FnMut(Doing, f64) + 'a;
 
@@ -140,15 +105,6 @@ struct Recovered {
     counted_by: String,
 }
 
-/// An engine in files that this program works on itself.
-struct Files {
-    /// Makes the data file, then commits until it is killed.
-    write: fn(&Path, &Order, &mut Teller) -> Result<Infallible, Error>,
-    recover: fn(&Path, Strategy, &Crash, &Run) -> Result<Recovered, Error>,
-    strategies: &'static [Strategy],
-    page_bytes: u64,
-}
-
 /// Someone who is crashed and opened again.
 trait Victim: Send {
     /// Makes the image in an empty directory. `None` where the experiment was ended.
@@ -166,109 +122,6 @@ trait Victim: Send {
     /// What must be known to read its figures.
     fn notes(&self) -> Vec<String> {
         Vec::new()
-    }
-}
-
-impl Engine {
-    /// All, in the order in which they are shown.
-    pub const ALL: [Engine; 3] = [Engine::Pagestore, Engine::SqliteWal, Engine::Postgres];
-
-    /// As people write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Engine::Pagestore => "pagestore",
-            Engine::SqliteWal => "sqlite-wal",
-            Engine::Postgres => "postgres",
-        }
-    }
-
-    /// What it needs to be worked on; `None` of a server.
-    fn files(self) -> Option<Files> {
-        match self {
-            Engine::Pagestore => Some(pagestore::FILES),
-            Engine::SqliteWal => Some(sqlite::FILES),
-            Engine::Postgres => None,
-        }
-    }
-
-    /// The ways in which it can be recovered, of those that were asked for.
-    fn strategies(self, plan: &Plan) -> Vec<Strategy> {
-        let has = self.files().map_or(&[Strategy::Own][..], |files| files.strategies);
-        match has {
-            [Strategy::Own] => vec![Strategy::Own],
-            has => plan.strategies.iter().copied().filter(|strategy| has.contains(strategy)).collect(),
-        }
-    }
-
-    /// Whether it can be recovered on a disk that was made for that.
-    pub fn can_be_moved(self) -> bool {
-        self.files().is_some()
-    }
-
-    /// Bytes of one of its pages.
-    fn page_bytes(self) -> u64 {
-        self.files().map_or(postgres::PAGE_BYTES, |files| files.page_bytes)
-    }
-
-    /// Disk space that its part of the experiment needs, at most.
-    pub fn room_bytes(self, plan: &Plan) -> u64 {
-        let image = self.image_bytes(&plan.work);
-        let copies = u64::from(plan.emulated.is_some() || self.strategies(plan).len() > 1);
-        let server = if self.files().is_none() { SERVER_BYTES } else { 0 };
-        image * (1 + copies) + server
-    }
-
-    fn image_bytes(self, work: &Work) -> u64 {
-        // Logs are made in pieces, and grow on while the kill is on its way.
-        work.data_pages * self.page_bytes() * 21 / 20 + work.log_bytes * 3 / 2 + SLACK_BYTES
-    }
-
-    fn victim(self, run: &Run, dir: &Path) -> Result<Box<dyn Victim>, Error> {
-        match self {
-            Engine::Pagestore | Engine::SqliteWal => Ok(Box::new(OfFiles(self))),
-            Engine::Postgres => Ok(Box::new(postgres::Postgres::initialise(dir, &run.order.work)?)),
-        }
-    }
-}
-
-/// What small files, and the pieces that logs grow by, take beside the pages.
-const SLACK_BYTES: u64 = 48 << 20;
-/// A server without rows, and a log that is made ahead.
-const SERVER_BYTES: u64 = 256 << 20;
-
-impl FromStr for Engine {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Engine, String> {
-        let found = Engine::ALL.into_iter().find(|engine| engine.name() == text);
-        let all = Engine::ALL.map(Engine::name).join(", ");
-        found.ok_or_else(|| format!("there is no engine '{text}'; give {all}"))
-    }
-}
-
-impl Strategy {
-    /// Those that an engine may leave a choice of.
-    pub const ALL: [Strategy; 4] = [Strategy::Instant, Strategy::Wide, Strategy::Prefetch, Strategy::Serial];
-
-    /// As people write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Strategy::Instant => "instant",
-            Strategy::Wide => "wide",
-            Strategy::Prefetch => "prefetch",
-            Strategy::Serial => "serial",
-            Strategy::Own => "own",
-        }
-    }
-}
-
-impl FromStr for Strategy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Strategy, String> {
-        let found = Strategy::ALL.into_iter().find(|strategy| strategy.name() == text);
-        let all = Strategy::ALL.map(Strategy::name).join(", ");
-        found.ok_or_else(|| format!("there is no strategy '{text}'; give {all}"))
     }
 }
 
@@ -310,7 +163,7 @@ pub fn run(
         }
         let dir = plan.dir.join(engine.name());
         fs::create_dir(&dir).map_err(|source| Error::Io { doing: "make", path: dir.clone(), source })?;
-        let mut victim = match engine.victim(&run, &dir) {
+        let mut crashed = match victim(engine, &run, &dir) {
             Ok(victim) => victim,
             Err(error) => {
                 steps.leave_out(engine);
@@ -318,9 +171,9 @@ pub fn run(
                 continue;
             }
         };
-        let done = one(engine, victim.as_mut(), &dir, &run, &mut steps, &mut study.results);
-        study.notes.extend(victim.notes());
-        drop(victim);
+        let done = one(engine, crashed.as_mut(), &dir, &run, &mut steps, &mut study.results);
+        study.notes.extend(crashed.notes());
+        drop(crashed);
         // The next one needs the room.
         let removed = fs::remove_dir_all(&dir);
         done?;
@@ -371,36 +224,25 @@ fn one(
         steps.end();
         Ok(true)
     };
-    match run.plan.emulated {
-        Some(disk) => emulated::on(disk, engine.image_bytes(&run.order.work), dir, run, &mut |mounted| {
-            for strategy in &strategies {
-                let place = mounted.join("copy");
-                if !recover(*strategy, &place)? {
-                    break;
-                }
-                fs::remove_dir_all(&place).map_err(|source| Error::Io {
-                    doing: "remove",
-                    path: place,
-                    source,
-                })?;
+    let mut all = |copies: &Path, move_last: bool| -> Result<(), Error> {
+        for (at, strategy) in strategies.iter().enumerate() {
+            // The last may have the image itself.
+            let last = at + 1 == strategies.len();
+            let place = if last && move_last { image.clone() } else { copies.join("copy") };
+            if !recover(*strategy, &place)? {
+                break;
             }
-            Ok(())
-        }),
-        None => {
-            for (at, strategy) in strategies.iter().enumerate() {
-                // The last may have the image itself.
-                let place = if at + 1 == strategies.len() { image.clone() } else { dir.join("copy") };
-                if !recover(*strategy, &place)? {
-                    break;
-                }
-                fs::remove_dir_all(&place).map_err(|source| Error::Io {
-                    doing: "remove",
-                    path: place,
-                    source,
-                })?;
-            }
-            Ok(())
+            let removed = fs::remove_dir_all(&place);
+            removed.map_err(|source| Error::Io { doing: "remove", path: place, source })?;
         }
+        Ok(())
+    };
+    match run.plan.emulated {
+        Some(disk) => {
+            let bytes = engine.image_bytes(&run.order.work);
+            emulated::on(disk, bytes, dir, run, &mut |mounted| all(mounted, false))
+        }
+        None => all(dir, true),
     }
 }
 
@@ -444,91 +286,6 @@ fn result(
     }
 }
 
-/// The steps of the experiment and how long they take.
-struct Steps<'a> {
-    report: &'a mut (dyn FnMut(&Progress) + Send),
-    pace: Pace,
-    to_come: Vec<(Engine, Step)>,
-    running: Option<(Engine, Step, Instant)>,
-    told: Instant,
-}
-
-impl<'a> Steps<'a> {
-    fn new(plan: &Plan, report: &'a mut (dyn FnMut(&Progress) + Send)) -> Steps<'a> {
-        let pages = plan.work.pages;
-        let step =
-            |engine: Engine, doing| (engine, Step { name: name(engine, doing), commits: pages, rows: pages });
-        let to_come = plan.engines.iter().flat_map(|engine| {
-            let recoveries = engine.strategies(plan).into_iter().map(Doing::Recovering);
-            [Doing::Making]
-                .into_iter()
-                .chain(recoveries)
-                .map(|doing| step(*engine, doing))
-                .collect::<Vec<_>>()
-        });
-        Steps {
-            to_come: to_come.collect(),
-            report,
-            pace: Pace::default(),
-            running: None,
-            told: Instant::now(),
-        }
-    }
-
-    fn begin(&mut self, engine: Engine, doing: Doing) {
-        let name = name(engine, doing);
-        let found = self.to_come.iter().position(|(other, step)| *other == engine && step.name == name);
-        self.running =
-            found.map(|at| self.to_come.remove(at)).map(|(engine, step)| (engine, step, Instant::now()));
-        self.told = Instant::now();
-        self.report(doing, 0.0);
-    }
-
-    fn tell(&mut self, doing: Doing, share: f64) {
-        if self.told.elapsed() >= TELL {
-            self.told = Instant::now();
-            self.report(doing, share);
-        }
-    }
-
-    fn report(&mut self, doing: Doing, share: f64) {
-        let Some((engine, step, began)) = &self.running else { return };
-        let later: Vec<Step> = self.to_come.iter().map(|(_, step)| step.clone()).collect();
-        let left = self.pace.left_s(step, share, began.elapsed().as_secs_f64(), &later);
-        let mut doing = name(*engine, doing);
-        if share > 0.0 {
-            doing.push_str(&format!(", {:.0} %", share * 100.0));
-        }
-        let left = left.filter(|left| *left < 1e9).map(Duration::from_secs_f64);
-        (self.report)(&Progress { doing, left });
-    }
-
-    /// Something short beside the steps.
-    fn say(&mut self, engine: Engine, doing: Doing) {
-        (self.report)(&Progress { doing: name(engine, doing), left: None });
-    }
-
-    fn end(&mut self) {
-        if let Some((_, step, began)) = self.running.take() {
-            self.pace.took(step, began.elapsed().as_secs_f64());
-        }
-    }
-
-    fn leave_out(&mut self, engine: Engine) {
-        self.to_come.retain(|(other, _)| *other != engine);
-    }
-}
-
-fn name(engine: Engine, doing: Doing) -> String {
-    let engine = engine.name();
-    match doing {
-        Doing::Making => format!("{engine}: writing until it is killed"),
-        Doing::Copying => format!("{engine}: copying the crashed image"),
-        Doing::Recovering(Strategy::Own) => format!("{engine}: recovering"),
-        Doing::Recovering(strategy) => format!("{engine}: recovering, {}", strategy.name()),
-    }
-}
-
 /// An engine in files: it writes in a child and is opened in this program.
 struct OfFiles(Engine);
 
@@ -549,24 +306,15 @@ impl Victim for OfFiles {
     }
 }
 
+/// Who is crashed, in a directory of its own.
+fn victim(engine: Engine, run: &Run, dir: &Path) -> Result<Box<dyn Victim>, Error> {
+    match engine {
+        Engine::Pagestore | Engine::SqliteWal => Ok(Box::new(OfFiles(engine))),
+        Engine::Postgres => Ok(Box::new(postgres::Postgres::initialise(dir, &run.order.work)?)),
+    }
+}
+
 /// A page has not what it must have.
 fn wrong(engine: Engine, strategy: Strategy) -> impl Fn(String) -> Error {
     move |what| Error::Wrong { engine: engine.name(), strategy: strategy.name(), what }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_engine_and_strategy_is_known_by_its_name() {
-        for engine in Engine::ALL {
-            assert_eq!(engine.name().parse(), Ok(engine));
-        }
-        for strategy in Strategy::ALL {
-            assert_eq!(strategy.name().parse(), Ok(strategy));
-        }
-        assert!("sqlite".parse::<Engine>().unwrap_err().contains("sqlite-wal"));
-        assert!("own".parse::<Strategy>().unwrap_err().contains("prefetch"));
-    }
 }

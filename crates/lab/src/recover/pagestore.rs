@@ -2,8 +2,9 @@
 
 use super::child::Teller;
 use super::counted::Counted;
+use super::engine::Files;
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Order};
-use super::{Engine, Files, Recovered, Run, Strategy, wrong};
+use super::{Engine, Recovered, Run, Strategy, wrong};
 use crate::Error;
 use filestats::Figure;
 use pagestore::{Durability, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Recovery, Store};
@@ -45,7 +46,8 @@ fn write(dir: &Path, order: &Order, teller: &mut Teller) -> Result<Infallible, E
     let work = order.work;
     let failed = failed("write", dir);
     let vlf_bytes = (work.log_bytes / VLFS).clamp(256 << 10, VLF_BYTES_MAX) & !4_095;
-    let vlfs = (work.log_bytes * 5 / 4 / vlf_bytes + 2) as usize;
+    // A third of it stays free: a store that comes to the end of its log would do something about that.
+    let vlfs = (work.log_bytes * 3 / 2 / vlf_bytes + 2) as usize;
     let layout = Layout { vlf_bytes, vlfs, ..Layout::default() };
     let room = work.log_bytes * 2 + (1 << 30);
     let store = Store::create(dir, layout, Options { log_limit_bytes: room, ..Options::default() });

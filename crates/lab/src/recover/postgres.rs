@@ -1,7 +1,8 @@
 //! A PostgreSQL server of our own, killed with all its processes.
 
+use super::steps::Doing;
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order, Work};
-use super::{Doing, Engine, Recovered, Run, Strategy, Tell, Victim, wrong};
+use super::{Engine, Recovered, Run, Strategy, Tell, Victim, wrong};
 use crate::Error;
 use collect::Source;
 use collect::postgres::Client;

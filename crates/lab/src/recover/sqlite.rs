@@ -1,8 +1,9 @@
 //! SQLite of this program with a write-ahead log.
 
 use super::child::Teller;
+use super::engine::Files;
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order};
-use super::{Engine, Files, Recovered, Run, Strategy, wrong};
+use super::{Engine, Recovered, Run, Strategy, wrong};
 use crate::{Error, PageCache};
 use collect::Source;
 use collect::sqlite::InProcess;

@@ -22,7 +22,7 @@ struct Group {
 
 const BAR: f64 = 15.0;
 const GROUP: f64 = 3.0 * BAR + 16.0;
-const TOP: f64 = 26.0;
+const TOP: f64 = 8.0;
 const BOTTOM: f64 = 42.0;
 
 /// Times to first read, first write and all written of each recovery, as bars on a logarithmic axis.

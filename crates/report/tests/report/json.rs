@@ -1,7 +1,10 @@
 //! docs/json.md and the JSON say the same.
 
 use crate::sample;
-use experiments::{CommitResult, CommitStudy, Durability, Footprint, IoFigures, ObjectFootprint};
+use experiments::{
+    CommitResult, CommitStudy, Durability, EmulatedDisk, Footprint, IoFigures, ObjectFootprint,
+    RecoverResult, RecoverStudy, RecoveryIo,
+};
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Profile, Sample, Snapshot,
     WaitClass, WaitSample,
@@ -155,6 +158,46 @@ fn each_key_of_an_experiment_with_commits_is_documented_and_each_documented_key_
     let mut keys = BTreeSet::new();
     paths(&json::commits(&study, "1"), "", &mut keys);
     assert_eq!(keys, documented("lab commit"));
+}
+
+#[test]
+fn each_key_of_recoveries_is_documented_and_each_documented_key_is_there() {
+    let result = RecoverResult {
+        engine: "pagestore".into(),
+        strategy: "instant".into(),
+        opened_s: 0.010,
+        first_read_s: 0.012,
+        first_write_s: 0.013,
+        full_s: 8.0,
+        pages: 256_000,
+        page_bytes: 4096,
+        pages_left: Figure::Known(256_000),
+        log_bytes: 1 << 30,
+        commits: 4_000,
+        checked: 4_127,
+        io: RecoveryIo::unknown(filestats::Reason::NotCounted),
+        counted_by: "nobody".into(),
+    };
+    let study = RecoverStudy {
+        dir: "/data".into(),
+        emulated: Some(EmulatedDisk { latency_ns: 5_000_000, width: 64 }),
+        pages: 256_000,
+        data_pages: 512_000,
+        log_bytes: 1 << 30,
+        results: vec![result],
+        notes: vec!["note".into()],
+    };
+    let mut keys = BTreeSet::new();
+    paths(&json::recoveries(&study, "1"), "", &mut keys);
+    let mut documented = documented("lab recover");
+    assert_eq!(keys, documented);
+    // On the directory's own storage there is no such disk.
+    let here = RecoverStudy { emulated: None, ..study };
+    let mut keys = BTreeSet::new();
+    paths(&json::recoveries(&here, "1"), "", &mut keys);
+    documented.retain(|key| !key.starts_with("emulated."));
+    documented.insert("emulated".into());
+    assert_eq!(keys, documented);
 }
 
 #[test]

@@ -1,0 +1,180 @@
+//! `headroom lab recover`: the same crashed image comes back whole in every way, and what it takes is counted.
+
+use super::{directory, is_empty, is_root};
+use crate::programs::Headroom;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const WAYS: [&str; 4] = ["instant", "wide", "prefetch", "serial"];
+
+fn recover(headroom: &Headroom, dir: &Path, arguments: &[&str]) -> Value {
+    headroom.json(&[&["lab", "recover", dir.to_str().unwrap()], arguments].concat())
+}
+
+fn result<'a>(answer: &'a Value, engine: &str, strategy: &str) -> &'a Value {
+    let results = answer["results"].as_array().unwrap_or_else(|| panic!("{answer:#}"));
+    let found = results.iter().find(|result| result["engine"] == engine && result["strategy"] == strategy);
+    found.unwrap_or_else(|| panic!("{engine} {strategy}: {answer:#}"))
+}
+
+#[track_caller]
+fn number(result: &Value, key: &str) -> f64 {
+    result[key].as_f64().unwrap_or_else(|| panic!("{key}: {result:#}"))
+}
+
+#[test]
+fn every_way_brings_the_same_image_back_and_counts_what_it_takes() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    let page = dir.path().join("recovery.html");
+    let small = ["--log", "3M", "--pages", "500", "--html", page.to_str().unwrap()];
+    let answer = recover(&headroom, dir.path(), &small);
+    for way in WAYS {
+        let result = result(&answer, "pagestore", way);
+        let of = |key| number(result, key);
+        assert_eq!((of("pages"), of("page_bytes")), (500.0, 4096.0), "{way}");
+        assert!(of("log_bytes") >= 3.0 * 1_048_576.0 && of("commits") >= 10.0, "{result:#}");
+        // A page of each commit, and all 64 of the last.
+        assert!(of("pages_compared") >= 64.0, "{result:#}");
+        assert!(of("opened_ms") <= of("first_read_ms") && of("first_read_ms") <= of("first_write_ms"));
+        assert!(of("first_write_ms") <= of("full_recovery_s") * 1e3 + 1.0);
+        assert!(of("write_bytes") >= 500.0 * 4096.0, "every page was written: {result:#}");
+        assert_eq!(of("ios"), of("reads") + of("writes") + of("syncs"));
+        assert!(of("n") > 0.0 && of("n") <= of("n_max"), "{result:#}");
+    }
+    let serial = result(&answer, "pagestore", "serial");
+    // One page a write, and the reads of the log are small; a sync for each journal file. Few others look in at the end.
+    assert!(number(serial, "writes") >= 500.0 && number(serial, "syncs") >= 8.0, "{serial:#}");
+    assert!(number(serial, "n") < 1.5, "{serial:#}");
+    let wide = result(&answer, "pagestore", "wide");
+    assert!(number(wide, "writes") < 500.0 && number(wide, "n_max") > 4.0, "neighbours together: {wide:#}");
+    let instant = result(&answer, "pagestore", "instant");
+    assert!(number(instant, "first_read_ms") < number(serial, "first_read_ms"), "{answer:#}");
+
+    let sqlite = result(&answer, "sqlite-wal", "own");
+    assert_eq!(number(sqlite, "pages"), 500.0);
+    assert!(
+        number(sqlite, "writes") >= 500.0 && number(sqlite, "read_bytes") >= 500.0 * 4096.0,
+        "{sqlite:#}"
+    );
+    let notes = answer["notes"].to_string();
+    if notes.contains("no PostgreSQL on this machine") {
+        println!("skipped: no PostgreSQL here");
+    } else {
+        let postgres = result(&answer, "postgres", "own");
+        assert!(number(postgres, "pages") > 100.0 && number(postgres, "pages_compared") >= 64.0);
+        if is_root() {
+            // Its pages are its own 8 KiB, of which the server wrote each once at least.
+            let least = number(postgres, "pages") * 8192.0;
+            assert!(number(postgres, "write_bytes") >= least, "{postgres:#}");
+        } else {
+            assert!(postgres["ios"]["unknown"] == "not-counted", "{postgres:#}");
+        }
+    }
+    let page = std::fs::read_to_string(&page).unwrap();
+    std::fs::remove_file(dir.path().join("recovery.html")).unwrap();
+    assert!(page.contains("pagestore, instant") && page.matches("<svg").count() == 2, "a chart, twice");
+    assert!(is_empty(dir.path()), "nothing stays");
+}
+
+#[test]
+fn on_a_wide_but_slow_disk_wide_is_many_times_as_fast_as_serial() {
+    if !is_root() {
+        return;
+    }
+    let (headroom, dir) = (Headroom::new(), directory());
+    let small = ["--emulate", "wide", "--latency", "4ms", "--pages", "192", "--log", "900K"];
+    let ways = ["--engine", "pagestore", "--strategy", "wide,serial"];
+    let arguments = [&["lab", "recover", dir.path().to_str().unwrap(), "--json"], &small[..], &ways[..]];
+    let output = headroom.run(&arguments.concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("/dev/fuse") || said.contains("loop") {
+        println!("skipped: no loop devices or FUSE here: {said}");
+        return;
+    }
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!(answer["emulated"]["width"], 64);
+    let of = |way, key| number(result(&answer, "pagestore", way), key);
+    let factor = of("serial", "full_recovery_s") / of("wide", "full_recovery_s");
+    assert!(factor >= 5.0, "{factor}: {answer:#}");
+    // Each of its I/Os takes the latency, one after the other.
+    assert!(of("serial", "full_recovery_s") >= of("serial", "writes") * 0.004, "{answer:#}");
+    assert!(is_empty(dir.path()), "nothing stays");
+    let luns = headroom.json(&["luns", "list"]);
+    let ours = luns["luns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|lun| lun["file"].as_str().is_some_and(|file| Path::new(file).starts_with(dir.path())));
+    assert_eq!(ours.count(), 0, "{luns:#}");
+}
+
+/// The processes that have `dir` in their command line, the experiment itself apart.
+fn writers(dir: &Path) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains("recover-writer") && line.contains(dir.to_str().unwrap())).count()
+}
+
+#[test]
+fn what_is_ended_or_killed_leaves_no_writer_and_is_cleaned() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    for signal in ["INT", "KILL"] {
+        let arguments = ["lab", "recover", dir.path().to_str().unwrap(), "--log", "256M", "--json"];
+        let mut running = headroom.command(&[&arguments[..], &["--engine", "pagestore"]].concat());
+        let mut running = running.stdout(Stdio::piped()).spawn().unwrap();
+        let began = Instant::now();
+        while writers(dir.path()) == 0 {
+            assert!(began.elapsed() < Duration::from_secs(60) && running.try_wait().unwrap().is_none());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let kill = ["-s", signal, &running.id().to_string()];
+        assert!(Command::new("kill").args(kill).status().unwrap().success());
+        let output = running.wait_with_output().unwrap();
+        while writers(dir.path()) > 0 {
+            assert!(began.elapsed() < Duration::from_secs(60), "its writer goes on after {signal}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        match signal {
+            "INT" => {
+                assert_eq!(output.status.code(), Some(130));
+                let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+                assert_eq!(answer["results"].as_array().unwrap().len(), 0);
+            }
+            _ => {
+                assert!(!is_empty(dir.path()));
+                assert!(headroom.run(&["clean", dir.path().to_str().unwrap()]).status.success());
+            }
+        }
+        assert!(is_empty(dir.path()), "{signal}");
+    }
+}
+
+#[test]
+fn wrong_words_and_too_little_room_are_told_apart() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    let run = |arguments: &[&str]| {
+        headroom.run(&[&["lab", "recover", dir.path().to_str().unwrap()], arguments].concat())
+    };
+    for wrong in [
+        &["--pages", "10"][..],
+        &["--log", "0"],
+        &["--pages", "1000", "--data", "1M"],
+        &["--strategy", "own"],
+        &["--engine", "oracle"],
+        &["--latency", "5ms"],
+        &["--emulate", "narrow"],
+        &["--emulate", "wide", "--engine", "postgres"],
+    ] {
+        assert_eq!(run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    let refused = run(&["--log", "1G", "--data", "4T", "--engine", "pagestore"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("needed for 1 GiB of log and a data file of 4 TiB") && said.contains("free"),
+        "{said}"
+    );
+    assert!(is_empty(dir.path()));
+}

@@ -1,0 +1,101 @@
+//! The steps of the experiment: where it is, and what is left of it.
+
+use super::{Engine, Plan, Progress, Strategy};
+use experiments::{Pace, Step};
+use std::time::{Duration, Instant};
+
+/// Progress is told this often.
+pub(super) const TELL: Duration = Duration::from_millis(100);
+
+/// What an engine's step is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    Making,
+    Copying,
+    Recovering(Strategy),
+}
+
+/// The steps of the experiment and how long they take.
+pub(super) struct Steps<'a> {
+    report: &'a mut (dyn FnMut(&Progress) + Send),
+    pace: Pace,
+    to_come: Vec<(Engine, Step)>,
+    running: Option<(Engine, Step, Instant)>,
+    told: Instant,
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(plan: &Plan, report: &'a mut (dyn FnMut(&Progress) + Send)) -> Steps<'a> {
+        let pages = plan.work.pages;
+        let step =
+            |engine: Engine, doing| (engine, Step { name: name(engine, doing), commits: pages, rows: pages });
+        let to_come = plan.engines.iter().flat_map(|engine| {
+            let recoveries = engine.strategies(plan).into_iter().map(Doing::Recovering);
+            [Doing::Making]
+                .into_iter()
+                .chain(recoveries)
+                .map(|doing| step(*engine, doing))
+                .collect::<Vec<_>>()
+        });
+        Steps {
+            to_come: to_come.collect(),
+            report,
+            pace: Pace::default(),
+            running: None,
+            told: Instant::now(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, engine: Engine, doing: Doing) {
+        let name = name(engine, doing);
+        let found = self.to_come.iter().position(|(other, step)| *other == engine && step.name == name);
+        self.running =
+            found.map(|at| self.to_come.remove(at)).map(|(engine, step)| (engine, step, Instant::now()));
+        self.told = Instant::now();
+        self.report(doing, 0.0);
+    }
+
+    pub(super) fn tell(&mut self, doing: Doing, share: f64) {
+        if self.told.elapsed() >= TELL {
+            self.told = Instant::now();
+            self.report(doing, share);
+        }
+    }
+
+    pub(super) fn report(&mut self, doing: Doing, share: f64) {
+        let Some((engine, step, began)) = &self.running else { return };
+        let later: Vec<Step> = self.to_come.iter().map(|(_, step)| step.clone()).collect();
+        let left = self.pace.left_s(step, share, began.elapsed().as_secs_f64(), &later);
+        let mut doing = name(*engine, doing);
+        if share > 0.0 {
+            doing.push_str(&format!(", {:.0} %", share * 100.0));
+        }
+        let left = left.filter(|left| *left < 1e9).map(Duration::from_secs_f64);
+        (self.report)(&Progress { doing, left });
+    }
+
+    /// Something short beside the steps.
+    pub(super) fn say(&mut self, engine: Engine, doing: Doing) {
+        (self.report)(&Progress { doing: name(engine, doing), left: None });
+    }
+
+    pub(super) fn end(&mut self) {
+        if let Some((_, step, began)) = self.running.take() {
+            self.pace.took(step, began.elapsed().as_secs_f64());
+        }
+    }
+
+    pub(super) fn leave_out(&mut self, engine: Engine) {
+        self.to_come.retain(|(other, _)| *other != engine);
+    }
+}
+
+fn name(engine: Engine, doing: Doing) -> String {
+    let engine = engine.name();
+    match doing {
+        Doing::Making => format!("{engine}: writing until it is killed"),
+        Doing::Copying => format!("{engine}: copying the crashed image"),
+        Doing::Recovering(Strategy::Own) => format!("{engine}: recovering"),
+        Doing::Recovering(strategy) => format!("{engine}: recovering, {}", strategy.name()),
+    }
+}
