@@ -29,6 +29,7 @@ mod interval;
 mod ops;
 mod sample;
 mod service_level;
+mod traced;
 pub mod waits;
 
 pub use band::{Band, BandLimits, IoClass, Profile, UnknownProfile};
@@ -39,4 +40,5 @@ pub use interval::{Delta, FileInterval, Interval, Rules, intervals};
 pub use ops::{Counters, Ops};
 pub use sample::{Cache, Counts, Epoch, FileIdentity, FileKind, Latencies, Meaning, Sample, Snapshot, Time};
 pub use service_level::{ServiceLevel, UnknownServiceLevel};
+pub use traced::{IoFlags, Served, TracedIo, TracedOp};
 pub use waits::{WaitClass, WaitDelta, WaitInterval, WaitSample, wait_intervals};

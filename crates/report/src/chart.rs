@@ -8,6 +8,7 @@
 //!                    load_curve, heat_map, percentiles, run_course, latency_map, histogram   a run's
 //!                    difference                                                     a comparison's
 //!                    commits                                                 an experiment's with commits
+//!                    traced                                                            a trace's
 //!                    stretch                                                        a file of the history
 //! ```
 //!
@@ -41,6 +42,7 @@ mod png;
 mod run_course;
 mod shown;
 mod stretch;
+mod traced;
 
 pub use self::file::{Theme, svg_file};
 #[cfg(feature = "png")]
@@ -59,6 +61,7 @@ pub(crate) use iops_over_time::iops_over_time;
 pub(crate) use latency_over_time::latency_over_time;
 pub(crate) use shown::{asked, labels};
 pub(crate) use stretch::{INKS, Stretch};
+pub(crate) use traced::traced;
 
 /// Pixels of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +131,11 @@ impl Chart {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// The picture of a trace: where its I/Os were, and how long they took.
+pub fn of_trace(traced: &crate::Traced) -> Chart {
+    traced::traced(traced)
 }
 
 /// Several panels of a chart: the first so many, and how many were left out.

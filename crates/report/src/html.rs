@@ -10,6 +10,7 @@ mod estimate;
 mod page;
 mod runs;
 mod table;
+mod trace;
 
 pub use self::analysis::{analysis, worth_a_chart};
 pub use self::capability::capability;
@@ -19,6 +20,7 @@ pub use comparison::{Comparison, ComparisonRow, compared, comparison};
 pub use estimate::estimate;
 pub(crate) use page::page_colour;
 pub use runs::{RunsPage, matrix, runs};
+pub use trace::trace;
 
 /// Outside text, harmless in HTML and in attributes.
 pub(crate) fn escape(text: &str) -> String {

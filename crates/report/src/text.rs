@@ -19,6 +19,7 @@ mod shares;
 mod sketch;
 mod sweep;
 mod table;
+mod trace;
 mod waits;
 mod watch;
 
@@ -38,6 +39,7 @@ pub use intervals::intervals;
 pub use phases::phases;
 pub use run::run;
 pub use sweep::{sweep_sentences, sweeps};
+pub use trace::{TRACE_LETTERS, TraceLines, trace};
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;
