@@ -87,7 +87,7 @@ pub fn traced_io(io: &TracedIo) -> Value {
 /// What a trace came to: the last line of `headroom trace --json`.
 pub fn trace(traced: &Traced) -> Value {
     let op = |(op, totals): (TracedOp, &OpTotals)| {
-        let at = |percent| totals.latencies.percentile_ns(percent);
+        let at = |percent| totals.percentile_ns(percent);
         json!({
             "op": op.word(),
             "ios": totals.ios,

@@ -39,7 +39,7 @@ pub use intervals::intervals;
 pub use phases::phases;
 pub use run::run;
 pub use sweep::{sweep_sentences, sweeps};
-pub use trace::{TRACE_LETTERS, TraceLines, trace};
+pub use trace::{TraceLines, trace, trace_letters};
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;

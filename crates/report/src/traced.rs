@@ -21,6 +21,7 @@ pub struct Traced {
     pub lost: u64,
     /// What this kernel does not tell, and what else is to be known.
     pub notes: Vec<String>,
+    first_ns: Option<u64>,
     places: HashMap<Rc<str>, usize>,
     pub(crate) points: Vec<Point>,
     pub(crate) latencies: Grid,
@@ -83,6 +84,8 @@ impl Traced {
 
     /// Takes one in.
     pub fn add(&mut self, io: &TracedIo) {
+        // They come in the order of their ends.
+        self.first_ns = Some(self.first_ns.map_or(io.at_ns, |first| first.min(io.at_ns)));
         let totals = &mut self.ops[io.op as usize];
         totals.ios += 1;
         totals.bytes += io.bytes;
@@ -144,13 +147,23 @@ impl Traced {
         TracedOp::ALL.into_iter().zip(&self.ops).filter(|(_, totals)| totals.ios > 0)
     }
 
-    /// The last I/O's beginning, at least a millisecond.
-    pub(crate) fn end_ns(&self) -> u64 {
-        self.latencies.end().max(1_000_000)
+    /// From the first I/O's beginning to the last one's, at least a millisecond.
+    pub(crate) fn stretch_ns(&self) -> u64 {
+        self.latencies.end().saturating_sub(self.first_ns()).max(1_000_000)
+    }
+
+    /// When the first I/O began.
+    pub(crate) fn first_ns(&self) -> u64 {
+        self.first_ns.unwrap_or(0)
     }
 }
 
 impl OpTotals {
+    /// The time that so many percent of them took at most, as well as the buckets tell: never more than the longest.
+    pub fn percentile_ns(&self, percent: f64) -> Option<f64> {
+        self.latencies.percentile_ns(percent).map(|ns| ns.min(self.max_ns as f64))
+    }
+
     /// Mean time.
     pub fn mean_ns(&self) -> f64 {
         self.stall_ns as f64 / self.ios.max(1) as f64

@@ -67,8 +67,7 @@ impl Lines {
         let written = match &self.form {
             Form::Text(_) => {
                 let between = if self.headed { "\n" } else { "" };
-                let letters =
-                    if self.headed { format!("  {}\n", text::TRACE_LETTERS) } else { String::new() };
+                let letters = if self.headed { text::trace_letters(&self.style) } else { String::new() };
                 write!(self.stdout, "{between}{}{letters}", text::trace(traced, &self.style))
             }
             Form::Json => writeln!(self.stdout, "{}", json::trace(traced)),

@@ -56,13 +56,13 @@ pub(crate) fn traced(traced: &Traced) -> Chart {
             number::count(traced.lost)
         ));
     }
-    let end_s = traced.end_ns() as f64 / 1e9;
+    let (end_s, first_ns) = (traced.stretch_ns() as f64 / 1e9, traced.first_ns());
     for (at, file) in traced.files.iter().enumerate() {
         let Some(grid) = &file.offsets else { continue };
         let in_file = traced.points.iter().filter(|point| point.file == at);
         let shown = match scatter {
-            true => Shown::points(in_file, |point| point.offset_bytes.map(|offset| offset as f64)),
-            false => Shown::cells(grid, |row| row as f64 * grid.row as f64),
+            true => Shown::points(in_file, first_ns, |point| point.offset_bytes.map(|offset| offset as f64)),
+            false => Shown::cells(grid, first_ns, |row| row as f64 * grid.row as f64),
         };
         if shown.is_empty() {
             continue;
@@ -77,8 +77,8 @@ pub(crate) fn traced(traced: &Traced) -> Chart {
         ));
     }
     let shown = match scatter {
-        true => Shown::points(traced.points.iter(), |point| Some(point.latency_ns.max(1) as f64)),
-        false => Shown::cells(&traced.latencies, |row| 10_f64.powf(row as f64 / RANGES_A_DECADE)),
+        true => Shown::points(traced.points.iter(), first_ns, |point| Some(point.latency_ns.max(1) as f64)),
+        false => Shown::cells(&traced.latencies, first_ns, |row| 10_f64.powf(row as f64 / RANGES_A_DECADE)),
     };
     chart.panels.push(panel("Latency".into(), scatter, Y::Latency, shown, end_s));
     chart
@@ -91,18 +91,22 @@ enum Y {
 }
 
 impl Shown {
-    fn points<'a>(points: impl Iterator<Item = &'a Point>, y: impl Fn(&Point) -> Option<f64>) -> Shown {
-        let point = |point: &Point| Some((point.at_ns as f64 / 1e9, y(point)?, point.op));
+    fn points<'a>(
+        points: impl Iterator<Item = &'a Point>,
+        first_ns: u64,
+        y: impl Fn(&Point) -> Option<f64>,
+    ) -> Shown {
+        let point = |point: &Point| Some(((point.at_ns - first_ns) as f64 / 1e9, y(point)?, point.op));
         Shown::Points(points.filter_map(point).collect())
     }
 
-    fn cells(grid: &Grid, y: impl Fn(u64) -> f64) -> Shown {
+    fn cells(grid: &Grid, first_ns: u64, y: impl Fn(u64) -> f64) -> Shown {
         let most = grid.filled().map(|(_, _, counts)| sum(counts)).fold(1.0, f64::max);
         let cell = |(column, row, counts): (u64, u64, &[u32; 4])| {
             let op =
                 TracedOp::ALL.into_iter().max_by_key(|op| counts[*op as usize]).unwrap_or(TracedOp::Read);
             let share = if most > 1.0 { sum(counts).ln() / most.ln() } else { 1.0 };
-            let x = |column: u64| column as f64 * grid.cell_ns as f64 / 1e9;
+            let x = |column: u64| (column * grid.cell_ns).saturating_sub(first_ns) as f64 / 1e9;
             // In steps, so that equal cells are written alike.
             let strength = (share * 20.0).round() / 20.0;
             Cell { x: (x(column), x(column + 1)), y: (y(row), y(row + 1)), op, strength }
@@ -173,7 +177,7 @@ fn draw(canvas: &mut super::canvas::Canvas, shown: &Shown, of: Y, end_s: f64, si
         Y::Latency => (Axis::latencies(heights.iter().copied()), "latency, log scale".to_owned()),
     };
     let mut plot = Plot::new(canvas, size, &OVER_TIME, x, y);
-    plot.axes(&format!("{time} since the trace began"), &title);
+    plot.axes(&format!("{time} since its first I/O"), &title);
     match shown {
         Shown::Points(points) => {
             for op in TracedOp::ALL {

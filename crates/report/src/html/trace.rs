@@ -50,8 +50,7 @@ fn kinds(traced: &Traced) -> String {
         ("longest", Column::Number),
     ]);
     for (op, totals) in traced.by_op() {
-        let at =
-            |percent: f64| totals.latencies.percentile_ns(percent).map_or(number::NONE.into(), number::time);
+        let at = |percent: f64| totals.percentile_ns(percent).map_or(number::NONE.into(), number::time);
         table.push(&[
             op.word().into(),
             number::count(totals.ios),

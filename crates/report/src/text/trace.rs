@@ -20,9 +20,14 @@ const FIXED: usize = 10 + 1 + 1 + 1 + 6 + 1 + 9 + 1 + 6 + 1 + 6 + 1 + 3 + 1 + 4 
 /// Files that are told at the end.
 const FILES_SHOWN: usize = 5;
 
-/// What the letters of a line mean.
-pub const TRACE_LETTERS: &str = "how: D direct, S write-through (O_DSYNC, O_SYNC, RWF_DSYNC), A append, U io_uring, \
+const LETTERS: &str = "how: D direct, S write-through (O_DSYNC, O_SYNC, RWF_DSYNC), A append, U io_uring, \
     L libaio, M mapped, C copied, N nowait, H polled; c from the page cache, d waited for the device";
+
+/// What the letters of the lines mean.
+pub fn trace_letters(style: &Style) -> String {
+    let lines = wrap(LETTERS, style.columns().saturating_sub(2), 4);
+    lines.iter().map(|line| style.paint(Ink::Dim, &format!("  {line}")) + "\n").collect()
+}
 
 impl TraceLines {
     /// For a style.
@@ -139,8 +144,7 @@ pub fn trace(traced: &Traced, style: &Style) -> String {
         format!("{} {plural}, {} in {seconds}", number::count(ios), number::bytes(traced.bytes() as f64));
     let mut lines = vec![style.heading(&heading)];
     for (op, totals) in traced.by_op() {
-        let at =
-            |percent: f64| totals.latencies.percentile_ns(percent).map_or(number::NONE.into(), number::time);
+        let at = |percent: f64| totals.percentile_ns(percent).map_or(number::NONE.into(), number::time);
         let bytes = match op {
             TracedOp::Sync => String::new(),
             _ => format!(" of {}", number::bytes(totals.bytes as f64 / totals.ios as f64)),
