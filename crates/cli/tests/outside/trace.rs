@@ -3,7 +3,7 @@
 use crate::programs::{Headroom, built};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Whether this user may; says so where not.
 fn may_trace() -> bool {
@@ -181,6 +181,34 @@ fn a_recorded_trace_asked_again_makes_the_same_ios() {
         [&[headroom.to_str().unwrap(), "--history", history.to_str().unwrap(), "run", &copy], &load[..]];
     let (again, _) = bench.trace(&["--file", &copy, "--size-min", "1"], &again.concat());
     assert_eq!(in_order(&again), in_order(&lines));
+}
+
+#[test]
+fn what_nobody_took_in_time_is_lost_and_counted() {
+    if !may_trace() {
+        return;
+    }
+    let bench = Bench::new();
+    let done = bench.path("done");
+    let fio = format!(
+        "fio --name=x --filename={} --size=1m --loops=64 --rw=read --bs=4k --ioengine=psync --invalidate=0; touch {done}",
+        bench.file.display()
+    );
+    let mut trace =
+        bench.ours.command(&["trace", "--json", "--op", "read", "--file", "shop.dat", "--buffer", "64K"]);
+    let trace = trace.args(["--", "sh", "-c", &fio]).stdout(Stdio::piped()).spawn().unwrap();
+    // Nobody reads what is printed until all is done.
+    while !Path::new(&done).exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let output = trace.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let came_to = &last["trace"];
+    let (told, lost) = (came_to["ios"].as_u64().unwrap(), came_to["lost"].as_u64().unwrap());
+    assert_eq!(told + lost, 64 * 256, "{came_to}");
+    assert!(lost > 1000 && came_to["complete"] == false && output.status.code() == Some(1), "{came_to}");
+    assert_eq!(text.lines().count() as u64, told + 1);
 }
 
 fn copy_exists(path: &str) -> bool {
