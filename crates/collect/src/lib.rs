@@ -11,6 +11,8 @@
 //! diskstats::Disk      one of them                                                    ─┘
 //! ```
 //!
+//! [`process::trace`] is no source: it tells the I/Os of processes one by one.
+//!
 //! Main path: open a source once, call [`Source::snapshot`] now and then, give two snapshots to
 //! `filestats::intervals`.
 //!

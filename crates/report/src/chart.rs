@@ -9,6 +9,7 @@
 //!                    difference                                                     a comparison's
 //!                    recoveries                                              crashed engines opened again
 //!                    commits                                                 an experiment's with commits
+//!                    traced                                                            a trace's
 //!                    stretch                                                        a file of the history
 //! ```
 //!
@@ -43,6 +44,7 @@ mod recoveries;
 mod run_course;
 mod shown;
 mod stretch;
+mod traced;
 
 pub use self::file::{Theme, svg_file};
 #[cfg(feature = "png")]
@@ -62,6 +64,7 @@ pub(crate) use latency_over_time::latency_over_time;
 pub(crate) use recoveries::recoveries;
 pub(crate) use shown::{asked, labels};
 pub(crate) use stretch::{INKS, Stretch};
+pub(crate) use traced::traced;
 
 /// Pixels of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +134,11 @@ impl Chart {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// The picture of a trace: where its I/Os were, and how long they took.
+pub fn of_trace(traced: &crate::Traced) -> Chart {
+    traced::traced(traced)
 }
 
 /// Several panels of a chart: the first so many, and how many were left out.

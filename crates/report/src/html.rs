@@ -11,6 +11,7 @@ mod page;
 mod recoveries;
 mod runs;
 mod table;
+mod trace;
 
 pub use self::analysis::{analysis, worth_a_chart};
 pub use self::capability::capability;
@@ -21,6 +22,7 @@ pub use estimate::estimate;
 pub(crate) use page::page_colour;
 pub use recoveries::recoveries;
 pub use runs::{RunsPage, matrix, runs};
+pub use trace::trace;
 
 /// Outside text, harmless in HTML and in attributes.
 pub(crate) fn escape(text: &str) -> String {

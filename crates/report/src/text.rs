@@ -20,6 +20,7 @@ mod shares;
 mod sketch;
 mod sweep;
 mod table;
+mod trace;
 mod waits;
 mod watch;
 
@@ -40,6 +41,7 @@ pub use phases::phases;
 pub use recoveries::recoveries;
 pub use run::run;
 pub use sweep::{sweep_sentences, sweeps};
+pub use trace::{TraceLines, trace, trace_letters};
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;

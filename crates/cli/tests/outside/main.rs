@@ -15,5 +15,6 @@ mod servers;
 mod situations;
 mod soak;
 mod study_a;
+mod trace;
 mod truth;
 mod watch;
