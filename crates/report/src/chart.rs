@@ -6,6 +6,7 @@
 //! plot     axes, grid and shapes in the units of the data      cells   the same for a grid of cells
 //! one file a chart:  curve_latency, curve_iops, latency_over_time, iops_over_time       a check's
 //!                    load_curve, heat_map, percentiles, run_course, latency_map, histogram   a run's
+//!                    sweep, sweep_course                                               a sweep's
 //!                    difference                                                     a comparison's
 //!                    commits                                                 an experiment's with commits
 //!                    stretch                                                        a file of the history
@@ -41,6 +42,8 @@ mod png;
 mod run_course;
 mod shown;
 mod stretch;
+mod sweep;
+mod sweep_course;
 
 pub use self::file::{Theme, svg_file};
 #[cfg(feature = "png")]
@@ -59,6 +62,7 @@ pub(crate) use iops_over_time::iops_over_time;
 pub(crate) use latency_over_time::latency_over_time;
 pub(crate) use shown::{asked, labels};
 pub(crate) use stretch::{INKS, Stretch};
+pub(crate) use sweep::sweeps;
 
 /// Pixels of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

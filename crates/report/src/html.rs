@@ -9,6 +9,7 @@ mod comparison;
 mod estimate;
 mod page;
 mod runs;
+mod sweep;
 mod table;
 
 pub use self::analysis::{analysis, worth_a_chart};
@@ -19,6 +20,7 @@ pub use comparison::{Comparison, ComparisonRow, compared, comparison};
 pub use estimate::estimate;
 pub(crate) use page::page_colour;
 pub use runs::{RunsPage, matrix, runs};
+pub use sweep::sweeps;
 
 /// Outside text, harmless in HTML and in attributes.
 pub(crate) fn escape(text: &str) -> String {

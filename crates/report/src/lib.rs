@@ -12,6 +12,7 @@
 //! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
 //! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
 //! Simulation, Estimate ─> text::simulation, json::simulation, text::estimate, json::estimate, html::estimate
+//! Sweeps ─> text::sweeps, json::sweeps, html::sweeps
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
 //! CommitStudy ─> text::commits, json::commits, html::commits     Footprint ─> text::footprint, json::footprint
 //! ```
@@ -33,6 +34,7 @@ mod headline;
 pub mod html;
 pub mod json;
 mod number;
+mod swept;
 pub mod text;
 mod wording;
 

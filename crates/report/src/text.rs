@@ -37,7 +37,7 @@ pub use footprint::footprint;
 pub use intervals::intervals;
 pub use phases::phases;
 pub use run::run;
-pub use sweep::{sweep_sentences, sweeps};
+pub use sweep::sweeps;
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;
