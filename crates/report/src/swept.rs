@@ -24,7 +24,7 @@ pub(crate) fn names(sweeps: &[Sweep]) -> Vec<String> {
     different.dedup();
     match sweeps {
         [_] => vec![String::new()],
-        _ if different.len() == sweeps.len() && !different[0].is_empty() => layouts,
+        _ if different.len() == sweeps.len() && layouts.iter().all(|layout| !layout.is_empty()) => layouts,
         _ => sweeps.iter().map(|sweep| sweep.target.clone()).collect(),
     }
 }

@@ -6,7 +6,7 @@ use super::canvas::{Ink, SERIES_INKS, svg};
 use super::plot::{Margins, Plot};
 use super::{Chart, Factor, Key, Mark, Panel, Shown, Size, first, sweep_course};
 use crate::{number, swept};
-use capability::{CRITICAL_NS, DEGRADED_NS, KneeReason, Surroundings, Sweep, SweepComparison, SweepStep};
+use capability::{CRITICAL_NS, DEGRADED_NS, Surroundings, Sweep, SweepComparison, SweepStep};
 use std::rc::Rc;
 
 /// A sweep as it is drawn.
@@ -55,12 +55,12 @@ pub(crate) fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Ch
     chart.panels = vec![
         panel(
             "Throughput against N",
-            "Circles: the knees, with their 95 % intervals. Dashed: what is reached.",
+            "Circles: the knees, with their 95 % intervals. Dashed: the most that is reached.",
             Box::new(move |size| throughput(&one, ratio.as_ref(), scale, size)),
         ),
         panel(
             "Mean latency against N",
-            "Dashed: where a disk is called degraded and critical.",
+            "Circles: the knees, where the dashed asymptotes cross, and where latency passes the bounds.",
             Box::new(move |size| latency(&two, scale, size)),
         ),
         sweep_course::panel(&drawn, legend.clone()),
@@ -113,7 +113,10 @@ impl Scale {
         if drawn.iter().all(even) { Scale::Linear } else { Scale::Log }
     }
 
-    fn x(self, values: impl Iterator<Item = f64>) -> Axis {
+    fn x(self, drawn: &[Drawn]) -> Axis {
+        // What was asked for as well: its ticks must not fall off where a little less was reached.
+        let asked = all(drawn, |step| f64::from(step.point.outstanding)).into_iter();
+        let values = all(drawn, |step| step.point.outstanding_measured).into_iter().chain(asked);
         match self {
             Scale::Linear => Axis::from_zero(values, 8),
             Scale::Log => Axis::powers_of_two(values, 9),
@@ -140,7 +143,7 @@ fn all(drawn: &[Drawn], of: impl Fn(&SweepStep) -> f64) -> Vec<f64> {
 
 fn throughput(drawn: &[Drawn], ratio: Option<&SweepComparison>, scale: Scale, size: Size) -> String {
     svg(size, "I/Os a second against outstanding I/Os", |canvas| {
-        let x = scale.x(all(drawn, |step| step.point.outstanding_measured).into_iter());
+        let x = scale.x(drawn);
         // Room above for the labels of the knees.
         let y = Axis::from_zero(all(drawn, |step| step.point.iops * 1.12).into_iter(), 5);
         let mut plot = Plot::new(canvas, size, &MARGINS, x, y);
@@ -183,7 +186,7 @@ fn throughput(drawn: &[Drawn], ratio: Option<&SweepComparison>, scale: Scale, si
 
 fn latency(drawn: &[Drawn], scale: Scale, size: Size) -> String {
     svg(size, "mean latency against outstanding I/Os", |canvas| {
-        let x = scale.x(all(drawn, |step| step.point.outstanding_measured).into_iter());
+        let x = scale.x(drawn);
         let ns = all(drawn, |step| step.point.latency_ns).into_iter();
         let (y, title) = match scale {
             Scale::Linear => (Axis::times_from_zero(ns, 5), "mean latency"),
@@ -205,21 +208,28 @@ fn latency(drawn: &[Drawn], scale: Scale, size: Size) -> String {
             plot.over_end(*ns, &names.join(", "), Ink::Worse);
         }
         for one in drawn {
+            if let Some(knee) = swept::reached(&one.sweep) {
+                let (n, floor) = (knee.outstanding, knee.latency_ns_floor);
+                plot.dashed((from, floor), (n, floor), Ink::Bound);
+                // Within the axes, or it would bend there.
+                let end = to.min(plot.y.to() / 1e9 * knee.iops);
+                plot.dashed((n, floor), (end, end * 1e9 / knee.iops), Ink::Bound);
+            }
             plot.series(&points(one, |step| step.point.latency_ns), one.ink, true);
         }
         for one in drawn {
             let saturation = &one.sweep.saturation;
-            for crossing in [&saturation.degraded, &saturation.critical].into_iter().flatten() {
+            let first = one.sweep.steps.first().map_or(0.0, |step| f64::from(step.point.outstanding));
+            let crossings = [&saturation.degraded, &saturation.critical].into_iter().flatten();
+            // Where the first step lies above a bound already, the curve does not cross it.
+            for crossing in crossings.filter(|crossing| crossing.outstanding > first) {
                 if let Some(at) = plot.pixel(crossing.outstanding, crossing.latency_ns) {
                     plot.canvas.ring(at, 3.5, one.ink, 1.5);
                 }
             }
-            if let Some(knee) = saturation.knee.as_ref().filter(|knee| knee.reason != KneeReason::NotReached)
-            {
-                let ns = knee.latency_ns_floor;
-                if let Some(at) = plot.pixel(knee.outstanding, ns) {
-                    plot.canvas.ring(at, 5.5, one.ink, 2.5);
-                }
+            let knee = swept::reached(&one.sweep);
+            if let Some(at) = knee.and_then(|knee| plot.pixel(knee.outstanding, knee.latency_ns_floor)) {
+                plot.canvas.ring(at, 5.5, one.ink, 2.5);
             }
         }
     })
