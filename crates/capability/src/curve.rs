@@ -44,10 +44,11 @@ impl Point {
     /// A run as a point: its interval is Student's t over the rows of its series as batches.
     pub fn of_run(result: &RunResult) -> Point {
         let mut slices = Steadiness::default();
-        let (mut elapsed, mut ios) = (Duration::ZERO, 0);
+        let (mut elapsed, mut ios) = (Duration::ZERO, 0_u64);
         slices.reading(elapsed, ios);
         for slice in &result.series {
-            (elapsed, ios) = (Duration::from_nanos(slice.end_ns), ios + slice.total().count);
+            ios = ios.saturating_add(slice.total().count);
+            elapsed = Duration::from_nanos(slice.end_ns);
             slices.reading(elapsed, ios);
         }
         let counted = 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();

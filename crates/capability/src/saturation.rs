@@ -117,7 +117,8 @@ fn levels(points: &[Point]) -> Vec<Level> {
     while at + LEVEL_POINTS_MIN <= points.len() {
         let mut end = at + LEVEL_POINTS_MIN;
         // Three points a few I/Os apart lie close on any curve: N must grow by half as well.
-        let wide = |end: usize| points[end - 1].outstanding * 2 >= points[at].outstanding * 3;
+        let wide =
+            |end: usize| u64::from(points[end - 1].outstanding) * 2 >= u64::from(points[at].outstanding) * 3;
         while end < points.len() && !wide(end) {
             end += 1;
         }

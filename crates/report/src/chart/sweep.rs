@@ -108,7 +108,7 @@ impl Scale {
             let at: Vec<u32> = one.sweep.steps.iter().map(|step| step.point.outstanding).collect();
             let gaps: Vec<u32> = at.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
             let (least, most) = (gaps.iter().min().copied().unwrap_or(0), gaps.iter().max().copied());
-            most.is_some_and(|most| most <= 2 * least)
+            most.is_some_and(|most| most <= least.saturating_mul(2))
         };
         if drawn.iter().all(even) { Scale::Linear } else { Scale::Log }
     }

@@ -246,7 +246,7 @@ fn the_picture_of_the_study_is_drawn_from_runs_too() {
         assert!(svg.contains(&format!("knee {knee:.1}")), "no knee at {knee}");
     }
     // Three panels on one time axis.
-    let panels = [">IOPS<", "mean latency", "outstanding I/Os (N)", "since the sweep began"];
+    let panels = ["IOPS\n", "mean latency", "outstanding I/Os (N)", "since the sweep began"];
     for text in texts.into_iter().chain(panels) {
         assert!(svg.contains(text), "no {text}");
     }
