@@ -6,6 +6,7 @@
 //! plot     axes, grid and shapes in the units of the data      cells   the same for a grid of cells
 //! one file a chart:  curve_latency, curve_iops, latency_over_time, iops_over_time       a check's
 //!                    load_curve, heat_map, percentiles, run_course, latency_map, histogram   a run's
+//!                    sweep, sweep_course                                               a sweep's
 //!                    difference                                                     a comparison's
 //!                    recoveries                                              crashed engines opened again
 //!                    commits                                                 an experiment's with commits
@@ -45,6 +46,8 @@ mod run_course;
 mod shown;
 mod stretch;
 mod traced;
+mod sweep;
+mod sweep_course;
 
 pub use self::file::{Theme, svg_file};
 #[cfg(feature = "png")]
@@ -65,6 +68,7 @@ pub(crate) use recoveries::recoveries;
 pub(crate) use shown::{asked, labels};
 pub(crate) use stretch::{INKS, Stretch};
 pub(crate) use traced::traced;
+pub(crate) use sweep::sweeps;
 
 /// Pixels of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

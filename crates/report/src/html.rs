@@ -10,6 +10,7 @@ mod estimate;
 mod page;
 mod recoveries;
 mod runs;
+mod sweep;
 mod table;
 mod trace;
 
@@ -23,6 +24,7 @@ pub(crate) use page::page_colour;
 pub use recoveries::recoveries;
 pub use runs::{RunsPage, matrix, runs};
 pub use trace::trace;
+pub use sweep::sweeps;
 
 /// Outside text, harmless in HTML and in attributes.
 pub(crate) fn escape(text: &str) -> String {

@@ -405,6 +405,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Value {
         let queue = step.queue.as_ref().map(|queue| {
             json!({
                 "weighted": queue.weighted, "sampled_mean": queue.sampled(), "samples": queue.samples,
+                "sample_every_ns": queue.every_ns,
                 "sampled_mean_error": queue.error(), "sample_error_max": queue.error_max(),
             })
         });
@@ -413,7 +414,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Value {
     let one = |sweep: &Sweep| {
         json!({
             "target": sweep.target,
-            "layout": sweep.steps.first().and_then(|step| step.result.layout),
+            "layout": sweep.layout(),
             "steps": sweep.steps.iter().map(step).collect::<Vec<Value>>(),
             "saturation": sweep.saturation,
         })

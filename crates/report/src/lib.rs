@@ -13,6 +13,7 @@
 //! TracedIo ─> text::TraceLines, json::traced_io, csv::traced_io     Traced ─> text::trace, json::trace, html::trace
 //! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
 //! Simulation, Estimate ─> text::simulation, json::simulation, text::estimate, json::estimate, html::estimate
+//! Sweeps ─> text::sweeps, json::sweeps, html::sweeps
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
 //! RecoverStudy ─> text::recoveries, json::recoveries, html::recoveries
 //! CommitStudy ─> text::commits, json::commits, html::commits     Footprint ─> text::footprint, json::footprint
@@ -35,6 +36,7 @@ mod headline;
 pub mod html;
 pub mod json;
 mod number;
+mod swept;
 pub mod text;
 mod traced;
 mod wording;

@@ -386,3 +386,27 @@ fn the_keys_of_a_trace_are_documented_and_stable() {
     paths(&json::trace(&traced), "", &mut keys);
     assert_eq!(keys, documented("trace"));
 }
+
+/// What has a chapter of its own is one key.
+fn without_chapters(keys: BTreeSet<String>, chapters: &[&str]) -> BTreeSet<String> {
+    let of = |key: String| {
+        let inside =
+            |chapter: &&&str| key.strip_prefix(**chapter).is_some_and(|rest| rest.starts_with(['.', '[']));
+        let chapter = chapters.iter().find(inside);
+        chapter.map_or_else(|| key.clone(), |chapter| (*chapter).to_owned())
+    };
+    keys.into_iter().map(of).collect()
+}
+
+#[test]
+fn each_key_of_a_sweep_is_documented_and_each_documented_key_is_there() {
+    let mut sweeps = crate::runs_sample::layouts();
+    let bound = |latency_ns| capability::Crossing { latency_ns, outstanding: 9.0, iops: 9.0 };
+    sweeps[0].saturation.degraded = Some(bound(15e6));
+    sweeps[0].saturation.critical = Some(bound(20e6));
+    let compared = capability::SweepComparison::of(&sweeps[0].saturation, &sweeps[1].saturation);
+    let mut keys = BTreeSet::new();
+    paths(&json::sweeps(&sweeps, compared.as_ref()), "", &mut keys);
+    let chapters = ["sweeps[].steps[].point", "sweeps[].steps[].members", "sweeps[].saturation.knee"];
+    assert_eq!(without_absent(without_chapters(keys, &chapters)), documented("sweep"));
+}
