@@ -1,5 +1,5 @@
-//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS]`, a line of JSON. `scripts/bench pagestore` runs it beside
-//! SQLite.
+//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS]`, a line of JSON. `scripts/bench pagestore`
+//! measures them by turns with other engines.
 //!
 //! ```text
 //! floor   one 4 KiB write through to the medium for each row, on space written with zeros: what a commit costs at least
