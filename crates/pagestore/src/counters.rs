@@ -15,6 +15,8 @@ pub mod live;
 pub mod state;
 mod watched;
 
+pub use board::Owner;
+
 use crate::control::Control;
 use crate::disk::{Disk, FileId};
 use board::{BOARD_BYTES, Board, EngineCounts, LogCounts};

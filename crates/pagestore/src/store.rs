@@ -508,9 +508,7 @@ impl Inner {
     pub(crate) fn redo_bytes(&self) -> u64 {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         let next = self.journal.with(|writer| writer.position().lsn);
-        let at =
-            |lsn: Lsn| u64::from(lsn.vlf()) * self.geometry.vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
-        at(next).saturating_sub(at(redo))
+        redo.bytes_to(next, self.geometry.vlf_bytes)
     }
 
     /// Makes sure that `bytes` of records fit in the log: by a checkpoint, then by growing. To be called by the

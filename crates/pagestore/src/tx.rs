@@ -305,6 +305,9 @@ impl<'a> WriteTx<'a> {
                 }
             }
         }
+        if !inner.options.background {
+            inner.answer();
+        }
         inner.after_commit()?;
         Ok(Some(committed))
     }
@@ -406,9 +409,6 @@ impl Inner {
 
     /// A checkpoint that has become due is begun by its thread, or done here where there is none.
     fn after_commit(&self) -> Result<()> {
-        if !self.options.background {
-            self.answer();
-        }
         if !self.checkpoint_is_due() {
             return Ok(());
         }

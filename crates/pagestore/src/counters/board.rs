@@ -14,6 +14,7 @@ use super::state::StateBoard;
 use super::{FileStatistics, now_ns};
 use crate::control::Control;
 use crate::disk::FileId;
+use crate::log::LOG_HEAD_BYTES;
 use crate::store::Stats;
 use filestats::{Counters as FileCounters, Figure, Latencies, LatencyBuckets, Ops, Reason};
 use published::{Board as Shown, ProcessIdentity};
@@ -21,6 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::time::Duration;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS2");
 pub(crate) const BOARD_BYTES: usize = size_of::<Board>().next_multiple_of(4096);
@@ -51,6 +53,7 @@ pub(crate) struct Head {
     store: [AtomicU64; 2],
     directory: [AtomicU64; 2],
     page_bytes: AtomicU64,
+    sector_bytes: AtomicU64,
     vlf_bytes: AtomicU64,
     opened_ns: AtomicU64,
     pub closed: AtomicU32,
@@ -68,12 +71,27 @@ pub struct Owner {
     pub epoch: u32,
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// Log blocks are padded to this.
+    pub log_sector_bytes: u64,
     /// Bytes of a virtual log file.
     pub vlf_bytes: u64,
-    /// CLOCK_MONOTONIC when it was open, in nanoseconds.
-    pub opened_ns: u64,
+    opened_ns: u64,
     /// Device and inode of its directory.
     pub(crate) directory: [u64; 2],
+}
+
+impl Owner {
+    /// How long it has been open.
+    #[must_use]
+    pub fn open_for(&self) -> Duration {
+        Duration::from_nanos(now_ns().saturating_sub(self.opened_ns))
+    }
+
+    /// Where a virtual log file's place begins in the log file.
+    #[must_use]
+    pub fn slot_offset(&self, slot: usize) -> u64 {
+        LOG_HEAD_BYTES + slot as u64 * self.vlf_bytes
+    }
 }
 
 impl Head {
@@ -90,6 +108,7 @@ impl Head {
             to.store(from, Relaxed);
         }
         self.page_bytes.store(control.geometry.page_bytes as u64, Relaxed);
+        self.sector_bytes.store(control.geometry.sector_bytes as u64, Relaxed);
         self.vlf_bytes.store(control.geometry.vlf_bytes, Relaxed);
         self.opened_ns.store(now_ns(), Relaxed);
         for (to, from) in self.boot_id.iter().zip(process.boot_id.bytes()) {
@@ -115,6 +134,7 @@ impl Head {
             store: high << 64 | low,
             epoch: self.epoch.load(Relaxed),
             page_bytes: self.page_bytes.load(Relaxed),
+            log_sector_bytes: self.sector_bytes.load(Relaxed),
             vlf_bytes: self.vlf_bytes.load(Relaxed),
             opened_ns: self.opened_ns.load(Relaxed),
             directory: [0, 1].map(|at: usize| self.directory[at].load(Relaxed)),

@@ -54,6 +54,18 @@ pub enum LiveError {
 }
 
 impl LiveError {
+    /// What is known about the case, a line each.
+    #[must_use]
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            Self::NobodyPublishes { dir, .. } => {
+                vec![format!("looked for counters in: {}", dir.display())]
+            }
+            Self::Unreadable { first, .. } => vec![format!("the first one: {first}")],
+            Self::NotAStore { .. } | Self::CountersDir { .. } => Vec::new(),
+        }
+    }
+
     /// What the person can do about it.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
