@@ -302,15 +302,25 @@ impl Store {
         let (reusable, vlfs, waiting) = inner.journal.with(|writer| {
             (writer.vlfs.available() as u64, writer.vlfs.slots().len() as u64, writer.waiting_bytes() as u64)
         });
+        let counts = inner.board.counts();
         Stats {
+            log_writes: counts.log_writes,
+            log_write_bytes: counts.log_write_bytes,
+            log_write_ns: counts.log_write_ns,
+            commits: counts.commits,
             durable_sequence: inner.journal.durable_sequence(),
             last_sequence: inner.last_sequence.load(Ordering::Acquire),
             log_waiting_bytes: waiting,
+            page_reads: counts.page_reads,
+            pages_redone: counts.pages_redone,
+            page_writes: counts.page_writes,
+            page_write_bytes: counts.page_write_bytes,
+            data_syncs: counts.data_syncs,
+            checkpoints: counts.checkpoints,
             dirty_pages: dirty,
             cached_bytes: cached,
             vlfs_reusable: reusable,
             vlfs,
-            ..inner.board.counts()
         }
     }
 

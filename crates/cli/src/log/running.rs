@@ -1,6 +1,7 @@
 //! What a running store says of its log and its commits through its counters.
 
 use crate::failure::Failure;
+use pagestore::counters::Counts;
 use pagestore::counters::anatomy::{CommitTimes, Part, PartTimes, SlowCommit};
 use pagestore::counters::live::Live;
 use pagestore::counters::state::LogState;
@@ -33,8 +34,12 @@ impl Running {
         })
     }
 
+    fn counts(&self) -> Result<Counts, Failure> {
+        self.live.counts().ok_or_else(cut)
+    }
+
     fn times(&self) -> Result<CommitTimes, Failure> {
-        self.live.commit_times().ok_or_else(|| Failure::new("the counters file was cut"))
+        self.live.commit_times().ok_or_else(cut)
     }
 
     fn head(&self) -> String {
@@ -58,7 +63,7 @@ impl Running {
 
     /// `headroom log info`: text and JSON.
     pub fn info(&self) -> Result<(String, Value), Failure> {
-        let (state, counts) = (self.state()?, self.live.counts().unwrap_or_default());
+        let (state, counts) = (self.state()?, self.counts()?);
         let owner = self.live.owner();
         let mut text = format!(
             "store {:032x}, pages of {} bytes, log blocks of multiples of {}\n{}{}\
@@ -239,6 +244,10 @@ impl Running {
         let times = self.live.commit_times()?;
         times.slow.into_iter().find(|slow| slow.sequence == sequence)
     }
+}
+
+fn cut() -> Failure {
+    Failure::new("the counters file was cut short under us").with_remedy("read the files with --files")
 }
 
 /// What must be known before the rest is believed.

@@ -110,6 +110,9 @@ fn the_log_of_a_running_store_tells_its_state_who_holds_it_and_where_commits_wai
     }
     assert_eq!(files["running"], Value::Null);
 
+    let made = ours.json(&["log", "anatomy", open.path(), "--commit", "5"]);
+    assert_eq!((&made["commit"], &made["deltas"]), (&json!(5), &json!(1)), "{made}");
+
     let why = log("why");
     let (page, lsn) = open.store.log_holders().oldest_dirty_page.unwrap();
     assert_eq!(why["oldest_page"], json!({"page": page.0, "lsn": lsn.to_string()}));
@@ -127,8 +130,6 @@ fn the_log_of_a_running_store_tells_its_state_who_holds_it_and_where_commits_wai
     let text = ours.run(&["log", "anatomy", open.path()]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("submitted") && text.contains("acknowledged"), "{text}");
-    let made = ours.json(&["log", "anatomy", open.path(), "--commit", "5"]);
-    assert_eq!((&made["commit"], &made["deltas"]), (&json!(5), &json!(1)), "{made}");
 
     let doctor = |source: &str| ours.run(&["doctor", "--source", source]).status.code();
     assert_eq!(doctor(&open.source()), Some(0));

@@ -11,11 +11,10 @@
 
 use super::anatomy::CommitBoard;
 use super::state::StateBoard;
-use super::{FileStatistics, now_ns};
+use super::{Counts, FileStatistics, now_ns};
 use crate::control::Control;
 use crate::disk::FileId;
 use crate::log::LOG_HEAD_BYTES;
-use crate::store::Stats;
 use filestats::{Counters as FileCounters, Figure, Latencies, LatencyBuckets, Ops, Reason};
 use published::{Board as Shown, ProcessIdentity};
 use std::os::unix::fs::MetadataExt;
@@ -169,49 +168,21 @@ pub(crate) struct EngineCounts {
     pub checkpoints: AtomicU64,
 }
 
-/// A summed time and its histogram.
-#[repr(C, align(64))]
-pub(crate) struct Timed {
-    sum_ns: AtomicU64,
-    longest_ns: AtomicU64,
-    buckets: [AtomicU64; LatencyBuckets::LEN],
-}
-
-impl Timed {
-    pub(crate) fn add(&self, ns: u64) {
-        self.sum_ns.fetch_add(ns, Relaxed);
-        if ns > self.longest_ns.load(Relaxed) {
-            self.longest_ns.fetch_max(ns, Relaxed);
-        }
-        self.buckets[LatencyBuckets::index(ns)].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn sum_ns(&self) -> u64 {
-        self.sum_ns.load(Relaxed)
-    }
-
-    pub(crate) fn longest_ns(&self) -> u64 {
-        self.longest_ns.load(Relaxed)
-    }
-
-    pub(crate) fn histogram(&self) -> LatencyBuckets {
-        LatencyBuckets::from_counts(std::array::from_fn(|at| self.buckets[at].load(Relaxed)))
-    }
-}
-
-/// Operations of one kind on one file.
+/// Operations of one kind on one file: what each adds to lies in two cache lines.
 #[repr(C, align(64))]
 pub(crate) struct OpsBoard {
     bytes: AtomicU64,
     errors: AtomicU64,
-    time: Timed,
+    stall_ns: AtomicU64,
+    buckets: [AtomicU64; LatencyBuckets::LEN],
 }
 
 impl OpsBoard {
     pub(super) fn count<T>(&self, bytes: usize, result: std::io::Result<T>, ns: u64) -> std::io::Result<T> {
         if result.is_ok() {
             self.bytes.fetch_add(bytes as u64, Relaxed);
-            self.time.add(ns);
+            self.stall_ns.fetch_add(ns, Relaxed);
+            self.buckets[LatencyBuckets::index(ns)].fetch_add(1, Relaxed);
         } else {
             self.errors.fetch_add(1, Relaxed);
         }
@@ -219,8 +190,9 @@ impl OpsBoard {
     }
 
     fn read(&self) -> (Ops, LatencyBuckets) {
-        let histogram = self.time.histogram();
-        (Ops::timed(histogram.count(), self.bytes.load(Relaxed), self.time.sum_ns()), histogram)
+        let histogram = LatencyBuckets::from_counts(std::array::from_fn(|at| self.buckets[at].load(Relaxed)));
+        let stall_ns = self.stall_ns.load(Relaxed);
+        (Ops::timed(histogram.count(), self.bytes.load(Relaxed), stall_ns), histogram)
     }
 }
 
@@ -233,9 +205,9 @@ pub(crate) struct FileBoard {
 }
 
 impl Board {
-    pub(crate) fn counts(&self) -> Stats {
+    pub(crate) fn counts(&self) -> Counts {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
-        Stats {
+        Counts {
             log_writes: load(&self.log.writes),
             log_write_bytes: load(&self.log.write_bytes),
             log_write_ns: load(&self.log.write_ns),
@@ -246,7 +218,6 @@ impl Board {
             page_write_bytes: load(&self.engine.page_write_bytes),
             data_syncs: load(&self.engine.data_syncs),
             checkpoints: load(&self.engine.checkpoints),
-            ..Stats::default()
         }
     }
 

@@ -3,8 +3,7 @@
 use super::anatomy::CommitTimes;
 use super::board::{BOARD_BYTES, Board, Owner, directory_id};
 use super::state::LogState;
-use super::{FileStatistics, is_board_name};
-use crate::store::Stats;
+use super::{Counts, FileStatistics, is_board_name};
 use published::{Mapping, counters_dir};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -175,9 +174,9 @@ impl Live {
         self.board().map(Board::file_statistics)
     }
 
-    /// What the engine counted; what is only known when asked for (`log_state`) is 0.
+    /// What the engine did.
     #[must_use]
-    pub fn counts(&self) -> Option<Stats> {
+    pub fn counts(&self) -> Option<Counts> {
         self.board().map(Board::counts)
     }
 
