@@ -15,6 +15,8 @@ pub mod live;
 pub mod state;
 mod watched;
 
+pub use board::Owner;
+
 use crate::control::Control;
 use crate::disk::{Disk, FileId};
 use board::{BOARD_BYTES, Board, EngineCounts, LogCounts};
@@ -36,6 +38,31 @@ pub struct FileStatistics {
     pub latencies: Latencies,
     /// Reads, writes and syncs that failed; not in the counters.
     pub errors: u64,
+}
+
+/// What the engine did since the store was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Writes of blocks to the log.
+    pub log_writes: u64,
+    /// Their bytes.
+    pub log_write_bytes: u64,
+    /// Their time.
+    pub log_write_ns: u64,
+    /// Transactions that committed.
+    pub commits: u64,
+    /// Pages read from the data file.
+    pub page_reads: u64,
+    /// Pages put together from the log.
+    pub pages_redone: u64,
+    /// Writes to the data file; one may hold many pages.
+    pub page_writes: u64,
+    /// Their bytes.
+    pub page_write_bytes: u64,
+    /// Syncs of the data file.
+    pub data_syncs: u64,
+    /// Checkpoints that have ended.
+    pub checkpoints: u64,
 }
 
 /// CLOCK_MONOTONIC in nanoseconds, without a system call.

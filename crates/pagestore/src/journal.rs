@@ -57,8 +57,9 @@ struct Shared {
 impl Shared {
     /// A write was done; tells how far the log is durable.
     fn note_write(&mut self, write: WriteTimes) {
-        let at = self.writes.partition_point(|own| own.end < write.end);
-        self.writes.insert(at, write);
+        // Almost always the last.
+        let later = self.writes.iter().rev().take_while(|own| own.end > write.end).count();
+        self.writes.insert(self.writes.len() - later, write);
         if self.writes.len() > WRITES_KEPT {
             self.writes.pop_front();
         }
@@ -74,9 +75,10 @@ impl Shared {
 
     /// The write that made `lsn` durable; `None` where it is too long ago.
     fn write_of(&self, lsn: Lsn) -> Option<WriteTimes> {
-        let first = self.writes.partition_point(|own| own.end < lsn);
+        let back = self.writes.iter().rev().take_while(|own| own.end >= lsn).count();
         // Of an older write than those that are kept, the first one kept would be taken.
-        let is_known = first > 0 || self.writes.len() < WRITES_KEPT;
+        let is_known = back < WRITES_KEPT;
+        let first = self.writes.len() - back;
         self.writes.get(first).copied().filter(|own| is_known && own.durable > 0)
     }
 }

@@ -21,6 +21,9 @@
 //! chains, what may leave), `delta`, and the formats. `journal`, `checkpoint` and `recovery` do the I/O through
 //! [`disk::Disk`]: real files, or [`sim`]'s that lose and tear; the crash laboratory is there too.
 //!
+//! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
+//! memory, where any process reads it: `counters`.
+//!
 //! It never writes into a directory that holds something else, never asks again after a failed write or sync, and
 //! never returns a page that it cannot vouch for.
 

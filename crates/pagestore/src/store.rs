@@ -331,15 +331,25 @@ impl Store {
         let (reusable, vlfs, waiting) = inner.journal.with(|writer| {
             (writer.vlfs.available() as u64, writer.vlfs.slots().len() as u64, writer.waiting_bytes() as u64)
         });
+        let counts = inner.board.counts();
         Stats {
+            log_writes: counts.log_writes,
+            log_write_bytes: counts.log_write_bytes,
+            log_write_ns: counts.log_write_ns,
+            commits: counts.commits,
             durable_sequence: inner.journal.durable_sequence(),
             last_sequence: inner.last_sequence.load(Ordering::Acquire),
             log_waiting_bytes: waiting,
+            page_reads: counts.page_reads,
+            pages_redone: counts.pages_redone,
+            page_writes: counts.page_writes,
+            page_write_bytes: counts.page_write_bytes,
+            data_syncs: counts.data_syncs,
+            checkpoints: counts.checkpoints,
             dirty_pages: dirty,
             cached_bytes: cached,
             vlfs_reusable: reusable,
             vlfs,
-            ..inner.board.counts()
         }
     }
 
@@ -539,9 +549,7 @@ impl Inner {
     pub(crate) fn redo_bytes(&self) -> u64 {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         let next = self.journal.with(|writer| writer.position().lsn);
-        let at =
-            |lsn: Lsn| u64::from(lsn.vlf()) * self.geometry.vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
-        at(next).saturating_sub(at(redo))
+        redo.bytes_to(next, self.geometry.vlf_bytes)
     }
 
     /// Makes sure that `bytes` of records fit in the log: by a checkpoint, then by growing. To be called by the

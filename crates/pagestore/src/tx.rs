@@ -305,6 +305,9 @@ impl<'a> WriteTx<'a> {
                 }
             }
         }
+        if !inner.options.background {
+            inner.answer();
+        }
         inner.after_commit()?;
         Ok(Some(committed))
     }

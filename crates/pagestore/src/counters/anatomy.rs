@@ -7,7 +7,6 @@
 //! Of every commit that is acknowledged as durable, the parts add up to the whole: the wait for the writer's turn and
 //! the time in `commit`. What the program does between the two is its own.
 
-use super::board::Timed;
 use super::now_ns;
 use filestats::LatencyBuckets;
 use std::sync::atomic::AtomicU64;
@@ -131,17 +130,27 @@ const SLOW_KEPT: usize = 16;
 const SLOW_EVERY: u64 = 256;
 const SLOW_AT_FIRST_NS: u64 = 10_000_000;
 
+/// The parts, and the whole after them.
+const COLUMNS: usize = Part::ALL.len() + 1;
+const WHOLE: usize = Part::ALL.len();
+
+/// A commit has just come back from its write, and little of this is in the processor's caches: so what one commit
+/// adds to lies together. A line of `buckets` has the counts of all parts in one band of time, and parts often share
+/// one (buffered and appended, submitted and the whole); a part that took no time at all is not counted anywhere.
 #[repr(C, align(64))]
 pub(crate) struct CommitBoard {
-    whole: Timed,
-    parts: [Timed; Part::ALL.len()],
+    sums_ns: [AtomicU64; COLUMNS],
+    /// Commits since `slow_from_ns` was asked.
+    since: AtomicU64,
+    longest_ns: [AtomicU64; COLUMNS],
     /// 0: not asked yet.
     slow_from_ns: AtomicU64,
-    /// Commits since it was asked.
-    since: AtomicU64,
+    buckets: [[AtomicU64; COLUMNS + 1]; LatencyBuckets::LEN],
     slow_count: AtomicU64,
     slow: [SlowBoard; SLOW_KEPT],
 }
+
+const _: () = assert!(std::mem::offset_of!(CommitBoard, buckets) == 128);
 
 /// `version` is odd while it is written, and twice its number in the order of all when it is whole.
 #[repr(C, align(64))]
@@ -171,18 +180,30 @@ impl CommitBoard {
             until(now_ns()),
         ];
         let whole_ns = parts_ns.iter().sum();
-        for (board, ns) in self.parts.iter().zip(parts_ns) {
-            board.add(ns);
+        for (part, ns) in parts_ns.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
+            self.add(part, ns);
         }
-        self.whole.add(whole_ns);
+        self.add(WHOLE, whole_ns);
         if self.since.fetch_add(1, Relaxed) + 1 >= SLOW_EVERY {
             self.since.store(0, Relaxed);
-            let slow = self.whole.histogram().at_most_ns(99.0).unwrap_or(u64::MAX);
+            let slow = self.histogram(WHOLE).at_most_ns(99.0).unwrap_or(u64::MAX);
             self.slow_from_ns.store(slow, Relaxed);
         }
         if whole_ns >= self.slow_from_ns() {
             self.keep_slow(sequence, &parts_ns);
         }
+    }
+
+    fn add(&self, column: usize, ns: u64) {
+        self.sums_ns[column].fetch_add(ns, Relaxed);
+        if ns > self.longest_ns[column].load(Relaxed) {
+            self.longest_ns[column].fetch_max(ns, Relaxed);
+        }
+        self.buckets[LatencyBuckets::index(ns)][column].fetch_add(1, Relaxed);
+    }
+
+    fn histogram(&self, column: usize) -> LatencyBuckets {
+        LatencyBuckets::from_counts(std::array::from_fn(|at| self.buckets[at][column].load(Relaxed)))
     }
 
     fn slow_from_ns(&self) -> u64 {
@@ -207,16 +228,24 @@ impl CommitBoard {
     }
 
     pub(crate) fn read(&self) -> CommitTimes {
-        let times = |board: &Timed| PartTimes {
-            latencies: board.histogram(),
-            sum_ns: board.sum_ns(),
-            longest_ns: board.longest_ns(),
+        let whole = self.histogram(WHOLE);
+        let commits = whole.count();
+        let times = |column: usize| {
+            let mut counts: [u64; LatencyBuckets::LEN] =
+                std::array::from_fn(|at| self.buckets[at][column].load(Relaxed));
+            // What took no time was not counted.
+            counts[0] = commits.saturating_sub(counts[1..].iter().sum());
+            PartTimes {
+                latencies: LatencyBuckets::from_counts(counts),
+                sum_ns: self.sums_ns[column].load(Relaxed),
+                longest_ns: self.longest_ns[column].load(Relaxed),
+            }
         };
         let mut slow: Vec<(u64, SlowCommit)> = self.slow.iter().filter_map(SlowBoard::read).collect();
         slow.sort_unstable_by_key(|(version, _)| *version);
         CommitTimes {
-            whole: times(&self.whole),
-            parts: std::array::from_fn(|part| times(&self.parts[part])),
+            whole: times(WHOLE),
+            parts: std::array::from_fn(times),
             slow_from_ns: self.slow_from_ns(),
             slow: slow.into_iter().map(|(_, slow)| slow).collect(),
         }

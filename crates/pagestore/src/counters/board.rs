@@ -11,16 +11,17 @@
 
 use super::anatomy::CommitBoard;
 use super::state::StateBoard;
-use super::{FileStatistics, now_ns};
+use super::{Counts, FileStatistics, now_ns};
 use crate::control::Control;
 use crate::disk::FileId;
-use crate::store::Stats;
+use crate::log::LOG_HEAD_BYTES;
 use filestats::{Counters as FileCounters, Figure, Latencies, LatencyBuckets, Ops, Reason};
 use published::{Board as Shown, ProcessIdentity};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::time::Duration;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS2");
 pub(crate) const BOARD_BYTES: usize = size_of::<Board>().next_multiple_of(4096);
@@ -51,6 +52,7 @@ pub(crate) struct Head {
     store: [AtomicU64; 2],
     directory: [AtomicU64; 2],
     page_bytes: AtomicU64,
+    sector_bytes: AtomicU64,
     vlf_bytes: AtomicU64,
     opened_ns: AtomicU64,
     pub closed: AtomicU32,
@@ -68,12 +70,27 @@ pub struct Owner {
     pub epoch: u32,
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// Log blocks are padded to this.
+    pub log_sector_bytes: u64,
     /// Bytes of a virtual log file.
     pub vlf_bytes: u64,
-    /// CLOCK_MONOTONIC when it was open, in nanoseconds.
-    pub opened_ns: u64,
+    opened_ns: u64,
     /// Device and inode of its directory.
     pub(crate) directory: [u64; 2],
+}
+
+impl Owner {
+    /// How long it has been open.
+    #[must_use]
+    pub fn open_for(&self) -> Duration {
+        Duration::from_nanos(now_ns().saturating_sub(self.opened_ns))
+    }
+
+    /// Where a virtual log file's place begins in the log file.
+    #[must_use]
+    pub fn slot_offset(&self, slot: usize) -> u64 {
+        LOG_HEAD_BYTES + slot as u64 * self.vlf_bytes
+    }
 }
 
 impl Head {
@@ -90,6 +107,7 @@ impl Head {
             to.store(from, Relaxed);
         }
         self.page_bytes.store(control.geometry.page_bytes as u64, Relaxed);
+        self.sector_bytes.store(control.geometry.sector_bytes as u64, Relaxed);
         self.vlf_bytes.store(control.geometry.vlf_bytes, Relaxed);
         self.opened_ns.store(now_ns(), Relaxed);
         for (to, from) in self.boot_id.iter().zip(process.boot_id.bytes()) {
@@ -115,6 +133,7 @@ impl Head {
             store: high << 64 | low,
             epoch: self.epoch.load(Relaxed),
             page_bytes: self.page_bytes.load(Relaxed),
+            log_sector_bytes: self.sector_bytes.load(Relaxed),
             vlf_bytes: self.vlf_bytes.load(Relaxed),
             opened_ns: self.opened_ns.load(Relaxed),
             directory: [0, 1].map(|at: usize| self.directory[at].load(Relaxed)),
@@ -149,49 +168,21 @@ pub(crate) struct EngineCounts {
     pub checkpoints: AtomicU64,
 }
 
-/// A summed time and its histogram.
-#[repr(C, align(64))]
-pub(crate) struct Timed {
-    sum_ns: AtomicU64,
-    longest_ns: AtomicU64,
-    buckets: [AtomicU64; LatencyBuckets::LEN],
-}
-
-impl Timed {
-    pub(crate) fn add(&self, ns: u64) {
-        self.sum_ns.fetch_add(ns, Relaxed);
-        if ns > self.longest_ns.load(Relaxed) {
-            self.longest_ns.fetch_max(ns, Relaxed);
-        }
-        self.buckets[LatencyBuckets::index(ns)].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn sum_ns(&self) -> u64 {
-        self.sum_ns.load(Relaxed)
-    }
-
-    pub(crate) fn longest_ns(&self) -> u64 {
-        self.longest_ns.load(Relaxed)
-    }
-
-    pub(crate) fn histogram(&self) -> LatencyBuckets {
-        LatencyBuckets::from_counts(std::array::from_fn(|at| self.buckets[at].load(Relaxed)))
-    }
-}
-
-/// Operations of one kind on one file.
+/// Operations of one kind on one file: what each adds to lies in two cache lines.
 #[repr(C, align(64))]
 pub(crate) struct OpsBoard {
     bytes: AtomicU64,
     errors: AtomicU64,
-    time: Timed,
+    stall_ns: AtomicU64,
+    buckets: [AtomicU64; LatencyBuckets::LEN],
 }
 
 impl OpsBoard {
     pub(super) fn count<T>(&self, bytes: usize, result: std::io::Result<T>, ns: u64) -> std::io::Result<T> {
         if result.is_ok() {
             self.bytes.fetch_add(bytes as u64, Relaxed);
-            self.time.add(ns);
+            self.stall_ns.fetch_add(ns, Relaxed);
+            self.buckets[LatencyBuckets::index(ns)].fetch_add(1, Relaxed);
         } else {
             self.errors.fetch_add(1, Relaxed);
         }
@@ -199,8 +190,9 @@ impl OpsBoard {
     }
 
     fn read(&self) -> (Ops, LatencyBuckets) {
-        let histogram = self.time.histogram();
-        (Ops::timed(histogram.count(), self.bytes.load(Relaxed), self.time.sum_ns()), histogram)
+        let histogram = LatencyBuckets::from_counts(std::array::from_fn(|at| self.buckets[at].load(Relaxed)));
+        let stall_ns = self.stall_ns.load(Relaxed);
+        (Ops::timed(histogram.count(), self.bytes.load(Relaxed), stall_ns), histogram)
     }
 }
 
@@ -213,9 +205,9 @@ pub(crate) struct FileBoard {
 }
 
 impl Board {
-    pub(crate) fn counts(&self) -> Stats {
+    pub(crate) fn counts(&self) -> Counts {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
-        Stats {
+        Counts {
             log_writes: load(&self.log.writes),
             log_write_bytes: load(&self.log.write_bytes),
             log_write_ns: load(&self.log.write_ns),
@@ -226,7 +218,6 @@ impl Board {
             page_write_bytes: load(&self.engine.page_write_bytes),
             data_syncs: load(&self.engine.data_syncs),
             checkpoints: load(&self.engine.checkpoints),
-            ..Stats::default()
         }
     }
 

@@ -3,8 +3,7 @@
 use super::anatomy::CommitTimes;
 use super::board::{BOARD_BYTES, Board, Owner, directory_id};
 use super::state::LogState;
-use super::{FileStatistics, is_board_name};
-use crate::store::Stats;
+use super::{Counts, FileStatistics, is_board_name};
 use published::{Mapping, counters_dir};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,6 +53,18 @@ pub enum LiveError {
 }
 
 impl LiveError {
+    /// What is known about the case, a line each.
+    #[must_use]
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            Self::NobodyPublishes { dir, .. } => {
+                vec![format!("looked for counters in: {}", dir.display())]
+            }
+            Self::Unreadable { first, .. } => vec![format!("the first one: {first}")],
+            Self::NotAStore { .. } | Self::CountersDir { .. } => Vec::new(),
+        }
+    }
+
     /// What the person can do about it.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
@@ -163,9 +174,9 @@ impl Live {
         self.board().map(Board::file_statistics)
     }
 
-    /// What the engine counted; what is only known when asked for (`log_state`) is 0.
+    /// What the engine did.
     #[must_use]
-    pub fn counts(&self) -> Option<Stats> {
+    pub fn counts(&self) -> Option<Counts> {
         self.board().map(Board::counts)
     }
 

@@ -6,6 +6,7 @@ use crate::log::vlf::{Certificate, Slot};
 use crate::lsn::{Lsn, PageNo};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::time::Duration;
 
 /// Virtual log files that are listed; there may be more.
 const VLFS_LISTED: usize = 1024;
@@ -64,6 +65,14 @@ pub struct LogState {
     pub vlfs_total: u64,
     /// Those that are listed, in the order of their places.
     pub vlfs: Vec<VlfState>,
+}
+
+impl LogState {
+    /// How long ago it was so.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        Duration::from_nanos(now_ns().saturating_sub(self.at_ns))
+    }
 }
 
 /// The fields of a `LogState` apart from the list, as words; `NONE` where there is none.
