@@ -13,17 +13,19 @@ use crate::log::writer::{LogWriter, Position};
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Layout, Options};
+use crate::pace::RedoCost;
 use crate::recovery::{self, RecoveryReport};
+use crate::sync::Mutex;
 use crate::tx::{ReadTx, WriteTx};
 use crate::{background, delta, page};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 /// New log space is written with zeros in pieces of this size.
 const ZEROS_BYTES: usize = 1 << 20;
 /// Slots that transactions leave to checkpoints.
-const SPARE_SLOTS: usize = 1;
+pub(crate) const SPARE_SLOTS: usize = 1;
 
 /// A page store, open for reading and writing. Threads share it by reference.
 pub struct Store {
@@ -64,6 +66,7 @@ pub(crate) struct Inner {
     /// The newest transaction.
     pub last_tx: AtomicU64,
     pub wake: background::Wake,
+    pub redo_cost: RedoCost,
     pub counters: Counters,
 }
 
@@ -222,6 +225,7 @@ impl Store {
 
     fn start(inner: Inner, report: RecoveryReport) -> Self {
         let inner = Arc::new(inner);
+        inner.redo_cost.log_read(report.log_bytes, report.analysis);
         let background = inner.options.background.then(|| background::Threads::start(&inner));
         if report.pages > 0 {
             inner.wake.checkpoint();
@@ -373,6 +377,7 @@ impl Inner {
             growing: Mutex::new(()),
             last_sequence: AtomicU64::new(found.sequence),
             wake: background::Wake::default(),
+            redo_cost: RedoCost::default(),
             counters: Counters::default(),
         }
     }
@@ -449,10 +454,9 @@ impl Inner {
         }
     }
 
-    /// Bytes of log that recovery would read now.
-    pub(crate) fn redo_bytes(&self) -> u64 {
+    /// Bytes of log that recovery would read now, with `next` the end of the log.
+    pub(crate) fn redo_bytes(&self, next: Lsn) -> u64 {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
-        let next = self.journal.with(|writer| writer.position().lsn);
         let at =
             |lsn: Lsn| u64::from(lsn.vlf()) * self.geometry.vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
         at(next).saturating_sub(at(redo))
@@ -466,7 +470,7 @@ impl Inner {
         }
         // A checkpoint that would free nothing is not worth its writes.
         let held = self.journal.with(|writer| writer.oldest_active.is_some());
-        if !held {
+        if !held && !self.grown_beside_checkpoint()? {
             self.checkpoint_for_space()?;
         }
         loop {
