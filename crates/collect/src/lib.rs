@@ -7,6 +7,7 @@
 //! sqlserver::SqlServer a SQL Server or Azure SQL Database, by its views               │
 //! sqlite::Live         SQLite programs, through the counters that they publish        │
 //! sqlite::InProcess    the SQLite of this process                                     │
+//! pagestore::Live      a page store, through the counters that its program publishes  │
 //! devices::Devices     block devices of this host, the layer below                    │
 //! diskstats::Disk      one of them                                                    ─┘
 //! ```
@@ -23,6 +24,7 @@ pub mod diskstats;
 mod file_names;
 mod mounts;
 pub mod mysql;
+pub mod pagestore;
 pub mod postgres;
 pub mod process;
 pub mod sqlite;
@@ -136,6 +138,9 @@ pub enum SourceError {
     /// A SQL Server.
     #[error(transparent)]
     SqlServer(#[from] sqlserver::SqlServerError),
+    /// A page store, or whoever has it open.
+    #[error(transparent)]
+    Pagestore(#[from] ::pagestore::counters::live::LiveError),
     /// Something of the system that is always there cannot be read.
     #[error("cannot read {path}: {error}")]
     System {
@@ -155,6 +160,7 @@ impl SourceError {
                 "how a program publishes them: docs/source-sqlite.md".into(),
             ],
             SourceError::CountersUnreadable { first, .. } => vec![format!("the first one: {first}")],
+            SourceError::Pagestore(error) => error.facts(),
             SourceError::Postgres(error) => error.facts(),
             SourceError::Mysql(error) => error.facts(),
             SourceError::SqlServer(error) => error.facts(),
@@ -178,6 +184,7 @@ impl SourceError {
             }
             SourceError::NoSuchDevice { .. } => Some("lsblk -o NAME,MAJ:MIN for the devices there are"),
             SourceError::Process(error) => error.remedy(),
+            SourceError::Pagestore(error) => Some(error.remedy()),
             SourceError::Postgres(error) => error.remedy(),
             SourceError::Mysql(error) => error.remedy(),
             SourceError::SqlServer(error) => error.remedy(),

@@ -139,8 +139,10 @@ fn flush_when_due(inner: &Inner) {
     let bound = inner.options.delayed_time;
     let look_every = (bound / 2).max(Duration::from_millis(1));
     while !inner.wake.ended(look_every) {
+        inner.answer();
         let due = inner.journal.delayed_since().is_some_and(|since| since.elapsed() + look_every >= bound);
         if due && inner.journal.flush().is_err() {
+            inner.publish_state();
             return;
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod real;
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// One of the files of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
@@ -68,4 +69,9 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// As the operating system has it.
     fn len(&self, file: FileId) -> io::Result<u64>;
+    /// The directory that the files lie in, where there is one: the store's counters are shown to others under its
+    /// name.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 }

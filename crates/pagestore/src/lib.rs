@@ -21,6 +21,9 @@
 //! chains, what may leave), `delta`, and the formats. `journal`, `checkpoint` and `recovery` do the I/O through
 //! [`disk::Disk`]: real files, or [`sim`]'s that lose and tear; the crash laboratory is there too.
 //!
+//! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
+//! memory, where any process reads it: `counters`.
+//!
 //! ```
 //! # let place = std::env::temp_dir().join(format!("pagestore-doc-{}", std::process::id()));
 //! # let directory = place.as_path();
@@ -49,6 +52,7 @@ mod cache;
 mod checkpoint;
 mod codec;
 mod control;
+pub mod counters;
 mod delta;
 pub mod disk;
 mod error;
@@ -70,6 +74,8 @@ mod tree;
 mod tx;
 
 pub use cache::Page;
+pub use counters::FileStatistics;
+pub use counters::anatomy::CommitTimes;
 pub use error::{Error, Result};
 pub use log::vlf::Certificate;
 pub use lsn::{Lsn, PageNo};

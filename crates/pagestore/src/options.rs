@@ -97,6 +97,9 @@ pub struct Options {
     /// Read back what a checkpoint wrote before its part of the log is freed. Finds writes that the device
     /// acknowledged and lost or put elsewhere, at the price of reading every written page.
     pub verify_writes: bool,
+    /// Show the counters to other processes of the same user, through a file in shared memory: for `headroom log`
+    /// and the source `pagestore:`. Of a store in a directory.
+    pub publish: bool,
 }
 
 impl Default for Options {
@@ -113,6 +116,7 @@ impl Default for Options {
             recovery: Recovery::default(),
             background: true,
             verify_writes: false,
+            publish: true,
         }
     }
 }

@@ -16,6 +16,7 @@ mod one_by_one;
 
 use crate::cache::PageTable;
 use crate::control::Control;
+use crate::counters::Counters;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::BlockHeader;
@@ -154,7 +155,11 @@ pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
 }
 
 /// Opens what lies on `disk`.
-pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, RecoveryReport)> {
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    counters: Arc<Counters>,
+    options: Options,
+) -> Result<(Inner, RecoveryReport)> {
     let begun = Instant::now();
     let mut control = control(disk.as_ref())?;
     let reading = reading(&options);
@@ -207,7 +212,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     let found = Found { writer, pages, next_tx: analysis.tx_max + 1, sequence: analysis.sequence, control };
     drop(log);
     let epoch = u64::from(found.control.epoch);
-    let inner = Inner::new(disk, options, found);
+    let inner = Inner::new(disk, counters, options, found);
     inner.journal.note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;
     if options.recovery == Recovery::Wide && report.pages > 0 {

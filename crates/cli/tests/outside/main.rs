@@ -9,6 +9,7 @@ mod intervals;
 mod lab;
 mod layouts;
 mod metrics;
+mod pagestore;
 mod programs;
 mod record;
 mod servers;

@@ -8,13 +8,14 @@ use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The largest copy through an aligned buffer at once.
 const BOUNCE_BYTES: usize = 1 << 20;
 
 /// The directory's files, opened once; the lock goes with it.
 pub(crate) struct RealDisk {
+    directory: PathBuf,
     control: File,
     data: File,
     /// Opened with `O_DSYNC`: a write is durable when it returns, and an error belongs to the write that failed.
@@ -58,6 +59,7 @@ impl RealDisk {
         };
         let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
         let disk = Self {
+            directory: directory.into(),
             control: open(FileId::Control, libc::O_DSYNC)?,
             data: open(FileId::Data, 0)?,
             log_through: open(FileId::Log, libc::O_DSYNC)?,
@@ -185,5 +187,9 @@ impl Disk for RealDisk {
 
     fn len(&self, file: FileId) -> io::Result<u64> {
         Ok(self.file(file).metadata()?.len())
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.directory)
     }
 }

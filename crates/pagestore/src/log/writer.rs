@@ -15,6 +15,8 @@ pub(crate) struct LogWrite {
     pub offset: u64,
     /// Whole blocks, and before the first of a virtual log file its header.
     pub buffer: AlignedBuffer,
+    /// The last record in it.
+    pub end: Lsn,
 }
 
 /// There is no slot for another virtual log file.
@@ -264,7 +266,7 @@ impl LogWriter {
         let id = self.next_id;
         self.next_id += 1;
         self.in_flight.push_back(InFlight { id, end: run.end, done: false });
-        Some(LogWrite { id, offset: run.offset, buffer: run.buffer })
+        Some(LogWrite { id, offset: run.offset, buffer: run.buffer, end: run.end })
     }
 
     /// A write has been done. What is durable moves only over writes that are done without a gap before them.
