@@ -75,16 +75,6 @@ pub enum Error {
         /// What it said.
         why: String,
     },
-    /// The page store refused.
-    #[error("cannot {doing} the page store in {}: {source}", path.display())]
-    Pagestore {
-        /// What was tried.
-        doing: &'static str,
-        /// Its directory.
-        path: PathBuf,
-        /// Why not.
-        source: pagestore::Error,
-    },
     /// An engine could not be crashed at work.
     #[error("{engine} {why}")]
     Writer {

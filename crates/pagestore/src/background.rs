@@ -1,12 +1,16 @@
-//! The store's own threads: one checkpoints, one bounds the time of delayed commits.
+//! The store's own threads: one checkpoints and keeps the log ahead of its writers, one bounds the time of delayed
+//! commits.
 
 use crate::error::Result;
-use crate::store::{Inner, lock};
-use std::sync::{Arc, Condvar, Mutex};
+use crate::pace::{self, Pace};
+use crate::store::{Inner, SPARE_SLOTS, lock};
+use crate::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Tells the checkpointing thread that one is due.
+/// Tells the checkpointing thread what there is to do.
 #[derive(Default)]
 pub(crate) struct Wake {
     state: Mutex<State>,
@@ -15,14 +19,36 @@ pub(crate) struct Wake {
 
 #[derive(Default)]
 struct State {
-    due: bool,
+    asked: Option<Asked>,
     ending: bool,
+}
+
+/// What the checkpointing thread is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Asked {
+    /// To look whether something is due, and to do it at its pace.
+    Look,
+    /// A checkpoint as fast as it goes: what recovery has left to be written.
+    AtOnce,
 }
 
 impl Wake {
     pub(crate) fn checkpoint(&self) {
-        lock(&self.state).due = true;
+        self.tell(Asked::AtOnce);
+    }
+
+    fn tell(&self, asked: Asked) {
+        let mut state = lock(&self.state);
+        if state.asked >= Some(asked) {
+            return;
+        }
+        state.asked = Some(asked);
+        drop(state);
         self.changed.notify_all();
+    }
+
+    fn is_ending(&self) -> bool {
+        lock(&self.state).ending
     }
 
     fn end(&self) {
@@ -30,10 +56,10 @@ impl Wake {
         self.changed.notify_all();
     }
 
-    /// Whether to checkpoint; `None` at the end.
-    fn next(&self, patience: Duration) -> Option<bool> {
+    /// What to do next; `None` at the end.
+    fn next(&self, patience: Duration) -> Option<Asked> {
         let state = lock(&self.state);
-        let wait = |state: &mut State| !state.due && !state.ending;
+        let wait = |state: &mut State| state.asked.is_none() && !state.ending;
         let (mut state, _) = self
             .changed
             .wait_timeout_while(state, patience, wait)
@@ -41,7 +67,7 @@ impl Wake {
         if state.ending {
             return None;
         }
-        Some(std::mem::take(&mut state.due))
+        Some(state.asked.take().unwrap_or(Asked::Look))
     }
 
     fn ended(&self, patience: Duration) -> bool {
@@ -56,6 +82,10 @@ impl Wake {
 
 /// How often the checkpointing thread looks without being told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Writes of a paced checkpoint before it asks whether it is ahead of its time …
+const PACED_WRITES: usize = 4;
+/// … and how long it rests then.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The threads; dropping ends and joins them.
 pub(crate) struct Threads {
@@ -89,10 +119,17 @@ impl Drop for Threads {
 
 fn checkpoint_when_due(inner: &Inner) {
     while let Some(asked) = inner.wake.next(LOOK_EVERY) {
+        // Nothing depends on space that could not be added: who needs it tries again, and is told.
+        while inner.wants_space(&inner.load()) && inner.grow_log().is_ok_and(|grown| grown) {}
+        let done = match asked {
+            Asked::AtOnce => inner.checkpoint().map(|_| ()),
+            Asked::Look => {
+                let load = inner.load();
+                if load.short_of_log || inner.is_due(&load) { inner.paced_checkpoint() } else { Ok(()) }
+            }
+        };
         // An error makes the store read-only, damage in the log that a page needs too, and every writer is told.
-        if (asked || inner.checkpoint_is_due())
-            && let Err(error) = inner.checkpoint()
-        {
+        if let Err(error) = done {
             inner.journal.give_up(&error);
             return;
         }
@@ -112,20 +149,45 @@ fn flush_when_due(inner: &Inner) {
     }
 }
 
+/// What is there to be redone, and space to go on.
+pub(crate) struct Load {
+    log_bytes: u64,
+    dirty_pages: u64,
+    /// The log comes to its end, and there is something of it that could be freed.
+    short_of_log: bool,
+}
+
+impl Load {
+    fn redo(&self, inner: &Inner) -> Duration {
+        inner.redo_cost.redo(self.log_bytes, self.dirty_pages)
+    }
+}
+
 impl Inner {
+    pub(crate) fn load(&self) -> Load {
+        let (next, slots_free, slots) = self
+            .journal
+            .with(|writer| (writer.position().lsn, writer.vlfs.available(), writer.vlfs.slots().len()));
+        let dirty_pages = lock(&self.pages).dirty_pages() as u64;
+        let log_bytes = self.redo_bytes(next);
+        let short_of_log = slots_free <= SPARE_SLOTS + slots / 4 && log_bytes >= self.geometry.vlf_bytes;
+        Load { log_bytes, dirty_pages, short_of_log }
+    }
+
     /// A checkpoint that has become due is begun by its thread, or done here where there is none.
     pub(crate) fn after_commit(&self) -> Result<()> {
         if !self.options.background {
             self.answer();
         }
-        if !self.checkpoint_is_due() {
-            return Ok(());
+        let load = self.load();
+        let due = self.is_due(&load);
+        if !self.options.background {
+            return if due { self.checkpoint_unless_running() } else { Ok(()) };
         }
-        if self.options.background {
-            self.wake.checkpoint();
-            return Ok(());
+        if due || load.short_of_log {
+            self.wake.tell(Asked::Look);
         }
-        self.checkpoint_unless_running()
+        Ok(())
     }
 
     /// A transaction finds no space in the log: a checkpoint frees some, unless the one that it would have to wait
@@ -134,9 +196,49 @@ impl Inner {
         if self.options.background { self.checkpoint().map(|_| ()) } else { self.checkpoint_unless_running() }
     }
 
+    /// A writer does not wait for a checkpoint as long as the log may grow instead.
+    pub(crate) fn grown_beside_checkpoint(&self) -> Result<bool> {
+        if !self.options.background {
+            return Ok(false);
+        }
+        self.wake.tell(Asked::Look);
+        self.grow_log()
+    }
+
+    /// Whether the log had better grow than be freed: it comes to its end, and no checkpoint is due.
+    fn wants_space(&self, load: &Load) -> bool {
+        load.short_of_log && !self.is_due(load)
+    }
+
     /// Whether recovery would have more to do than it may, or dirty pages fill half the cache.
-    pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let dirty = lock(&self.pages).dirty_pages() * self.geometry.page_bytes;
-        self.redo_bytes() >= self.options.checkpoint_bytes || dirty * 2 >= self.options.cache_bytes
+    fn is_due(&self, load: &Load) -> bool {
+        let options = &self.options;
+        let late = options.checkpoint_bytes < u64::MAX
+            && options.background
+            && pace::begins(load.redo(self), options.redo_target);
+        let dirty_bytes = load.dirty_pages as usize * self.geometry.page_bytes;
+        late || load.log_bytes >= options.checkpoint_bytes || dirty_bytes * 2 >= options.cache_bytes
+    }
+
+    /// A checkpoint that is written as slowly as the target for recovery allows.
+    fn paced_checkpoint(&self) -> Result<()> {
+        let mut checkpoint = self.begin_checkpoint(lock(&self.checkpointing))?;
+        let pace = Pace::new(self.load().redo(self), self.options.redo_target);
+        let begun = Instant::now();
+        let mut hurried = false;
+        while checkpoint.write(if hurried { usize::MAX } else { PACED_WRITES })? {
+            while !hurried {
+                let load = self.load();
+                if pace.due(load.redo(self), begun.elapsed()) >= checkpoint.share_written() {
+                    break;
+                }
+                hurried = self.hurry.load(Ordering::Acquire) > 0
+                    || self.wake.is_ending()
+                    || load.short_of_log && !self.grow_log().unwrap_or(false);
+                std::thread::sleep(PAUSE);
+            }
+        }
+        checkpoint.sync()?.end()?;
+        Ok(())
     }
 }

@@ -22,16 +22,21 @@ use crate::lsn::{Lsn, PageNo};
 use crate::options::Apply;
 use crate::page;
 use crate::store::{Checkpoints, Inner, lock};
+use crate::sync::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
 /// Pages are put together and written in batches of this size: its memory bounds a checkpoint's.
 const BATCH_BYTES: usize = 16 << 20;
 /// The largest single write to the data file.
 const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// Pages that are ticked off under one hold of the lock.
+const TICKED_OFF_AT_ONCE: usize = 256;
 
 /// A page as it is written.
 struct Own {
@@ -80,6 +85,8 @@ pub(crate) struct Checkpoint<'a> {
     /// The writes of the batch that are left: neighbours together.
     writes: VecDeque<Range<usize>>,
     done: Written,
+    /// Time that the writes took.
+    writing: Duration,
 }
 
 /// A checkpoint whose pages are durable.
@@ -156,6 +163,7 @@ impl Inner {
             blocks: BlockCache::default(),
             batch: Vec::new(),
             writes: VecDeque::new(),
+            writing: Duration::ZERO,
         })
     }
 
@@ -259,9 +267,16 @@ impl<'a> Checkpoint<'a> {
         }
         let count = writes_max.min(self.writes.len());
         let writes: Vec<_> = self.writes.drain(..count).map(|range| &self.batch[range]).collect();
+        let begun = Instant::now();
         self.inner.write_groups(&writes)?;
+        self.writing += begun.elapsed();
         self.done.pages.extend(writes.iter().flat_map(|group| group.iter().map(|own| (own.page, own.first))));
         Ok(!self.writes.is_empty() || self.captured.len() > 0)
+    }
+
+    /// Of all pages, those whose writes are done.
+    pub(crate) fn share_written(&self) -> f64 {
+        self.done.pages.len() as f64 / self.pages.max(1) as f64
     }
 
     /// Puts the next pages together, in the order of the log, so that one block serves all its pages, and plans
@@ -294,8 +309,10 @@ impl<'a> Checkpoint<'a> {
     /// Makes durable what was written, which is all.
     pub(crate) fn sync(self) -> Result<SyncedCheckpoint<'a>> {
         assert!(self.writes.is_empty() && self.captured.len() == 0, "every page is written before the sync");
-        let Self { inner, running, position, slot, sequence, tx_max, pages, done, .. } = self;
+        let Self { inner, running, position, slot, sequence, tx_max, pages, done, writing, .. } = self;
+        let begun = Instant::now();
         let synced = inner.sync_pages(done)?;
+        inner.redo_cost.pages_written(pages, writing + begun.elapsed());
         if inner.options.verify_writes {
             inner.verify(&synced)?;
         }
@@ -318,8 +335,11 @@ impl SyncedCheckpoint<'_> {
         };
         let certificate = Certificate { redo, pages: self.pages, generation };
         inner.redo.store(redo.packed(), Ordering::Release);
+        // In parts, so that no commit waits for all of them; before the log is freed that they would be read from.
+        for part in self.synced.pages.chunks(TICKED_OFF_AT_ONCE) {
+            lock(&inner.pages).written(part, inner.journal.visible());
+        }
         inner.journal.with(|writer| writer.vlfs.free(certificate));
-        lock(&inner.pages).written(&self.synced.pages, inner.journal.visible());
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
         self.running.last = Some(certificate);

@@ -12,10 +12,11 @@ use crate::log::record::{Record, Records};
 use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
 use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::sync::Mutex;
+use crate::sync::thread::{self, Thread};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::thread::{self, Thread};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Instant;
 
 /// What is appended without being written; more than this is written by whoever appends.

@@ -24,6 +24,25 @@
 //! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
 //! memory, where any process reads it: `counters`.
 //!
+//! ```
+//! # let place = std::env::temp_dir().join(format!("pagestore-doc-{}", std::process::id()));
+//! # let directory = place.as_path();
+//! use pagestore::{Durability, Layout, Options, Store, Tables};
+//!
+//! let store = Store::create(directory, Layout::default(), Options::default())?;
+//! let mut tx = store.write()?;
+//! let orders = tx.create_table("orders")?;
+//! tx.put(orders, b"2026-11-22/1", b"3 pears")?;
+//! tx.commit(Durability::Full)?;
+//! let reader = store.read()?;
+//! assert_eq!(reader.get(orders, b"2026-11-22/1")?, Some(b"3 pears".to_vec()));
+//! # drop(reader);
+//! # drop(store);
+//! # std::fs::remove_dir_all(directory).unwrap();
+//! # Ok::<(), pagestore::Error>(())
+//! ```
+//! `examples/shop.rs` shows the rest.
+//!
 //! It never writes into a directory that holds something else, never asks again after a failed write or sync, and
 //! never returns a page that it cannot vouch for.
 
@@ -39,13 +58,18 @@ pub mod disk;
 mod error;
 pub mod inspect;
 mod journal;
+pub mod kill;
 mod log;
 mod lsn;
 mod options;
+mod pace;
 mod page;
 mod recovery;
+#[cfg(test)]
+mod schedules;
 pub mod sim;
 mod store;
+mod sync;
 mod tree;
 mod tx;
 

@@ -86,7 +86,12 @@ pub struct Options {
     pub cache_bytes: usize,
     /// The log grows up to this.
     pub log_limit_bytes: u64,
-    /// A checkpoint begins when the log since the last one has this length: it bounds the work of recovery.
+    /// Recovery shall not take longer than this to redo what the data file does not have: a checkpoint begins early
+    /// enough, and is written slowly enough not to be noticed, by what reading log and writing pages were measured
+    /// to take. With background threads.
+    pub redo_target: Duration,
+    /// A checkpoint begins at the latest when the log since the last one has this length; `u64::MAX`: none begins
+    /// for the sake of recovery.
     pub checkpoint_bytes: u64,
     /// A delayed commit is durable at the latest after this time (with background threads) …
     pub delayed_time: Duration,
@@ -116,6 +121,7 @@ impl Default for Options {
         Self {
             cache_bytes: 64 << 20,
             log_limit_bytes: 4 << 30,
+            redo_target: Duration::from_secs(2),
             checkpoint_bytes: 256 << 20,
             delayed_time: Duration::from_millis(10),
             delayed_bytes: 60 << 10,

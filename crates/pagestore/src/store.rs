@@ -16,17 +16,19 @@ use crate::log::writer::{LogWriter, Position};
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Layout, Options};
+use crate::pace::RedoCost;
 use crate::recovery::{self, RecoveryReport};
+use crate::sync::Mutex;
 use crate::tx::{ReadTx, WriteTx};
 use crate::{background, delta, page};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 /// New log space is written with zeros in pieces of this size.
 const ZEROS_BYTES: usize = 1 << 20;
 /// Slots that transactions leave to checkpoints.
-const SPARE_SLOTS: usize = 1;
+pub(crate) const SPARE_SLOTS: usize = 1;
 
 /// A page store, open for reading and writing. Threads share it by reference.
 pub struct Store {
@@ -69,6 +71,7 @@ pub(crate) struct Inner {
     /// Pages that recovery found in the log.
     pub recovering: AtomicU64,
     pub wake: background::Wake,
+    pub redo_cost: RedoCost,
     pub counters: OfEngine,
     pub board: Arc<Counters>,
     /// One answers at a time.
@@ -236,6 +239,7 @@ impl Store {
     fn start(inner: Inner, report: RecoveryReport) -> Self {
         inner.announce();
         let inner = Arc::new(inner);
+        inner.redo_cost.log_read(report.log_bytes, report.analysis);
         let background = inner.options.background.then(|| background::Threads::start(&inner));
         if report.pages > 0 {
             inner.wake.checkpoint();
@@ -421,6 +425,7 @@ impl Inner {
             last_sequence: AtomicU64::new(found.sequence),
             recovering: AtomicU64::new(0),
             wake: background::Wake::default(),
+            redo_cost: RedoCost::default(),
             counters: OfEngine(Arc::clone(&board)),
             board,
             answering: Mutex::new(()),
@@ -545,10 +550,9 @@ impl Inner {
         }
     }
 
-    /// Bytes of log that recovery would read now.
-    pub(crate) fn redo_bytes(&self) -> u64 {
+    /// Bytes of log that recovery would read now, with `next` the end of the log.
+    pub(crate) fn redo_bytes(&self, next: Lsn) -> u64 {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
-        let next = self.journal.with(|writer| writer.position().lsn);
         redo.bytes_to(next, self.geometry.vlf_bytes)
     }
 
@@ -560,7 +564,7 @@ impl Inner {
         }
         // A checkpoint that would free nothing is not worth its writes.
         let held = self.journal.with(|writer| writer.oldest_active.is_some());
-        if !held {
+        if !held && !self.grown_beside_checkpoint()? {
             self.checkpoint_for_space()?;
         }
         loop {

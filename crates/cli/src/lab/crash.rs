@@ -1,15 +1,22 @@
+//! `headroom lab crash`: the page store on a simulated disk that loses and tears; or killed on a real one.
+
+mod real;
+
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt};
 use pagestore::sim::{Lab, Outcome};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use workload_file::values;
 
 /// Arguments of `headroom lab crash`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom lab crash                          100 seeds on the simulated disk, a minute or so
-  headroom lab crash --first-seed 5 --seeds 1     one seed again, as a failure names it
-Exit code 1: a seed failed; the steps that are needed for it are printed.")]
+  headroom lab crash                                100 seeds on the simulated disk, a minute or so
+  headroom lab crash --seed 5                       one seed again, as a failure names it
+  headroom lab crash --real /data --duration 60s    kill -9 on a real file system, again and again
+Exit code 1: a seed failed, and the steps that are needed for it are printed; or what was acknowledged is not there.")]
 pub struct CrashArgs {
     /// Seeds to run
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
@@ -17,23 +24,44 @@ pub struct CrashArgs {
     /// The first of them
     #[arg(long, default_value_t = 0, value_name = "SEED")]
     first_seed: u64,
+    /// This seed alone
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "first_seed", "real"])]
+    seed: Option<u64>,
     /// Steps of each workload
     #[arg(long, default_value_t = Lab::default().steps, value_name = "COUNT")]
     steps: usize,
+    /// Kill processes that commit and recover, on a store in this directory, instead
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["seeds", "first_seed", "steps"])]
+    real: Option<PathBuf>,
+    /// How long
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::some_time, requires = "real")]
+    duration: Duration,
+    /// The part of a process that is killed
+    #[arg(long, hide = true, num_args = 2, requires = "real")]
+    child: Option<Vec<String>>,
 }
 
-/// `headroom lab crash`: the page store on a disk that loses and tears, crashed at every write and sync.
+/// `headroom lab crash`: on the simulated disk at every write and sync, or with `--real` by killing.
 pub fn run(args: &CrashArgs, out: &mut Output) -> Done {
+    match (&args.real, &args.child) {
+        (Some(directory), Some(part)) => real::child(directory, part),
+        (Some(directory), None) => real::run(directory, args.duration, out),
+        (None, _) => simulated(args, out),
+    }
+}
+
+fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
+    let (first_seed, seeds) = args.seed.map_or((args.first_seed, args.seeds), |seed| (seed, 1));
     let begun = Instant::now();
     let mut all = Outcome::default();
     let mut done = 0;
     let mut failed = None;
-    for seed in args.first_seed..args.first_seed.saturating_add(args.seeds) {
+    for seed in first_seed..first_seed.saturating_add(seeds) {
         if interrupt::asked() {
             break;
         }
         let left = Duration::from_secs_f64(
-            begun.elapsed().as_secs_f64() / done.max(1) as f64 * (args.seeds - done) as f64,
+            begun.elapsed().as_secs_f64() / done.max(1) as f64 * (seeds - done) as f64,
         );
         out.progress(
             format_args!("seed {seed}, {} crash points held", all.crash_points),
@@ -54,7 +82,7 @@ pub fn run(args: &CrashArgs, out: &mut Output) -> Done {
             let held = format!(
                 "{} crash points held: {} of them during recovery, {} after faults of the disk; damage was reported \
                  {} times\n{} workloads of {done} seeds from {}, {seconds:.1} s\n",
-                all.crash_points, all.in_recovery, all.after_faults, all.damage_reported, all.runs, args.first_seed
+                all.crash_points, all.in_recovery, all.after_faults, all.damage_reported, all.runs, first_seed
             );
             match &failed {
                 Some(failure) => format!("{held}\nfailed: {failure}"),
@@ -64,7 +92,7 @@ pub fn run(args: &CrashArgs, out: &mut Output) -> Done {
         || {
             serde_json::json!({
                 "seeds": done,
-                "first_seed": args.first_seed,
+                "first_seed": first_seed,
                 "steps": args.steps,
                 "crash_points": all.crash_points,
                 "in_recovery": all.in_recovery,
@@ -75,7 +103,7 @@ pub fn run(args: &CrashArgs, out: &mut Output) -> Done {
                 "failure": failed.as_ref().map(|failure| serde_json::json!({
                     "seed": failure.seed,
                     "what": failure.what,
-                    "needed": failure.needed.iter().map(|step| format!("{step:?}")).collect::<Vec<_>>(),
+                    "needed": failure.needed.iter().map(|step| step.to_string()).collect::<Vec<_>>(),
                 })),
             })
         },

@@ -63,7 +63,7 @@ impl Lab {
                     && go_on.iter().any(|own| own.at == at && own.torn.is_none())
                 {
                     let start = Start { files, sequence, model, rotten: false };
-                    let steps = workload::draw(chance, self.steps / 3);
+                    let steps = workload::draw_again(chance, self.steps / 3);
                     self.go_on(run, start, &steps, chance, outcome, generation + 1)?;
                 }
             }
@@ -107,7 +107,11 @@ impl Lab {
         if generation < 2 {
             let several = log_writes(MAX_BLOCK_BYTES + 1, usize::MAX);
             pick(&several, Torn::FirstBlocks);
-            pick(&several, Torn::LastBlocks);
+            // Up to the first checkpoint one copy of the control file alone knows of this opening.
+            let alone = run.trace[run.opened..].iter().position(is_control_write).unwrap_or(usize::MAX);
+            let alone: Vec<_> =
+                several.into_iter().filter(|at| run.opened > 0 && at - run.opened < alone).collect();
+            pick(&alone, Torn::LastBlocks);
             let sector = run.setting.layout.log_sector_bytes;
             if generation == 0 && sector > 512 {
                 pick(&log_writes(sector, sector), Torn::AllButTheEnd);
@@ -154,9 +158,11 @@ impl Lab {
         if rotten {
             spoil_newest_control(&mut files);
         }
+        // Together they are to come as far as a whole block.
+        let value_bytes = if before.setting.layout.log_sector_bytes > 512 { 20 } else { 900 };
         let steps = match torn {
-            Torn::FirstBlocks => workload::draw_small(chance, 3),
-            Torn::LastBlocks => workload::draw_small(chance, 24),
+            Torn::FirstBlocks => workload::draw_small(chance, 3, value_bytes),
+            Torn::LastBlocks => workload::draw_small(chance, 24, value_bytes),
             Torn::AllButTheEnd => Vec::new(),
         };
         let start = Start { files, sequence, model, rotten };
@@ -253,6 +259,10 @@ fn tear(medium: &Medium, op: &Op, torn: Torn, chance: &mut Chance) -> Files {
             files
         }
     }
+}
+
+fn is_control_write(op: &Op) -> bool {
+    matches!(op, Op::Write { file: FileId::Control, .. })
 }
 
 /// A bit of the newest copy of the control file turns.

@@ -159,17 +159,36 @@ impl Setting {
 /// of log, and some do not fit in the cache.
 pub(super) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let large = chance.once_in(3);
-    (0..steps).map(|_| draw_step(chance, large)).collect()
+    let mut all = Vec::with_capacity(steps);
+    while all.len() < steps {
+        let step = draw_step(chance, large);
+        // What a large transaction drives out of memory, a snapshot may still want.
+        if matches!(&step, Step::Transaction { changes, .. } if changes.len() >= 60) && chance.once_in(2) {
+            all.push(Step::Hold);
+        }
+        all.push(step);
+    }
+    all
+}
+
+/// The steps after a crash: every other time they begin with a transaction of several blocks.
+pub(super) fn draw_again(chance: &mut Chance, steps: usize) -> Vec<Step> {
+    let mut all = draw(chance, steps);
+    if chance.once_in(2) {
+        let changes = draw_changes(chance, 180, true);
+        all.insert(0, Step::Transaction { changes, commit: Some(Durability::Full) });
+    }
+    all
 }
 
 /// Transactions of one change each.
-pub(super) fn draw_small(chance: &mut Chance, steps: usize) -> Vec<Step> {
+pub(super) fn draw_small(chance: &mut Chance, steps: usize, bytes: usize) -> Vec<Step> {
     let small = |chance: &mut Chance| Step::Transaction {
         changes: vec![Change::Put {
             table: 0,
             key: chance.below(4) as u32,
             byte: chance.draw() as u8,
-            bytes: 20,
+            bytes,
         }],
         commit: Some(Durability::Full),
     };

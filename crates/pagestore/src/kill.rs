@@ -1,0 +1,267 @@
+//! kill -9 on a real file system: a process commits and tells through a pipe what was acknowledged; it is killed, and so
+//! are those that recover what it left. What was told must be there, and nothing that was not committed.
+//!
+//! ```text
+//! Killing::round   a child works (child) - killed - two children recover it, one of the four ways - killed
+//!                  the store is opened here, by another way, and held against what was told
+//! ```
+//! A killed process leaves what it wrote to the operating system: this finds what the store itself keeps back or
+//! writes out of order. What a machine that stops leaves is the simulated disk's part.
+
+use crate::error::Result;
+use crate::sim::Chance;
+use crate::{Durability, Layout, Options, Recovery, Store, Tables};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Threads that commit; the last with delayed durability.
+const THREADS: u32 = 5;
+const DELAYED: u32 = THREADS - 1;
+/// A delayed commit that was told this long before the end must be there: a hundred times its bound, for a machine
+/// that is busy.
+const DELAYED_WITHIN: Duration = Duration::from_secs(1);
+const WORKED_MS: (u64, u64) = (60, 200);
+const RECOVERIES_KILLED: u32 = 2;
+const RECOVERED_MS: u64 = 30;
+
+/// What a child does until it is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Commits, five threads at once, and tells each commit.
+    Work,
+    /// Opens the store, and lets it recover.
+    Recover,
+}
+
+impl Part {
+    /// Its name on a command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Recover => "recover",
+        }
+    }
+
+    /// The part of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Work, Self::Recover].into_iter().find(|part| part.name() == name)
+    }
+}
+
+/// The ways of recovery, by a number on a command line.
+#[must_use]
+pub fn recovery(number: usize) -> Recovery {
+    [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial][number % 4]
+}
+
+fn options(recovery: Recovery) -> Options {
+    Options { cache_bytes: 1 << 20, checkpoint_bytes: 512 << 10, recovery, ..Options::default() }
+}
+
+/// The child's part, until it is killed or an error comes.
+///
+/// # Errors
+/// When the store cannot be opened or written.
+pub fn child(directory: &Path, part: Part, recovery: Recovery) -> Result<()> {
+    let store = Store::open(directory, options(recovery))?;
+    if part == Part::Recover {
+        loop {
+            std::thread::park();
+        }
+    }
+    std::thread::scope(|scope| {
+        let store = &store;
+        let threads: Vec<_> =
+            (0..THREADS).map(|thread| scope.spawn(move || commit_for_ever(store, thread))).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("a thread that commits does not panic"))
+    })
+}
+
+/// Counts in a row of its own, with another row each time, and tells thread, count and commit.
+fn commit_for_ever(store: &Store, thread: u32) -> Result<()> {
+    for number in 0_u32.. {
+        let mut tx = store.write()?;
+        let table = tx.table("numbers")?;
+        let next = count(tx.get(table, &thread.to_be_bytes())?) + 1;
+        tx.put(table, &thread.to_be_bytes(), &next.to_be_bytes())?;
+        let other = [thread.to_be_bytes(), (number % 500).to_be_bytes()].concat();
+        tx.put(table, &other, &[number as u8; 300])?;
+        let durability = if thread == DELAYED { Durability::Delayed } else { Durability::Full };
+        if let Some(committed) = tx.commit(durability)? {
+            let mut out = std::io::stdout().lock();
+            let told =
+                writeln!(out, "told {thread} {next} {}", committed.sequence).and_then(|()| out.flush());
+            if told.is_err() {
+                return Ok(());
+            }
+        }
+        if thread == DELAYED {
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
+fn count(value: Option<Vec<u8>>) -> u64 {
+    value.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes)
+}
+
+/// What a child told.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    thread: u32,
+    number: u64,
+    sequence: u64,
+    at: Instant,
+}
+
+/// What held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Killed {
+    /// Processes that were killed.
+    pub kills: u64,
+    /// Of them, while they recovered.
+    pub in_recovery: u64,
+    /// Commits that were told and are there.
+    pub commits: u64,
+    /// Delayed commits that were told and are not: within their bound.
+    pub delayed_lost: u64,
+}
+
+/// A store that is killed again and again.
+pub struct Killing {
+    directory: PathBuf,
+    chance: Chance,
+    round: usize,
+    counts: [u64; THREADS as usize],
+    /// So far.
+    pub killed: Killed,
+}
+
+impl Killing {
+    /// A new store in an empty directory.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn create(directory: &Path, seed: u64) -> Result<Self> {
+        let layout = Layout { vlf_bytes: 256 << 10, ..Layout::default() };
+        let store = Store::create(directory, layout, options(Recovery::Instant))?;
+        let mut tx = store.write()?;
+        tx.create_table("numbers")?;
+        tx.commit(Durability::Full)?;
+        let directory = directory.to_path_buf();
+        let counts = [0; THREADS as usize];
+        Ok(Self { directory, chance: Chance::new(seed), round: 0, counts, killed: Killed::default() })
+    }
+
+    /// One round; `command` makes the process that calls `child` with these.
+    ///
+    /// # Errors
+    /// What is not as it was told, or why a process cannot be started.
+    pub fn round(&mut self, command: impl Fn(Part, usize) -> Command) -> std::result::Result<(), String> {
+        let way = self.round;
+        self.round += 1;
+        let lasting = Duration::from_millis(WORKED_MS.0 + self.chance.below(WORKED_MS.1));
+        let (mut worker, telling) = start(command(Part::Work, way))?;
+        std::thread::sleep(lasting);
+        let ended = Instant::now();
+        kill(&mut worker)?;
+        let told = telling.join().map_err(|_| "the child's words cannot be read")?;
+        self.killed.kills += 1;
+        for _ in 0..RECOVERIES_KILLED {
+            let (mut recovering, silent) = start(command(Part::Recover, way + 1))?;
+            std::thread::sleep(Duration::from_micros(self.chance.below(RECOVERED_MS * 1000)));
+            kill(&mut recovering)?;
+            let _ = silent.join();
+            self.killed.kills += 1;
+            self.killed.in_recovery += 1;
+        }
+        self.hold(&told, ended, recovery(way + 2))
+    }
+
+    /// What is there is the state after one commit, and all that was told up to it: for the last is known whatever
+    /// came before.
+    fn hold(&mut self, told: &[Told], ended: Instant, way: Recovery) -> std::result::Result<(), String> {
+        let failed = |error: crate::Error| format!("{way:?} recovery: {error}");
+        let store = Store::open(&self.directory, options(way)).map_err(failed)?;
+        let last = store.stats().last_sequence;
+        let reader = store.read().map_err(failed)?;
+        let table = reader.table("numbers").map_err(failed)?;
+        for thread in 0..THREADS {
+            let found = count(reader.get(table, &thread.to_be_bytes()).map_err(failed)?);
+            let own = told.iter().filter(|told| told.thread == thread);
+            let there =
+                own.clone().filter(|told| told.sequence <= last).map(|told| told.number).max().unwrap_or(0);
+            let known = there.max(self.counts[thread as usize]);
+            // The newest may have been committed before it could be told.
+            if found != known && found != known + 1 {
+                return Err(format!(
+                    "{way:?} recovery: commit {last} is the last, and thread {thread} was told {known} of its own up \
+                     to there; {found} are there"
+                ));
+            }
+            for told in own.filter(|told| told.sequence > last) {
+                let late = ended.duration_since(told.at.min(ended));
+                if thread != DELAYED || late > DELAYED_WITHIN {
+                    return Err(format!(
+                        "{way:?} recovery: thread {thread} was told commit {} {late:?} before the end, and {last} is \
+                         the last one there",
+                        told.sequence
+                    ));
+                }
+                self.killed.delayed_lost += 1;
+            }
+            self.killed.commits += found - self.counts[thread as usize];
+            self.counts[thread as usize] = found;
+        }
+        for entry in reader.range(table, &[], None).map_err(failed)? {
+            entry.map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A child, and a thread that hears it.
+fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Told>>), String> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .map_err(|error| format!("a process cannot be started: {error}"))?;
+    let lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    let hearing = std::thread::spawn(move || {
+        let parse = |line: String| {
+            // Whatever else runs in that process may print lines of its own.
+            let mut words = line.strip_prefix("told ")?.split(' ').map(|word| word.parse::<u64>().ok());
+            let mut next = || words.next().flatten();
+            let (thread, number, sequence) = (next()?, next()?, next()?);
+            (thread < u64::from(THREADS)).then(|| Told {
+                thread: thread as u32,
+                number,
+                sequence,
+                at: Instant::now(),
+            })
+        };
+        lines.lines().map_while(std::result::Result::ok).filter_map(parse).collect()
+    });
+    Ok((child, hearing))
+}
+
+fn kill(child: &mut Child) -> std::result::Result<(), String> {
+    // One that has ended by itself met an error, which it has printed.
+    if let Ok(Some(status)) = child.try_wait() {
+        return Err(format!("the process has ended by itself: {status}"));
+    }
+    child
+        .kill()
+        .and_then(|()| child.wait())
+        .map_err(|error| format!("a process cannot be killed: {error}"))?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! When a checkpoint begins and how fast it goes, from what recovery would take if it came now. Pure.
+//!
+//! ```text
+//! redo      log bytes / measured rate of reading it + dirty pages x measured time of writing one
+//! begin     at half of the target (`Options::redo_target`)
+//! pace      what is written keeps step with how far redo has come from there to nine tenths of the target,
+//!           and with time, so that a quiet store is done within ten seconds
+//! ```
+//! What is measured moves slowly: one slow write does not turn the pace over.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Shares of the target at which a checkpoint begins, and by which it has ended.
+const BEGIN_SHARE: f64 = 0.5;
+const END_SHARE: f64 = 0.9;
+/// A checkpoint does not take longer than this because there is time.
+const SPREAD_MAX: Duration = Duration::from_secs(10);
+/// Until they are measured: a page in 100 us, a mebibyte of log in 4 ms.
+const PAGE_NS: u64 = 100_000;
+const LOG_MIB_NS: u64 = 4_000_000;
+/// Of a new measurement, in eighths.
+const NEW_EIGHTHS: u64 = 2;
+
+/// What redo costs here.
+#[derive(Debug)]
+pub(crate) struct RedoCost {
+    page_ns: AtomicU64,
+    log_mib_ns: AtomicU64,
+}
+
+impl Default for RedoCost {
+    fn default() -> Self {
+        Self { page_ns: AtomicU64::new(PAGE_NS), log_mib_ns: AtomicU64::new(LOG_MIB_NS) }
+    }
+}
+
+impl RedoCost {
+    /// So many pages were written in this time, their sync included.
+    pub(crate) fn pages_written(&self, pages: u64, took: Duration) {
+        if let Some(each) = (took.as_nanos() as u64).checked_div(pages) {
+            blend(&self.page_ns, each);
+        }
+    }
+
+    /// So much log was read and taken in, in this time.
+    pub(crate) fn log_read(&self, bytes: u64, took: Duration) {
+        if bytes >= 8 << 20 {
+            blend(&self.log_mib_ns, (took.as_nanos() as u64).saturating_mul(1 << 20) / bytes);
+        }
+    }
+
+    /// What recovery would take.
+    pub(crate) fn redo(&self, log_bytes: u64, pages: u64) -> Duration {
+        let log_ns = self.log_mib_ns.load(Ordering::Relaxed) as f64 * log_bytes as f64 / f64::from(1 << 20);
+        let pages_ns = self.page_ns.load(Ordering::Relaxed) as f64 * pages as f64;
+        Duration::from_secs_f64((log_ns + pages_ns) / 1e9)
+    }
+}
+
+fn blend(known: &AtomicU64, new: u64) {
+    let old = known.load(Ordering::Relaxed);
+    known.store((old * (8 - NEW_EIGHTHS) + new.max(1) * NEW_EIGHTHS) / 8, Ordering::Relaxed);
+}
+
+/// Whether redo has come so far that a checkpoint begins.
+pub(crate) fn begins(redo: Duration, target: Duration) -> bool {
+    redo >= target.mul_f64(BEGIN_SHARE)
+}
+
+/// The pace of one checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Of redo when it began.
+    from: Duration,
+    upto: Duration,
+}
+
+impl Pace {
+    pub(crate) fn new(redo: Duration, target: Duration) -> Self {
+        Self { from: redo, upto: target.mul_f64(END_SHARE) }
+    }
+
+    /// The share that is to be written by now, 1 or more for all.
+    pub(crate) fn due(&self, redo: Duration, elapsed: Duration) -> f64 {
+        let room = self.upto.saturating_sub(self.from);
+        if room.is_zero() {
+            return 1.0;
+        }
+        let by_redo = redo.saturating_sub(self.from).as_secs_f64() / room.as_secs_f64();
+        by_redo.max(elapsed.as_secs_f64() / SPREAD_MAX.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: Duration = Duration::from_secs(2);
+
+    #[test]
+    fn a_checkpoint_begins_when_redo_would_take_half_of_the_target() {
+        let cost = RedoCost::default();
+        (0..50).for_each(|_| cost.pages_written(100, Duration::from_millis(10)));
+        (0..50).for_each(|_| cost.log_read(100 << 20, Duration::from_millis(200)));
+        // 2 ms a mebibyte, 100 us a page.
+        assert!(!begins(cost.redo(100 << 20, 7_800), TARGET), "{:?}", cost.redo(100 << 20, 7_800));
+        assert!(begins(cost.redo(100 << 20, 8_200), TARGET), "{:?}", cost.redo(100 << 20, 8_200));
+        assert!(begins(cost.redo(520 << 20, 0), TARGET));
+    }
+
+    #[test]
+    fn what_is_written_keeps_step_with_the_log_and_with_time() {
+        let ms = Duration::from_millis;
+        let pace = Pace::new(ms(1000), TARGET);
+        assert!(pace.due(ms(1000), Duration::ZERO).abs() < 0.01);
+        assert!((pace.due(ms(1400), ms(50)) - 0.5).abs() < 0.01, "half of the way to 1.8 s");
+        assert!(pace.due(ms(1800), ms(50)) >= 0.99);
+        assert!((pace.due(ms(1000), ms(5000)) - 0.5).abs() < 0.01, "half of the ten seconds");
+        assert!(Pace::new(ms(1900), TARGET).due(ms(1900), Duration::ZERO) >= 1.0, "it is late");
+    }
+}

@@ -1,0 +1,10 @@
+//! What threads exclude each other and wait with: the standard library's. In this crate's tests a test may choose the
+//! schedule, and then Shuttle switches between threads wherever they take a lock, wait or do I/O.
+
+#[cfg(not(test))]
+pub(crate) use std::{sync::Mutex, thread};
+
+#[cfg(test)]
+pub(crate) mod scheduled;
+#[cfg(test)]
+pub(crate) use scheduled::{Mutex, thread};
