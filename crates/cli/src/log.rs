@@ -151,7 +151,7 @@ fn info_text(info: &LogInfo) -> String {
     let mut text = format!(
         "store {:032x}, pages of {} bytes, log blocks of multiples of {}\n{state}; times opened: {}\n\
          redo from {}, last record {}, last commit {}\nto redo: {} commits, {} pages\n\n\
-         slot       offset        size    vlf  status  parity  created                       blocks        used\n",
+         slot       offset        size    vlf  status  parity  created                       blocks        used    index\n",
         info.store,
         info.page_bytes,
         info.log_sector_bytes,
@@ -164,9 +164,10 @@ fn info_text(info: &LogInfo) -> String {
     );
     for vlf in &info.vlfs {
         let created = if vlf.vlf == 0 { "never used".into() } else { vlf.created.to_string() };
+        let index = vlf.index_entries.map_or_else(|| "-".into(), |entries| entries.to_string());
         let _ = writeln!(
             text,
-            "{:4} {:12} {:11} {:6} {:7} {:7}  {created:26} {:9} {:11}",
+            "{:4} {:12} {:11} {:6} {:7} {:7}  {created:26} {:9} {:11} {index:>8}",
             vlf.slot, vlf.offset, vlf.bytes, vlf.vlf, vlf.status, vlf.parity, vlf.blocks, vlf.used_bytes
         );
     }
@@ -195,6 +196,7 @@ fn info_json(info: &LogInfo) -> Value {
             "created_lsn": vlf.created.to_string(),
             "blocks": vlf.blocks,
             "used_bytes": vlf.used_bytes,
+            "index_entries": vlf.index_entries,
         })).collect::<Value>(),
     })
 }

@@ -128,8 +128,9 @@ fn checkpoint_when_due(inner: &Inner) {
                 if load.short_of_log || inner.is_due(&load) { inner.paced_checkpoint() } else { Ok(()) }
             }
         };
-        // An error has made the store read-only, and every writer is told.
-        if done.is_err() {
+        // An error makes the store read-only, damage in the log that a page needs too, and every writer is told.
+        if let Err(error) = done {
+            inner.journal.give_up(&error);
             return;
         }
     }

@@ -19,6 +19,7 @@ use crate::log::record::Record;
 use crate::log::vlf::Certificate;
 use crate::log::writer::Position;
 use crate::lsn::{Lsn, PageNo};
+use crate::options::Apply;
 use crate::page;
 use crate::store::{Checkpoints, Inner, lock};
 use crate::sync::Mutex;
@@ -129,6 +130,7 @@ impl Inner {
         running: MutexGuard<'a, Checkpoints>,
     ) -> Result<Checkpoint<'a>> {
         self.journal.check()?;
+        self.absorb_runs();
         let (captured, position, slot, sequence, tx_max) = {
             let _gate = lock(&self.gate);
             let (position, slot) = self.journal.redo_position();
@@ -209,12 +211,22 @@ impl Inner {
             page::stamp(&mut buffer.bytes_mut()[at..], self.geometry.store, own.page, own.last);
         }
         let offset = group[0].page.0 * self.geometry.page_bytes as u64;
-        self.disk
-            .write(FileId::Data, offset, buffer.bytes())
-            .map_err(|error| self.journal.fail("write", FileId::Data, error))?;
+        let written = if self.applies_mapped() {
+            self.disk.write_mapped(offset, buffer.bytes())
+        } else {
+            self.disk.write(FileId::Data, offset, buffer.bytes())
+        };
+        written.map_err(|error| self.journal.fail("write", FileId::Data, error))?;
         self.counters.page_writes.fetch_add(1, Ordering::Relaxed);
         self.counters.page_write_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether what is written now is recovery's, and to be written through memory.
+    fn applies_mapped(&self) -> bool {
+        self.options.apply == Apply::Mapped
+            && self.recovering.load(Ordering::Relaxed) > 0
+            && self.counters.checkpoints.load(Ordering::Relaxed) == 0
     }
 
     fn sync_pages(&self, written: Written) -> Result<Synced> {

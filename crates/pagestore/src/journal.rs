@@ -345,6 +345,11 @@ impl Journal {
         outcome
     }
 
+    /// Makes the store read-only, for a reason that another one may have preceded.
+    pub(crate) fn give_up(&self, error: &Error) {
+        let _ = self.poison.set(error.to_string());
+    }
+
     /// Makes the store read-only.
     pub(crate) fn fail(&self, action: &'static str, file: FileId, error: std::io::Error) -> Error {
         let error = Error::io(action, file, error);

@@ -79,7 +79,7 @@ pub use counters::anatomy::CommitTimes;
 pub use error::{Error, Result};
 pub use log::vlf::Certificate;
 pub use lsn::{Lsn, PageNo};
-pub use options::{Durability, Layout, Options, Recovery};
+pub use options::{Apply, Durability, Layout, Options, Recovery};
 pub use page::PAGE_HEADER_BYTES;
 pub use recovery::RecoveryReport;
 pub use store::{LogHolders, Stats, Store};

@@ -9,6 +9,7 @@
 
 mod crashes;
 mod disk;
+mod indices;
 mod lab;
 mod oracle;
 mod run;

@@ -68,6 +68,8 @@ pub(crate) struct Inner {
     pub last_sequence: AtomicU64,
     /// The newest transaction.
     pub last_tx: AtomicU64,
+    /// Pages that recovery found in the log.
+    pub recovering: AtomicU64,
     pub wake: background::Wake,
     pub redo_cost: RedoCost,
     pub counters: OfEngine,
@@ -290,10 +292,17 @@ impl Store {
         &self.report
     }
 
-    /// The pages that recovery found in the log and has not written yet, of those in the report.
+    /// The pages that recovery found in the log and has not written yet.
     #[must_use]
     pub fn recovery_pages_left(&self) -> u64 {
-        if self.inner.counters.checkpoints.load(Ordering::Acquire) > 0 { 0 } else { self.report.pages }
+        let counters = &self.inner.counters;
+        if self.report.pages == 0 || counters.checkpoints.load(Ordering::Acquire) > 0 {
+            return 0;
+        }
+        let written =
+            counters.page_write_bytes.load(Ordering::Relaxed) / self.inner.geometry.page_bytes as u64;
+        // Until the sync over them succeeds, at least one is not done.
+        self.inner.recovering.load(Ordering::Acquire).saturating_sub(written).max(1)
     }
 
     /// Bytes of a page that a user has.
@@ -401,6 +410,7 @@ impl Inner {
             hurry: AtomicU64::new(0),
             growing: Mutex::new(()),
             last_sequence: AtomicU64::new(found.sequence),
+            recovering: AtomicU64::new(0),
             wake: background::Wake::default(),
             redo_cost: RedoCost::default(),
             counters: OfEngine(Arc::clone(&board)),

@@ -259,8 +259,8 @@ impl<'a> WriteTx<'a> {
 
     /// Bytes of log that these pages need at most.
     fn log_bytes(&self) -> u64 {
-        // A run has a header for at least as many bytes of distance: a page never doubles.
-        (self.own.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 16) + 64) as u64
+        // A run has a header for at least as many bytes of distance: a page never doubles. And it is in an index.
+        (self.own.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
     }
 
     /// Puts the changed pages into the log, uncommitted, and forgets them.
@@ -331,7 +331,7 @@ impl<'a> WriteTx<'a> {
         self.inner.ensure_log_space(self.log_bytes())?;
         let gate = lock(&self.inner.gate);
         let images: Vec<bool> = {
-            let pages = lock(&self.inner.pages);
+            let mut pages = lock(&self.inner.pages);
             self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
         };
         let writing = self.writing.as_mut().expect("held until the end");

@@ -1,5 +1,7 @@
 //! The files of a store in a directory: direct I/O where the file system has it, the log written through.
 
+mod mapped;
+
 use super::{Disk, FileId};
 use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::error::{Error, Result};
@@ -18,6 +20,7 @@ pub(crate) struct RealDisk {
     directory: PathBuf,
     control: File,
     data: File,
+    mapped: mapped::MappedFile,
     /// Opened with `O_DSYNC`: a write is durable when it returns, and an error belongs to the write that failed.
     log_through: File,
     /// For reading and for filling new space.
@@ -62,6 +65,7 @@ impl RealDisk {
             directory: directory.into(),
             control: open(FileId::Control, libc::O_DSYNC)?,
             data: open(FileId::Data, 0)?,
+            mapped: mapped::MappedFile::default(),
             log_through: open(FileId::Log, libc::O_DSYNC)?,
             log: open(FileId::Log, 0)?,
             _lock: lock,
@@ -181,7 +185,14 @@ impl Disk for RealDisk {
         write_all(handle, offset, bytes)
     }
 
+    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.mapped.write(&self.data, offset, bytes)
+    }
+
     fn sync(&self, file: FileId) -> io::Result<()> {
+        if file == FileId::Data {
+            self.mapped.sync()?;
+        }
         self.file(file).sync_data()
     }
 

@@ -1,5 +1,6 @@
 //! Where a run is crashed, and what is made of what is left.
 
+use super::indices;
 use super::lab::{Lab, Outcome};
 use super::oracle::{Tolerance, judge};
 use super::run::{Run, Start, is_log_write, perform_from};
@@ -227,7 +228,10 @@ impl Lab {
             if bytes.is_empty() {
                 continue;
             }
-            let at = chance.below(bytes.len() as u64) as usize;
+            let mut at = chance.below(bytes.len() as u64) as usize;
+            if file == FileId::Log && chance.once_in(2) {
+                at = indices::byte_of_index(bytes, chance).unwrap_or(at);
+            }
             bytes[at] ^= 1 << chance.below(8);
             let judged = judge(run, &files, expected, chance, Tolerance::Reported)
                 .map_err(|what| format!("bit rot at {at} of the {file} file: {what}"))?;

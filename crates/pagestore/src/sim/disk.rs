@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 /// What a device writes as a whole, or not.
-const SECTOR: usize = 512;
+pub(super) const SECTOR: usize = 512;
 
 /// The three files' bytes, in the order of `FileId::ALL`.
 pub type Files = [Vec<u8>; 3];

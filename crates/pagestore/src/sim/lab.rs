@@ -1,7 +1,8 @@
 //! The crash laboratory: a workload on the simulated disk, a crash at every write and sync of it, recovery, and the
 //! oracle's question. What was recovered is the beginning of another run, whose own recovery crashes too.
 
-use super::run::perform;
+use super::indices;
+use super::run::{Run, perform};
 use super::workload::{self, Change};
 use super::{Chance, Fault, Setting, SimDisk, Step};
 use crate::Recovery;
@@ -165,7 +166,7 @@ impl Lab {
             *stage = Stage::Faults;
             // Each stage draws for itself, so that one may be done alone.
             let mut chance = Chance::new(self.seed ^ 0xfa17);
-            self.judge_faults(setting, steps, run.trace.len(), &mut chance, &mut outcome)?;
+            self.judge_faults(&run, steps, &mut chance, &mut outcome)?;
         }
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
@@ -178,16 +179,18 @@ impl Lab {
     /// The same steps on a disk that goes wrong, again and again.
     fn judge_faults(
         &self,
-        setting: Setting,
+        run: &Run,
         steps: &[Step],
-        ops: usize,
         chance: &mut Chance,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
         for _ in 0..self.faults {
             let fault = Fault::ALL[chance.below(Fault::ALL.len() as u64) as usize];
-            let at = chance.below(ops as u64) as usize;
-            let mut setting = setting;
+            let mut at = chance.below(run.trace.len() as u64) as usize;
+            if chance.once_in(4) {
+                at = indices::write_of_index(&run.trace, chance).unwrap_or(at);
+            }
+            let mut setting = run.setting;
             if !fault.is_told() {
                 // A page that a device has lost is found by reading it back, or not at all; recovery does not.
                 setting.options.verify_writes = true;

@@ -2,7 +2,7 @@
 
 use super::Chance;
 use crate::error::Result;
-use crate::{Durability, Layout, Options, Recovery, Store, Table, Tables};
+use crate::{Apply, Durability, Layout, Options, Recovery, Store, Table, Tables};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -139,6 +139,7 @@ impl Setting {
             checkpoint_bytes: [96 << 10, 200 << 10, 1 << 20][chance.below(3) as usize],
             delayed_bytes: [8 << 10, 60 << 10][chance.below(2) as usize],
             recovery: Self::draw_recovery(chance),
+            apply: if chance.once_in(2) { Apply::Direct } else { Apply::Mapped },
             parallel: 1,
             background: false,
             verify_writes: chance.once_in(4),
