@@ -1,6 +1,7 @@
 //! `headroom lab`: experiments with real engines, whose figures are held against what others count.
 
 mod commit;
+mod crash;
 mod footprint;
 mod recover;
 

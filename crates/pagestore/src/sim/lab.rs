@@ -2,9 +2,9 @@
 //! oracle's question. What was recovered is the beginning of another run, whose own recovery crashes too.
 
 use super::indices;
-use super::run::perform;
+use super::run::{Run, perform};
 use super::workload::{self, Change};
-use super::{Chance, Fault, Op, Setting, SimDisk, Step};
+use super::{Chance, Fault, Setting, SimDisk, Step};
 use crate::Recovery;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -166,7 +166,7 @@ impl Lab {
             *stage = Stage::Faults;
             // Each stage draws for itself, so that one may be done alone.
             let mut chance = Chance::new(self.seed ^ 0xfa17);
-            self.judge_faults(setting, steps, &run.trace, &mut chance, &mut outcome)?;
+            self.judge_faults(&run, steps, &mut chance, &mut outcome)?;
         }
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
@@ -179,19 +179,18 @@ impl Lab {
     /// The same steps on a disk that goes wrong, again and again.
     fn judge_faults(
         &self,
-        setting: Setting,
+        run: &Run,
         steps: &[Step],
-        trace: &[Op],
         chance: &mut Chance,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
         for _ in 0..self.faults {
             let fault = Fault::ALL[chance.below(Fault::ALL.len() as u64) as usize];
-            let mut at = chance.below(trace.len() as u64) as usize;
+            let mut at = chance.below(run.trace.len() as u64) as usize;
             if chance.once_in(4) {
-                at = indices::write_of_index(trace, chance).unwrap_or(at);
+                at = indices::write_of_index(&run.trace, chance).unwrap_or(at);
             }
-            let mut setting = setting;
+            let mut setting = run.setting;
             if !fault.is_told() {
                 // A page that a device has lost is found by reading it back, or not at all; recovery does not.
                 setting.options.verify_writes = true;

@@ -1,0 +1,25 @@
+//! `headroom lab crash`: on the simulated disk, and killed on a real one.
+
+use super::{directory, is_empty};
+use crate::programs::Headroom;
+use serde_json::Value;
+
+#[test]
+fn one_seed_holds_the_same_each_time() {
+    let seed = || Headroom::new().json(&["lab", "crash", "--seed", "7", "--steps", "12"]);
+    let (first, again) = (seed(), seed());
+    assert_eq!((&first["seeds"], &first["first_seed"]), (&1.into(), &7.into()));
+    assert!(first["crash_points"].as_u64().unwrap() > 50, "{first:#}");
+    assert_eq!(first["failure"], Value::Null, "{first:#}");
+    assert_eq!(first["crash_points"], again["crash_points"]);
+}
+
+#[test]
+fn killed_processes_lose_nothing_that_they_told_and_leave_no_directory() {
+    let place = directory();
+    let path = place.path().to_str().unwrap();
+    let killed = Headroom::new().json(&["lab", "crash", "--real", path, "--duration", "1s"]);
+    assert_eq!(killed["failure"], Value::Null, "{killed:#}");
+    assert!(killed["kills"].as_u64().unwrap() >= 3, "{killed:#}");
+    assert!(is_empty(place.path()));
+}
