@@ -103,7 +103,7 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
                 "failure": failed.as_ref().map(|failure| serde_json::json!({
                     "seed": failure.seed,
                     "what": failure.what,
-                    "needed": failure.needed.iter().map(|step| step.to_string()).collect::<Vec<_>>(),
+                    "needed": failure.needed.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 })),
             })
         },
