@@ -90,7 +90,7 @@ impl Counters {
     /// Zeros: in shared memory for a store in a directory, where that can be had, else of this process alone.
     /// Counting never keeps a store from being opened.
     pub(crate) fn begin(directory: Option<&Path>) -> Arc<Self> {
-        let (mapping, private) = match directory.map(share) {
+        let (mapping, private) = match directory.map(|_| share()) {
             Some(Ok(mapping)) => (mapping, None),
             Some(Err(error)) => (own_memory(), Some(error.to_string())),
             None => (own_memory(), Some("the store lies in no directory".into())),
@@ -131,11 +131,13 @@ fn is_board_name(name: &str) -> bool {
     name.starts_with(PREFIX) && name.ends_with(SUFFIX)
 }
 
-fn share(_: &Path) -> std::io::Result<Mapping> {
+fn share() -> std::io::Result<Mapping> {
     static STORES: AtomicU32 = AtomicU32::new(0);
     /// Names that a process of another pid namespace, or a dead one, may have taken.
     const NAMES_TRIED: u32 = 1000;
     let (dir, pid) = (counters_dir(), std::process::id());
+    // A program that is killed and started again and again leaves no more than one.
+    live::remove_dead(&dir);
     for _ in 0..NAMES_TRIED {
         let name = format!("{PREFIX}{pid}-{}{SUFFIX}", STORES.fetch_add(1, Relaxed));
         match Mapping::create(&dir.join(name), BOARD_BYTES) {

@@ -84,6 +84,17 @@ impl LiveError {
     }
 }
 
+/// Removes what killed programs left in `dir`.
+pub(super) fn remove_dead(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_board_name)
+            && let Ok(Some(mapping)) = Mapping::open(&entry.path(), BOARD_BYTES)
+        {
+            Live::of(mapping, &entry.path());
+        }
+    }
+}
+
 /// The counters of one opening of a store.
 pub struct Live {
     mapping: Mapping,
