@@ -204,7 +204,11 @@ mod tests {
     #[test]
     fn few_ios_are_dots_and_many_are_cells_of_bounded_number() {
         let dots = svg_file(&traced(&trace(100)), Theme::Light);
-        assert_eq!(dots.matches("<circle").count(), 200, "in each of both panels");
+        assert_eq!(
+            dots.matches("<circle").count(),
+            200 + 4,
+            "in each of both panels, with two in its legend"
+        );
         let many = svg_file(&traced(&trace(200_000)), Theme::Light);
         assert!(!many.contains("<circle") && many.matches("<rect").count() < 70_000);
         assert!(many.contains("200,000 I/Os. A cell has"));

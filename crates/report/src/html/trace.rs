@@ -99,7 +99,7 @@ mod tests {
         all.lost = 5;
         all.add(&TracedIo { file: "/<b>.db".into(), ..io(0, TracedOp::Read, 0, 1) });
         let page = trace(&all, "headroom trace --source process:812", "1.0");
-        assert!(page.contains("5 I/Os more were lost") || page.contains("5 I/Os more"), "{page}");
+        assert!(page.contains("I/Os more were lost"), "{page}");
         assert!(page.contains("/&lt;b&gt;.db") && !page.contains("<b>.db"));
     }
 }
