@@ -1,5 +1,5 @@
 use crate::cpu::{now_ns, thread_cpu_ns};
-use crate::lane::{Ask, Lane, Want};
+use crate::lane::Lane;
 use crate::live::{Progress, Shared, Told};
 use crate::mapped::Mapping;
 use crate::ring_loop::{errno_of, is_over};
@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use storage::ring::Op;
 use storage::{IoBuffers, Region};
-use workload::Durability;
+use stream::{Ask, Want, Window};
+use workload::{Durability, TraceKind};
 
 /// One lane with one blocking I/O at a time; as many threads as outstanding I/Os run it.
 pub struct BlockingLoop<'a> {
@@ -36,12 +37,12 @@ impl BlockingLoop<'_> {
         let mut cpu_start_ns = None;
         let mut now = now_ns();
         let mut closed = false;
-        self.lane.pace.begin(now, &mut self.lane.chooser.random);
+        self.lane.stream.begin(now);
         loop {
             match self.lane.want(now) {
                 Want::Io(ask) => now = self.io(ask, &mut told, &mut cpu_start_ns),
-                Want::Sync(op) => {
-                    let result = self.sync(op);
+                Want::Sync => {
+                    let result = self.sync(self.lane.sync_op);
                     let completed_ns = now_ns();
                     self.count_sync(result, completed_ns - now, completed_ns);
                     self.lane.synced(completed_ns);
@@ -81,38 +82,39 @@ impl BlockingLoop<'_> {
             std::slice::from_raw_parts_mut(self.buffers.pointer(at), ask.bytes as usize)
         };
         let (read, write) = (buffer(0), buffer(1));
-        let is_sync = matches!(ask.op, Op::Fsync | Op::Fdatasync);
+        let (op, writes) = (lane.op(ask.kind), ask.kind != TraceKind::Read);
+        let is_sync = ask.kind == TraceKind::Sync;
         let mut from: &[u8] = write;
-        if ask.writes() && !is_sync {
+        if ask.kind == TraceKind::Write {
             // SAFETY: as above; the writer changes the buffer before it is written from.
             let block =
                 unsafe { std::slice::from_raw_parts_mut(write.as_ptr().cast_mut(), ask.bytes as usize) };
-            if let Some(elsewhere) = lane.writer.next(block, ask.offset, &mut lane.chooser) {
+            if let Some(elsewhere) = lane.writer.next(block, ask.offset, &mut lane.stream.chooser) {
                 // SAFETY: a source holds a block at every place it names, and lives as long as the lane.
                 from = unsafe { std::slice::from_raw_parts(elsewhere, ask.bytes as usize) };
             }
         }
         let submitted_ns = now_ns();
-        if let Some(response) = &mut lane.recorder.response
+        let could_ns = ask.intended_ns.max(lane.room_ns);
+        if let Some(responses) = lane.recorder.responses()
             && submitted_ns >= self.shared.from_ns.load(Relaxed)
         {
-            let could_ns = ask.intended_ns.max(lane.room_ns);
-            response.late_ns_max = response.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
+            responses.late_ns_max = responses.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
         }
-        let result = match (self.mapping, ask.op) {
+        let result = match (self.mapping, op) {
             (_, Op::Fsync | Op::Fdatasync) => Ok(0),
             (Some(mapping), Op::Read) => mapping.read(read, ask.offset),
             (Some(mapping), _) => mapping.write(from, ask.offset, self.durability != Durability::Cached),
-            _ if self.region.laid.is_some() => self.in_parts(ask, read, from, submitted_ns),
+            _ if self.region.laid.is_some() => self.in_parts(ask, op, read, from, submitted_ns),
             (None, Op::Read) => self.region.file.read_at(read, ask.offset),
             (None, op) => write_as(self.region, op, self.durability, from, ask.offset),
         };
-        let result = if is_sync { self.sync(ask.op).map(|()| 0) } else { result };
+        let result = if is_sync { self.sync(op).map(|()| 0) } else { result };
         let now = now_ns();
         let latency_ns = now - submitted_ns;
         let until_ns = self.shared.until_ns.load(Relaxed);
         self.late_ns = (now >= until_ns && ask.intended_ns < until_ns).then_some(ask.intended_ns);
-        self.lane.returned(ask.slot, ask.writes(), now);
+        self.lane.returned(ask.slot, writes, now);
         if is_sync {
             self.count_sync(result.map(|_| ()), latency_ns, now);
             return now;
@@ -123,13 +125,11 @@ impl BlockingLoop<'_> {
             Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
         };
         let well = moved == ask.bytes as i32;
-        if ask.writes()
-            && let Some(ledger) = &lane.ledger
-        {
+        if writes && let Some(ledger) = &lane.ledger {
             ledger.release(ask.offset, well);
         }
         if !well {
-            lane.recorder.failed(ask.writes(), errno_of(moved));
+            lane.recorder.failed(writes, errno_of(moved));
             lane.failed();
             return now;
         }
@@ -137,39 +137,50 @@ impl BlockingLoop<'_> {
         (told.ios, told.bytes) = (told.ios + 1, told.bytes + u64::from(ask.bytes));
         told.stall_ns += latency_ns;
         self.progress.took(latency_ns, 1);
-        if lane.checks_reads && !ask.writes() {
+        if lane.checks_reads && !writes {
             lane.check_read(read, ask.offset);
         }
-        let from_ns = self.shared.from_ns.load(Relaxed);
-        if now >= from_ns && now < self.shared.until_ns.load(Relaxed) {
+        let window = self.window();
+        if window.counts(now) {
             if cpu_start_ns.is_none() {
                 *cpu_start_ns = Some(thread_cpu_ns());
             }
-            lane.recorder.at(now - from_ns);
+            let lane = &mut self.lane;
+            lane.recorder.at(now - window.from_ns);
             lane.recorder.last_ns = now;
-            lane.recorder.completed(ask.writes(), ask.bytes, latency_ns);
-            lane.recorder.responded(ask.writes(), now.saturating_sub(ask.intended_ns));
+            lane.stream.counted += 1;
+            lane.recorder.completed(writes, ask.bytes, latency_ns);
+            if let Some(responses) = lane.recorder.responses() {
+                responses.record(writes, now.saturating_sub(ask.intended_ns));
+            }
         }
         now
     }
 
     /// An I/O on a layout: the parts one after the other, since this thread waits for each. It ends with the first that
     /// fails.
-    fn in_parts(&mut self, ask: Ask, read: &mut [u8], from: &[u8], submitted_ns: u64) -> io::Result<usize> {
+    fn in_parts(
+        &mut self,
+        ask: Ask,
+        op: Op,
+        read: &mut [u8],
+        from: &[u8],
+        submitted_ns: u64,
+    ) -> io::Result<usize> {
         let Some(laid) = self.region.laid.as_deref() else { return Ok(0) };
         let (mut moved, mut began_ns) = (0, submitted_ns);
         for part in laid.map.parts(ask.offset, ask.bytes.into()) {
             let member = &laid.members[part.member];
             let at = member.offset_bytes + part.offset;
             let range = moved..moved + part.bytes as usize;
-            let result = match ask.op {
+            let result = match op {
                 Op::Read => member.file.read_at(&mut read[range], at),
                 op => write_as(member, op, self.durability, &from[range], at),
             };
             let now = now_ns();
-            if now >= self.shared.from_ns.load(Relaxed) && now < self.shared.until_ns.load(Relaxed) {
+            if self.window().counts(now) {
                 let told = result.as_ref().map_or(-1, |bytes| *bytes as i32);
-                self.lane.recorder.part(part.member, ask.writes(), told, now - began_ns);
+                self.lane.recorder.part(part.member, op != Op::Read, told, now - began_ns);
             }
             began_ns = now;
             let bytes = result?;
@@ -190,9 +201,8 @@ impl BlockingLoop<'_> {
     }
 
     fn count_sync(&mut self, result: io::Result<()>, latency_ns: u64, now: u64) {
-        let counts = now >= self.shared.from_ns.load(Relaxed) && now < self.shared.until_ns.load(Relaxed);
         match result {
-            Ok(()) if counts => self.lane.recorder.synced(latency_ns),
+            Ok(()) if self.window().counts(now) => self.lane.recorder.record.synced(latency_ns),
             Ok(()) => {}
             Err(error) => {
                 self.lane.recorder.sync_failed(error.raw_os_error().unwrap_or(libc::EIO));
@@ -203,18 +213,22 @@ impl BlockingLoop<'_> {
 
     /// The measured part is over: what of an open loop still waits?
     fn close(&mut self) {
-        if self.lane.recorder.response.is_none() {
+        if self.lane.recorder.record.responses.is_none() {
             return;
         }
         let until_ns = self.shared.until_ns.load(Relaxed).min(now_ns());
-        let (mut waiting, mut oldest_ns) = self.lane.overdue(until_ns);
+        let (mut waiting, mut longest_ns) = self.lane.stream.waiting(until_ns, std::iter::empty());
         if let Some(late_ns) = self.late_ns {
-            (waiting, oldest_ns) = (waiting + 1, oldest_ns.min(late_ns));
+            (waiting, longest_ns) = (waiting + 1, longest_ns.max(until_ns.saturating_sub(late_ns)));
         }
-        if let Some(response) = &mut self.lane.recorder.response {
-            response.waiting = waiting;
-            response.waiting_ns_max = if waiting > 0 { until_ns.saturating_sub(oldest_ns) } else { 0 };
+        if let Some(responses) = self.lane.recorder.responses() {
+            responses.wait((waiting, longest_ns));
         }
+    }
+
+    /// What is measured.
+    fn window(&self) -> Window {
+        Window { from_ns: self.shared.from_ns.load(Relaxed), until_ns: self.shared.until_ns.load(Relaxed) }
     }
 }
 

@@ -2,7 +2,7 @@ use crate::blocking_loop::BlockingLoop;
 use crate::content::{Source, Writer};
 use crate::course::{Course, supervise};
 use crate::gather::gather;
-use crate::lane::{Lane, Replay};
+use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::live::{Live, Progress, Shared};
 use crate::mapped::Mapping;
@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use storage::ring::Ring;
 use storage::{IoBuffers, Laid, Region};
-use stream::{Chooser, Pace, used};
+use stream::{Chooser, Stream, used};
 use workload::{Backend, Content, Layout, MemberShare, RunResult, ThreadShare, Trace, Verification, Verify};
 
 /// One thread of a run, and the workloads that it serves.
@@ -332,31 +332,14 @@ impl<'a> Crew<'a> {
         let workload = job.workload;
         let region = job.region;
         let chooser = Chooser::new(workload, region.offset_bytes, region.bytes, at, threads, &common.next);
-        let pace = Pace::new(workload, at, threads);
+        let stream = Stream::new(workload, chooser, (at, threads), job.trace, self.how.length.ios_max, slots);
         let writer =
             Writer::new(workload, common.source.as_ref(), common.ledger.as_ref(), region.memory_align_bytes);
         let mut recorder = Recorder::new(self.how.slice.as_nanos() as u64, workload.is_open_loop());
         if let Some(laid) = region.laid.as_deref() {
             recorder.members = shares(laid);
         }
-        let trace = job.trace.map(|trace| Replay { trace, next: at as usize, step: threads as usize });
-        let ios_max = self
-            .how
-            .length
-            .ios_max
-            .map(|most| most / u64::from(threads) + u64::from(u64::from(at) < most % u64::from(threads)));
-        let mut lane = Lane::new(
-            index,
-            workload,
-            chooser,
-            pace,
-            writer,
-            recorder,
-            trace,
-            common.ledger.clone(),
-            ios_max,
-            slots,
-        );
+        let mut lane = Lane::new(index, workload, stream, writer, recorder, common.ledger.clone());
         if let Some(laid) = region.laid.as_deref() {
             lane.laid = Some(laid);
             lane.parts_max = parts_max(laid, workload.shape.block_bytes);
@@ -365,10 +348,10 @@ impl<'a> Crew<'a> {
     }
 
     fn outcomes(&self, lanes: Vec<Lane<'_>>, seat: &Seat, cpu_ns: u64) -> Vec<Outcome> {
-        let all: u64 = lanes.iter().map(|lane| lane.recorder.counted).sum();
+        let all: u64 = lanes.iter().map(|lane| lane.stream.counted).sum();
         let outcome = |(mut lane, place): (Lane<'_>, &Place)| {
-            let part = u128::from(cpu_ns) * u128::from(lane.recorder.counted) / u128::from(all.max(1));
-            let over = lane.gave_up() || lane.is_finished();
+            let part = u128::from(cpu_ns) * u128::from(lane.stream.counted) / u128::from(all.max(1));
+            let over = lane.gave_up() || lane.stream.is_finished();
             lane.end();
             let share = lane.recorder.finish(part as u64);
             Outcome {

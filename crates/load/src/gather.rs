@@ -5,6 +5,7 @@ use crate::live::Shared;
 use crate::run::{Job, LoadError, Together};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
+use stream::{Responses, Window, whole};
 use workload::{Backend, MemberShare, Response, RunResult, Slice, ThreadShare, Verification};
 
 /// One result for each job, from what all threads measured.
@@ -46,15 +47,12 @@ fn result(
     course: &Course,
     outcomes: Vec<Outcome>,
 ) -> RunResult {
-    let from_ns = shared.from_ns.load(Relaxed);
-    let until_ns = shared.until_ns.load(Relaxed);
+    let window = Window { from_ns: shared.from_ns.load(Relaxed), until_ns: shared.until_ns.load(Relaxed) };
     // Time ran out, or every thread had done its count (or given up) before that.
     let over = !outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.over);
     let last_ns = outcomes.iter().map(|outcome| outcome.recorder.last_ns).max().unwrap_or(0);
-    let end_ns = if over { last_ns.min(until_ns) } else { until_ns };
-    let elapsed_ns = end_ns.saturating_sub(from_ns);
+    let elapsed_ns = window.elapsed_ns(over, last_ns.saturating_sub(window.from_ns));
     let slice_ns = how.slice.as_nanos() as u64;
-    let end_of = |at: usize| ((at as u64 + 1).saturating_mul(slice_ns)).min(elapsed_ns);
 
     let mut result = RunResult {
         backend,
@@ -71,33 +69,29 @@ fn result(
     // Blocking: as many threads as outstanding I/Os stand for one thread.
     let threads = how.pool.map_or(job.workload.threads, |pool| pool.threads) as usize;
     result.threads = vec![ThreadShare::default(); threads.min(outcomes.len())];
-    for mut outcome in outcomes {
-        result.read.merge(&outcome.recorder.read);
-        result.write.merge(&outcome.recorder.write);
-        result.sync.merge(&outcome.recorder.sync);
-        merge_series(&mut result.series, &outcome.recorder.series);
-        merge_response(&mut result.response, outcome.recorder.response.take());
+    for outcome in outcomes {
+        let mut record = outcome.recorder.record;
+        result.read.merge(&record.read);
+        result.write.merge(&record.write);
+        result.sync.merge(&record.sync);
+        merge_series(&mut result.series, &record.series);
+        merge_response(&mut result.response, record.responses.map(Responses::told));
         merge_checked(&mut result.verification, outcome.checked);
-        merge_members(&mut result.members, std::mem::take(&mut outcome.recorder.members));
+        merge_members(&mut result.members, outcome.recorder.members);
         let count = result.threads.len();
         let share = &mut result.threads[outcome.at as usize % count];
         share.read.merge(&outcome.share.read);
         share.write.merge(&outcome.share.write);
         share.cpu_ns += outcome.share.cpu_ns;
         if how.thread_series {
-            outcome.recorder.series.iter_mut().for_each(|slice| {
+            record.series.iter_mut().for_each(|slice| {
                 *slice = Slice { read: slice.read, write: slice.write, ..Slice::default() };
             });
-            merge_series(&mut share.series, &outcome.recorder.series);
-            (0..).zip(&mut share.series).for_each(|(at, slice)| slice.end_ns = end_of(at));
+            merge_series(&mut share.series, &record.series);
+            whole(&mut share.series, slice_ns, elapsed_ns);
         }
     }
-    // A row for each slice, also where nothing completed any more.
-    let rows = usize::try_from(elapsed_ns.div_ceil(slice_ns)).unwrap_or(usize::MAX);
-    if result.series.len() < rows {
-        result.series.resize(rows, Slice::default());
-    }
-    (0..).zip(&mut result.series).for_each(|(at, slice)| slice.end_ns = end_of(at));
+    whole(&mut result.series, slice_ns, elapsed_ns);
     result
 }
 

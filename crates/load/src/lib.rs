@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! run_together(jobs, how, watch)
-//!   thread   Lane per job: Pace (when) -> Chooser (where) -> Writer (what)
-//!              -> ring Queue::push (a batch) -> Ring::submit -> Ring::reap -> Recorder
+//!   thread   Lane per job: stream::Stream (when, where) -> Writer (what)
+//!              -> ring Queue::push (a batch) -> Ring::submit -> Ring::reap -> Recorder (a stream::Record)
 //!   this one every 20 ms: watch(Live) -> go on | measure from now | stop
 //! -> gather -> RunResult per job; blocks whose writing the Ledger kept account of are read and checked
 //! ```

@@ -1,12 +1,13 @@
 use crate::cpu::{now_ns, thread_cpu_ns};
-use crate::lane::{Ask, Lane, Want};
+use crate::lane::Lane;
 use crate::live::{Progress, Shared, Told};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use storage::ring::{Io, Memory, Op, Queue, Ring, Wait};
 use storage::{Laid, MEMBERS_MAX};
-use stream::Chooser;
+use stream::{Ask, Want, Window, weighted};
+use workload::TraceKind;
 
 /// Most I/Os handed over in one system call through the page cache, where most complete within the call.
 /// Larger batches gain little and make the last of a batch wait for the first ones.
@@ -109,7 +110,7 @@ impl RingLoop<'_> {
     }
 
     fn run_as<const PLAIN: bool>(&mut self) -> std::io::Result<u64> {
-        let slots: usize = self.lanes.iter().map(|lane| lane.free.len()).sum();
+        let slots: usize = self.lanes.iter().map(|lane| lane.stream.room()).sum();
         let mut state = State {
             slots: vec![Slot::default(); slots],
             parts: if PLAIN { Vec::new() } else { vec![Parts::default(); slots] },
@@ -128,7 +129,7 @@ impl RingLoop<'_> {
         };
         let mut now = now_ns();
         for lane in &mut self.lanes {
-            lane.pace.begin(now, &mut lane.chooser.random);
+            lane.stream.begin(now);
             lane.room_ns = now;
         }
         let mut first = 0;
@@ -181,11 +182,11 @@ impl RingLoop<'_> {
                 continue;
             }
             let lane = &mut self.lanes[usize::from(slot.lane)];
-            if let Some(response) = &mut lane.recorder.response
+            let could_ns = slot.intended_ns.max(lane.room_ns);
+            if let Some(responses) = lane.recorder.responses()
                 && submitted_ns >= from_ns
             {
-                let could_ns = slot.intended_ns.max(lane.room_ns);
-                response.late_ns_max = response.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
+                responses.late_ns_max = responses.late_ns_max.max(submitted_ns.saturating_sub(could_ns));
             }
         }
         state.batch.clear();
@@ -223,7 +224,7 @@ impl RingLoop<'_> {
     fn ask_at_once(&mut self, state: &mut State, now: u64) -> Option<u32> {
         let lane = &mut self.lanes[0];
         let ask = lane.want_plain(now)?;
-        if ask.writes() {
+        if ask.kind != TraceKind::Read {
             push::<true>(&mut self.ring.queue(), self.write_buffers, state, lane, 0, ask);
             return None;
         }
@@ -268,7 +269,7 @@ impl RingLoop<'_> {
                 }
                 match lane.want(now) {
                     Want::Io(ask) => push::<false>(&mut queue, self.write_buffers, state, lane, at, ask),
-                    Want::Sync(op) => push_sync(&mut queue, state, lane, at, op),
+                    Want::Sync => push_sync(&mut queue, state, lane, at),
                     Want::Later(ns) => {
                         due_ns = due_ns.min(ns);
                         break;
@@ -287,14 +288,14 @@ impl RingLoop<'_> {
         let mut due_ns = u64::MAX;
         let mut queue = self.ring.queue();
         while state.in_flight < depth && weights.iter().any(|weight| *weight > 0) {
-            let at = weighted(&weights, &mut self.lanes[0].chooser);
+            let at = weighted(&weights, &mut self.lanes[0].stream.chooser);
             let lane = &mut self.lanes[at];
             if is_full(state, lane, batch_max, room) {
                 return (due_ns, true);
             }
             match lane.want(now) {
                 Want::Io(ask) => push::<false>(&mut queue, self.write_buffers, state, lane, at, ask),
-                Want::Sync(op) => push_sync(&mut queue, state, lane, at, op),
+                Want::Sync => push_sync(&mut queue, state, lane, at),
                 Want::Later(ns) => {
                     due_ns = due_ns.min(ns);
                     weights[at] = 0;
@@ -308,7 +309,7 @@ impl RingLoop<'_> {
     fn has_room(&self, state: &State) -> bool {
         match &self.shared_depth {
             Some((depth, _)) => state.in_flight < *depth,
-            None => self.lanes.iter().any(|lane| !lane.free.is_empty()),
+            None => self.lanes.iter().any(|lane| lane.stream.has_room()),
         }
     }
 
@@ -316,7 +317,7 @@ impl RingLoop<'_> {
     #[inline]
     fn reap<const PLAIN: bool>(&mut self, state: &mut State, now: u64, read: Option<u32>) -> u32 {
         let from_ns = self.shared.from_ns.load(Relaxed);
-        let counts = now >= from_ns && now < self.shared.until_ns.load(Relaxed);
+        let counts = Window { from_ns, until_ns: self.shared.until_ns.load(Relaxed) }.counts(now);
         if counts {
             if state.cpu_start_ns.is_none() {
                 state.cpu_start_ns = Some(thread_cpu_ns());
@@ -389,9 +390,10 @@ impl RingLoop<'_> {
             }
             if counts {
                 lane.recorder.last_ns = now;
+                lane.stream.counted += 1;
                 lane.recorder.completed(slot.write, slot.bytes, latency_ns);
-                if !PLAIN && lane.recorder.response.is_some() {
-                    lane.recorder.responded(slot.write, now.saturating_sub(slot.intended_ns));
+                if !PLAIN && let Some(responses) = lane.recorder.responses() {
+                    responses.record(slot.write, now.saturating_sub(slot.intended_ns));
                 }
             }
         });
@@ -411,21 +413,15 @@ impl RingLoop<'_> {
         state.cpu_ns = state.cpu_start_ns.map_or(0, |start| thread_cpu_ns() - start);
         let until_ns = self.shared.until_ns.load(Relaxed).min(now_ns());
         for (at, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.recorder.response.is_none() {
+            if lane.recorder.record.responses.is_none() {
                 continue;
             }
-            let free: std::collections::HashSet<u32> = lane.free.iter().copied().collect();
-            let (mut waiting, mut oldest_ns) = lane.overdue(until_ns);
-            for (slot, io) in (0_u32..).zip(&state.slots) {
-                let flies = io.submitted_ns > 0 && usize::from(io.lane) == at && !free.contains(&slot);
-                if flies && io.intended_ns < until_ns {
-                    waiting += 1;
-                    oldest_ns = oldest_ns.min(io.intended_ns);
-                }
-            }
-            if let Some(response) = &mut lane.recorder.response {
-                response.waiting = waiting;
-                response.waiting_ns_max = if waiting > 0 { until_ns.saturating_sub(oldest_ns) } else { 0 };
+            let flies = |(slot, io): (u32, &Slot)| {
+                (io.submitted_ns > 0 && usize::from(io.lane) == at).then_some((slot, io.intended_ns))
+            };
+            let waiting = lane.stream.waiting(until_ns, (0_u32..).zip(&state.slots).filter_map(flies));
+            if let Some(responses) = lane.recorder.responses() {
+                responses.wait(waiting);
             }
         }
     }
@@ -441,20 +437,20 @@ fn push<const PLAIN: bool>(
     at: usize,
     ask: Ask,
 ) {
-    let write = ask.writes();
-    let sync = matches!(ask.op, Op::Fsync | Op::Fdatasync);
+    let write = ask.kind != TraceKind::Read;
+    let sync = ask.kind == TraceKind::Sync;
     let mut memory = Memory::Buffer(ask.slot);
-    if write && !sync {
+    if ask.kind == TraceKind::Write {
         let buffer = ask.slot + write_buffers;
         // SAFETY: the slot is free, so nothing else touches its buffer, which holds the largest block.
         let block = unsafe { std::slice::from_raw_parts_mut(queue.buffer(buffer), ask.bytes as usize) };
-        memory = match lane.writer.next(block, ask.offset, &mut lane.chooser) {
+        memory = match lane.writer.next(block, ask.offset, &mut lane.stream.chooser) {
             Some(elsewhere) => Memory::Foreign(elsewhere),
             None => Memory::Buffer(buffer),
         };
     }
     let file = if PLAIN { 0 } else { lane.first_file };
-    let io = Io { op: ask.op, file, offset: ask.offset, bytes: ask.bytes, memory, tag: ask.slot };
+    let io = Io { op: lane.op(ask.kind), file, offset: ask.offset, bytes: ask.bytes, memory, tag: ask.slot };
     match lane.laid {
         Some(laid) if !PLAIN => push_parts(queue, state, laid, io),
         // SAFETY: a slot's buffers are its own; a writer's source lives as long as its lane, which outlives
@@ -513,8 +509,8 @@ fn push_parts(queue: &mut Queue<'_>, state: &mut State, laid: &Laid, io: Io) {
 }
 
 #[cold]
-fn push_sync(queue: &mut Queue<'_>, state: &mut State, lane: &Lane<'_>, at: usize, op: Op) {
-    let members = lane.laid.map_or(1, |laid| laid.members.len());
+fn push_sync(queue: &mut Queue<'_>, state: &mut State, lane: &Lane<'_>, at: usize) {
+    let (members, op) = (lane.laid.map_or(1, |laid| laid.members.len()), lane.sync_op);
     for member in 0..members {
         let file = lane.first_file + member as u16;
         let io = Io { op, file, offset: 0, bytes: 0, memory: Memory::Buffer(0), tag: SYNC | at as u32 };
@@ -526,31 +522,18 @@ fn push_sync(queue: &mut Queue<'_>, state: &mut State, lane: &Lane<'_>, at: usiz
     state.sync_batch.push(at as u16);
 }
 
-/// A lane by chance, in proportion to the weights.
-fn weighted(weights: &[u32], chooser: &mut Chooser) -> usize {
-    let mut point = chooser.below(weights.iter().map(|weight| u64::from(*weight)).sum());
-    let hit = |weight: &u32| match point.checked_sub(u64::from(*weight)) {
-        None => true,
-        Some(rest) => {
-            point = rest;
-            false
-        }
-    };
-    weights.iter().position(hit).unwrap_or(0)
-}
-
 fn synced(lane: &mut Lane<'_>, result: i32, latency_ns: u64, counts: bool) {
     if result < 0 {
         lane.recorder.sync_failed(-result);
         lane.failed();
     } else if counts {
-        lane.recorder.synced(latency_ns);
+        lane.recorder.record.synced(latency_ns);
     }
 }
 
 /// A lane that will ask for nothing more and waits for nothing.
 pub fn is_over(lane: &Lane<'_>) -> bool {
-    lane.gave_up() || lane.is_finished()
+    lane.gave_up() || lane.stream.is_finished()
 }
 
 /// Of a short transfer: `ENODATA` where nothing was there, as behind the end of a file that shrank.

@@ -2,23 +2,39 @@ use crate::model::{Limit, Metered};
 
 /// A token bucket in virtual time. Who asks takes its tokens at once, and may have to wait until they are there:
 /// a debt that the next one waits behind.
+///
+/// Where tokens come in steps, it is the kernel's throttle (block/blk-throttle.c): a slice of time begins with the first
+/// I/O and has its tokens at once; while I/Os go through, the next slices add theirs, up to those of two; one in which
+/// none went through ends it, and what it had left is lost.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     of: Metered,
     per_ns: f64,
+    /// Most tokens at once, and those of them that outlast a slice without any I/O.
     burst: f64,
+    saved: f64,
     refill_ns: u64,
     tokens: f64,
     /// Until when tokens were added.
     at_ns: u64,
+    /// When the last I/O may go on.
+    last_ns: u64,
 }
 
 impl Bucket {
     pub fn new(limit: &Limit) -> Bucket {
         let per_ns = limit.per_second / 1e9;
-        // What comes at once must have room.
-        let burst = limit.burst.max(per_ns * limit.refill_ns as f64);
-        Bucket { of: limit.of, per_ns, burst, refill_ns: limit.refill_ns, tokens: burst, at_ns: 0 }
+        let step = per_ns * limit.refill_ns as f64;
+        Bucket {
+            of: limit.of,
+            per_ns,
+            burst: limit.burst.max(2.0 * step),
+            saved: limit.burst,
+            refill_ns: limit.refill_ns,
+            tokens: limit.burst.max(step),
+            at_ns: 0,
+            last_ns: 0,
+        }
     }
 
     /// When an I/O that asks at `now_ns` may go on.
@@ -28,22 +44,40 @@ impl Bucket {
         if tokens == 0.0 {
             return now_ns;
         }
-        let until_ns = now_ns.checked_div(self.refill_ns).map_or(now_ns, |steps| steps * self.refill_ns);
-        if until_ns > self.at_ns {
-            self.tokens = (self.tokens + (until_ns - self.at_ns) as f64 * self.per_ns).min(self.burst);
-            self.at_ns = until_ns;
-        }
+        self.refill(now_ns);
         self.tokens -= tokens;
         // Sums of fractions may miss a whole token by a hair.
-        if self.tokens >= -1e-6 {
-            return now_ns;
+        if self.tokens < -1e-6 {
+            let wait_ns = -self.tokens / self.per_ns;
+            let there_ns = match self.refill_ns {
+                0 => self.at_ns + wait_ns.ceil() as u64,
+                every => self.at_ns + ((wait_ns / every as f64 - 1e-9).ceil() as u64) * every,
+            };
+            self.last_ns = there_ns.max(now_ns);
+        } else {
+            self.last_ns = now_ns;
         }
-        let wait_ns = -self.tokens / self.per_ns;
-        let there_ns = match self.refill_ns {
-            0 => self.at_ns + wait_ns.ceil() as u64,
-            every => self.at_ns + ((wait_ns / every as f64 - 1e-9).ceil() as u64) * every,
+        self.last_ns
+    }
+
+    /// Adds the tokens that came until now.
+    #[inline]
+    fn refill(&mut self, now_ns: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.at_ns);
+        let Some(slices) = elapsed_ns.checked_div(self.refill_ns) else {
+            self.tokens = (self.tokens + elapsed_ns as f64 * self.per_ns).min(self.burst);
+            self.at_ns = now_ns;
+            return;
         };
-        there_ns.max(now_ns)
+        if now_ns > (self.last_ns + self.refill_ns).next_multiple_of(self.refill_ns) {
+            let all = self.tokens + elapsed_ns as f64 * self.per_ns;
+            self.tokens = all.min(self.saved).max(self.per_ns * self.refill_ns as f64);
+            self.at_ns = now_ns;
+        } else if slices > 0 {
+            let added_ns = slices * self.refill_ns;
+            self.tokens = (self.tokens + added_ns as f64 * self.per_ns).min(self.burst);
+            self.at_ns += added_ns;
+        }
     }
 }
 
@@ -86,6 +120,23 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_begins_with_the_first_io_and_one_without_any_ends_it() {
+        let mut bucket = Bucket::new(&limit(800.0, 0.0, S / 10));
+        let at = 47 * S / 100;
+        let granted: Vec<u64> = (0..200).map(|_| bucket.take(at, false, 1)).collect();
+        let count = |ns| granted.iter().filter(|granted| **granted == ns).count();
+        assert_eq!([at, at + S / 10, at + S / 5].map(count), [80, 80, 40]);
+        // A second later nothing was saved up.
+        let later = (0..81).map(|_| bucket.take(2 * S, false, 1)).collect::<Vec<u64>>();
+        assert_eq!((later[79], later[80]), (2 * S, 2 * S + S / 10));
+        // One I/O in each slice keeps it alive: what those left is there, up to that of two slices.
+        let mut bucket = Bucket::new(&limit(800.0, 0.0, S / 10));
+        (0..10).for_each(|slice| assert_eq!(bucket.take(slice * S / 10, false, 1), slice * S / 10));
+        let burst = (0..170).take_while(|_| bucket.take(S, false, 1) == S).count();
+        assert_eq!(burst, 160);
+    }
+
+    #[test]
     fn bytes_are_metered_by_the_byte_and_the_other_direction_is_not() {
         let mut bucket = Bucket::new(&Limit { of: Metered::ReadBytes, ..limit(1e6, 0.0, 0) });
         assert_eq!(bucket.take(0, false, 1_000_000), S);
@@ -111,7 +162,7 @@ mod tests {
                 last = granted;
                 count += 1.0;
                 let step = per_second * refill_ns as f64 / 1e9;
-                let most = burst.max(step) + per_second * granted as f64 / 1e9;
+                let most = burst.max(2.0 * step) + per_second * granted as f64 / 1e9;
                 prop_assert!(count <= most + step + 1e-3, "{count} by {granted}, at most {most}");
             }
         }

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! read(text)                   a workload file with a [storage] of its own -> Plan, Storage
-//! simulate(plan, storage)      Machine: per phase
-//!   Lane   Pace (when) -> Chooser (where), as the load crate asks        <-------+
+//! simulate(plan, storage)      Machine: a Run per phase
+//!   Lane   a stream::Stream, as the load crate has it: what comes next   <-------+
 //!   Store  limits -> layout -> Disk: limits, channel, units or arm, cache        |
-//!   Events the next thing that happens                              -> done -> Record
+//!   Events the next thing that happens                      -> done -> stream::Record
 //! -> Simulated: PhaseResults as a run gives them
 //!
 //! curve(storage, shape)        a Curve and its knee, as measure gives it
@@ -27,8 +27,10 @@ mod fit;
 mod interval;
 mod machine;
 mod model;
-mod record;
+mod phase;
+mod plan;
 mod remedy;
+mod store;
 mod time;
 mod what_if;
 
@@ -36,9 +38,10 @@ pub use curve::{curve, point, simulate_alone};
 pub use file::read;
 pub use fit::{Fit, FitError, Held, Line, fit, is_fitted};
 pub use interval::{Interval, intervals};
-pub use machine::{DiskUse, Job, Machine, OUTSTANDING_MAX, Progress, Simulated, TOOL, simulate};
+pub use machine::{DiskUse, Job, Machine, OUTSTANDING_MAX, TOOL};
 pub use model::{
     Cost, Disk, Flash, Impossible, Limit, Mechanics, Metered, Rotating, Stall, Storage, Time, WriteCache,
 };
+pub use plan::{Progress, Simulated, simulate};
 pub use remedy::{Advice, Demand, Remedy, remedies};
 pub use what_if::{BadChange, Prediction, WhatIf, predict};

@@ -165,7 +165,8 @@ pub struct Limit {
     pub per_second: f64,
     /// Tokens that can be saved up; full at the beginning.
     pub burst: f64,
-    /// New tokens come at these distances, nanoseconds, rather than all the time; 0: all the time.
+    /// New tokens come at these distances, nanoseconds, as those of the kernel's throttle do, which saves those of no more
+    /// than two; 0: all the time.
     #[serde(default)]
     pub refill_ns: u64,
 }

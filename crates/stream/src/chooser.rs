@@ -210,6 +210,19 @@ impl Chooser {
     }
 }
 
+/// One of several by chance, in proportion to the weights.
+pub fn weighted(weights: &[u32], chooser: &mut Chooser) -> usize {
+    let mut point = chooser.below(weights.iter().map(|weight| u64::from(*weight)).sum());
+    let hit = |weight: &u32| match point.checked_sub(u64::from(*weight)) {
+        None => true,
+        Some(rest) => {
+            point = rest;
+            false
+        }
+    };
+    weights.iter().position(hit).unwrap_or(0)
+}
+
 /// The part of a region that a workload uses: its first byte and its bytes.
 pub fn used(workload: &Workload, offset: u64, bytes: u64) -> (u64, u64) {
     let base = workload.access.base_bytes.min(bytes);

@@ -13,6 +13,7 @@ mod pagestore;
 mod programs;
 mod record;
 mod servers;
+mod simulated;
 mod situations;
 mod soak;
 mod study_a;
