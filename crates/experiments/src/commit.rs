@@ -35,8 +35,8 @@ pub struct CommitResult {
     pub log: IoFigures,
     /// What the data files were asked for in that time.
     pub data: IoFigures,
-    /// Each commit waits for the data files as well, as with a rollback journal. Elsewhere they are written in the
-    /// background.
+    /// Each commit waits for the data files as well, as with a rollback journal, or for them alone, where there is no log.
+    /// Elsewhere they are written in the background.
     pub waits_for_data: bool,
 }
 
@@ -99,23 +99,34 @@ impl CommitResult {
         let (Figure::Known(writes), Figure::Known(syncs)) = (self.log.writes, self.log.syncs) else {
             return format!("{commits} took {seconds}; the log writes were not counted");
         };
-        let size = self.log.write_bytes_mean().known();
-        let size = size.map_or(String::new(), |bytes| format!(" of {}", format_bytes(bytes.round() as u64)));
         let (wait, wait_for) = match self.durability {
             Durability::Full => (if self.commits == 1 { "waits for" } else { "wait for" }, "the wait for"),
             Durability::Delayed => (if self.commits == 1 { "makes" } else { "make" }, "spent on"),
         };
-        let log = counted(writes, "log write", "log writes");
-        let mut text = format!("{commits} {wait} {log}{size} and {}", counted(syncs, "sync", "syncs"));
-        if let (true, Some(writes), Some(syncs)) =
-            (self.waits_for_data, self.data.writes.known(), self.data.syncs.known())
-        {
+        let (data_writes, data_syncs) = (self.data.writes.known(), self.data.syncs.known());
+        let data = |writes, size: &str, syncs| {
             let (writes, syncs) = (counted(writes, "write", "writes"), counted(syncs, "sync", "syncs"));
-            text.push_str(&format!(", {writes} and {syncs} of the data"));
-        }
+            format!("{writes}{size} and {syncs} of the data")
+        };
+        // Without a log the data is all that a commit waits for.
+        let (mut text, which) = match (self.waits_for_data, data_writes, data_syncs) {
+            (true, Some(data_writes), Some(data_syncs)) if writes == 0 && syncs == 0 => {
+                let data = data(data_writes, &size_of(self.data), data_syncs);
+                (format!("{commits} {wait} {data}"), "the data")
+            }
+            (waits_for_data, data_writes, data_syncs) => {
+                let log = counted(writes, "log write", "log writes");
+                let size = size_of(self.log);
+                let mut text =
+                    format!("{commits} {wait} {log}{size} and {}", counted(syncs, "sync", "syncs"));
+                if let (true, Some(writes), Some(syncs)) = (waits_for_data, data_writes, data_syncs) {
+                    text.push_str(&format!(", {}", data(writes, "", syncs)));
+                }
+                (text, if waits_for_data { "log and data" } else { "the log" })
+            }
+        };
         match self.wait_share() {
             Figure::Known(share) => {
-                let which = if self.waits_for_data { "log and data" } else { "the log" };
                 let percent = match share * 100.0 {
                     percent if percent < 1.0 => "under 1 %".into(),
                     percent => format!("{percent:.0} %"),
@@ -154,6 +165,12 @@ impl CommitStudy {
         };
         names.iter().filter_map(sentence).collect()
     }
+}
+
+/// " of 4 KiB".
+fn size_of(io: IoFigures) -> String {
+    let size = io.write_bytes_mean().known();
+    size.map_or(String::new(), |bytes| format!(" of {}", format_bytes(bytes.round() as u64)))
 }
 
 fn rounded(times: f64) -> String {
@@ -217,6 +234,19 @@ mod tests {
         assert_eq!(result.wait_share(), Figure::Known(0.9));
         assert_eq!(result.syncs(), Figure::Known(30_000));
         assert!(study(vec![result]).sentences()[0].contains("90 % of 10.0 s is the wait for log and data"));
+    }
+
+    #[test]
+    fn an_engine_without_a_log_waits_for_its_data_alone() {
+        let result = result(1, 10.0, io(0, 0, 0, 0.0), io(30_000, 30_000 * 4_096, 15_000, 9.0));
+        let result = CommitResult { waits_for_data: true, ..result };
+        assert_eq!(
+            study(vec![result]).sentences(),
+            [
+                "engine: 15,000 commits wait for 30,000 writes of 4 KiB and 15,000 syncs of the data: 90 % of 10.0 s is the \
+                 wait for the data."
+            ]
+        );
     }
 
     #[test]

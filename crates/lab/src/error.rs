@@ -42,6 +42,19 @@ pub enum Error {
     /// A MySQL or MariaDB server.
     #[error(transparent)]
     Mysql(#[from] collect::mysql::MysqlError),
+    /// An embedded engine of others.
+    #[error(transparent)]
+    Peer(#[from] peers::Error),
+    /// Our own.
+    #[error("cannot {doing} in the page store {}: {source}", path.display())]
+    Pagestore {
+        /// What was tried.
+        doing: &'static str,
+        /// The store's directory.
+        path: PathBuf,
+        /// Why not.
+        source: pagestore::Error,
+    },
     /// The counters of an experiment cannot be read.
     #[error(transparent)]
     Source(#[from] collect::SourceError),
@@ -61,16 +74,6 @@ pub enum Error {
         on: String,
         /// What it said.
         why: String,
-    },
-    /// The page store refused.
-    #[error("cannot {doing} the page store in {}: {source}", path.display())]
-    Pagestore {
-        /// What was tried.
-        doing: &'static str,
-        /// Its directory.
-        path: PathBuf,
-        /// Why not.
-        source: pagestore::Error,
     },
     /// An engine could not be crashed at work.
     #[error("{engine} {why}")]
@@ -130,6 +133,7 @@ impl Error {
             Error::Exists { .. } => Some("name a file that does not exist, or remove that one"),
             Error::NotOurs { .. } => Some("prepare one under another name"),
             Error::Server(error) => return error.remedy(),
+            Error::Peer(error) => return error.remedy(),
             Error::Postgres(error) => error.remedy(),
             Error::Mysql(error) => error.remedy(),
             Error::Source(error) => error.remedy(),

@@ -5,7 +5,7 @@
 //! everyday::run          clients at a steady pace: point reads, range reads, updates, inserts
 //! everyday::rebuild_indexes   the event that a cumulative figure smears over months
 //!
-//! commit::run            rows committed in batches by SQLite, PostgreSQL and MariaDB; what their logs are asked for
+//! commit::run            rows committed in batches by embedded engines and servers; what their logs are asked for
 //! recover::run           scattered pages, a kill in the middle, and what it takes to serve again
 //! footprint::footprint   what one query moves: values, rows, pages, files, storage, client
 //!

@@ -1,15 +1,16 @@
-//! What commits cost: `commits DIR floor|one|many|bulk [ROWS]`, a line of JSON. `scripts/bench pagestore` runs it beside
-//! SQLite.
+//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS]`, a line of JSON. `scripts/bench pagestore`
+//! measures them by turns with other engines.
 //!
 //! ```text
 //! floor   one 4 KiB write through to the medium for each row, on space written with zeros: what a commit costs at least
 //! one     one thread, each row its own commit, full durability
+//! pair    floor and one by turns, 100 at a time, so that both meet the same moments of a machine that others use too
 //! many    64 threads, each row its own commit, full durability
 //! bulk    all rows in one transaction
 //! ```
 
 use pagestore::{Durability, Layout, Options, Stats, Store, Table};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -22,13 +23,16 @@ const ROW_BYTES: usize = 200;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [directory, what, rest @ ..] = &arguments[..] else {
-        return Err("usage: commits DIR floor|one|many|bulk [ROWS]".into());
+        return Err("usage: commits DIR floor|one|pair|many|bulk [ROWS]".into());
     };
     let rows = rest.first().map_or(Ok(15_000), |text| text.parse())?;
     let place = Path::new(directory).join(format!("commits-{}", std::process::id()));
+    if what == "pair" {
+        return pair(&place, rows);
+    }
     let measured = match what.as_str() {
         "floor" => floor(&place, rows).map(|seconds| (seconds, None))?,
-        "one" => measure(&place, |store, table| one(store, table, rows))?,
+        "one" => measure(&place, |store, table| one(store, table, 0..rows))?,
         "many" => measure(&place, |store, table| many(store, table, rows))?,
         "bulk" => measure(&place, |store, table| bulk(store, table, rows))?,
         other => return Err(format!("there is no measurement '{other}'").into()),
@@ -47,22 +51,75 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// A file of zeros, and what is written to it.
+struct Floor {
+    file: File,
+    memory: Vec<u8>,
+    next: u64,
+}
+
+impl Floor {
+    fn prepare(place: &Path, rows: u32) -> io::Result<Self> {
+        let memory = vec![0; (1 << 20) + 4096];
+        let bytes = u64::from(rows) * 4096;
+        // Without the page cache: its pages would have to be thrown out at every write that is measured.
+        let file =
+            OpenOptions::new().create_new(true).write(true).custom_flags(libc::O_DIRECT).open(place)?;
+        let mut floor = Self { file, memory, next: 0 };
+        for at in (0..bytes).step_by(1 << 20) {
+            floor.file.write_all_at(floor.aligned(1 << 20), at)?;
+        }
+        floor.file.sync_all()?;
+        let through = libc::O_DIRECT | libc::O_DSYNC;
+        floor.file = OpenOptions::new().write(true).custom_flags(through).open(place)?;
+        floor.memory.fill(7);
+        Ok(floor)
+    }
+
+    fn aligned(&self, bytes: usize) -> &[u8] {
+        &self.memory[self.memory.as_ptr().align_offset(4096)..][..bytes]
+    }
+
+    fn write(&mut self, rows: u32) -> io::Result<f64> {
+        let begun = Instant::now();
+        for _ in 0..rows {
+            self.file.write_all_at(self.aligned(4096), self.next)?;
+            self.next += 4096;
+        }
+        Ok(begun.elapsed().as_secs_f64())
+    }
+}
+
 fn floor(place: &Path, rows: u32) -> io::Result<f64> {
-    let zeros = vec![0; 1 << 20];
-    let bytes = u64::from(rows) * 4096;
-    let file = OpenOptions::new().create_new(true).write(true).open(place)?;
-    for at in (0..bytes).step_by(zeros.len()) {
-        file.write_all_at(&zeros, at)?;
-    }
-    file.sync_all()?;
-    let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT | libc::O_DSYNC).open(place)?;
-    let memory = vec![7; 8192];
-    let block = &memory[memory.as_ptr().align_offset(4096)..][..4096];
-    let begun = Instant::now();
-    for row in 0..u64::from(rows) {
-        file.write_all_at(block, row * 4096)?;
-    }
-    Ok(begun.elapsed().as_secs_f64())
+    Floor::prepare(place, rows)?.write(rows)
+}
+
+fn pair(place: &Path, rows: u32) -> Result<(), Box<dyn std::error::Error>> {
+    const TURN: u32 = 100;
+    let raw = place.with_extension("floor");
+    let mut floor = Floor::prepare(&raw, rows.next_multiple_of(TURN))?;
+    let (mut floors, mut ones) = (Vec::new(), Vec::new());
+    measure(place, |store, table| {
+        for first in (0..rows).step_by(TURN as usize) {
+            floors.push(floor.write(TURN).expect("a file of our own can be written"));
+            let begun = Instant::now();
+            one(store, table, first..first + TURN)?;
+            ones.push(begun.elapsed().as_secs_f64());
+        }
+        Ok(())
+    })?;
+    std::fs::remove_file(&raw)?;
+    std::fs::remove_dir_all(place)?;
+    let median = |seconds: &mut Vec<f64>| {
+        seconds.sort_unstable_by(f64::total_cmp);
+        seconds[seconds.len() / 2] / f64::from(TURN) * 1e6
+    };
+    let (floor_us, one_us) = (median(&mut floors), median(&mut ones));
+    println!(
+        "{{\"what\": \"pair\", \"rows\": {rows}, \"floor_us\": {floor_us:.2}, \"one_us\": {one_us:.2}, \"of_floor\": {:.3}}}",
+        floor_us / one_us
+    );
+    Ok(())
 }
 
 fn measure(
@@ -88,8 +145,8 @@ fn put(tx: &mut pagestore::WriteTx<'_>, table: Table, row: u32) -> pagestore::Re
     tx.put(table, &row.to_be_bytes(), &[row as u8; ROW_BYTES])
 }
 
-fn one(store: &Store, table: Table, rows: u32) -> pagestore::Result<()> {
-    for row in 0..rows {
+fn one(store: &Store, table: Table, rows: std::ops::Range<u32>) -> pagestore::Result<()> {
+    for row in rows {
         let mut tx = store.write()?;
         put(&mut tx, table, row)?;
         tx.commit(Durability::Full)?;

@@ -13,13 +13,14 @@ use storage::Target;
 /// Arguments of `headroom lab commit`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each row is one INSERT of one integer. SQLite runs in this program; PostgreSQL and MariaDB
-are started in DIR and removed again, or named by --source. Everything made lies in
+Each row is one INSERT (or put) of one integer. pagestore, SQLite, redb, LMDB and RocksDB run
+in this program, the last two where their libraries are installed; PostgreSQL and MariaDB are
+started in DIR and removed again, or named by --source. Everything made lies in
 DIR/headroom.tmp/; headroom clean removes what a killed run left there.
 
 Examples:
   headroom lab commit /data                            1, 10, 100, ... rows a commit, all engines
-  headroom lab commit /data --batch 1,all --engine sqlite-wal --html commits.html
+  headroom lab commit /data --batch 1,all --engine pagestore,sqlite-wal --html commits.html
   headroom lab commit /data --durability full,delayed --engine postgres
   headroom lab commit . --engine postgres --source postgres:host=/run/postgresql
 
@@ -34,7 +35,7 @@ pub struct CommitArgs {
     /// Rows a commit, a list; all is one commit of all rows [default: 1,10,100,... and all]
     #[arg(long, value_delimiter = ',', value_parser = batch, value_name = "LIST")]
     batch: Vec<Batch>,
-    /// Who commits, a list of sqlite-rollback, sqlite-wal, postgres, mariadb [default: all of them]
+    /// Who commits, a list of pagestore, sqlite-rollback, sqlite-wal, redb, lmdb, rocksdb, postgres, mariadb [default: all]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     engine: Vec<Engine>,
     /// When commits are acknowledged, a list: full (the log is on the storage), delayed (before that)
@@ -50,10 +51,6 @@ pub struct CommitArgs {
 
 /// They are numbered in four bytes.
 const ROWS_MAX: u64 = 1_000_000_000;
-/// A row with its share of pages, logs and journals, at most.
-const ROW_BYTES_MAX: u64 = 512;
-/// A server without rows, its logs made.
-const SERVER_BYTES_MAX: u64 = 512 << 20;
 
 /// Rows a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +88,14 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let workspace = open_workspace(target.path(), &mut history, out)?;
     let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
     dedup(&mut engines);
-    let own_servers = [(Engine::Postgres, &postgres), (Engine::Mariadb, &mariadb)];
-    let own_servers =
-        own_servers.iter().filter(|(engine, named)| engines.contains(engine) && named.is_none()).count()
-            as u64;
-    workspace.check_room(args.rows * ROW_BYTES_MAX + own_servers * SERVER_BYTES_MAX)?;
-    if own_servers > 0 {
+    let is_named = |engine: &Engine| match engine {
+        Engine::Postgres => postgres.is_some(),
+        Engine::Mariadb => mariadb.is_some(),
+        _ => false,
+    };
+    let here = || engines.iter().filter(|engine| !is_named(engine));
+    workspace.check_room(here().map(|engine| engine.bytes_max(args.rows)).sum())?;
+    if here().any(|engine| matches!(engine, Engine::Postgres | Engine::Mariadb)) {
         // They run as users of their own where this is root.
         workspace.let_others_through()?;
     }

@@ -40,7 +40,7 @@ pub struct RecoverArgs {
     /// How the page store is recovered, a list of instant, wide, prefetch, serial [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     strategy: Vec<Strategy>,
-    /// Who crashes, a list of pagestore, sqlite-wal, postgres [default: all of them]
+    /// Who crashes, a list of pagestore, sqlite-wal, redb, lmdb, rocksdb, postgres [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     engine: Vec<Engine>,
     /// I/Os in flight at once where a strategy is wide

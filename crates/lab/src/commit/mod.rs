@@ -9,12 +9,14 @@
 //!                                  counters()  ┘ -> IoFigures of the log and of the data
 //! ```
 //!
-//! The I/Os are counted, never reckoned: SQLite's by the VFS shim, servers' by the process source. Where that may not
-//! count they are unknown, and a note says why.
+//! The I/Os are counted, never reckoned: SQLite's by the VFS shim, the page store's between it and its files, all others'
+//! by the process source. Where that may not count they are unknown, and a note says why.
 //!
 //! Another engine is a file beside these with a [`Committer`] in it, a variant of [`Engine`] and an arm of its `open`.
 
+mod embedded;
 mod mariadb;
+mod pagestore;
 mod postgres;
 mod sqlite;
 
@@ -41,6 +43,10 @@ pub enum Engine {
     SqliteRollback,
     /// SQLite with a write-ahead log.
     SqliteWal,
+    /// Our page store.
+    Pagestore,
+    /// An embedded engine of others.
+    Embedded(peers::Engine),
     /// PostgreSQL.
     Postgres,
     /// MariaDB, or MySQL where its address is given.
@@ -112,16 +118,49 @@ trait Committer {
 
 impl Engine {
     /// All, in the order in which they are shown.
-    pub const ALL: [Engine; 4] =
-        [Engine::SqliteRollback, Engine::SqliteWal, Engine::Postgres, Engine::Mariadb];
+    pub const ALL: [Engine; 8] = [
+        Engine::Pagestore,
+        Engine::SqliteRollback,
+        Engine::SqliteWal,
+        Engine::Embedded(peers::Engine::Redb),
+        Engine::Embedded(peers::Engine::Lmdb),
+        Engine::Embedded(peers::Engine::Rocksdb),
+        Engine::Postgres,
+        Engine::Mariadb,
+    ];
 
     /// As people write it.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::SqliteRollback => "sqlite-rollback",
             Engine::SqliteWal => "sqlite-wal",
+            Engine::Pagestore => "pagestore",
+            Engine::Embedded(engine) => engine.name(),
             Engine::Postgres => "postgres",
             Engine::Mariadb => "mariadb",
+        }
+    }
+
+    /// Space that its steps need at most, a server's own files where it is one of ours.
+    pub fn bytes_max(self, rows: u64) -> u64 {
+        // A row with its share of pages, logs and journals.
+        const ROW_BYTES: u64 = 512;
+        rows * ROW_BYTES
+            + match self {
+                Engine::SqliteRollback | Engine::SqliteWal => 0,
+                Engine::Pagestore => pagestore::log_bytes(rows),
+                // RocksDB reserves its log.
+                Engine::Embedded(_) => 96 << 20,
+                Engine::Postgres | Engine::Mariadb => 512 << 20,
+            }
+    }
+
+    /// Each commit waits for the data files as well, or for them alone.
+    fn waits_for_data(self) -> bool {
+        match self {
+            Engine::SqliteRollback => true,
+            Engine::Embedded(engine) => !engine.has_log(),
+            Engine::SqliteWal | Engine::Pagestore | Engine::Postgres | Engine::Mariadb => false,
         }
     }
 
@@ -135,7 +174,7 @@ impl Engine {
             (Engine::Mariadb, _) if plan.mariadb.is_some() => {
                 Some("delays all of a server's commits or none: that is not switched on a server of others")
             }
-            (Engine::SqliteWal | Engine::Postgres | Engine::Mariadb, _) => None,
+            _ => None,
         }
     }
 
@@ -147,6 +186,8 @@ impl Engine {
                 Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::Rollback, registry))
             }
             Engine::SqliteWal => Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::WriteAhead, registry)),
+            Engine::Pagestore => Box::new(pagestore::Pagestore::open(dir, plan.rows)),
+            Engine::Embedded(engine) => Box::new(embedded::Embedded::open(dir, engine)?),
             Engine::Postgres => Box::new(postgres::Postgres::open(&dir, plan.postgres.as_deref())?),
             Engine::Mariadb => Box::new(mariadb::Mariadb::open(&dir, plan.mariadb.as_deref())?),
         })
@@ -285,11 +326,11 @@ fn measure(
         seconds,
         log,
         data,
-        waits_for_data: engine == Engine::SqliteRollback,
+        waits_for_data: engine.waits_for_data(),
     }))
 }
 
-/// A server's processes, counted in the kernel; or why they are not.
+/// An engine's processes, counted in the kernel; or why they are not.
 #[derive(Debug)]
 struct Processes {
     source: Option<Process>,
@@ -297,7 +338,7 @@ struct Processes {
 }
 
 impl Processes {
-    /// Of a server's first process, which is not known where the server is on another machine.
+    /// Of its first process, which is not known where the server is on another machine.
     fn of(engine: &str, pid: Option<u32>) -> Processes {
         let none = |why: String| Processes {
             source: None,
@@ -317,7 +358,8 @@ impl Processes {
         let Some(source) = &mut self.source else { return Ok(None) };
         let snapshot = source.snapshot()?;
         for note in &snapshot.notes {
-            if !self.notes.contains(note) {
+            // What devices did that nobody was told of: an engine's own figures have nothing of the block layer's.
+            if !note.contains("block layer's figures") && !self.notes.contains(note) {
                 self.notes.push(note.clone());
             }
         }

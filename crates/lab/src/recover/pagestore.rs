@@ -2,7 +2,7 @@
 
 use super::child::Teller;
 use super::counted::Counted;
-use super::engine::Files;
+use super::engine::{Files, Lacks};
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Order};
 use super::{Engine, Recovered, Run, Strategy, wrong};
 use crate::Error;
@@ -16,7 +16,15 @@ use std::time::{Duration, Instant};
 
 const PAGE_BYTES: u64 = 4_096;
 
-pub(super) const FILES: Files = Files { write, recover, strategies: &Strategy::ALL, page_bytes: PAGE_BYTES };
+pub(super) const FILES: Files = Files {
+    write,
+    recover,
+    strategies: &Strategy::ALL,
+    page_bytes: PAGE_BYTES,
+    data_times: 1,
+    log_bytes: None,
+    lacks: Lacks::All,
+};
 
 /// A new store has two pages of its own.
 const FIRST_PAGE: u64 = 2;
@@ -153,5 +161,6 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
         checked: sample.len() as u64,
         io,
         counted_by: "between the store and its files".into(),
+        notes: Vec::new(),
     })
 }

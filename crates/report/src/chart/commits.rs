@@ -16,13 +16,19 @@ pub(crate) fn commits(study: &CommitStudy) -> Chart {
     let seconds = lines(study, |result| Some(result.seconds * 1e9));
     let writes = lines(study, |result| result.log.writes.known().map(|writes| writes as f64));
     let mut notes = vec!["Both axes are logarithmic.".to_owned()];
-    let uncounted: Vec<&str> = writes
-        .iter()
-        .filter(|line| line.points.iter().all(|(_, y)| y.is_none()))
-        .map(|line| line.name.as_str())
-        .collect();
+    let those = |shows: fn(&CommitResult) -> bool| -> String {
+        let all = |name: &str| study.results.iter().filter(|result| result.name() == name).all(shows);
+        let names: Vec<&str> =
+            writes.iter().map(|line| line.name.as_str()).filter(|name| all(name)).collect();
+        names.join(", ")
+    };
+    let uncounted = those(|result| result.log.writes.known().is_none());
     if !uncounted.is_empty() {
-        notes.push(format!("The log writes of {} were not counted.", uncounted.join(", ")));
+        notes.push(format!("The log writes of {uncounted} were not counted."));
+    }
+    let without = those(|result| result.log.writes.known() == Some(0));
+    if !without.is_empty() {
+        notes.push(format!("No log was written by {without}."));
     }
     let panels = if study.results.is_empty() {
         Vec::new()

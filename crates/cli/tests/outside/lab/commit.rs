@@ -53,6 +53,92 @@ fn sqlite_s_log_writes_are_the_system_calls_that_strace_sees() {
 }
 
 #[test]
+fn the_page_store_writes_its_log_once_a_commit_as_strace_sees_it() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: no strace here");
+        return;
+    }
+    let (headroom, dir) = (Headroom::new(), directory());
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let step = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "40", "--batch", "1", "--json"];
+    let ours = headroom.command(&[&step[..], &["--engine", "pagestore"]].concat());
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-e", "trace=pwrite64", "-o"]).arg(trace.path());
+    let output = strace.arg(ours.get_program()).args(ours.get_args()).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(figure(&answer, "pagestore", 1, "log_writes"), 40, "{answer:#}");
+    let text = std::fs::read_to_string(trace.path()).unwrap();
+    let of_log = text.lines().filter(|line| line.contains("/pagestore/1/log>"));
+    // Before the step: the log is filled with zeros, a MiB each, and the store's and the table's own commits are written.
+    let writes = of_log.filter(|line| !line.contains(", 1048576, ")).count();
+    assert!((40..=46).contains(&writes), "{writes}: {text}");
+    assert!(is_empty(dir.path()));
+}
+
+#[test]
+fn each_embedded_engine_is_counted_a_commit_and_those_that_are_not_here_are_told() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    let engines = ["--engine", "pagestore,redb,lmdb,rocksdb", "--durability", "full,delayed"];
+    let answer =
+        commit(&headroom, dir.path(), &[&engines[..], &["--rows", "50", "--batch", "1,all"]].concat());
+    assert!(is_empty(dir.path()), "nothing stays");
+    let (notes, root) = (answer["notes"].to_string(), is_root());
+    let step = |engine: &str, batch: u64, durability: &str| -> Option<Value> {
+        let mut steps = answer["results"].as_array().unwrap().iter();
+        let found = steps.find(|step| {
+            step["engine"] == engine && step["batch"] == batch && step["durability"] == durability
+        });
+        found.cloned()
+    };
+    for (engine, package) in
+        [("pagestore", None), ("redb", None), ("lmdb", Some("liblmdb0")), ("rocksdb", Some("librocksdb"))]
+    {
+        let Some(each) = step(engine, 1, "full") else {
+            let package = package.unwrap_or_else(|| panic!("{engine} is always here: {answer:#}"));
+            assert!(notes.contains(&format!("{engine} was left out")) && notes.contains(package), "{notes}");
+            println!("skipped: no {engine} here");
+            continue;
+        };
+        let (all, delayed) = (step(engine, 50, "full").unwrap(), step(engine, 1, "delayed").unwrap());
+        assert_eq!((each["commits"].as_u64(), all["commits"].as_u64()), (Some(50), Some(1)));
+        if engine != "pagestore" && !root {
+            assert!(notes.contains(&format!("the writes and syncs of {engine} are not counted")), "{notes}");
+            continue;
+        }
+        let figure =
+            |of: &Value, key: &str| of[key].as_u64().unwrap_or_else(|| panic!("{engine} {key}: {of:#}"));
+        match engine {
+            "pagestore" | "rocksdb" => {
+                assert_eq!(figure(&each, "log_writes"), 50, "{each:#}");
+                assert_eq!(figure(&all, "log_writes"), 1, "{all:#}");
+                assert_eq!(figure(&each, "data_writes"), 0, "{each:#}");
+            }
+            _ => {
+                assert_eq!((figure(&each, "log_writes"), figure(&each, "log_syncs")), (0, 0), "{each:#}");
+                assert!(figure(&each, "data_writes") >= 100, "pages, and the one that names them: {each:#}");
+                assert!(figure(&all, "data_writes") < 25, "{all:#}");
+                assert_eq!((figure(&each, "data_syncs"), figure(&all, "data_syncs")), (50, 1));
+            }
+        }
+        match engine {
+            "pagestore" => assert!(figure(&delayed, "log_writes") <= 50, "{delayed:#}"),
+            "rocksdb" => assert_eq!(
+                (figure(&each, "log_syncs"), figure(&delayed, "log_syncs")),
+                (50, 1),
+                "delayed commits are synced when all is done: {delayed:#}"
+            ),
+            "redb" => assert_eq!(figure(&delayed, "data_syncs"), 1, "{delayed:#}"),
+            // Its pages are synced all the same.
+            _ => assert!((50..=51).contains(&figure(&delayed, "data_syncs")), "{delayed:#}"),
+        }
+    }
+    assert!(
+        answer["sentences"].to_string().contains("pagestore: 50 commits wait for 50 log writes of 4"),
+        "{answer:#}"
+    );
+}
+
+#[test]
 fn one_transaction_asks_for_a_fraction_of_the_log_writes_and_of_the_time() {
     let (headroom, dir) = (Headroom::new(), directory());
     let page = dir.path().join("commits.html");

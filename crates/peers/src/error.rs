@@ -1,0 +1,49 @@
+use std::path::PathBuf;
+
+/// Why an engine cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its library is not on this machine.
+    #[error("there is no {engine} on this machine: {why}")]
+    NotInstalled {
+        /// "LMDB".
+        engine: &'static str,
+        /// What the loader said of the name that was tried first.
+        why: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// It has not the functions that are called.
+    #[error("the {engine} of this machine ({library}) cannot be used: it has no {function}")]
+    NoFunction {
+        /// "RocksDB".
+        engine: &'static str,
+        /// Its library.
+        library: String,
+        /// What is missing.
+        function: &'static str,
+    },
+    /// It says no.
+    #[error("{engine} cannot {doing} in {}: {why}", dir.display())]
+    Engine {
+        /// "redb".
+        engine: &'static str,
+        /// "commit".
+        doing: &'static str,
+        /// The database's directory.
+        dir: PathBuf,
+        /// In its words.
+        why: String,
+    },
+}
+
+impl Error {
+    /// What the person can do about it; `None` where that is not known.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Error::NotInstalled { package, .. } => Some(format!("apt-get install {package}")),
+            Error::NoFunction { .. } => Some("install the version that Debian has".into()),
+            Error::Engine { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! RocksDB. Full: `WriteOptions::sync`. Delayed: without it, as delivered: the log is in the page cache, and durable
+//! when the system writes it or it is asked for.
+
+use crate::library::{Library, functions};
+use crate::{Error, Peer, Result, Rows};
+use experiments::Durability;
+use std::ffi::{CStr, CString, c_char, c_uchar, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+/// Debian's and Ubuntu's names of the versions whose functions are these; the last is the development package's.
+const LIBRARIES: &[&str] = &[
+    "librocksdb.so.7.8",
+    "librocksdb.so.8.9",
+    "librocksdb.so.9.10",
+    "librocksdb.so.9.11",
+    "librocksdb.so.10.2",
+    "librocksdb.so",
+];
+
+/// Where an error's text is left.
+type Said = *mut *mut c_char;
+
+functions! {
+    /// Of rocksdb/c.h.
+    struct Functions {
+        rocksdb_free: fn(*mut c_void);
+        rocksdb_options_create: fn() -> *mut c_void;
+        rocksdb_options_destroy: fn(*mut c_void);
+        rocksdb_options_set_create_if_missing: fn(*mut c_void, c_uchar);
+        rocksdb_open: fn(*const c_void, *const c_char, Said) -> *mut c_void;
+        rocksdb_close: fn(*mut c_void);
+        rocksdb_writeoptions_create: fn() -> *mut c_void;
+        rocksdb_writeoptions_destroy: fn(*mut c_void);
+        rocksdb_writeoptions_set_sync: fn(*mut c_void, c_uchar);
+        rocksdb_readoptions_create: fn() -> *mut c_void;
+        rocksdb_readoptions_destroy: fn(*mut c_void);
+        rocksdb_flushoptions_create: fn() -> *mut c_void;
+        rocksdb_flushoptions_destroy: fn(*mut c_void);
+        rocksdb_writebatch_create: fn() -> *mut c_void;
+        rocksdb_writebatch_destroy: fn(*mut c_void);
+        rocksdb_writebatch_put: fn(*mut c_void, *const c_char, usize, *const c_char, usize);
+        rocksdb_write: fn(*mut c_void, *const c_void, *mut c_void, Said);
+        rocksdb_get: fn(*mut c_void, *const c_void, *const c_char, usize, *mut usize, Said) -> *mut c_char;
+        rocksdb_flush: fn(*mut c_void, *const c_void, Said);
+        rocksdb_flush_wal: fn(*mut c_void, c_uchar, Said);
+    }
+}
+
+pub(crate) struct Rocksdb {
+    functions: Functions,
+    database: *mut c_void,
+    full: *mut c_void,
+    delayed: *mut c_void,
+    reading: *mut c_void,
+    flushing: *mut c_void,
+    dir: PathBuf,
+}
+
+// SAFETY: a database may be used by all threads at once, and its options too, which are not changed any more
+// (rocksdb/db.h: "A DB is safe for concurrent access from multiple threads without any external synchronization").
+unsafe impl Send for Rocksdb {}
+// SAFETY: as above.
+unsafe impl Sync for Rocksdb {}
+
+impl Rocksdb {
+    pub(crate) fn open(dir: &Path) -> Result<Rocksdb> {
+        let library = Library::find("RocksDB", LIBRARIES, "librocksdb7.8")?;
+        let functions = Functions::of(&library)?;
+        let path = CString::new(dir.as_os_str().as_bytes()).expect("a path has no zero in it");
+        // SAFETY: options are made, changed and freed, each with its own functions; the path ends with a zero and is
+        // copied.
+        let database = unsafe {
+            let options = (functions.rocksdb_options_create)();
+            (functions.rocksdb_options_set_create_if_missing)(options, 1);
+            let database = asked(&functions, dir, "open its database", |said| {
+                (functions.rocksdb_open)(options, path.as_ptr(), said)
+            });
+            (functions.rocksdb_options_destroy)(options);
+            database?
+        };
+        // SAFETY: as above; they are freed with the database.
+        let (full, delayed, reading, flushing) = unsafe {
+            let full = (functions.rocksdb_writeoptions_create)();
+            (functions.rocksdb_writeoptions_set_sync)(full, 1);
+            (
+                full,
+                (functions.rocksdb_writeoptions_create)(),
+                (functions.rocksdb_readoptions_create)(),
+                (functions.rocksdb_flushoptions_create)(),
+            )
+        };
+        Ok(Rocksdb { functions, database, full, delayed, reading, flushing, dir: dir.into() })
+    }
+
+    fn ask<T>(&self, doing: &'static str, call: impl FnOnce(Said) -> T) -> Result<T> {
+        asked(&self.functions, &self.dir, doing, call)
+    }
+}
+
+/// Calls a function that leaves a text where it fails.
+fn asked<T>(
+    functions: &Functions,
+    dir: &Path,
+    doing: &'static str,
+    call: impl FnOnce(Said) -> T,
+) -> Result<T> {
+    let mut said = null_mut();
+    let result = call(&raw mut said);
+    if said.is_null() {
+        return Ok(result);
+    }
+    // SAFETY: a text that the function made, which ends with a zero and is ours to free.
+    let why = unsafe {
+        let why = CStr::from_ptr(said).to_string_lossy().into_owned();
+        (functions.rocksdb_free)(said.cast());
+        why
+    };
+    Err(Error::Engine { engine: "RocksDB", doing, dir: dir.into(), why })
+}
+
+impl Drop for Rocksdb {
+    fn drop(&mut self) {
+        // SAFETY: each was made by the function of its kind, is freed once, and nobody borrows this any more.
+        unsafe {
+            (self.functions.rocksdb_close)(self.database);
+            (self.functions.rocksdb_writeoptions_destroy)(self.full);
+            (self.functions.rocksdb_writeoptions_destroy)(self.delayed);
+            (self.functions.rocksdb_readoptions_destroy)(self.reading);
+            (self.functions.rocksdb_flushoptions_destroy)(self.flushing);
+        }
+    }
+}
+
+/// Rows that are written as one.
+struct Batch<'a> {
+    functions: &'a Functions,
+    handle: *mut c_void,
+}
+
+impl Rows for Batch<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (key_bytes, value_bytes) = (key.len(), value.len());
+        let (key, value) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: the batch is ours; key and value are copied during the call.
+        unsafe {
+            (self.functions.rocksdb_writebatch_put)(self.handle, key, key_bytes, value, value_bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it was made and is freed once.
+        unsafe { (self.functions.rocksdb_writebatch_destroy)(self.handle) };
+    }
+}
+
+impl Peer for Rocksdb {
+    fn commit(
+        &self,
+        durability: Durability,
+        fill: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
+    ) -> Result<()> {
+        // SAFETY: it has no arguments.
+        let handle = unsafe { (self.functions.rocksdb_writebatch_create)() };
+        let mut batch = Batch { functions: &self.functions, handle };
+        fill(&mut batch)?;
+        let options = match durability {
+            Durability::Full => self.full,
+            Durability::Delayed => self.delayed,
+        };
+        // SAFETY: database, options and batch are there, and the batch is nobody else's.
+        self.ask("commit", |said| unsafe {
+            (self.functions.rocksdb_write)(self.database, options, batch.handle, said);
+        })
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut bytes = 0;
+        // SAFETY: database and options are there; the key is only read; the length goes to a place of ours.
+        let value = self.ask("read", |said| unsafe {
+            let (start, length) = (key.as_ptr().cast(), key.len());
+            (self.functions.rocksdb_get)(self.database, self.reading, start, length, &raw mut bytes, said)
+        })?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: so many bytes were made for us, to be freed by us.
+        let found = unsafe {
+            let found = std::slice::from_raw_parts(value.cast::<u8>(), bytes).to_vec();
+            (self.functions.rocksdb_free)(value.cast());
+            found
+        };
+        Ok(Some(found))
+    }
+
+    fn settle(&self) -> Result<()> {
+        // SAFETY: the database is there. 1: with a sync.
+        self.ask("sync its log", |said| unsafe { (self.functions.rocksdb_flush_wal)(self.database, 1, said) })
+    }
+
+    fn in_place(&self) -> Result<()> {
+        // SAFETY: database and options are there; it waits until the rows are in their file, as delivered.
+        self.ask("flush", |said| unsafe {
+            (self.functions.rocksdb_flush)(self.database, self.flushing, said);
+        })
+    }
+}
