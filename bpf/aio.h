@@ -38,6 +38,7 @@ struct aio {
     struct key key;
     u32 done_at_submit;
     u32 zero;
+    struct issue issue;
 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -75,17 +76,16 @@ static __always_inline bool by_iomap(struct file *file)
             magic == 0xf2f52010 /* f2fs */ || magic == 0x01161970 /* gfs2 */);
 }
 
-/* Sees to it that the key has counters, while its process can be asked for its name. */
-static __always_inline void ensure(struct thread *thread, struct key *key, struct file *file)
+/* One of an earlier call, of the same iocb, that was never fetched, or one that was not submitted after all. */
+static __always_inline void replaced(struct aio_key *name)
 {
-    struct key *known = &thread->known;
+    struct aio *aio;
 
-    if (known->file.ino == key->file.ino && known->file.dev == key->file.dev && known->kind == key->kind &&
-        known->file.generation == key->file.generation && known->started == key->started)
+    if (!TRACING)
         return;
-    *known = *key;
-    if (!bpf_map_lookup_elem(&files, key))
-        first_sight(key, file, NULL, 0);
+    aio = bpf_map_lookup_elem(&iocbs, name);
+    if (aio)
+        over(&aio->issue);
 }
 
 static __always_inline u64 iocb_at(u64 array, u32 index)
@@ -123,6 +123,9 @@ static long submit_one(u32 i, struct thread **at)
     ensure(thread, &aio.key, file);
     aio.start_ns = thread->start_ns;
     aio.done_at_submit = aio.key.kind != SYNC && !direct;
+    replaced(&name);
+    begun(&aio.issue, task);
+    of_iocb(&aio.issue, task, file, name.iocb, user.opcode, user.flags);
     thread->followed++;
     if (bpf_map_update_elem(&iocbs, &name, &aio, BPF_ANY))
         lose(LOST_PENDING_FULL);
@@ -164,6 +167,8 @@ static __noinline int follow_last(struct thread *thread)
     aio.key = thread->begun_key;
     aio.start_ns = thread->start_ns;
     aio.done_at_submit = 1;
+    aio.issue = pending.issue;
+    replaced(&name);
     thread->followed++;
     if (bpf_map_update_elem(&iocbs, &name, &aio, BPF_ANY))
         lose(LOST_PENDING_FULL);
@@ -178,6 +183,7 @@ static long submitted_one(u32 i, struct thread **at)
     struct aio *aio;
 
     if (i >= thread->submitted) {
+        replaced(&name);
         bpf_map_delete_elem(&iocbs, &name);
         return 0;
     }
@@ -205,7 +211,7 @@ static long reaped_one(u32 i, struct thread **at)
     struct user_event event = {};
     struct aio_key name = { .tgid = (u32)task->tgid };
     struct aio *aio;
-    u64 done;
+    u64 at_ns;
 
     if (bpf_probe_read_user(&event, sizeof(event), (void *)(thread->user + sizeof(event) * i)))
         return 0;
@@ -213,9 +219,11 @@ static long reaped_one(u32 i, struct thread **at)
     aio = bpf_map_lookup_elem(&iocbs, &name);
     if (!aio)
         return 0;
-    done = aio->done_ns ?: thread->now_ns;
+    over(&aio->issue);
+    at_ns = aio->done_ns ?: thread->now_ns;
     if (event.result >= 0)
-        account(&aio->key, NULL, aio->key.kind == SYNC ? 0 : event.result, done - aio->start_ns, 0);
+        done(&aio->key, NULL, NULL, aio->key.kind == SYNC ? 0 : event.result, aio->start_ns, at_ns - aio->start_ns, 0,
+             &aio->issue);
     bpf_map_delete_elem(&iocbs, &name);
     return 0;
 }
@@ -268,6 +276,8 @@ int direct_begin(u64 *ctx)
     pending.tgid = key.tgid;
     pending.started = key.started;
     pending.kind = key.kind;
+    begun(&pending.issue, task);
+    of_direct(&pending.issue, task, iocb);
     begin((u64)iocb, &pending, LOST_AIO_DIRECT);
     return 0;
 }
@@ -281,7 +291,10 @@ static __always_inline int direct_completed(struct kiocb *iocb, long result)
 
     if (aio_complete_rw && (u64)iocb->ki_complete != aio_complete_rw)
         return 0;
-    if (!end(address, false, &pending) || result < 0)
+    if (!end(address, false, &pending))
+        return 0;
+    over(&pending.issue);
+    if (result < 0)
         return 0;
     ns = bpf_ktime_get_ns() - pending.start_ns;
     key.tgid = pending.tgid;
@@ -289,7 +302,7 @@ static __always_inline int direct_completed(struct kiocb *iocb, long result)
     key.kind = pending.kind;
     file = READ(iocb, ki_filp);
     if (identify_inode(READ(file, f_inode), &key.file))
-        account(&key, NULL, result, ns, 1);
+        done(&key, NULL, NULL, result, pending.start_ns, ns, 1, &pending.issue);
     return 0;
 }
 

@@ -7,7 +7,7 @@
  *   pages of the device's own mapping, requests marked as metadata, flushes     the file system
  */
 #pragma once
-#include "who.h"
+#include "account.h"
 
 /* Of functions that complete direct I/O; 0 where not known. */
 const volatile u64 iomap_dio_bio_end_io = 0;

@@ -1,6 +1,6 @@
 /* System calls that a thread waits for. */
 #pragma once
-#include "thread.h"
+#include "outcome.h"
 #include "aio.h"
 
 static long msync_file(struct task_struct *task, struct vm_area_struct *vma, void *found)
@@ -69,12 +69,14 @@ int sys_enter(u64 *ctx)
         return 0;
     thread->call = call;
     thread->missed = 0;
+    begun(&thread->issue, task);
     thread->start_ns = bpf_ktime_get_ns();
     return 0;
 }
 
-static __always_inline void ended(struct thread *thread, u64 bytes, u64 ns)
+static __always_inline void ended(struct thread *thread, void *regs, u64 id, long result, u64 now)
 {
+    u64 bytes = result, ns = now - thread->start_ns;
     struct file *file = (void *)thread->file;
     struct file *out = (void *)thread->file_out;
 
@@ -90,15 +92,16 @@ static __always_inline void ended(struct thread *thread, u64 bytes, u64 ns)
     default:
         thread->key.kind = READ;
     }
-    if (file)
-        account(&thread->key, file, bytes, ns, 0);
-    if (file && thread->missed) {
-        thread->key.kind = MISS;
-        account(&thread->key, file, bytes, ns, 0);
+    if (file) {
+        of_call(thread, file, regs, id, result, false);
+        done(&thread->key, file, NULL, bytes, thread->start_ns, ns, 0, &thread->issue);
     }
+    if (file && thread->missed)
+        missed(thread, file, bytes, ns);
     if (out) {
         thread->key_out.kind = WRITE;
-        account(&thread->key_out, out, bytes, ns, 0);
+        of_call(thread, out, regs, id, result, true);
+        done(&thread->key_out, out, NULL, bytes, thread->start_ns, ns, 0, &thread->issue);
     }
 }
 
@@ -124,9 +127,12 @@ int sys_exit(u64 *ctx)
         submit_ended(thread, result, now);
     else if (thread->call == CALL_IO_GETEVENTS)
         events_reaped(thread, result, now);
-    /* What failed moved nothing; -EAGAIN of a read that must not wait is no I/O. */
-    else if (result >= 0)
-        ended(thread, result, now - thread->start_ns);
+    else {
+        over(&thread->issue);
+        /* What failed moved nothing; -EAGAIN of a read that must not wait is no I/O. */
+        if (result >= 0)
+            ended(thread, regs, id, result, now);
+    }
     thread->call = CALL_NONE;
     return 0;
 }

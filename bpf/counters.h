@@ -58,6 +58,7 @@ enum lost {
     LOST_COUNTERS,
     LOST_PROCESSES,
     LOST_CHILDREN,
+    LOST_TOLD,
     LOST_LEN,
 };
 

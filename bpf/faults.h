@@ -6,9 +6,7 @@
  *            their page in memory are not counted.
  */
 #pragma once
-#include "thread.h"
-
-const volatile u32 page_bytes = 4096;
+#include "outcome.h"
 
 static __always_inline u64 faults_ended(struct task_struct *task)
 {
@@ -67,7 +65,7 @@ int fault_end(u64 *ctx)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
-    struct counters *counters;
+    struct issue issue = {};
     u64 ns;
 
     if (!thread || !thread->faulting || (void *)ctx[0] != task->mm)
@@ -76,9 +74,8 @@ int fault_end(u64 *ctx)
     if (!thread->fault_missed || thread->fault_number != faults_ended(task))
         return 0;
     ns = bpf_ktime_get_ns() - thread->fault_ns;
-    counters = counters_of(&thread->fault, NULL, (void *)thread->fault_inode, 0);
-    if (counters)
-        add(counters, 1, page_bytes, ns);
+    of_fault(&issue, task, thread->fault_page);
+    done(&thread->fault, NULL, (void *)thread->fault_inode, page_bytes, thread->fault_ns, ns, 0, &issue);
     return 0;
 }
 

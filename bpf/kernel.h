@@ -19,6 +19,9 @@ typedef __s64 s64;
 struct pt_regs___x86 {
     unsigned long di, si, dx, r10, r8, orig_ax;
 };
+struct pt_regs___x86_more {
+    unsigned long r9;
+};
 struct pt_regs___arm64 {
     u64 regs[31];
     int syscallno;
@@ -55,6 +58,7 @@ struct inode {
     u32 i_generation;
     const unsigned int i_nlink;
     struct hlist_head i_dentry;
+    s64 i_size;
 };
 struct vfsmount {
     struct dentry *mnt_root;
@@ -72,6 +76,7 @@ struct file {
     u32 f_flags;
     struct inode *f_inode;
     const struct path f_path;
+    s64 f_pos;
 };
 struct fdtable {
     unsigned int max_fds;
@@ -137,6 +142,7 @@ struct iov_iter {
 };
 struct kiocb {
     struct file *ki_filp;
+    s64 ki_pos;
     int ki_flags;
     void *ki_complete;
 };
@@ -149,6 +155,13 @@ struct aio_kiocb {
 struct io_kiocb {
     struct file *file;
     u8 opcode;
+};
+struct io_rw {
+    struct kiocb kiocb;
+    int flags;
+};
+struct io_sync {
+    int flags;
 };
 struct io_uring_cqe {
     int res;

@@ -3,7 +3,7 @@
  * Each address has its place in an array, which is found and taken without a search; where another one is in that place it
  * goes into a table. */
 #pragma once
-#include "thread.h"
+#include "outcome.h"
 
 #define NO_KIND 255
 struct pending {
@@ -13,6 +13,7 @@ struct pending {
     /* Of libaio's; NO_KIND of a ring's, which says it when it completes. */
     u32 kind;
     u32 zero;
+    struct issue issue;
 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -48,6 +49,7 @@ static __always_inline struct place *place_of(u64 address)
 
 static __always_inline void not_told(struct pending *earlier, struct pending *now, u32 if_unseen)
 {
+    over(&earlier->issue);
     /* Of a process that ended before it, there is nothing to tell. */
     if (earlier->tgid == now->tgid && earlier->started == now->started)
         lose(if_unseen);

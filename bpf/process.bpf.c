@@ -7,6 +7,7 @@
  *   faults.h    page faults on mapped files that read; reads that miss the page cache
  *   who.h       whose I/O is counted       names.h    a file's name          counters.h   the maps
  *   thread.h    what a thread is doing     pending.h  asynchronous I/Os under way
+ *   outcome.h   what hooks call            account.h  the counters of what they saw; trace.bpf.c has another outcome
  *
  * Every hook is a tracepoint with BTF (tp_btf). Nothing is sent to user space: it reads the maps.
  */

@@ -3,19 +3,6 @@
 #pragma once
 #include "pending.h"
 
-enum {
-    OP_READV = 1,
-    OP_WRITEV = 2,
-    OP_FSYNC = 3,
-    OP_READ_FIXED = 4,
-    OP_WRITE_FIXED = 5,
-    OP_SYNC_FILE_RANGE = 8,
-    OP_READ = 22,
-    OP_WRITE = 23,
-    OP_READV_FIXED = 60,
-    OP_WRITEV_FIXED = 61,
-};
-
 static __always_inline u32 kind_of(u32 opcode)
 {
     switch (opcode) {
@@ -54,6 +41,8 @@ int ring_submit(u64 *ctx)
     pending.started = started_of(task);
     pending.start_ns = bpf_ktime_get_ns();
     pending.kind = NO_KIND;
+    begun(&pending.issue, task);
+    of_ring(&pending.issue, task, request);
     begin(address, &pending, LOST_URING_UNSEEN);
     return 0;
 }
@@ -72,6 +61,7 @@ int ring_complete(u64 *ctx)
 
     if (!address || !end(address, true, &pending))
         return 0;
+    over(&pending.issue);
     ns = bpf_ktime_get_ns() - pending.start_ns;
     key.tgid = pending.tgid;
     key.started = pending.started;
@@ -83,6 +73,7 @@ int ring_complete(u64 *ctx)
     if (!file || !identify_inode(READ(file, f_inode), &key.file))
         return 0;
     key.kind = kind;
-    account(&key, file, kind == SYNC ? 0 : result, ns, 0);
+    of_ring_ended(&pending.issue, request, file, result);
+    done(&key, file, NULL, kind == SYNC ? 0 : result, pending.start_ns, ns, 0, &pending.issue);
     return 0;
 }

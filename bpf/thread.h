@@ -1,6 +1,7 @@
 /* What a thread is doing: the system call or page fault that it is in, and its arguments. */
 #pragma once
 #include "who.h"
+#include "issue.h"
 
 /* What a system call number means, by user space, which knows its architecture's numbers. */
 enum call {
@@ -16,6 +17,7 @@ enum call {
 };
 #define SYSCALLS 512
 const volatile u8 calls[SYSCALLS] = {};
+const volatile u32 page_bytes = 4096;
 
 struct thread {
     u64 start_ns;
@@ -55,6 +57,8 @@ struct thread {
     struct key fault;
     /* The last key of an asynchronous I/O that was made sure to have counters. */
     struct key known;
+    /* The system call's. */
+    struct issue issue;
 };
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);

@@ -1,6 +1,7 @@
-use crate::{Humps, Knee};
+use crate::{Humps, Knee, Steadiness, humps};
 use serde::{Deserialize, Serialize};
-use workload::Shape;
+use std::time::Duration;
+use workload::{RunResult, Shape};
 
 /// One steady stretch of load at a fixed number of outstanding I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Point {
     pub failed: u64,
     /// Measured seconds.
     pub seconds: f64,
-    /// Whether throughput was steady by the rule of the measure crate.
+    /// Whether throughput was steady by the rule of [`Steadiness`].
     pub steady: bool,
     /// CPU time of the load threads for each I/O, nanoseconds.
     pub cpu_ns_per_io: f64,
@@ -37,6 +38,48 @@ pub struct Point {
     pub client_busy: f64,
     /// Two separate groups of latencies, as a cap makes them.
     pub humps: Option<Humps>,
+}
+
+impl Point {
+    /// A run as a point: its interval is Student's t over the rows of its series as batches.
+    pub fn of_run(result: &RunResult) -> Point {
+        let mut slices = Steadiness::default();
+        let (mut elapsed, mut ios) = (Duration::ZERO, 0_u64);
+        slices.reading(elapsed, ios);
+        for slice in &result.series {
+            ios = ios.saturating_add(slice.total().count);
+            elapsed = Duration::from_nanos(slice.end_ns);
+            slices.reading(elapsed, ios);
+        }
+        let counted = 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
+        Point::of(result, slices.verdict().half_width.unwrap_or(counted), slices.is_steady())
+    }
+
+    /// A run as a point, of whose throughput is known how sure and how steady it is.
+    pub fn of(result: &RunResult, iops_half_width: f64, steady: bool) -> Point {
+        let latencies = result.latency();
+        Point {
+            outstanding: result.workload.outstanding_total(),
+            iops: result.iops(),
+            iops_half_width,
+            mib_per_s: result.mib_per_s(),
+            latency_ns: latencies.mean_ns().unwrap_or(0.0),
+            latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
+            latency_ns_p99: latencies
+                .supports_percentile(99.0)
+                .then(|| latencies.percentile_ns(99.0))
+                .flatten(),
+            latency_ns_max: latencies.max_ns().unwrap_or(0),
+            outstanding_measured: result.outstanding(),
+            ios: result.ios(),
+            failed: result.failed(),
+            seconds: result.elapsed_s(),
+            steady,
+            cpu_ns_per_io: result.cpu_ns_per_io().unwrap_or(0.0),
+            client_busy: result.thread_busy_max(),
+            humps: humps(&latencies),
+        }
+    }
 }
 
 /// Points of one shape, by rising number of outstanding I/Os, and where they saturate.

@@ -122,7 +122,7 @@ fn reason(
     let (first, last) = (plateau[0], plateau[plateau.len() - 1]);
     let end = &points[points.len() - 1];
     let falls_again = end.outstanding > last.outstanding;
-    let flat = last.outstanding >= 2 * first.outstanding;
+    let flat = last.outstanding >= first.outstanding.saturating_mul(2);
     if !flat && !falls_again {
         let why =
             format!("throughput still rose at {} outstanding, the last point measured", end.outstanding);
@@ -152,7 +152,10 @@ fn reason(
         );
         return (KneeReason::Cap, why);
     }
-    if plateau.len() >= 3 && last.outstanding >= 4 * first.outstanding && spread <= CAP_SPREAD_MAX {
+    if plateau.len() >= 3
+        && last.outstanding >= first.outstanding.saturating_mul(4)
+        && spread <= CAP_SPREAD_MAX
+    {
         let why = format!(
             "throughput is flat to {:.2} % from {} to {} outstanding: metered rather than served",
             spread * 100.0,

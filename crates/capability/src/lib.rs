@@ -6,6 +6,7 @@
 //! Curve   points of one Shape + Knee                     N* = Xmax x R0, where the asymptotes cross
 //! CostModel   D(b) = c0 + c1 x b, for reads and writes, random and sequential;
 //!             resources: shared, reads, writes           U = the largest sum of rate x demand
+//! Sweep   steps of one target + Saturation: knee, levels, linear range, floor, crossings; two of them compared
 //! Capability = TargetFacts + curves + CostModel + Conditions
 //! ```
 //!
@@ -21,15 +22,16 @@ mod curve;
 mod humps;
 mod knee;
 mod saturation;
+mod steady;
+mod sweep;
 
 pub use cost::{Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, Sharing, Side, Utilisation};
 pub use curve::{Curve, Point};
 pub use humps::{Humps, humps};
 pub use knee::{Knee, KneeReason, Surroundings, find_knee};
-pub use saturation::{
-    CRITICAL_NS, Crossing, DEGRADED_NS, Level, Linear, QueueSeen, Saturation, Sweep, SweepComparison,
-    SweepStep,
-};
+pub use saturation::{CRITICAL_NS, Crossing, DEGRADED_NS, Level, Linear, Saturation};
+pub use steady::{Steadiness, Verdict as SteadyVerdict};
+pub use sweep::{QueueSeen, RatioIs, Sweep, SweepComparison, SweepStep};
 
 use serde::{Deserialize, Serialize};
 use workload::{Backend, Caching, Shape, TargetFacts};

@@ -1,44 +1,14 @@
 use crate::{Knee, KneeReason, Point, Surroundings, find_knee};
 use serde::{Deserialize, Serialize};
-use workload::{RunResult, Shape};
-
-/// One step of a sweep: load at a fixed number of outstanding I/Os, and what a monitor would have seen of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SweepStep {
-    /// Its figures with their confidence interval.
-    pub point: Point,
-    /// The run behind them.
-    pub result: RunResult,
-    /// The queue below, where the kernel counts one.
-    pub queue: Option<QueueSeen>,
-}
-
-/// The I/Os in flight on a target's devices, as the kernel counts them all the time and as somebody sees them who looks
-/// now and then.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QueueSeen {
-    /// Mean over time: the growth of the kernel's weighted time in flight (`/proc/diskstats`, field 11) a second.
-    pub weighted: f64,
-    /// Each look at "I/Os in flight" (field 9).
-    pub samples: Vec<u64>,
-}
-
-/// Steps of one target by rising outstanding I/Os, and what the curve says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sweep {
-    /// The target, or the layout and its members.
-    pub target: String,
-    /// By rising outstanding I/Os.
-    pub steps: Vec<SweepStep>,
-    /// What they say.
-    pub saturation: Saturation,
-}
+use workload::Shape;
 
 /// What a curve of latency and IOPS over outstanding I/Os says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     /// Where it saturates.
     pub knee: Option<Knee>,
+    /// The first step was saturated already: the knee lies there or below, and the floor is below what was measured.
+    pub full_from_first: bool,
     /// Stretches in which throughput stays, lowest load first. A second one lies higher and is not to be planned with.
     pub levels: Vec<Level>,
     /// The longest stretch in which latency grows in step with load.
@@ -109,8 +79,16 @@ impl Saturation {
     /// What points by rising N say.
     pub fn of(shape: &Shape, points: &[Point], around: &Surroundings) -> Saturation {
         let floor = points.iter().map(|point| point.latency_ns).min_by(f64::total_cmp);
+        let knee = find_knee(shape, points, around);
+        // With one outstanding there is nothing lower to begin with.
+        let full_from_first = knee.as_ref().zip(points.first()).is_some_and(|(knee, first)| {
+            first.outstanding > 1
+                && knee.outstanding_full <= first.outstanding
+                && knee.reason != KneeReason::NotReached
+        });
         Saturation {
-            knee: find_knee(shape, points, around),
+            knee,
+            full_from_first,
             levels: levels(points),
             linear: linear(points),
             latency_ns_floor: floor,
@@ -120,69 +98,62 @@ impl Saturation {
     }
 }
 
-impl QueueSeen {
-    /// What the looks give on average; `None` without any.
-    pub fn sampled(&self) -> Option<f64> {
-        let sum: u64 = self.samples.iter().sum();
-        (!self.samples.is_empty()).then(|| sum as f64 / self.samples.len() as f64)
-    }
-
-    /// How wrong the looks are on average, as a share of the mean over time: -0.5 is half of it.
-    pub fn error(&self) -> Option<f64> {
-        (self.weighted > 0.0).then_some(())?;
-        Some(self.sampled()? / self.weighted - 1.0)
-    }
-
-    /// How wrong the worst single look is.
-    pub fn error_max(&self) -> Option<f64> {
-        (self.weighted > 0.0).then_some(())?;
-        let errors = self.samples.iter().map(|sample| *sample as f64 / self.weighted - 1.0);
-        errors.max_by(|a, b| a.abs().total_cmp(&b.abs()))
-    }
-}
-
 /// Greedy from the left: the longest run of points within the spread, then on from its end. Runs of about the same
-/// height that meet are one.
+/// height that meet are one, and so is what follows a run at its height.
 fn levels(points: &[Point]) -> Vec<Level> {
     let within = |run: &[Point]| {
-        let mean = run.iter().map(|point| point.iops).sum::<f64>() / run.len() as f64;
-        run.iter().all(|point| {
+        let mean = mean_iops(run);
+        // What rises from end to end is no level, however uncertain each point is.
+        let rises = run[run.len() - 1].iops > run[0].iops * (1.0 + LEVEL_SPREAD_MAX);
+        let close = |point: &Point| {
             let doubt = point.iops_half_width.min(LEVEL_SPREAD_MAX * mean);
             (point.iops - mean).abs() <= LEVEL_SPREAD_MAX / 2.0 * mean + doubt
-        })
+        };
+        !rises && run.iter().all(close)
     };
-    let mut levels: Vec<Level> = Vec::new();
+    let alike = |iops: f64, other: f64| (iops / other - 1.0).abs() < LEVELS_APART_MIN;
+    let mut runs: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
     while at + LEVEL_POINTS_MIN <= points.len() {
         let mut end = at + LEVEL_POINTS_MIN;
         // Three points a few I/Os apart lie close on any curve: N must grow by half as well.
-        let wide = |end: usize| points[end - 1].outstanding * 2 >= points[at].outstanding * 3;
+        let wide =
+            |end: usize| u64::from(points[end - 1].outstanding) * 2 >= u64::from(points[at].outstanding) * 3;
         while end < points.len() && !wide(end) {
             end += 1;
         }
-        if !within(&points[at..end]) || !wide(end) {
+        if !wide(end) || !within(&points[at..end]) {
             at += 1;
             continue;
         }
         while end < points.len() && within(&points[at..=end]) {
             end += 1;
         }
-        let level = level(&points[at..end]);
-        match levels.last_mut() {
-            Some(last) if (level.iops / last.iops - 1.0).abs() < LEVELS_APART_MIN => {
-                last.outstanding_to = level.outstanding_to;
-                last.latency_ns_to = level.latency_ns_to;
-                last.spread = last.spread.max(level.spread);
+        match runs.last_mut() {
+            Some((from, to)) if alike(mean_iops(&points[at..end]), mean_iops(&points[*from..*to])) => {
+                *to = end;
             }
-            _ => levels.push(level),
+            _ => runs.push((at, end)),
         }
         at = end;
     }
-    levels
+    for run in 0..runs.len() {
+        let (from, mut to) = runs[run];
+        let next = runs.get(run + 1).map_or(points.len(), |(from, _)| *from);
+        while to < next && alike(points[to].iops, mean_iops(&points[from..to])) {
+            to += 1;
+        }
+        runs[run].1 = to;
+    }
+    runs.into_iter().map(|(from, to)| level(&points[from..to])).collect()
+}
+
+fn mean_iops(run: &[Point]) -> f64 {
+    run.iter().map(|point| point.iops).sum::<f64>() / run.len() as f64
 }
 
 fn level(run: &[Point]) -> Level {
-    let iops = run.iter().map(|point| point.iops).sum::<f64>() / run.len() as f64;
+    let iops = mean_iops(run);
     let high = run.iter().map(|point| point.iops).fold(f64::MIN, f64::max);
     let low = run.iter().map(|point| point.iops).fold(f64::MAX, f64::min);
     let (first, last) = (&run[0], &run[run.len() - 1]);
@@ -248,63 +219,38 @@ fn crossing(points: &[Point], bound_ns: f64) -> Option<Crossing> {
     })
 }
 
-/// Two sweeps of one kind of I/O beside each other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SweepComparison {
-    /// Highest throughput of the second over that of the first.
-    pub throughput_ratio: f64,
-    /// Knee of the second over that of the first.
-    pub knee_ratio: f64,
-    /// The 95 % confidence interval of the knees' ratio.
-    pub knee_ratio_interval: (f64, f64),
-}
-
-impl SweepComparison {
-    /// Of two curves that both saturated; `None` where one did not.
-    pub fn of(first: &Saturation, second: &Saturation) -> Option<SweepComparison> {
-        let reached = |saturation: &'_ Saturation| {
-            saturation.knee.clone().filter(|knee| knee.reason != KneeReason::NotReached)
-        };
-        let (one, two) = (&reached(first)?, &reached(second)?);
-        let ratio = two.outstanding / one.outstanding;
-        // Relative errors of a ratio add as squares.
-        let relative = |knee: &Knee| (knee.high - knee.low) / 2.0 / knee.outstanding;
-        let both = relative(one).hypot(relative(two));
-        Some(SweepComparison {
-            throughput_ratio: two.iops / one.iops,
-            knee_ratio: ratio,
-            knee_ratio_interval: (ratio * (1.0 - both).max(0.0), ratio * (1.0 + both)),
-        })
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::knee::tests::point;
 
     /// A disk of so many units of 20 ms, swept 8 to 256 by 8 as in the study.
-    fn studied(units: f64) -> Vec<Point> {
+    pub(crate) fn studied(units: f64) -> Vec<Point> {
         let latency = |n: u32| 20e6 * (f64::from(n) / units).max(1.0);
         (1..=32).map(|step| point(step * 8, latency(step * 8))).collect()
     }
 
-    fn saturation(points: &[Point]) -> Saturation {
+    pub(crate) fn saturation(points: &[Point]) -> Saturation {
         Saturation::of(&Shape::random_read(65536), points, &Surroundings::default())
     }
 
     #[test]
-    fn three_disks_striped_saturate_at_three_times_the_outstanding() {
-        let (span, stripe) = (saturation(&studied(16.0)), saturation(&studied(48.0)));
-        let compared = SweepComparison::of(&span, &stripe).unwrap();
-        assert!((compared.throughput_ratio - 3.0).abs() < 0.01, "{compared:?}");
-        let (low, high) = compared.knee_ratio_interval;
-        assert!(low < 3.0 && 3.0 < high, "{compared:?}");
+    fn a_saturated_disk_has_one_level_and_grows_in_step_with_load() {
+        let span = saturation(&studied(16.0));
         assert_eq!((span.levels.len(), span.levels[0].outstanding_from), (1, 16));
         let linear = span.linear.unwrap();
         // One more outstanding I/O waits for 1/800 s.
         assert!((linear.ns_per_outstanding / 1.25e6 - 1.0).abs() < 0.02, "{linear:?}");
         assert_eq!(span.latency_ns_floor, Some(20e6));
+        assert!(!span.full_from_first);
+    }
+
+    #[test]
+    fn a_first_step_that_is_full_already_bounds_the_knee() {
+        let late = saturation(&studied(16.0)[2..]);
+        assert!(late.full_from_first && late.knee.unwrap().outstanding > 20.0);
+        let serial: Vec<Point> = [1, 2, 4, 8].map(|n| point(n, f64::from(n) * 1e6)).to_vec();
+        assert!(!saturation(&serial).full_from_first, "with one outstanding nothing is lower");
     }
 
     #[test]
@@ -338,9 +284,19 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_held_against_the_mean_over_time() {
-        let seen = QueueSeen { weighted: 4.0, samples: vec![0, 2, 16] };
-        assert_eq!((seen.sampled(), seen.error(), seen.error_max()), (Some(6.0), Some(0.5), Some(3.0)));
-        assert_eq!(QueueSeen::default().error(), None);
+    fn what_rises_is_no_level_and_what_stays_at_its_height_belongs_to_it() {
+        let at = |n: u32, iops: f64| {
+            let point = point(n, f64::from(n) / iops * 1e9);
+            Point { iops_half_width: iops * 0.15, ..point }
+        };
+        let rising = [at(2, 19_500.0), at(3, 20_500.0), at(4, 21_900.0), at(8, 28_000.0)];
+        assert_eq!(saturation(&rising).levels, []);
+        let sure = |n: u32, iops: f64| point(n, f64::from(n) / iops * 1e9);
+        let wavering = [(48, 2200.0), (64, 2290.0), (80, 2250.0), (96, 2240.0), (104, 2380.0), (112, 2390.0)];
+        let wavering: Vec<Point> = wavering.into_iter().map(|(n, iops)| sure(n, iops)).collect();
+        let levels = saturation(&wavering).levels;
+        let told: Vec<(u32, u32)> =
+            levels.iter().map(|level| (level.outstanding_from, level.outstanding_to)).collect();
+        assert_eq!(told, [(48, 112)], "{levels:?}");
     }
 }

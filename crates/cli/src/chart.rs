@@ -1,7 +1,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE, page};
-use history::ResultId;
+use history::{History, ResultId};
 use report::chart::{Chart, RunChart, Shown, Theme, png_file, svg_file};
 use report::html::RunsPage;
 use serde_json::Value;
@@ -17,6 +17,8 @@ use workload::{PhaseResult, RunResult};
 #[command(after_help = "\
 Kinds:
   load-curve         IOPS and latency against outstanding I/Os
+  sweep              the same with knees and crossings, and the course over time;
+                     of two sweeps, how the second compares
   heat-map           IOPS over outstanding I/Os and block size; others as in
                      heat-map:X,Y,VALUE with X and Y of block-size, outstanding,
                      threads, write-share, pattern, target and VALUE of iops,
@@ -28,10 +30,11 @@ Kinds:
 
 Examples:
   headroom chart 12 --kind percentiles --out p.png
+  headroom chart 1-16 17-32 --kind sweep --out study.svg
   headroom chart 12 15 --kind over-time --out course.svg --theme dark
   headroom chart before.json after.json --out compared.html")]
 pub struct ChartArgs {
-    /// Numbers of runs in the history, or files that headroom run --json wrote (- is stdin)
+    /// Numbers of runs in the history (12, or 1-16 for several), or files that headroom run --json wrote (- is stdin)
     #[arg(required = true, value_name = "RUN|FILE")]
     runs: Vec<Given>,
     /// What to draw; several for a page [default: what says most about these runs]
@@ -52,6 +55,8 @@ pub struct ChartArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Given {
     Run(ResultId),
+    /// From the first to the last, as the history lists the runs of one command.
+    Runs(ResultId, ResultId),
     File(PathBuf),
     Stdin,
 }
@@ -70,6 +75,8 @@ enum Format {
     Html,
 }
 
+/// More runs at once are a mistake.
+const RUNS_MAX: i64 = 10_000;
 /// A larger file than this is no result of ours.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// What every SVG of ours says of itself.
@@ -150,9 +157,9 @@ fn heading(given: &[Given], runs: &[Shown]) -> String {
 
 /// All results in the order they were named. Files are compared with each other where there are several.
 fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<Shown<'static>>, Failure> {
-    let needs_history = given.iter().any(|each| matches!(each, Given::Run(_)));
+    let needs_history = given.iter().any(|each| matches!(each, Given::Run(_) | Given::Runs(..)));
     let history = if needs_history { Some(crate::history::open(history)?) } else { None };
-    let groups = given.len() > 1 && given.iter().any(|each| !matches!(each, Given::Run(_)));
+    let groups = given.len() > 1 && given.iter().any(|each| !matches!(each, Given::Run(_) | Given::Runs(..)));
     let mut runs = Vec::new();
     for each in given {
         let mut read = match (each, &history) {
@@ -161,6 +168,7 @@ fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<Shown<'static
                 name: each.to_string(),
                 group: String::new(),
             }],
+            (Given::Runs(from, to), Some(history)) => stretch(history, *from, *to)?,
             _ => from_file(each)?,
         };
         if groups {
@@ -169,6 +177,16 @@ fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<Shown<'static
         runs.append(&mut read);
     }
     Ok(runs)
+}
+
+/// The runs with these numbers.
+fn stretch(history: &History, from: ResultId, to: ResultId) -> Result<Vec<Shown<'static>>, Failure> {
+    let shown = |id| -> Result<Shown<'static>, Failure> {
+        let result = history.run(ResultId(id))?;
+        let name = result.workload.name.clone();
+        Ok(Shown { result: Cow::Owned(result), name, group: String::new() })
+    };
+    (from.0..=to.0).map(shown).collect()
 }
 
 /// The results of a file: the phases of `headroom run --json`, or one result.
@@ -228,6 +246,7 @@ impl fmt::Display for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Given::Run(id) => write!(f, "run {id}"),
+            Given::Runs(from, to) => write!(f, "runs {from}-{to}"),
             Given::File(path) => path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().fmt(f),
             Given::Stdin => f.write_str("stdin"),
         }
@@ -245,7 +264,15 @@ impl FromStr for Given {
                 .parse()
                 .map(|id| Given::Run(ResultId(id)))
                 .map_err(|_| format!("'{digits}' is no number of a run; headroom history lists them")),
-            file => Ok(Given::File(file.into())),
+            file => match file.split_once('-').map(|(from, to)| (from.parse::<i64>(), to.parse::<i64>())) {
+                Some((Ok(from), Ok(to))) if (from..from.saturating_add(RUNS_MAX)).contains(&to) => {
+                    Ok(Given::Runs(ResultId(from), ResultId(to)))
+                }
+                Some((Ok(_), Ok(_))) => Err(format!(
+                    "'{file}' is no stretch of runs: FROM-TO, {RUNS_MAX} at most, as headroom history lists"
+                )),
+                _ => Ok(Given::File(file.into())),
+            },
         }
     }
 }

@@ -1,4 +1,7 @@
-//! `headroom log`: what the log of a page store holds, without opening the store.
+//! `headroom log`: what the log of a page store holds, without opening the store; of one that a process has open, what
+//! that says through its counters.
+
+mod running;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -6,6 +9,7 @@ use crate::{Done, FINE, no_answer};
 use clap::Subcommand;
 use pagestore::inspect::{Anatomy, Filter, Inspection, LogInfo, RecordInfo, WhyHeld};
 use pagestore::{Lsn, PageNo};
+use running::Running;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -19,7 +23,7 @@ pub enum LogCommand {
     Dump(DumpArgs),
     /// Say why the log's beginning cannot be reused, and who holds it
     Why(StoreArgs),
-    /// Show what one commit is made of: pages, bytes, blocks, and who shared them
+    /// Show where the time of commits goes while a store is open; what one commit is made of: pages, bytes, blocks
     Anatomy(AnatomyArgs),
 }
 
@@ -29,6 +33,16 @@ pub struct StoreArgs {
     /// Directory of the page store; a crashed one or a copy will do
     #[arg(value_name = "PATH")]
     path: PathBuf,
+    /// Read the files, also of a store that a process has open
+    #[arg(long)]
+    files: bool,
+}
+
+impl StoreArgs {
+    /// The process that has the store open, unless the files are asked for.
+    fn running(&self) -> Option<Running> {
+        if self.files { None } else { Running::find(&self.path) }
+    }
 }
 
 /// Arguments of `headroom log dump`.
@@ -58,7 +72,8 @@ pub struct DumpArgs {
 pub struct AnatomyArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// The commit's number [default: the last one]
+    /// What the commit of this number is made of [default: where the time of all goes; of a store that nobody has
+    /// open, the last one]
     #[arg(long, value_name = "NUMBER")]
     commit: Option<u64>,
 }
@@ -73,6 +88,11 @@ impl From<pagestore::Error> for Failure {
 pub fn run(command: &LogCommand, out: &mut Output) -> Done {
     match command {
         LogCommand::Info(args) => {
+            if let Some(running) = args.running() {
+                let (text, value) = running.info()?;
+                out.answer(|_| text, || value);
+                return Ok(FINE);
+            }
             let info = Inspection::open(&args.path)?.info()?;
             out.answer(|_| info_text(&info), || info_json(&info));
         }
@@ -91,15 +111,36 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
             );
         }
         LogCommand::Why(args) => {
+            if let Some(running) = args.running() {
+                let (text, value) = running.why()?;
+                out.answer(|_| text, || value);
+                return Ok(FINE);
+            }
             let why = Inspection::open(&args.path)?.why()?;
             out.answer(|_| why_text(&why), || why_json(&why));
         }
         LogCommand::Anatomy(args) => {
+            let running = args.store.running();
+            if let (Some(running), None) = (&running, args.commit) {
+                let (text, value) = running.anatomy()?;
+                out.answer(|_| text, || value);
+                return Ok(FINE);
+            }
             let Some(anatomy) = Inspection::open(&args.store.path)?.anatomy(args.commit)? else {
                 out.answer(|_| "the active log has no such commit".into(), || json!({"commit": null}));
                 return Ok(no_answer());
             };
-            out.answer(|_| anatomy_text(&anatomy), || anatomy_json(&anatomy));
+            // A slow commit of a running store has times too.
+            let times = running.and_then(|running| running.slow(anatomy.sequence));
+            let times_json = times.as_ref().map(running::slow_json);
+            out.answer(
+                |_| anatomy_text(&anatomy) + &times.as_ref().map_or_else(String::new, running::slow_text),
+                || {
+                    let mut value = anatomy_json(&anatomy);
+                    value["times"] = times_json.into();
+                    value
+                },
+            );
         }
     }
     Ok(FINE)
@@ -110,7 +151,7 @@ fn info_text(info: &LogInfo) -> String {
     let mut text = format!(
         "store {:032x}, pages of {} bytes, log blocks of multiples of {}\n{state}; times opened: {}\n\
          redo from {}, last record {}, last commit {}\nto redo: {} commits, {} pages\n\n\
-         slot       offset        size    vlf  status  parity  created                       blocks        used\n",
+         slot       offset        size    vlf  status  parity  created                       blocks        used    index\n",
         info.store,
         info.page_bytes,
         info.log_sector_bytes,
@@ -123,9 +164,10 @@ fn info_text(info: &LogInfo) -> String {
     );
     for vlf in &info.vlfs {
         let created = if vlf.vlf == 0 { "never used".into() } else { vlf.created.to_string() };
+        let index = vlf.index_entries.map_or_else(|| "-".into(), |entries| entries.to_string());
         let _ = writeln!(
             text,
-            "{:4} {:12} {:11} {:6} {:7} {:7}  {created:26} {:9} {:11}",
+            "{:4} {:12} {:11} {:6} {:7} {:7}  {created:26} {:9} {:11} {index:>8}",
             vlf.slot, vlf.offset, vlf.bytes, vlf.vlf, vlf.status, vlf.parity, vlf.blocks, vlf.used_bytes
         );
     }
@@ -154,6 +196,7 @@ fn info_json(info: &LogInfo) -> Value {
             "created_lsn": vlf.created.to_string(),
             "blocks": vlf.blocks,
             "used_bytes": vlf.used_bytes,
+            "index_entries": vlf.index_entries,
         })).collect::<Value>(),
     })
 }

@@ -205,7 +205,7 @@ fn remove(args: &RemoveArgs, laboratory: &Laboratory, out: &mut Output) -> Done 
                 format!("removed {}", names.join(", "))
             }
         },
-        || serde_json::json!({ "removed": removed }),
+        || removed_json(&removed),
     );
     done?;
     Ok(FINE)
@@ -259,6 +259,10 @@ fn json(luns: &[(Lun, LunState)]) -> serde_json::Value {
     serde_json::json!({ "luns": luns.iter().map(one).collect::<Vec<_>>() })
 }
 
+fn removed_json(devices: &[PathBuf]) -> serde_json::Value {
+    serde_json::json!({ "removed": devices })
+}
+
 fn name(kind: CapKind) -> &'static str {
     match kind {
         CapKind::ReadIops => "read_iops",
@@ -278,5 +282,34 @@ impl From<LunError> for Failure {
             Some(remedy) => failure.with_remedy(remedy),
             None => failure,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_key_is_documented_and_each_documented_key_is_there() {
+        let lun: Lun = serde_json::from_str(
+            r#"{"id": 3, "made_unix_ns": 9, "device": "/dev/loop3", "number": "7:3", "file": "/f.img", "inode": [1, 2],
+                "bytes": 4096, "server": null, "maker": null,
+                "caps": [{"kind": "read-iops", "per_second": 800}, {"kind": "write-iops", "per_second": 1},
+                         {"kind": "read-bytes", "per_second": 1}, {"kind": "write-bytes", "per_second": 1}],
+                "model": {"latency_ns": 5, "width": 2, "stalls": {"stall_ns": 1, "every_ns": 9}, "cache_bytes": 1}}"#,
+        )
+        .unwrap();
+        let listed = json(&[(lun, LunState::Ready)]);
+        let keys = |value: &serde_json::Value, prefix: &str| -> Vec<String> {
+            value.as_object().unwrap().keys().map(|key| format!("{prefix}{key}")).collect()
+        };
+        let lun = &listed["luns"][0];
+        let found = keys(lun, "luns[].").into_iter().filter(|key| key != "luns[].caps");
+        let found = found.chain(keys(&lun["caps"], "luns[].caps.")).chain(keys(&removed_json(&[]), ""));
+        let document = include_str!("../../../docs/json.md");
+        let chapter = document.split("\n## ").find(|part| part.starts_with("luns\n")).unwrap();
+        let rows = chapter.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        assert_eq!(found.collect::<BTreeSet<String>>(), rows.map(str::to_owned).collect());
     }
 }

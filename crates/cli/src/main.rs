@@ -33,6 +33,7 @@ mod source;
 mod surroundings;
 mod sweep;
 mod targets;
+mod trace;
 mod traces;
 mod watch;
 
@@ -95,6 +96,8 @@ enum Command {
     Record(record::RecordArgs),
     /// Watch files, devices and waits live, or print them interval by interval
     Watch(watch::WatchArgs),
+    /// Tell the I/Os of processes one by one: file, place, size, time; print, draw and keep them to be asked again
+    Trace(Box<trace::TraceArgs>),
     /// Say what a stretch of the history shows: breaches, spikes, busy files, jobs, and what to look at next
     Analyze(analyze::AnalyzeArgs),
     /// Show what happened between two captures
@@ -139,6 +142,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args, &mut out),
         Command::Record(args) => record::run(args, history, &mut out),
         Command::Watch(args) => watch::run(args, arguments.json, &mut out),
+        Command::Trace(args) => trace::run(args, arguments.json, &mut out),
         Command::Analyze(args) => analyze::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),
         Command::Chart(args) => chart::run(args, history, &mut out),

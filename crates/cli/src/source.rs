@@ -14,6 +14,8 @@ use std::path::PathBuf;
 pub enum SourceName {
     /// A database that running programs have open with the extension loaded.
     Sqlite(PathBuf),
+    /// A page store that a program has open.
+    Pagestore(PathBuf),
     /// Processes of this host.
     Process(Selection),
     /// The processes of the server that keeps its number in that file, whenever it is started.
@@ -30,10 +32,10 @@ pub enum SourceName {
 
 /// What `--source` takes.
 pub const HELP: &str = "Whose counters: process: (all), process:PID,..., process:pid-file=PATH, process:cgroup=DIR, \
-    process:layer=block, sqlite:PATH, postgres:[CONNECTION], mysql:[CONNECTION], sqlserver:[CONNECTION], devices:[NAME,...], as in \
+    process:layer=block, sqlite:PATH, pagestore:DIR, postgres:[CONNECTION], mysql:[CONNECTION], sqlserver:[CONNECTION], devices:[NAME,...], as in \
     postgres:host=/run/postgresql or mysql://user@host/";
 
-const ACCEPTED: &str = "give process:, process:PID, process:pid-file=PATH, process:cgroup=DIR, sqlite:PATH, postgres:CONNECTION, \
+const ACCEPTED: &str = "give process:, process:PID, process:pid-file=PATH, process:cgroup=DIR, sqlite:PATH, pagestore:DIR, postgres:CONNECTION, \
     mysql:CONNECTION, sqlserver:CONNECTION or devices:NAME,..., as in sqlite:/data/shop.db or \
     postgres:host=/run/postgresql";
 
@@ -52,6 +54,7 @@ impl SourceName {
     ) -> Result<Box<dyn Source + Send>, SourceError> {
         Ok(match self {
             SourceName::Sqlite(path) => Box::new(collect::sqlite::Live::open(path)?),
+            SourceName::Pagestore(path) => Box::new(collect::pagestore::Live::open(path)?),
             SourceName::Process(selection) => {
                 let selection = Selection { files: files.to_vec(), ..selection.clone() };
                 match selection.cgroup.clone() {
@@ -74,6 +77,7 @@ impl SourceName {
     pub fn has_password(&self) -> bool {
         match self {
             SourceName::Sqlite(_)
+            | SourceName::Pagestore(_)
             | SourceName::Process(_)
             | SourceName::PidFile(_)
             | SourceName::Devices(_) => false,
@@ -92,6 +96,7 @@ impl std::str::FromStr for SourceName {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(SourceName::Sqlite(path.into())),
+            Some(("pagestore", path)) if !path.is_empty() => Ok(SourceName::Pagestore(path.into())),
             Some(("process", rest)) if rest.starts_with("pid-file=") => match &rest["pid-file=".len()..] {
                 "" => Err("pid-file= names no file; give process:pid-file=/run/mysqld/mysqld.pid".into()),
                 path => Ok(SourceName::PidFile(path.into())),
@@ -185,6 +190,7 @@ impl std::fmt::Display for SourceName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             SourceName::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            SourceName::Pagestore(path) => write!(f, "pagestore:{}", path.display()),
             SourceName::Process(selection) => {
                 let mut parts: Vec<String> = selection.pids.iter().map(ToString::to_string).collect();
                 parts.extend(selection.cgroup.iter().map(|dir| format!("cgroup={}", dir.display())));
@@ -220,6 +226,7 @@ mod tests {
     fn every_kind_is_read_and_shown_again() {
         for text in [
             "sqlite:/data/shop.db",
+            "pagestore:/data/shop.pages",
             "process:",
             "process:812,813",
             "process:cgroup=/sys/fs/cgroup/db",
@@ -247,6 +254,7 @@ mod tests {
             "process:pid-file=",
             "process:layer=x",
             "sqlite:",
+            "pagestore:",
             "devices:mapper/x",
         ] {
             assert!(wrong.parse::<SourceName>().is_err(), "{wrong}");

@@ -9,18 +9,16 @@ use crate::output::Output;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use crate::{Done, FINE, bad_news, interrupt, page};
-use capability::{Point, Saturation, Sweep, SweepComparison, SweepStep};
+use capability::{Point, Sweep, SweepComparison, SweepStep};
 use history::History;
 use load::Next;
 use queue::QueueWatch;
-use report::chart::{RunChart, Shown};
-use report::html::RunsPage;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steps::Steps;
 use workload::{
-    Caching, Layout, Pattern, Phase, PhaseResult, Placed, Plan, PlanTarget, RunLength, RunResult, Shape,
-    TargetFacts, Workload,
+    Caching, Layout, Pattern, Phase, PhaseResult, Placed, Plan, PlanTarget, RunLength, Shape, TargetFacts,
+    Workload,
 };
 use workload_file::values;
 
@@ -127,7 +125,9 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
         || report::json::sweeps(&sweeps, compared.as_ref()),
     );
     keep(&sweeps, &mut history)?;
-    page::write(args.html.as_deref(), || shown(&sweeps, compared.as_ref()), out)?;
+    let page =
+        || report::html::sweeps(&sweeps, compared.as_ref(), &page::command_line(), env!("CARGO_PKG_VERSION"));
+    page::write(args.html.as_deref(), page, out)?;
     done?;
     let failed: u64 = sweeps.iter().flat_map(|sweep| &sweep.steps).map(|step| step.point.failed).sum();
     Ok(if failed > 0 { bad_news() } else { FINE })
@@ -145,6 +145,10 @@ fn plan(args: &SweepArgs) -> Result<Plan, Failure> {
     let targets = match layouts.as_slice() {
         [] => vec![PlanTarget { path: single()?, ..PlanTarget::default() }],
         layouts => {
+            if args.targets.len() < 2 {
+                return Err(Failure::usage("a layout has two members at least")
+                    .with_remedy("headroom sweep --compare span,stripe:64K A B C"));
+            }
             layouts.iter().map(|layout| layouts::laid(*layout, &args.targets)).collect::<Result<_, _>>()?
         }
     };
@@ -219,9 +223,7 @@ fn sweep(
             break;
         }
     }
-    let points: Vec<Point> = taken.iter().map(|step| step.point.clone()).collect();
-    let saturation = Saturation::of(&shape, &points, &around);
-    Ok(Sweep { target: region.name(), steps: taken, saturation })
+    Ok(Sweep::of(region.name(), taken, &around))
 }
 
 fn step(
@@ -250,7 +252,7 @@ fn step(
     let how = load::Together { slice, ..load::Together::from(length) };
     let mut results = load::run_together(&[job], &how, &mut watch)?;
     let result = results.pop().ok_or_else(|| Failure::new("a step gave no result"))?;
-    Ok(SweepStep { point: measure::point_of(&result), result, queue: queue.seen() })
+    Ok(SweepStep { point: Point::of_run(&result), result, queue: queue.seen() })
 }
 
 /// Each sweep is a session of the history: its runs are found by `history`, `chart` and `compare`.
@@ -264,23 +266,4 @@ fn keep(sweeps: &[Sweep], history: &mut History) -> Result<(), Failure> {
         history.save_session(&phases)?;
     }
     Ok(())
-}
-
-/// The page: both layouts in one figure of IOPS and latency over N, and the course over time.
-fn shown(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> String {
-    let runs: Vec<RunResult> =
-        sweeps.iter().flat_map(|sweep| sweep.steps.iter().map(|step| step.result.clone())).collect();
-    let sentences = report::text::sweep_sentences(sweeps, compared);
-    let title = match sweeps {
-        [one] => format!("Sweep of {}", one.target),
-        several => format!("Sweep of {} layouts", several.len()),
-    };
-    report::html::runs(&RunsPage {
-        title: &title,
-        runs: &Shown::all(&runs),
-        charts: &[RunChart::LoadCurve],
-        sentences: &sentences,
-        command: &page::command_line(),
-        version: env!("CARGO_PKG_VERSION"),
-    })
 }

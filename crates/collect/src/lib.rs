@@ -7,9 +7,12 @@
 //! sqlserver::SqlServer a SQL Server or Azure SQL Database, by its views               │
 //! sqlite::Live         SQLite programs, through the counters that they publish        │
 //! sqlite::InProcess    the SQLite of this process                                     │
+//! pagestore::Live      a page store, through the counters that its program publishes  │
 //! devices::Devices     block devices of this host, the layer below                    │
 //! diskstats::Disk      one of them                                                    ─┘
 //! ```
+//!
+//! [`process::trace`] is no source: it tells the I/Os of processes one by one.
 //!
 //! Main path: open a source once, call [`Source::snapshot`] now and then, give two snapshots to
 //! `filestats::intervals`.
@@ -23,6 +26,8 @@ pub mod diskstats;
 mod file_names;
 mod mounts;
 pub mod mysql;
+pub mod pagestore;
+mod percent;
 pub mod postgres;
 pub mod process;
 pub mod sqlite;
@@ -136,6 +141,9 @@ pub enum SourceError {
     /// A SQL Server.
     #[error(transparent)]
     SqlServer(#[from] sqlserver::SqlServerError),
+    /// A page store, or whoever has it open.
+    #[error(transparent)]
+    Pagestore(#[from] ::pagestore::counters::live::LiveError),
     /// Something of the system that is always there cannot be read.
     #[error("cannot read {path}: {error}")]
     System {
@@ -155,6 +163,7 @@ impl SourceError {
                 "how a program publishes them: docs/source-sqlite.md".into(),
             ],
             SourceError::CountersUnreadable { first, .. } => vec![format!("the first one: {first}")],
+            SourceError::Pagestore(error) => error.facts(),
             SourceError::Postgres(error) => error.facts(),
             SourceError::Mysql(error) => error.facts(),
             SourceError::SqlServer(error) => error.facts(),
@@ -178,6 +187,7 @@ impl SourceError {
             }
             SourceError::NoSuchDevice { .. } => Some("lsblk -o NAME,MAJ:MIN for the devices there are"),
             SourceError::Process(error) => error.remedy(),
+            SourceError::Pagestore(error) => Some(error.remedy()),
             SourceError::Postgres(error) => error.remedy(),
             SourceError::Mysql(error) => error.remedy(),
             SourceError::SqlServer(error) => error.remedy(),

@@ -580,12 +580,12 @@ fn a_control_group_is_chosen_with_the_groups_below_it() {
 
 /// Whoever changes bpf/ compiles it: scripts/bpf.
 #[test]
-fn the_committed_object_is_of_the_committed_source() {
+fn the_committed_objects_are_of_the_committed_source() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
     let mut check = Command::new("sha256sum");
-    check.args(["--check", "--quiet", "process.bpf.sum"]).current_dir(&bpf);
+    check.args(["--check", "--quiet", "objects.sum"]).current_dir(&bpf);
     assert!(check.status().unwrap().success(), "run scripts/bpf");
-    let sum = fs::read_to_string(bpf.join("process.bpf.sum")).unwrap();
+    let sum = fs::read_to_string(bpf.join("objects.sum")).unwrap();
     let major = sum.lines().next().unwrap().trim_start_matches("# clang ").to_owned();
     let version = Command::new("clang").arg("--version").output();
     let here = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -594,10 +594,12 @@ fn the_committed_object_is_of_the_committed_source() {
         return;
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let object = directory.path().join("process.bpf.o");
-    let compiled = Command::new(bpf.join("../scripts/bpf")).arg(&object).status().unwrap();
+    let compiled = Command::new(bpf.join("../scripts/bpf")).arg(directory.path()).status().unwrap();
     assert!(compiled.success());
-    assert!(fs::read(object).unwrap() == fs::read(bpf.join("process.bpf.o")).unwrap(), "run scripts/bpf");
+    for object in ["process.bpf.o", "trace.bpf.o"] {
+        let [made, committed] = [directory.path(), &bpf].map(|at| fs::read(at.join(object)).unwrap());
+        assert!(made == committed, "{object}: run scripts/bpf");
+    }
 }
 
 #[test]

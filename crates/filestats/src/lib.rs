@@ -19,6 +19,8 @@
 //! The mean number of I/Os outstanding over an interval needs no sampling: N = stall time / elapsed
 //! time (Little 1961), from the same counters.
 //!
+//! A single I/O, as a trace tells it, is a [`TracedIo`]: of those no counters are made.
+//!
 //! This crate does no I/O and reads no clock.
 
 mod band;
@@ -29,6 +31,7 @@ mod interval;
 mod ops;
 mod sample;
 mod service_level;
+mod traced;
 pub mod waits;
 
 pub use band::{Band, BandLimits, IoClass, Profile, UnknownProfile};
@@ -39,4 +42,5 @@ pub use interval::{Delta, FileInterval, Interval, Rules, intervals};
 pub use ops::{Counters, Ops};
 pub use sample::{Cache, Counts, Epoch, FileIdentity, FileKind, Latencies, Meaning, Sample, Snapshot, Time};
 pub use service_level::{ServiceLevel, UnknownServiceLevel};
+pub use traced::{IoFlags, Served, TracedIo, TracedOp};
 pub use waits::{WaitClass, WaitDelta, WaitInterval, WaitSample, wait_intervals};

@@ -114,6 +114,14 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// A source that names no database.
+    #[error("cannot run the query in {}: {why}", path.display())]
+    NoDatabase {
+        /// The file that was named.
+        path: PathBuf,
+        /// "there is no such file".
+        why: &'static str,
+    },
     /// SQLite refused.
     #[error("cannot {doing} in {}: {source}", path.display())]
     Sqlite {
@@ -138,6 +146,9 @@ impl Error {
             Error::Mysql(error) => error.remedy(),
             Error::Source(error) => error.remedy(),
             Error::NotOursThere { .. } => Some("rename it, or name another server"),
+            Error::NoDatabase { .. } => {
+                Some("give the path of a SQLite database, as in --source sqlite:/data/shop.db")
+            }
             Error::InUse => Some("wait until it has ended"),
             Error::Disk(error) => return error.remedy(),
             Error::FileSystem { .. } => Some("install e2fsprogs, which has mkfs.ext4"),

@@ -97,6 +97,13 @@ impl LunError {
             LunError::Io { error, .. } if error.raw_os_error() == Some(libc::ENODEV) => {
                 "load the kernel's module: modprobe loop, modprobe fuse".into()
             }
+            LunError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+                "make the directory first, or leave --directory out".into()
+            }
+            LunError::Io { error, .. } if error.kind() == io::ErrorKind::FileTooLarge => {
+                "a smaller --size: the file system holds no file of that one".into()
+            }
+            LunError::Server { .. } => "FUSE must be there: modprobe fuse, and /dev/fuse".into(),
             _ => return None,
         })
     }

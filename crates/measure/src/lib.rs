@@ -22,12 +22,9 @@
 
 mod plan;
 mod point;
-mod steady;
 mod sweep;
 
 pub use plan::{Effort, Plan};
-pub use point::point_of;
-pub use steady::{Steadiness, Verdict as SteadyVerdict};
 pub use sweep::next_step;
 
 use capability::{Capability, Conditions, CostModel, Curve, Maximum, Surroundings, find_knee};

@@ -1,6 +1,5 @@
-use crate::steady::Steadiness;
 use crate::{Go, MeasureError, Plan, Progress};
-use capability::{Point, humps};
+use capability::{Point, Steadiness};
 use load::{Live, LoadError, Next};
 use std::time::{Duration, Instant};
 use storage::Region;
@@ -62,7 +61,7 @@ impl<'a> PointRun<'a> {
         let start = |error| LoadError::Start { path: log.path.display().to_string(), error };
         log.file.set_len(0).map_err(start)?;
         let (result, half_width, steady) = self.run(log, shape, 1, 1, time_max)?;
-        Ok((point(&result, half_width, steady), result.interrupted.then_some(Stopped)))
+        Ok((Point::of(&result, half_width, steady), result.interrupted.then_some(Stopped)))
     }
 
     /// Time until the plan's end.
@@ -95,7 +94,7 @@ impl<'a> PointRun<'a> {
                 continue;
             }
             self.backend = Some(result.backend);
-            return Ok((point(&result, half_width, steady), stopped));
+            return Ok((Point::of(&result, half_width, steady), stopped));
         }
     }
 
@@ -165,41 +164,5 @@ impl<'a> PointRun<'a> {
         let half_width =
             verdict.half_width.unwrap_or_else(|| 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt());
         Ok((result, half_width, was_steady || slices.is_steady()))
-    }
-}
-
-/// A run as a point of a curve: its interval is Student's t over the rows of its series as batches.
-pub fn point_of(result: &RunResult) -> Point {
-    let mut slices = Steadiness::default();
-    let (mut elapsed, mut ios) = (Duration::ZERO, 0);
-    slices.reading(elapsed, ios);
-    for slice in &result.series {
-        (elapsed, ios) = (Duration::from_nanos(slice.end_ns), ios + slice.total().count);
-        slices.reading(elapsed, ios);
-    }
-    let verdict = slices.verdict();
-    let counted = 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
-    point(result, verdict.half_width.unwrap_or(counted), slices.is_steady())
-}
-
-fn point(result: &RunResult, half_width: f64, steady: bool) -> Point {
-    let latencies = result.latency();
-    Point {
-        outstanding: result.workload.outstanding_total(),
-        iops: result.iops(),
-        iops_half_width: half_width,
-        mib_per_s: result.mib_per_s(),
-        latency_ns: latencies.mean_ns().unwrap_or(0.0),
-        latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
-        latency_ns_p99: latencies.supports_percentile(99.0).then(|| latencies.percentile_ns(99.0)).flatten(),
-        latency_ns_max: latencies.max_ns().unwrap_or(0),
-        outstanding_measured: result.outstanding(),
-        ios: result.ios(),
-        failed: result.failed(),
-        seconds: result.elapsed_s(),
-        steady,
-        cpu_ns_per_io: result.cpu_ns_per_io().unwrap_or(0.0),
-        client_busy: result.thread_busy_max(),
-        humps: humps(&latencies),
     }
 }

@@ -1,5 +1,6 @@
 //! The store's own threads: one checkpoints, one bounds the time of delayed commits.
 
+use crate::error::Result;
 use crate::store::{Inner, lock};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -88,8 +89,11 @@ impl Drop for Threads {
 
 fn checkpoint_when_due(inner: &Inner) {
     while let Some(asked) = inner.wake.next(LOOK_EVERY) {
-        // An error has made the store read-only, and every writer is told.
-        if (asked || inner.checkpoint_is_due()) && inner.checkpoint().is_err() {
+        // An error makes the store read-only, damage in the log that a page needs too, and every writer is told.
+        if (asked || inner.checkpoint_is_due())
+            && let Err(error) = inner.checkpoint()
+        {
+            inner.journal.give_up(&error);
             return;
         }
     }
@@ -99,14 +103,37 @@ fn flush_when_due(inner: &Inner) {
     let bound = inner.options.delayed_time;
     let look_every = (bound / 2).max(Duration::from_millis(1));
     while !inner.wake.ended(look_every) {
+        inner.answer();
         let due = inner.journal.delayed_since().is_some_and(|since| since.elapsed() + look_every >= bound);
         if due && inner.journal.flush().is_err() {
+            inner.publish_state();
             return;
         }
     }
 }
 
 impl Inner {
+    /// A checkpoint that has become due is begun by its thread, or done here where there is none.
+    pub(crate) fn after_commit(&self) -> Result<()> {
+        if !self.options.background {
+            self.answer();
+        }
+        if !self.checkpoint_is_due() {
+            return Ok(());
+        }
+        if self.options.background {
+            self.wake.checkpoint();
+            return Ok(());
+        }
+        self.checkpoint_unless_running()
+    }
+
+    /// A transaction finds no space in the log: a checkpoint frees some, unless the one that it would have to wait
+    /// for is this thread's own.
+    pub(crate) fn checkpoint_for_space(&self) -> Result<()> {
+        if self.options.background { self.checkpoint().map(|_| ()) } else { self.checkpoint_unless_running() }
+    }
+
     /// Whether recovery would have more to do than it may, or dirty pages fill half the cache.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
         let dirty = lock(&self.pages).dirty_pages() * self.geometry.page_bytes;

@@ -3,9 +3,11 @@
 //!
 //! A page whose chain of records is not empty is *dirty*. Its first record is always an image, so its content can
 //! be had from the log alone: a dirty page may leave the cache without being written, and that is also how
-//! recovery opens a store before it has redone anything.
+//! recovery opens a store before it has redone anything. What recovery read as indices is not in the table at first:
+//! a page is looked up there before it is said to be in the data file, and all of it is absorbed before a checkpoint.
 
 use crate::lsn::{Lsn, PageNo};
+use crate::recovery::runs::Runs;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -97,6 +99,8 @@ pub(crate) struct PageTable {
     given_up_before: u64,
     checkpoints: u64,
     changes: u64,
+    /// What recovery found and was not asked for yet. A page with an entry is not looked up there.
+    runs: Option<Arc<Runs>>,
 }
 
 impl PageTable {
@@ -114,7 +118,52 @@ impl PageTable {
             given_up_before: 0,
             checkpoints: 0,
             changes: 0,
+            runs: None,
         }
+    }
+
+    /// Pages without an entry are to be looked up there.
+    pub(crate) fn look_up_in(&mut self, runs: Runs) {
+        self.runs = (runs.entries() > 0).then(|| Arc::new(runs));
+    }
+
+    pub(crate) fn runs(&self) -> Option<Arc<Runs>> {
+        self.runs.clone()
+    }
+
+    /// So many pages will be absorbed.
+    pub(crate) fn expect_pages(&mut self, pages: usize) {
+        self.entries.reserve(pages);
+    }
+
+    /// Moves pages' chains into the table, where they are not already.
+    pub(crate) fn absorb(&mut self, pages: &[(PageNo, Vec<Lsn>)]) {
+        for (page, chain) in pages {
+            if !self.entries.contains_key(page) {
+                self.recovered_chain(*page, chain.clone());
+            }
+        }
+    }
+
+    /// All of them are in the table.
+    pub(crate) fn forget_runs(&mut self) {
+        self.runs = None;
+    }
+
+    /// Sees to it that a page whose records are in the runs has an entry.
+    fn resolve(&mut self, page: PageNo) {
+        if let Some(runs) = &self.runs
+            && !self.entries.contains_key(&page)
+            && let Some(chain) = runs.chain(page)
+        {
+            self.recovered_chain(page, chain);
+        }
+    }
+
+    fn recovered_chain(&mut self, page: PageNo, chain: Vec<Lsn>) {
+        // An index does not tell the records' lengths: an image, and changes of a sixteenth of a page.
+        let chain_bytes = self.page_bytes + (chain.len() - 1) * (self.page_bytes / 16);
+        self.recovered(page, chain, chain_bytes);
     }
 
     pub(crate) fn cached_bytes(&self) -> usize {
@@ -122,15 +171,17 @@ impl PageTable {
     }
 
     pub(crate) fn dirty_pages(&self) -> usize {
-        self.dirty.len()
+        self.dirty.len() + self.runs.as_ref().map_or(0, |runs| runs.entries())
     }
 
     /// The dirty page whose oldest record lies furthest back.
     pub(crate) fn oldest_dirty(&self) -> Option<(PageNo, Lsn)> {
-        self.dirty.iter().map(|page| (*page, self.entries[page].chain[0])).min_by_key(|(_, lsn)| *lsn)
+        let own = self.dirty.iter().map(|page| (*page, self.entries[page].chain[0]));
+        own.chain(self.runs.as_ref().and_then(|runs| runs.oldest())).min_by_key(|(_, lsn)| *lsn)
     }
 
     pub(crate) fn lookup(&mut self, page: PageNo, view: View) -> Lookup {
+        self.resolve(page);
         let token = Token {
             checkpoints: self.checkpoints,
             changes: self.entries.get(&page).map_or(0, |e| e.changes),
@@ -188,7 +239,8 @@ impl PageTable {
 
     /// Whether the page's next change must be logged as an image: always the first after it was written, or is
     /// being written, to the data file, for that write may be torn.
-    pub(crate) fn needs_image(&self, page: PageNo) -> bool {
+    pub(crate) fn needs_image(&mut self, page: PageNo) -> bool {
+        self.resolve(page);
         self.entries.get(&page).is_none_or(|entry| {
             entry.chain.is_empty()
                 || entry.captured
@@ -297,7 +349,8 @@ impl PageTable {
             }
         }
         if self.cached_bytes > self.limit_bytes && !self.retained.is_empty() {
-            self.given_up_before = visible;
+            // A commit that is not visible yet may have given up more.
+            self.given_up_before = self.given_up_before.max(visible);
             self.snapshots = self.snapshots.split_off(&visible);
             self.forget_old(visible);
         }
@@ -336,6 +389,7 @@ impl PageTable {
 
     /// Everything dirty, in the order of its oldest record; the next change of each is logged as an image.
     pub(crate) fn capture(&mut self) -> Vec<Captured> {
+        assert!(self.runs.is_none(), "a checkpoint begins with what recovery found");
         let mut captured: Vec<_> = self
             .dirty
             .iter()
@@ -438,6 +492,21 @@ mod tests {
         let logged =
             [5, 6].map(|number| matches!(table.lookup(PageNo(number), View::Newest), Lookup::Logged(..)));
         assert_eq!(logged.iter().filter(|logged| **logged).count(), 1);
+    }
+
+    // What the laboratory's seed 42 found: the page before is gone, and the one before that must not be read for it.
+    #[test]
+    fn a_snapshot_whose_page_was_lost_to_a_large_transaction_is_not_shown_an_older_one() {
+        let mut table = PageTable::new(4096, 4096);
+        table.install(1, 1, change(5, 1, 8, true));
+        let _older = table.begin_snapshot(1).unwrap();
+        table.install(2, 2, change(5, 2, 9, true));
+        let snapshot = table.begin_snapshot(2).unwrap();
+        table.make_room(1, Lsn::new(1, 9, 1));
+        // Its pages went to the log early, and what they were before is in no memory.
+        table.install(3, 2, Installed { content: None, ..change(5, 3, 10, true) });
+        table.make_room(2, Lsn::new(1, 9, 1));
+        assert!(matches!(table.lookup(PageNo(5), View::At(snapshot)), Lookup::TooOld));
     }
 
     #[test]

@@ -1,25 +1,45 @@
 //! Checkpoints: what is dirty goes to the data file, in order of place, neighbours together, many writes at once;
 //! every completion is checked, then the sync, then the control file, and only then is log freed.
 //!
-//! Commits go on meanwhile. They are held up twice, for as long as it takes to list the dirty pages and to tick
-//! them off.
+//! ```text
+//! begin_checkpoint   list what is dirty, flush the log under it, write the control file as its witness
+//! write              so many writes; again until none is left        commits go on between and during them
+//! sync               the data file, and with `verify_writes` all of it read back
+//! end                the control file, then the log is freed
+//! ```
+//! Commits are held up twice, for as long as it takes to list the dirty pages and to tick them off. Who owns the
+//! checkpoint chooses the pace: `background`, by the target for recovery; the crash laboratory, commit by commit.
 
+use crate::aligned::AlignedBuffer;
 use crate::cache::{Captured, Page};
 use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::journal::BlockCache;
 use crate::log::record::Record;
 use crate::log::vlf::Certificate;
+use crate::log::writer::Position;
 use crate::lsn::{Lsn, PageNo};
+use crate::options::Apply;
 use crate::page;
-use crate::store::{Inner, lock};
-use std::sync::Mutex;
+use crate::store::{Checkpoints, Inner, lock};
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::vec::IntoIter;
 
 /// Pages are put together and written in batches of this size: its memory bounds a checkpoint's.
 const BATCH_BYTES: usize = 16 << 20;
 /// The largest single write to the data file.
 const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// A page as it is written.
+struct Own {
+    page: PageNo,
+    first: Lsn,
+    last: Lsn,
+    content: Page,
+}
 
 /// Every write of these pages has completed without an error.
 struct Written {
@@ -42,11 +62,68 @@ impl Certified {
     }
 }
 
+/// A checkpoint that is being written, in as many steps as its owner likes: between them commits go on.
+pub(crate) struct Checkpoint<'a> {
+    inner: &'a Inner,
+    /// One at a time.
+    running: MutexGuard<'a, Checkpoints>,
+    position: Position,
+    slot: u32,
+    sequence: u64,
+    tx_max: u64,
+    pages: u64,
+    /// What has not been put together yet, in the order of the log.
+    captured: IntoIter<Captured>,
+    blocks: BlockCache,
+    /// In the order of their places.
+    batch: Vec<Own>,
+    /// The writes of the batch that are left: neighbours together.
+    writes: VecDeque<Range<usize>>,
+    done: Written,
+}
+
+/// A checkpoint whose pages are durable.
+pub(crate) struct SyncedCheckpoint<'a> {
+    inner: &'a Inner,
+    running: MutexGuard<'a, Checkpoints>,
+    position: Position,
+    slot: u32,
+    sequence: u64,
+    tx_max: u64,
+    pages: u64,
+    synced: Synced,
+}
+
 impl Inner {
-    /// One whole checkpoint.
+    /// One whole checkpoint, as fast as it can be written.
     pub(crate) fn checkpoint(&self) -> Result<Certified> {
-        let mut checkpoints = lock(&self.checkpointing);
+        self.hurry.fetch_add(1, Ordering::AcqRel);
+        let running = lock(&self.checkpointing);
+        self.hurry.fetch_sub(1, Ordering::AcqRel);
+        self.checkpoint_in(running)
+    }
+
+    /// As `checkpoint`, unless one is running already.
+    pub(crate) fn checkpoint_unless_running(&self) -> Result<()> {
+        match self.checkpointing.try_lock() {
+            Ok(running) => self.checkpoint_in(running).map(|_| ()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn checkpoint_in(&self, running: MutexGuard<'_, Checkpoints>) -> Result<Certified> {
+        let mut checkpoint = self.begin_checkpoint(running)?;
+        while checkpoint.write(usize::MAX)? {}
+        checkpoint.sync()?.end()
+    }
+
+    /// Lists what is dirty, and makes the log under it durable.
+    pub(crate) fn begin_checkpoint<'a>(
+        &'a self,
+        running: MutexGuard<'a, Checkpoints>,
+    ) -> Result<Checkpoint<'a>> {
         self.journal.check()?;
+        self.absorb_runs();
         let (captured, position, slot, sequence, tx_max) = {
             let _gate = lock(&self.gate);
             let (position, slot) = self.journal.redo_position();
@@ -66,29 +143,20 @@ impl Inner {
             control.durable = self.journal.durable();
             control.write(self.disk.as_ref()).inspect_err(|error| self.poison(error))?;
         }
-
-        let written = self.write_pages(captured)?;
-        let synced = self.sync_pages(written)?;
-        if self.options.verify_writes {
-            self.verify(&synced)?;
-        }
-        let generation = {
-            let mut control = lock(&self.control);
-            (control.redo, control.redo_slot) = (position, slot);
-            (control.sequence, control.tx_max) = (sequence, tx_max);
-            control.durable = self.journal.durable();
-            control.write(self.disk.as_ref()).inspect_err(|error| self.poison(error))?;
-            control.generation
-        };
-        let certified = Certified { certificate: Certificate { redo: position.lsn, pages, generation } };
-
-        self.redo.store(position.lsn.packed(), Ordering::Release);
-        self.journal.with(|writer| writer.vlfs.free(certified.certificate));
-        lock(&self.pages).written(&synced.pages, self.journal.visible());
-        self.journal.note(&Record::CheckpointEnd { redo: position.lsn, pages })?;
-        self.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
-        checkpoints.last = Some(certified.certificate);
-        Ok(certified)
+        Ok(Checkpoint {
+            inner: self,
+            running,
+            position,
+            slot,
+            sequence,
+            tx_max,
+            pages,
+            done: Written { pages: Vec::with_capacity(captured.len()) },
+            captured: captured.into_iter(),
+            blocks: BlockCache::default(),
+            batch: Vec::new(),
+            writes: VecDeque::new(),
+        })
     }
 
     fn poison(&self, error: &Error) {
@@ -101,46 +169,20 @@ impl Inner {
         }
     }
 
-    fn write_pages(&self, captured: Vec<Captured>) -> Result<Written> {
-        let mut pages = Vec::with_capacity(captured.len());
-        let mut blocks = BlockCache::default();
-        let mut batch: Vec<(PageNo, Lsn, Page)> = Vec::new();
-        for own in captured {
-            let content = match own.content {
-                Some(content) => content,
-                // In the order of the log, so that one block serves all its pages.
-                None => self.redo(&own.chain, &mut blocks)?,
-            };
-            pages.push((own.page, own.chain[0]));
-            batch.push((own.page, *own.chain.last().expect("what is dirty has a record"), content));
-            if batch.len() * self.geometry.page_bytes >= BATCH_BYTES {
-                self.write_batch(&mut batch)?;
-            }
-        }
-        self.write_batch(&mut batch)?;
-        Ok(Written { pages })
-    }
-
-    /// Writes pages in order of place, neighbours in one write, `parallel` writes at once.
-    fn write_batch(&self, batch: &mut Vec<(PageNo, Lsn, Page)>) -> Result<()> {
-        batch.sort_by_key(|(page, ..)| *page);
-        let per_write = WRITE_BYTES_MAX / self.geometry.page_bytes;
-        let mut writes: Vec<&[(PageNo, Lsn, Page)]> = Vec::new();
-        for group in batch.chunk_by(|a, b| a.0.0 + 1 == b.0.0) {
-            writes.extend(group.chunks(per_write));
-        }
+    /// Writes groups of neighbours, `parallel` at once.
+    fn write_groups(&self, groups: &[&[Own]]) -> Result<()> {
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let work = || {
-            let mut buffer = crate::aligned::AlignedBuffer::new(WRITE_BYTES_MAX);
-            while let Some(group) = writes.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut buffer = AlignedBuffer::new(WRITE_BYTES_MAX);
+            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if let Err(error) = self.write_neighbours(group, &mut buffer) {
                     lock(&failure).get_or_insert(error);
                     return;
                 }
             }
         };
-        let threads = self.options.parallel.min(writes.len());
+        let threads = self.options.parallel.min(groups.len());
         if threads <= 1 {
             work();
         } else {
@@ -150,31 +192,33 @@ impl Inner {
                 }
             });
         }
-        if let Some(error) = lock(&failure).take() {
-            return Err(error);
-        }
-        batch.clear();
-        Ok(())
+        lock(&failure).take().map_or(Ok(()), Err)
     }
 
-    fn write_neighbours(
-        &self,
-        group: &[(PageNo, Lsn, Page)],
-        buffer: &mut crate::aligned::AlignedBuffer,
-    ) -> Result<()> {
+    fn write_neighbours(&self, group: &[Own], buffer: &mut AlignedBuffer) -> Result<()> {
         buffer.clear();
-        for (number, lsn, content) in group {
+        for own in group {
             let at = buffer.len();
-            buffer.extend(content);
-            page::stamp(&mut buffer.bytes_mut()[at..], self.geometry.store, *number, *lsn);
+            buffer.extend(&own.content);
+            page::stamp(&mut buffer.bytes_mut()[at..], self.geometry.store, own.page, own.last);
         }
-        let offset = group[0].0.0 * self.geometry.page_bytes as u64;
-        self.disk
-            .write(FileId::Data, offset, buffer.bytes())
-            .map_err(|error| self.journal.fail("write", FileId::Data, error))?;
+        let offset = group[0].page.0 * self.geometry.page_bytes as u64;
+        let written = if self.applies_mapped() {
+            self.disk.write_mapped(offset, buffer.bytes())
+        } else {
+            self.disk.write(FileId::Data, offset, buffer.bytes())
+        };
+        written.map_err(|error| self.journal.fail("write", FileId::Data, error))?;
         self.counters.page_writes.fetch_add(1, Ordering::Relaxed);
         self.counters.page_write_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether what is written now is recovery's, and to be written through memory.
+    fn applies_mapped(&self) -> bool {
+        self.options.apply == Apply::Mapped
+            && self.recovering.load(Ordering::Relaxed) > 0
+            && self.counters.checkpoints.load(Ordering::Relaxed) == 0
     }
 
     fn sync_pages(&self, written: Written) -> Result<Synced> {
@@ -204,6 +248,82 @@ impl Inner {
             return Err(stale);
         }
         Ok(())
+    }
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Does up to this many writes, many at once; false when none is left.
+    pub(crate) fn write(&mut self, writes_max: usize) -> Result<bool> {
+        if self.writes.is_empty() && !self.gather()? {
+            return Ok(false);
+        }
+        let count = writes_max.min(self.writes.len());
+        let writes: Vec<_> = self.writes.drain(..count).map(|range| &self.batch[range]).collect();
+        self.inner.write_groups(&writes)?;
+        self.done.pages.extend(writes.iter().flat_map(|group| group.iter().map(|own| (own.page, own.first))));
+        Ok(!self.writes.is_empty() || self.captured.len() > 0)
+    }
+
+    /// Puts the next pages together, in the order of the log, so that one block serves all its pages, and plans
+    /// their writes in the order of their places, neighbours in one. False when there are none.
+    fn gather(&mut self) -> Result<bool> {
+        let page_bytes = self.inner.geometry.page_bytes;
+        self.batch.clear();
+        while self.batch.len() * page_bytes < BATCH_BYTES
+            && let Some(own) = self.captured.next()
+        {
+            let content = match own.content {
+                Some(content) => content,
+                None => self.inner.redo(&own.chain, &mut self.blocks)?,
+            };
+            let last = *own.chain.last().expect("what is dirty has a record");
+            self.batch.push(Own { page: own.page, first: own.chain[0], last, content });
+        }
+        self.batch.sort_by_key(|own| own.page);
+        let per_write = WRITE_BYTES_MAX / page_bytes;
+        let mut start = 0;
+        for group in self.batch.chunk_by(|a, b| a.page.0 + 1 == b.page.0) {
+            for part in group.chunks(per_write) {
+                self.writes.push_back(start..start + part.len());
+                start += part.len();
+            }
+        }
+        Ok(!self.writes.is_empty())
+    }
+
+    /// Makes durable what was written, which is all.
+    pub(crate) fn sync(self) -> Result<SyncedCheckpoint<'a>> {
+        assert!(self.writes.is_empty() && self.captured.len() == 0, "every page is written before the sync");
+        let Self { inner, running, position, slot, sequence, tx_max, pages, done, .. } = self;
+        let synced = inner.sync_pages(done)?;
+        if inner.options.verify_writes {
+            inner.verify(&synced)?;
+        }
+        Ok(SyncedCheckpoint { inner, running, position, slot, sequence, tx_max, pages, synced })
+    }
+}
+
+impl SyncedCheckpoint<'_> {
+    /// Lets recovery begin after it, and frees the log before that.
+    pub(crate) fn end(mut self) -> Result<Certified> {
+        let inner = self.inner;
+        let redo = self.position.lsn;
+        let generation = {
+            let mut control = lock(&inner.control);
+            (control.redo, control.redo_slot) = (self.position, self.slot);
+            (control.sequence, control.tx_max) = (self.sequence, self.tx_max);
+            control.durable = inner.journal.durable();
+            control.write(inner.disk.as_ref()).inspect_err(|error| inner.poison(error))?;
+            control.generation
+        };
+        let certificate = Certificate { redo, pages: self.pages, generation };
+        inner.redo.store(redo.packed(), Ordering::Release);
+        inner.journal.with(|writer| writer.vlfs.free(certificate));
+        lock(&inner.pages).written(&self.synced.pages, inner.journal.visible());
+        inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
+        inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
+        self.running.last = Some(certificate);
+        Ok(Certified { certificate })
     }
 }
 

@@ -123,11 +123,15 @@ impl Control {
         Ok(copies.chunks(COPY_BYTES).filter_map(Self::decode).max_by_key(|control| control.generation))
     }
 
+    /// Where the copy of this generation lies.
+    pub(crate) fn place(&self) -> u64 {
+        self.generation % 2 * COPY_BYTES as u64
+    }
+
     /// Writes this as the next generation, over the older copy.
     pub(crate) fn write(&mut self, disk: &dyn Disk) -> Result<()> {
         self.generation += 1;
-        let offset = self.generation % 2 * COPY_BYTES as u64;
-        disk.write_through(FileId::Control, offset, &self.encode())
+        disk.write_through(FileId::Control, self.place(), &self.encode())
             .map_err(|error| Error::io("write", FileId::Control, error))
     }
 

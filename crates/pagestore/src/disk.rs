@@ -73,6 +73,13 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// As the operating system has it.
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// As `write` to the data file, through memory where the disk can be mapped.
+    ///
+    /// # Errors
+    /// As the operating system has it.
+    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(FileId::Data, offset, bytes)
+    }
     /// Makes everything written to `file` durable, its length too.
     ///
     /// # Errors
@@ -83,4 +90,9 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// As the operating system has it.
     fn len(&self, file: FileId) -> io::Result<u64>;
+    /// The directory that the files lie in, where there is one: the store's counters are shown to others under its
+    /// name.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 }

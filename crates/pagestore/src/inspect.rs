@@ -44,6 +44,8 @@ pub struct VlfInfo {
     pub used_bytes: u64,
     /// Its blocks, of an active one.
     pub blocks: u64,
+    /// Records of pages that its index lists, of an active one that is full and has one.
+    pub index_entries: Option<u64>,
 }
 
 /// The log as a whole.
@@ -208,17 +210,23 @@ impl Inspection {
     pub fn info(&self) -> Result<LogInfo> {
         let control = &self.control;
         let mut analysis = Analysis { sequence: control.sequence, ..Analysis::default() };
-        let mut used = std::collections::HashMap::<u32, (u64, u64)>::new();
+        let mut used = std::collections::HashMap::<u32, (u64, u64, Option<u64>)>::new();
         let (log, slots, last) = self.walk(|header, records| {
-            let (bytes, blocks) = used.entry(header.vlf).or_default();
+            let (bytes, blocks, index) = used.entry(header.vlf).or_default();
             *bytes += header.length as u64;
             *blocks += 1;
+            if let Some(Ok((_, Record::IndexEnd(end)))) = Records::of(records).next()
+                && !end.missing
+            {
+                *index = Some(u64::from(end.entries) + u64::from(end.open_entries));
+            }
             analysis.take(header, records, control.redo.lsn)
         })?;
         let vlfs = slots.iter().zip(log.headers()).enumerate().map(|(slot, (state, header))| {
             let active = matches!(state, Slot::Active { .. });
             let vlf = header.map_or(0, |header| header.vlf);
-            let (used_bytes, blocks) = used.get(&vlf).copied().filter(|_| active).unwrap_or_default();
+            let (used_bytes, blocks, index_entries) =
+                used.get(&vlf).copied().filter(|_| active).unwrap_or_default();
             VlfInfo {
                 slot,
                 offset: control.geometry.slot_offset(slot),
@@ -229,6 +237,7 @@ impl Inspection {
                 created: header.map_or(Lsn::ZERO, |header| header.created),
                 used_bytes,
                 blocks,
+                index_entries,
             }
         });
         Ok(LogInfo {

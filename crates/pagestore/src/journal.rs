@@ -4,6 +4,7 @@
 //! waits and finds no write in flight takes what has gathered and writes it itself: at one thread the log write is
 //! the commit's own, without a hand-over; at many, those who come during a write go together in the next.
 
+use crate::counters::{OfLog, now_ns};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block;
@@ -24,14 +25,17 @@ const GROUP_WORTH_WAITING: usize = 4;
 /// How often the next writer gives way, so that those who were just acknowledged can join it.
 const YIELDS_MAX: usize = 16;
 
-/// Counts since the store was opened.
-#[derive(Debug, Default)]
-pub(crate) struct LogCounters {
-    pub writes: AtomicU64,
-    pub write_bytes: AtomicU64,
-    pub write_ns: AtomicU64,
-    pub commits: AtomicU64,
-    pub records: AtomicU64,
+/// Writes whose times are kept for the commits in them.
+const WRITES_KEPT: usize = 64;
+
+/// When a write began, when it was done, and when all before it were done too (0: not yet), on the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteTimes {
+    /// The last record in it.
+    end: Lsn,
+    pub submitted: u64,
+    pub written: u64,
+    pub durable: u64,
 }
 
 struct Shared {
@@ -46,6 +50,37 @@ struct Shared {
     gathering: bool,
     /// When the oldest delayed commit that is not durable was acknowledged.
     delayed_since: Option<Instant>,
+    /// The last writes, in the order of the log.
+    writes: VecDeque<WriteTimes>,
+}
+
+impl Shared {
+    /// A write was done; tells how far the log is durable.
+    fn note_write(&mut self, write: WriteTimes) {
+        // Almost always the last.
+        let later = self.writes.iter().rev().take_while(|own| own.end > write.end).count();
+        self.writes.insert(self.writes.len() - later, write);
+        if self.writes.len() > WRITES_KEPT {
+            self.writes.pop_front();
+        }
+        let durable = self.writer.durable();
+        let now = now_ns();
+        for own in self.writes.iter_mut().rev().filter(|own| own.end <= durable) {
+            if own.durable > 0 {
+                break;
+            }
+            own.durable = now;
+        }
+    }
+
+    /// The write that made `lsn` durable; `None` where it is too long ago.
+    fn write_of(&self, lsn: Lsn) -> Option<WriteTimes> {
+        let back = self.writes.iter().rev().take_while(|own| own.end >= lsn).count();
+        // Of an older write than those that are kept, the first one kept would be taken.
+        let is_known = back < WRITES_KEPT;
+        let first = self.writes.len() - back;
+        self.writes.get(first).copied().filter(|own| is_known && own.durable > 0)
+    }
 }
 
 /// See the module.
@@ -59,7 +94,7 @@ pub(crate) struct Journal {
     durable_sequence: AtomicU64,
     durable: AtomicU64,
     poison: Arc<OnceLock<String>>,
-    pub(crate) counters: LogCounters,
+    pub(crate) counters: OfLog,
 }
 
 /// What a commit's records became.
@@ -75,6 +110,7 @@ impl Journal {
         writer: LogWriter,
         sequence: u64,
         poison: Arc<OnceLock<String>>,
+        counters: OfLog,
     ) -> Self {
         let durable = AtomicU64::new(writer.durable().packed());
         let shared = Shared {
@@ -84,6 +120,7 @@ impl Journal {
             last_group: 0,
             gathering: false,
             delayed_since: None,
+            writes: VecDeque::with_capacity(WRITES_KEPT + 1),
         };
         Self {
             disk,
@@ -93,7 +130,7 @@ impl Journal {
             durable_sequence: AtomicU64::new(sequence),
             durable,
             poison,
-            counters: LogCounters::default(),
+            counters,
         }
     }
 
@@ -201,15 +238,16 @@ impl Journal {
     /// Makes everything that was appended durable.
     pub(crate) fn flush(&self) -> Result<()> {
         let last = self.lock().writer.last();
-        self.wait(last)
+        self.wait(last).map(|_| ())
     }
 
-    /// Returns when `lsn` is durable; writes what has gathered if nobody does.
-    pub(crate) fn wait(&self, lsn: Lsn) -> Result<()> {
+    /// Returns when `lsn` is durable; writes what has gathered if nobody does. Tells of the write that did it, where
+    /// that is still known.
+    pub(crate) fn wait(&self, lsn: Lsn) -> Result<Option<WriteTimes>> {
         loop {
             let mut shared = self.lock();
             if shared.writer.durable() >= lsn {
-                return Ok(());
+                return Ok(shared.write_of(lsn));
             }
             self.check()?;
             if !shared.gathering {
@@ -220,7 +258,7 @@ impl Journal {
                     continue;
                 }
                 if shared.writer.durable() >= lsn {
-                    return Ok(());
+                    return Ok(shared.write_of(lsn));
                 }
             }
             let me = thread::current();
@@ -252,17 +290,19 @@ impl Journal {
     }
 
     fn write(&self, write: LogWrite) -> Result<()> {
-        let begun = Instant::now();
-        let bytes = write.buffer.len() as u64;
+        let submitted = now_ns();
+        let (end, bytes) = (write.end, write.buffer.len() as u64);
         let result = self.disk.write_through(FileId::Log, write.offset, write.buffer.bytes());
+        let written = now_ns();
         let mut woken = Vec::new();
         let mut shared = self.lock();
         let outcome = match result {
             Ok(()) => {
                 self.counters.writes.fetch_add(1, Ordering::Relaxed);
                 self.counters.write_bytes.fetch_add(bytes, Ordering::Relaxed);
-                self.counters.write_ns.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                self.counters.write_ns.fetch_add(written - submitted, Ordering::Relaxed);
                 shared.writer.complete(write);
+                shared.note_write(WriteTimes { end, submitted, written, durable: 0 });
                 Ok(())
             }
             Err(error) => {
@@ -302,6 +342,11 @@ impl Journal {
             waiter.unpark();
         }
         outcome
+    }
+
+    /// Makes the store read-only, for a reason that another one may have preceded.
+    pub(crate) fn give_up(&self, error: &Error) {
+        let _ = self.poison.set(error.to_string());
     }
 
     /// Makes the store read-only.

@@ -21,6 +21,9 @@
 //! chains, what may leave), `delta`, and the formats. `journal`, `checkpoint` and `recovery` do the I/O through
 //! [`disk::Disk`]: real files, or [`sim`]'s that lose and tear; the crash laboratory is there too.
 //!
+//! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
+//! memory, where any process reads it: `counters`.
+//!
 //! It never writes into a directory that holds something else, never asks again after a failed write or sync, and
 //! never returns a page that it cannot vouch for.
 
@@ -30,6 +33,7 @@ mod cache;
 mod checkpoint;
 mod codec;
 mod control;
+pub mod counters;
 mod delta;
 pub mod disk;
 mod error;
@@ -46,10 +50,12 @@ mod tree;
 mod tx;
 
 pub use cache::Page;
+pub use counters::FileStatistics;
+pub use counters::anatomy::CommitTimes;
 pub use error::{Error, Result};
 pub use log::vlf::Certificate;
 pub use lsn::{Lsn, PageNo};
-pub use options::{Durability, Layout, Options, Recovery};
+pub use options::{Apply, Durability, Layout, Options, Recovery};
 pub use page::PAGE_HEADER_BYTES;
 pub use recovery::RecoveryReport;
 pub use store::{LogHolders, Stats, Store};

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! log file:   8 KiB unused | virtual log file (slot 0) | slot 1 | …      all of one size
-//! slot:       header, 4 KiB | block | block | …                          blocks of 512 B to 60 KiB
+//! slot:       header, 4 KiB | block | block | … | index                  blocks of 512 B to 60 KiB
 //! ```
 //! `writer` is pure: records go in, writes to do come out, completions go in, what is durable comes out.
 //! `scan` reads a log from any disk and decides where it ends, and whether that end is an honest one.
 
 pub(crate) mod block;
+pub(crate) mod index;
 pub(crate) mod record;
 pub(crate) mod scan;
 pub(crate) mod vlf;

@@ -40,6 +40,13 @@ impl Lsn {
         Self(packed)
     }
 
+    /// Bytes of log from here to a later place, in virtual log files of `vlf_bytes`.
+    #[must_use]
+    pub fn bytes_to(self, later: Self, vlf_bytes: u64) -> u64 {
+        let at = |lsn: Self| u64::from(lsn.vlf()) * vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
+        at(later).saturating_sub(at(self))
+    }
+
     /// The sequence number of the virtual log file.
     #[must_use]
     pub fn vlf(self) -> u32 {

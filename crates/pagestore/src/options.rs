@@ -13,7 +13,8 @@ pub struct Layout {
     pub page_bytes: usize,
     /// Log blocks are padded to this: the unit that the device writes without reading, 4 KiB almost everywhere.
     pub log_sector_bytes: usize,
-    /// Bytes of a virtual log file, from 256 KiB to 512 MiB.
+    /// Bytes of a virtual log file, from 256 KiB to less than 512 MiB. Opening after a crash reads the last one as
+    /// a whole, and of the others an index.
     pub vlf_bytes: u64,
     /// Virtual log files that are made, and written with zeros, at the beginning.
     pub vlfs: usize,
@@ -36,8 +37,8 @@ impl Layout {
         }
         // Small ones are for tests, which must go round often.
         let least = 2 * MAX_BLOCK_BYTES as u64;
-        if !(least..=Lsn::MAX_VLF_BYTES).contains(&self.vlf_bytes) || !self.vlf_bytes.is_multiple_of(4096) {
-            return bad("vlf_bytes", "a multiple of 4096 from 122880 to 512 MiB");
+        if !(least..Lsn::MAX_VLF_BYTES).contains(&self.vlf_bytes) || !self.vlf_bytes.is_multiple_of(4096) {
+            return bad("vlf_bytes", "a multiple of 4096 from 122880 to less than 512 MiB");
         }
         if self.vlfs < 2 {
             return bad("vlfs", "at least 2: one is written while the other is freed");
@@ -67,6 +68,17 @@ pub enum Recovery {
     Instant,
 }
 
+/// How recovery writes pages to the data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Apply {
+    /// By direct I/O.
+    #[default]
+    Direct,
+    /// Through a memory mapping, to compare: the kernel writes back, and a sync waits for all of it. Where the device
+    /// cannot read a page in, the process ends.
+    Mapped,
+}
+
 /// How a store is used while it is open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -86,12 +98,17 @@ pub struct Options {
     pub parallel: usize,
     /// How it is recovered.
     pub recovery: Recovery,
+    /// How recovery writes pages; afterwards it is always direct I/O.
+    pub apply: Apply,
     /// Whether checkpoints and delayed commits have threads of their own. Without, a commit that finds a
     /// checkpoint due does it itself: everything happens in the order of the calls.
     pub background: bool,
     /// Read back what a checkpoint wrote before its part of the log is freed. Finds writes that the device
     /// acknowledged and lost or put elsewhere, at the price of reading every written page.
     pub verify_writes: bool,
+    /// Show the counters to other processes of the same user, through a file in shared memory: for `headroom log`
+    /// and the source `pagestore:`. Of a store in a directory.
+    pub publish: bool,
 }
 
 impl Default for Options {
@@ -105,8 +122,10 @@ impl Default for Options {
             log_writes_in_flight: 1,
             parallel: 16,
             recovery: Recovery::default(),
+            apply: Apply::default(),
             background: true,
             verify_writes: false,
+            publish: true,
         }
     }
 }

@@ -3,31 +3,45 @@
 //! ```text
 //! analysis   control file -> slots' headers -> blocks from the redo LSN along the chain -> for every page the
 //!            records since its last image, of committed transactions only; an honest end, or damage
-//! instant    the pages' chains are the dirty pages of the opened store: read on demand, written by a checkpoint
-//! wide       that checkpoint first: all places known, sorted, neighbours together, many at once, one sync
+//! instant    of full virtual log files only the index is read, of the last one the blocks; the pages' chains are the
+//!            dirty pages of the opened store: read on demand, written by a checkpoint
+//! wide       the whole log, then that checkpoint: all places known, sorted, neighbours together, many at once, one sync
 //! prefetch   pages written one by one in the order of the log, one sync
 //! serial     as that, the log read in 32 KiB steps, a sync for every virtual log file
 //! ```
+//! **Bounded opening.** A virtual log file that is full ends with its index (`log::index`): for every page the places
+//! of its records, of what committed and of what was open. Opening reads the headers, the last sectors, the indices
+//! (8 bytes a page and all of them at once) and the records of the one virtual log file that is not full. The indices
+//! stay as they are, sorted, and are looked up newest first (`runs`); the first checkpoint moves them into the page
+//! table, a few pages at a time, before it lists what is dirty. What an index passes over is read when a page is, or
+//! by that checkpoint: damage there is reported then.
+//!
 //! No page is read from the data file to redo it: its first record is an image. Before the store is open, analysis
 //! writes the control file (a new epoch) and one block (RECOVERY), and nothing is erased: what an interrupted
 //! recovery leaves is recovered again by the same steps.
 
+mod indexed;
 mod one_by_one;
+pub(crate) mod runs;
 
 use crate::cache::PageTable;
 use crate::control::Control;
+use crate::counters::Counters;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::BlockHeader;
+use crate::log::index::Index;
 use crate::log::record::{Record, Records};
-use crate::log::scan::{LogFile, Reading};
+use crate::log::scan::{LogFile, Reading, Way};
 use crate::log::vlf::VlfTable;
 use crate::log::writer::LogWriter;
 use crate::lsn::{Lsn, PageNo};
 use crate::options::{Options, Recovery};
 use crate::store::Inner;
+use indexed::Collected;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What opening found and did.
@@ -37,7 +51,9 @@ pub struct RecoveryReport {
     pub strategy: Recovery,
     /// It had been closed: there was nothing to recover.
     pub clean: bool,
-    /// Log that was read, in bytes.
+    /// Virtual log files whose index was read instead of their records.
+    pub vlfs_indexed: u64,
+    /// Log that was read before the store was open, in bytes.
     pub log_bytes: u64,
     /// Reads that it took.
     pub log_reads: u64,
@@ -47,7 +63,8 @@ pub struct RecoveryReport {
     pub commits: u64,
     /// The newest commit.
     pub last_sequence: u64,
-    /// Pages that the data file did not have yet.
+    /// Pages that the data file did not have yet; where indices were read, at most: a page that is in several counts
+    /// in each.
     pub pages: u64,
     /// The last record; what came after had not been acknowledged.
     pub cut: Lsn,
@@ -57,6 +74,13 @@ pub struct RecoveryReport {
     pub analysis: Duration,
     /// Time until the store was open.
     pub opened: Duration,
+}
+
+impl RecoveryReport {
+    fn count(&mut self, records: u64, commits: u64, dropped: u64, sequence: u64) {
+        (self.records, self.commits, self.records_dropped) = (records, commits, dropped);
+        self.last_sequence = self.last_sequence.max(sequence);
+    }
 }
 
 /// What a store is made of, once it is known.
@@ -154,7 +178,11 @@ pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
 }
 
 /// Opens what lies on `disk`.
-pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, RecoveryReport)> {
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    counters: Arc<Counters>,
+    options: Options,
+) -> Result<(Inner, RecoveryReport)> {
     let begun = Instant::now();
     let mut control = control(disk.as_ref())?;
     let reading = reading(&options);
@@ -163,51 +191,57 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
         disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
     }
     let mut log = LogFile::open(disk.as_ref(), control.geometry, reading)?;
-    let mut analysis = Analysis { sequence: control.sequence, tx_max: control.tx_max, ..Analysis::default() };
-    let redo = control.redo;
-    let end = log.scan(control.redo_slot as usize, redo, control.known(), reading, |header, used| {
-        analysis.take(header, used, redo.lsn)
-    })?;
-    analysis.drop_open();
-    let last = end.last.max(control.durable);
+    let mut pages = PageTable::new(control.geometry.page_bytes, options.cache_bytes / 4 * 3);
     let mut report = RecoveryReport {
         strategy: options.recovery,
         clean: control.clean,
-        log_bytes: log.bytes_read,
-        log_reads: log.reads,
-        records: analysis.records,
-        commits: analysis.commits,
-        last_sequence: analysis.sequence,
-        pages: analysis.chains.len() as u64,
-        cut: last,
-        records_dropped: analysis.dropped,
-        analysis: begun.elapsed(),
-        opened: Duration::ZERO,
+        last_sequence: control.sequence,
+        ..RecoveryReport::default()
     };
+    let (way, index, tx_max) = if options.recovery == Recovery::Instant {
+        let (way, collected) = indexed::read(&mut log, &control, reading)?;
+        report.vlfs_indexed = collected.indexed;
+        let last = collected.last.clone();
+        let (runs, sums) = collected.runs();
+        report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
+        report.pages = runs.pages();
+        pages.look_up_in(runs);
+        (way, last, sums.tx_max)
+    } else {
+        let (way, index, analysis) = whole(&mut log, &control, reading)?;
+        report.count(analysis.records, analysis.commits, analysis.dropped, analysis.sequence);
+        report.pages = analysis.chains.len() as u64;
+        if options.recovery == Recovery::Wide {
+            for (page, chain) in analysis.chains {
+                pages.recovered(page, chain.lsns, chain.bytes);
+            }
+        }
+        (way, index, analysis.tx_max)
+    };
+    let last = way.last.max(control.durable);
+    (report.log_bytes, report.log_reads) = (log.bytes_read, log.reads);
+    (report.cut, report.analysis) = (last, begun.elapsed());
 
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
-        one_by_one::apply(disk.as_ref(), &control, &mut log, reading, sync_each)?;
-        // All of it is durable in the data file now.
-        analysis.chains.clear();
+        // All of it is durable in the data file then.
+        one_by_one::apply(disk.as_ref(), &control, &mut log, reading, sync_each, options.apply)?;
     }
-    let slots = log.slots(&end.chain);
+    let slots = log.slots(&way.chain);
     // Blocks of this opening are told from those of earlier ones.
     control.epoch += 1;
     control.clean = false;
     control.durable = last;
     control.write(disk.as_ref())?;
+    let (geometry, table) = (control.geometry, VlfTable::new(slots));
     let writes = options.log_writes_in_flight.max(1);
-    let writer =
-        LogWriter::resume(control.geometry, VlfTable::new(slots), control.epoch, end.position, last, writes);
-    let mut pages = PageTable::new(control.geometry.page_bytes, options.cache_bytes / 4 * 3);
-    for (page, chain) in std::mem::take(&mut analysis.chains) {
-        pages.recovered(page, chain.lsns, chain.bytes);
-    }
-    let found = Found { writer, pages, next_tx: analysis.tx_max + 1, sequence: analysis.sequence, control };
+    let writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
+    let next_tx = control.tx_max.max(tx_max) + 1;
+    let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control };
     drop(log);
     let epoch = u64::from(found.control.epoch);
-    let inner = Inner::new(disk, options, found);
+    let inner = Inner::new(disk, counters, options, found);
+    inner.recovering.store(report.pages, Ordering::Release);
     inner.journal.note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;
     if options.recovery == Recovery::Wide && report.pages > 0 {
@@ -215,4 +249,19 @@ pub(crate) fn open(disk: Arc<dyn Disk>, options: Options) -> Result<(Inner, Reco
     }
     report.opened = begun.elapsed();
     Ok((inner, report))
+}
+
+/// Reads the log as a whole.
+fn whole(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<(Way, Index, Analysis)> {
+    let mut analysis = Analysis { sequence: control.sequence, ..Analysis::default() };
+    let mut collected = Collected::begin(control, false);
+    let redo = control.redo;
+    let mut way = Way::begin(control.redo_slot as usize, redo);
+    log.scan_until(&mut way, u32::MAX, control.known(), reading, |header, used| {
+        collected.take(header, used)?;
+        analysis.take(header, used, redo.lsn)
+    })?;
+    analysis.drop_open();
+    collected.enter(way.position.lsn.vlf());
+    Ok((way, collected.last, analysis))
 }

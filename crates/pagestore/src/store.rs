@@ -1,8 +1,11 @@
 //! An open store: opening, creating, closing, and reading a page wherever it is.
 
 use crate::cache::{Lookup, Page, PageTable, View};
-use crate::checkpoint::Certified;
+use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
+use crate::counters::anatomy::CommitTimes;
+use crate::counters::state::{LogState, VlfState};
+use crate::counters::{Counters, FileStatistics, OfEngine, OfLog};
 use crate::disk::real::{Access, RealDisk};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
@@ -54,6 +57,8 @@ pub(crate) struct Inner {
     pub control: Mutex<Control>,
     /// One checkpoint at a time.
     pub checkpointing: Mutex<Checkpoints>,
+    /// Threads that wait for the one that runs.
+    pub hurry: AtomicU64,
     growing: Mutex<()>,
     /// Recovery would begin here; mirrors the control file.
     pub redo: AtomicU64,
@@ -61,25 +66,19 @@ pub(crate) struct Inner {
     pub last_sequence: AtomicU64,
     /// The newest transaction.
     pub last_tx: AtomicU64,
+    /// Pages that recovery found in the log.
+    pub recovering: AtomicU64,
     pub wake: background::Wake,
-    pub counters: Counters,
+    pub counters: OfEngine,
+    pub board: Arc<Counters>,
+    /// One answers at a time.
+    answering: Mutex<()>,
 }
 
 /// What checkpoints have done.
 #[derive(Default)]
 pub(crate) struct Checkpoints {
     pub last: Option<Certificate>,
-}
-
-/// Counts since the store was opened.
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub page_reads: AtomicU64,
-    pub page_redone: AtomicU64,
-    pub page_writes: AtomicU64,
-    pub page_write_bytes: AtomicU64,
-    pub data_syncs: AtomicU64,
-    pub checkpoints: AtomicU64,
 }
 
 /// Figures of an open store, counted since it was opened.
@@ -188,6 +187,8 @@ impl Store {
     /// As `create`.
     pub fn create_on(disk: Arc<dyn Disk>, layout: Layout, options: Options, store: u128) -> Result<Self> {
         let geometry = layout.geometry(store)?;
+        let counters = Counters::begin(disk.directory().filter(|_| options.publish));
+        let disk = counters.watch(disk);
         write_zeros(disk.as_ref(), 0, LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes)?;
         disk.sync(FileId::Log).map_err(|error| Error::io("sync", FileId::Log, error))?;
         // A device that loses a write is found out here, and not by a log that has no space later.
@@ -213,7 +214,7 @@ impl Store {
         };
         let pages = PageTable::new(geometry.page_bytes, options.cache_bytes / 4 * 3);
         let found = recovery::Found { writer, pages, next_tx: 1, sequence: 0, control };
-        let inner = Inner::new(disk, options, found);
+        let inner = Inner::new(disk, counters, options, found);
         // The store's own page is the first commit; only then is there a store.
         let mut tx = WriteTx::begin(&inner)?;
         tx.format()?;
@@ -227,11 +228,13 @@ impl Store {
     /// # Errors
     /// As `open`.
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
-        let (inner, report) = recovery::open(disk, options)?;
+        let counters = Counters::begin(disk.directory().filter(|_| options.publish));
+        let (inner, report) = recovery::open(counters.watch(disk), counters, options)?;
         Ok(Self::start(inner, report))
     }
 
     fn start(inner: Inner, report: RecoveryReport) -> Self {
+        inner.announce();
         let inner = Arc::new(inner);
         let background = inner.options.background.then(|| background::Threads::start(&inner));
         if report.pages > 0 {
@@ -272,6 +275,11 @@ impl Store {
         self.inner.checkpoint().map(Certified::certificate)
     }
 
+    /// A checkpoint in the caller's own steps.
+    pub(crate) fn begin_checkpoint(&self) -> Result<Checkpoint<'_>> {
+        self.inner.begin_checkpoint(lock(&self.inner.checkpointing))
+    }
+
     /// Flushes, checkpoints and closes: opening it again needs no recovery.
     ///
     /// # Errors
@@ -293,10 +301,17 @@ impl Store {
         &self.report
     }
 
-    /// The pages that recovery found in the log and has not written yet, of those in the report.
+    /// The pages that recovery found in the log and has not written yet.
     #[must_use]
     pub fn recovery_pages_left(&self) -> u64 {
-        if self.inner.counters.checkpoints.load(Ordering::Acquire) > 0 { 0 } else { self.report.pages }
+        let counters = &self.inner.counters;
+        if self.report.pages == 0 || counters.checkpoints.load(Ordering::Acquire) > 0 {
+            return 0;
+        }
+        let written =
+            counters.page_write_bytes.load(Ordering::Relaxed) / self.inner.geometry.page_bytes as u64;
+        // Until the sync over them succeeds, at least one is not done.
+        self.inner.recovering.load(Ordering::Acquire).saturating_sub(written).max(1)
     }
 
     /// Bytes of a page that a user has.
@@ -309,8 +324,6 @@ impl Store {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let inner = &self.inner;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let log = &inner.journal.counters;
         let (dirty, cached) = {
             let pages = lock(&inner.pages);
             (pages.dirty_pages() as u64, pages.cached_bytes() as u64)
@@ -318,25 +331,46 @@ impl Store {
         let (reusable, vlfs, waiting) = inner.journal.with(|writer| {
             (writer.vlfs.available() as u64, writer.vlfs.slots().len() as u64, writer.waiting_bytes() as u64)
         });
+        let counts = inner.board.counts();
         Stats {
-            log_writes: load(&log.writes),
-            log_write_bytes: load(&log.write_bytes),
-            log_write_ns: load(&log.write_ns),
-            commits: load(&log.commits),
+            log_writes: counts.log_writes,
+            log_write_bytes: counts.log_write_bytes,
+            log_write_ns: counts.log_write_ns,
+            commits: counts.commits,
             durable_sequence: inner.journal.durable_sequence(),
             last_sequence: inner.last_sequence.load(Ordering::Acquire),
             log_waiting_bytes: waiting,
-            page_reads: load(&inner.counters.page_reads),
-            pages_redone: load(&inner.counters.page_redone),
-            page_writes: load(&inner.counters.page_writes),
-            page_write_bytes: load(&inner.counters.page_write_bytes),
-            data_syncs: load(&inner.counters.data_syncs),
-            checkpoints: load(&inner.counters.checkpoints),
+            page_reads: counts.page_reads,
+            pages_redone: counts.pages_redone,
+            page_writes: counts.page_writes,
+            page_write_bytes: counts.page_write_bytes,
+            data_syncs: counts.data_syncs,
+            checkpoints: counts.checkpoints,
             dirty_pages: dirty,
             cached_bytes: cached,
             vlfs_reusable: reusable,
             vlfs,
         }
+    }
+
+    /// The I/O of the store's files since it was opened, its recovery included: what other processes see too.
+    #[must_use]
+    pub fn file_statistics(&self) -> [FileStatistics; 3] {
+        self.inner.board.file_statistics()
+    }
+
+    /// Where the time of commits went that were acknowledged as durable.
+    #[must_use]
+    pub fn commit_times(&self) -> CommitTimes {
+        self.inner.board.commits.read()
+    }
+
+    /// The file in which other processes see the counters.
+    ///
+    /// # Errors
+    /// Why they do not.
+    pub fn published(&self) -> std::result::Result<&Path, &str> {
+        self.inner.board.published()
     }
 
     /// What keeps the log from being reused.
@@ -355,10 +389,17 @@ impl Drop for Store {
 }
 
 impl Inner {
-    pub(crate) fn new(disk: Arc<dyn Disk>, options: Options, found: recovery::Found) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        board: Arc<Counters>,
+        options: Options,
+        found: recovery::Found,
+    ) -> Self {
         let poison = Arc::new(OnceLock::new());
         let geometry = found.control.geometry;
-        let journal = Journal::new(Arc::clone(&disk), geometry, found.writer, found.sequence, poison);
+        let counters = OfLog(Arc::clone(&board));
+        let journal =
+            Journal::new(Arc::clone(&disk), geometry, found.writer, found.sequence, poison, counters);
         Self {
             last_tx: AtomicU64::new(found.next_tx - 1),
             disk,
@@ -375,10 +416,60 @@ impl Inner {
             redo: AtomicU64::new(found.control.redo.lsn.packed()),
             control: Mutex::new(found.control),
             checkpointing: Mutex::new(Checkpoints::default()),
+            hurry: AtomicU64::new(0),
             growing: Mutex::new(()),
             last_sequence: AtomicU64::new(found.sequence),
+            recovering: AtomicU64::new(0),
             wake: background::Wake::default(),
-            counters: Counters::default(),
+            counters: OfEngine(Arc::clone(&board)),
+            board,
+            answering: Mutex::new(()),
+        }
+    }
+
+    /// Shows the counters to other processes.
+    fn announce(&self) {
+        self.board.announce(self.disk.directory(), &lock(&self.control));
+        self.publish_state();
+    }
+
+    /// Answers who asked for the state of the log.
+    pub(crate) fn answer(&self) {
+        if self.board.state.is_asked() {
+            self.publish_state();
+        }
+    }
+
+    /// Writes the state of the log where other processes see it.
+    pub(crate) fn publish_state(&self) {
+        let Ok(_one) = self.answering.try_lock() else { return };
+        self.board.state.answer(|| self.log_state());
+    }
+
+    fn log_state(&self) -> LogState {
+        let holders = self.log_holders();
+        let (checkpointing, dirty_pages) =
+            (self.checkpointing.try_lock().is_err(), lock(&self.pages).dirty_pages() as u64);
+        let (waiting_bytes, vlfs) = self.journal.with(|writer| {
+            let vlfs: Vec<_> = writer.vlfs.slots().iter().map(VlfState::of).collect();
+            (writer.waiting_bytes() as u64, vlfs)
+        });
+        LogState {
+            at_ns: 0,
+            redo: holders.redo,
+            next: holders.next,
+            durable: self.journal.durable(),
+            last_sequence: self.last_sequence.load(Ordering::Acquire),
+            durable_sequence: self.journal.durable_sequence(),
+            waiting_bytes,
+            active: holders.active_transaction.map(|lsn| (self.last_tx.load(Ordering::Acquire), lsn)),
+            dirty_pages,
+            oldest_dirty_page: holders.oldest_dirty_page,
+            last_certificate: holders.last_certificate,
+            checkpointing,
+            read_only: self.journal.check().is_err(),
+            vlfs_total: vlfs.len() as u64,
+            vlfs,
         }
     }
 
@@ -458,9 +549,7 @@ impl Inner {
     pub(crate) fn redo_bytes(&self) -> u64 {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         let next = self.journal.with(|writer| writer.position().lsn);
-        let at =
-            |lsn: Lsn| u64::from(lsn.vlf()) * self.geometry.vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
-        at(next).saturating_sub(at(redo))
+        redo.bytes_to(next, self.geometry.vlf_bytes)
     }
 
     /// Makes sure that `bytes` of records fit in the log: by a checkpoint, then by growing. To be called by the
@@ -472,7 +561,7 @@ impl Inner {
         // A checkpoint that would free nothing is not worth its writes.
         let held = self.journal.with(|writer| writer.oldest_active.is_some());
         if !held {
-            self.checkpoint()?;
+            self.checkpoint_for_space()?;
         }
         loop {
             let available = self.journal.with(|writer| writer.space(SPARE_SLOTS));

@@ -2,9 +2,11 @@
 
 use crate::cache::{Installed, Page, View};
 use crate::codec::{put_u64, u64_at};
+use crate::counters::anatomy::Instants;
+use crate::counters::now_ns;
 use crate::delta::{self, ZEROS};
 use crate::error::{Error, Result};
-use crate::journal::BlockCache;
+use crate::journal::{BlockCache, WriteTimes};
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
@@ -104,6 +106,8 @@ pub struct WriteTx<'a> {
     spilled: HashMap<PageNo, Lsn>,
     /// Pages from this number on did not exist before.
     fresh_from: u64,
+    /// How long it waited for its turn.
+    queued_ns: u64,
 }
 
 /// A commit that has its place in the log.
@@ -130,13 +134,27 @@ impl Pages for WriteTx<'_> {
 impl<'a> WriteTx<'a> {
     pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
         inner.journal.check()?;
-        let mut writing = lock(&inner.writing);
+        let (mut writing, queued_ns) = match inner.writing.try_lock() {
+            Ok(writing) => (writing, 0),
+            Err(_) => {
+                let begun = now_ns();
+                let writing = lock(&inner.writing);
+                (writing, now_ns() - begun)
+            }
+        };
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
         let own = BTreeMap::new();
-        let mut begun =
-            Self { inner, writing: Some(writing), tx, own, spilled: HashMap::new(), fresh_from: 0 };
+        let mut begun = Self {
+            inner,
+            writing: Some(writing),
+            tx,
+            own,
+            spilled: HashMap::new(),
+            fresh_from: 0,
+            queued_ns,
+        };
         if inner.last_sequence.load(Ordering::Acquire) > 0 {
             begun.fresh_from = u64_at(&begun.page(META)?, PAGE_COUNT_AT);
         }
@@ -241,8 +259,8 @@ impl<'a> WriteTx<'a> {
 
     /// Bytes of log that these pages need at most.
     fn log_bytes(&self) -> u64 {
-        // A run has a header for at least as many bytes of distance: a page never doubles.
-        (self.own.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 16) + 64) as u64
+        // A run has a header for at least as many bytes of distance: a page never doubles. And it is in an index.
+        (self.own.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
     }
 
     /// Puts the changed pages into the log, uncommitted, and forgets them.
@@ -267,11 +285,19 @@ impl<'a> WriteTx<'a> {
     /// When the log is full (nothing is committed, the store goes on) or an I/O fails (the store is read-only then,
     /// and whether the commit is there is known only after opening it again).
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
-        let Some(committed) = self.install()? else { return Ok(None) };
-        let inner = self.inner;
+        let called = now_ns();
+        let Some((committed, appended)) = self.install()? else { return Ok(None) };
+        let (inner, queued_ns) = (self.inner, self.queued_ns);
         drop(self);
         match durability {
-            Durability::Full => inner.journal.wait(committed.lsn)?,
+            Durability::Full => {
+                if let Some(WriteTimes { submitted, written, durable, .. }) =
+                    inner.journal.wait(committed.lsn)?
+                {
+                    let instants = Instants { queued_ns, called, appended, submitted, written, durable };
+                    inner.board.commits.record(committed.sequence, &instants);
+                }
+            }
             Durability::Delayed => {
                 inner.journal.delayed(committed.sequence);
                 if inner.journal.waiting_bytes() >= inner.options.delayed_bytes {
@@ -279,30 +305,33 @@ impl<'a> WriteTx<'a> {
                 }
             }
         }
+        if !inner.options.background {
+            inner.answer();
+        }
         inner.after_commit()?;
         Ok(Some(committed))
     }
 
     /// The commit that makes a store.
     pub(crate) fn commit_full(mut self) -> Result<()> {
-        let committed = self.install()?.expect("a new store's pages are changes");
+        let (committed, _) = self.install()?.expect("a new store's pages are changes");
         let inner = self.inner;
         drop(self);
-        inner.journal.wait(committed.lsn)
+        inner.journal.wait(committed.lsn).map(|_| ())
     }
 
     /// Gives the transaction up; the same as dropping it.
     pub fn rollback(self) {}
 
-    /// Appends the commit and makes it the newest version of its pages.
-    fn install(&mut self) -> Result<Option<Committed>> {
+    /// Appends the commit and makes it the newest version of its pages. Tells when it was appended.
+    fn install(&mut self) -> Result<Option<(Committed, u64)>> {
         if self.own.is_empty() && self.spilled.is_empty() {
             return Ok(None);
         }
         self.inner.ensure_log_space(self.log_bytes())?;
         let gate = lock(&self.inner.gate);
         let images: Vec<bool> = {
-            let pages = lock(&self.inner.pages);
+            let mut pages = lock(&self.inner.pages);
             self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
         };
         let writing = self.writing.as_mut().expect("held until the end");
@@ -319,7 +348,7 @@ impl<'a> WriteTx<'a> {
         ends.push(encoded.len());
         let appended = self.inner.journal.append(&encoded, &ends, Some(sequence));
         writing.encoded = encoded;
-        let appended = appended?;
+        let (appended, appended_at) = (appended?, now_ns());
         writing.sequence = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
         self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -355,7 +384,7 @@ impl<'a> WriteTx<'a> {
         drop(pages);
         self.inner.journal.ended();
         drop(gate);
-        Ok(Some(Committed { sequence, lsn: appended.commit }))
+        Ok(Some((Committed { sequence, lsn: appended.commit }, appended_at)))
     }
 }
 
@@ -376,18 +405,6 @@ impl Inner {
     /// How many changed pages a transaction keeps in memory: a quarter of the cache.
     fn own_pages_max(&self) -> usize {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
-    }
-
-    /// A checkpoint that has become due is begun by its thread, or done here where there is none.
-    fn after_commit(&self) -> Result<()> {
-        if !self.checkpoint_is_due() {
-            return Ok(());
-        }
-        if self.options.background {
-            self.wake.checkpoint();
-            return Ok(());
-        }
-        self.checkpoint().map(|_| ())
     }
 }
 

@@ -6,9 +6,11 @@
 //! plot     axes, grid and shapes in the units of the data      cells   the same for a grid of cells
 //! one file a chart:  curve_latency, curve_iops, latency_over_time, iops_over_time       a check's
 //!                    load_curve, heat_map, percentiles, run_course, latency_map, histogram   a run's
+//!                    sweep, sweep_course                                               a sweep's
 //!                    difference                                                     a comparison's
 //!                    recoveries                                              crashed engines opened again
 //!                    commits                                                 an experiment's with commits
+//!                    traced                                                            a trace's
 //!                    stretch                                                        a file of the history
 //! ```
 //!
@@ -43,6 +45,9 @@ mod recoveries;
 mod run_course;
 mod shown;
 mod stretch;
+mod traced;
+mod sweep;
+mod sweep_course;
 
 pub use self::file::{Theme, svg_file};
 #[cfg(feature = "png")]
@@ -62,6 +67,8 @@ pub(crate) use latency_over_time::latency_over_time;
 pub(crate) use recoveries::recoveries;
 pub(crate) use shown::{asked, labels};
 pub(crate) use stretch::{INKS, Stretch};
+pub(crate) use traced::traced;
+pub(crate) use sweep::sweeps;
 
 /// Pixels of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +138,11 @@ impl Chart {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// The picture of a trace: where its I/Os were, and how long they took.
+pub fn of_trace(traced: &crate::Traced) -> Chart {
+    traced::traced(traced)
 }
 
 /// Several panels of a chart: the first so many, and how many were left out.

@@ -1,7 +1,7 @@
 //! Tables for spreadsheets: comma separated, a heading, one row a point. A figure that is not known is empty.
 
 use crate::{Analysed, Glance, number};
-use filestats::{Counters, Figure, Interval};
+use filestats::{Counters, Figure, Interval, Served, TracedIo};
 use findings::Weight;
 use matrix::{Estimate, Method, Summary};
 use workload::Pattern;
@@ -17,6 +17,29 @@ pub const WATCH_HEADING: &str = "at,elapsed_ns,instance,database,kind,path,reads
 /// Columns that only a file has, and those that only a wait has.
 const FILE_COLUMNS: usize = 9;
 const WAIT_COLUMNS: usize = 6;
+
+/// The heading of [`traced_io`].
+pub const TRACE_HEADING: &str =
+    "at_ns,pid,tid,comm,op,file,offset_bytes,bytes,latency_ns,flags,served_by,outstanding";
+
+/// One I/O of a trace. Flags have spaces between; what is not known is empty.
+pub fn traced_io(io: &TracedIo) -> String {
+    let offset = io.offset_bytes.map_or(String::new(), |offset| offset.to_string());
+    let flags = io.flags.words().collect::<Vec<_>>().join(" ");
+    format!(
+        "{},{},{},{},{},{},{offset},{},{},{flags},{},{}",
+        io.at_ns,
+        io.pid,
+        io.tid,
+        field(&io.comm),
+        io.op.word(),
+        field(&io.file),
+        io.bytes,
+        io.latency_ns,
+        io.served.map_or("", Served::word),
+        io.n
+    )
+}
 
 /// The heading of [`analysis`].
 pub const ANALYSIS_HEADING: &str =

@@ -10,7 +10,9 @@ mod estimate;
 mod page;
 mod recoveries;
 mod runs;
+mod sweep;
 mod table;
+mod trace;
 
 pub use self::analysis::{analysis, worth_a_chart};
 pub use self::capability::capability;
@@ -21,6 +23,8 @@ pub use estimate::estimate;
 pub(crate) use page::page_colour;
 pub use recoveries::recoveries;
 pub use runs::{RunsPage, matrix, runs};
+pub use trace::trace;
+pub use sweep::sweeps;
 
 /// Outside text, harmless in HTML and in attributes.
 pub(crate) fn escape(text: &str) -> String {

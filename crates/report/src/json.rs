@@ -2,12 +2,17 @@
 //! `{"unknown": "<reason>"}` or null, never 0.
 
 use crate::files::{FileRow, worst_first};
-use crate::{Analysed, Check, Estimate, FileGlance, Glance, Simulation, number, wording};
+use crate::{
+    Analysed, Check, Estimate, FileGlance, Glance, OpTotals, Simulation, Traced, TracedFile, number, wording,
+};
 use analyze::{Analysis, BusyFile};
 use capability::{Capability, CostModel, Curve, Sweep, SweepComparison, SweepStep};
 use experiments::{CommitResult, CommitStudy, Footprint, RecoverResult, RecoverStudy};
 use filestats::waits::Reconciled;
-use filestats::{Counters, Delta, Figure, FileInterval, Interval, Ops, Profile, Reason, WaitInterval};
+use filestats::{
+    Counters, Delta, Figure, FileInterval, Interval, Ops, Profile, Reason, Served, TracedIo, TracedOp,
+    WaitInterval,
+};
 use findings::Finding;
 use findings::ladder::LADDER;
 use serde::Serialize;
@@ -58,6 +63,66 @@ pub fn check(check: &Check) -> Value {
         "target": target,
         "conditions": check.capability.as_ref().map(|capability| plain(&capability.conditions)),
         "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
+    })
+}
+
+/// One I/O, as `headroom trace --json` prints it in a line.
+pub fn traced_io(io: &TracedIo) -> Value {
+    json!({
+        "at_ns": io.at_ns,
+        "pid": io.pid,
+        "tid": io.tid,
+        "comm": &*io.comm,
+        "op": io.op.word(),
+        "file": &*io.file,
+        "offset_bytes": io.offset_bytes,
+        "bytes": io.bytes,
+        "latency_ns": io.latency_ns,
+        "flags": io.flags.words().collect::<Vec<_>>(),
+        "served_by": io.served.map(Served::word),
+        "outstanding": io.n,
+    })
+}
+
+/// What a trace came to: the last line of `headroom trace --json`.
+pub fn trace(traced: &Traced) -> Value {
+    let op = |(op, totals): (TracedOp, &OpTotals)| {
+        let at = |percent| totals.percentile_ns(percent);
+        json!({
+            "op": op.word(),
+            "ios": totals.ios,
+            "bytes": totals.bytes,
+            "stall_ns": totals.stall_ns,
+            "latency_ns": {
+                "mean": totals.mean_ns(),
+                "p50": at(50.0),
+                "p99": at(99.0),
+                "max": totals.max_ns,
+            },
+        })
+    };
+    let file = |file: &TracedFile| {
+        json!({
+            "path": &*file.path,
+            "ios": file.ios,
+            "bytes": file.bytes,
+            "stall_ns": file.stall_ns,
+            "trace": file.trace,
+        })
+    };
+    json!({
+        "trace": {
+            "of": traced.of,
+            "elapsed_ns": traced.elapsed_ns,
+            "ios": traced.ios(),
+            "bytes": traced.bytes(),
+            "lost": traced.lost,
+            "complete": traced.lost == 0,
+            "ops": traced.by_op().map(op).collect::<Vec<Value>>(),
+            "files": traced.files.iter().map(file).collect::<Vec<Value>>(),
+            "other_files_ios": traced.other_files_ios,
+            "notes": traced.notes,
+        },
     })
 }
 
@@ -340,6 +405,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Value {
         let queue = step.queue.as_ref().map(|queue| {
             json!({
                 "weighted": queue.weighted, "sampled_mean": queue.sampled(), "samples": queue.samples,
+                "sample_every_ns": queue.every_ns,
                 "sampled_mean_error": queue.error(), "sample_error_max": queue.error_max(),
             })
         });
@@ -348,7 +414,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Value {
     let one = |sweep: &Sweep| {
         json!({
             "target": sweep.target,
-            "layout": sweep.steps.first().and_then(|step| step.result.layout),
+            "layout": sweep.layout(),
             "steps": sweep.steps.iter().map(step).collect::<Vec<Value>>(),
             "saturation": sweep.saturation,
         })

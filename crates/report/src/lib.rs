@@ -10,8 +10,10 @@
 //! Snapshots + FileInterval ─> text::intervals
 //! two Snapshots ─> Glance ─> text::watch, json::watch, csv::watch
 //! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
+//! TracedIo ─> text::TraceLines, json::traced_io, csv::traced_io     Traced ─> text::trace, json::trace, html::trace
 //! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
 //! Simulation, Estimate ─> text::simulation, json::simulation, text::estimate, json::estimate, html::estimate
+//! Sweeps ─> text::sweeps, json::sweeps, html::sweeps
 //! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
 //! RecoverStudy ─> text::recoveries, json::recoveries, html::recoveries
 //! CommitStudy ─> text::commits, json::commits, html::commits     Footprint ─> text::footprint, json::footprint
@@ -34,12 +36,15 @@ mod headline;
 pub mod html;
 pub mod json;
 mod number;
+mod swept;
 pub mod text;
+mod traced;
 mod wording;
 
 pub use analysed::{Analysed, Charted, StretchChart};
 pub use estimate::{Estimate, Simulation, simulated_note};
 pub use glance::{FileGlance, Glance};
+pub use traced::{OpTotals, Traced, TracedFile};
 
 use capability::{Capability, Curve};
 use filestats::{Profile, ServiceLevel};

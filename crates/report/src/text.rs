@@ -20,6 +20,7 @@ mod shares;
 mod sketch;
 mod sweep;
 mod table;
+mod trace;
 mod waits;
 mod watch;
 
@@ -39,7 +40,8 @@ pub use intervals::intervals;
 pub use phases::phases;
 pub use recoveries::recoveries;
 pub use run::run;
-pub use sweep::{sweep_sentences, sweeps};
+pub use sweep::sweeps;
+pub use trace::{TraceLines, trace, trace_letters};
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
 
 use crate::Tone;

@@ -2,9 +2,9 @@
 //! goes away.
 
 use crate::layout::{BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, MAGIC, REGION_BYTES, SLOT_BYTES, VERSION};
-use crate::process::ProcessIdentity;
 use crate::reader::CountersFile;
 use crate::region::Region;
+use published::ProcessIdentity;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,19 +19,9 @@ pub enum Publish {
     Private,
     /// Also other processes of the same user, through a file.
     Shared {
-        /// The directory of the file, best in memory ([`counters_dir`]).
+        /// The directory of the file, best in memory ([`published::counters_dir`]).
         dir: PathBuf,
     },
-}
-
-/// Where counters files lie: `HEADROOM_COUNTERS_DIR`, else /dev/shm, else the directory for temporary
-/// files.
-pub fn counters_dir() -> PathBuf {
-    match std::env::var_os("HEADROOM_COUNTERS_DIR") {
-        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
-        _ if Path::new("/dev/shm").is_dir() => PathBuf::from("/dev/shm"),
-        _ => std::env::temp_dir(),
-    }
 }
 
 const PREFIX: &str = "headroom-sqlite-";

@@ -5,8 +5,8 @@ use crate::layout::{
     BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, Header, Histogram, MAGIC, PATH_BYTES_MAX, PUBLISHED,
     REGION_BYTES, SLOT_BYTES, Slot, VERSION, kind_of_number,
 };
-use crate::process::ProcessIdentity;
 use filestats::{Counters, Figure, FileKind, Latencies, LatencyBuckets, Ops, Reason};
+use published::ProcessIdentity;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;

@@ -7,10 +7,10 @@ use crate::abi::{
 };
 use crate::counters_file::{Publish, Published, create, write_header};
 use crate::layout::{FILES_MAX, PATH_BYTES_MAX, Slot, SlotIdentity};
-use crate::process::ProcessIdentity;
 use crate::reader::{FileReading, read_slot};
 use crate::region::Region;
 use filestats::FileKind;
+use published::ProcessIdentity;
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_int};
 use std::fs;

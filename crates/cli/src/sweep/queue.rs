@@ -56,7 +56,11 @@ impl QueueWatch {
         let ((began, before), (last, after)) = (self.began?, self.last?);
         let elapsed = last.duration_since(began).as_secs_f64();
         let weighted = after.checked_sub(before)? as f64 / 1e3 / elapsed;
-        weighted.is_finite().then_some(QueueSeen { weighted, samples: self.samples })
+        weighted.is_finite().then_some(QueueSeen {
+            weighted,
+            samples: self.samples,
+            every_ns: self.every.as_nanos() as u64,
+        })
     }
 
     /// All devices together: I/Os in flight, and their weighted time.

@@ -125,8 +125,20 @@ fn three_disks_of_800_reads_a_second_striped_give_three_times_as_much() {
     });
     // The figure has both.
     let page = std::fs::read_to_string(&page).unwrap();
-    assert!(page.contains("Throughput") && page.contains("as span") && page.contains("as stripe:64K"));
-    assert!(page.contains("x the outstanding") && page.contains("who did the work"));
+    assert!(page.contains("stripe:64K against span") && page.contains("x the outstanding"));
+    assert!(
+        page.contains(" x throughput") && page.contains(" x outstanding"),
+        "the figure says how many times"
+    );
+    assert!(page.contains("since the sweep began") && page.contains("who did the work"));
+    // And again as a picture, from the history.
+    let picture = luns.place.path().join("sweep.svg");
+    let drawn = headroom(
+        &luns.place.path().join("history.db"),
+        &["chart", "1-3", "4-6", "--kind", "sweep", "--out", picture.to_str().unwrap()],
+    );
+    assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    assert!(std::fs::read_to_string(&picture).unwrap().contains(" x throughput"));
 }
 
 #[test]
@@ -183,6 +195,8 @@ fn what_a_killed_process_served_is_taken_away() {
     }
     let removed = headroom(&luns.place.path().join("history.db"), &["luns", "remove", &device]);
     assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
+    let removed: Value = serde_json::from_slice(&removed.stdout).unwrap();
+    assert_eq!(removed["removed"], serde_json::json!([device]));
     assert!(listed().is_empty() && !std::path::Path::new(&file).exists());
     let again = headroom(&luns.place.path().join("history.db"), &["luns", "remove", &device]);
     assert_eq!(again.status.code(), Some(3), "what is not on record is not touched");

@@ -89,6 +89,26 @@ const ENGINES: [(&str, Prepare); 3] =
 fn no_room_is_left(answer: &Value) {
     let headroom = answer["headroom"].as_f64().unwrap();
     assert!((0.85..1.2).contains(&headroom), "no room is left: {headroom}");
+    let remedies = answer["advice"]["remedies"].as_array().unwrap();
+    let carries = |what: &str| {
+        let remedy = remedies.iter().find(|remedy| remedy["what"].as_str().unwrap().contains(what));
+        remedy.unwrap_or_else(|| panic!("no '{what}': {remedies:#?}"))["carries"].as_f64().unwrap()
+    };
+    // What is asked is what the cap lets through: the disk as it is carries that and no more.
+    let now = carries("as it is");
+    assert!((0.8..1.25).contains(&now), "{now}");
+    for (what, times) in [("3 such disks striped", 3.0), ("twice the cap", 2.0), ("from memory", 2.0)] {
+        let gain = carries(what) / now;
+        assert!((gain / times - 1.0).abs() < 0.1, "{what}: {gain} times");
+    }
+}
+
+/// The page says how far each remedy would carry, and that this is estimated, where the answer does.
+fn page_agrees(page: &Path, answer: &Value) {
+    let html = std::fs::read_to_string(page).unwrap();
+    let advised = !answer["advice"].is_null();
+    assert_eq!(html.contains("3 such disks striped"), advised);
+    assert_eq!(html.contains("estimates by simulation"), advised);
 }
 
 fn batching_is_advised(answer: &Value) {
@@ -114,6 +134,8 @@ fn five_situations_of_each_database_get_five_right_answers() {
         return;
     }
     let headroom = Headroom::new();
+    let pages = tempfile::tempdir().unwrap();
+    let page = pages.path().join("answer.html");
     let rounds = std::env::var("HEADROOM_TRUTH_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
     for round in 1..=rounds {
         engines.iter().for_each(|engine| engine.settle());
@@ -131,8 +153,9 @@ fn five_situations_of_each_database_get_five_right_answers() {
                 engine.settle();
                 let running = engine.start(situation.load);
                 assert!(disk.throttle(CapKind::ReadIops, situation.reads_a_second));
-                let watch =
-                    ["check", "--source", &engine.source(situation.load), "--duration", engine.watched()];
+                let source = engine.source(situation.load);
+                let watch = ["check", "--source", &source, "--duration", engine.watched(), "--html"];
+                let watch = [&watch[..], &[page.to_str().unwrap()]].concat();
                 let answer = headroom.json(&watch);
                 assert!(disk.throttle(CapKind::ReadIops, READS_A_SECOND));
                 drop(running);
@@ -153,6 +176,7 @@ fn five_situations_of_each_database_get_five_right_answers() {
                     situation.name
                 );
                 (situation.says)(&answer);
+                page_agrees(&page, &answer);
             }
         }
     }

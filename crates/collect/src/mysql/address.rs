@@ -10,6 +10,7 @@
 //! A password has no place in it: it would be seen in `ps` and in whatever keeps the command.
 
 use super::MysqlError;
+use crate::percent;
 use std::path::PathBuf;
 
 /// What the connection text says; the rest comes from option files.
@@ -139,22 +140,8 @@ fn wrong(why: &str) -> MysqlError {
     MysqlError::BadConnection(why.into())
 }
 
-/// `%2F` is a slash, as in every URL.
 fn decoded(text: &str) -> Result<String, MysqlError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            bytes.push(byte.ok_or_else(|| wrong("a % is followed by two hexadecimal digits"))?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
+    percent::decoded(text).map_err(wrong)
 }
 
 #[cfg(test)]

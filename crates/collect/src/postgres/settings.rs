@@ -1,6 +1,7 @@
 //! The settings of a connection string as names and values, whichever of its two forms it has.
 
 use super::connection::Environment;
+use crate::percent;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -146,7 +147,7 @@ impl Settings {
 
     fn set_encoded(&mut self, name: &str, value: &str) -> Result<(), String> {
         if !value.is_empty() {
-            self.set(name, &percent_decoded(value).ok_or("a % that is not followed by two hex digits")?);
+            self.set(name, &percent::decoded(value)?);
         }
         Ok(())
     }
@@ -206,22 +207,6 @@ fn value(text: &str) -> Result<(String, &str), String> {
         }
     }
     if quoted { Err("a quote is not closed".into()) } else { Ok((value, "")) }
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// A section of pg_service.conf: the person's own, then the system's.

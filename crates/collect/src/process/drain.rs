@@ -1,6 +1,7 @@
 //! What leaves the kernel's tables, so that they do not fill up however long it is counted. Nothing is lost by it: what
 //! is taken out is kept in user space, and a key that comes again begins at zero and is added to it.
 
+use super::places::Places;
 use super::program::{Programs, no_table, table_error};
 use super::tables::{AioKey, Counts, FileId, Key, Name, OfCpu, Opaque, Pending};
 use crate::SourceError;
@@ -58,7 +59,7 @@ impl Programs {
     /// Takes out what processes that ended left behind: their place among the chosen, and asynchronous I/Os under way,
     /// whose completion the programs were not called for.
     pub fn sweep(&mut self) -> Result<(), SourceError> {
-        let in_places = self.places.in_use();
+        let in_places = self.places.as_ref().map(Places::in_use).unwrap_or_default();
         let pending: Vec<(u64, Pending)> =
             self.table_mut::<KernelMap<&mut MapData, u64, Pending>>("requests")?.iter().flatten().collect();
         let fetched: Vec<AioKey> =
@@ -73,7 +74,8 @@ impl Programs {
         let mut left = Vec::new();
         // The last completion of all may have come since.
         for (index, address, pending) in in_places {
-            if !running.contains(&pending.tgid) && self.places.take(index, address, &pending) {
+            let ours = self.places.as_ref().filter(|_| !running.contains(&pending.tgid));
+            if ours.is_some_and(|places| places.take(index, address, &pending)) {
                 left.push(pending.kind);
             }
         }
@@ -110,7 +112,7 @@ impl Programs {
         Ok(())
     }
 
-    fn table_mut<'a, T: TryFrom<&'a mut aya::maps::Map, Error = MapError>>(
+    pub(super) fn table_mut<'a, T: TryFrom<&'a mut aya::maps::Map, Error = MapError>>(
         &'a mut self,
         name: &str,
     ) -> Result<T, SourceError> {
@@ -119,7 +121,7 @@ impl Programs {
 }
 
 /// What a table has of a key, which may be nothing.
-fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceError> {
+pub(super) fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(MapError::KeyNotFound) => Ok(None),

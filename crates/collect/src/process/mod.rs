@@ -2,7 +2,7 @@
 //! (`bpf/`), to completion, with the bytes that were returned.
 //!
 //! ```text
-//! bpf/process.bpf.o   programs on tracepoints  ─ count into ─>  maps, per CPU
+//! bpf/process.bpf.o   programs on tracepoints  ─ count into ─>  maps, per CPU     (bpf/trace.bpf.o: trace/, I/O by I/O)
 //!   program.rs   loads them for a Selection                       │
 //!   casts.rs     the kernel's function for cheap loads               │
 //!   tables.rs    the maps' layout                                 │ read once a snapshot
@@ -40,6 +40,7 @@ mod program;
 mod samples;
 mod tables;
 mod target;
+pub mod trace;
 mod unseen;
 
 use crate::mounts::Mounts;
@@ -127,6 +128,9 @@ pub enum OpenError {
         "cannot watch the block layer for processes or a control group: it does not know whose I/O it is"
     )]
     BlockOfProcesses,
+    /// I/Os are traced where they are asked for.
+    #[error("cannot trace the block layer: I/Os are traced where processes ask for them")]
+    BlockTrace,
     /// Something of the system that is always there cannot be read.
     #[error("cannot read {path}: {error}")]
     System {
@@ -143,7 +147,7 @@ impl Process {
     /// # Errors
     /// [`SourceError::Process`]: not permitted, a kernel that cannot, or what was chosen is not there.
     pub fn open(selection: &Selection) -> Result<Process, SourceError> {
-        let programs = Programs::load(selection)?;
+        let programs = Programs::load(selection, None)?;
         let boot = PathBuf::from("/proc/sys/kernel/random/boot_id");
         let boot_id = std::fs::read_to_string(&boot);
         let boot_id = boot_id.map_err(|error| SourceError::System { path: boot, error })?;
@@ -295,6 +299,7 @@ impl OpenError {
             OpenError::Cgroup { .. } => {
                 Some("give its directory, as in /sys/fs/cgroup/system.slice/postgresql.service")
             }
+            OpenError::BlockTrace => Some("leave out layer=block"),
             OpenError::BlockOfProcesses => Some("leave out layer=block, or the processes and the group"),
             OpenError::File { .. } | OpenError::System { .. } => None,
         }

@@ -158,7 +158,7 @@ impl Known {
 }
 
 /// The name of a file that was not looked at before.
-fn first(id: FileId, written: Option<&Name>, processes: &[u32], mounts: &Mounts) -> Known {
+pub(super) fn first(id: FileId, written: Option<&Name>, processes: &[u32], mounts: &Mounts) -> Known {
     let (major, minor) = id.major_minor();
     let device = format!("{major}:{minor}");
     let unnamed = || PathBuf::from(format!("device {device} inode {}", id.ino));

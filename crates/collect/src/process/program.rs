@@ -2,7 +2,7 @@
 
 use super::places::Places;
 use super::tables::{Counts, Key, Nested, OfCpu, Seen, Started};
-use super::{OpenError, Selection, casts, cgroup, target};
+use super::{OpenError, Selection, casts, cgroup, target, trace};
 use crate::SourceError;
 use crate::mounts::Mounts;
 use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
@@ -16,13 +16,16 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Compiled by scripts/bpf, and committed: whoever builds Headroom needs no clang.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../bpf/process.bpf.o");
 
+/// The same, with another outcome: I/Os are told one by one.
+pub(super) static TRACE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../bpf/trace.bpf.o");
+
 /// Each program, the tracepoint that it hangs on, and what cannot be told on a kernel without it; `None`: nothing
 /// can.
 const PROGRAMS: &[(&str, &str, Option<&str>)] = &[
     ("sys_enter", "sys_enter", None),
     ("sys_exit", "sys_exit", None),
     ("fork", "sched_process_fork", None),
-    ("exec", "sched_process_exec", None),
+    (EXEC, "sched_process_exec", None),
     ("ring_submit", "io_uring_submit_req", Some(NO_RING)),
     ("ring_complete", "io_uring_complete", Some(NO_RING)),
     ("direct_begin", "iomap_dio_rw_begin", Some(NO_DIRECT_AIO)),
@@ -30,11 +33,7 @@ const PROGRAMS: &[(&str, &str, Option<&str>)] = &[
     ("direct_complete", "iomap_dio_complete", Some(NO_DIRECT_AIO)),
     ("direct_complete_2", "iomap_dio_complete", Some(NO_DIRECT_AIO)),
     ("direct_complete_3", "iomap_dio_complete", Some(NO_DIRECT_AIO)),
-    (
-        "read_missed",
-        "page_cache_sync_ra",
-        Some("page-cache misses are not told: this kernel has no tracepoint of them"),
-    ),
+    ("read_missed", "page_cache_sync_ra", Some(NO_MISSES)),
     ("fault_begin", "mm_filemap_fault", Some(NO_FAULTS)),
     ("page_added", "mm_filemap_add_to_page_cache", Some(NO_FAULTS)),
     ("fault_end", "rss_stat", Some(NO_FAULTS)),
@@ -42,10 +41,12 @@ const PROGRAMS: &[(&str, &str, Option<&str>)] = &[
     ("block_complete_2", BLOCK_TRACEPOINT, Some(NO_BLOCK)),
     ("block_complete_3", BLOCK_TRACEPOINT, Some(NO_BLOCK)),
 ];
+const NO_MISSES: &str = "page-cache misses are not told: this kernel has no tracepoint of them";
 const NO_RING: &str = "io_uring I/O is not counted: this kernel does not tell of it";
 const NO_DIRECT_AIO: &str = "direct libaio I/O is not counted: this kernel does not tell when it completes";
 const NO_FAULTS: &str =
     "reads of mapped files are not counted: this kernel does not tell of their page faults";
+const EXEC: &str = "exec";
 const BLOCK: &str = "block_complete";
 const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes asked for";
 const BLOCK_TRACEPOINT: &str = "block_rq_complete";
@@ -99,7 +100,7 @@ const SYSCALLS: usize = 512;
 const SYS_IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
 
 /// `enum lost` of counters.h, for people.
-const LOST: [&str; 11] = [
+const LOST: [&str; 12] = [
     "files, because the table of counters was full: some files are missing here; choose fewer processes",
     "names of files, because their table was full or busy",
     "asynchronous I/Os, because the table of those under way was full",
@@ -111,6 +112,7 @@ const LOST: [&str; 11] = [
     "I/Os whose counters the kernel could not make or find at that moment",
     "names of processes, because their table was full or busy",
     "children of chosen processes, because the table of those chosen was full or busy",
+    "I/Os that were to be told, because the buffer was full",
 ];
 const LOST_FILES_FULL: usize = 0;
 const LOST_NAMES_FULL: usize = 1;
@@ -120,6 +122,7 @@ const LOST_URING_UNSEEN: usize = 6;
 const LOST_BIOS: usize = 7;
 const LOST_COUNTERS: usize = 8;
 const LOST_PROCESSES: usize = 9;
+const LOST_TOLD: usize = 11;
 
 /// The loaded programs. Dropping them takes them out of the kernel.
 pub(super) struct Programs {
@@ -128,7 +131,8 @@ pub(super) struct Programs {
     pub(super) counters_max: usize,
     /// That may be, as tables of each CPU's parts have them.
     pub(super) cpus: usize,
-    pub(super) places: Places,
+    /// `None` of a trace.
+    pub(super) places: Option<Places>,
     /// Asynchronous I/Os that processes left behind when they ended.
     pub(super) left_behind: LeftBehind,
     /// What cannot be told on this kernel.
@@ -162,7 +166,8 @@ pub(super) struct LeftBehind {
 pub(super) type Counted = HashMap<Key, Box<Counts>>;
 
 impl Programs {
-    pub fn load(selection: &Selection) -> Result<Programs, OpenError> {
+    /// For who counts, or for a trace.
+    pub fn load(selection: &Selection, trace: Option<&trace::Filter>) -> Result<Programs, OpenError> {
         if selection.block_only && (!selection.pids.is_empty() || selection.cgroup.is_some()) {
             return Err(OpenError::BlockOfProcesses);
         }
@@ -170,31 +175,37 @@ impl Programs {
         let cpus =
             aya::util::nr_cpus().map_err(|(path, error)| OpenError::System { path: path.into(), error })?;
         if let Some(cast) = casts::number(&btf) {
-            match Programs::load_for(selection, &btf, cpus, Some(cast)) {
+            match Programs::load_for(selection, trace, &btf, cpus, Some(cast)) {
                 // A kernel that has the function and does not let these programs call it.
                 Err(OpenError::Refused { .. }) => {}
                 done => return done,
             }
         }
-        Programs::load_for(selection, &btf, cpus, None)
+        Programs::load_for(selection, trace, &btf, cpus, None)
     }
 
     /// With the number of the kernel's function that makes loads cheap.
     fn load_for(
         selection: &Selection,
+        trace: Option<&trace::Filter>,
         btf: &Btf,
         cpus: usize,
         cast: Option<i32>,
     ) -> Result<Programs, OpenError> {
         let counters_max = (COUNTERS_BYTES_MAX / (size_of::<OfCpu>() * cpus)).clamp(KEYS_MIN, KEYS_MAX);
-        let mut ebpf = configured(selection, btf, counters_max, cast)?;
+        let mut ebpf = configured(selection, trace, btf, counters_max, cast)?;
         choose_files(&mut ebpf, selection)?;
         let mut missing = Vec::new();
         if selection.block_only {
             missing.push(ONLY_BLOCK.to_owned());
         }
-        let wanted = |tracepoint: &str| !selection.block_only || tracepoint == BLOCK_TRACEPOINT;
-        for (name, tracepoint, without) in PROGRAMS.iter().filter(|(_, tracepoint, _)| wanted(tracepoint)) {
+        let wanted = |name: &str, tracepoint: &str| match trace {
+            // Names and the block layer are of who counts.
+            Some(_) => name != EXEC && tracepoint != BLOCK_TRACEPOINT,
+            None => !selection.block_only || tracepoint == BLOCK_TRACEPOINT,
+        };
+        let programs = PROGRAMS.iter().filter(|(name, tracepoint, _)| wanted(name, tracepoint));
+        for (name, tracepoint, without) in programs {
             match (attach(&mut ebpf, name, tracepoint, btf), without) {
                 (Ok(()), _) => {}
                 // Not for want of its tracepoint: without the function it may be let in.
@@ -206,7 +217,7 @@ impl Programs {
             }
         }
         choose_processes(&mut ebpf, selection)?;
-        let places = places(&ebpf)?;
+        let places = if trace.is_none() { Some(places(&ebpf)?) } else { None };
         Ok(Programs {
             ebpf,
             places,
@@ -252,6 +263,17 @@ impl Programs {
         new > 0
     }
 
+    /// I/Os of a trace that found its buffer full.
+    pub fn lost_events(&self) -> Result<u64, SourceError> {
+        let table: PerCpuArray<&MapData, u64> = self.table("lost")?;
+        Ok(table.get(&(LOST_TOLD as u32), 0).map_err(table_error)?.iter().sum())
+    }
+
+    /// Whether this kernel tells which reads missed the page cache.
+    pub fn tells_misses(&self) -> bool {
+        !self.missing.iter().any(|missing| missing == NO_MISSES)
+    }
+
     /// What was lost since the programs were loaded, and in which figures it shows since the last look.
     pub fn losses(&self) -> Result<Losses, SourceError> {
         let table: PerCpuArray<&MapData, u64> = self.table("lost")?;
@@ -265,6 +287,10 @@ impl Programs {
                     LOST_URING_UNSEEN => self.left_behind.rings,
                     _ => 0,
                 };
+            // The trace itself tells these.
+            if cause == LOST_TOLD {
+                continue;
+            }
             // A file that found no place stays out: what shows later did not begin at zero.
             losses.files |= cause == LOST_FILES_FULL && lost > 0;
             if self.note_loss(&mut losses, lost, words) {
@@ -324,6 +350,7 @@ fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
 /// The object with what was chosen filled in, its maps made, nothing running yet.
 fn configured(
     selection: &Selection,
+    trace: Option<&trace::Filter>,
     btf: &Btf,
     counters_max: usize,
     cast: Option<i32>,
@@ -340,15 +367,22 @@ fn configured(
     let own = std::process::id();
     let (id, level, hierarchy) = group.map_or((0, 0, 0), |group| (group.id, group.level, group.hierarchy));
     let functions = addresses(FUNCTIONS);
-    let object = cast.map_or_else(|| OBJECT.to_vec(), |number| casts::put_in(OBJECT, number));
+    let object = if trace.is_some() { TRACE_OBJECT } else { OBJECT };
+    let object = cast.map_or_else(|| object.to_vec(), |number| casts::put_in(object, number));
     let casts = u8::from(cast.is_some());
     let direct = libc::O_DIRECT as u32;
     // SAFETY: sysconf only reads.
     let page_bytes = u32::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let filling = trace.map(trace::Filling::of);
     let mut loader = EbpfLoader::new();
     for (name, address) in FUNCTIONS.iter().zip(&functions) {
-        loader.override_global(name, address, true);
+        // A trace knows no block I/O.
+        loader.override_global(name, address, trace.is_none());
     }
+    if let Some(filling) = &filling {
+        filling.put_in(&mut loader);
+    }
+    let counters_max = if trace.is_some() { 1 } else { counters_max };
     loader
         .btf(Some(btf))
         .allow_unsupported_maps()
@@ -481,11 +515,14 @@ mod tests {
         };
         let cpus = aya::util::nr_cpus().unwrap();
         let cast = casts::number(&btf);
-        for cast in [cast, None] {
-            match Programs::load_for(&Selection::default(), &btf, cpus, cast) {
-                Ok(programs) => assert!(programs.devices().is_ok() && programs.counted().is_ok()),
+        let filter = trace::Filter::default();
+        for (cast, trace) in [(cast, None), (None, None), (cast, Some(&filter)), (None, Some(&filter))] {
+            match Programs::load_for(&Selection::default(), trace, &btf, cpus, cast) {
+                Ok(programs) => {
+                    assert!(trace.is_some() || programs.devices().is_ok() && programs.counted().is_ok())
+                }
                 Err(OpenError::NotPermitted(error)) => eprintln!("skipped: {error}"),
-                Err(error) => panic!("{cast:?}: {error}"),
+                Err(error) => panic!("{cast:?} {}: {error}", trace.is_some()),
             }
         }
     }

@@ -14,6 +14,7 @@
 
 use super::SqlServerError;
 use super::tds::{Encryption, TEXT_MAX, Trust};
+use crate::percent;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -175,22 +176,8 @@ fn password_is_visible() -> SqlServerError {
     wrong("a password in the connection text is visible to everybody on this machine")
 }
 
-/// `%2F` is a slash, as in every URL.
 fn decoded(text: &str) -> Result<String, SqlServerError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            bytes.push(byte.ok_or_else(|| wrong("a % is followed by two hexadecimal digits"))?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))
+    percent::decoded(text).map_err(wrong)
 }
 
 #[cfg(test)]

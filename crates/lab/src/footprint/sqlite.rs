@@ -12,10 +12,20 @@ use std::fs;
 use std::path::Path;
 
 pub(super) fn footprint(path: &Path, query: &str, registry: &'static Registry) -> Result<Footprint, Error> {
-    let failed = |source| Error::Sqlite { doing: "run the query", path: path.into(), source };
+    let none = |why| Error::NoDatabase { path: path.into(), why };
+    let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => none("it is no SQLite database"),
+        _ => Error::Sqlite { doing: "run the query", path: path.into(), source },
+    };
     let wrong = |why: &str| Error::Query { on: path.display().to_string(), why: why.into() };
     let real = fs::canonicalize(path);
-    let real = real.map_err(|source| Error::Io { doing: "find", path: path.into(), source })?;
+    let real = real.map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => none("there is no such file"),
+        _ => Error::Io { doing: "find", path: path.into(), source },
+    })?;
+    if real.is_dir() {
+        return Err(none("it is a directory"));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags_and_vfs(&real, flags, VFS_NAME).map_err(failed)?;
     connection.pragma_update(None, "query_only", true).map_err(failed)?;

@@ -108,6 +108,7 @@ impl Disk for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Tables;
     use crate::{Durability, Layout, Options, Store};
 
     #[test]

@@ -1,5 +1,7 @@
 //! The files of a store in a directory: direct I/O where the file system has it, the log written through.
 
+mod mapped;
+
 use super::{Disk, FileId};
 use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::error::{Error, Result};
@@ -8,15 +10,17 @@ use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The largest copy through an aligned buffer at once.
 const BOUNCE_BYTES: usize = 1 << 20;
 
 /// The directory's files, opened once; the lock goes with it.
 pub(crate) struct RealDisk {
+    directory: PathBuf,
     control: File,
     data: File,
+    mapped: mapped::MappedFile,
     /// Opened with `O_DSYNC`: a write is durable when it returns, and an error belongs to the write that failed.
     log_through: File,
     /// For reading and for filling new space.
@@ -58,8 +62,10 @@ impl RealDisk {
         };
         let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
         let disk = Self {
+            directory: directory.into(),
             control: open(FileId::Control, libc::O_DSYNC)?,
             data: open(FileId::Data, 0)?,
+            mapped: mapped::MappedFile::default(),
             log_through: open(FileId::Log, libc::O_DSYNC)?,
             log: open(FileId::Log, 0)?,
             _lock: lock,
@@ -179,11 +185,22 @@ impl Disk for RealDisk {
         write_all(handle, offset, bytes)
     }
 
+    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.mapped.write(&self.data, offset, bytes)
+    }
+
     fn sync(&self, file: FileId) -> io::Result<()> {
+        if file == FileId::Data {
+            self.mapped.sync()?;
+        }
         self.file(file).sync_data()
     }
 
     fn len(&self, file: FileId) -> io::Result<u64> {
         Ok(self.file(file).metadata()?.len())
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.directory)
     }
 }

@@ -8,14 +8,51 @@
 //! 12  body    PAGE: page u64, runs (see `delta`)      COMMIT: sequence u64      ABORT, MARK: nothing
 //!             CHECKPOINT_BEGIN, CHECKPOINT_END: redo LSN u64, pages u64
 //!             RECOVERY: epoch u64, LSN where the log was cut u64
+//!             INDEX: base u64, entries (see `index`); flags 1 = of the transaction that is open at the end
+//!             INDEX_END: unit, bytes, crc of the INDEX blocks, entries, open entries, carried, each u32;
+//!                        from, sequence, tx, records, commits, dropped, open tx, each u64; flags 1 = there is no index
 //! ```
 
-use crate::codec::{u16_at, u64_at};
+use crate::codec::{u16_at, u32_at, u64_at};
+use crate::log::index::Outcome;
 use crate::{Lsn, PageNo};
 use std::fmt;
 
 /// Bytes before the body.
 pub(crate) const RECORD_HEADER_BYTES: usize = 12;
+
+/// What the end of a virtual log file says of its index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexEnd {
+    /// There was no room for one: the virtual log file is to be read as a whole.
+    pub missing: bool,
+    /// Where its blocks begin.
+    pub unit: u32,
+    /// How long they are.
+    pub bytes: u32,
+    /// Checksum of their records.
+    pub crc: u32,
+    /// Entries of transactions that committed in it.
+    pub entries: u32,
+    /// Entries of the transaction that is open.
+    pub open_entries: u32,
+    /// What became of the transaction that was open at its beginning.
+    pub carried: Outcome,
+    /// It covers the records from here on.
+    pub from: Lsn,
+    /// The newest commit in it; 0 where there is none.
+    pub sequence: u64,
+    /// The largest transaction number; 0 where no transaction began.
+    pub tx_max: u64,
+    /// Records that it covers.
+    pub records: u64,
+    /// Commits that it covers.
+    pub commits: u64,
+    /// Records of transactions that ended without a commit.
+    pub dropped: u64,
+    /// The transaction of the last record that has one.
+    pub open_tx: u64,
+}
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +96,17 @@ pub enum Record<'a> {
     },
     /// Nothing; a later block that witnesses the one before.
     Mark,
+    /// Which pages the virtual log file's records change.
+    Index {
+        /// Of the transaction that is open at the end, and not of those that committed.
+        open: bool,
+        /// The first page.
+        base: PageNo,
+        /// Sorted by page.
+        entries: &'a [u8],
+    },
+    /// The end of a virtual log file, and of its index.
+    IndexEnd(IndexEnd),
 }
 
 impl Record<'_> {
@@ -71,6 +119,8 @@ impl Record<'_> {
             Self::CheckpointEnd { .. } => 5,
             Self::Recovery { .. } => 6,
             Self::Mark => 7,
+            Self::Index { .. } => 8,
+            Self::IndexEnd(_) => 9,
         }
     }
 
@@ -86,13 +136,20 @@ impl Record<'_> {
             Self::CheckpointEnd { .. } => "checkpoint end",
             Self::Recovery { .. } => "recovery",
             Self::Mark => "mark",
+            Self::Index { .. } => "index",
+            Self::IndexEnd(_) => "index end",
         }
     }
 
     /// Appends the record as it lies in a block.
     pub(crate) fn encode(&self, tx: u64, out: &mut Vec<u8>) {
         let start = out.len();
-        let flags = u8::from(matches!(self, Self::Page { image: true, .. }));
+        let flags = u8::from(match self {
+            Self::Page { image, .. } => *image,
+            Self::Index { open, .. } => *open,
+            Self::IndexEnd(end) => end.missing,
+            _ => false,
+        });
         out.extend_from_slice(&[self.kind(), flags, 0, 0]);
         out.extend_from_slice(&tx.to_le_bytes());
         let mut two = |first: u64, second: u64| {
@@ -110,9 +167,62 @@ impl Record<'_> {
                 two(redo.packed(), pages);
             }
             Self::Recovery { epoch, cut } => two(epoch, cut.packed()),
+            Self::Index { base, entries, .. } => {
+                out.extend_from_slice(&base.0.to_le_bytes());
+                out.extend_from_slice(entries);
+            }
+            Self::IndexEnd(end) => end.encode(out),
         }
         let length = (out.len() - start) as u16;
         out[start + 2..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+impl IndexEnd {
+    const BYTES: usize = 6 * 4 + 7 * 8;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let carried = match self.carried {
+            Outcome::Open => 0,
+            Outcome::Committed => 1,
+            Outcome::Dropped => 2,
+        };
+        for number in [self.unit, self.bytes, self.crc, self.entries, self.open_entries, carried] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        let (from, counts) = (self.from.packed(), [self.records, self.commits, self.dropped]);
+        for number in [from, self.sequence, self.tx_max].into_iter().chain(counts).chain([self.open_tx]) {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    fn decode(body: &[u8], flags: u8) -> Option<Self> {
+        if body.len() < Self::BYTES {
+            return None;
+        }
+        let carried = match u32_at(body, 20) {
+            0 => Outcome::Open,
+            1 => Outcome::Committed,
+            2 => Outcome::Dropped,
+            _ => return None,
+        };
+        let number = |index: usize| u64_at(body, 24 + 8 * index);
+        Some(Self {
+            missing: flags & 1 == 1,
+            unit: u32_at(body, 0),
+            bytes: u32_at(body, 4),
+            crc: u32_at(body, 8),
+            entries: u32_at(body, 12),
+            open_entries: u32_at(body, 16),
+            carried,
+            from: Lsn::from_packed(number(0)),
+            sequence: number(1),
+            tx_max: number(2),
+            records: number(3),
+            commits: number(4),
+            dropped: number(5),
+            open_tx: number(6),
+        })
     }
 }
 
@@ -126,6 +236,16 @@ impl fmt::Display for Record<'_> {
                 write!(f, "redo from {redo}, {pages} pages")
             }
             Self::Recovery { epoch, cut } => write!(f, "epoch {epoch}, log found up to {cut}"),
+            Self::Index { open, base, entries } => {
+                let of = if *open { ", of the open transaction" } else { "" };
+                write!(f, "{} records of pages from {base}{of}", entries.len() / 8)
+            }
+            Self::IndexEnd(end) if end.missing => write!(f, "no room for an index"),
+            Self::IndexEnd(end) => write!(
+                f,
+                "{} records of pages, {} of the open transaction; {} commits, the last {}",
+                end.entries, end.open_entries, end.commits, end.sequence
+            ),
         }
     }
 }
@@ -166,6 +286,8 @@ impl<'a> Records<'a> {
             5 => Record::CheckpointEnd { redo: Lsn::from_packed(word(0)?), pages: word(8)? },
             6 => Record::Recovery { epoch: word(0)?, cut: Lsn::from_packed(word(8)?) },
             7 => Record::Mark,
+            8 => Record::Index { open: rest[1] & 1 == 1, base: PageNo(word(0)?), entries: &body[8..] },
+            9 => Record::IndexEnd(IndexEnd::decode(body, rest[1])?),
             _ => return None,
         };
         self.rest = &rest[length..];
@@ -205,6 +327,8 @@ mod tests {
             Record::CheckpointEnd { redo: lsn, pages: 4 },
             Record::Recovery { epoch: 2, cut: lsn },
             Record::Mark,
+            Record::Index { open: true, base: PageNo(4), entries: &[0; 16] },
+            Record::IndexEnd(IndexEnd { missing: true, from: lsn, open_tx: 8, ..IndexEnd::default() }),
         ];
         let mut bytes = Vec::new();
         for (tx, record) in records.iter().enumerate() {

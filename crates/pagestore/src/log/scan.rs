@@ -2,18 +2,27 @@
 //!
 //! The end is the first place where no block continues the chain. It is an honest end (what was being written
 //! when the power went) unless there is a witness: a later block, or the control file, that says that the place
-//! had been durable. Then acknowledged data is damaged, and that is an error and never a cut.
+//! had been durable. Then acknowledged data is damaged, and that is an error and never a cut. Later blocks are
+//! looked for in the 16 MiB after the end: damage that is longer than that, in one piece and right at the end of the
+//! log, would be taken for a torn end.
 
+use crate::aligned::AlignedBuffer;
 use crate::codec::u32_at;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
+use crate::log::index;
 use crate::log::vlf::Slot;
 use crate::log::writer::{Position, RUN_CAPACITY};
 use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-const FIRST_UNIT: u32 = (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32;
+/// A slot's header and the smallest block.
+const HEAD_BYTES: usize = VLF_HEADER_BYTES + 4096;
+/// How far a witness is looked for after the end: much more than can have been in flight.
+const LOOK_AHEAD_BYTES: usize = 16 << 20;
+pub(crate) const FIRST_UNIT: u32 = (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32;
 
 /// How the log is read.
 #[derive(Clone, Copy, Debug)]
@@ -36,61 +45,118 @@ pub(crate) struct Known {
 
 /// A log on a disk: which virtual log file each slot says it holds.
 pub(crate) struct LogFile<'a> {
-    disk: &'a dyn Disk,
-    geometry: Geometry,
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) geometry: Geometry,
     headers: Vec<Option<VlfHeader>>,
+    first_blocks: Vec<FirstBlock>,
     pub(crate) bytes_read: u64,
     pub(crate) reads: u64,
 }
 
-/// Where a scan ended.
-#[derive(Debug)]
-pub(crate) struct End {
-    /// The next block goes here.
+/// What the first sector after a slot's header says.
+#[derive(Clone, Copy, Default)]
+struct FirstBlock {
+    /// The virtual log file that the block names.
+    vlf: u32,
+    /// There is nothing but zeros, in the header either.
+    empty: bool,
+}
+
+/// How far along the chain a reader has come.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    /// The next block.
     pub position: Position,
+    /// In this slot.
+    pub slot: usize,
+    /// That of the last block: none of an earlier one follows it.
+    pub epoch: u32,
     /// The last record.
     pub last: Lsn,
     /// The slots that were walked through: virtual log file and slot.
     pub chain: Vec<(u32, usize)>,
 }
 
+impl Way {
+    /// At the beginning.
+    pub(crate) fn begin(slot: usize, position: Position) -> Self {
+        Self { position, slot, epoch: 0, last: Lsn::ZERO, chain: vec![(position.lsn.vlf(), slot)] }
+    }
+
+    /// Goes over to the next virtual log file.
+    pub(crate) fn enter(&mut self, slot: usize) {
+        let vlf = self.position.lsn.vlf() + 1;
+        self.position.lsn = Lsn::new(vlf, FIRST_UNIT, 1);
+        self.slot = slot;
+        self.chain.push((vlf, slot));
+    }
+}
+
 /// The bytes of a slot, read as they are needed.
 struct Window {
     slot: usize,
-    bytes: Vec<u8>,
+    bytes: AlignedBuffer,
     loaded: usize,
 }
 
 impl<'a> LogFile<'a> {
-    /// Reads the slots' headers.
+    /// Reads the slots' headers, and what comes right after them.
     pub(crate) fn open(disk: &'a dyn Disk, geometry: Geometry, reading: Reading) -> Result<Self> {
         let length = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
         let slots = (length.saturating_sub(LOG_HEAD_BYTES) / geometry.vlf_bytes) as usize;
-        let mut sectors = vec![[0; VLF_HEADER_BYTES]; slots];
-        let per_thread = slots.div_ceil(reading.parallel.max(1)).max(1);
-        let read_part = |first: usize, part: &mut [[u8; VLF_HEADER_BYTES]]| {
-            part.iter_mut().enumerate().try_for_each(|(index, sector)| {
-                disk.read(FileId::Log, geometry.slot_offset(first + index), sector)
-                    .map_err(|error| Error::io("read", FileId::Log, error))
-            })
+        let mut log =
+            Self { disk, geometry, headers: Vec::new(), first_blocks: Vec::new(), bytes_read: 0, reads: 0 };
+        let places: Vec<_> = (0..slots).map(|slot| (geometry.slot_offset(slot), HEAD_BYTES)).collect();
+        let heads = log.read_places(&places, reading.parallel, |_, head| {
+            let vlf = u32_at(head, VLF_HEADER_BYTES + 8);
+            let first = FirstBlock { vlf, empty: head.iter().all(|byte| *byte == 0) };
+            (block::read_vlf_header(head, &geometry), first)
+        })?;
+        (log.headers, log.first_blocks) = heads.into_iter().unzip();
+        Ok(log)
+    }
+
+    /// Reads places of the log file (offset and length), several at once, and tells what `look` makes of each.
+    pub(crate) fn read_places<T: Send>(
+        &mut self,
+        places: &[(u64, usize)],
+        parallel: usize,
+        look: impl Fn(usize, &[u8]) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        self.reads += places.len() as u64;
+        self.bytes_read += places.iter().map(|(_, bytes)| *bytes as u64).sum::<u64>();
+        let (disk, next) = (self.disk, AtomicUsize::new(0));
+        let largest = places.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
+        let work = || {
+            let mut seen = Vec::new();
+            let mut buffer = AlignedBuffer::new(largest);
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some((offset, bytes)) = places.get(index) else { return Ok(seen) };
+                buffer.resize(*bytes);
+                disk.read(FileId::Log, *offset, buffer.bytes_mut())
+                    .map_err(|error| Error::io("read", FileId::Log, error))?;
+                seen.push((index, look(index, buffer.bytes())));
+            }
         };
-        if reading.parallel <= 1 {
-            read_part(0, &mut sectors)?;
+        let threads = parallel.min(places.len());
+        let mut seen = if threads <= 1 {
+            work()?
         } else {
             std::thread::scope(|scope| {
-                let parts: Vec<_> = sectors
-                    .chunks_mut(per_thread)
-                    .enumerate()
-                    .map(|(index, part)| scope.spawn(move || read_part(index * per_thread, part)))
-                    .collect();
-                parts
+                let readers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                let parts: Vec<Result<Vec<_>>> = readers
                     .into_iter()
-                    .try_for_each(|part| part.join().expect("a reader of headers does not panic"))
-            })?;
-        }
-        let headers = sectors.iter().map(|sector| block::read_vlf_header(sector, &geometry)).collect();
-        let bytes_read = (slots * VLF_HEADER_BYTES) as u64;
-        Ok(Self { disk, geometry, headers, bytes_read, reads: slots as u64 })
+                    .map(|reader| reader.join().expect("a reader of the log does not panic"))
+                    .collect();
+                parts.into_iter().try_fold(Vec::new(), |mut all, part| {
+                    all.extend(part?);
+                    Ok(all)
+                })
+            })?
+        };
+        seen.sort_by_key(|(index, _)| *index);
+        Ok(seen.into_iter().map(|(_, seen)| seen).collect())
     }
 
     pub(crate) fn headers(&self) -> &[Option<VlfHeader>] {
@@ -121,45 +187,85 @@ impl<'a> LogFile<'a> {
         start: Position,
         known: Known,
         reading: Reading,
+        visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
+    ) -> Result<Way> {
+        let mut way = Way::begin(slot, start);
+        self.scan_until(&mut way, u32::MAX, known, reading, visit)?;
+        Ok(way)
+    }
+
+    /// Goes on along the chain to its end (true), or to the beginning of virtual log file `until`.
+    pub(crate) fn scan_until(
+        &mut self,
+        way: &mut Way,
+        until: u32,
+        known: Known,
+        reading: Reading,
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
-    ) -> Result<End> {
-        if slot >= self.headers.len() {
-            return Err(Error::CorruptLog { lsn: start.lsn, why: "the log file ends before it".into() });
+    ) -> Result<bool> {
+        if way.slot >= self.headers.len() {
+            return Err(Error::CorruptLog {
+                lsn: way.position.lsn,
+                why: "the log file ends before it".into(),
+            });
         }
-        let (mut vlf, mut unit, mut previous) = (start.lsn.vlf(), start.lsn.unit(), start.previous);
-        let mut window = self.window(slot, unit);
-        let mut chain = vec![(vlf, slot)];
-        let mut last = Lsn::ZERO;
-        let mut epoch = 0;
+        while way.position.lsn.vlf() < until {
+            let mut window = self.window(way.slot, way.position.lsn.unit());
+            self.walk(way, &mut window, known, reading, &mut visit)?;
+            match self.next_slot(way) {
+                Some(slot) => way.enter(slot),
+                None => {
+                    self.honest_end(&mut window, way.position, known.durable, &way.chain, reading)?;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The slot in which the chain goes on after the end of a virtual log file.
+    pub(crate) fn next_slot(&self, way: &Way) -> Option<usize> {
+        self.headers.iter().position(|header| {
+            header.is_some_and(|header| {
+                header.vlf == way.position.lsn.vlf() + 1
+                    && header.previous == way.position.previous
+                    && header.epoch >= way.epoch
+            })
+        })
+    }
+
+    /// Over the blocks of one virtual log file, the one in its last sector too.
+    fn walk(
+        &mut self,
+        way: &mut Way,
+        window: &mut Window,
+        known: Known,
+        reading: Reading,
+        visit: &mut impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let vlf = way.position.lsn.vlf();
+        let mut unit = way.position.lsn.unit();
+        let end_unit = index::end_unit(&self.geometry);
         loop {
             let at = (u64::from(unit) * UNIT_BYTES) as usize;
-            self.load(&mut window, at + MAX_BLOCK_BYTES, reading)?;
-            let found =
-                block::open(&window.bytes[at.min(window.loaded)..window.loaded], &self.geometry, vlf, unit);
-            if let Some((header, records)) = found
-                && header.previous == previous
-                && header.epoch >= epoch
+            self.load(window, at + MAX_BLOCK_BYTES, reading)?;
+            let bytes = &window.bytes.bytes()[at.min(window.loaded)..window.loaded];
+            if let Some((header, records)) = block::open(bytes, &self.geometry, vlf, unit)
+                && header.previous == way.position.previous
+                && header.epoch >= way.epoch
                 && (header.epoch >= known.epoch || Lsn::new(vlf, unit, 1) <= known.durable)
             {
                 visit(&header, records)?;
-                (last, previous, epoch) = (header.last(), header.crc, header.epoch);
+                (way.last, way.epoch) = (header.last(), header.epoch);
                 unit = header.next_unit();
-                continue;
+                way.position = Position { lsn: Lsn::new(vlf, unit, 1), previous: header.crc };
+            } else if unit < end_unit {
+                // Before the end there may be a gap.
+                unit = end_unit;
+            } else {
+                return Ok(());
             }
-            let next = self.headers.iter().position(|header| {
-                header.is_some_and(|header| {
-                    header.vlf == vlf + 1 && header.previous == previous && header.epoch >= epoch
-                })
-            });
-            let Some(slot) = next else { break };
-            vlf += 1;
-            unit = FIRST_UNIT;
-            chain.push((vlf, slot));
-            window = self.window(slot, unit);
         }
-        let position = Position { lsn: Lsn::new(vlf, unit, 1), previous };
-        self.honest_end(&mut window, position, known.durable, &chain, reading)?;
-        Ok(End { position, last, chain })
     }
 
     /// Refuses an end that a witness contradicts.
@@ -185,21 +291,8 @@ impl<'a> LogFile<'a> {
                 block.witness
             ));
         }
-        // Where one write may have held the end of this virtual log file and the beginning of the next, that
-        // beginning cannot be asked which it is.
-        let left = self.geometry.vlf_bytes - u64::from(end.lsn.unit()) * UNIT_BYTES;
-        let may_be_next = left <= (RUN_CAPACITY + MAX_BLOCK_BYTES) as u64;
-        for slot in 0..self.headers.len() {
-            if chain.iter().any(|(_, own)| *own == slot) {
-                continue;
-            }
+        for slot in self.may_follow(end.lsn, chain) {
             let mut window = self.window(slot, FIRST_UNIT);
-            self.load(&mut window, VLF_HEADER_BYTES + self.geometry.sector_bytes, reading)?;
-            // Whatever its header says: the first block names its virtual log file.
-            let vlf = u32_at(&window.bytes, VLF_HEADER_BYTES + 8);
-            if !may_be_next && (vlf <= end.lsn.vlf() || vlf == u32::MAX) {
-                continue;
-            }
             if let Some(block) = self.witness_in(&mut window, FIRST_UNIT, end.lsn, reading)? {
                 return damaged(format!(
                     "the log does not go on from there, and the block at {} was written when {} was durable",
@@ -211,6 +304,29 @@ impl<'a> LogFile<'a> {
         Ok(())
     }
 
+    /// The slots that may hold what came after `end`. Whatever its header says, the first block of a slot names its
+    /// virtual log file. Where one write may have held the end of this one and the beginning of the next, that
+    /// beginning cannot be asked which it is; but only that slot can have been taken whose use lies furthest back,
+    /// or the first that has none.
+    fn may_follow(&self, end: Lsn, chain: &[(u32, usize)]) -> Vec<usize> {
+        let left = self.geometry.vlf_bytes - u64::from(end.unit()) * UNIT_BYTES;
+        let may_be_next = left <= (RUN_CAPACITY + MAX_BLOCK_BYTES) as u64;
+        let others = || (0..self.headers.len()).filter(|slot| !chain.iter().any(|(_, own)| own == slot));
+        let oldest = others()
+            .filter_map(|slot| self.headers[slot].map(|header| (header.vlf, slot)))
+            .min()
+            .map(|(_, slot)| slot);
+        let unused = others().find(|slot| self.first_blocks[*slot].empty);
+        others()
+            .filter(|slot| {
+                let first = self.first_blocks[*slot];
+                let named = first.vlf > end.vlf() && first.vlf < u32::MAX;
+                let damaged = self.headers[*slot].is_none() && !first.empty;
+                named || may_be_next && (damaged || oldest == Some(*slot) || unused == Some(*slot))
+            })
+            .collect()
+    }
+
     /// The first whole block at or after `from`, of whatever virtual log file, that was written when `end` was
     /// durable. What an earlier use of the space left says less.
     fn witness_in(
@@ -220,11 +336,12 @@ impl<'a> LogFile<'a> {
         end: Lsn,
         reading: Reading,
     ) -> Result<Option<BlockHeader>> {
-        self.load(window, window.bytes.len(), reading)?;
+        let from = (u64::from(from) * UNIT_BYTES) as usize;
+        self.load(window, from + LOOK_AHEAD_BYTES, reading)?;
         let step = self.geometry.sector_bytes;
-        for at in ((u64::from(from) * UNIT_BYTES) as usize..window.loaded).step_by(step) {
+        for at in (from..window.loaded).step_by(step) {
             let unit = (at as u64 / UNIT_BYTES) as u32;
-            let bytes = &window.bytes[at..];
+            let bytes = &window.bytes.bytes()[at..window.loaded];
             if bytes.len() < BLOCK_HEADER_BYTES {
                 break;
             }
@@ -240,7 +357,9 @@ impl<'a> LogFile<'a> {
     fn window(&self, slot: usize, unit: u32) -> Window {
         // What lies before `unit` is not read.
         let loaded = (u64::from(unit) * UNIT_BYTES) as usize;
-        Window { slot, bytes: vec![0; self.geometry.vlf_bytes as usize], loaded }
+        let mut bytes = AlignedBuffer::new(self.geometry.vlf_bytes as usize);
+        bytes.resize(self.geometry.vlf_bytes as usize);
+        Window { slot, bytes, loaded }
     }
 
     fn load(&mut self, window: &mut Window, upto: usize, reading: Reading) -> Result<()> {
@@ -254,7 +373,7 @@ impl<'a> LogFile<'a> {
                 disk.read(FileId::Log, base + at as u64, part)
                     .map_err(|error| Error::io("read", FileId::Log, error))
             };
-            let target = &mut window.bytes[from..to];
+            let target = &mut window.bytes.bytes_mut()[from..to];
             if reading.parallel <= 1 || target.len() <= reading.read_bytes {
                 read(from, target)?;
                 self.reads += 1;
@@ -284,6 +403,7 @@ impl<'a> LogFile<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::index::Index;
     use crate::log::record::Record;
     use crate::log::vlf::VlfTable;
     use crate::log::writer::{LogWrite, LogWriter};
@@ -299,18 +419,27 @@ mod tests {
         disk
     }
 
-    fn commit(writer: &mut LogWriter, sequence: u64) -> LogWrite {
+    /// The write that holds the commit; the end of a virtual log file before it is put.
+    fn commit(disk: &SimDisk, writer: &mut LogWriter, sequence: u64) -> LogWrite {
         let mut record = Vec::new();
         Record::Commit { sequence }.encode(1, &mut record);
-        writer.append(&record).unwrap();
-        writer.take_write().expect("there is something to write")
+        let own = writer.append(&record).unwrap();
+        loop {
+            let write = writer.take_write().expect("there is something to write");
+            let offset = GEOMETRY.slot_offset(writer.vlfs.slot_of(own.vlf()).unwrap());
+            if write.offset >= offset && write.offset < offset + GEOMETRY.vlf_bytes {
+                return write;
+            }
+            put(disk, &write);
+            writer.complete(write);
+        }
     }
 
     fn put(disk: &SimDisk, write: &LogWrite) {
         disk.write(FileId::Log, write.offset, write.buffer.bytes()).unwrap();
     }
 
-    fn scan(disk: &SimDisk, known: Known) -> Result<End> {
+    fn scan(disk: &SimDisk, known: Known) -> Result<Way> {
         let start = Position { lsn: Lsn::new(1, 8, 1), previous: 0 };
         LogFile::open(disk, GEOMETRY, READING)?.scan(0, start, known, READING, |_, _| Ok(()))
     }
@@ -321,7 +450,7 @@ mod tests {
         let mut writer = LogWriter::create(GEOMETRY, 3, 1);
         let mut lost = 0;
         for sequence in 1.. {
-            let write = commit(&mut writer, sequence);
+            let write = commit(&disk, &mut writer, sequence);
             let begins_another = writer.position().lsn.vlf() == 2;
             if begins_another && lost == 0 {
                 lost = sequence;
@@ -343,10 +472,10 @@ mod tests {
     fn a_block_that_was_cut_off_stays_so_when_a_later_write_makes_it_whole() {
         let disk = disk();
         let mut writer = LogWriter::create(GEOMETRY, 3, 1);
-        let first = commit(&mut writer, 1);
+        let first = commit(&disk, &mut writer, 1);
         put(&disk, &first);
         writer.complete(first);
-        let second = commit(&mut writer, 2);
+        let second = commit(&disk, &mut writer, 2);
         put(&disk, &second);
         disk.write(FileId::Log, second.offset + 3584, &[9; 512]).unwrap();
         let end = scan(&disk, Known { durable: Lsn::ZERO, epoch: 1 }).unwrap();
@@ -354,8 +483,9 @@ mod tests {
 
         let known = Known { durable: end.last, epoch: 2 };
         let vlfs = VlfTable::new(LogFile::open(&disk, GEOMETRY, READING).unwrap().slots(&end.chain));
-        let mut writer = LogWriter::resume(GEOMETRY, vlfs, known.epoch, end.position, end.last, 1);
-        let third = commit(&mut writer, 3);
+        let mut writer =
+            LogWriter::resume(GEOMETRY, vlfs, known.epoch, end.position, end.last, 1, Index::default());
+        let third = commit(&disk, &mut writer, 3);
         assert_eq!(third.offset, second.offset);
         disk.write(FileId::Log, third.offset + 3584, &third.buffer.bytes()[3584..]).unwrap();
         assert_eq!(scan(&disk, Known { durable: end.last, epoch: 1 }).unwrap().last, Lsn::new(1, 16, 1));

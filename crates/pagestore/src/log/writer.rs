@@ -1,7 +1,11 @@
 //! The writing end of the log, without I/O: records go in, writes to do come out, completions go in.
 
+mod close;
+
 use crate::aligned::AlignedBuffer;
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
+use crate::log::index::Index;
+use crate::log::record::Records;
 use crate::log::vlf::VlfTable;
 use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
@@ -15,6 +19,8 @@ pub(crate) struct LogWrite {
     pub offset: u64,
     /// Whole blocks, and before the first of a virtual log file its header.
     pub buffer: AlignedBuffer,
+    /// The last record in it.
+    pub end: Lsn,
 }
 
 /// There is no slot for another virtual log file.
@@ -58,6 +64,8 @@ pub(crate) struct LogWriter {
     pub(crate) oldest_active: Option<Position>,
     failed: bool,
     spare: Vec<AlignedBuffer>,
+    /// Of the virtual log file that is being written.
+    index: Index,
 }
 
 struct Run {
@@ -76,13 +84,13 @@ impl LogWriter {
         let mut vlfs = VlfTable::default();
         vlfs.grow(slots);
         let at = Position { lsn: Lsn::ZERO, previous: 0 };
-        let mut writer = Self::resume(geometry, vlfs, 1, at, Lsn::ZERO, in_flight_max);
+        let mut writer = Self::resume(geometry, vlfs, 1, at, Lsn::ZERO, in_flight_max, Index::default());
         writer.next_vlf().expect("an empty log has a slot");
         writer
     }
 
     /// A writer that goes on at `at` (a block's place in an active virtual log file) after `last`, all of which
-    /// is durable.
+    /// is durable; `index` is of that virtual log file.
     pub(crate) fn resume(
         geometry: Geometry,
         vlfs: VlfTable,
@@ -90,6 +98,7 @@ impl LogWriter {
         at: Position,
         last: Lsn,
         in_flight_max: usize,
+        index: Index,
     ) -> Self {
         let slot = vlfs.slot_of(at.lsn.vlf());
         let offset =
@@ -113,6 +122,7 @@ impl LogWriter {
             oldest_active: None,
             failed: false,
             spare: Vec::new(),
+            index,
         };
         writer.run.buffer.extend_zeros(BLOCK_HEADER_BYTES);
         writer
@@ -147,13 +157,17 @@ impl LogWriter {
         Position { lsn: Lsn::new(self.vlf, self.unit, self.open_records + 1), previous: self.previous }
     }
 
-    /// Bytes of records that surely fit before the log needs another slot than those there are, with
+    /// Bytes of records, and of their index, that surely fit before the log needs another slot than those there are, with
     /// `spare_slots` left over.
     pub(crate) fn space(&self, spare_slots: usize) -> u64 {
         // At the end of a virtual log file up to a block may be left, and every block has a header and padding.
-        let lost = MAX_BLOCK_BYTES as u64;
+        let sector_bytes = self.geometry.sector_bytes;
+        let lost = MAX_BLOCK_BYTES as u64 + Index::default().blocks_bytes(sector_bytes) + sector_bytes as u64;
         let here = self.geometry.vlf_bytes.saturating_sub(
-            u64::from(self.unit) * UNIT_BYTES + (self.run.buffer.len() - self.open_at) as u64 + lost,
+            u64::from(self.unit) * UNIT_BYTES
+                + (self.run.buffer.len() - self.open_at) as u64
+                + self.index.blocks_bytes(sector_bytes)
+                + lost,
         );
         let slots = self.vlfs.available().saturating_sub(spare_slots) as u64;
         let slot = self.geometry.vlf_bytes.saturating_sub(VLF_HEADER_BYTES as u64 + lost);
@@ -168,15 +182,23 @@ impl LogWriter {
         }
         let used = self.run.buffer.len() - self.open_at;
         let length = (used + record.len()).next_multiple_of(self.geometry.sector_bytes) as u64;
-        if u64::from(self.unit) * UNIT_BYTES + length > self.geometry.vlf_bytes {
-            self.seal_block();
+        if u64::from(self.unit) * UNIT_BYTES + length + self.closing_bytes() > self.geometry.vlf_bytes {
+            self.close_vlf();
             self.next_vlf()?;
         }
+        self.put(record);
+        if let Some(Ok((tx, parsed))) = Records::of(record).next() {
+            self.index.take(self.last, tx, &parsed);
+        }
+        Ok(self.last)
+    }
+
+    /// Puts a record into the open block, which has room for it.
+    fn put(&mut self, record: &[u8]) {
         self.run.buffer.extend(record);
         self.open_records += 1;
         self.last = Lsn::new(self.vlf, self.unit, self.open_records);
         self.run.end = self.last;
-        Ok(self.last)
     }
 
     fn seal_block(&mut self) {
@@ -240,6 +262,7 @@ impl LogWriter {
         self.open_at = VLF_HEADER_BYTES;
         self.vlf = vlf;
         self.unit = (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32;
+        self.index = Index::begin(Lsn::new(vlf, self.unit, 1), self.index.end.open_tx);
         Ok(())
     }
 
@@ -264,7 +287,7 @@ impl LogWriter {
         let id = self.next_id;
         self.next_id += 1;
         self.in_flight.push_back(InFlight { id, end: run.end, done: false });
-        Some(LogWrite { id, offset: run.offset, buffer: run.buffer })
+        Some(LogWrite { id, offset: run.offset, buffer: run.buffer, end: run.end })
     }
 
     /// A write has been done. What is durable moves only over writes that are done without a gap before them.
@@ -303,8 +326,9 @@ mod tests {
         let mut commits = Vec::new();
         let mut log = LogFile::open(disk, GEOMETRY, reading).unwrap();
         log.scan(0, start, Known::default(), reading, |_, used| {
-            commits.extend(Records::of(used).map(|record| match record.unwrap().1 {
-                Record::Commit { sequence } => sequence,
+            commits.extend(Records::of(used).filter_map(|record| match record.unwrap().1 {
+                Record::Commit { sequence } => Some(sequence),
+                Record::Index { .. } | Record::IndexEnd(_) => None,
                 other => panic!("{other:?} was never written"),
             }));
             Ok(())

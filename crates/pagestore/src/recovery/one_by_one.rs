@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading};
 use crate::lsn::{Lsn, PageNo};
+use crate::options::Apply;
 use crate::page;
 use std::collections::HashSet;
 
@@ -25,9 +26,10 @@ pub(super) fn apply(
     log: &mut LogFile<'_>,
     reading: Reading,
     sync_each: bool,
+    way: Apply,
 ) -> Result<()> {
     let mut applied =
-        Applied { disk, control, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
+        Applied { disk, control, way, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
     let mut open: Vec<Change> = Vec::new();
     let (mut open_tx, mut vlf) = (0, control.redo.lsn.vlf());
     log.scan(control.redo_slot as usize, control.redo, control.known(), reading, |header, used| {
@@ -66,6 +68,7 @@ pub(super) fn apply(
 struct Applied<'a> {
     disk: &'a dyn Disk,
     control: &'a Control,
+    way: Apply,
     page: Vec<u8>,
     /// Pages whose image has been met: what comes before one is in the data file already.
     imaged: HashSet<PageNo>,
@@ -89,9 +92,11 @@ impl Applied<'_> {
         delta::apply(&change.runs, &mut self.page)
             .map_err(|why| Error::CorruptLog { lsn: change.lsn, why: why.into() })?;
         page::stamp(&mut self.page, store, change.page, change.lsn);
-        self.disk
-            .write(FileId::Data, offset, &self.page)
-            .map_err(|error| Error::io("write", FileId::Data, error))
+        let written = match self.way {
+            Apply::Direct => self.disk.write(FileId::Data, offset, &self.page),
+            Apply::Mapped => self.disk.write_mapped(offset, &self.page),
+        };
+        written.map_err(|error| Error::io("write", FileId::Data, error))
     }
 
     fn sync(&self) -> Result<()> {

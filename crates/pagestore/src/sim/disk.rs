@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 /// What a device writes as a whole, or not.
-const SECTOR: usize = 512;
+pub(super) const SECTOR: usize = 512;
 
 /// The three files' bytes, in the order of `FileId::ALL`.
 pub type Files = [Vec<u8>; 3];
@@ -290,17 +290,7 @@ impl Medium {
     /// content or one of those written since; of the one in flight also a mixture.
     #[must_use]
     pub fn crash(&self, in_flight: Option<&Op>, chance: &mut Chance) -> Files {
-        let mut files = self.durable.clone();
-        // Sometimes none of what waits has landed, sometimes all, mostly some.
-        let landing = [0, 4, 4, 8, 7, 1][chance.below(6) as usize];
-        for (file, waiting) in files.iter_mut().zip(&self.waiting) {
-            for (sector, contents) in waiting {
-                if chance.below(8) < landing {
-                    let content = &contents[chance.below(contents.len() as u64) as usize];
-                    overwrite(file, (sector * SECTOR) as u64, content);
-                }
-            }
-        }
+        let mut files = self.crash_before(chance);
         let (Some(Op::Write { file, offset, bytes, .. }) | Some(Op::FailedWrite { file, offset, bytes })) =
             in_flight
         else {
@@ -326,6 +316,44 @@ impl Medium {
                     content[at..].iter_mut().for_each(|byte| *byte = chance.draw() as u8);
                 }
                 overwrite(&mut files[*file as usize], (sector * SECTOR) as u64, &content);
+            }
+        }
+        files
+    }
+
+    /// As `crash`, with these sectors of the write in flight landed and no others.
+    #[must_use]
+    pub fn crash_landing(&self, op: &Op, chance: &mut Chance, landed: impl Fn(usize) -> bool) -> Files {
+        let mut files = self.crash_before(chance);
+        if let Op::Write { file, offset, bytes, .. } = op {
+            for (sector, content) in
+                sectors(*offset, bytes).enumerate().filter(|(index, _)| landed(*index)).map(|(_, own)| own)
+            {
+                overwrite(&mut files[*file as usize], (sector * SECTOR) as u64, &content);
+            }
+        }
+        files
+    }
+
+    /// As `crash`, with the last sectors of the write in flight landed and not the first.
+    #[must_use]
+    pub fn crash_with_end(&self, op: &Op, chance: &mut Chance) -> Files {
+        let Op::Write { bytes, .. } = op else { return self.crash(Some(op), chance) };
+        let border = 1 + chance.below((bytes.len() / SECTOR) as u64) as usize;
+        self.crash_landing(op, chance, |sector| sector >= border)
+    }
+
+    /// What a crash leaves of what was done and waits for a sync.
+    fn crash_before(&self, chance: &mut Chance) -> Files {
+        let mut files = self.durable.clone();
+        // Sometimes none of what waits has landed, sometimes all, mostly some.
+        let landing = [0, 4, 4, 8, 7, 1][chance.below(6) as usize];
+        for (file, waiting) in files.iter_mut().zip(&self.waiting) {
+            for (sector, contents) in waiting {
+                if chance.below(8) < landing {
+                    let content = &contents[chance.below(contents.len() as u64) as usize];
+                    overwrite(file, (sector * SECTOR) as u64, content);
+                }
             }
         }
         files

@@ -2,8 +2,9 @@
 
 use super::Chance;
 use crate::error::Result;
-use crate::{Durability, Layout, Options, Recovery, Store, Table, Tables};
+use crate::{Apply, Durability, Layout, Options, Recovery, Store, Table, Tables};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The tables' contents: table number and key to value.
 pub(super) type Model = BTreeMap<(u8, u32), Vec<u8>>;
@@ -22,13 +23,18 @@ pub enum Step {
         commit: Option<Durability>,
     },
     /// A checkpoint.
-    Checkpoint,
+    Checkpoint {
+        /// Transactions that commit between its writes.
+        during: Vec<Vec<Change>>,
+    },
     /// All delayed commits are made durable.
     Flush,
     /// Closed as it should be, and opened again.
     Reopen,
-    /// A snapshot is read through while a transaction commits.
-    Snapshot,
+    /// A snapshot begins; it is read through after every step from here on.
+    Hold,
+    /// The oldest snapshot ends.
+    Release,
 }
 
 /// One change of a transaction.
@@ -59,6 +65,55 @@ pub enum Change {
     },
 }
 
+impl Step {
+    /// The changes that it makes, by transaction.
+    pub(super) fn changes_mut(&mut self) -> Vec<&mut Vec<Change>> {
+        match self {
+            Self::Transaction { changes, .. } => vec![changes],
+            Self::Checkpoint { during } => during.iter_mut().collect(),
+            Self::Flush | Self::Reopen | Self::Hold | Self::Release => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |changes: &[Change]| {
+            let texts: Vec<_> = changes.iter().map(ToString::to_string).collect();
+            if texts.is_empty() { "nothing".into() } else { texts.join(", ") }
+        };
+        match self {
+            Self::Transaction { changes, commit } => {
+                let end = match commit {
+                    Some(Durability::Full) => "commit",
+                    Some(Durability::Delayed) => "delayed commit",
+                    None => "rolled back",
+                };
+                write!(f, "{end}: {}", list(changes))
+            }
+            Self::Checkpoint { during } if during.is_empty() => f.write_str("checkpoint"),
+            Self::Checkpoint { during } => {
+                f.write_str("checkpoint, with commits between its writes")?;
+                during.iter().try_for_each(|changes| write!(f, "; {}", list(changes)))
+            }
+            Self::Flush => f.write_str("flush"),
+            Self::Reopen => f.write_str("close and open"),
+            Self::Hold => f.write_str("begin a snapshot"),
+            Self::Release => f.write_str("end a snapshot"),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Put { table, key, byte, bytes } => write!(f, "put {table}/{key} = {bytes} x {byte:02x}"),
+            Self::Delete { table, key } => write!(f, "delete {table}/{key}"),
+            Self::Recreate { table } => write!(f, "drop and create table {table}"),
+        }
+    }
+}
+
 /// How a store under test is made: small, so that everything goes round often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
@@ -84,6 +139,7 @@ impl Setting {
             checkpoint_bytes: [96 << 10, 200 << 10, 1 << 20][chance.below(3) as usize],
             delayed_bytes: [8 << 10, 60 << 10][chance.below(2) as usize],
             recovery: Self::draw_recovery(chance),
+            apply: if chance.once_in(2) { Apply::Direct } else { Apply::Mapped },
             parallel: 1,
             background: false,
             verify_writes: chance.once_in(4),
@@ -99,24 +155,48 @@ impl Setting {
     }
 }
 
-/// The steps of a seed.
+/// The steps of a seed. One in three has large values: its tables take many pages, its transactions several blocks
+/// of log, and some do not fit in the cache.
 pub(super) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
-    (0..steps).map(|_| draw_step(chance)).collect()
+    let large = chance.once_in(3);
+    (0..steps).map(|_| draw_step(chance, large)).collect()
 }
 
-fn draw_step(chance: &mut Chance) -> Step {
-    match chance.below(20) {
-        0 => Step::Checkpoint,
-        1 => Step::Flush,
-        2 if chance.once_in(3) => Step::Reopen,
-        3 => Step::Snapshot,
+/// Transactions of one change each.
+pub(super) fn draw_small(chance: &mut Chance, steps: usize) -> Vec<Step> {
+    let small = |chance: &mut Chance| Step::Transaction {
+        changes: vec![Change::Put {
+            table: 0,
+            key: chance.below(4) as u32,
+            byte: chance.draw() as u8,
+            bytes: 20,
+        }],
+        commit: Some(Durability::Full),
+    };
+    (0..steps).map(|_| small(chance)).collect()
+}
+
+fn draw_step(chance: &mut Chance, large: bool) -> Step {
+    match chance.below(24) {
+        0 | 1 => {
+            let transactions = chance.below(5);
+            let transaction = |_| {
+                let count = 1 + chance.below(3);
+                draw_changes(chance, count, large)
+            };
+            Step::Checkpoint { during: (0..transactions).map(transaction).collect() }
+        }
+        2 => Step::Flush,
+        3 if chance.once_in(3) => Step::Reopen,
+        4 | 5 => Step::Hold,
+        6 => Step::Release,
         _ => {
             let count = match chance.below(10) {
                 0 => 60 + chance.below(120),
                 1 | 2 => 8 + chance.below(20),
                 _ => 1 + chance.below(3),
             };
-            let changes = (0..count).map(|_| draw_change(chance)).collect();
+            let changes = draw_changes(chance, count, large);
             let commit = match chance.below(10) {
                 0 => None,
                 1..=3 => Some(Durability::Delayed),
@@ -127,14 +207,19 @@ fn draw_step(chance: &mut Chance) -> Step {
     }
 }
 
-fn draw_change(chance: &mut Chance) -> Change {
+fn draw_changes(chance: &mut Chance, count: u64, large: bool) -> Vec<Change> {
+    (0..count).map(|_| draw_change(chance, large)).collect()
+}
+
+fn draw_change(chance: &mut Chance, large: bool) -> Change {
     let table = chance.below(u64::from(TABLES)) as u8;
     let key = chance.below(120) as u32;
     match chance.below(100) {
         0 => Change::Recreate { table },
         1..=20 => Change::Delete { table, key },
         _ => {
-            let bytes = if chance.once_in(8) { 200 + chance.below(700) } else { chance.below(60) };
+            let long = if large { !chance.once_in(4) } else { chance.once_in(8) };
+            let bytes = if long { 200 + chance.below(700) } else { chance.below(60) };
             Change::Put { table, key, byte: chance.draw() as u8, bytes: bytes as usize }
         }
     }

@@ -30,6 +30,15 @@ impl Axis {
         Axis { from: 0.0, to: highest, logarithmic: false, ticks }
     }
 
+    /// Nanoseconds from 0.
+    pub(super) fn times_from_zero(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+        let mut axis = Axis::from_zero(values, ticks);
+        for (at, label) in &mut axis.ticks {
+            *label = if *at == 0.0 { "0".into() } else { number::tick_time(*at) };
+        }
+        axis
+    }
+
     /// Rates from 0; logarithmic where a peak would press everything else onto the ground.
     pub(super) fn rates(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let mut values: Vec<f64> = finite(values).collect();

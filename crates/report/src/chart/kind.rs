@@ -1,5 +1,5 @@
 use super::{Chart, Factor, Measure, Shown};
-use super::{heat_map, histogram, latency_map, load_curve, percentiles, run_course};
+use super::{heat_map, histogram, latency_map, load_curve, percentiles, run_course, sweep};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,6 +8,8 @@ use std::str::FromStr;
 pub enum RunChart {
     /// I/Os a second and latency against outstanding I/Os.
     LoadCurve,
+    /// The same with knees and crossings, and latency, IOPS and outstanding I/Os over time.
+    Sweep,
     /// A figure of every run over two of a matrix's axes.
     HeatMap {
         /// Across.
@@ -37,8 +39,9 @@ impl RunChart {
         RunChart::HeatMap { x: Factor::Outstanding, y: Factor::BlockSize, value: Measure::Iops };
 
     /// What can be named, with what it shows, for help.
-    pub const NAMES: [(&'static str, &'static str); 6] = [
+    pub const NAMES: [(&'static str, &'static str); 7] = [
         ("load-curve", "IOPS and latency against outstanding I/Os"),
+        ("sweep", "knees and crossings, and IOPS, latency and outstanding I/Os on one time axis"),
         ("heat-map", "a figure over two axes of a matrix; heat-map:X,Y,VALUE chooses them"),
         ("percentiles", "latency against percentiles, on an axis of nines"),
         ("over-time", "IOPS, MiB/s and latency, slice by slice"),
@@ -50,6 +53,7 @@ impl RunChart {
     pub fn draw(self, runs: &[Shown]) -> Chart {
         match self {
             RunChart::LoadCurve => load_curve::load_curve(runs),
+            RunChart::Sweep => sweep::of_runs(runs),
             RunChart::HeatMap { x, y, value } => heat_map::heat_map(runs, x, y, value),
             RunChart::Percentiles => percentiles::percentiles(runs),
             RunChart::OverTime => run_course::run_course(runs),
@@ -109,6 +113,7 @@ impl FromStr for RunChart {
         };
         match text {
             "load-curve" => Ok(RunChart::LoadCurve),
+            "sweep" => Ok(RunChart::Sweep),
             "heat-map" => Ok(RunChart::HEAT_MAP),
             "percentiles" => Ok(RunChart::Percentiles),
             "over-time" => Ok(RunChart::OverTime),
@@ -129,6 +134,7 @@ impl fmt::Display for RunChart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             RunChart::LoadCurve => "load-curve",
+            RunChart::Sweep => "sweep",
             RunChart::HeatMap { x, y, value } => return write!(f, "heat-map:{x},{y},{value}"),
             RunChart::Percentiles => "percentiles",
             RunChart::OverTime => "over-time",
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_no_chart_is_told_with_what_is() {
         let told = |text: &str| text.parse::<RunChart>().unwrap_err().to_string();
-        assert!(told("pie").contains("load-curve, heat-map, percentiles"));
+        assert!(told("pie").contains("load-curve, sweep, heat-map, percentiles"));
         assert!(told("heat-map:threads").contains("X,Y,VALUE"));
         assert!(told("heat-map:threads,size,iops").contains("block-size"));
         assert!(told("heat-map:threads,threads,iops").contains("two different"));

@@ -15,6 +15,8 @@ pub(super) struct Plot<'a, 'b> {
     top: f64,
     right: f64,
     bottom: f64,
+    /// Where the title of y stands.
+    title_y: f64,
 }
 
 /// How a line beside the main one is drawn.
@@ -27,6 +29,9 @@ pub(super) enum Thin {
 /// Bold text is about this much wider.
 const BOLD: f64 = 1.1;
 
+/// Tick labels and the title below the axes, pixels.
+pub(super) const BELOW: f64 = 42.0;
+
 /// Space around the axes, pixels.
 pub(super) struct Margins {
     /// More where the tick labels need it. Charts one under the other begin at one line with a common one.
@@ -37,17 +42,22 @@ pub(super) struct Margins {
 
 impl<'a, 'b> Plot<'a, 'b> {
     pub(super) fn new(canvas: &'a mut Canvas<'b>, size: Size, margins: &Margins, x: Axis, y: Axis) -> Self {
+        let plot = Plot::between(canvas, size, margins, f64::from(size.height) - BELOW, x, y);
+        Plot { title_y: 9.0, ..plot }
+    }
+
+    /// Axes that end at a height of the canvas, for several under each other.
+    pub(super) fn between(
+        canvas: &'a mut Canvas<'b>,
+        size: Size,
+        margins: &Margins,
+        bottom: f64,
+        x: Axis,
+        y: Axis,
+    ) -> Self {
         let labels = y.ticks.iter().map(|(_, label)| text_pixels(label)).fold(18.0, f64::max);
-        let (width, height) = (f64::from(size.width), f64::from(size.height));
-        Plot {
-            canvas,
-            x,
-            y,
-            left: (labels + 12.0).max(margins.left),
-            top: margins.top,
-            right: width - margins.right,
-            bottom: height - 42.0,
-        }
+        let (left, right) = ((labels + 12.0).max(margins.left), f64::from(size.width) - margins.right);
+        Plot { canvas, x, y, left, top: margins.top, right, bottom, title_y: margins.top - 17.0 }
     }
 
     pub(super) fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
@@ -96,6 +106,12 @@ impl<'a, 'b> Plot<'a, 'b> {
 
     /// Grid, tick labels and titles.
     pub(super) fn axes(&mut self, x_title: &str, y_title: &str) {
+        self.rows(y_title);
+        self.columns(x_title);
+    }
+
+    /// The grid of y with its labels and its title.
+    pub(super) fn rows(&mut self, y_title: &str) {
         let ticks = std::mem::take(&mut self.y.ticks);
         for (value, label) in &ticks {
             if let Some((_, y)) = self.pixel(self.x.from(), *value) {
@@ -104,6 +120,12 @@ impl<'a, 'b> Plot<'a, 'b> {
             }
         }
         self.y.ticks = ticks;
+        self.canvas.line(&[(self.left, self.bottom), (self.right, self.bottom)], Ink::Axis, 1.0);
+        self.canvas.text((4.0, self.title_y), y_title, Anchor::Start, Ink::Text, true);
+    }
+
+    /// The ticks of x with its title.
+    fn columns(&mut self, x_title: &str) {
         let ticks = std::mem::take(&mut self.x.ticks);
         let mut free_from = f64::NEG_INFINITY;
         for (value, label) in &ticks {
@@ -116,10 +138,8 @@ impl<'a, 'b> Plot<'a, 'b> {
             }
         }
         self.x.ticks = ticks;
-        self.canvas.line(&[(self.left, self.bottom), (self.right, self.bottom)], Ink::Axis, 1.0);
         let middle = (self.left + self.right) / 2.0;
         self.canvas.text((middle, self.bottom + 33.0), x_title, Anchor::Middle, Ink::Muted, false);
-        self.canvas.text((4.0, 9.0), y_title, Anchor::Start, Ink::Text, true);
     }
 
     /// Lines up from the ticks of x, where x is what is read.
@@ -273,10 +293,44 @@ impl<'a, 'b> Plot<'a, 'b> {
         self.canvas.text((x, y), label, anchor, ink, false);
     }
 
+    /// A line with an arrow at each end, and its label beside it: how far it is from one value to another.
+    pub(super) fn span(&mut self, from: (f64, f64), to: (f64, f64), label: &str, ink: Ink) {
+        let (Some(from), Some(to)) = (self.pixel(from.0, from.1), self.pixel(to.0, to.1)) else { return };
+        let (across, down) = (to.0 - from.0, to.1 - from.1);
+        let length = across.hypot(down);
+        if length < 12.0 {
+            return;
+        }
+        let (x, y) = (across / length * 6.0, down / length * 6.0);
+        self.canvas.line(&[from, to], ink, 1.6);
+        for (end, sign) in [(from, 1.0), (to, -1.0)] {
+            let foot = (end.0 + sign * x, end.1 + sign * y);
+            let side = (y * 0.6, -x * 0.6);
+            self.canvas.line(&[(foot.0 + side.0, foot.1 + side.1), end], ink, 1.6);
+            self.canvas.line(&[(foot.0 - side.0, foot.1 - side.1), end], ink, 1.6);
+        }
+        let width = text_pixels(label) * BOLD;
+        let right = from.0.max(to.0) + 8.0;
+        let middle = f64::midpoint(from.1, to.1);
+        let (x, anchor) = if right + width <= self.right {
+            (right, Anchor::Start)
+        } else {
+            (from.0.min(to.0) - 8.0, Anchor::End)
+        };
+        self.canvas.text((x, middle), label, anchor, ink, true);
+    }
+
     /// A label over a value of y, at the left end of the plot.
     pub(super) fn over(&mut self, y: f64, label: &str, ink: Ink) {
         if let Some((x, y)) = self.pixel(self.x.from(), y) {
             self.canvas.text((x + 6.0, y - 9.0), label, Anchor::Start, ink, false);
+        }
+    }
+
+    /// A label over a value of y, at the right end.
+    pub(super) fn over_end(&mut self, y: f64, label: &str, ink: Ink) {
+        if let Some((x, y)) = self.pixel(self.x.to(), y) {
+            self.canvas.text((x - 6.0, y - 9.0), label, Anchor::End, ink, false);
         }
     }
 

@@ -1,4 +1,4 @@
-use super::page::{chart, legend, page};
+use super::page::{Banner, chart, judged_by, legend, page};
 use super::table::{Column, Table, class, tag};
 use super::{escape, sentence};
 use crate::chart::{INKS, Ink, Mark, Size, Stretch};
@@ -43,15 +43,7 @@ pub fn analysis(analysed: &Analysed, charts: &[StretchChart], command: &str) -> 
     }
     body.push_str(HOW_TO_READ);
     body.push_str(&super::runs::repeat(command));
-    let footer = format!(
-        "Headroom {}; service level: reads {}, writes {}, log writes {}; bands: {} ({})",
-        escape(&analysed.version),
-        number::time(analysed.service_level.read_ns as f64),
-        number::time(analysed.service_level.write_ns as f64),
-        number::time(analysed.service_level.log_write_ns as f64),
-        analysed.profile.name,
-        escape(analysed.profile.origin)
-    );
+    let footer = judged_by(&analysed.version, &analysed.service_level, &analysed.profile);
     page("What the history shows", &body, &footer)
 }
 
@@ -73,13 +65,16 @@ fn banner(analysed: &Analysed) -> String {
     let first = findings().find(|finding| finding.weight == Weight::Warning);
     let kept = || findings().find(|finding| finding.weight == Weight::Good);
     let words = first.or_else(kept).map_or(String::new(), |finding| sentence(&finding.text));
-    format!(
-        "<header class=\"card banner {}\">\n<div class=\"top\"><span class=\"small\">{} to {}</span>\
-         <span class=\"confidence\">{notes}</span></div>\n<h1>{title}</h1>\n<p class=\"sentence\">{words}</p>\n</header>\n",
-        class(tone),
-        number::instant(analysed.from_unix_ns),
-        number::instant(analysed.until_unix_ns),
-    )
+    let (from, until) = (analysed.from_unix_ns, analysed.until_unix_ns);
+    let banner = Banner {
+        tone,
+        of: format!("{} to {}", number::instant(from), number::instant(until)),
+        beside: notes,
+        title: &title,
+        sentence: words,
+        more: String::new(),
+    };
+    banner.html()
 }
 
 /// How the files of each kind were over the stretch, with the times of all bad news of the source.

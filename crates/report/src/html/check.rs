@@ -1,5 +1,5 @@
 use super::capability::{cost_model, curve_charts, facts};
-use super::page::{chart, legend, page};
+use super::page::{Banner, chart, judged_by, legend, page};
 use super::table::{Column, Table, class, figure, tag};
 use super::{escape, sentence};
 use crate::chart::{Course, Ink, Mark, Size, iops_over_time, latency_over_time};
@@ -31,15 +31,7 @@ pub fn check(check: &Check) -> String {
     }
     body.push_str(HOW_TO_READ);
     let title = format!("{}: {}", check.verdict.verdict, check.source);
-    let footer = format!(
-        "Headroom {}; service level: reads {}, writes {}, log writes {}; bands: {} ({})",
-        escape(&check.version),
-        number::time(check.service_level.read_ns as f64),
-        number::time(check.service_level.write_ns as f64),
-        number::time(check.service_level.log_write_ns as f64),
-        check.profile.name,
-        escape(check.profile.origin)
-    );
+    let footer = judged_by(&check.version, &check.service_level, &check.profile);
     page(&title, &body, &footer)
 }
 
@@ -47,18 +39,20 @@ fn banner(check: &Check) -> String {
     let verdict = &check.verdict;
     let doubts: String = verdict.doubts.iter().map(|doubt| format!("<li>{}</li>", sentence(doubt))).collect();
     let doubts = if doubts.is_empty() { doubts } else { format!("<ul class=\"doubts\">{doubts}</ul>") };
-    format!(
-        "<header class=\"card banner {}\">\n<div class=\"top\"><span class=\"small\">{} on {}, until {}</span>\
-         <span class=\"confidence\">confidence: <b>{}</b></span></div>\n<h1>{}</h1>\n\
-         <p class=\"sentence\">{}</p>{doubts}\n</header>\n",
-        class(Tone::of(verdict.verdict)),
-        escape(&check.source),
-        escape(&check.target),
-        number::instant(check.observation.ended_unix_ns()),
-        verdict.confidence,
-        verdict.verdict,
-        sentence(&verdict.summary),
-    )
+    let banner = Banner {
+        tone: Tone::of(verdict.verdict),
+        of: format!(
+            "{} on {}, until {}",
+            escape(&check.source),
+            escape(&check.target),
+            number::instant(check.observation.ended_unix_ns())
+        ),
+        beside: format!("confidence: <b>{}</b>", verdict.confidence),
+        title: &verdict.verdict.to_string(),
+        sentence: sentence(&verdict.summary),
+        more: doubts,
+    };
+    banner.html()
 }
 
 fn three_figures(check: &Check, figures: &Figures) -> String {

@@ -1,7 +1,10 @@
 //! What both pages share: the frame, the styles, a figure with its legend.
 
 use super::escape;
+use super::table::class;
 use crate::chart::{Chart, Ink, Mark, Panel, Size, Theme};
+use crate::{Tone, number};
+use filestats::{Profile, ServiceLevel};
 
 const STYLES: &str = include_str!("page.css");
 
@@ -14,6 +17,44 @@ pub(super) fn page(title: &str, body: &str, footer: &str) -> String {
          <body>\n<main>\n{body}<footer>{footer}</footer>\n</main>\n</body>\n</html>\n",
         escape(title)
     )
+}
+
+/// What was judged by which promise and on which scale.
+pub(super) fn judged_by(version: &str, level: &ServiceLevel, profile: &Profile) -> String {
+    format!(
+        "Headroom {}; service level: reads {}, writes {}, log writes {}; bands: {} ({})",
+        escape(version),
+        number::time(level.read_ns as f64),
+        number::time(level.write_ns as f64),
+        number::time(level.log_write_ns as f64),
+        profile.name,
+        escape(profile.origin)
+    )
+}
+
+/// The answer on top of a page, in the colour of good or bad news; all parts are HTML already.
+pub(super) struct Banner<'a> {
+    pub(super) tone: Tone,
+    /// Small, above at the left: of what, when.
+    pub(super) of: String,
+    /// Above at the right.
+    pub(super) beside: String,
+    pub(super) title: &'a str,
+    pub(super) sentence: String,
+    /// After the sentence.
+    pub(super) more: String,
+}
+
+impl Banner<'_> {
+    pub(super) fn html(&self) -> String {
+        let Banner { tone, of, beside, title, sentence, more } = self;
+        format!(
+            "<header class=\"card banner {}\">\n<div class=\"top\"><span class=\"small\">{of}</span>\
+             <span class=\"confidence\">{beside}</span></div>\n<h1>{title}</h1>\n\
+             <p class=\"sentence\">{sentence}</p>{more}\n</header>\n",
+            class(*tone)
+        )
+    }
 }
 
 /// What the marks of a chart mean.
@@ -71,13 +112,18 @@ pub(super) fn panel(panel: &Panel) -> String {
 
 /// A chart of runs under its heading, with what is to be known of it.
 pub(super) fn run_chart(chart: &Chart) -> String {
-    let half = chart.panels.iter().all(|panel| panel.size.width <= Size::HALF.width);
-    let panels: String = chart.panels.iter().map(panel).collect();
+    // Narrow ones side by side, wide ones under each other, in their order.
+    let is_half = |panel: &Panel| panel.size.width <= Size::HALF.width;
+    let beside = |one: &Panel, other: &Panel| is_half(one) == is_half(other);
+    let grids = chart.panels.chunk_by(beside).map(|panels| {
+        let wide = if panels.len() > 1 && is_half(&panels[0]) { "" } else { " wide" };
+        format!("<div class=\"charts{wide}\">\n{}</div>\n", panels.iter().map(panel).collect::<String>())
+    });
     format!(
-        "<h2>{}</h2>\n<p class=\"small\">{}</p>\n<div class=\"charts{}\">\n{panels}</div>\n",
+        "<h2>{}</h2>\n<p class=\"small\">{}</p>\n{}",
         escape(&chart.title),
         super::sentence(&chart.notes.join(" ")),
-        if half && chart.panels.len() > 1 { "" } else { " wide" },
+        grids.collect::<String>()
     )
 }
 

@@ -14,13 +14,15 @@ pub(super) enum Column {
 
 /// A table whose cells are HTML already.
 pub(super) struct Table {
-    columns: Vec<(&'static str, Column)>,
+    columns: Vec<(String, Column)>,
     rows: String,
 }
 
 impl Table {
-    pub(super) fn new(columns: &[(&'static str, Column)]) -> Table {
-        Table { columns: columns.to_vec(), rows: String::new() }
+    /// By the names of the columns, which are escaped, and what they hold.
+    pub(super) fn new(columns: &[(&str, Column)]) -> Table {
+        let columns = columns.iter().map(|(title, column)| (escape(title), *column)).collect();
+        Table { columns, rows: String::new() }
     }
 
     pub(super) fn push(&mut self, cells: &[String]) {
@@ -38,7 +40,7 @@ impl Table {
     }
 
     pub(super) fn html(&self) -> String {
-        let title = |(title, column): &(&'static str, Column)| {
+        let title = |(title, column): &(String, Column)| {
             let class = if matches!(column, Column::Text | Column::Long) { " class=\"l\"" } else { "" };
             format!("<th{class}>{title}</th>")
         };
@@ -48,6 +50,15 @@ impl Table {
             self.rows
         )
     }
+}
+
+/// More rows than this are folded away.
+const ROWS_OPEN: usize = 12;
+
+/// A table under a summary that opens and closes it; long ones are closed at first.
+pub(super) fn folded(summary: &str, table: &Table, rows: usize) -> String {
+    let open = if rows <= ROWS_OPEN { " open" } else { "" };
+    format!("<details{open}>\n<summary>{}</summary>\n{}</details>\n", escape(summary), table.html())
 }
 
 /// A figure, or a dash with the reason beside it.

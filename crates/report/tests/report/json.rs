@@ -6,8 +6,8 @@ use experiments::{
     RecoverResult, RecoverStudy, RecoveryIo,
 };
 use filestats::{
-    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Profile, Sample, Snapshot,
-    WaitClass, WaitSample,
+    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, IoFlags, Meaning, Ops, Profile, Sample, Served,
+    Snapshot, TracedIo, TracedOp, WaitClass, WaitSample,
 };
 use report::json;
 use serde_json::Value;
@@ -359,4 +359,54 @@ fn times_are_there_for_programs_and_for_people() {
     assert_eq!(fact["at"], sample::BEGIN_NS + 600_000_000_000);
     assert_eq!(fact["at_time"], "2026-11-21T09:10:00Z");
     assert_eq!(value["measured_at"], "2026-11-17T09:00:00Z");
+}
+
+#[test]
+fn the_keys_of_a_trace_are_documented_and_stable() {
+    let io = TracedIo {
+        at_ns: 1,
+        latency_ns: 2,
+        pid: 3,
+        tid: 4,
+        comm: "postgres".into(),
+        op: TracedOp::Write,
+        file: "/data/16384".into(),
+        offset_bytes: Some(8192),
+        bytes: 8192,
+        flags: IoFlags::DIRECT.with(IoFlags::URING),
+        served: Some(Served::Device),
+        n: 5,
+    };
+    let mut traced = report::Traced::new("pid 3".into());
+    traced.add(&io);
+    let mut keys = BTreeSet::new();
+    let line = json::traced_io(&io);
+    assert_eq!(line["flags"], serde_json::json!(["uring", "direct"]));
+    paths(&line, "", &mut keys);
+    paths(&json::trace(&traced), "", &mut keys);
+    assert_eq!(keys, documented("trace"));
+}
+
+/// What has a chapter of its own is one key.
+fn without_chapters(keys: BTreeSet<String>, chapters: &[&str]) -> BTreeSet<String> {
+    let of = |key: String| {
+        let inside =
+            |chapter: &&&str| key.strip_prefix(**chapter).is_some_and(|rest| rest.starts_with(['.', '[']));
+        let chapter = chapters.iter().find(inside);
+        chapter.map_or_else(|| key.clone(), |chapter| (*chapter).to_owned())
+    };
+    keys.into_iter().map(of).collect()
+}
+
+#[test]
+fn each_key_of_a_sweep_is_documented_and_each_documented_key_is_there() {
+    let mut sweeps = crate::runs_sample::layouts();
+    let bound = |latency_ns| capability::Crossing { latency_ns, outstanding: 9.0, iops: 9.0 };
+    sweeps[0].saturation.degraded = Some(bound(15e6));
+    sweeps[0].saturation.critical = Some(bound(20e6));
+    let compared = capability::SweepComparison::of(&sweeps[0].saturation, &sweeps[1].saturation);
+    let mut keys = BTreeSet::new();
+    paths(&json::sweeps(&sweeps, compared.as_ref()), "", &mut keys);
+    let chapters = ["sweeps[].steps[].point", "sweeps[].steps[].members", "sweeps[].saturation.knee"];
+    assert_eq!(without_absent(without_chapters(keys, &chapters)), documented("sweep"));
 }

@@ -230,3 +230,41 @@ proptest! {
         prop_assert!(page.ends_with("</html>\n") && !page.contains("NaN"));
     }
 }
+
+#[test]
+fn the_picture_of_the_study_is_drawn_from_runs_too() {
+    let layouts = runs_sample::layouts();
+    let knees = layouts.each_ref().map(|sweep| sweep.saturation.knee.as_ref().unwrap().outstanding);
+    assert!((15.5..16.5).contains(&knees[0]) && (47.0..49.0).contains(&knees[1]), "{knees:?}");
+    let steps = layouts.into_iter().flat_map(|sweep| sweep.steps);
+    let runs: Vec<RunResult> = steps.map(|step| step.result).collect();
+    let chart = RunChart::Sweep.draw(&Shown::all(&runs));
+    check_file(&chart);
+    let svg = svg_file(&chart, Theme::Light);
+    let texts = ["3.00 x throughput", "3.00 x outstanding", "critical 20 ms"];
+    for knee in knees {
+        assert!(svg.contains(&format!("knee {knee:.1}")), "no knee at {knee}");
+    }
+    // Three panels on one time axis.
+    let panels = ["IOPS\n", "mean latency", "outstanding I/Os (N)", "since the sweep began"];
+    for text in texts.into_iter().chain(panels) {
+        assert!(svg.contains(text), "no {text}");
+    }
+    let said = "stripe:64K against span: 3.00 x the throughput, saturates at 3.00 x the outstanding";
+    assert!(chart.notes().iter().any(|note| note.starts_with(said)), "{:?}", chart.notes());
+}
+
+#[test]
+fn the_page_of_a_sweep_begins_with_the_picture_and_folds_long_tables() {
+    let pages = run_pages::pages();
+    let page = &pages.iter().find(|(name, _)| *name == "sweep-layouts.html").unwrap().1;
+    assert!(page.find("<svg").unwrap() < page.find("<table").unwrap());
+    assert_eq!((page.matches("<details>").count(), page.matches("<details open>").count()), (4, 0));
+    assert!(page.contains("Steps of stripe:64K"));
+    assert!(page.matches("/dev/loop0, /dev/loop1").count() <= 2, "members' names are said once");
+    for word in
+        ["knee", "throughput", "floor", "linear", "levels", "degraded", "critical", "queue", "members"]
+    {
+        assert!(page.contains(&format!("<td class=\"l\">{word}</td>")), "{word}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The pages of runs that the tests and the browser look at.
 
 use crate::runs_sample;
+use capability::SweepComparison;
 use report::chart::{Factor, Shown};
 use report::html::{self, Comparison, ComparisonRow, RunsPage};
 use workload::{PhaseResult, RunResult};
@@ -26,7 +27,13 @@ pub fn pages() -> Vec<(&'static str, String)> {
         command: "headroom matrix /data --block-size 4K,8K,16K,64K,256K --outstanding 1,2,4,8,16,32,64,128",
         version: "0.2.0",
     };
+    let layouts = runs_sample::layouts();
+    let compared = SweepComparison::of(&layouts[0].saturation, &layouts[1].saturation);
+    let study =
+        "headroom sweep --compare span,stripe:64K /dev/loop0 /dev/loop1 /dev/loop2 --outstanding 8:256:8";
     vec![
+        ("sweep-layouts.html", html::sweeps(&layouts, compared.as_ref(), study, "0.2.0")),
+        ("sweep-one.html", html::sweeps(&layouts[1..], None, "headroom sweep /dev/loop0", "0.2.0")),
         (
             "runs-one.html",
             page("oltp on /data", &Shown::phases(&oltp), "headroom run oltp /data --duration 60s"),

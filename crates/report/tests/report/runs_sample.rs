@@ -1,8 +1,9 @@
 //! Runs as storage gives them: a closed queue with servers and a tail, seeded, so that each call is the same.
 
+use capability::{QueueSeen, Surroundings, Sweep, SweepStep};
 use workload::{
-    Arrival, Direction, Latencies, LatencyHistogram, Pattern, Response, RunResult, Shape, Slice, ThreadShare,
-    Workload,
+    Arrival, Direction, Latencies, LatencyHistogram, Layout, MemberShare, Pattern, Response, RunResult,
+    Shape, Slice, ThreadShare, Workload,
 };
 
 /// A small generator; the same seed gives the same run.
@@ -146,4 +147,47 @@ pub fn matrix() -> Vec<RunResult> {
     }
     runs.truncate(runs.len() - 9);
     runs
+}
+
+/// The layout study: 8 to 256 outstanding by 8, a minute each, of three disks that answer in 20 ms and take 16 at once;
+/// as many of them as `disks` work.
+pub fn study(layout: Layout, disks: u32) -> Sweep {
+    let target = format!("/dev/loop0, /dev/loop1, /dev/loop2 as {layout}");
+    let step = |at: u32| {
+        let n = at * 8;
+        let mut chance = Chance(u64::from(n) ^ 0x5851_f42d_4c95_7f2d);
+        let workload = Workload::from(Shape::random_read(65_536)).with_outstanding(n);
+        let mut result = RunResult::empty(workload, target.clone());
+        result.started_unix_ns = 1_795_251_600_000_000_000 + u64::from(at) * 61_000_000_000;
+        result.elapsed_ns = 60_000_000_000;
+        result.layout = Some(layout);
+        for second in 1..=60 {
+            let mut slice = Slice { end_ns: second * 1_000_000_000, ..Slice::default() };
+            let wait = (f64::from(n) / f64::from(16 * disks)).max(1.0);
+            let ns = 20e6 * wait * (1.0 + 0.02 * (chance.next() - 0.5));
+            let ios = (f64::from(n) * 1e9 / ns) as u64;
+            slice.read.record_n(ns as u64, 65_536, ios);
+            result.read.latency.record_n(ns as u64, ios);
+            result.read.count += ios;
+            result.read.bytes += ios * 65_536;
+            result.series.push(slice);
+        }
+        let share = |member: u32| {
+            let mut share = MemberShare { path: format!("/dev/loop{member}"), ..MemberShare::default() };
+            if member < disks {
+                share.read.record_n(20_000_000, 65_536, result.read.count / u64::from(disks));
+            }
+            share
+        };
+        result.members = (0..3).map(share).collect();
+        let looks = (0..60).map(|_| (f64::from(n) * (0.5 + 0.5 * chance.next())) as u64).collect();
+        let queue = QueueSeen { weighted: f64::from(n), samples: looks, every_ns: 1_000_000_000 };
+        SweepStep { queue: Some(queue), ..SweepStep::of_run(result) }
+    };
+    Sweep::of(target.clone(), (1..=32).map(step).collect(), &Surroundings::default())
+}
+
+/// Both layouts of it.
+pub fn layouts() -> [Sweep; 2] {
+    [study(Layout::Span, 1), study(Layout::Stripe { unit_bytes: 65_536 }, 3)]
 }

@@ -33,6 +33,22 @@ fn insert() -> String {
 }
 
 #[test]
+fn a_file_that_is_no_database_is_refused_with_its_name_the_reason_and_what_to_do() {
+    let dir = directory();
+    let text = dir.path().join("notes.txt");
+    std::fs::write(&text, "no database, but long enough to be looked at as the header of one would be")
+        .unwrap();
+    let missing = dir.path().join("missing.db");
+    let cases = [(&missing, "there is no such file"), (&text, "no SQLite database")];
+    for (path, why) in cases.into_iter().chain([(&dir.path().to_path_buf(), "it is a directory")]) {
+        let said = refused(&format!("sqlite:{}", path.display()), "SELECT 1 FROM sqlite_schema", &[]);
+        assert!(said.contains(&path.display().to_string()) && said.contains(why), "{said}");
+        assert!(said.contains("try: give the path of a SQLite database"), "{said}");
+    }
+    assert!(!missing.exists());
+}
+
+#[test]
 fn a_scan_of_sqlite_is_told_by_its_file_and_by_dbstat() {
     let dir = directory();
     let path = dir.path().join("numbers.db");

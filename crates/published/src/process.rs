@@ -18,7 +18,7 @@ pub struct ProcessIdentity {
 
 impl ProcessIdentity {
     /// This process; `None` without a readable /proc.
-    pub(crate) fn own() -> Option<ProcessIdentity> {
+    pub fn own() -> Option<ProcessIdentity> {
         let pid = std::process::id();
         Some(ProcessIdentity {
             pid,

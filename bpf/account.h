@@ -1,0 +1,98 @@
+/* I/Os are counted: the counters of a file and process, made at first sight. What a trace would tell beyond that is not
+ * even looked at. */
+#pragma once
+#include "thread.h"
+
+#define TRACING 0
+
+/* Makes the counters of a key, when it is first seen, and writes down the names of file and process. Returns whether
+ * they are there; if not, that was told. */
+static __noinline int first_sight(struct key *key, struct file *file, struct inode *inode, u32 context)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct file_id id;
+    long error;
+
+    if (!key)
+        return 0;
+    error = bpf_map_update_elem(&files, key, &zero_counters, BPF_NOEXIST);
+    if (error && error != -EEXIST) {
+        lose(error == -E2BIG ? LOST_FILES_FULL : LOST_COUNTERS);
+        return 0;
+    }
+    id = key->file;
+    if (file)
+        inode = BPF_CORE_READ(file, f_inode);
+    if (inode) {
+        struct file_id now;
+        /* Another thread may have closed it since. */
+        if (identify_inode(inode, &now) && now.ino == id.ino && now.dev == id.dev)
+            keep_name(&id, inode, file, context);
+    }
+    if (key->tgid && only_chosen) {
+        u8 yes = 1;
+        if (bpf_map_update_elem(&used_files, &id, &yes, BPF_ANY))
+            lose(LOST_FILES_FULL);
+    }
+    if (key->tgid && task->tgid == key->tgid) {
+        u64 who = (u64)key->tgid << 32 | key->started;
+        struct process process = { .start_boottime = task->group_leader->start_boottime };
+        BPF_CORE_READ_INTO(&process.comm, task, group_leader, comm);
+        error = bpf_map_update_elem(&processes, &who, &process, BPF_NOEXIST);
+        if (error && error != -EEXIST)
+            lose(LOST_PROCESSES);
+    }
+    return 1;
+}
+
+/* The counters of a key; NULL where there are none, which was told. */
+static __always_inline struct counters *counters_of(struct key *key, struct file *file, struct inode *inode, u32 context)
+{
+    struct counters *counters = bpf_map_lookup_elem(&files, key);
+
+    if (counters || !first_sight(key, file, inode, context))
+        return counters;
+    counters = bpf_map_lookup_elem(&files, key);
+    if (!counters)
+        lose(LOST_COUNTERS);
+    return counters;
+}
+
+static __always_inline void done(struct key *key, struct file *file, struct inode *inode, u64 bytes, u64 start_ns,
+                                 u64 ns, u32 context, struct issue *issue)
+{
+    struct counters *counters = counters_of(key, file, inode, context);
+
+    if (counters)
+        add(counters, 1, bytes, ns);
+}
+
+/* A read that found a page missing is counted again as such. */
+static __always_inline void missed(struct thread *thread, struct file *file, u64 bytes, u64 ns)
+{
+    thread->key.kind = MISS;
+    done(&thread->key, file, NULL, bytes, 0, ns, 0, &thread->issue);
+}
+
+static __always_inline void begun(struct issue *issue, struct task_struct *task) {}
+static __always_inline void over(struct issue *issue) {}
+static __always_inline void of_call(struct thread *thread, struct file *file, void *regs, u64 id, long result, bool out) {}
+static __always_inline void of_fault(struct issue *issue, struct task_struct *task, u64 page) {}
+static __always_inline void of_ring(struct issue *issue, struct task_struct *task, struct io_kiocb *request) {}
+static __always_inline void of_ring_ended(struct issue *issue, struct io_kiocb *request, struct file *file, long result) {}
+static __always_inline void of_iocb(struct issue *issue, struct task_struct *task, struct file *file, u64 iocb, u32 opcode,
+                                    u32 flags) {}
+static __always_inline void of_direct(struct issue *issue, struct task_struct *task, struct kiocb *iocb) {}
+
+/* Sees to it that the key has counters, while its process can be asked for its name. */
+static __always_inline void ensure(struct thread *thread, struct key *key, struct file *file)
+{
+    struct key *known = &thread->known;
+
+    if (known->file.ino == key->file.ino && known->file.dev == key->file.dev && known->kind == key->kind &&
+        known->file.generation == key->file.generation && known->started == key->started)
+        return;
+    *known = *key;
+    if (!bpf_map_lookup_elem(&files, key))
+        first_sight(key, file, NULL, 0);
+}

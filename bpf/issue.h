@@ -1,0 +1,42 @@
+/* What a trace keeps of an I/O from its issue to its end, beyond what is counted of it. Where I/Os are counted alone it is
+ * nothing, and costs nothing. */
+#pragma once
+#include "kernel.h"
+
+/* io_uring's operations. */
+enum {
+    OP_READV = 1,
+    OP_WRITEV = 2,
+    OP_FSYNC = 3,
+    OP_READ_FIXED = 4,
+    OP_WRITE_FIXED = 5,
+    OP_SYNC_FILE_RANGE = 8,
+    OP_READ = 22,
+    OP_WRITE = 23,
+    OP_READV_FIXED = 60,
+    OP_WRITEV_FIXED = 61,
+};
+
+#ifdef TRACE
+struct issue {
+    /* Where in the file; NOWHERE of what is told when it ended. */
+    u64 offset;
+    /* The process: tgid << 32 | started. */
+    u64 who;
+    u32 tid;
+    /* O_* of the open file. */
+    u32 file_flags;
+    /* As the program gave them with the call: RWF_* and the like. */
+    u32 flags;
+    /* I/Os of its process under way, itself included. */
+    u32 n;
+    u8 how;
+    u8 sync;
+    /* The page cache, by a read that waited. */
+    u8 missed;
+    u8 zero;
+    char comm[16];
+};
+#else
+struct issue {};
+#endif

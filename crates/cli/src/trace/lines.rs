@@ -1,0 +1,103 @@
+use crate::failure::Failure;
+use filestats::TracedIo;
+use report::text::{Style, TraceLines};
+use report::{Traced, csv, json, text};
+use std::io::{BufWriter, ErrorKind, Stdout, Write};
+
+/// What is printed of a trace: a line an I/O, and at its end what it came to.
+pub struct Lines {
+    form: Form,
+    style: Style,
+    /// No line an I/O.
+    summary: bool,
+    stdout: BufWriter<Stdout>,
+    /// Nobody reads any more.
+    broken: bool,
+    headed: bool,
+}
+
+enum Form {
+    Text(TraceLines),
+    Json,
+    Csv,
+}
+
+/// Held back for so long as there are more.
+const BUFFER_BYTES: usize = 64 << 10;
+
+impl Lines {
+    pub fn new(summary: bool, json: bool, csv: bool, style: &Style) -> Lines {
+        let form = match (json, csv) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Csv,
+            _ => Form::Text(TraceLines::new(style)),
+        };
+        let stdout = BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout());
+        Lines { form, style: *style, summary, stdout, broken: false, headed: false }
+    }
+
+    /// Whether somebody reads still.
+    pub fn are_read(&self) -> bool {
+        !self.broken
+    }
+
+    /// Prints one I/O.
+    pub fn print(&mut self, io: &TracedIo) -> Result<(), Failure> {
+        if self.summary {
+            return Ok(());
+        }
+        self.head()?;
+        let line = match &self.form {
+            Form::Text(lines) => lines.line(io),
+            Form::Json => json::traced_io(io).to_string(),
+            Form::Csv => csv::traced_io(io),
+        };
+        let written = writeln!(self.stdout, "{line}");
+        self.written(written)
+    }
+
+    /// What was printed so far is to be seen.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let written = self.stdout.flush();
+        self.written(written)
+    }
+
+    /// Prints what it came to.
+    pub fn finish(&mut self, traced: &Traced) -> Result<(), Failure> {
+        let written = match &self.form {
+            Form::Text(_) => {
+                let between = if self.headed { "\n" } else { "" };
+                let letters = if self.headed { text::trace_letters(&self.style) } else { String::new() };
+                write!(self.stdout, "{between}{}{letters}", text::trace(traced, &self.style))
+            }
+            Form::Json => writeln!(self.stdout, "{}", json::trace(traced)),
+            Form::Csv => return self.head().and_then(|()| self.flush()),
+        };
+        self.written(written)?;
+        self.flush()
+    }
+
+    fn head(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.headed, true) {
+            return Ok(());
+        }
+        let written = match &self.form {
+            Form::Text(lines) => writeln!(self.stdout, "{}", lines.heading()),
+            Form::Csv => writeln!(self.stdout, "{}", csv::TRACE_HEADING),
+            Form::Json => return Ok(()),
+        };
+        self.written(written)
+    }
+
+    fn written(&mut self, written: std::io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Ok(()) => Ok(()),
+            // A reader that went away (`| head`) is no error.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.broken = true;
+                Ok(())
+            }
+            Err(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use crate::failure::Failure;
+use collect::process::Selection;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Whose I/Os are traced: the process source's words, and the names of threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whose {
+    pids: Vec<u32>,
+    pid_file: Option<PathBuf>,
+    cgroup: Option<PathBuf>,
+    /// Of threads with this name.
+    pub comm: Option<String>,
+}
+
+const ACCEPTED: &str =
+    "give process: (all), process:PID,..., process:comm=NAME, process:cgroup=DIR or process:pid-file=PATH";
+
+impl FromStr for Whose {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Whose, String> {
+        let mut whose = Whose::default();
+        let rest = match text.split_once(':') {
+            Some(("process", rest)) => rest,
+            // A whole word of the process source's.
+            None if text.starts_with("cgroup=") || text.starts_with("comm=") => text,
+            _ => return Err(format!("only processes can be traced; {ACCEPTED}")),
+        };
+        for part in rest.split(',').filter(|part| !part.is_empty()) {
+            let number =
+                |text: &str| text.parse().map_err(|_| format!("'{part}' is no process number; {ACCEPTED}"));
+            match part.split_once('=') {
+                Some(("cgroup", dir)) if !dir.is_empty() => whose.cgroup = Some(dir.into()),
+                Some(("pid-file", path)) if !path.is_empty() => whose.pid_file = Some(path.into()),
+                Some(("comm", name)) if !name.is_empty() => whose.comm = Some(name.to_owned()),
+                Some(("pid", pid)) => whose.pids.push(number(pid)?),
+                Some(("layer", _)) => return Err(format!("the block layer cannot be traced; {ACCEPTED}")),
+                _ => whose.pids.push(number(part)?),
+            }
+        }
+        Ok(whose)
+    }
+}
+
+impl Whose {
+    /// Of one process and its children.
+    pub fn of_pid(pid: u32) -> Whose {
+        Whose { pids: vec![pid], ..Whose::default() }
+    }
+
+    /// In the process source's form.
+    pub fn selection(&self) -> Result<Selection, Failure> {
+        let mut pids = self.pids.clone();
+        if let Some(path) = &self.pid_file {
+            let refused = |why: &dyn std::fmt::Display| {
+                Failure::new(format_args!("cannot trace the process of {}: {why}", path.display()))
+                    .with_remedy("name the file that the server keeps its number in, while it runs")
+            };
+            let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
+            let number = text.lines().next().and_then(|line| line.trim().parse().ok());
+            pids.push(number.ok_or_else(|| refused(&"its first line is no process number"))?);
+        }
+        Ok(Selection { pids, cgroup: self.cgroup.clone(), ..Selection::default() })
+    }
+}
+
+impl std::fmt::Display for Whose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut parts: Vec<String> = self.pids.iter().map(|pid| format!("pid {pid}")).collect();
+        parts.extend(self.pid_file.iter().map(|path| format!("the process of {}", path.display())));
+        parts.extend(self.cgroup.iter().map(|path| path.display().to_string()));
+        parts.extend(self.comm.iter().map(|name| format!("threads called {name}")));
+        if parts.is_empty() {
+            return f.write_str("all processes");
+        }
+        f.write_str(&parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_ios_is_said_in_the_words_of_the_process_source() {
+        let read = |text: &str| text.parse::<Whose>().map(|whose| whose.to_string());
+        assert_eq!(read("process:").unwrap(), "all processes");
+        assert_eq!(read("process:812,pid=813").unwrap(), "pid 812, pid 813");
+        assert_eq!(read("process:comm=postgres,812").unwrap(), "pid 812, threads called postgres");
+        assert_eq!(
+            read("cgroup=/sys/fs/cgroup/db").unwrap(),
+            read("process:cgroup=/sys/fs/cgroup/db").unwrap()
+        );
+        for wrong in
+            ["postgres:", "812", "process:x", "process:layer=block", "process:comm=", "process:pid=x"]
+        {
+            assert!(read(wrong).unwrap_err().contains("process:comm=NAME"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_found_by_its_pid_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("postmaster.pid");
+        std::fs::write(&path, "812\n/data\n").unwrap();
+        let whose: Whose = format!("process:pid-file={}", path.display()).parse().unwrap();
+        assert_eq!(whose.selection().unwrap().pids, [812]);
+        std::fs::write(&path, "none\n").unwrap();
+        assert!(whose.selection().unwrap_err().to_string().contains("no process number"));
+    }
+}

@@ -1,0 +1,145 @@
+//! A page store that this process has open, as `headroom` sees it from outside.
+
+use crate::programs::Headroom;
+use ::pagestore::{Durability, Layout, Options, Store, Table};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+struct Open {
+    store: Store,
+    table: Table,
+    directory: PathBuf,
+    _place: tempfile::TempDir,
+}
+
+impl Open {
+    fn new() -> Open {
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let directory = place.path().join("shop");
+        let layout = Layout { vlf_bytes: 4 << 20, vlfs: 2, ..Layout::default() };
+        let store = Store::create(&directory, layout, Options::default()).unwrap();
+        let mut tx = store.write().unwrap();
+        let table = tx.create_table("orders").unwrap();
+        tx.commit(Durability::Full).unwrap();
+        Open { store, table, directory, _place: place }
+    }
+
+    fn commit(&self, key: u32) {
+        let mut tx = self.store.write().unwrap();
+        tx.put(self.table, &key.to_be_bytes(), &[7; 100]).unwrap();
+        tx.commit(Durability::Full).unwrap();
+    }
+
+    fn path(&self) -> &str {
+        self.directory.to_str().unwrap()
+    }
+
+    fn source(&self) -> String {
+        format!("pagestore:{}", self.path())
+    }
+}
+
+fn file<'a>(files: &'a Value, kind: &str) -> &'a Value {
+    files.as_array().unwrap().iter().find(|file| file["kind"] == kind).unwrap()
+}
+
+#[test]
+fn a_running_store_is_watched_like_any_other_source() {
+    let (ours, open, done) = (Headroom::new(), Open::new(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..).take_while(|_| !done.load(Ordering::Relaxed)).for_each(|key| open.commit(key % 1000));
+        });
+        let watch = ["watch", "--source", &open.source(), "--once", "--interval", "1s", "--json"];
+        let output = ours.run(&watch);
+        done.store(true, Ordering::Relaxed);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let log = file(&line["files"], "log");
+        let count = |key: &str| log[key].as_u64().unwrap();
+        assert!(count("writes") > 5 && count("write_bytes") >= 4096 * count("writes"), "{log}");
+        let outstanding = log["outstanding"].as_f64().unwrap();
+        assert!(
+            outstanding > 0.2 && outstanding < 1.1,
+            "one thread waits for one write after another: {log}"
+        );
+        assert_eq!(line["devices"].as_array().unwrap().len(), 1, "{line}");
+    });
+}
+
+#[test]
+fn two_captures_hold_exactly_the_writes_of_the_commits_between() {
+    const COMMITS: u32 = 40;
+    let (ours, open) = (Headroom::new(), Open::new());
+    let capture = |label: &str| {
+        let output = ours.run(&["capture", "--source", &open.source(), "--label", label]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    capture("before");
+    let before = open.store.stats();
+    (0..COMMITS).for_each(|key| open.commit(key));
+    let after = open.store.stats();
+    capture("after");
+    let told = ours.json(&["intervals", "before", "after"]);
+    let writes = |kind: &str| {
+        let rows = told["intervals"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["file"]["kind"] == kind).unwrap();
+        row["interval"]["known"]["counters"]["write"].clone()
+    };
+    assert_eq!(writes("log")["count"], json!(COMMITS), "{told}");
+    assert_eq!(writes("log")["bytes"], json!(after.log_write_bytes - before.log_write_bytes));
+    assert_eq!(writes("data")["count"], json!(0));
+    assert_eq!(told["waits"][0]["waits"], json!(COMMITS), "{told}");
+}
+
+#[test]
+fn the_log_of_a_running_store_tells_its_state_who_holds_it_and_where_commits_wait() {
+    let (ours, open) = (Headroom::new(), Open::new());
+    (0..60).for_each(|key| open.commit(key));
+    let log = |what: &str| ours.json(&["log", what, open.path()]);
+    let pid = json!(std::process::id());
+    let (info, stats) = (log("info"), open.store.stats());
+    assert_eq!((&info["running"]["pid"], &info["last_commit"]), (&pid, &json!(stats.last_sequence)));
+    assert_eq!((&info["log_writes"], &info["commits"]), (&json!(stats.log_writes), &json!(stats.commits)));
+    assert_eq!((&info["vlfs"][0]["status"], &info["vlfs"][1]["status"]), (&json!(2), &json!(0)));
+    // The files say the same.
+    let files = ours.json(&["log", "info", "--files", open.path()]);
+    for key in ["store", "epoch", "redo_lsn", "last_lsn", "last_commit", "pages_to_redo"] {
+        assert_eq!(files[key], info[key], "{key}");
+    }
+    assert_eq!(files["running"], Value::Null);
+
+    let made = ours.json(&["log", "anatomy", open.path(), "--commit", "5"]);
+    assert_eq!((&made["commit"], &made["deltas"]), (&json!(5), &json!(1)), "{made}");
+
+    let why = log("why");
+    let (page, lsn) = open.store.log_holders().oldest_dirty_page.unwrap();
+    assert_eq!(why["oldest_page"], json!({"page": page.0, "lsn": lsn.to_string()}));
+    open.store.checkpoint().unwrap();
+    let why = log("why");
+    assert_eq!((&why["oldest_page"], &why["pages"]), (&Value::Null, &json!(0)));
+    assert!(why["last_checkpoint"]["pages"].as_u64().unwrap() > 0, "{why}");
+
+    let anatomy = log("anatomy");
+    let times = open.store.commit_times();
+    assert_eq!(anatomy["commits"], json!(times.commits()));
+    let parts = anatomy["parts"].as_array().unwrap();
+    let sum: u64 = parts.iter().map(|part| part["sum_ns"].as_u64().unwrap()).sum();
+    assert_eq!(json!(sum), anatomy["whole"]["sum_ns"]);
+    let text = ours.run(&["log", "anatomy", open.path()]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("submitted") && text.contains("acknowledged"), "{text}");
+
+    let doctor = |source: &str| ours.run(&["doctor", "--source", source]).status.code();
+    assert_eq!(doctor(&open.source()), Some(0));
+    let Open { store, directory, _place, .. } = open;
+    drop(store);
+    assert_eq!(doctor(&format!("pagestore:{}", directory.display())), Some(1), "nobody has it open");
+    assert_eq!(ours.json(&["log", "info", directory.to_str().unwrap()])["running"], Value::Null);
+    let watched = ours.run(&["watch", "--source", &format!("pagestore:{}", directory.display()), "--once"]);
+    let said = String::from_utf8(watched.stderr).unwrap();
+    assert_eq!(watched.status.code(), Some(3), "{said}");
+    assert!(said.contains("no running program publishes") && said.contains("headroom log"), "{said}");
+    assert!(Path::new(&directory).exists());
+}

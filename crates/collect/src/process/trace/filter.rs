@@ -1,0 +1,129 @@
+use super::FilePattern;
+use aya::EbpfLoader;
+use filestats::TracedOp;
+
+/// Which I/Os are told; all, where nothing is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Only these; none are all.
+    pub ops: Vec<TracedOp>,
+    /// At least so many bytes moved.
+    pub bytes_min: u64,
+    /// At most.
+    pub bytes_max: u64,
+    /// That took at least so long.
+    pub latency_ns_min: u64,
+    /// Of threads of this name.
+    pub comm: Option<String>,
+    /// Of these files; none are all.
+    pub files: Vec<FilePattern>,
+    /// Room for what is not taken out yet; a power of two of pages at least as large is made.
+    pub buffer_bytes: u32,
+}
+
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter {
+            ops: Vec::new(),
+            bytes_min: 0,
+            bytes_max: u64::MAX,
+            latency_ns_min: 0,
+            comm: None,
+            files: Vec::new(),
+            buffer_bytes: Filter::BUFFER_BYTES,
+        }
+    }
+}
+
+impl Filter {
+    /// About 170,000 I/Os.
+    pub const BUFFER_BYTES: u32 = 16 << 20;
+    /// The kernel's own largest is 2 GiB.
+    pub const BUFFER_BYTES_MAX: u32 = 1 << 30;
+}
+
+/// A thread's name has so many bytes in the kernel, the last of them zero.
+const COMM_BYTES: usize = 16;
+/// O_APPEND of the kernel is libc's.
+const APPEND: u32 = libc::O_APPEND as u32;
+
+/// `enum shape` of bpf/tell.h: where a system call says where in the file; the others move the file's position.
+const SHAPES: &[(libc::c_long, u8)] = &[
+    (libc::SYS_pread64, 1),
+    (libc::SYS_pwrite64, 1),
+    (libc::SYS_preadv, 1),
+    (libc::SYS_pwritev, 1),
+    (libc::SYS_preadv2, 2),
+    (libc::SYS_pwritev2, 2),
+    (libc::SYS_fsync, 3),
+    (libc::SYS_fdatasync, 4),
+    (libc::SYS_sync_file_range, 5),
+    (libc::SYS_msync, 6),
+    (libc::SYS_copy_file_range, 7),
+    (libc::SYS_splice, 7),
+    (libc::SYS_sendfile, 8),
+];
+const SYSCALLS: usize = 512;
+
+/// A filter in the form of the programs' constants.
+pub(in super::super) struct Filling {
+    kinds: u32,
+    bytes_min: u64,
+    bytes_max: u64,
+    ns_min: u64,
+    only_comm: u8,
+    comm: [u8; COMM_BYTES],
+    only_names: u8,
+    shapes: [u8; SYSCALLS],
+    buffer_bytes: u32,
+}
+
+impl Filling {
+    pub fn of(filter: &Filter) -> Filling {
+        let bit = |op: &TracedOp| match op {
+            TracedOp::Read => 1,
+            TracedOp::Write => 1 << 1,
+            TracedOp::Sync => 1 << 2,
+            TracedOp::Fault => 1 << 4,
+        };
+        let ops = if filter.ops.is_empty() { &TracedOp::ALL } else { filter.ops.as_slice() };
+        let mut comm = [0; COMM_BYTES];
+        let name = filter.comm.as_deref().unwrap_or_default().as_bytes();
+        // As the kernel cuts it.
+        let name = &name[..name.len().min(COMM_BYTES - 1)];
+        comm[..name.len()].copy_from_slice(name);
+        let mut shapes = [0; SYSCALLS];
+        for (number, shape) in SHAPES {
+            if let Some(slot) = usize::try_from(*number).ok().and_then(|number| shapes.get_mut(number)) {
+                *slot = *shape;
+            }
+        }
+        // A page is 64 KiB at most.
+        let buffer_bytes = filter.buffer_bytes.clamp(64 << 10, Filter::BUFFER_BYTES_MAX).next_power_of_two();
+        Filling {
+            kinds: ops.iter().map(bit).fold(0, |all, bit| all | bit),
+            bytes_min: filter.bytes_min,
+            bytes_max: filter.bytes_max,
+            ns_min: filter.latency_ns_min,
+            only_comm: u8::from(filter.comm.is_some()),
+            comm,
+            only_names: u8::from(!filter.files.is_empty()),
+            shapes,
+            buffer_bytes,
+        }
+    }
+
+    pub fn put_in<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader
+            .map_max_entries("events", self.buffer_bytes)
+            .override_global("wanted_kinds", &self.kinds, true)
+            .override_global("bytes_min", &self.bytes_min, true)
+            .override_global("bytes_max", &self.bytes_max, true)
+            .override_global("ns_min", &self.ns_min, true)
+            .override_global("only_comm", &self.only_comm, true)
+            .override_global("wanted_comm", self.comm.as_slice(), true)
+            .override_global("only_names", &self.only_names, true)
+            .override_global("o_append", &APPEND, true)
+            .override_global("shapes", self.shapes.as_slice(), true);
+    }
+}

@@ -1,0 +1,189 @@
+//! I/Os of processes, one by one: the process source's hooks with another outcome (`bpf/trace.bpf.o`).
+//!
+//! ```text
+//! bpf/tell.h   an I/O ended  ─ op, size, time, thread's name: not wanted ─> dropped in the kernel
+//!                            ─ its file is not wanted ───────────────────> dropped in the kernel
+//!                            ─ the ring buffer is full ──────────────────> lost, and counted
+//!                            └> ring buffer ─> Tracer::next -> TracedIo
+//!   filter.rs    what is wanted, put into the programs before they are loaded
+//!   pattern.rs   which files, by their names: of each the verdict is given to the kernel when it is first seen
+//!   event.rs     the layout of what the kernel tells
+//!   files.rs     (device, inode) -> name and verdict
+//! ```
+//!
+//! Memory is bounded: the buffer by its size, names by their number. Main path: [`Tracer::open`], then [`Tracer::next`]
+//! until it is `None`, again and again, and [`Tracer::tidy`] now and then.
+
+mod event;
+mod files;
+mod filter;
+mod pattern;
+
+pub(super) use filter::Filling;
+pub use filter::Filter;
+pub use pattern::FilePattern;
+
+use super::drain::found;
+use super::program::{Programs, no_table, table_error};
+use super::tables::{AioKey, FileId};
+use super::{OpenError, Selection, running};
+use crate::{SourceError, time};
+use aya::maps::{HashMap as KernelMap, MapData, RingBuf};
+use event::{Event, TracedIocb, TracedPending};
+use files::Files;
+use filestats::{TracedIo, TracedOp};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// So many threads' names are kept.
+const COMMS_MAX: usize = 4096;
+
+/// I/Os of processes, told one by one since it was opened.
+pub struct Tracer {
+    programs: Programs,
+    events: RingBuf<MapData>,
+    files: Files,
+    comms: HashMap<[u8; 16], Rc<str>>,
+    began_ns: u64,
+    /// Whether this kernel tells which reads missed the page cache.
+    tells_misses: bool,
+}
+
+impl Tracer {
+    /// Begins to trace.
+    ///
+    /// # Errors
+    /// [`SourceError::Process`]: not permitted, a kernel that cannot, or what was chosen is not there.
+    pub fn open(selection: &Selection, filter: &Filter) -> Result<Tracer, SourceError> {
+        if selection.block_only {
+            return Err(OpenError::BlockTrace.into());
+        }
+        let mut programs = Programs::load(selection, Some(filter))?;
+        let map = programs.ebpf.take_map("events").ok_or_else(|| no_table("events"))?;
+        let events = RingBuf::try_from(map).map_err(table_error)?;
+        let tells_misses = programs.tells_misses();
+        let files = Files::new(filter.files.clone());
+        Ok(Tracer {
+            programs,
+            events,
+            files,
+            comms: HashMap::new(),
+            began_ns: time::monotonic_ns(),
+            tells_misses,
+        })
+    }
+
+    /// The next I/O that ended, of those that are wanted; `None` where none did yet. They come in the order of their ends.
+    ///
+    /// # Errors
+    /// [`SourceError`] where the kernel's tables cannot be read.
+    #[expect(clippy::should_implement_trait, reason = "it may fail, and None is not the end")]
+    pub fn next(&mut self) -> Result<Option<TracedIo>, SourceError> {
+        while let Some(event) = self.events.next().and_then(|bytes| Event::read(&bytes)) {
+            let Some(file) = self.files.wanted(&mut self.programs, event.file, event.tgid)? else { continue };
+            let comm = match self.comms.get(&event.comm) {
+                Some(comm) => Rc::clone(comm),
+                None => {
+                    if self.comms.len() >= COMMS_MAX {
+                        self.comms.clear();
+                    }
+                    let comm: Rc<str> = event.comm().into();
+                    self.comms.insert(event.comm, Rc::clone(&comm));
+                    comm
+                }
+            };
+            let Some(op) = event.op() else { continue };
+            let flags = event.io_flags();
+            return Ok(Some(TracedIo {
+                at_ns: event.start_ns.saturating_sub(self.began_ns),
+                latency_ns: event.ns,
+                pid: event.tgid,
+                tid: event.tid,
+                comm,
+                op,
+                file,
+                offset_bytes: (event.offset != Event::NOWHERE).then_some(event.offset),
+                bytes: if op == TracedOp::Sync { 0 } else { event.bytes },
+                flags,
+                served: event.served(op, flags, self.tells_misses),
+                n: event.n.max(1),
+            }));
+        }
+        Ok(None)
+    }
+
+    /// I/Os that were wanted and lost, because nobody took them out of the buffer in time.
+    ///
+    /// # Errors
+    /// [`SourceError`] where the kernel's tables cannot be read.
+    pub fn lost(&self) -> Result<u64, SourceError> {
+        self.programs.lost_events()
+    }
+
+    /// What this kernel does not tell, and what was lost for another reason.
+    ///
+    /// # Errors
+    /// [`SourceError`] where the kernel's tables cannot be read.
+    pub fn notes(&self) -> Result<Vec<String>, SourceError> {
+        Ok(self.programs.losses()?.notes)
+    }
+
+    /// Nanoseconds since the trace began.
+    pub fn elapsed_ns(&self) -> u64 {
+        time::monotonic_ns().saturating_sub(self.began_ns)
+    }
+
+    /// Whether a chosen process still runs; always, where none was chosen by its number.
+    ///
+    /// # Errors
+    /// [`SourceError`] where the kernel's tables cannot be read.
+    pub fn anybody_left(&mut self) -> Result<bool, SourceError> {
+        let table: KernelMap<&mut MapData, u32, u8> = self.programs.table_mut("chosen_processes")?;
+        let chosen: Vec<u32> = table.keys().flatten().collect();
+        let running = running()?;
+        Ok(chosen.iter().any(|pid| running.contains(pid)))
+    }
+
+    /// Takes out of the kernel's tables what processes that ended left behind, and names that are known.
+    ///
+    /// # Errors
+    /// [`SourceError`] where the kernel's tables cannot be read.
+    pub fn tidy(&mut self) -> Result<(), SourceError> {
+        self.files.keep(self.programs.take_names()?);
+        let pending: Vec<(u64, TracedPending)> = self
+            .programs
+            .table_mut::<KernelMap<&mut MapData, u64, TracedPending>>("requests")?
+            .iter()
+            .flatten()
+            .collect();
+        let fetched: Vec<AioKey> = self
+            .programs
+            .table_mut::<KernelMap<&mut MapData, AioKey, TracedIocb>>("iocbs")?
+            .keys()
+            .flatten()
+            .collect();
+        // Later than the tables: none of a process that began in between.
+        let running = running()?;
+        let mut table: KernelMap<&mut MapData, u64, TracedPending> = self.programs.table_mut("requests")?;
+        for (address, _) in pending.iter().filter(|(_, pending)| !running.contains(&pending.tgid())) {
+            found(table.remove(address))?;
+        }
+        let mut table: KernelMap<&mut MapData, AioKey, TracedIocb> = self.programs.table_mut("iocbs")?;
+        for key in fetched.iter().filter(|key| !running.contains(&(key.tgid as u32))) {
+            found(table.remove(key))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tracer").field("programs", &self.programs).finish_non_exhaustive()
+    }
+}
+
+/// Tells the kernel that a file is not wanted.
+fn refuse(programs: &mut Programs, id: FileId) -> Result<(), SourceError> {
+    let mut unwanted: KernelMap<&mut MapData, FileId, u8> = programs.table_mut("unwanted")?;
+    unwanted.insert(id, 1, 0).map_err(table_error)
+}

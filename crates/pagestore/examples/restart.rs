@@ -1,0 +1,160 @@
+//! How long a store takes to open after kill -9: `restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial`, a line of
+//! JSON. A child writes LOG_BYTES of log, in transactions that change 64 of PAGES scattered pages each, without a
+//! checkpoint, and is killed; the parent opens what is left, reads a page, writes one, waits until all is redone and
+//! checks every page.
+
+use pagestore::sim::Chance;
+use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const CHILD: &str = "PAGESTORE_RESTART_CHILD";
+const PAGES_A_COMMIT: u64 = 64;
+/// A page's record: nearly all of it changes.
+const RECORD_BYTES: u64 = 4096;
+/// Pages from this number on are the workload's.
+const FIRST: u64 = 2;
+
+type Failed = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failed> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [directory, log_bytes, pages, strategy] = &arguments[..] else {
+        return Err("usage: restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial".into());
+    };
+    let place = Path::new(directory).join("restart-store");
+    let (log_bytes, pages): (u64, u64) = (log_bytes.parse()?, pages.parse()?);
+    let commits = log_bytes / (PAGES_A_COMMIT * RECORD_BYTES);
+    if std::env::var_os(CHILD).is_some() {
+        return write_for_ever(&place, log_bytes, pages, commits);
+    }
+    let recovery = match strategy.as_str() {
+        "instant" => Recovery::Instant,
+        "wide" => Recovery::Wide,
+        "prefetch" => Recovery::Prefetch,
+        "serial" => Recovery::Serial,
+        other => return Err(format!("there is no strategy '{other}'").into()),
+    };
+    let done = crash(&arguments).and_then(|()| measure(&place, log_bytes, pages, commits, recovery));
+    std::fs::remove_dir_all(&place)?;
+    println!("{}", done?);
+    Ok(())
+}
+
+/// Has a child write, and kills it when it says that all is there.
+fn crash(arguments: &[String]) -> Result<(), Failed> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .env(CHILD, "1")
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().ok_or("the child has no output")?).read_line(&mut line)?;
+    child.kill()?;
+    child.wait()?;
+    if line.trim() == "written" { Ok(()) } else { Err("the child ended before it had written".into()) }
+}
+
+/// The log is not cut by a checkpoint: neither by its length nor by the cache being full of changes.
+fn options(log_bytes: u64, pages: u64) -> Options {
+    Options {
+        cache_bytes: (64 << 20) + 4 * 4096 * pages as usize,
+        log_limit_bytes: 2 * log_bytes + (1 << 30),
+        checkpoint_bytes: u64::MAX,
+        ..Options::default()
+    }
+}
+
+/// The pages that commit `number` changes, and what it puts there.
+fn changes(number: u64, pages: u64) -> impl Iterator<Item = (PageNo, u64)> {
+    let mut chance = Chance::new(number);
+    (0..PAGES_A_COMMIT).map(move |_| {
+        let page = chance.below(pages);
+        (PageNo(FIRST + page), number)
+    })
+}
+
+fn write_for_ever(place: &Path, log_bytes: u64, pages: u64, commits: u64) -> Result<(), Failed> {
+    let layout = Layout::default();
+    let vlfs = (log_bytes + log_bytes / 8) / layout.vlf_bytes + 8;
+    let store = Store::create(place, Layout { vlfs: vlfs as usize, ..layout }, Options::default())?;
+    let mut tx = store.write()?;
+    for _ in 0..pages {
+        tx.allocate()?;
+    }
+    tx.commit(Durability::Full)?;
+    store.close()?;
+    let store = Store::open(place, options(log_bytes, pages))?;
+    for number in 1..=commits {
+        let mut tx = store.write()?;
+        for (page, number) in changes(number, pages) {
+            let mut words = Chance::new(number ^ page.0);
+            for word in tx.page_mut(page)?[40..].chunks_exact_mut(8) {
+                word.copy_from_slice(&words.draw().to_le_bytes());
+            }
+            tx.page_mut(page)?[32..40].copy_from_slice(&number.to_le_bytes());
+        }
+        tx.commit(Durability::Full)?;
+    }
+    println!("written");
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn measure(
+    place: &Path,
+    log_bytes: u64,
+    pages: u64,
+    commits: u64,
+    recovery: Recovery,
+) -> Result<String, Failed> {
+    let mut expected = vec![0; pages as usize];
+    for number in 1..=commits {
+        changes(number, pages).for_each(|(page, number)| expected[(page.0 - FIRST) as usize] = number);
+    }
+    let version = |page: &[u8]| u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"));
+    let some = PageNo(FIRST + pages / 2);
+
+    let begun = Instant::now();
+    let store = Store::open(place, Options { recovery, ..options(log_bytes, pages) })?;
+    let opened = begun.elapsed();
+    let found = version(&store.read()?.page(some)?);
+    let first_read = begun.elapsed();
+    let mut tx = store.write()?;
+    tx.page_mut(some)?[100] = 1;
+    tx.commit(Durability::Full)?;
+    let first_write = begun.elapsed();
+    if found != expected[(some.0 - FIRST) as usize] {
+        return Err(format!("page {some} is as of commit {found}").into());
+    }
+    while store.recovery_pages_left() > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let full = begun.elapsed();
+    let reader = store.read()?;
+    for (page, expected) in expected.iter().enumerate() {
+        let found = version(&reader.page(PageNo(FIRST + page as u64))?);
+        if found != *expected {
+            return Err(format!("page {page} is as of commit {found}, not {expected}").into());
+        }
+    }
+    drop(reader);
+    let report = store.recovery_report();
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    Ok(format!(
+        "{{\"strategy\": \"{recovery:?}\", \"log_bytes\": {log_bytes}, \"pages\": {}, \"opened_ms\": {:.1}, \
+         \"analysis_ms\": {:.1}, \"first_read_ms\": {:.1}, \"first_write_ms\": {:.1}, \"full_recovery_s\": {:.2}, \
+         \"log_bytes_read_at_open\": {}, \"vlfs_indexed\": {}}}",
+        report.pages,
+        ms(opened),
+        ms(report.analysis),
+        ms(first_read),
+        ms(first_write),
+        full.as_secs_f64(),
+        report.log_bytes,
+        report.vlfs_indexed,
+    ))
+}

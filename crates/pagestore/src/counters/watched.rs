@@ -1,0 +1,52 @@
+//! A disk whose I/O is counted and timed, whoever asks for it.
+
+use super::{Counters, now_ns};
+use crate::disk::{Disk, FileId};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) struct Watched {
+    disk: Arc<dyn Disk>,
+    counters: Arc<Counters>,
+}
+
+impl Watched {
+    pub(super) fn new(disk: Arc<dyn Disk>, counters: Arc<Counters>) -> Self {
+        Self { disk, counters }
+    }
+}
+
+impl Disk for Watched {
+    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let begun = now_ns();
+        let result = self.disk.read(file, offset, buffer);
+        self.counters.file(file).reads.count(buffer.len(), result, now_ns() - begun)
+    }
+
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let begun = now_ns();
+        let result = self.disk.write(file, offset, bytes);
+        self.counters.file(file).writes.count(bytes.len(), result, now_ns() - begun)
+    }
+
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let begun = now_ns();
+        let result = self.disk.write_through(file, offset, bytes);
+        self.counters.file(file).writes.count(bytes.len(), result, now_ns() - begun)
+    }
+
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        let begun = now_ns();
+        let result = self.disk.sync(file);
+        self.counters.file(file).syncs.count(0, result, now_ns() - begun)
+    }
+
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.disk.directory()
+    }
+}

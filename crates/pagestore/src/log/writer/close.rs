@@ -1,0 +1,63 @@
+//! The end of a virtual log file: its index, and the block in its last sector that tells where that is.
+
+use super::LogWriter;
+use crate::log::MAX_WRITE_BYTES;
+use crate::log::block::BLOCK_HEADER_BYTES;
+use crate::log::index::{self, Index};
+use crate::log::record::{IndexEnd, Record};
+use crate::lsn::UNIT_BYTES;
+
+impl LogWriter {
+    /// Bytes that are kept for the end of the virtual log file.
+    pub(super) fn closing_bytes(&self) -> u64 {
+        self.index.blocks_bytes(self.geometry.sector_bytes) + self.geometry.sector_bytes as u64
+    }
+
+    /// Writes the index and the end. A virtual log file that was found with its end is left as it is; one whose
+    /// index was torn may have no room for another, and says so.
+    pub(super) fn close_vlf(&mut self) {
+        self.seal_block();
+        let end_unit = index::end_unit(&self.geometry);
+        if self.unit > end_unit {
+            return;
+        }
+        let sector = self.geometry.sector_bytes;
+        let mut index = std::mem::take(&mut self.index);
+        index.sort();
+        let records = index.records();
+        let length = |record: &Vec<u8>| (BLOCK_HEADER_BYTES + record.len()).next_multiple_of(sector);
+        let bytes: usize = records.iter().map(length).sum();
+        let fits = u64::from(self.unit) * UNIT_BYTES + bytes as u64 <= u64::from(end_unit) * UNIT_BYTES;
+        let mut end = IndexEnd { missing: !fits, unit: self.unit, bytes: bytes as u32, ..index.end };
+        if fits {
+            for record in &records {
+                end.crc = crc32c::crc32c_append(end.crc, record);
+                self.put(record);
+                self.seal_block();
+            }
+        }
+        self.skip_to(end_unit);
+        let mut record = Vec::new();
+        Record::IndexEnd(end).encode(0, &mut record);
+        self.put(&record);
+        self.seal_block();
+        // The next one begins with the transaction that is open here.
+        self.index = Index::begin(self.last, end.open_tx);
+    }
+
+    /// Moves the open block, which is empty, to `unit`: in the same write if the gap is small.
+    fn skip_to(&mut self, unit: u32) {
+        let gap = (u64::from(unit - self.unit) * UNIT_BYTES) as usize;
+        if gap == 0 {
+            return;
+        }
+        if self.run.blocks > 0 && self.open_at + gap <= MAX_WRITE_BYTES {
+            self.run.buffer.extend_zeros(gap);
+            self.open_at += gap;
+        } else {
+            let next = self.run.offset + (self.open_at + gap) as u64;
+            self.finish_run(next);
+        }
+        self.unit = unit;
+    }
+}

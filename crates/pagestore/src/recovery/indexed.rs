@@ -1,0 +1,178 @@
+//! The end of the log and what its records come to, from the indices where they are to be believed, and from the
+//! records themselves where there is none: in the virtual log file that was being written, always.
+
+use super::runs::{Run, Runs};
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::log::block::{self, BlockHeader};
+use crate::log::index::{self, Index, Outcome};
+use crate::log::record::{IndexEnd, Record, Records};
+use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
+use crate::log::writer::Position;
+use crate::lsn::{Lsn, UNIT_BYTES};
+
+/// What the records of each virtual log file come to, in order.
+pub(super) struct Collected {
+    redo: Lsn,
+    vlf: u32,
+    /// Of the virtual log file that was met last.
+    pub last: Index,
+    /// Of those before; only the newest counts where not all are wanted.
+    before: Vec<(u32, Index)>,
+    all: bool,
+    pub indexed: u64,
+}
+
+impl Collected {
+    pub(super) fn begin(control: &Control, all: bool) -> Self {
+        let redo = control.redo.lsn;
+        let last = Index::begin(redo, 0);
+        Self { redo, vlf: redo.vlf(), last, before: Vec::new(), all, indexed: 0 }
+    }
+
+    /// Goes over to a later virtual log file.
+    pub(super) fn enter(&mut self, vlf: u32) {
+        if vlf == self.vlf {
+            return;
+        }
+        let next = Index::begin(Lsn::new(vlf, FIRST_UNIT, 1), self.last.end.open_tx);
+        let mut done = std::mem::replace(&mut self.last, next);
+        if self.all {
+            done.sort();
+            self.before.push((self.vlf, done));
+        }
+        self.vlf = vlf;
+    }
+
+    /// Takes in the records of a block.
+    pub(super) fn take(&mut self, header: &BlockHeader, used: &[u8]) -> Result<()> {
+        self.enter(header.vlf);
+        for (index, record) in Records::of(used).enumerate() {
+            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
+            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+            if lsn >= self.redo && !matches!(record, Record::Index { .. } | Record::IndexEnd(_)) {
+                self.last.take(lsn, tx, &record);
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs of what committed, newest first, and the sums over all.
+    pub(super) fn runs(self) -> (Runs, IndexEnd) {
+        let mut last = self.last;
+        last.sort();
+        let mut sums = IndexEnd::default();
+        let mut runs = Vec::new();
+        // Of the transaction that is open where a virtual log file ends.
+        let mut fate = Outcome::Open;
+        for (vlf, index) in self.before.into_iter().chain([(self.vlf, last)]).rev() {
+            let end = index.end;
+            sums.records += end.records;
+            sums.commits += end.commits;
+            sums.sequence = sums.sequence.max(end.sequence);
+            sums.tx_max = sums.tx_max.max(end.tx_max);
+            sums.dropped += end.dropped;
+            let committed = fate == Outcome::Committed;
+            if !committed {
+                sums.dropped += index.open.len() as u64;
+            }
+            for entries in [if committed { index.open } else { Vec::new() }, index.committed] {
+                if !entries.is_empty() {
+                    runs.push(Run::new(vlf, entries, self.redo));
+                }
+            }
+            if end.carried != Outcome::Open {
+                fate = end.carried;
+            }
+        }
+        (Runs { runs }, sums)
+    }
+}
+
+/// The end of a virtual log file that another one continues.
+struct Ended {
+    vlf: u32,
+    slot: usize,
+    /// The next one's, and the checksum from which it goes on.
+    next: usize,
+    previous: u32,
+    epoch: u32,
+    end: IndexEnd,
+}
+
+/// Reads the log from the redo LSN on, by indices where they can be believed; tells where it ends.
+pub(super) fn read(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<(Way, Collected)> {
+    let mut indices = indices(log, control, reading)?;
+    let mut collected = Collected::begin(control, true);
+    let mut way = Way::begin(control.redo_slot as usize, control.redo);
+    loop {
+        let vlf = way.position.lsn.vlf();
+        let own = indices.iter().position(|(ended, _)| ended.slot == way.slot && ended.epoch >= way.epoch);
+        if let Some((ended, index)) = own.map(|own| indices.swap_remove(own)) {
+            collected.enter(vlf);
+            collected.last = index;
+            collected.indexed += 1;
+            let lsn = Lsn::new(vlf, index::end_unit(&control.geometry), 1);
+            (way.last, way.epoch) = (lsn, ended.epoch);
+            way.position = Position { lsn, previous: ended.previous };
+            way.enter(ended.next);
+            continue;
+        }
+        let until = indices.iter().map(|(ended, _)| ended.vlf).filter(|own| *own > vlf).min();
+        let known = control.known();
+        let ended = log.scan_until(&mut way, until.unwrap_or(u32::MAX), known, reading, |header, used| {
+            collected.take(header, used)
+        })?;
+        if ended {
+            collected.enter(way.position.lsn.vlf());
+            return Ok((way, collected));
+        }
+    }
+}
+
+/// The indices that are to be believed.
+fn indices(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<(Ended, Index)>> {
+    let ends = ends(log, control, reading)?;
+    let geometry = control.geometry;
+    let places = ends
+        .iter()
+        .map(|ended| {
+            let within = u64::from(ended.end.unit) * UNIT_BYTES;
+            (geometry.slot_offset(ended.slot) + within, ended.end.bytes as usize)
+        })
+        .collect::<Vec<_>>();
+    let read = log.read_places(&places, reading.parallel, |at, blocks| Index::read(blocks, ends[at].end))?;
+    Ok(ends.into_iter().zip(read).filter_map(|(ended, index)| Some((ended, index?))).collect())
+}
+
+/// The last sectors of the virtual log files from redo on, as far as they are this use's, whole, not cut off, tell
+/// of an index that covers what is needed, and are continued by another virtual log file.
+fn ends(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<Ended>> {
+    let (geometry, known, redo) = (control.geometry, control.known(), control.redo.lsn);
+    let unit = index::end_unit(&geometry);
+    let headers = log.headers().to_vec();
+    let slots: Vec<usize> = (0..headers.len())
+        .filter(|slot| headers[*slot].is_some_and(|header| header.vlf >= redo.vlf()))
+        .collect();
+    let within = u64::from(unit) * UNIT_BYTES;
+    let places: Vec<_> =
+        slots.iter().map(|slot| (geometry.slot_offset(*slot) + within, geometry.sector_bytes)).collect();
+    let found = log.read_places(&places, reading.parallel, |at, sector| {
+        let own = headers[slots[at]]?;
+        let vlf = own.vlf;
+        let (block, used) = block::open(sector, &geometry, vlf, unit)?;
+        let next = headers.iter().position(|header| {
+            header.is_some_and(|next| {
+                next.vlf == vlf + 1 && next.previous == block.crc && next.epoch >= block.epoch
+            })
+        })?;
+        let Some(Ok((_, Record::IndexEnd(end)))) = Records::of(used).next() else { return None };
+        let not_cut_off = block.epoch >= known.epoch || block.last() <= known.durable;
+        let from = Lsn::new(vlf, FIRST_UNIT, 1).max(redo);
+        let inside = u64::from(end.unit) * UNIT_BYTES + u64::from(end.bytes) <= within;
+        let usable = !end.missing && end.from <= from && inside && block.epoch >= own.epoch && not_cut_off;
+        let previous = headers[next]?.previous;
+        usable.then(|| Ended { vlf, slot: slots[at], next, previous, epoch: block.epoch, end })
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}

@@ -1,0 +1,279 @@
+//! Where a run is crashed, and what is made of what is left.
+
+use super::indices;
+use super::lab::{Lab, Outcome};
+use super::oracle::{Tolerance, judge};
+use super::run::{Run, Start, is_log_write, perform_from};
+use super::workload::{self, Model, Setting};
+use super::{Chance, Files, Medium, Op, SimDisk};
+use crate::control::Control;
+use crate::disk::FileId;
+use crate::log::MAX_BLOCK_BYTES;
+
+/// How often a run continues from what a crash left.
+const GENERATIONS_MAX: u32 = 3;
+/// Images of a log write of recovery whose end has landed and whose beginning has not.
+const ENDS_IN_RECOVERY: u64 = 6;
+
+/// What a crash leaves of the write that it comes into, where chance alone would seldom do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Torn {
+    /// The first blocks of several: a transaction without its commit, which the next one follows.
+    FirstBlocks,
+    /// The last blocks of several: whole ones, where those of the next opening may come to end.
+    LastBlocks,
+    /// All but the end of its padding: a block that is cut off, and that the padding of another could make whole.
+    AllButTheEnd,
+}
+
+/// How a run goes on from a crash during one of its operations.
+struct GoOn {
+    at: usize,
+    torn: Option<Torn>,
+}
+
+impl Lab {
+    /// Crashes at every operation.
+    pub(super) fn judge_run(
+        &self,
+        run: &Run,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+        generation: u32,
+    ) -> Result<(), String> {
+        let mut medium = Medium::holding(run.start.clone());
+        let go_on = self.places_to_go_on(run, chance, generation);
+        for at in 0..=run.trace.len() {
+            let in_flight = run.trace.get(at);
+            let expected = run.expected(at);
+            let failed = |what: String| {
+                format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
+            };
+            let in_recovery = generation > 0 && at < run.opened;
+            let mut images: Vec<Files> = (0..self.images).map(|_| medium.crash(in_flight, chance)).collect();
+            if let Some(op) = in_flight.filter(|op| in_recovery && is_log_write(op)) {
+                images.extend((0..ENDS_IN_RECOVERY).map(|_| medium.crash_with_end(op, chance)));
+            }
+            for (image, files) in images.into_iter().enumerate() {
+                let found = judge(run, &files, expected, chance, Tolerance::None).map_err(failed)?;
+                outcome.crash_points += 1;
+                outcome.in_recovery += u64::from(in_recovery);
+                if let Some((sequence, model)) = found
+                    && image == 0
+                    && go_on.iter().any(|own| own.at == at && own.torn.is_none())
+                {
+                    let start = Start { files, sequence, model, rotten: false };
+                    let steps = workload::draw(chance, self.steps / 3);
+                    self.go_on(run, start, &steps, chance, outcome, generation + 1)?;
+                }
+            }
+            for torn in go_on.iter().filter(|own| own.at == at).filter_map(|own| own.torn) {
+                let files = tear(&medium, in_flight.expect("what is torn is in flight"), torn, chance);
+                let found = judge(run, &files, expected, chance, Tolerance::None).map_err(failed)?;
+                outcome.crash_points += 1;
+                if let Some((sequence, model)) = found {
+                    self.go_on_torn(run, torn, files, sequence, model, chance, outcome, generation + 1)
+                        .map_err(|what| format!("{torn:?} of operation {at} landed; {what}"))?;
+                }
+            }
+            if let Some(op) = in_flight {
+                medium.apply(op);
+            }
+        }
+        Ok(())
+    }
+
+    /// Some by chance, and some that chance alone would seldom find.
+    fn places_to_go_on(&self, run: &Run, chance: &mut Chance, generation: u32) -> Vec<GoOn> {
+        if generation >= GENERATIONS_MAX {
+            return Vec::new();
+        }
+        let mut places: Vec<GoOn> = (0..self.continued)
+            .map(|_| GoOn { at: chance.below(run.trace.len() as u64 + 1) as usize, torn: None })
+            .collect();
+        let log_writes = |least: usize, most: usize| -> Vec<usize> {
+            let fits =
+                |op: &Op| matches!(op, Op::Write { bytes, .. } if (least..=most).contains(&bytes.len()));
+            (run.opened..run.trace.len())
+                .filter(|at| is_log_write(&run.trace[*at]) && fits(&run.trace[*at]))
+                .collect()
+        };
+        let mut pick = |from: &[usize], torn: Torn| {
+            if !from.is_empty() {
+                let at = from[chance.below(from.len() as u64) as usize];
+                places.push(GoOn { at, torn: Some(torn) });
+            }
+        };
+        if generation < 2 {
+            let several = log_writes(MAX_BLOCK_BYTES + 1, usize::MAX);
+            pick(&several, Torn::FirstBlocks);
+            pick(&several, Torn::LastBlocks);
+            let sector = run.setting.layout.log_sector_bytes;
+            if generation == 0 && sector > 512 {
+                pick(&log_writes(sector, sector), Torn::AllButTheEnd);
+            }
+        }
+        places
+    }
+
+    /// Opens what a crash left, with every operation of that another place to crash, and works on.
+    fn go_on(
+        &self,
+        before: &Run,
+        start: Start,
+        steps: &[workload::Step],
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+        generation: u32,
+    ) -> Result<(), String> {
+        let mut setting = before.setting;
+        setting.options.recovery = Setting::draw_recovery(chance);
+        let Some(run) = perform_from(setting, start, steps)? else {
+            outcome.damage_reported += 1;
+            return Ok(());
+        };
+        outcome.runs += 1;
+        self.judge_run(&run, chance, outcome, generation)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, of what a run hands to the next")]
+    fn go_on_torn(
+        &self,
+        before: &Run,
+        torn: Torn,
+        mut files: Files,
+        sequence: u64,
+        model: Model,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+        generation: u32,
+    ) -> Result<(), String> {
+        // Without the newest copy of the control file the next opening takes the number of this one: only the chain
+        // tells the blocks that it left from its own.
+        let rotten = torn == Torn::LastBlocks;
+        if rotten {
+            spoil_newest_control(&mut files);
+        }
+        let steps = match torn {
+            Torn::FirstBlocks => workload::draw_small(chance, 3),
+            Torn::LastBlocks => workload::draw_small(chance, 24),
+            Torn::AllButTheEnd => Vec::new(),
+        };
+        let start = Start { files, sequence, model, rotten };
+        self.go_on(before, start, &steps, chance, outcome, generation)
+    }
+
+    /// Crashes after a disk has failed or lied.
+    pub(super) fn judge_fault(
+        &self,
+        run: &Run,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let (fault, fault_at) = run.fault.expect("a run with a fault");
+        let tolerance = if fault.is_told() { Tolerance::None } else { Tolerance::Reported };
+        let mut medium = Medium::holding(run.start.clone());
+        for at in 0..=run.trace.len() {
+            let in_flight = run.trace.get(at);
+            let last = at == run.trace.len();
+            // Before the fault it is the run without one.
+            if at >= fault_at && (last || chance.once_in(4)) {
+                let mut expected = run.expected(at);
+                if tolerance == Tolerance::Reported {
+                    expected.least = expected.least.min(run.witnessed(fault_at, at));
+                }
+                let files = medium.crash(in_flight, chance);
+                let judged = judge(run, &files, expected, chance, tolerance).map_err(|what| {
+                    format!(
+                        "{fault:?} at operation {fault_at} ({}), crash at {at} ({}): {what}",
+                        show(run.trace.get(fault_at)),
+                        show(in_flight)
+                    )
+                })?;
+                outcome.damage_reported += u64::from(judged.is_none());
+                outcome.after_faults += 1;
+                outcome.crash_points += 1;
+            }
+            if let Some(op) = in_flight {
+                medium.apply(op);
+            }
+        }
+        Ok(())
+    }
+
+    /// Flips bits of what was durable at the end.
+    pub(super) fn judge_rot(
+        &self,
+        run: &Run,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let mut medium = Medium::holding(run.start.clone());
+        for op in &run.trace {
+            medium.apply(op);
+        }
+        let mut expected = run.expected(run.trace.len());
+        // The last block has no later one to witness it: damage there cannot be told from a torn end.
+        expected.least = expected.least.min(run.before_last_log_write());
+        for _ in 0..self.images * 8 {
+            let mut files = medium.crash(None, chance);
+            let file = FileId::ALL[chance.below(3) as usize];
+            let bytes = &mut files[file as usize];
+            if bytes.is_empty() {
+                continue;
+            }
+            let mut at = chance.below(bytes.len() as u64) as usize;
+            if file == FileId::Log && chance.once_in(2) {
+                at = indices::byte_of_index(bytes, chance).unwrap_or(at);
+            }
+            bytes[at] ^= 1 << chance.below(8);
+            let judged = judge(run, &files, expected, chance, Tolerance::Reported)
+                .map_err(|what| format!("bit rot at {at} of the {file} file: {what}"))?;
+            outcome.damage_reported += u64::from(judged.is_none());
+            outcome.crash_points += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What a crash leaves where the write in flight is torn in this way.
+fn tear(medium: &Medium, op: &Op, torn: Torn, chance: &mut Chance) -> Files {
+    let Op::Write { bytes, .. } = op else { unreachable!("log writes are torn") };
+    let sectors = bytes.len() / 512;
+    let border = 1 + chance.below(sectors as u64 - 1) as usize;
+    match torn {
+        Torn::FirstBlocks => medium.crash_landing(op, chance, |sector| sector < border),
+        Torn::LastBlocks => medium.crash_landing(op, chance, |sector| sector >= border),
+        Torn::AllButTheEnd => {
+            let mut files = medium.crash_landing(op, chance, |_| true);
+            if let Op::Write { file, offset, .. } = op {
+                let end = *offset as usize + bytes.len();
+                files[*file as usize][end - 512..end].iter_mut().for_each(|byte| *byte = chance.draw() as u8);
+            }
+            files
+        }
+    }
+}
+
+/// A bit of the newest copy of the control file turns.
+fn spoil_newest_control(files: &mut Files) {
+    let disk = SimDisk::holding(files.clone());
+    if let Ok(Some(newest)) = Control::read(&disk) {
+        files[FileId::Control as usize][newest.place() as usize + 20] ^= 1;
+    }
+}
+
+fn show(op: Option<&Op>) -> String {
+    match op {
+        None => "after the last".into(),
+        Some(Op::Write { file, offset, bytes, through }) => {
+            format!("write{} {file} {offset}+{}", if *through { " through" } else { "" }, bytes.len())
+        }
+        Some(Op::FailedWrite { file, offset, bytes }) => {
+            format!("failed write {file} {offset}+{}", bytes.len())
+        }
+        Some(Op::Sync { file }) => format!("sync {file}"),
+        Some(Op::FailedSync { file }) => format!("failed sync {file}"),
+        Some(Op::Lost { file, offset, bytes }) => format!("lost write {file} {offset}+{bytes}"),
+    }
+}

@@ -1,0 +1,142 @@
+//! The oracle: what must be there after a crash, what may, and whether it is.
+//!
+//! (a) Every commit that was acknowledged as durable is there; (b) what is there is the state after one commit, with
+//! everything before it and nothing after; (c) of delayed commits only those may be missing whose log was within its
+//! bound; (d) a crash during recovery leads to the same state; (e) damage is an error, never data.
+
+use super::run::{Event, Run, is_log_write};
+use super::workload::{Model, contents};
+use super::{Chance, Files, Op, Setting, SimDisk};
+use crate::Store;
+use crate::disk::FileId;
+use crate::error::Error;
+use std::sync::Arc;
+
+/// What must be there, and what may.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub created: bool,
+    pub least: u64,
+    pub most: u64,
+}
+
+impl Run {
+    /// What a crash during operation `at` must leave.
+    pub(super) fn expected(&self, at: usize) -> Expected {
+        let mut expected = Expected { created: false, least: 0, most: 0 };
+        for (_, event) in self.events.iter().take_while(|(when, _)| *when <= at) {
+            match event {
+                Event::Created => expected.created = true,
+                Event::Attempt(sequence, _) => expected.most = expected.most.max(*sequence),
+                Event::Durable(sequence) => expected.least = expected.least.max(*sequence),
+            }
+        }
+        expected
+    }
+
+    pub(super) fn state(&self, sequence: u64) -> Option<&Model> {
+        // An attempt that came to nothing leaves its number to the next.
+        self.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Attempt(own, model) if *own == sequence => Some(&**model),
+            _ => None,
+        })
+    }
+
+    /// What must be there although operation `fault_at` did not do what it said, at a crash during `at`: all, once
+    /// another log write after it can bear witness, and where it was no log write. Until then a lost one takes what
+    /// it held itself. A misplaced one takes the blocks that it went over too, acknowledged as they were: of a
+    /// damaged end of the log nothing is left that could tell it from a torn one. It may have gone over several,
+    /// so it is what was durable before the oldest of them.
+    pub(super) fn witnessed(&self, fault_at: usize, at: usize) -> u64 {
+        // Another way of recovery may have come to fewer operations: then there was no fault.
+        let Some(own) = self.trace.get(fault_at) else { return self.expected(at).least };
+        let was_log_write = is_log_write(own) || matches!(own, Op::Lost { file: FileId::Log, .. });
+        let after = self.trace[fault_at..at.max(fault_at)].iter().skip(1).any(is_log_write);
+        if after || !was_log_write {
+            return self.expected(at).least;
+        }
+        self.expected(self.overwritten(fault_at).unwrap_or(fault_at)).least
+    }
+
+    /// The oldest log write that still held one of the sectors that operation `at` went over.
+    fn overwritten(&self, at: usize) -> Option<usize> {
+        let Op::Write { offset, bytes, .. } = &self.trace[at] else { return None };
+        let holder = |sector: u64| {
+            self.trace[..at].iter().rposition(|op| match op {
+                Op::Write { file: FileId::Log, offset, bytes, through: true } => {
+                    (*offset..*offset + bytes.len() as u64).contains(&sector)
+                }
+                _ => false,
+            })
+        };
+        (*offset..*offset + bytes.len() as u64).step_by(512).filter_map(holder).min()
+    }
+
+    pub(super) fn before_last_log_write(&self) -> u64 {
+        self.expected(self.trace.iter().rposition(is_log_write).unwrap_or(0)).least
+    }
+}
+
+/// Whether damage may be reported instead of the contents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tolerance {
+    None,
+    Reported,
+}
+
+/// Recovers a crash image and asks the oracle. `Ok(None)`: there is no store yet, or damage was reported where it
+/// may be.
+pub(super) fn judge(
+    run: &Run,
+    files: &Files,
+    expected: Expected,
+    chance: &mut Chance,
+    tolerance: Tolerance,
+) -> Result<Option<(u64, Model)>, String> {
+    let disk = Arc::new(SimDisk::holding(files.clone()));
+    let mut options = run.setting.options;
+    options.recovery = Setting::draw_recovery(chance);
+    let recovered = Store::open_on(disk, options).and_then(|store| {
+        let before = contents(&store.read()?)?;
+        if chance.once_in(4) {
+            store.checkpoint()?;
+            let after = contents(&store.read()?)?;
+            assert_eq!(before, after, "a checkpoint changes nothing that is read");
+        }
+        Ok((store.stats().last_sequence, before))
+    });
+    let (sequence, found) = match recovered {
+        Ok(recovered) => recovered,
+        Err(Error::NotAStore { .. }) if !expected.created => return Ok(None),
+        Err(
+            Error::CorruptLog { .. }
+            | Error::CorruptPage { .. }
+            | Error::CorruptTree { .. }
+            | Error::NotAStore { .. },
+        ) if tolerance == Tolerance::Reported => return Ok(None),
+        Err(error) => return Err(format!("{:?} recovery: it cannot be opened: {error}", options.recovery)),
+    };
+    let why = |what: String| Err(format!("{:?} recovery: {what}", options.recovery));
+    if sequence < expected.least {
+        return why(format!(
+            "commit {} was acknowledged, and {sequence} is the last one there",
+            expected.least
+        ));
+    }
+    if sequence > expected.most {
+        return why(format!("commit {sequence} is there, and {} was the last one begun", expected.most));
+    }
+    let model = run.state(sequence).cloned().unwrap_or_default();
+    let found = found.unwrap_or_default();
+    if found != model {
+        let differs = model
+            .iter()
+            .find(|(key, value)| found.get(key) != Some(value))
+            .map(|(key, _)| *key)
+            .or_else(|| found.keys().find(|key| !model.contains_key(key)).copied());
+        return why(format!(
+            "what is there is not the state after commit {sequence}: table and key {differs:?} differ"
+        ));
+    }
+    Ok(Some((sequence, model)))
+}

@@ -1,0 +1,269 @@
+//! One workload on a simulated disk: what the disk was asked to do, and what was promised when.
+
+use super::workload::{self, Change, Model, contents, transact};
+use super::{Fault, Files, Op, Setting, SimDisk, Step};
+use crate::disk::FileId;
+use crate::error::{Error, Result};
+use crate::{Durability, ReadTx, Store};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Snapshots that are held at once.
+const HELD_MAX: usize = 3;
+
+/// Something that happened after so many operations of the disk.
+pub(super) enum Event {
+    /// There is a store.
+    Created,
+    /// A commit of this number, which leads to this state, is about to begin.
+    Attempt(u64, Box<Model>),
+    /// Everything up to this commit is durable, as the engine says.
+    Durable(u64),
+}
+
+/// What was done, and what was told.
+pub(super) struct Run {
+    pub setting: Setting,
+    pub start: Files,
+    pub trace: Vec<Op>,
+    pub events: Vec<(usize, Event)>,
+    /// The operations of opening.
+    pub opened: usize,
+    pub fault: Option<(Fault, usize)>,
+}
+
+/// What a run goes on from.
+pub(super) struct Start {
+    pub files: Files,
+    pub sequence: u64,
+    pub model: Model,
+    /// A copy of the control file has rotted: where the other is too old, that is damage and told.
+    pub rotten: bool,
+}
+
+/// A block of the log went to the disk.
+pub(super) fn is_log_write(op: &Op) -> bool {
+    matches!(op, Op::Write { file: FileId::Log, through: true, .. })
+}
+
+/// A workload on an empty disk. An error of the engine ends it where the disk was told to fail.
+pub(super) fn perform(
+    setting: Setting,
+    disk: SimDisk,
+    fault: Option<(Fault, usize)>,
+    steps: &[Step],
+) -> std::result::Result<Run, String> {
+    let mut worker = Worker::new(setting, disk, Model::new(), 2);
+    worker.event(Event::Attempt(1, Box::default()));
+    worker.event(Event::Attempt(2, Box::default()));
+    let created = Store::create_on(worker.disk.clone(), setting.layout, setting.options, 0xfeed_beef)
+        .and_then(|store| {
+            worker.event(Event::Created);
+            worker.event(Event::Durable(1));
+            workload::prepare(&store)?;
+            Ok(store)
+        });
+    let result = created.and_then(|store| worker.work(store, steps));
+    if let Err(error) = result
+        && (fault.is_none() || worker.disk.fault_met().is_none())
+    {
+        return Err(worker.failed(&error));
+    }
+    Ok(worker.into_run(Files::default(), 0, fault))
+}
+
+/// Opens what a crash left, and works on. `None`: damage was reported where there is some.
+pub(super) fn perform_from(
+    setting: Setting,
+    start: Start,
+    steps: &[Step],
+) -> std::result::Result<Option<Run>, String> {
+    let disk = SimDisk::holding(start.files.clone());
+    let mut worker = Worker::new(setting, disk, start.model, start.sequence);
+    worker.event(Event::Created);
+    worker.event(Event::Attempt(start.sequence, Box::new(worker.model.clone())));
+    // Whatever happens on the way to open it again: what was found once is found.
+    worker.event(Event::Durable(start.sequence));
+    let store = match Store::open_on(worker.disk.clone(), setting.options) {
+        Err(Error::CorruptLog { .. } | Error::CorruptPage { .. }) if start.rotten => return Ok(None),
+        other => other.map_err(|error| {
+            format!("{:?} recovery: it cannot be opened: {error}", setting.options.recovery)
+        })?,
+    };
+    let opened = worker.disk.ops();
+    let result = (|| {
+        if store.read()?.sequence() < 2 {
+            worker.event(Event::Attempt(2, Box::default()));
+            workload::prepare(&store)?;
+        }
+        worker.sequence = store.stats().last_sequence;
+        worker.work(store, steps)
+    })();
+    result.map_err(|error| worker.failed(&error))?;
+    Ok(Some(worker.into_run(start.files, opened, None)))
+}
+
+/// Does the steps, and notes what was told.
+struct Worker {
+    setting: Setting,
+    disk: Arc<SimDisk>,
+    model: Model,
+    /// The newest commit.
+    sequence: u64,
+    events: Vec<(usize, Event)>,
+    /// What it is at, for errors.
+    doing: String,
+}
+
+/// A snapshot that is read again and again while others commit.
+struct Held<'a> {
+    reader: ReadTx<'a>,
+    model: Model,
+}
+
+impl Worker {
+    fn new(setting: Setting, disk: SimDisk, model: Model, sequence: u64) -> Self {
+        Self { setting, disk: Arc::new(disk), model, sequence, events: Vec::new(), doing: String::new() }
+    }
+
+    fn event(&mut self, event: Event) {
+        self.events.push((self.disk.ops(), event));
+    }
+
+    fn failed(&self, error: &Error) -> String {
+        format!("the workload failed without a fault: {error}; at: {}", self.doing)
+    }
+
+    fn into_run(self, start: Files, opened: usize, fault: Option<(Fault, usize)>) -> Run {
+        Run {
+            setting: self.setting,
+            start,
+            trace: self.disk.take_trace(),
+            events: self.events,
+            opened,
+            fault,
+        }
+    }
+
+    /// The steps, in one opening after the other. At the end the store is dropped without closing, as when a
+    /// process ends.
+    fn work(&mut self, mut store: Store, steps: &[Step]) -> Result<()> {
+        self.event(Event::Durable(self.sequence));
+        let mut openings = steps.split(|step| *step == Step::Reopen).peekable();
+        while let Some(steps) = openings.next() {
+            self.work_open(&store, steps)?;
+            if openings.peek().is_some() {
+                store.close()?;
+                self.event(Event::Durable(self.sequence));
+                store = Store::open_on(self.disk.clone(), self.setting.options)?;
+                let found = contents(&store.read()?)?;
+                assert_eq!(found.as_ref(), Some(&self.model), "a closed store opens as it was");
+            }
+        }
+        Ok(())
+    }
+
+    fn work_open(&mut self, store: &Store, steps: &[Step]) -> Result<()> {
+        let mut held: VecDeque<Held<'_>> = VecDeque::new();
+        for step in steps {
+            self.doing = step.to_string();
+            match step {
+                Step::Transaction { changes, commit } => self.transact(store, changes, *commit)?,
+                Step::Checkpoint { during } => self.checkpoint(store, during)?,
+                Step::Flush => {
+                    store.flush()?;
+                    self.event(Event::Durable(self.sequence));
+                }
+                Step::Hold if held.len() < HELD_MAX => {
+                    let reader = store.read()?;
+                    let model = self.state(reader.sequence()).clone();
+                    held.push_back(Held { reader, model });
+                }
+                Step::Hold => {}
+                Step::Release => drop(held.pop_front()),
+                Step::Reopen => unreachable!("an opening ends there"),
+            }
+            self.doing = format!("reading {} snapshots after: {step}", held.len());
+            look_again(&mut held)?;
+        }
+        Ok(())
+    }
+
+    fn transact(&mut self, store: &Store, changes: &[Change], commit: Option<Durability>) -> Result<()> {
+        let (disk, events, next) = (&self.disk, &mut self.events, self.sequence + 1);
+        let done = transact(store, &mut self.model, changes, commit, |after| {
+            events.push((disk.ops(), Event::Attempt(next, Box::new(after.clone()))));
+        });
+        let committed = match done {
+            // A full log refuses a transaction and harms nothing.
+            Err(Error::LogFull { .. }) => None,
+            other => other?,
+        };
+        if let Some(own) = committed {
+            assert_eq!(own, next, "commits are numbered one after the other");
+            self.sequence = own;
+            if commit == Some(Durability::Full) {
+                self.event(Event::Durable(own));
+            }
+        }
+        bounded(store, self.setting);
+        Ok(())
+    }
+
+    /// A checkpoint as its own thread would do it, with commits of others between its writes.
+    fn checkpoint(&mut self, store: &Store, during: &[Vec<Change>]) -> Result<()> {
+        let mut checkpoint = store.begin_checkpoint()?;
+        let mut during = during.iter();
+        loop {
+            if let Some(changes) = during.next() {
+                let commit = if changes.len() == 1 { Durability::Full } else { Durability::Delayed };
+                self.transact(store, changes, Some(commit))?;
+            }
+            if !checkpoint.write(1)? {
+                break;
+            }
+        }
+        let synced = checkpoint.sync()?;
+        for changes in during {
+            self.transact(store, changes, Some(Durability::Full))?;
+        }
+        synced.end()?;
+        Ok(())
+    }
+
+    fn state(&self, sequence: u64) -> &Model {
+        let attempt = self.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Attempt(own, model) if *own == sequence => Some(&**model),
+            _ => None,
+        });
+        attempt.expect("a snapshot is as of a commit of this run")
+    }
+}
+
+/// Whatever was committed meanwhile: a snapshot is what it was, or is given up.
+fn look_again(held: &mut VecDeque<Held<'_>>) -> Result<()> {
+    let mut error = None;
+    held.retain(|own| match contents(&own.reader) {
+        Ok(found) => {
+            let sequence = own.reader.sequence();
+            assert!(found.as_ref() == Some(&own.model), "the snapshot of commit {sequence} has changed");
+            true
+        }
+        Err(Error::SnapshotTooOld) => false,
+        Err(other) => {
+            error = Some(other);
+            false
+        }
+    });
+    error.map_or(Ok(()), Err)
+}
+
+/// A delayed commit's log is never longer than its bound.
+fn bounded(store: &Store, setting: Setting) {
+    let waiting = store.stats().log_waiting_bytes;
+    assert!(
+        waiting < setting.options.delayed_bytes as u64 + 64,
+        "{waiting} bytes of delayed commits wait, more than {}",
+        setting.options.delayed_bytes
+    );
+}

@@ -1,0 +1,248 @@
+//! What a running store counts, seen from inside and from other processes.
+
+use pagestore::counters::anatomy::Part;
+use pagestore::counters::live::{Live, LiveError};
+use pagestore::disk::{Disk, FileId};
+use pagestore::sim::SimDisk;
+use pagestore::{Durability, Layout, Options, Store, Table};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn small() -> Layout {
+    Layout { vlf_bytes: 256 << 10, vlfs: 3, ..Layout::default() }
+}
+
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir_in("/var/tmp").unwrap()
+}
+
+fn with_table(store: &Store) -> Table {
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    tx.commit(Durability::Full).unwrap();
+    table
+}
+
+fn commit(store: &Store, table: Table, key: u32) {
+    let mut tx = store.write().unwrap();
+    tx.put(table, &key.to_be_bytes(), &[key as u8; 100]).unwrap();
+    tx.commit(Durability::Full).unwrap();
+}
+
+#[test]
+fn the_parts_of_commits_add_up_to_the_whole_and_the_whole_to_the_time_of_the_calls() {
+    let place = place();
+    // In one virtual log file, so that no commit needs two writes.
+    let layout = Layout { vlf_bytes: 4 << 20, vlfs: 2, ..Layout::default() };
+    let store = Store::create(&place.path().join("store"), layout, Options::default()).unwrap();
+    let table = with_table(&store);
+    let (before, stats) = (store.commit_times(), store.stats());
+    let mut called = Duration::ZERO;
+    for key in 0..300 {
+        let mut tx = store.write().unwrap();
+        tx.put(table, &u32::to_be_bytes(key), &[7; 100]).unwrap();
+        let begun = Instant::now();
+        tx.commit(Durability::Full).unwrap();
+        called += begun.elapsed();
+    }
+    let (times, after) = (store.commit_times(), store.stats());
+    assert_eq!(times.commits() - before.commits(), 300);
+    let sum = |part: Part| times.parts[part as usize].sum_ns - before.parts[part as usize].sum_ns;
+    let whole = times.whole.sum_ns - before.whole.sum_ns;
+    assert_eq!(Part::ALL.into_iter().map(sum).sum::<u64>(), whole);
+    let called = called.as_nanos() as u64;
+    assert!(whole <= called && whole * 10 >= called * 7, "{whole} ns told, {called} ns seen from outside");
+    // One thread: nobody else writes, so every commit's write is its own, and nothing was before it.
+    assert_eq!(sum(Part::Queued), 0);
+    assert_eq!(sum(Part::Submitted), after.log_write_ns - stats.log_write_ns);
+    assert!(sum(Part::Submitted) * 2 > whole, "a commit is mostly its write: {times:?}");
+    assert_eq!(times.parts[Part::Durable as usize].latencies.count(), times.commits());
+}
+
+#[test]
+fn commits_that_wait_for_each_other_are_queued_and_slow_ones_are_kept_with_their_parts() {
+    let place = place();
+    let store = Store::create(&place.path().join("store"), small(), Options::default()).unwrap();
+    let table = with_table(&store);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let store = &store;
+            scope.spawn(move || (0..80).for_each(|key| commit(store, table, thread * 1000 + key)));
+        }
+    });
+    // One that waits long for its turn.
+    let held = store.write().unwrap();
+    std::thread::scope(|scope| {
+        let (store, (begun, has_begun)) = (&store, std::sync::mpsc::channel());
+        scope.spawn(move || {
+            begun.send(()).unwrap();
+            commit(store, table, 77_777);
+        });
+        has_begun.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        held.rollback();
+    });
+    let times = store.commit_times();
+    assert_eq!(times.commits(), 640 + 2, "the table's commit, all threads', and the one that waited");
+    let slowest = times.slow.last().expect("a commit of 200 ms is a slow one");
+    let queued = slowest.parts_ns[Part::Queued as usize];
+    assert_eq!(slowest.sequence, store.stats().last_sequence);
+    assert!(queued > 100_000_000 && queued * 2 > slowest.whole_ns(), "{slowest:?}");
+    assert!(times.slow.iter().all(|slow| slow.whole_ns() > 0) && times.slow.len() <= 16);
+    assert!(times.slow_from_ns < slowest.whole_ns() && times.whole.longest_ns >= slowest.whole_ns());
+}
+
+/// Counts what a store asks of a disk, for itself.
+#[derive(Default)]
+struct Witness {
+    disk: SimDisk,
+    /// For each file: reads, bytes; writes, bytes; syncs.
+    seen: [[AtomicU64; 5]; 3],
+}
+
+impl Witness {
+    fn note(&self, file: FileId, at: usize, bytes: usize) {
+        let seen = &self.seen[FileId::ALL.iter().position(|own| *own == file).unwrap()];
+        seen[at].fetch_add(1, Relaxed);
+        if at < 4 {
+            seen[at + 1].fetch_add(bytes as u64, Relaxed);
+        }
+    }
+}
+
+impl Disk for Witness {
+    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.note(file, 0, buffer.len());
+        self.disk.read(file, offset, buffer)
+    }
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.note(file, 2, bytes.len());
+        self.disk.write(file, offset, bytes)
+    }
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.note(file, 2, bytes.len());
+        self.disk.write_through(file, offset, bytes)
+    }
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        self.note(file, 4, 0);
+        self.disk.sync(file)
+    }
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+}
+
+#[test]
+fn the_statistics_of_the_files_are_what_the_disk_was_asked() {
+    let disk = Arc::new(Witness::default());
+    let options = Options { background: false, cache_bytes: 1 << 20, ..Options::default() };
+    let store = Store::create_on(disk.clone(), small(), options, 7).unwrap();
+    let table = with_table(&store);
+    (0..200).for_each(|key| commit(&store, table, key * 1000));
+    store.checkpoint().unwrap();
+    (0..50).for_each(|key| commit(&store, table, key));
+    for (statistics, seen) in store.file_statistics().iter().zip(&disk.seen) {
+        let counters = statistics.counters;
+        let sync = counters.sync.known().unwrap().count;
+        let told =
+            [counters.read.count, counters.read.bytes, counters.write.count, counters.write.bytes, sync];
+        assert_eq!(told, [0, 1, 2, 3, 4].map(|at| seen[at].load(Relaxed)), "{}", statistics.file);
+        assert_eq!(statistics.latencies.write.count(), counters.write.count);
+    }
+}
+
+#[test]
+fn another_process_reads_what_the_store_itself_tells_and_a_reopened_store_begins_anew() {
+    let place = place();
+    let directory = place.path().join("store");
+    Store::create(&directory, small(), Options::default()).unwrap().close().unwrap();
+    assert!(matches!(Live::open(&directory), Err(LiveError::NobodyPublishes { .. })));
+    assert!(matches!(Live::open(place.path()), Err(LiveError::NotAStore { .. })));
+
+    let store = Store::open(&directory, Options::default()).unwrap();
+    let table = with_table(&store);
+    let live = Live::open(&directory).unwrap();
+    (0..100).for_each(|key| commit(&store, table, key));
+    store.checkpoint().unwrap();
+    assert_eq!((live.owner().epoch, live.owner().process.pid), (2, std::process::id()));
+    let (files, stats) = (live.file_statistics().unwrap(), store.stats());
+    assert_eq!(files, store.file_statistics());
+    assert_eq!(live.commit_times().unwrap(), store.commit_times());
+    let [_, data, log] = &files;
+    assert_eq!(
+        (log.counters.write.count, log.counters.write.bytes),
+        (stats.log_writes, stats.log_write_bytes)
+    );
+    assert_eq!(
+        (data.counters.write.count, data.counters.write.bytes),
+        (stats.page_writes, stats.page_write_bytes)
+    );
+    assert_eq!(data.counters.read.count, stats.page_reads);
+    assert_eq!(data.counters.sync.known().unwrap().count, stats.data_syncs + 1, "opening syncs each file");
+    let counts = live.counts().unwrap();
+    assert_eq!((counts.commits, counts.checkpoints), (101, 1));
+
+    let state = live.log_state(PATIENCE).unwrap();
+    let holders = store.log_holders();
+    assert_eq!((state.redo, state.next, state.active), (holders.redo, holders.next, None));
+    assert_eq!((state.oldest_dirty_page, state.last_certificate), (None, holders.last_certificate));
+    assert_eq!((state.last_sequence, state.durable_sequence), (stats.last_sequence, stats.last_sequence));
+    assert_eq!(state.vlfs.iter().filter(|vlf| vlf.status == 2).count(), 1);
+    commit(&store, table, 5);
+    let state = live.log_state(PATIENCE).unwrap();
+    assert_eq!(state.oldest_dirty_page, store.log_holders().oldest_dirty_page);
+    assert!(state.dirty_pages > 0 && state.oldest_dirty_page.is_some() && !state.read_only);
+
+    assert!(live.is_open());
+    drop(store);
+    assert!(!live.is_open());
+    assert!(matches!(Live::open(&directory), Err(LiveError::NobodyPublishes { .. })));
+    let store = Store::open(&directory, Options::default()).unwrap();
+    let live = Live::open(&directory).unwrap();
+    assert_eq!((live.owner().epoch, live.counts().unwrap().commits), (3, 0));
+    assert!(store.published().unwrap().exists());
+    drop(store);
+    let private = Store::open(&directory, Options { publish: false, ..Options::default() }).unwrap();
+    assert!(private.published().is_err() && Live::open(&directory).is_err());
+}
+
+const CHILD: &str = "PAGESTORE_COUNTERS_CHILD";
+
+#[test]
+fn the_counters_of_a_killed_store_are_known_for_dead_and_removed() {
+    if let Some(directory) = std::env::var_os(CHILD) {
+        let store = Store::create(Path::new(&directory), small(), Options::default()).unwrap();
+        let table = with_table(&store);
+        (0..9).for_each(|key| commit(&store, table, key));
+        println!("\npublished {}", store.published().unwrap().display());
+        io::stdout().flush().unwrap();
+        std::thread::sleep(Duration::from_secs(600));
+        return;
+    }
+    let place = place();
+    let directory = place.path().join("store");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["the_counters_of_a_killed_store_are_known_for_dead_and_removed", "--exact", "--nocapture"])
+        .env(CHILD, &directory)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let published = lines.filter_map(|line| line.strip_prefix("published ").map(str::to_owned)).next();
+    let published = published.expect("the child opens its store");
+    let live = Live::open(&directory).unwrap();
+    // The store's own page, the table, and the rows.
+    assert_eq!((live.owner().process.pid, live.counts().unwrap().commits), (child.id(), 11));
+    assert!(live.log_state(PATIENCE).is_some_and(|state| state.last_sequence == 11));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!live.is_open() && Path::new(&published).exists());
+    assert!(matches!(Live::open(&directory), Err(LiveError::NobodyPublishes { .. })));
+    assert!(!Path::new(&published).exists());
+}

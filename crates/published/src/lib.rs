@@ -1,0 +1,26 @@
+//! Counters that a running program shows to others through a file in shared memory: where such files lie, whose one is
+//! and whether that process still runs, and the memory itself.
+//!
+//! ```text
+//! writer   Mapping::create(counters_dir()/NAME) -> as_board::<T>() -> atomics, without a lock or a system call
+//! reader   Mapping::open(NAME) -> is_whole() -> as_board::<T>() -> the same atomics; ProcessIdentity::is_alive()
+//! ```
+//! A file outlives a killed process: a reader knows it by pid, start time and boot, and passes it over or removes it.
+
+mod mapping;
+mod process;
+
+pub use mapping::{Board, Mapping};
+pub use process::ProcessIdentity;
+
+use std::path::{Path, PathBuf};
+
+/// Where counters files lie: `HEADROOM_COUNTERS_DIR`, else /dev/shm, else the directory for temporary
+/// files.
+pub fn counters_dir() -> PathBuf {
+    match std::env::var_os("HEADROOM_COUNTERS_DIR") {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+        _ if Path::new("/dev/shm").is_dir() => PathBuf::from("/dev/shm"),
+        _ => std::env::temp_dir(),
+    }
+}

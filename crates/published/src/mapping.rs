@@ -1,0 +1,182 @@
+//! A file's bytes, or memory of this process alone, as a table of atomics.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::{self, NonNull};
+
+/// What a mapping can be looked at as.
+///
+/// # Safety
+/// Any bytes are a valid value, it holds nothing but atomics (another process may write it at any time), and its
+/// alignment is at most 4096.
+pub unsafe trait Board {}
+
+/// A mapping; unmapped when dropped, and its file removed if it was created here.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+    file: Option<Mapped>,
+}
+
+#[derive(Debug)]
+struct Mapped {
+    file: File,
+    path: PathBuf,
+    /// The file's inode and the process that made it: its name may belong to another file one day, and the child of a
+    /// fork has not made it.
+    created: Option<(u64, u32)>,
+}
+
+// SAFETY: the mapping is owned by this value and only reached as atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Zeroed memory of this process alone.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn private(bytes: usize) -> io::Result<Self> {
+        let base = map(bytes, libc::PROT_READ | libc::PROT_WRITE, None)?;
+        Ok(Self { base, bytes, file: None })
+    }
+
+    /// A new file of zeros, for this user's eyes, removed when the mapping is dropped.
+    ///
+    /// # Errors
+    /// When there is something of that name, or no room.
+    pub fn create(path: &Path, bytes: usize) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        let made = reserve(&file, bytes).and_then(|()| {
+            let base = map(bytes, libc::PROT_READ | libc::PROT_WRITE, Some(&file))?;
+            Ok((base, file.metadata()?.ino()))
+        });
+        match made {
+            Ok((base, inode)) => {
+                let created = Some((inode, std::process::id()));
+                Ok(Self { base, bytes, file: Some(Mapped { file, path: path.into(), created }) })
+            }
+            Err(error) => {
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// A file that another process made; `None` where its size is another one.
+    ///
+    /// # Errors
+    /// When it cannot be opened or mapped.
+    pub fn open(path: &Path, bytes: usize) -> io::Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        // Neither a link planted in a shared directory nor a pipe nobody writes to may hold us up.
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = options.open(path)?;
+        if !has_size(&file, bytes) {
+            return Ok(None);
+        }
+        let base = map(bytes, libc::PROT_READ | libc::PROT_WRITE, Some(&file))?;
+        Ok(Some(Self { base, bytes, file: Some(Mapped { file, path: path.into(), created: None }) }))
+    }
+
+    /// The file, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(|mapped| mapped.path.as_path())
+    }
+
+    /// Whether the file still has its size: touching memory beyond the end of its file would kill this process.
+    pub fn is_whole(&self) -> bool {
+        self.file.as_ref().is_none_or(|mapped| has_size(&mapped.file, self.bytes))
+    }
+
+    /// The memory as a table of atomics.
+    pub fn as_board<T: Board>(&self) -> &T {
+        assert!(size_of::<T>() <= self.bytes, "the table lies in the mapping");
+        // SAFETY: within the mapping by the assertion, at the alignment of a page, valid as long as `self`; that any
+        // bytes are a T is the promise of `Board`.
+        unsafe { self.base.cast::<T>().as_ref() }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing borrowed from it outlives `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        if let Some(Mapped { path, created: Some((inode, pid)), .. }) = &self.file
+            && *pid == std::process::id()
+            && fs::symlink_metadata(path).is_ok_and(|found| found.ino() == *inode)
+        {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn has_size(file: &File, bytes: usize) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes as u64)
+}
+
+/// Has the file system set the bytes aside. Without it, a full /dev/shm would kill the program with
+/// SIGBUS at the first touch.
+fn reserve(file: &File, bytes: usize) -> io::Result<()> {
+    // SAFETY: a plain system call on a descriptor that is open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+fn map(bytes: usize, protection: i32, file: Option<&File>) -> io::Result<NonNull<u8>> {
+    let (flags, fd) = match file {
+        Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+    };
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let base = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, fd, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[repr(C)]
+    struct Two([AtomicU64; 2]);
+    // SAFETY: two atomics.
+    unsafe impl Board for Two {}
+
+    #[test]
+    fn what_one_mapping_adds_another_reads_and_the_file_goes_with_its_maker() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.counters");
+        let writer = Mapping::create(&path, 4096).unwrap();
+        assert!(Mapping::create(&path, 4096).is_err(), "a name is one's own");
+        let reader = Mapping::open(&path, 4096).unwrap().unwrap();
+        writer.as_board::<Two>().0[1].fetch_add(7, Ordering::Relaxed);
+        assert_eq!(reader.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
+        assert!(Mapping::open(&path, 8192).unwrap().is_none(), "another size is another layout");
+        drop(writer);
+        assert!(!path.exists() && reader.is_whole());
+        assert_eq!(reader.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_known_before_it_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.counters");
+        let writer = Mapping::create(&path, 4096).unwrap();
+        let reader = Mapping::open(&path, 4096).unwrap().unwrap();
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(10).unwrap();
+        assert!(!reader.is_whole());
+        drop(writer);
+    }
+}
