@@ -32,6 +32,8 @@ pub enum Strategy {
     Instant,
     /// All places known first, many writes at once, one sync.
     Wide,
+    /// As that, through a memory mapping of the data file: the kernel writes back.
+    Mapped,
     /// The log in large reads, then page by page, one sync.
     Prefetch,
     /// Small reads, page by page, many syncs.
@@ -154,13 +156,15 @@ impl FromStr for Engine {
 
 impl Strategy {
     /// Those that an engine may leave a choice of.
-    pub const ALL: [Strategy; 4] = [Strategy::Instant, Strategy::Wide, Strategy::Prefetch, Strategy::Serial];
+    pub const ALL: [Strategy; 5] =
+        [Strategy::Instant, Strategy::Wide, Strategy::Mapped, Strategy::Prefetch, Strategy::Serial];
 
     /// As people write it.
     pub const fn name(self) -> &'static str {
         match self {
             Strategy::Instant => "instant",
             Strategy::Wide => "wide",
+            Strategy::Mapped => "mapped",
             Strategy::Prefetch => "prefetch",
             Strategy::Serial => "serial",
             Strategy::Own => "own",

@@ -7,7 +7,7 @@ use super::work::{AFTERWARDS, BODY_BYTES, Crash, Order};
 use super::{Engine, Recovered, Run, Strategy, wrong};
 use crate::Error;
 use filestats::Figure;
-use pagestore::{Durability, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Recovery, Store};
+use pagestore::{Apply, Durability, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Recovery, Store};
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,13 +102,15 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     let wrong = wrong(Engine::Pagestore, strategy);
     let recovery = match strategy {
         Strategy::Instant | Strategy::Own => Recovery::Instant,
-        Strategy::Wide => Recovery::Wide,
+        Strategy::Wide | Strategy::Mapped => Recovery::Wide,
         Strategy::Prefetch => Recovery::Prefetch,
         Strategy::Serial => Recovery::Serial,
     };
+    let apply = if strategy == Strategy::Mapped { Apply::Mapped } else { Apply::Direct };
     // The log may grow while pages are still to be written.
     let log_limit_bytes = run.order.work.log_bytes * 3 + (1 << 30);
-    let options = Options { recovery, parallel: run.plan.parallel, log_limit_bytes, ..Options::default() };
+    let options =
+        Options { recovery, apply, parallel: run.plan.parallel, log_limit_bytes, ..Options::default() };
     let [first, second] = run.order.first_pages(crash);
 
     let began = Instant::now();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const WAYS: [&str; 4] = ["instant", "wide", "prefetch", "serial"];
+const WAYS: [&str; 5] = ["instant", "wide", "mapped", "prefetch", "serial"];
 
 fn recover(headroom: &Headroom, dir: &Path, arguments: &[&str]) -> Value {
     headroom.json(&[&["lab", "recover", dir.to_str().unwrap()], arguments].concat())
