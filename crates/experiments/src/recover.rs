@@ -39,7 +39,7 @@ pub struct RecoverResult {
     pub first_write_s: f64,
     /// Until all pages were in the data file, synced, and the log could be used again.
     pub full_s: f64,
-    /// Pages that acknowledged commits had written and the data file lacked, as far as the engine tells.
+    /// Pages that acknowledged commits had written and no checkpoint had covered, as far as the engine tells.
     pub pages: Figure<u64>,
     /// Bytes of one.
     pub page_bytes: u64,
