@@ -39,8 +39,8 @@ pub struct RecoverResult {
     pub first_write_s: f64,
     /// Until all pages were in the data file, synced, and the log could be used again.
     pub full_s: f64,
-    /// Pages that acknowledged commits had written and the data file lacked.
-    pub pages: u64,
+    /// Pages that acknowledged commits had written and no checkpoint had covered, as far as the engine tells.
+    pub pages: Figure<u64>,
     /// Bytes of one.
     pub page_bytes: u64,
     /// Of them, those that still had to be written when the first read was answered.
@@ -148,13 +148,13 @@ impl RecoverResult {
     }
 
     /// Pages a second, over full recovery.
-    pub fn pages_per_s(&self) -> f64 {
-        self.pages as f64 / self.full_s.max(1e-9)
+    pub fn pages_per_s(&self) -> Figure<f64> {
+        self.pages.map(|pages| pages as f64 / self.full_s.max(1e-9))
     }
 
     /// MiB of pages a second, over full recovery.
-    pub fn mib_per_s(&self) -> f64 {
-        self.pages_per_s() * self.page_bytes as f64 / 1_048_576.0
+    pub fn mib_per_s(&self) -> Figure<f64> {
+        self.pages_per_s().map(|rate| rate * self.page_bytes as f64 / 1_048_576.0)
     }
 
     /// "pagestore, instant".
@@ -167,7 +167,11 @@ impl RecoverResult {
 
     /// "serial waited for 256,003 I/Os, 1.0 in flight: the first read came after 25.1 s, ...".
     fn sentence(&self) -> String {
-        let pages = counted(self.pages, "page", "pages");
+        let pages = match self.pages {
+            Figure::Known(0) => return self.nothing_to_redo(),
+            Figure::Known(pages) => counted(pages, "page", "pages"),
+            Figure::Unknown { .. } => "what was left in the log".into(),
+        };
         let (read, full) = (format_ns(self.first_read_s * 1e9), format_ns(self.full_s * 1e9));
         let left = self.pages_left.known().filter(|left| *left > 0);
         let n = self.n().known();
@@ -196,10 +200,22 @@ impl RecoverResult {
             }
             (None, true) => {
                 format!(
-                    "the first read was answered after {read}, and {pages} were written after {full}; the I/Os were not counted"
+                    "the first read was answered after {read}, all was written after {full}; the I/Os were not counted"
                 )
             }
         }
+    }
+}
+
+impl RecoverResult {
+    fn nothing_to_redo(&self) -> String {
+        let ios = self.io.ios().known().map(|ios| format!(", by {}", counted(ios, "I/O", "I/Os")));
+        format!(
+            "nothing had to be redone: the first read was answered after {}, and all was settled after {}{}",
+            format_ns(self.first_read_s * 1e9),
+            format_ns(self.full_s * 1e9),
+            ios.unwrap_or_default()
+        )
     }
 }
 
@@ -270,7 +286,7 @@ mod tests {
             first_read_s,
             first_write_s: first_read_s + 0.001,
             full_s,
-            pages: 256_000,
+            pages: known(256_000),
             page_bytes: 4_096,
             pages_left: known(if strategy == "instant" { 256_000 } else { 0 }),
             log_bytes: 1 << 30,
@@ -306,7 +322,7 @@ mod tests {
     fn serial_waits_and_instant_does_not() {
         let serial = result("serial", 340.0, 340.1, 1.0);
         let instant = result("instant", 0.012, 8.0, 60.0);
-        assert!((serial.mib_per_s() - 2.94).abs() < 0.01);
+        assert!((serial.mib_per_s().known().unwrap() - 2.94).abs() < 0.01);
         assert_eq!(
             study(vec![serial, instant]).sentences(),
             [
@@ -329,6 +345,16 @@ mod tests {
         };
         assert_eq!(result.n(), Figure::unknown(Reason::NotCounted));
         assert!(study(vec![result]).sentences()[0].ends_with("the I/Os were not counted."));
+    }
+
+    #[test]
+    fn who_has_no_log_has_nothing_to_redo() {
+        let result = RecoverResult { pages: Figure::Known(0), ..self::result("own", 0.002, 0.02, 1.0) };
+        let sentence = &study(vec![result]).sentences()[0];
+        assert!(
+            sentence.contains("nothing had to be redone: the first read was answered after 2.00 ms"),
+            "{sentence}"
+        );
     }
 
     #[test]

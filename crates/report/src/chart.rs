@@ -45,9 +45,9 @@ mod recoveries;
 mod run_course;
 mod shown;
 mod stretch;
-mod traced;
 mod sweep;
 mod sweep_course;
+mod traced;
 
 pub use self::file::{Theme, svg_file};
 #[cfg(feature = "png")]
@@ -67,8 +67,8 @@ pub(crate) use latency_over_time::latency_over_time;
 pub(crate) use recoveries::recoveries;
 pub(crate) use shown::{asked, labels};
 pub(crate) use stretch::{INKS, Stretch};
-pub(crate) use traced::traced;
 pub(crate) use sweep::sweeps;
+pub(crate) use traced::traced;
 
 /// Pixels of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

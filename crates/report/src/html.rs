@@ -23,8 +23,8 @@ pub use estimate::estimate;
 pub(crate) use page::page_colour;
 pub use recoveries::recoveries;
 pub use runs::{RunsPage, matrix, runs};
-pub use trace::trace;
 pub use sweep::sweeps;
+pub use trace::trace;
 
 /// Outside text, harmless in HTML and in attributes.
 pub(crate) fn escape(text: &str) -> String {

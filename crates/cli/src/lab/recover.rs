@@ -37,10 +37,10 @@ pub struct RecoverArgs {
     /// Size of the data file that they are scattered over [default: twice what they take]
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes)]
     data: Option<u64>,
-    /// How the page store is recovered, a list of instant, wide, prefetch, serial [default: all of them]
+    /// How the page store is recovered, a list of instant, wide, mapped, prefetch, serial [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     strategy: Vec<Strategy>,
-    /// Who crashes, a list of pagestore, sqlite-wal, postgres [default: all of them]
+    /// Who crashes, a list of pagestore, sqlite-wal, redb, lmdb, rocksdb, postgres [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     engine: Vec<Engine>,
     /// I/Os in flight at once where a strategy is wide

@@ -96,6 +96,12 @@ impl Disk for Counted {
         Ok(())
     }
 
+    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.count(&self.write, bytes.len(), || self.disk.write_mapped(offset, bytes))?;
+        self.written(FileId::Data, bytes.len());
+        Ok(())
+    }
+
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.count(&self.sync, 0, || self.disk.sync(file))
     }

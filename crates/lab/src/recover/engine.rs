@@ -2,7 +2,7 @@
 
 use super::child::Teller;
 use super::work::{Crash, Order, Work};
-use super::{Plan, Recovered, Run, pagestore, postgres, sqlite};
+use super::{Plan, Recovered, Run, pagestore, peer, postgres, sqlite};
 use crate::Error;
 use std::convert::Infallible;
 use std::path::Path;
@@ -15,6 +15,12 @@ pub enum Engine {
     Pagestore,
     /// SQLite with a write-ahead log.
     SqliteWal,
+    /// redb, which has no log.
+    Redb,
+    /// LMDB, which has none either.
+    Lmdb,
+    /// RocksDB.
+    Rocksdb,
     /// PostgreSQL.
     Postgres,
 }
@@ -26,6 +32,8 @@ pub enum Strategy {
     Instant,
     /// All places known first, many writes at once, one sync.
     Wide,
+    /// As that, through a memory mapping of the data file: the kernel writes back.
+    Mapped,
     /// The log in large reads, then page by page, one sync.
     Prefetch,
     /// Small reads, page by page, many syncs.
@@ -34,24 +42,48 @@ pub enum Strategy {
     Own,
 }
 
+/// Makes the data file, then commits until it is killed.
+pub(super) type Write = fn(&Path, &Order, &mut Teller) -> Result<Infallible, Error>;
+/// Opens what was killed.
+pub(super) type Recover = fn(&Path, Strategy, &Crash, &Run) -> Result<Recovered, Error>;
+
+/// Pages of acknowledged commits that an engine has still to bring where they belong when it is opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// All: nothing but its log was written.
+    All,
+    /// None: commits put them there.
+    Nothing,
+    /// Those since it last emptied its log, which it does not tell.
+    Unknown,
+}
+
 /// An engine in files that this program works on itself.
 pub(super) struct Files {
-    /// Makes the data file, then commits until it is killed.
-    pub write: fn(&Path, &Order, &mut Teller) -> Result<Infallible, Error>,
-    pub recover: fn(&Path, Strategy, &Crash, &Run) -> Result<Recovered, Error>,
+    pub write: Write,
+    pub recover: Recover,
     pub strategies: &'static [Strategy],
     pub page_bytes: u64,
+    /// Space that it takes, in times of its data.
+    pub data_times: u64,
+    /// Its log in an image, where it is not as long as the writer told.
+    pub log_bytes: Option<fn(&Path) -> u64>,
+    pub lacks: Lacks,
 }
 
 impl Engine {
     /// All, in the order in which they are shown.
-    pub const ALL: [Engine; 3] = [Engine::Pagestore, Engine::SqliteWal, Engine::Postgres];
+    pub const ALL: [Engine; 6] =
+        [Engine::Pagestore, Engine::SqliteWal, Engine::Redb, Engine::Lmdb, Engine::Rocksdb, Engine::Postgres];
 
     /// As people write it.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Pagestore => "pagestore",
             Engine::SqliteWal => "sqlite-wal",
+            Engine::Redb => "redb",
+            Engine::Lmdb => "lmdb",
+            Engine::Rocksdb => "rocksdb",
             Engine::Postgres => "postgres",
         }
     }
@@ -61,6 +93,9 @@ impl Engine {
         match self {
             Engine::Pagestore => Some(pagestore::FILES),
             Engine::SqliteWal => Some(sqlite::FILES),
+            Engine::Redb => Some(peer::REDB),
+            Engine::Lmdb => Some(peer::LMDB),
+            Engine::Rocksdb => Some(peer::ROCKSDB),
             Engine::Postgres => None,
         }
     }
@@ -79,6 +114,11 @@ impl Engine {
         self.files().is_some()
     }
 
+    /// What a kill leaves it to do.
+    pub(super) fn lacks(self) -> Lacks {
+        self.files().map_or(Lacks::All, |files| files.lacks)
+    }
+
     /// Bytes of one of its pages.
     pub(super) fn page_bytes(self) -> u64 {
         self.files().map_or(postgres::PAGE_BYTES, |files| files.page_bytes)
@@ -94,7 +134,8 @@ impl Engine {
 
     pub(super) fn image_bytes(self, work: &Work) -> u64 {
         // Logs are made in pieces, and grow on while the kill is on its way.
-        work.data_pages * self.page_bytes() * 21 / 20 + work.log_bytes * 3 / 2 + SLACK_BYTES
+        let times = self.files().map_or(1, |files| files.data_times);
+        work.data_pages * self.page_bytes() * times * 21 / 20 + work.log_bytes * 3 / 2 + SLACK_BYTES
     }
 }
 
@@ -115,13 +156,15 @@ impl FromStr for Engine {
 
 impl Strategy {
     /// Those that an engine may leave a choice of.
-    pub const ALL: [Strategy; 4] = [Strategy::Instant, Strategy::Wide, Strategy::Prefetch, Strategy::Serial];
+    pub const ALL: [Strategy; 5] =
+        [Strategy::Instant, Strategy::Wide, Strategy::Mapped, Strategy::Prefetch, Strategy::Serial];
 
     /// As people write it.
     pub const fn name(self) -> &'static str {
         match self {
             Strategy::Instant => "instant",
             Strategy::Wide => "wide",
+            Strategy::Mapped => "mapped",
             Strategy::Prefetch => "prefetch",
             Strategy::Serial => "serial",
             Strategy::Own => "own",

@@ -8,6 +8,8 @@
 //!                                  check     a page of every acknowledged commit has what it must have
 //! ```
 //!
+//! redb and LMDB have no log: they are killed after as many bytes of pages, and have nothing to redo.
+//!
 //! Times begin before the engine is opened. I/Os are counted where they are made: the page store's between it and its
 //! files, SQLite's by the VFS shim, a server's by the process source. Where nobody counts they are unknown.
 //!
@@ -19,7 +21,9 @@ mod copy;
 mod counted;
 mod emulated;
 mod engine;
+mod own_io;
 mod pagestore;
+mod peer;
 mod postgres;
 mod sqlite;
 mod steps;
@@ -29,8 +33,9 @@ pub use engine::{Engine, Strategy};
 pub use work::Work;
 
 use crate::Error;
+use engine::Lacks;
 use experiments::{EmulatedDisk, RecoverResult, RecoverStudy, RecoveryIo};
-use filestats::Figure;
+use filestats::{Figure, Reason};
 use headroom_sqlite::Registry;
 use std::convert::Infallible;
 use std::fs;
@@ -103,6 +108,8 @@ struct Recovered {
     checked: u64,
     io: RecoveryIo,
     counted_by: String,
+    /// What must be known to read its I/Os.
+    notes: Vec<String>,
 }
 
 /// Someone who is crashed and opened again.
@@ -171,8 +178,8 @@ pub fn run(
                 continue;
             }
         };
-        let done = one(engine, crashed.as_mut(), &dir, &run, &mut steps, &mut study.results);
-        study.notes.extend(crashed.notes());
+        let done = one(engine, crashed.as_mut(), &dir, &run, &mut steps, &mut study);
+        add_notes(&mut study, crashed.notes());
         drop(crashed);
         // The next one needs the room.
         let removed = fs::remove_dir_all(&dir);
@@ -189,7 +196,7 @@ fn one(
     dir: &Path,
     run: &Run,
     steps: &mut Steps<'_>,
-    results: &mut Vec<RecoverResult>,
+    study: &mut RecoverStudy,
 ) -> Result<(), Error> {
     let image = dir.join("image");
     fs::create_dir_all(&image).map_err(|source| Error::Io { doing: "make", path: image.clone(), source })?;
@@ -198,6 +205,8 @@ fn one(
         return Ok(());
     };
     steps.end();
+    let log_bytes = engine.files().and_then(|files| files.log_bytes).map(|log_bytes| log_bytes(&image));
+    let crash = Crash { log_bytes: log_bytes.unwrap_or(crash.log_bytes), ..crash };
     let strategies = engine.strategies(run.plan);
     // Whether it came to its end: not where the experiment was ended.
     let mut recover = |strategy, place: &Path| -> Result<bool, Error> {
@@ -217,7 +226,10 @@ fn one(
             steps.tell(Doing::Recovering(strategy), share.min(1.0));
         });
         match recovered {
-            Ok(recovered) => results.push(result(engine, strategy, pages, &crash, recovered)),
+            Ok(recovered) => {
+                add_notes(study, recovered.notes.clone());
+                study.results.push(result(engine, strategy, pages, &crash, recovered));
+            }
             Err(_) if run.stop.load(Relaxed) => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -261,6 +273,15 @@ fn watched<T: Send>(
     })
 }
 
+/// Each once.
+fn add_notes(study: &mut RecoverStudy, notes: Vec<String>) {
+    for note in notes {
+        if !study.notes.contains(&note) {
+            study.notes.push(note);
+        }
+    }
+}
+
 fn result(
     engine: Engine,
     strategy: Strategy,
@@ -275,7 +296,11 @@ fn result(
         first_read_s: recovered.first_read.as_secs_f64(),
         first_write_s: recovered.first_write.as_secs_f64(),
         full_s: recovered.full.as_secs_f64(),
-        pages,
+        pages: match engine.lacks() {
+            Lacks::All => Figure::Known(pages),
+            Lacks::Nothing => Figure::Known(0),
+            Lacks::Unknown => Figure::unknown(Reason::NotCounted),
+        },
         page_bytes: engine.page_bytes(),
         pages_left: recovered.pages_left,
         log_bytes: crash.log_bytes,
@@ -309,9 +334,25 @@ impl Victim for OfFiles {
 /// Who is crashed, in a directory of its own.
 fn victim(engine: Engine, run: &Run, dir: &Path) -> Result<Box<dyn Victim>, Error> {
     match engine {
-        Engine::Pagestore | Engine::SqliteWal => Ok(Box::new(OfFiles(engine))),
+        // What is not installed is said before anything is made.
+        Engine::Lmdb => available(engine, peers::Engine::Lmdb, dir),
+        Engine::Rocksdb => available(engine, peers::Engine::Rocksdb, dir),
+        Engine::Pagestore | Engine::SqliteWal | Engine::Redb => Ok(Box::new(OfFiles(engine))),
         Engine::Postgres => Ok(Box::new(postgres::Postgres::initialise(dir, &run.order.work)?)),
     }
+}
+
+/// An engine whose library is looked for when it is used first.
+fn available(engine: Engine, peer: peers::Engine, dir: &Path) -> Result<Box<dyn Victim>, Error> {
+    let trial = dir.join("trial");
+    let failed = |doing| {
+        let path = trial.clone();
+        move |source| Error::Io { doing, path, source }
+    };
+    fs::create_dir(&trial).map_err(failed("make"))?;
+    drop(peer.open(&trial)?);
+    fs::remove_dir_all(&trial).map_err(failed("remove"))?;
+    Ok(Box::new(OfFiles(engine)))
 }
 
 /// A page has not what it must have.

@@ -2,12 +2,12 @@
 
 use super::child::Teller;
 use super::counted::Counted;
-use super::engine::Files;
+use super::engine::{Files, Lacks};
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Order};
 use super::{Engine, Recovered, Run, Strategy, wrong};
 use crate::Error;
 use filestats::Figure;
-use pagestore::{Durability, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Recovery, Store};
+use pagestore::{Apply, Durability, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Recovery, Store};
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,15 @@ use std::time::{Duration, Instant};
 
 const PAGE_BYTES: u64 = 4_096;
 
-pub(super) const FILES: Files = Files { write, recover, strategies: &Strategy::ALL, page_bytes: PAGE_BYTES };
+pub(super) const FILES: Files = Files {
+    write,
+    recover,
+    strategies: &Strategy::ALL,
+    page_bytes: PAGE_BYTES,
+    data_times: 1,
+    log_bytes: None,
+    lacks: Lacks::All,
+};
 
 /// A new store has two pages of its own.
 const FIRST_PAGE: u64 = 2;
@@ -94,13 +102,15 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     let wrong = wrong(Engine::Pagestore, strategy);
     let recovery = match strategy {
         Strategy::Instant | Strategy::Own => Recovery::Instant,
-        Strategy::Wide => Recovery::Wide,
+        Strategy::Wide | Strategy::Mapped => Recovery::Wide,
         Strategy::Prefetch => Recovery::Prefetch,
         Strategy::Serial => Recovery::Serial,
     };
+    let apply = if strategy == Strategy::Mapped { Apply::Mapped } else { Apply::Direct };
     // The log may grow while pages are still to be written.
     let log_limit_bytes = run.order.work.log_bytes * 3 + (1 << 30);
-    let options = Options { recovery, parallel: run.plan.parallel, log_limit_bytes, ..Options::default() };
+    let options =
+        Options { recovery, apply, parallel: run.plan.parallel, log_limit_bytes, ..Options::default() };
     let [first, second] = run.order.first_pages(crash);
 
     let began = Instant::now();
@@ -153,5 +163,6 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
         checked: sample.len() as u64,
         io,
         counted_by: "between the store and its files".into(),
+        notes: Vec::new(),
     })
 }

@@ -1,14 +1,12 @@
 //! A PostgreSQL server of our own, killed with all its processes.
 
+use super::own_io::OwnIo;
 use super::steps::Doing;
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order, Work};
 use super::{Engine, Recovered, Run, Strategy, Tell, Victim, wrong};
 use crate::Error;
-use collect::Source;
 use collect::postgres::Client;
-use collect::process::{Process, Selection};
-use experiments::RecoveryIo;
-use filestats::{Cache, Figure, Reason};
+use filestats::{Figure, Reason};
 use servers::PostgresPrograms;
 use std::fs;
 use std::path::Path;
@@ -37,7 +35,6 @@ const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET
 
 pub(super) struct Postgres {
     server: servers::Postgres,
-    notes: Vec<String>,
 }
 
 impl Postgres {
@@ -56,7 +53,7 @@ impl Postgres {
             "max_wal_senders=0".into(),
         ];
         let server = servers::Postgres::initialise(&programs, dir, &data, PORT, settings.to_vec())?;
-        Ok(Postgres { server: server.tied_to_thread(), notes: Vec::new() })
+        Ok(Postgres { server: server.tied_to_thread() })
     }
 
     /// Rows of zeros, a page each.
@@ -128,18 +125,6 @@ impl Postgres {
             }
         }
     }
-
-    /// This program's I/O and that of all processes it starts, counted from now on.
-    fn counters(&mut self) -> Option<Process> {
-        match Process::open(&Selection { pids: vec![std::process::id()], ..Selection::default() }) {
-            Ok(process) => Some(process),
-            Err(error) => {
-                let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
-                self.notes.push(format!("the I/Os of postgres are not counted: {error}{remedy}"));
-                None
-            }
-        }
-    }
 }
 
 impl Victim for Postgres {
@@ -184,7 +169,7 @@ impl Victim for Postgres {
         let [first, second] = run.order.first_pages(crash);
         let mut body = vec![0; BODY_BYTES];
         run.order.fill(AFTERWARDS, &mut body);
-        let mut counters = self.counters();
+        let mut own = OwnIo::counted(Engine::Postgres.name());
 
         let began = Instant::now();
         self.server.launch()?;
@@ -203,17 +188,7 @@ impl Victim for Postgres {
         let first_write = began.elapsed();
         client.run(async |client| client.batch_execute("CHECKPOINT").await)?;
         let full = began.elapsed();
-        let io = match &mut counters {
-            None => RecoveryIo::unknown(Reason::NotCounted),
-            Some(counters) => {
-                let snapshot = counters.snapshot()?;
-                self.notes.extend(snapshot.notes);
-                let ours = snapshot.samples.iter().filter(|sample| {
-                    sample.meaning.cache == Cache::Included && Path::new(&sample.file.path).starts_with(dir)
-                });
-                RecoveryIo::of(ours)
-            }
-        };
+        let (io, counted_by, notes) = own.below(dir)?;
 
         run.order.check(first, &found, crash).map_err(&wrong)?;
         let sample = run.order.sample(crash);
@@ -235,19 +210,15 @@ impl Victim for Postgres {
             pages_left: Figure::unknown(Reason::NotCounted),
             checked: sample.len() as u64,
             io,
-            counted_by: match counters {
-                Some(_) => "the process source".into(),
-                None => "nobody".into(),
-            },
+            counted_by,
+            notes,
         })
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = vec![
+        vec![
             "postgres has pages of 8 KiB: a row of 4 KiB and its next version in each; its log is full pages"
                 .into(),
-        ];
-        notes.extend(self.notes.iter().cloned());
-        notes
+        ]
     }
 }

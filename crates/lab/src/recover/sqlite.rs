@@ -1,7 +1,7 @@
 //! SQLite of this program with a write-ahead log.
 
 use super::child::Teller;
-use super::engine::Files;
+use super::engine::{Files, Lacks};
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order};
 use super::{Engine, Recovered, Run, Strategy, wrong};
 use crate::{Error, PageCache};
@@ -16,7 +16,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-pub(super) const FILES: Files = Files { write, recover, strategies: &[Strategy::Own], page_bytes: 4_096 };
+pub(super) const FILES: Files = Files {
+    write,
+    recover,
+    strategies: &[Strategy::Own],
+    page_bytes: 4_096,
+    data_times: 1,
+    log_bytes: None,
+    lacks: Lacks::All,
+};
 
 const DATABASE: &str = "pages.db";
 /// Rows that one transaction adds when the database is made.
@@ -157,5 +165,6 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
         checked: sample.len() as u64,
         io,
         counted_by: "SQLite's VFS".into(),
+        notes: Vec::new(),
     })
 }

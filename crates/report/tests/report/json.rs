@@ -169,7 +169,7 @@ fn each_key_of_recoveries_is_documented_and_each_documented_key_is_there() {
         first_read_s: 0.012,
         first_write_s: 0.013,
         full_s: 8.0,
-        pages: 256_000,
+        pages: Figure::Known(256_000),
         page_bytes: 4096,
         pages_left: Figure::Known(256_000),
         log_bytes: 1 << 30,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const WAYS: [&str; 4] = ["instant", "wide", "prefetch", "serial"];
+const WAYS: [&str; 5] = ["instant", "wide", "mapped", "prefetch", "serial"];
 
 fn recover(headroom: &Headroom, dir: &Path, arguments: &[&str]) -> Value {
     headroom.json(&[&["lab", "recover", dir.to_str().unwrap()], arguments].concat())
@@ -59,6 +59,19 @@ fn every_way_brings_the_same_image_back_and_counts_what_it_takes() {
         "{sqlite:#}"
     );
     let notes = answer["notes"].to_string();
+    for engine in ["redb", "lmdb", "rocksdb"] {
+        if notes.contains(&format!("{engine} was left out")) {
+            assert_ne!(engine, "redb", "it is a part of this program: {notes}");
+            println!("skipped: no {engine} here");
+            continue;
+        }
+        let result = result(&answer, engine, "own");
+        assert!(number(result, "pages_compared") >= 64.0, "{result:#}");
+        match engine {
+            "rocksdb" => assert_eq!(result["pages"]["unknown"], "not-counted", "{result:#}"),
+            _ => assert_eq!((number(result, "pages"), number(result, "log_bytes")), (0.0, 0.0), "no log"),
+        }
+    }
     if notes.contains("no PostgreSQL on this machine") {
         println!("skipped: no PostgreSQL here");
     } else {
