@@ -4,9 +4,9 @@ use serde_json::Value;
 use std::process::{Command, Output};
 
 /// LUNs that are gone when the test is, however it ends.
-struct Luns {
-    devices: Vec<String>,
-    place: tempfile::TempDir,
+pub struct Luns {
+    pub devices: Vec<String>,
+    pub place: tempfile::TempDir,
 }
 
 fn headroom(history: &std::path::Path, arguments: &[&str]) -> Output {
@@ -16,7 +16,7 @@ fn headroom(history: &std::path::Path, arguments: &[&str]) -> Output {
 
 impl Luns {
     /// Those that `luns create` makes with these flags; `None`, after saying so, where it cannot.
-    fn create(flags: &[&str]) -> Option<Luns> {
+    pub fn create(flags: &[&str]) -> Option<Luns> {
         let place = tempfile::tempdir().unwrap();
         let mut arguments = vec!["luns", "create"];
         arguments.extend(flags);
@@ -43,7 +43,12 @@ impl Luns {
     fn run(&self, flags: &[&str]) -> Value {
         let mut arguments = flags.to_vec();
         arguments.extend(self.devices.iter().map(String::as_str));
-        let done = headroom(&self.place.path().join("history.db"), &arguments);
+        self.told(&arguments)
+    }
+
+    /// What a command prints.
+    pub fn told(&self, arguments: &[&str]) -> Value {
+        let done = headroom(&self.place.path().join("history.db"), arguments);
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         serde_json::from_slice(&done.stdout).unwrap()
     }
@@ -62,7 +67,7 @@ fn is_root() -> bool {
     String::from_utf8_lossy(&id.stdout).trim() == "0"
 }
 
-fn number(value: &Value) -> f64 {
+pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
@@ -72,7 +77,7 @@ fn saturated(sweep: &Value) -> (f64, f64) {
     (number(&knee["iops"]), number(&knee["outstanding"]))
 }
 
-fn within(found: f64, wanted: f64, share: f64) -> bool {
+pub fn within(found: f64, wanted: f64, share: f64) -> bool {
     (found / wanted - 1.0).abs() <= share
 }
 

@@ -12,6 +12,7 @@ mod metrics;
 mod programs;
 mod record;
 mod servers;
+mod simulated;
 mod situations;
 mod soak;
 mod study_a;
