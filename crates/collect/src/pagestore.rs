@@ -4,10 +4,10 @@
 
 use crate::mounts::Mounts;
 use crate::{Source, SourceError, time};
-use ::pagestore::FileStatistics;
-use ::pagestore::counters::anatomy::Part;
+use ::pagestore::counters::anatomy::{CommitTimes, Part};
 use ::pagestore::counters::live;
 use ::pagestore::disk::FileId;
+use ::pagestore::{FileStatistics, Store};
 use filestats::{
     Cache, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass, WaitSample,
 };
@@ -74,43 +74,62 @@ impl Source for Live {
     /// While nobody has the store open, a snapshot is empty.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let directory = self.directory.clone();
-        let mut snapshot = Snapshot {
-            source: format!("pagestore:{}", directory.display()),
-            taken_unix_ns: time::unix_ns(),
-            clock_ns: time::monotonic_ns(),
-            samples: vec![],
-            complete: None,
-            waits: vec![],
-            notes: vec![],
-        };
-        let Some(live) = self.current()? else { return Ok(snapshot) };
-        let (Some(files), Some(times)) = (live.file_statistics(), live.commit_times()) else {
-            return Ok(snapshot);
-        };
-        let owner = live.owner();
-        let process = &owner.process;
-        let command = process.command().map_or_else(String::new, |command| format!(" ({command})"));
-        let instance = format!("pagestore pid {}{command}", process.pid);
-        let epoch = Epoch::of_run(format!(
-            "{:032x}:{}:{}:{}:{}",
-            owner.store, owner.epoch, process.pid, process.start_ticks, process.boot_id
-        ));
-        let mounts = Mounts::now();
-        snapshot.samples =
-            files.into_iter().map(|file| sample(file, &directory, &instance, &epoch, &mounts)).collect();
-        // What came before was the commit's own work, or the wait for another transaction.
-        let waited = [Part::Buffered, Part::Submitted, Part::Durable, Part::Acknowledged];
-        snapshot.waits = vec![WaitSample {
-            instance,
-            event: "commit".into(),
-            class: WaitClass::LogWrite,
-            epoch: epoch.clone(),
-            count: Figure::Known(times.commits()),
-            wait_ns: Figure::Known(waited.iter().map(|part| times.parts[*part as usize].sum_ns).sum()),
-        }];
-        snapshot.complete = Some(epoch);
-        Ok(snapshot)
+        let found = self.current()?.and_then(|live| {
+            let owner = live.owner();
+            let process = &owner.process;
+            let command = process.command().map_or_else(String::new, |command| format!(" ({command})"));
+            let epoch = Epoch::of_run(format!(
+                "{:032x}:{}:{}:{}:{}",
+                owner.store, owner.epoch, process.pid, process.start_ticks, process.boot_id
+            ));
+            let instance = format!("pagestore pid {}{command}", process.pid);
+            Some((instance, epoch, live.file_statistics()?, live.commit_times()?))
+        });
+        Ok(match found {
+            Some((instance, epoch, files, times)) => told(&directory, instance, epoch, files, &times),
+            None => empty(&directory),
+        })
     }
+}
+
+/// What a store of this program has counted since it was opened; `run` tells one opening from another.
+pub fn in_process(store: &Store, directory: &Path, run: &str) -> Snapshot {
+    let (files, times) = (store.file_statistics(), store.commit_times());
+    told(directory, "pagestore".into(), Epoch::of_run(run.to_owned()), files, &times)
+}
+
+fn empty(directory: &Path) -> Snapshot {
+    Snapshot {
+        source: format!("pagestore:{}", directory.display()),
+        taken_unix_ns: time::unix_ns(),
+        clock_ns: time::monotonic_ns(),
+        samples: vec![],
+        complete: None,
+        waits: vec![],
+        notes: vec![],
+    }
+}
+
+fn told(
+    directory: &Path,
+    instance: String,
+    epoch: Epoch,
+    files: [FileStatistics; 3],
+    times: &CommitTimes,
+) -> Snapshot {
+    let mounts = Mounts::now();
+    let samples = files.into_iter().map(|file| sample(file, directory, &instance, &epoch, &mounts)).collect();
+    // What came before was the commit's own work, or the wait for another transaction.
+    let waited = [Part::Buffered, Part::Submitted, Part::Durable, Part::Acknowledged];
+    let waits = vec![WaitSample {
+        instance,
+        event: "commit".into(),
+        class: WaitClass::LogWrite,
+        epoch: epoch.clone(),
+        count: Figure::Known(times.commits()),
+        wait_ns: Figure::Known(waited.iter().map(|part| times.parts[*part as usize].sum_ns).sum()),
+    }];
+    Snapshot { samples, waits, complete: Some(epoch), ..empty(directory) }
 }
 
 fn sample(file: FileStatistics, directory: &Path, instance: &str, epoch: &Epoch, mounts: &Mounts) -> Sample {

@@ -1,9 +1,6 @@
 //! The three files of a store, as the engine sees them: real ones, or simulated ones that lose and tear.
 
-mod counting;
 pub(crate) mod real;
-
-pub use counting::{Calls, Counted, Counting};
 
 use crate::error::Result;
 use std::fmt;

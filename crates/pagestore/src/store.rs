@@ -148,19 +148,6 @@ impl Store {
     /// # Errors
     /// When there is something already, an option is out of range, or an I/O fails.
     pub fn create(directory: &Path, layout: Layout, options: Options) -> Result<Self> {
-        Self::create_through(directory, layout, options, |disk| disk)
-    }
-
-    /// As `create`, with all I/O going through what `through` puts around the files: [`Counting`](crate::disk::Counting).
-    ///
-    /// # Errors
-    /// As `create`.
-    pub fn create_through(
-        directory: &Path,
-        layout: Layout,
-        options: Options,
-        through: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>,
-    ) -> Result<Self> {
         std::fs::create_dir_all(directory)
             .map_err(|error| Error::io("create", directory.display(), error))?;
         let mut entries =
@@ -169,7 +156,7 @@ impl Store {
             return Err(Error::Exists { path: directory.display().to_string() });
         }
         let disk = RealDisk::open(directory, Access::Create)?;
-        Self::create_on(through(Arc::new(disk)), layout, options, identity())
+        Self::create_on(Arc::new(disk), layout, options, identity())
     }
 
     /// Opens a store, and recovers it if it was not closed.

@@ -1,27 +1,22 @@
 use super::Committer;
 use crate::Error;
 use experiments::Durability;
-use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Snapshot};
-use pagestore::disk::{Calls, Counting, FileId};
+use filestats::Snapshot;
 use pagestore::{Layout, Options, Store, Table};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Our page store in this program, each step in a store of its own, counted between the engine and its files.
+/// Our page store in this program, each step in a store of its own, which counts its I/O itself.
 pub(super) struct Pagestore {
     dir: PathBuf,
     layout: Layout,
     step: u32,
     store: Option<Open>,
-    began: Instant,
 }
 
 struct Open {
     store: Store,
     table: Table,
-    counting: Arc<Counting>,
     durability: pagestore::Durability,
 }
 
@@ -42,7 +37,7 @@ impl Pagestore {
     pub(super) fn open(dir: PathBuf, rows: u64) -> Pagestore {
         let vlf_bytes = (log_bytes(rows) / VLFS).next_multiple_of(1 << 20);
         let layout = Layout { vlf_bytes, vlfs: VLFS as usize, ..Layout::default() };
-        Pagestore { dir, layout, step: 0, store: None, began: Instant::now() }
+        Pagestore { dir, layout, step: 0, store: None }
     }
 
     fn step_dir(&self) -> PathBuf {
@@ -59,10 +54,7 @@ impl Pagestore {
     }
 
     fn make(&self, durability: Durability) -> pagestore::Result<Open> {
-        let mut counting = None;
-        let store = Store::create_through(&self.step_dir(), self.layout, Options::default(), |disk| {
-            counting.insert(Arc::new(Counting::new(disk))).clone()
-        })?;
+        let store = Store::create(&self.step_dir(), self.layout, Options::default())?;
         let mut tx = store.write()?;
         let table = tx.create_table("numbers")?;
         tx.commit(pagestore::Durability::Full)?;
@@ -70,40 +62,7 @@ impl Pagestore {
             Durability::Full => pagestore::Durability::Full,
             Durability::Delayed => pagestore::Durability::Delayed,
         };
-        Ok(Open { store, table, counting: counting.expect("the store was made through it"), durability })
-    }
-
-    fn sample(&self, file: FileId, counting: &Counting) -> Sample {
-        let ops = |calls: Calls| Ops::timed(calls.count, calls.bytes, calls.ns);
-        let counted = counting.counted(file);
-        let path = self.step_dir().join(file.name()).display().to_string();
-        Sample {
-            file: FileIdentity {
-                instance: "pagestore".into(),
-                database: None,
-                database_id: None,
-                file_id: path.clone(),
-                kind: match file {
-                    FileId::Log => FileKind::Log,
-                    FileId::Data => FileKind::Data,
-                    FileId::Control => FileKind::Other,
-                },
-                path,
-                drive: None,
-                handle: None,
-                object: None,
-            },
-            epoch: Epoch::of_run(self.step.to_string()),
-            meaning: Meaning::REQUESTS,
-            counters: Counters {
-                read: ops(counted.reads),
-                write: ops(counted.writes),
-                sync: Figure::Known(ops(counted.syncs)),
-                busy_ns: Figure::unknown(Reason::NotCounted),
-            },
-            size_bytes: Figure::unknown(Reason::NotCounted),
-            latencies: None,
-        }
+        Ok(Open { store, table, durability })
     }
 }
 
@@ -133,16 +92,11 @@ impl Committer for Pagestore {
 
     fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
         let Some(open) = &self.store else { return Ok(None) };
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Some(Snapshot {
-            source: "pagestore".into(),
-            taken_unix_ns: since_1970.as_nanos() as u64,
-            clock_ns: self.began.elapsed().as_nanos() as u64,
-            complete: None,
-            samples: FileId::ALL.into_iter().map(|file| self.sample(file, &open.counting)).collect(),
-            waits: Vec::new(),
-            notes: Vec::new(),
-        }))
+        let mut snapshot =
+            collect::pagestore::in_process(&open.store, &self.step_dir(), &self.step.to_string());
+        // A commit's wait is in the figures of the log already.
+        snapshot.waits.clear();
+        Ok(Some(snapshot))
     }
 
     fn end(&mut self) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use storage::Region;
 use workload::{
-    Backend, Caching, CapKind, LatencyHistogram, Layout, RunResult, Shape, TargetFacts, TargetKind, Workload,
+    Backend, Caching, CapKind, LatencyHistogram, Layout, Shape, TargetFacts, TargetKind, Workload,
 };
 
 pub const BYTES: u64 = 64 << 20;
@@ -70,18 +70,10 @@ impl Luns {
 }
 
 /// The way to a LUN and back: what it takes beside what the LUN was made to take.
-#[derive(Clone)]
 struct Way {
     read: Time,
     write: Time,
-}
-
-/// The way to a LUN that is served. Who serves it spends the last of each wait awake, and shares the cores with who asks:
-/// the more I/Os a second, the longer the way.
-struct ServedWay {
-    /// With so many I/Os a second.
-    at: Vec<(f64, Way)>,
-    /// One I/O after the other goes through the process that serves it.
+    /// Of a served LUN: one I/O after the other goes through the process that serves it.
     fixed_ns: f64,
     byte_ns: f64,
 }
@@ -89,21 +81,14 @@ struct ServedWay {
 impl Way {
     /// To a loop device without a limit, one I/O at a time.
     fn plain(luns: &mut Luns) -> Result<Way, LunError> {
-        Ok(Way::with(&luns.make(&[], None)?, 1, 0.0).1)
+        let region = luns.make(&[], None)?;
+        let alone = |shape: Shape| time_of(&measure(&region, &shape.into(), 0.7).latency(), 0.0);
+        let (read, write) = (alone(Shape::random_read(4096)), alone(Shape::random_write(4096)));
+        Ok(Way { read, write, fixed_ns: 0.0, byte_ns: 0.0 })
     }
 
-    /// How many I/Os a second so many outstanding are, and what they take but for a part that the model has elsewhere.
-    fn with(region: &Region, outstanding: u32, less_ns: f64) -> (f64, Way) {
-        let run = |shape: Shape| measure(region, &Workload::from(shape).with_outstanding(outstanding), 1.0);
-        let (read, write) = (run(Shape::random_read(4096)), run(Shape::random_write(4096)));
-        let time = |result: &RunResult| time_of(&result.latency(), less_ns);
-        (read.iops(), Way { read: time(&read), write: time(&write) })
-    }
-}
-
-impl ServedWay {
-    /// From a LUN of 10 ms, and from the ceiling of one of 1 us.
-    fn of_others(luns: &mut Luns) -> Result<ServedWay, LunError> {
+    /// To one that is served: from one of 10 ms, one I/O at a time, and from the ceiling of one of 1 us.
+    fn served(luns: &mut Luns) -> Result<Way, LunError> {
         const SLOW_NS: u64 = 10 * MS;
         let model =
             |latency_ns| Some(luns::Model { latency_ns, width: None, stalls: None, cache_bytes: None });
@@ -115,15 +100,14 @@ impl ServedWay {
         let (small_ns, large_ns) = (each_ns(4096), each_ns(65_536));
         let byte_ns = ((large_ns - small_ns) / f64::from(65_536 - 4096)).max(0.0);
         let fixed_ns = (small_ns - byte_ns * 4096.0).max(0.0);
-        let at = [1, 48].map(|outstanding| Way::with(&slow, outstanding, SLOW_NS as f64 + small_ns));
-        Ok(ServedWay { at: at.into(), fixed_ns, byte_ns })
+        let beside_ns = SLOW_NS as f64 + small_ns;
+        let alone = |shape: Shape| time_of(&measure(&slow, &shape.into(), 1.5).latency(), beside_ns);
+        let (read, write) = (alone(Shape::random_read(4096)), alone(Shape::random_write(4096)));
+        Ok(Way { read, write, fixed_ns, byte_ns })
     }
 
-    /// A served LUN of that latency and width, which gives so many I/Os a second at most.
-    fn disk(&self, model: &luns::Model, iops_max: f64) -> Disk {
-        let far = |(iops, _): &&(f64, Way)| (iops - iops_max).abs();
-        let near = self.at.iter().min_by(|one, other| far(one).total_cmp(&far(other)));
-        let (_, way) = near.expect("more than one");
+    /// A served LUN of that latency and width.
+    fn disk(&self, model: &luns::Model) -> Disk {
         let cost = |delay: &Time| Cost {
             channel: Time::Fixed { ns: self.fixed_ns as u64 },
             channel_byte_ns: self.byte_ns,
@@ -132,14 +116,14 @@ impl ServedWay {
             ..Cost::default()
         };
         let units = model.width.expect("it has one");
-        let (read, write) = (cost(&way.read), cost(&way.write));
-        let flash = Flash { units, stages: 1, duplex: false, read, write };
+        let flash =
+            Flash { units, stages: 1, duplex: false, read: cost(&self.read), write: cost(&self.write) };
         let stall =
             model.stalls.map(|stalls| Stall { every_ns: stalls.every_ns, length_ns: stalls.stall_ns });
         // What is written is 4 KiB each, and drains through the units.
         let cache = model.cache_bytes.map(|bytes| WriteCache {
             bytes,
-            write_ns: luns::Model::CACHED_NS + way.write.mean_ns() as u64,
+            write_ns: luns::Model::CACHED_NS + self.write.mean_ns() as u64,
             drain_bytes_per_s: f64::from(units) * 4096.0 * 1e9 / model.latency_ns as f64,
         });
         Disk { stall, cache, ..Disk::plain(BYTES, Mechanics::Flash(flash)) }
@@ -151,8 +135,7 @@ impl Real {
         use CapKind::{ReadBytes, ReadIops, WriteIops};
         let mut luns = Luns { laboratory: Laboratory::here(), made: Vec::new() };
         eprint!("the way to the disks, on disks of their own ...\r");
-        let (plain, served) = (Way::plain(&mut luns)?, ServedWay::of_others(&mut luns)?);
-        let modelled = |model: &luns::Model| served.disk(model, model.iops_max().expect("it has a width"));
+        let (plain, served) = (Way::plain(&mut luns)?, Way::served(&mut luns)?);
         let mut tested = Vec::new();
 
         // Limits of the kernel.
@@ -186,7 +169,7 @@ impl Real {
         }
 
         // Latency and width.
-        let stated = "its latency and width; the way of others";
+        let stated = "its latency and width; the way of another";
         let model = |latency_ms, width| luns::Model {
             latency_ns: latency_ms * MS,
             width: Some(width),
@@ -196,19 +179,19 @@ impl Real {
         let array = model(20, 16);
         let one = luns.make(&[], Some(array))?;
         let fitted = fit_to(&one);
-        add("20 ms, 16 wide", stated, one, Storage::of(modelled(&array)));
+        add("20 ms, 16 wide", stated, one, Storage::of(served.disk(&array)));
         let members: Result<Vec<Region>, LunError> = (0..3).map(|_| luns.make(&[], Some(array))).collect();
         let region = Region::laid(STRIPE, members?).expect("a layout");
         add(
             "stripe of three of 20 ms, 16 wide",
             stated,
             region,
-            Storage::of_many(&modelled(&array), 3, STRIPE),
+            Storage::of_many(&served.disk(&array), 3, STRIPE),
         );
         let wide = model(5, 64);
-        add("5 ms, 64 wide", stated, luns.make(&[], Some(wide))?, Storage::of(modelled(&wide)));
+        add("5 ms, 64 wide", stated, luns.make(&[], Some(wide))?, Storage::of(served.disk(&wide)));
         let capped = [(ReadIops, 2000)];
-        let storage = Storage::of(Disk { limits: limits(&capped), ..served.disk(&wide, 2000.0) });
+        let storage = Storage::of(Disk { limits: limits(&capped), ..served.disk(&wide) });
         add("5 ms, 64 wide, 2000 reads/s", stated, luns.make(&capped, Some(wide))?, storage);
         let stalls = Some(Stalls { stall_ns: 50 * MS, every_ns: 500 * MS });
         let stalling = luns::Model { stalls, ..model(5, 16) };
@@ -216,14 +199,14 @@ impl Real {
             "5 ms, 16 wide, stalls 50 ms of 500",
             stated,
             luns.make(&[], Some(stalling))?,
-            Storage::of(modelled(&stalling)),
+            Storage::of(served.disk(&stalling)),
         );
         let cached = luns::Model { cache_bytes: Some(1 << 20), ..model(5, 16) };
         add(
             "5 ms, 16 wide, write cache of 1 MiB",
             stated,
             luns.make(&[], Some(cached))?,
-            Storage::of(modelled(&cached)),
+            Storage::of(served.disk(&cached)),
         );
 
         // A model that knows nothing but measured points of one disk, for three of them.
