@@ -3,10 +3,11 @@
 mod real;
 
 use crate::output::Output;
-use crate::{Done, FINE, bad_news, interrupt, values};
+use crate::{Done, FINE, bad_news, interrupt};
 use pagestore::sim::{Lab, Outcome};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use workload_file::values;
 
 /// Arguments of `headroom lab crash`.
 #[derive(clap::Args)]
