@@ -132,12 +132,16 @@ impl Lab {
     ) -> Result<(), String> {
         let mut setting = before.setting;
         setting.options.recovery = Setting::draw_recovery(chance);
-        let Some(run) = perform_from(setting, start, steps)? else {
+        let told = |what: String| {
+            let steps: String = steps.iter().map(|step| format!("\n  - {step}")).collect();
+            format!("{what}\ngeneration {generation}, {:?} recovery, then:{steps}", setting.options.recovery)
+        };
+        let Some(run) = perform_from(setting, start, steps).map_err(told)? else {
             outcome.damage_reported += 1;
             return Ok(());
         };
         outcome.runs += 1;
-        self.judge_run(&run, chance, outcome, generation)
+        self.judge_run(&run, chance, outcome, generation).map_err(told)
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call, of what a run hands to the next")]

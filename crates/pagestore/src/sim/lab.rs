@@ -6,11 +6,13 @@ use super::run::{Run, perform};
 use super::workload::{self, Change};
 use super::{Chance, Fault, Setting, SimDisk, Step};
 use crate::Recovery;
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 /// How often a failure is tried with fewer steps or changes.
-const TRIES_MAX: u32 = 400;
+const TRIES_MAX: u32 = 150;
 
 /// What is done with the steps of a seed, in this order.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -143,6 +145,7 @@ impl Lab {
     /// What is done with these steps. A panic of the engine is a failure as any other.
     fn run_steps(&self, steps: &[Step], only: Stage) -> Result<Outcome, (Stage, String)> {
         let mut stage = Stage::Workload;
+        let _quiet = Quiet::begin();
         let judged = catch_unwind(AssertUnwindSafe(|| self.judge_steps(steps, only, &mut stage)));
         judged
             .unwrap_or_else(|panic| {
@@ -201,6 +204,35 @@ impl Lab {
             self.judge_fault(&run, chance, outcome)?;
         }
         Ok(())
+    }
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, a panic of this thread prints nothing: it becomes a failure, and the failure is printed.
+struct Quiet;
+
+impl Quiet {
+    fn begin() -> Self {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let otherwise = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                if !QUIET.get() {
+                    otherwise(panic);
+                }
+            }));
+        });
+        QUIET.set(true);
+        Self
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        QUIET.set(false);
     }
 }
 
