@@ -95,7 +95,13 @@ impl Counters {
             Some(Err(error)) => (own_memory(), Some(error.to_string())),
             None => (own_memory(), Some("the store lies in no directory".into())),
         };
-        Arc::new(Self { mapping, private })
+        let counters = Arc::new(Self { mapping, private });
+        if counters.private.is_none()
+            && let Some(process) = ProcessIdentity::own()
+        {
+            counters.head.begin(&process);
+        }
+        counters
     }
 
     /// The same disk, counted.
@@ -105,8 +111,8 @@ impl Counters {
 
     /// Says whose these are; from here on others find them.
     pub(crate) fn announce(&self, directory: Option<&Path>, control: &Control) {
-        if let (Some(directory), Some(process)) = (directory, ProcessIdentity::own()) {
-            self.head.announce(directory, &process, control);
+        if let Some(directory) = directory {
+            self.head.announce(directory, control);
         }
     }
 

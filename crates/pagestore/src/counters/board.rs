@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::time::Duration;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS2");
+/// Until the store is open: only the process is there.
+const OPENING: u64 = u64::from_ne_bytes(*b"HDRMPGS0");
 pub(crate) const BOARD_BYTES: usize = size_of::<Board>().next_multiple_of(4096);
 const BOOT_ID_BYTES: usize = 36;
 
@@ -94,13 +96,25 @@ impl Owner {
 }
 
 impl Head {
-    pub(super) fn announce(&self, directory: &Path, process: &ProcessIdentity, control: &Control) {
-        let Some(place) = directory_id(directory) else { return };
+    /// Says which process it is: what one leaves that is killed before its store is open is known for dead too.
+    pub(super) fn begin(&self, process: &ProcessIdentity) {
         self.bytes.store(BOARD_BYTES as u64, Relaxed);
         self.pid.store(process.pid, Relaxed);
-        self.epoch.store(control.epoch, Relaxed);
         self.start_ticks.store(process.start_ticks, Relaxed);
         self.pid_namespace.store(process.pid_namespace, Relaxed);
+        for (to, from) in self.boot_id.iter().zip(process.boot_id.bytes()) {
+            to.store(from, Relaxed);
+        }
+        self.magic.store(OPENING, Release);
+    }
+
+    /// Says which store it is, once it is open.
+    pub(super) fn announce(&self, directory: &Path, control: &Control) {
+        let Some(place) = directory_id(directory) else { return };
+        if self.magic.load(Relaxed) != OPENING {
+            return;
+        }
+        self.epoch.store(control.epoch, Relaxed);
         self.store[0].store(control.store as u64, Relaxed);
         self.store[1].store((control.store >> 64) as u64, Relaxed);
         for (to, from) in self.directory.iter().zip(place) {
@@ -110,26 +124,32 @@ impl Head {
         self.sector_bytes.store(control.geometry.sector_bytes as u64, Relaxed);
         self.vlf_bytes.store(control.geometry.vlf_bytes, Relaxed);
         self.opened_ns.store(now_ns(), Relaxed);
-        for (to, from) in self.boot_id.iter().zip(process.boot_id.bytes()) {
-            to.store(from, Relaxed);
-        }
         self.magic.store(MAGIC, Release);
     }
 
-    /// Whose it is; `None` where it is not announced yet, or of another version.
-    pub(super) fn owner(&self) -> Option<Owner> {
-        if self.magic.load(Acquire) != MAGIC || self.bytes.load(Relaxed) != BOARD_BYTES as u64 {
+    /// The process that made it; `None` of another version.
+    pub(super) fn process(&self) -> Option<ProcessIdentity> {
+        let known = matches!(self.magic.load(Acquire), MAGIC | OPENING);
+        if !known || self.bytes.load(Relaxed) != BOARD_BYTES as u64 {
             return None;
         }
         let boot_id: [u8; BOOT_ID_BYTES] = std::array::from_fn(|at| self.boot_id[at].load(Relaxed));
+        Some(ProcessIdentity {
+            pid: self.pid.load(Relaxed),
+            start_ticks: self.start_ticks.load(Relaxed),
+            boot_id: std::str::from_utf8(&boot_id).ok()?.to_owned(),
+            pid_namespace: self.pid_namespace.load(Relaxed),
+        })
+    }
+
+    /// Whose it is; `None` where the store is not open yet, or of another version.
+    pub(super) fn owner(&self) -> Option<Owner> {
+        if self.magic.load(Acquire) != MAGIC {
+            return None;
+        }
         let [low, high] = [0, 1].map(|at: usize| u128::from(self.store[at].load(Relaxed)));
         Some(Owner {
-            process: ProcessIdentity {
-                pid: self.pid.load(Relaxed),
-                start_ticks: self.start_ticks.load(Relaxed),
-                boot_id: std::str::from_utf8(&boot_id).ok()?.to_owned(),
-                pid_namespace: self.pid_namespace.load(Relaxed),
-            },
+            process: self.process()?,
             store: high << 64 | low,
             epoch: self.epoch.load(Relaxed),
             page_bytes: self.page_bytes.load(Relaxed),

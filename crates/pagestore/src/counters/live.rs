@@ -150,9 +150,12 @@ impl Live {
 
     /// Of a process that runs; what a dead one left is removed.
     fn of(mapping: Mapping, path: &Path) -> Option<Self> {
-        let owner = mapping.as_board::<Board>().head.owner()?;
-        match owner.process.is_alive() {
-            Some(true) => Some(Self { mapping, owner }),
+        let head = &mapping.as_board::<Board>().head;
+        match head.process()?.is_alive() {
+            Some(true) => {
+                let owner = head.owner()?;
+                Some(Self { mapping, owner })
+            }
             Some(false) => {
                 let _ = std::fs::remove_file(path);
                 None
