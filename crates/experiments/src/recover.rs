@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn who_has_no_log_has_nothing_to_redo() {
-        let result = RecoverResult { pages: Figure::Known(0), ..self::result("own", 0.002, 0.02, 1.0) };
+        let result = RecoverResult { pages: Figure::Known(0), ..result("own", 0.002, 0.02, 1.0) };
         let sentence = &study(vec![result]).sentences()[0];
         assert!(
             sentence.contains("nothing had to be redone: the first read was answered after 2.00 ms"),
