@@ -123,7 +123,8 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     let found = store.recovery_report().pages;
     let pages_left = match store.recovery_pages_left() {
         0 => 0,
-        _ => found.saturating_sub(disk.data_bytes() / PAGE_BYTES),
+        // The store may count a page for each part of the log that has it.
+        _ => found.min(run.order.pages_written(crash)).saturating_sub(disk.data_bytes() / PAGE_BYTES),
     };
     let mut tx = store.write().map_err(&failed)?;
     let changed = tx.page_mut(page_of(second.place)).map_err(&failed)?;
