@@ -519,7 +519,7 @@ mod tests {
         for (cast, trace) in [(cast, None), (None, None), (cast, Some(&filter)), (None, Some(&filter))] {
             match Programs::load_for(&Selection::default(), trace, &btf, cpus, cast) {
                 Ok(programs) => {
-                    assert!(trace.is_some() || programs.devices().is_ok() && programs.counted().is_ok())
+                    assert!(trace.is_some() || programs.devices().is_ok() && programs.counted().is_ok());
                 }
                 Err(OpenError::NotPermitted(error)) => eprintln!("skipped: {error}"),
                 Err(error) => panic!("{cast:?} {}: {error}", trace.is_some()),
