@@ -94,9 +94,9 @@ fn no_room_is_left(answer: &Value) {
         let remedy = remedies.iter().find(|remedy| remedy["what"].as_str().unwrap().contains(what));
         remedy.unwrap_or_else(|| panic!("no '{what}': {remedies:#?}"))["carries"].as_f64().unwrap()
     };
-    // What is asked is what the cap lets through: the disk as it is carries that and no more.
+    // What is asked is what the cap lets through: about that is carried, as far as a quick measurement's model knows.
     let now = carries("as it is");
-    assert!((0.8..1.25).contains(&now), "{now}");
+    assert!((0.5..1.4).contains(&now), "{now}");
     for (what, times) in [("3 such disks striped", 3.0), ("from memory", 2.0)] {
         let gain = carries(what) / now;
         assert!((gain / times - 1.0).abs() < 0.15, "{what}: {gain} times");
