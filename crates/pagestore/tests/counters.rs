@@ -4,7 +4,7 @@ use pagestore::counters::anatomy::Part;
 use pagestore::counters::live::{Live, LiveError};
 use pagestore::disk::{Disk, FileId};
 use pagestore::sim::SimDisk;
-use pagestore::{Durability, Layout, Options, Store, Table};
+use pagestore::{Apply, Durability, Layout, Options, Recovery, Store, Table};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -104,6 +104,8 @@ struct Witness {
     disk: SimDisk,
     /// For each file: reads, bytes; writes, bytes; syncs.
     seen: [[AtomicU64; 5]; 3],
+    /// Of the writes of pages, those through memory.
+    mapped: AtomicU64,
 }
 
 impl Witness {
@@ -128,6 +130,10 @@ impl Disk for Witness {
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.note(file, 2, bytes.len());
         self.disk.write_through(file, offset, bytes)
+    }
+    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.mapped.fetch_add(1, Relaxed);
+        self.write(FileId::Data, offset, bytes)
     }
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.note(file, 4, 0);
@@ -155,6 +161,22 @@ fn the_statistics_of_the_files_are_what_the_disk_was_asked() {
         assert_eq!(told, [0, 1, 2, 3, 4].map(|at| seen[at].load(Relaxed)), "{}", statistics.file);
         assert_eq!(statistics.latencies.write.count(), counters.write.count);
     }
+}
+
+#[test]
+fn writes_through_memory_reach_the_disk_as_such_and_are_counted() {
+    let disk = Arc::new(Witness::default());
+    let options = Options { background: false, ..Options::default() };
+    let store = Store::create_on(disk.clone(), small(), options, 7).unwrap();
+    let table = with_table(&store);
+    (0..50).for_each(|key| commit(&store, table, key));
+    drop(store);
+    let options = Options { recovery: Recovery::Serial, apply: Apply::Mapped, ..options };
+    let store = Store::open_on(disk.clone(), options).unwrap();
+    let mapped = disk.mapped.load(Relaxed);
+    assert!(mapped > 0, "recovery wrote through memory");
+    let data = store.file_statistics().into_iter().find(|file| file.file == FileId::Data).unwrap();
+    assert_eq!(data.counters.write.count, mapped);
 }
 
 #[test]

@@ -36,6 +36,12 @@ impl Disk for Watched {
         self.counters.file(file).writes.count(bytes.len(), result, now_ns() - begun)
     }
 
+    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let begun = now_ns();
+        let result = self.disk.write_mapped(offset, bytes);
+        self.counters.file(FileId::Data).writes.count(bytes.len(), result, now_ns() - begun)
+    }
+
     fn sync(&self, file: FileId) -> io::Result<()> {
         let begun = now_ns();
         let result = self.disk.sync(file);
