@@ -22,7 +22,7 @@ pub struct Layout {
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { page_bytes: 4096, log_sector_bytes: 4096, vlf_bytes: 16 << 20, vlfs: 4 }
+        Self { page_bytes: 4096, log_sector_bytes: 4096, vlf_bytes: 8 << 20, vlfs: 8 }
     }
 }
 
