@@ -84,6 +84,8 @@ pub enum LunState {
 }
 
 const RECORD: &str = "lun.json";
+/// The record while it is written.
+const NEW_RECORD: &str = "lun.json.new";
 /// More at once is a mistake.
 const LUNS_MAX: u32 = 4096;
 /// The serving process mounts its file within a moment.
@@ -355,7 +357,8 @@ impl Laboratory {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let old = entry.metadata().and_then(|metadata| metadata.modified()).ok();
             let old = old.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > YOUNG);
-            if old {
+            if old && !entry.path().join(RECORD).exists() {
+                let _ = fs::remove_file(entry.path().join(NEW_RECORD));
                 // Only an empty one goes.
                 let _ = fs::remove_dir(entry.path());
             }
@@ -364,7 +367,7 @@ impl Laboratory {
 
     /// Whole or not at all.
     fn write(&self, lun: &Lun) -> Result<(), LunError> {
-        let (path, new) = (self.dir(lun.id).join(RECORD), self.dir(lun.id).join("lun.json.new"));
+        let (path, new) = (self.dir(lun.id).join(RECORD), self.dir(lun.id).join(NEW_RECORD));
         let text = serde_json::to_string_pretty(lun)
             .map_err(|error| LunError::Record { path: path.clone(), why: error.to_string() })?;
         let written = File::create(&new).and_then(|mut file| {
@@ -456,4 +459,37 @@ fn is_mounted(point: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let point = point.to_string_lossy().replace(' ', "\\040");
     mounts.lines().any(|line| line.split(' ').nth(4) == Some(&point))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_maker_left_that_was_killed_before_its_record_was_whole_is_cleared() {
+        let root = tempfile::tempdir().unwrap();
+        let laboratory = Laboratory::at(root.path());
+        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        let left = |id: &str, files: &[&str], old: bool| {
+            let dir = root.path().join(id);
+            fs::create_dir(&dir).unwrap();
+            for file in files {
+                fs::write(dir.join(file), "{").unwrap();
+            }
+            if old {
+                File::open(&dir).unwrap().set_modified(hour_ago).unwrap();
+            }
+            dir
+        };
+        let gone = [left("0", &[], true), left("1", &[NEW_RECORD], true)];
+        let kept = [
+            left("2", &[NEW_RECORD], false),
+            left("3", &[RECORD, NEW_RECORD], true),
+            left("4", &["a person's"], true),
+        ];
+        laboratory.clear_empty();
+        assert!(gone.iter().all(|dir| !dir.exists()));
+        assert!(kept.iter().all(|dir| dir.exists()));
+        assert!(kept[1].join(NEW_RECORD).exists());
+    }
 }

@@ -394,7 +394,7 @@ mod tests {
     fn a_crashed_store_tells_its_commits_records_and_what_holds_its_log() {
         let disk = Arc::new(crate::sim::SimDisk::new());
         let options = Options { background: false, ..Options::default() };
-        let layout = Layout { vlf_bytes: 1 << 20, ..Layout::default() };
+        let layout = Layout { vlf_bytes: 1 << 20, vlfs: 4, ..Layout::default() };
         let store = Store::create_on(disk.clone(), layout, options, 7).unwrap();
         let mut tx = store.write().unwrap();
         let table = tx.create_table("t").unwrap();

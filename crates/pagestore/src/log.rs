@@ -41,4 +41,9 @@ impl Geometry {
     pub(crate) fn slot_offset(&self, slot: usize) -> u64 {
         LOG_HEAD_BYTES + slot as u64 * self.vlf_bytes
     }
+
+    /// Whether a slot begins there in the log file.
+    pub(crate) fn is_slot_offset(&self, offset: u64) -> bool {
+        offset >= LOG_HEAD_BYTES && (offset - LOG_HEAD_BYTES).is_multiple_of(self.vlf_bytes)
+    }
 }

@@ -116,6 +116,6 @@ fn what_is_no_run_is_told_with_what_to_give() {
     }
     let wrong = place.chart(&["1", "--kind", "pie", "--out", "h.svg"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(told(&wrong).contains("load-curve, heat-map, percentiles"), "{}", told(&wrong));
+    assert!(told(&wrong).contains("load-curve, sweep, heat-map, percentiles"), "{}", told(&wrong));
     assert!(!place.dir.path().join("h.svg").exists(), "nothing is left behind");
 }

@@ -283,6 +283,11 @@ impl LogWriter {
                 self.finish_run(next);
             }
         }
+        // A virtual log file is begun when the one before is whole on the medium: that its header is there is then proof
+        // of all before it, its index too.
+        if !self.in_flight.is_empty() && self.geometry.is_slot_offset(self.sealed.front()?.offset) {
+            return None;
+        }
         let run = self.sealed.pop_front()?;
         let id = self.next_id;
         self.next_id += 1;
@@ -352,8 +357,12 @@ mod tests {
                 let mut record = Vec::new();
                 Record::Commit { sequence }.encode(1, &mut record);
                 lsns.push(writer.append(&record).unwrap());
-                if chance.once_in(3) {
-                    in_flight.extend(writer.take_write());
+                if chance.once_in(3)
+                    && let Some(write) = writer.take_write()
+                {
+                    let begins = GEOMETRY.is_slot_offset(write.offset);
+                    prop_assert!(!begins || in_flight.is_empty(), "begun before the one before it was whole");
+                    in_flight.push(write);
                 }
                 if chance.once_in(4) && !in_flight.is_empty() {
                     let write = in_flight.swap_remove(chance.below(in_flight.len() as u64) as usize);

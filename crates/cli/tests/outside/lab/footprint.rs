@@ -92,7 +92,7 @@ fn a_scan_of_sqlite_is_told_by_its_file_and_by_dbstat() {
     assert!(figure(&point, "pages_touched") < 8, "{point:#}");
     assert!(refused(&source, "DELETE FROM numbers", &[]).contains("it is no SELECT"));
     let missing = format!("sqlite:{}", dir.path().join("none.db").display());
-    assert!(refused(&missing, "SELECT 1", &[]).contains("cannot find"));
+    assert!(refused(&missing, "SELECT 1", &[]).contains("there is no such file"));
 }
 
 /// Bytes that psql receives for a query, its start included.
