@@ -226,7 +226,7 @@ impl Inner {
         let pace = Pace::new(self.load().redo(self), self.options.redo_target);
         let begun = Instant::now();
         let mut hurried = false;
-        while checkpoint.write(if hurried { usize::MAX } else { PACED_WRITES })? {
+        while !hurried && checkpoint.write(PACED_WRITES)? {
             while !hurried {
                 let load = self.load();
                 if pace.due(load.redo(self), begun.elapsed()) >= checkpoint.share_written() {
@@ -238,6 +238,7 @@ impl Inner {
                 std::thread::sleep(PAUSE);
             }
         }
+        checkpoint.write_all()?;
         checkpoint.sync()?.end()?;
         Ok(())
     }

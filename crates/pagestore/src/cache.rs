@@ -387,7 +387,8 @@ impl PageTable {
         }
     }
 
-    /// Everything dirty, in the order of its oldest record; the next change of each is logged as an image.
+    /// Everything dirty: what is in memory, in the order of its places, then the rest in that of its oldest records. The
+    /// next change of each is logged as an image.
     pub(crate) fn capture(&mut self) -> Vec<Captured> {
         assert!(self.runs.is_none(), "a checkpoint begins with what recovery found");
         let mut captured: Vec<_> = self
@@ -399,29 +400,29 @@ impl PageTable {
                 Captured { page: *page, chain: entry.chain.clone(), content: entry.newest.clone() }
             })
             .collect();
-        captured.sort_by_key(|page| page.chain[0]);
+        captured.sort_by_key(|page| page.content.is_none().then(|| page.chain[0]));
         captured
     }
 
     /// What was captured is durable in the data file.
-    pub(crate) fn written(&mut self, captured: &[(PageNo, Lsn)], visible: u64) {
+    pub(crate) fn written(&mut self, captured: impl IntoIterator<Item = (PageNo, Lsn)>, visible: u64) {
         self.checkpoints += 1;
         let needed = self.oldest_needed(visible);
         for (page, first) in captured {
-            let Some(entry) = self.entries.get_mut(page) else { continue };
-            if entry.chain.first() != Some(first) {
+            let Some(entry) = self.entries.get_mut(&page) else { continue };
+            if entry.chain.first() != Some(&first) {
                 continue;
             }
             entry.chain = Vec::new();
             entry.chain_bytes = 0;
             entry.captured = false;
-            self.dirty.remove(page);
+            self.dirty.remove(&page);
             if entry.newest.is_none()
                 && entry.old.is_empty()
                 && entry.newest_sequence <= needed
                 && !entry.in_clock
             {
-                self.entries.remove(page);
+                self.entries.remove(&page);
             }
         }
     }
@@ -476,7 +477,7 @@ mod tests {
         let captured = table.capture();
         assert!(table.needs_image(PageNo(5)));
         table.install(2, 2, change(5, 2, 9, true));
-        table.written(&[(captured[0].page, captured[0].chain[0])], 2);
+        table.written([(captured[0].page, captured[0].chain[0])], 2);
         assert_eq!(table.oldest_dirty(), Some((PageNo(5), Lsn::new(1, 9, 1))));
     }
 

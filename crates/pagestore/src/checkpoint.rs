@@ -10,11 +10,11 @@
 //! Commits are held up twice, for as long as it takes to list the dirty pages and to tick them off. Who owns the
 //! checkpoint chooses the pace: `background`, by the target for recovery; the crash laboratory, commit by commit.
 
-use crate::aligned::AlignedBuffer;
-use crate::cache::{Captured, Page};
+mod batch;
+
+use crate::cache::Captured;
 use crate::disk::FileId;
 use crate::error::{Error, Result};
-use crate::journal::BlockCache;
 use crate::log::record::Record;
 use crate::log::vlf::Certificate;
 use crate::log::writer::Position;
@@ -23,37 +23,37 @@ use crate::options::Apply;
 use crate::page;
 use crate::store::{Checkpoints, Inner, lock};
 use crate::sync::Mutex;
-use std::collections::VecDeque;
-use std::ops::Range;
+use batch::Batch;
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
-/// Pages are put together and written in batches of this size: its memory bounds a checkpoint's.
-const BATCH_BYTES: usize = 16 << 20;
-/// The largest single write to the data file.
-const WRITE_BYTES_MAX: usize = 1 << 20;
+/// The part of the cache that the pages of a checkpoint are put together in, and its bounds.
+const BATCHES_SHARE: usize = 4;
+const BATCHES_BYTES_MIN: usize = 1 << 20;
+const BATCHES_BYTES_MAX: usize = 64 << 20;
+/// So many put pages together and write them beside each other: while one reads log, others write.
+const WRITERS: usize = 4;
 
 /// Pages that are ticked off under one hold of the lock.
 const TICKED_OFF_AT_ONCE: usize = 256;
 
-/// A page as it is written.
+/// A page that is written, and its first record.
+#[derive(Clone, Copy)]
 struct Own {
     page: PageNo,
     first: Lsn,
-    last: Lsn,
-    content: Page,
 }
 
 /// Every write of these pages has completed without an error.
 struct Written {
-    pages: Vec<(PageNo, Lsn)>,
+    pages: Vec<Own>,
 }
 
 /// … and a sync begun after that has succeeded.
 struct Synced {
-    pages: Vec<(PageNo, Lsn)>,
+    pages: Vec<Own>,
 }
 
 /// … and the control file says where recovery begins.
@@ -77,13 +77,11 @@ pub(crate) struct Checkpoint<'a> {
     sequence: u64,
     tx_max: u64,
     pages: u64,
-    /// What has not been put together yet, in the order of the log.
+    /// What has not been put together yet.
     captured: IntoIter<Captured>,
-    blocks: BlockCache,
-    /// In the order of their places.
-    batch: Vec<Own>,
-    /// The writes of the batch that are left: neighbours together.
-    writes: VecDeque<Range<usize>>,
+    /// The records of what is in the log only lie scattered over it: of half of the pages there is more than one.
+    scattered: bool,
+    batch: Option<Batch>,
     done: Written,
     /// Time that the writes took.
     writing: Duration,
@@ -120,7 +118,7 @@ impl Inner {
 
     fn checkpoint_in(&self, running: MutexGuard<'_, Checkpoints>) -> Result<Certified> {
         let mut checkpoint = self.begin_checkpoint(running)?;
-        while checkpoint.write(usize::MAX)? {}
+        checkpoint.write_all()?;
         checkpoint.sync()?.end()
     }
 
@@ -139,6 +137,8 @@ impl Inner {
             (lock(&self.pages).capture(), position, slot, sequence, tx_max)
         };
         let pages = captured.len() as u64;
+        let logged = || captured.iter().filter(|own| own.content.is_none());
+        let scattered = 2 * logged().map(|own| own.chain.len() - 1).sum::<usize>() > logged().count();
         self.journal.note(&Record::CheckpointBegin { redo: position.lsn, pages })?;
         // The rule of write-ahead: no page before the log that made it.
         self.journal.flush()?;
@@ -160,9 +160,8 @@ impl Inner {
             pages,
             done: Written { pages: Vec::with_capacity(captured.len()) },
             captured: captured.into_iter(),
-            blocks: BlockCache::default(),
-            batch: Vec::new(),
-            writes: VecDeque::new(),
+            scattered,
+            batch: None,
             writing: Duration::ZERO,
         })
     }
@@ -175,51 +174,6 @@ impl Inner {
                 std::io::Error::new(source.kind(), source.to_string()),
             );
         }
-    }
-
-    /// Writes groups of neighbours, `parallel` at once.
-    fn write_groups(&self, groups: &[&[Own]]) -> Result<()> {
-        let next = AtomicUsize::new(0);
-        let failure = Mutex::new(None);
-        let work = || {
-            let mut buffer = AlignedBuffer::new(WRITE_BYTES_MAX);
-            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Err(error) = self.write_neighbours(group, &mut buffer) {
-                    lock(&failure).get_or_insert(error);
-                    return;
-                }
-            }
-        };
-        let threads = self.options.parallel.min(groups.len());
-        if threads <= 1 {
-            work();
-        } else {
-            std::thread::scope(|scope| {
-                for _ in 0..threads {
-                    scope.spawn(work);
-                }
-            });
-        }
-        lock(&failure).take().map_or(Ok(()), Err)
-    }
-
-    fn write_neighbours(&self, group: &[Own], buffer: &mut AlignedBuffer) -> Result<()> {
-        buffer.clear();
-        for own in group {
-            let at = buffer.len();
-            buffer.extend(&own.content);
-            page::stamp(&mut buffer.bytes_mut()[at..], self.geometry.store, own.page, own.last);
-        }
-        let offset = group[0].page.0 * self.geometry.page_bytes as u64;
-        let written = if self.applies_mapped() {
-            self.disk.write_mapped(offset, buffer.bytes())
-        } else {
-            self.disk.write(FileId::Data, offset, buffer.bytes())
-        };
-        written.map_err(|error| self.journal.fail("write", FileId::Data, error))?;
-        self.counters.page_writes.fetch_add(1, Ordering::Relaxed);
-        self.counters.page_write_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Whether what is written now is recovery's, and to be written through memory.
@@ -238,7 +192,7 @@ impl Inner {
     /// Reads back what was written: each page must be there, as new as it was written.
     fn verify(&self, synced: &Synced) -> Result<()> {
         let mut bytes = vec![0; self.geometry.page_bytes];
-        for (page, first) in &synced.pages {
+        for Own { page, first } in &synced.pages {
             let offset = page.0 * self.geometry.page_bytes as u64;
             let found = self
                 .disk
@@ -262,16 +216,68 @@ impl Inner {
 impl<'a> Checkpoint<'a> {
     /// Does up to this many writes, many at once; false when none is left.
     pub(crate) fn write(&mut self, writes_max: usize) -> Result<bool> {
-        if self.writes.is_empty() && !self.gather()? {
-            return Ok(false);
+        let inner = self.inner;
+        let pages = self.batch_pages(WRITERS);
+        let batch = self.batch.get_or_insert_with(|| Batch::of_pages(pages, inner.geometry.page_bytes));
+        if !batch.is_left() {
+            let next: Vec<_> = self.captured.by_ref().take(pages).collect();
+            if next.is_empty() {
+                return Ok(false);
+            }
+            batch.gather(inner, next)?;
         }
-        let count = writes_max.min(self.writes.len());
-        let writes: Vec<_> = self.writes.drain(..count).map(|range| &self.batch[range]).collect();
         let begun = Instant::now();
-        self.inner.write_groups(&writes)?;
+        let written = batch.write(inner, writes_max, inner.options.parallel)?;
         self.writing += begun.elapsed();
-        self.done.pages.extend(writes.iter().flat_map(|group| group.iter().map(|own| (own.page, own.first))));
-        Ok(!self.writes.is_empty() || self.captured.len() > 0)
+        self.done.pages.extend_from_slice(written);
+        Ok(batch.is_left() || self.captured.len() > 0)
+    }
+
+    /// Does all the writes that are left, as fast as they can be done.
+    pub(crate) fn write_all(&mut self) -> Result<()> {
+        while self.batch.as_ref().is_some_and(Batch::is_left) {
+            self.write(usize::MAX)?;
+        }
+        let (inner, at_once) = (self.inner, self.inner.options.parallel);
+        // Every batch would read anew what its records are scattered over: one at a time, as large as can be.
+        let writers = if self.scattered { 1 } else { WRITERS };
+        let writers = writers.min(at_once);
+        let pages = self.batch_pages(writers);
+        if writers <= 1 || self.captured.len() <= pages {
+            while self.write(usize::MAX)? {}
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let captured = Mutex::new(std::mem::take(&mut self.captured));
+        let work = || {
+            let mut batch = Batch::of_pages(pages, inner.geometry.page_bytes);
+            let mut done = Vec::new();
+            loop {
+                // What another could not write makes the store read-only: there is no use in the rest.
+                inner.journal.check()?;
+                let next: Vec<_> = lock(&captured).by_ref().take(pages).collect();
+                if next.is_empty() {
+                    return Ok(done);
+                }
+                batch.gather(inner, next)?;
+                done.extend_from_slice(batch.write(inner, usize::MAX, at_once / writers)?);
+            }
+        };
+        let written: Vec<Result<Vec<Own>>> = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..writers).map(|_| scope.spawn(work)).collect();
+            writers.into_iter().map(|writer| writer.join().expect("who writes does not panic")).collect()
+        });
+        for written in written {
+            self.done.pages.extend(written?);
+        }
+        self.writing += begun.elapsed();
+        Ok(())
+    }
+
+    /// Pages that one of so many puts together at a time.
+    fn batch_pages(&self, writers: usize) -> usize {
+        let all = self.inner.options.cache_bytes / BATCHES_SHARE;
+        all.clamp(BATCHES_BYTES_MIN, BATCHES_BYTES_MAX) / writers / self.inner.geometry.page_bytes
     }
 
     /// Of all pages, those whose writes are done.
@@ -279,36 +285,10 @@ impl<'a> Checkpoint<'a> {
         self.done.pages.len() as f64 / self.pages.max(1) as f64
     }
 
-    /// Puts the next pages together, in the order of the log, so that one block serves all its pages, and plans
-    /// their writes in the order of their places, neighbours in one. False when there are none.
-    fn gather(&mut self) -> Result<bool> {
-        let page_bytes = self.inner.geometry.page_bytes;
-        self.batch.clear();
-        while self.batch.len() * page_bytes < BATCH_BYTES
-            && let Some(own) = self.captured.next()
-        {
-            let content = match own.content {
-                Some(content) => content,
-                None => self.inner.redo(&own.chain, &mut self.blocks)?,
-            };
-            let last = *own.chain.last().expect("what is dirty has a record");
-            self.batch.push(Own { page: own.page, first: own.chain[0], last, content });
-        }
-        self.batch.sort_by_key(|own| own.page);
-        let per_write = WRITE_BYTES_MAX / page_bytes;
-        let mut start = 0;
-        for group in self.batch.chunk_by(|a, b| a.page.0 + 1 == b.page.0) {
-            for part in group.chunks(per_write) {
-                self.writes.push_back(start..start + part.len());
-                start += part.len();
-            }
-        }
-        Ok(!self.writes.is_empty())
-    }
-
     /// Makes durable what was written, which is all.
     pub(crate) fn sync(self) -> Result<SyncedCheckpoint<'a>> {
-        assert!(self.writes.is_empty() && self.captured.len() == 0, "every page is written before the sync");
+        let left = self.batch.as_ref().is_some_and(Batch::is_left);
+        assert!(!left && self.captured.len() == 0, "every page is written before the sync");
         let Self { inner, running, position, slot, sequence, tx_max, pages, done, writing, .. } = self;
         let begun = Instant::now();
         let synced = inner.sync_pages(done)?;
@@ -337,6 +317,7 @@ impl SyncedCheckpoint<'_> {
         inner.redo.store(redo.packed(), Ordering::Release);
         // In parts, so that no commit waits for all of them; before the log is freed that they would be read from.
         for part in self.synced.pages.chunks(TICKED_OFF_AT_ONCE) {
+            let part = part.iter().map(|own| (own.page, own.first));
             lock(&inner.pages).written(part, inner.journal.visible());
         }
         inner.journal.with(|writer| writer.vlfs.free(certificate));

@@ -2,7 +2,9 @@
 
 pub(crate) mod real;
 
+use crate::counters::now_ns;
 use crate::error::Result;
+use crate::options::Apply;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -49,6 +51,46 @@ pub fn open_directory(directory: &Path) -> Result<Arc<dyn Disk>> {
     Ok(Arc::new(real::RealDisk::open(directory, real::Access::Write)?))
 }
 
+/// One of many writes to the data file.
+#[derive(Clone, Copy, Debug)]
+pub struct PageWrite<'a> {
+    /// Where.
+    pub offset: u64,
+    /// What: whole pages.
+    pub bytes: &'a [u8],
+}
+
+/// What those who count I/Os are told of one of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is on its way.
+    Begun,
+    /// It has come back.
+    Ended {
+        /// Its length.
+        bytes: usize,
+        /// How long it took, in nanoseconds.
+        ns: u64,
+        /// Without an error.
+        done: bool,
+    },
+}
+
+impl PageWrite<'_> {
+    /// Does it by `write`, and tells.
+    pub(crate) fn by(
+        self,
+        write: impl FnOnce(u64, &[u8]) -> io::Result<()>,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> io::Result<()> {
+        tell(Told::Begun);
+        let begun = now_ns();
+        let result = write(self.offset, self.bytes);
+        tell(Told::Ended { bytes: self.bytes.len(), ns: now_ns() - begun, done: result.is_ok() });
+        result
+    }
+}
+
 /// I/O on the files of one store. All calls may come from several threads at once.
 ///
 /// What a call wrote is durable when `write_through` has returned `Ok`, or when a `sync` of the file that was
@@ -76,6 +118,30 @@ pub trait Disk: Send + Sync {
     /// As the operating system has it.
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(FileId::Data, offset, bytes)
+    }
+    /// Writes all of these to the data file, up to `at_once` of them at a time and in any order, directly or through
+    /// memory, as `write` and `write_mapped` do; `tell` hears of each, from whichever thread. After an error no more
+    /// are begun. None is on its way when it returns.
+    ///
+    /// # Errors
+    /// The first one, as the operating system has it.
+    fn write_many(
+        &self,
+        writes: &[PageWrite<'_>],
+        way: Apply,
+        at_once: usize,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> io::Result<()> {
+        let _ = at_once;
+        writes.iter().try_for_each(|write| {
+            write.by(
+                |offset, bytes| match way {
+                    Apply::Direct => self.write(FileId::Data, offset, bytes),
+                    Apply::Mapped => self.write_mapped(offset, bytes),
+                },
+                tell,
+            )
+        })
     }
     /// Makes everything written to `file` durable, its length too.
     ///

@@ -7,11 +7,10 @@
 use crate::counters::{OfLog, now_ns};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::block;
-use crate::log::record::{Record, Records};
+use crate::log::MAX_WRITE_BYTES;
+use crate::log::record::Record;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
-use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES};
-use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::lsn::Lsn;
 use crate::sync::Mutex;
 use crate::sync::thread::{self, Thread};
 use std::collections::VecDeque;
@@ -87,7 +86,6 @@ impl Shared {
 /// See the module.
 pub(crate) struct Journal {
     disk: Arc<dyn Disk>,
-    pub(crate) geometry: Geometry,
     shared: Mutex<Shared>,
     /// The newest commit that may be read by a new snapshot: durable, or acknowledged as delayed.
     visible: AtomicU64,
@@ -107,7 +105,6 @@ pub(crate) struct Appended {
 impl Journal {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
-        geometry: Geometry,
         writer: LogWriter,
         sequence: u64,
         poison: Arc<OnceLock<String>>,
@@ -125,7 +122,6 @@ impl Journal {
         };
         Self {
             disk,
-            geometry,
             shared: Mutex::new(shared),
             visible: AtomicU64::new(sequence),
             durable_sequence: AtomicU64::new(sequence),
@@ -357,74 +353,11 @@ impl Journal {
         error
     }
 
-    /// Reads the records at `lsns`, in their order, of one page; tells each to `visit`.
-    pub(crate) fn read_records(
-        &self,
-        lsns: &[Lsn],
-        blocks: &mut BlockCache,
-        mut visit: impl FnMut(&Record<'_>) -> Result<()>,
-    ) -> Result<()> {
-        for lsn in lsns {
-            let used = blocks.block(self, *lsn)?;
-            let damaged = |why: &str| Error::CorruptLog { lsn: *lsn, why: why.into() };
-            let record = Records::of(used)
-                .nth(usize::from(lsn.record()).saturating_sub(1))
-                .ok_or_else(|| damaged("the block has no such record"))?;
-            visit(&record.map_err(damaged)?.1)?;
-        }
-        Ok(())
-    }
-
-    fn read_block(&self, lsn: Lsn) -> Result<Vec<u8>> {
-        let damaged = |why: &str| Error::CorruptLog { lsn, why: why.into() };
-        let slot =
-            self.lock().writer.vlfs.slot_of(lsn.vlf()).ok_or_else(|| damaged("its space has been reused"))?;
-        let within = u64::from(lsn.unit()) * UNIT_BYTES;
-        let bytes = (self.geometry.vlf_bytes - within).min(MAX_BLOCK_BYTES as u64);
-        let mut buffer = vec![0; bytes as usize];
-        self.disk
-            .read(FileId::Log, self.geometry.slot_offset(slot) + within, &mut buffer)
-            .map_err(|error| Error::io("read", FileId::Log, error))?;
-        let used = match block::open(&buffer, &self.geometry, lsn.vlf(), lsn.unit()) {
-            Some((_, used)) => used.len(),
-            None => return Err(damaged("its block cannot be read any more")),
-        };
-        buffer.truncate(block::BLOCK_HEADER_BYTES + used);
-        buffer.drain(..block::BLOCK_HEADER_BYTES);
-        Ok(buffer)
-    }
-
     /// Where a checkpoint that begins now would let recovery begin, and in which slot.
     pub(crate) fn redo_position(&self) -> (Position, u32) {
         let shared = self.lock();
         let position = shared.writer.oldest_active.unwrap_or_else(|| shared.writer.position());
         let slot = shared.writer.vlfs.slot_of(position.lsn.vlf()).expect("what is written is active");
         (position, slot as u32)
-    }
-}
-
-/// The blocks of the log that were read last, for pages that are put together in the log's order.
-#[derive(Default)]
-pub(crate) struct BlockCache {
-    blocks: VecDeque<(Lsn, Vec<u8>)>,
-}
-
-impl BlockCache {
-    const BLOCKS_MAX: usize = 32;
-
-    fn block(&mut self, journal: &Journal, lsn: Lsn) -> Result<&[u8]> {
-        let start = Lsn::new(lsn.vlf(), lsn.unit(), 0);
-        let index = match self.blocks.iter().position(|(own, _)| *own == start) {
-            Some(index) => index,
-            None => {
-                let block = journal.read_block(lsn)?;
-                if self.blocks.len() == Self::BLOCKS_MAX {
-                    self.blocks.pop_front();
-                }
-                self.blocks.push_back((start, block));
-                self.blocks.len() - 1
-            }
-        };
-        Ok(&self.blocks[index].1)
     }
 }

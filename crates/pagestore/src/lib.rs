@@ -65,6 +65,7 @@ mod options;
 mod pace;
 mod page;
 mod recovery;
+mod redo;
 #[cfg(test)]
 mod schedules;
 pub mod sim;

@@ -99,7 +99,8 @@ pub struct Options {
     pub delayed_bytes: usize,
     /// Log writes in flight at once.
     pub log_writes_in_flight: usize,
-    /// Writes of pages in flight at once during a checkpoint, and reads of the log during recovery.
+    /// Writes of pages in flight at once where pages are written as fast as can be: after a crash, and by a checkpoint
+    /// that somebody waits for. Of reads of the log, up to 16.
     pub parallel: usize,
     /// How it is recovered.
     pub recovery: Recovery,
@@ -126,7 +127,7 @@ impl Default for Options {
             delayed_time: Duration::from_millis(10),
             delayed_bytes: 60 << 10,
             log_writes_in_flight: 1,
-            parallel: 16,
+            parallel: 128,
             recovery: Recovery::default(),
             apply: Apply::default(),
             background: true,

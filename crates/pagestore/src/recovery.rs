@@ -161,11 +161,14 @@ impl Analysis {
     }
 }
 
+/// Reads of the log at once, each a thread's.
+const READS_MAX: usize = 16;
+
 /// How each strategy reads the log.
 fn reading(options: &Options) -> Reading {
     match options.recovery {
         Recovery::Serial => Reading { read_bytes: 32 << 10, parallel: 1 },
-        _ => Reading { read_bytes: 1 << 20, parallel: options.parallel.max(1) },
+        _ => Reading { read_bytes: 1 << 20, parallel: options.parallel.clamp(1, READS_MAX) },
     }
 }
 

@@ -9,8 +9,7 @@ use crate::counters::{Counters, FileStatistics, OfEngine, OfLog};
 use crate::disk::real::{Access, RealDisk};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::journal::{BlockCache, Journal};
-use crate::log::record::Record;
+use crate::journal::Journal;
 use crate::log::vlf::Certificate;
 use crate::log::writer::{LogWriter, Position};
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
@@ -20,7 +19,7 @@ use crate::pace::RedoCost;
 use crate::recovery::{self, RecoveryReport};
 use crate::sync::Mutex;
 use crate::tx::{ReadTx, WriteTx};
-use crate::{background, delta, page};
+use crate::{background, page};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
@@ -389,8 +388,7 @@ impl Inner {
         let poison = Arc::new(OnceLock::new());
         let geometry = found.control.geometry;
         let counters = OfLog(Arc::clone(&board));
-        let journal =
-            Journal::new(Arc::clone(&disk), geometry, found.writer, found.sequence, poison, counters);
+        let journal = Journal::new(Arc::clone(&disk), found.writer, found.sequence, poison, counters);
         Self {
             last_tx: AtomicU64::new(found.next_tx - 1),
             disk,
@@ -473,7 +471,7 @@ impl Inner {
                 Lookup::Cached(content) => return Ok(content),
                 Lookup::TooOld => return Err(Error::SnapshotTooOld),
                 Lookup::Stored(token) => (self.read_stored(page), token),
-                Lookup::Logged(chain, token) => (self.redo(&chain, &mut BlockCache::default()), token),
+                Lookup::Logged(chain, token) => (self.redo(&chain), token),
             };
             let mut pages = lock(&self.pages);
             match read {
@@ -502,25 +500,6 @@ impl Inner {
         })?;
         page::unstamp(&mut bytes, self.geometry.store, page)?;
         self.counters.page_reads.fetch_add(1, Ordering::Relaxed);
-        Ok(Page::from(bytes))
-    }
-
-    /// A page put together from its log records, the first of which is an image.
-    pub(crate) fn redo(&self, chain: &[Lsn], blocks: &mut BlockCache) -> Result<Page> {
-        let mut bytes = vec![0; self.geometry.page_bytes];
-        let mut at = chain.iter();
-        self.journal.read_records(chain, blocks, |record| {
-            let lsn = *at.next().expect("one record for each");
-            let damaged = |why: &str| Error::CorruptLog { lsn, why: why.into() };
-            let Record::Page { image, runs, .. } = record else {
-                return Err(damaged("it is not a page's record"));
-            };
-            if *image {
-                bytes.fill(0);
-            }
-            delta::apply(runs, &mut bytes).map_err(damaged)
-        })?;
-        self.counters.page_redone.fetch_add(1, Ordering::Relaxed);
         Ok(Page::from(bytes))
     }
 

@@ -6,7 +6,7 @@ use crate::counters::anatomy::Instants;
 use crate::counters::now_ns;
 use crate::delta::{self, ZEROS};
 use crate::error::{Error, Result};
-use crate::journal::{BlockCache, WriteTimes};
+use crate::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
@@ -28,6 +28,8 @@ const FREE_HEAD_AT: usize = 40;
 const CATALOG_AT: usize = 48;
 const NEXT_FREE_AT: usize = 32;
 const FREE_MARK_AT: usize = 40;
+/// An image is logged instead of changes where it is larger by no more than this part of them.
+const IMAGE_COSTS_MORE: usize = 4;
 const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
 
 /// What pages are read from: a snapshot, or a transaction with its own changes.
@@ -125,7 +127,7 @@ impl Pages for WriteTx<'_> {
             return Ok(Arc::clone(&own.content));
         }
         match self.spilled.get(&page) {
-            Some(lsn) => self.inner.redo(&[*lsn], &mut BlockCache::default()),
+            Some(lsn) => self.inner.redo(&[*lsn]),
             None => self.inner.page(page, View::Newest),
         }
     }
@@ -244,6 +246,8 @@ impl<'a> WriteTx<'a> {
         Ok(())
     }
 
+    /// Encodes a page's record; tells whether it became an image, which it does without a base, and where an image costs
+    /// hardly more log: with it what was logged of the page before is not needed any more.
     fn encode_page(
         encoded: &mut Vec<u8>,
         runs: &mut Vec<u8>,
@@ -251,10 +255,22 @@ impl<'a> WriteTx<'a> {
         page: PageNo,
         base: Option<&[u8]>,
         new: &[u8],
-    ) {
+    ) -> bool {
         runs.clear();
         delta::encode(base.unwrap_or(&ZEROS[..new.len()]), new, runs);
-        Record::Page { page, image: base.is_none(), runs }.encode(tx, encoded);
+        let mut image = base.is_none();
+        if !image && runs.len() > new.len() / 2 {
+            let changes = runs.len();
+            delta::encode(&ZEROS[..new.len()], new, runs);
+            image = runs.len() - changes <= changes + changes / IMAGE_COSTS_MORE;
+            if image {
+                runs.drain(..changes);
+            } else {
+                runs.truncate(changes);
+            }
+        }
+        Record::Page { page, image, runs }.encode(tx, encoded);
+        image
     }
 
     /// Bytes of log that these pages need at most.
@@ -330,7 +346,7 @@ impl<'a> WriteTx<'a> {
         }
         self.inner.ensure_log_space(self.log_bytes())?;
         let gate = lock(&self.inner.gate);
-        let images: Vec<bool> = {
+        let mut images: Vec<bool> = {
             let mut pages = lock(&self.inner.pages);
             self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
         };
@@ -338,9 +354,9 @@ impl<'a> WriteTx<'a> {
         let mut encoded = std::mem::take(&mut writing.encoded);
         encoded.clear();
         let (mut runs, mut ends) = (Vec::new(), Vec::new());
-        for ((page, own), image) in self.own.iter().zip(&images) {
+        for ((page, own), image) in self.own.iter().zip(&mut images) {
             let base = own.base.as_deref().filter(|_| !*image);
-            Self::encode_page(&mut encoded, &mut runs, self.tx, *page, base, &own.content);
+            *image = Self::encode_page(&mut encoded, &mut runs, self.tx, *page, base, &own.content);
             ends.push(encoded.len());
         }
         let sequence = writing.sequence + 1;
@@ -409,3 +425,35 @@ impl Inner {
 }
 
 const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::record::Records;
+
+    #[test]
+    fn a_page_that_changes_nearly_as_a_whole_is_logged_as_an_image_and_else_as_what_changed() {
+        let mut base = [1; 4096];
+        base[..PAGE_HEADER_BYTES].fill(0);
+        let encoded = |new: &[u8; 4096]| {
+            let (mut encoded, mut runs) = (Vec::new(), Vec::new());
+            let image = WriteTx::encode_page(&mut encoded, &mut runs, 7, PageNo(3), Some(&base), new);
+            let (_, record) = Records::of(&encoded).next().unwrap().unwrap();
+            let Record::Page { image: told, runs, .. } = record else { panic!("{record:?}") };
+            assert_eq!(told, image);
+            let mut page = if image { [0; 4096] } else { base };
+            delta::apply(runs, &mut page).unwrap();
+            assert_eq!(page, *new);
+            (image, encoded.len())
+        };
+        let mut new = base;
+        new[100..300].fill(2);
+        assert_eq!(encoded(&new), (false, 12 + 8 + 4 + 200));
+        new[300..3900].fill(3);
+        assert_eq!(encoded(&new), (true, 12 + 8 + 4 + 4096 - PAGE_HEADER_BYTES));
+        // Half of it: an image would cost twice as much.
+        let mut new = base;
+        new[32..2100].fill(2);
+        assert!(!encoded(&new).0);
+    }
+}

@@ -199,14 +199,19 @@ pub(crate) struct OpsBoard {
 
 impl OpsBoard {
     pub(super) fn count<T>(&self, bytes: usize, result: std::io::Result<T>, ns: u64) -> std::io::Result<T> {
-        if result.is_ok() {
+        self.ended(bytes, ns, result.is_ok());
+        result
+    }
+
+    /// An I/O has come back, with or without an error.
+    pub(super) fn ended(&self, bytes: usize, ns: u64, done: bool) {
+        if done {
             self.bytes.fetch_add(bytes as u64, Relaxed);
             self.stall_ns.fetch_add(ns, Relaxed);
             self.buckets[LatencyBuckets::index(ns)].fetch_add(1, Relaxed);
         } else {
             self.errors.fetch_add(1, Relaxed);
         }
-        result
     }
 
     fn read(&self) -> (Ops, LatencyBuckets) {

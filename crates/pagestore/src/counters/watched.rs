@@ -1,7 +1,8 @@
 //! A disk whose I/O is counted and timed, whoever asks for it.
 
 use super::{Counters, now_ns};
-use crate::disk::{Disk, FileId};
+use crate::disk::{Disk, FileId, PageWrite, Told};
+use crate::options::Apply;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,6 +41,22 @@ impl Disk for Watched {
         let begun = now_ns();
         let result = self.disk.write_mapped(offset, bytes);
         self.counters.file(FileId::Data).writes.count(bytes.len(), result, now_ns() - begun)
+    }
+
+    fn write_many(
+        &self,
+        writes: &[PageWrite<'_>],
+        way: Apply,
+        at_once: usize,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> io::Result<()> {
+        let counted = |told| {
+            if let Told::Ended { bytes, ns, done } = told {
+                self.counters.file(FileId::Data).writes.ended(bytes, ns, done);
+            }
+            tell(told);
+        };
+        self.disk.write_many(writes, way, at_once, &counted)
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {

@@ -1,19 +1,25 @@
 //! The files of a store in a directory: direct I/O where the file system has it, the log written through.
 
 mod mapped;
+mod ring;
 
-use super::{Disk, FileId};
+use super::{Disk, FileId, PageWrite, Told};
 use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::error::{Error, Result};
+use crate::options::Apply;
 use rustix::fs::{FlockOperation, flock};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The largest copy through an aligned buffer at once.
 const BOUNCE_BYTES: usize = 1 << 20;
+
+/// Threads that write at once, where it is done by threads.
+const THREADS_MAX: usize = 16;
 
 /// The directory's files, opened once; the lock goes with it.
 pub(crate) struct RealDisk {
@@ -21,6 +27,7 @@ pub(crate) struct RealDisk {
     control: File,
     data: File,
     mapped: mapped::MappedFile,
+    rings: ring::Rings,
     /// Opened with `O_DSYNC`: a write is durable when it returns, and an error belongs to the write that failed.
     log_through: File,
     /// For reading and for filling new space.
@@ -66,6 +73,7 @@ impl RealDisk {
             control: open(FileId::Control, libc::O_DSYNC)?,
             data: open(FileId::Data, 0)?,
             mapped: mapped::MappedFile::default(),
+            rings: ring::Rings::default(),
             log_through: open(FileId::Log, libc::O_DSYNC)?,
             log: open(FileId::Log, 0)?,
             _lock: lock,
@@ -164,6 +172,31 @@ fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> 
     Ok(got)
 }
 
+/// Where the kernel takes only one I/O of a thread at a time: that many threads.
+fn on_threads(
+    writes: &[PageWrite<'_>],
+    at_once: usize,
+    write: impl Fn(&PageWrite<'_>) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(own) = writes.get(next.fetch_add(1, Ordering::Relaxed)) {
+            write(own).inspect_err(|_| next.store(writes.len(), Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    let threads = at_once.min(writes.len()).min(THREADS_MAX);
+    if threads <= 1 {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let results: Vec<_> =
+            threads.into_iter().map(|thread| thread.join().expect("who writes does not panic")).collect();
+        results.into_iter().collect()
+    })
+}
+
 impl Disk for RealDisk {
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         read_all(self.file(file), offset, buffer)
@@ -187,6 +220,32 @@ impl Disk for RealDisk {
 
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.mapped.write(&self.data, offset, bytes)
+    }
+
+    fn write_many(
+        &self,
+        writes: &[PageWrite<'_>],
+        way: Apply,
+        at_once: usize,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> io::Result<()> {
+        match way {
+            Apply::Direct if at_once > 1 && writes.iter().all(|write| is_aligned(write.bytes)) => {
+                match self.rings.write(&self.data, writes, at_once, tell) {
+                    Some(result) => result,
+                    None => on_threads(writes, at_once, |write| {
+                        write.by(|offset, bytes| write_all(&self.data, offset, bytes), tell)
+                    }),
+                }
+            }
+            Apply::Direct => writes
+                .iter()
+                .try_for_each(|write| write.by(|offset, bytes| write_all(&self.data, offset, bytes), tell)),
+            // Each waits for the pages under it to be read in.
+            Apply::Mapped => on_threads(writes, at_once, |write| {
+                write.by(|offset, bytes| self.mapped.write(&self.data, offset, bytes), tell)
+            }),
+        }
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {

@@ -1,0 +1,184 @@
+//! Many writes of one thread at once, by io_uring: 128 in flight cost one thread, where each would need one of its own.
+
+use crate::counters::now_ns;
+use crate::disk::{PageWrite, Told};
+use io_uring::{IoUring, opcode, types};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// In flight of one thread at most.
+const DEPTH: u32 = 256;
+/// The kernel could not be asked: it is asked again after this.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// Rings that are not in use, for whoever writes next.
+#[derive(Default)]
+pub(super) struct Rings {
+    free: Mutex<Vec<IoUring>>,
+}
+
+impl Rings {
+    /// As `Disk::write_many`; the bytes lie where direct I/O takes them. `None` where io_uring is not to be had (too
+    /// old, switched off or filtered), and nothing was written.
+    pub(super) fn write(
+        &self,
+        file: &File,
+        writes: &[PageWrite<'_>],
+        at_once: usize,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> Option<io::Result<()>> {
+        let kept = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut ring = match kept {
+            Some(ring) => ring,
+            None => IoUring::new(DEPTH).ok()?,
+        };
+        let result = write_all(&mut ring, file, writes, at_once.min(DEPTH as usize), tell);
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
+        Some(result)
+    }
+}
+
+fn write_all(
+    ring: &mut IoUring,
+    file: &File,
+    writes: &[PageWrite<'_>],
+    at_once: usize,
+    tell: &(dyn Fn(Told) + Sync),
+) -> io::Result<()> {
+    let fd = types::Fd(file.as_raw_fd());
+    let mut begun_ns = vec![0; writes.len()];
+    let (mut next, mut in_flight) = (0, 0);
+    let mut failure = None;
+    loop {
+        if next < writes.len() && failure.is_none() {
+            let now = now_ns();
+            let mut queue = ring.submission();
+            while next < writes.len() && in_flight < at_once {
+                let PageWrite { offset, bytes } = writes[next];
+                let entry = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32)
+                    .offset(offset)
+                    .build()
+                    .user_data(next as u64);
+                // SAFETY: this function does not return before the kernel has told that it is done with `bytes`.
+                if unsafe { queue.push(&entry) }.is_err() {
+                    break;
+                }
+                begun_ns[next] = now;
+                tell(Told::Begun);
+                (next, in_flight) = (next + 1, in_flight + 1);
+            }
+        }
+        if in_flight == 0 {
+            return failure.map_or(Ok(()), Err);
+        }
+        if let Err(error) = ring.submit_and_wait(1)
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            // What is on its way still reads from the buffers: it must be waited for in any case.
+            std::thread::sleep(PATIENCE);
+        }
+        let now = now_ns();
+        for completion in ring.completion() {
+            let at = completion.user_data() as usize;
+            let write = &writes[at];
+            let result = finish(file, write, completion.result());
+            let (bytes, ns) = (write.bytes.len(), now - begun_ns[at]);
+            tell(Told::Ended { bytes, ns, done: result.is_ok() });
+            if let Err(error) = result {
+                failure.get_or_insert(error);
+            }
+            in_flight -= 1;
+        }
+    }
+}
+
+/// What the kernel wrote only a part of, or was kept from, is written here.
+fn finish(file: &File, write: &PageWrite<'_>, result: i32) -> io::Result<()> {
+    let done = match result {
+        0.. => result as usize,
+        error if -error == libc::EINTR || -error == libc::EAGAIN => 0,
+        error => return Err(io::Error::from_raw_os_error(-error)),
+    };
+    if done == write.bytes.len() {
+        return Ok(());
+    }
+    file.write_all_at(&write.bytes[done..], write.offset + done as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aligned::AlignedBuffer;
+    use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+    const PAGE: usize = 4096;
+
+    /// Pages with their numbers in them, to be written in another order than they lie in.
+    fn pages(count: usize) -> (AlignedBuffer, Vec<u64>) {
+        let mut buffer = AlignedBuffer::new(count * PAGE);
+        (0..count).for_each(|page| buffer.extend(&[page as u8; PAGE]));
+        (buffer, (0..count as u64).map(|page| page * 7 % count as u64).collect())
+    }
+
+    fn writes<'a>(buffer: &'a AlignedBuffer, places: &[u64]) -> Vec<PageWrite<'a>> {
+        let parts = buffer.bytes().chunks(PAGE);
+        places
+            .iter()
+            .zip(parts)
+            .map(|(place, bytes)| PageWrite { offset: place * PAGE as u64, bytes })
+            .collect()
+    }
+
+    #[test]
+    fn all_are_written_as_many_at_once_as_asked_and_each_is_told_of() {
+        let file = tempfile::tempfile().unwrap();
+        let (buffer, places) = pages(1000);
+        let (in_flight, most, ended) = (AtomicI64::new(0), AtomicI64::new(0), AtomicU64::new(0));
+        let tell = |told| match told {
+            Told::Begun => {
+                most.fetch_max(in_flight.fetch_add(1, Relaxed) + 1, Relaxed);
+            }
+            Told::Ended { bytes, done, .. } => {
+                assert!(done && bytes == PAGE);
+                in_flight.fetch_sub(1, Relaxed);
+                ended.fetch_add(1, Relaxed);
+            }
+        };
+        let rings = Rings::default();
+        match rings.write(&file, &writes(&buffer, &places), 32, &tell) {
+            None => return eprintln!("skipped: io_uring is not to be had here"),
+            Some(result) => result.unwrap(),
+        }
+        assert_eq!((in_flight.into_inner(), most.into_inner(), ended.into_inner()), (0, 32, 1000));
+        let mut found = vec![0; PAGE];
+        for (page, place) in places.iter().enumerate() {
+            file.read_exact_at(&mut found, place * PAGE as u64).unwrap();
+            assert!(found.iter().all(|byte| *byte == page as u8), "page {page}");
+        }
+        assert_eq!(rings.free.lock().unwrap().len(), 1, "the ring is kept");
+    }
+
+    #[test]
+    fn the_first_error_is_told_and_nothing_is_on_its_way_then() {
+        let file = File::open("/dev/null").unwrap();
+        let (buffer, places) = pages(100);
+        let in_flight = AtomicI64::new(0);
+        let tell = |told| {
+            in_flight.fetch_add(if told == Told::Begun { 1 } else { -1 }, Relaxed);
+        };
+        let Some(result) = Rings::default().write(&file, &writes(&buffer, &places), 8, &tell) else {
+            return eprintln!("skipped: io_uring is not to be had here");
+        };
+        assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EBADF), "it was opened for reading");
+        assert_eq!(in_flight.load(Relaxed), 0);
+        // By threads as well.
+        let by_threads = super::super::on_threads(&writes(&buffer, &places), 8, |write| {
+            write.by(|offset, bytes| file.write_all_at(bytes, offset), &tell)
+        });
+        assert_eq!(by_threads.unwrap_err().raw_os_error(), Some(libc::EBADF));
+    }
+}
