@@ -7,7 +7,8 @@
 //! sync               the data file, and with `verify_writes` all of it read back
 //! end                the control file, then the log is freed
 //! ```
-//! Commits are held up twice, for as long as it takes to list the dirty pages and to tick them off. Who owns the
+//! No commit waits for a list of pages: they are taken and ticked off a few at a time. What is changed before it is
+//! listed has an image after the place where recovery will begin, durable before the first page is written. Who owns the
 //! checkpoint chooses the pace: `background`, by the target for recovery; the crash laboratory, commit by commit.
 
 use crate::aligned::AlignedBuffer;
@@ -35,8 +36,10 @@ const BATCH_BYTES: usize = 16 << 20;
 /// The largest single write to the data file.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// Pages that are ticked off under one hold of the lock.
-const TICKED_OFF_AT_ONCE: usize = 256;
+/// Pages that are listed, or ticked off, under one hold of the lock …
+const PAGES_AT_ONCE: usize = 64;
+/// … and the time before the next, for a lock goes to who is awake: without it the same thread has it again and again.
+const LET_IN: Duration = Duration::from_micros(20);
 
 /// A page as it is written.
 struct Own {
@@ -85,8 +88,8 @@ pub(crate) struct Checkpoint<'a> {
     /// The writes of the batch that are left: neighbours together.
     writes: VecDeque<Range<usize>>,
     done: Written,
-    /// Time that the writes took.
-    writing: Duration,
+    /// Pages that were written with as many writes at once as there may be, and the time that it took.
+    wide: (u64, Duration),
 }
 
 /// A checkpoint whose pages are durable.
@@ -131,13 +134,15 @@ impl Inner {
     ) -> Result<Checkpoint<'a>> {
         self.journal.check()?;
         self.absorb_runs();
-        let (captured, position, slot, sequence, tx_max) = {
+        let (position, slot, sequence, tx_max) = {
             let _gate = lock(&self.gate);
             let (position, slot) = self.journal.redo_position();
             let sequence = self.last_sequence.load(Ordering::Acquire);
             let tx_max = self.last_tx.load(Ordering::Acquire);
-            (lock(&self.pages).capture(), position, slot, sequence, tx_max)
+            lock(&self.pages).begin_capture(position.lsn);
+            (position, slot, sequence, tx_max)
         };
+        let captured = self.captured();
         let pages = captured.len() as u64;
         self.journal.note(&Record::CheckpointBegin { redo: position.lsn, pages })?;
         // The rule of write-ahead: no page before the log that made it.
@@ -163,8 +168,28 @@ impl Inner {
             blocks: BlockCache::default(),
             batch: Vec::new(),
             writes: VecDeque::new(),
-            writing: Duration::ZERO,
+            wide: (0, Duration::ZERO),
         })
+    }
+
+    /// What is to be written, in the order of its oldest records.
+    fn captured(&self) -> Vec<Captured> {
+        let mut captured = Vec::new();
+        let mut from = PageNo(0);
+        loop {
+            let next = lock(&self.pages).capture(from, PAGES_AT_ONCE, &mut captured);
+            let Some(next) = next else { break };
+            from = next;
+            self.let_others_in();
+        }
+        captured.sort_by_key(|page| page.chain[0]);
+        captured
+    }
+
+    fn let_others_in(&self) {
+        if self.options.background {
+            std::thread::sleep(LET_IN);
+        }
     }
 
     fn poison(&self, error: &Error) {
@@ -181,8 +206,9 @@ impl Inner {
     fn write_groups(&self, groups: &[&[Own]]) -> Result<()> {
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
+        let pages_max = groups.iter().map(|group| group.len()).max().unwrap_or(0);
         let work = || {
-            let mut buffer = AlignedBuffer::new(WRITE_BYTES_MAX);
+            let mut buffer = AlignedBuffer::new(pages_max * self.geometry.page_bytes);
             while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if let Err(error) = self.write_neighbours(group, &mut buffer) {
                     lock(&failure).get_or_insert(error);
@@ -269,8 +295,13 @@ impl<'a> Checkpoint<'a> {
         let writes: Vec<_> = self.writes.drain(..count).map(|range| &self.batch[range]).collect();
         let begun = Instant::now();
         self.inner.write_groups(&writes)?;
-        self.writing += begun.elapsed();
+        let took = begun.elapsed();
+        let before = self.done.pages.len();
         self.done.pages.extend(writes.iter().flat_map(|group| group.iter().map(|own| (own.page, own.first))));
+        if count >= self.inner.options.parallel {
+            self.wide.0 += (self.done.pages.len() - before) as u64;
+            self.wide.1 += took;
+        }
         Ok(!self.writes.is_empty() || self.captured.len() > 0)
     }
 
@@ -309,10 +340,11 @@ impl<'a> Checkpoint<'a> {
     /// Makes durable what was written, which is all.
     pub(crate) fn sync(self) -> Result<SyncedCheckpoint<'a>> {
         assert!(self.writes.is_empty() && self.captured.len() == 0, "every page is written before the sync");
-        let Self { inner, running, position, slot, sequence, tx_max, pages, done, writing, .. } = self;
+        let Self { inner, running, position, slot, sequence, tx_max, pages, done, wide, .. } = self;
         let begun = Instant::now();
         let synced = inner.sync_pages(done)?;
-        inner.redo_cost.pages_written(pages, writing + begun.elapsed());
+        let sync = begun.elapsed().mul_f64(wide.0 as f64 / pages.max(1) as f64);
+        inner.redo_cost.pages_written(wide.0, wide.1 + sync);
         if inner.options.verify_writes {
             inner.verify(&synced)?;
         }
@@ -336,8 +368,9 @@ impl SyncedCheckpoint<'_> {
         let certificate = Certificate { redo, pages: self.pages, generation };
         inner.redo.store(redo.packed(), Ordering::Release);
         // In parts, so that no commit waits for all of them; before the log is freed that they would be read from.
-        for part in self.synced.pages.chunks(TICKED_OFF_AT_ONCE) {
+        for part in self.synced.pages.chunks(PAGES_AT_ONCE) {
             lock(&inner.pages).written(part, inner.journal.visible());
+            inner.let_others_in();
         }
         inner.journal.with(|writer| writer.vlfs.free(certificate));
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;

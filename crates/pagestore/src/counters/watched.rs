@@ -42,6 +42,10 @@ impl Disk for Watched {
         self.counters.file(FileId::Data).writes.count(bytes.len(), result, now_ns() - begun)
     }
 
+    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
+        self.disk.reserve(file, length)
+    }
+
     fn sync(&self, file: FileId) -> io::Result<()> {
         let begun = now_ns();
         let result = self.disk.sync(file);

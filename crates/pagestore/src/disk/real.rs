@@ -5,7 +5,7 @@ mod mapped;
 use super::{Disk, FileId};
 use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::error::{Error, Result};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -187,6 +187,14 @@ impl Disk for RealDisk {
 
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.mapped.write(&self.data, offset, bytes)
+    }
+
+    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
+        match fallocate(self.file(file), FallocateFlags::empty(), 0, length) {
+            // A file system that cannot is written to all the same.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            done => Ok(done?),
+        }
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
