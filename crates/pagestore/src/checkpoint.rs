@@ -31,8 +31,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
-/// Pages are put together and written in batches of this size: its memory bounds a checkpoint's.
-const BATCH_BYTES: usize = 16 << 20;
+/// Pages are put together and written in batches of a quarter of the cache, within these bounds: a checkpoint's memory.
+const BATCH_BYTES_MIN: usize = 1 << 20;
+const BATCH_BYTES_MAX: usize = 16 << 20;
 /// The largest single write to the data file.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
@@ -314,8 +315,9 @@ impl<'a> Checkpoint<'a> {
     /// their writes in the order of their places, neighbours in one. False when there are none.
     fn gather(&mut self) -> Result<bool> {
         let page_bytes = self.inner.geometry.page_bytes;
+        let batch_bytes = (self.inner.options.cache_bytes / 4).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
         self.batch.clear();
-        while self.batch.len() * page_bytes < BATCH_BYTES
+        while self.batch.len() * page_bytes < batch_bytes
             && let Some(own) = self.captured.next()
         {
             let content = match own.content {

@@ -19,7 +19,7 @@ use crate::options::{Layout, Options};
 use crate::pace::RedoCost;
 use crate::recovery::{self, RecoveryReport};
 use crate::sync::Mutex;
-use crate::tx::{ReadTx, WriteTx};
+use crate::tx::{Buffers, ReadTx, WriteTx};
 use crate::{background, delta, page};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,8 +44,7 @@ pub struct Store {
 pub(crate) struct Writing {
     pub next_tx: u64,
     pub sequence: u64,
-    /// Log records on their way into the log.
-    pub encoded: Vec<u8>,
+    pub buffers: Buffers,
 }
 
 /// What the threads of a store share.
@@ -407,7 +406,7 @@ impl Inner {
             writing: Mutex::new(Writing {
                 next_tx: found.next_tx,
                 sequence: found.sequence,
-                encoded: Vec::new(),
+                buffers: Buffers::default(),
             }),
             gate: Mutex::new(()),
             redo: AtomicU64::new(found.control.redo.lsn.packed()),

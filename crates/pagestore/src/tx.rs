@@ -1,10 +1,12 @@
 //! Transactions: any number read at a time, each its own snapshot; one writes.
 
+mod records;
+
 use crate::cache::{Installed, Page, View};
 use crate::codec::{put_u64, u64_at};
 use crate::counters::anatomy::Instants;
 use crate::counters::now_ns;
-use crate::delta::{self, ZEROS};
+use crate::delta::ZEROS;
 use crate::error::{Error, Result};
 use crate::journal::{BlockCache, WriteTimes};
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
@@ -15,6 +17,9 @@ use crate::store::{Inner, Writing, lock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
+
+pub(crate) use records::Buffers;
+use records::Records;
 
 /// The store's own page, after the page header.
 ///
@@ -244,19 +249,6 @@ impl<'a> WriteTx<'a> {
         Ok(())
     }
 
-    fn encode_page(
-        encoded: &mut Vec<u8>,
-        runs: &mut Vec<u8>,
-        tx: u64,
-        page: PageNo,
-        base: Option<&[u8]>,
-        new: &[u8],
-    ) {
-        runs.clear();
-        delta::encode(base.unwrap_or(&ZEROS[..new.len()]), new, runs);
-        Record::Page { page, image: base.is_none(), runs }.encode(tx, encoded);
-    }
-
     /// Bytes of log that these pages need at most.
     fn log_bytes(&self) -> u64 {
         // A run has a header for at least as many bytes of distance: a page never doubles. And it is in an index.
@@ -266,15 +258,15 @@ impl<'a> WriteTx<'a> {
     /// Puts the changed pages into the log, uncommitted, and forgets them.
     fn spill(&mut self) -> Result<()> {
         self.inner.ensure_log_space(self.log_bytes())?;
-        let (mut encoded, mut runs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let writing = self.writing.as_mut().expect("held until the end");
+        let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, self.own.len());
         for (page, own) in &self.own {
-            Self::encode_page(&mut encoded, &mut runs, self.tx, *page, None, &own.content);
-            ends.push(encoded.len());
+            records.page(*page, None, &own.content)?;
         }
-        let appended = self.inner.journal.append(&encoded, &ends, None)?;
+        let logged = records.pause()?;
         // To be read again from the log, it must be there.
         self.inner.journal.flush()?;
-        self.spilled.extend(self.own.keys().copied().zip(appended.lsns));
+        self.spilled.extend(self.own.keys().copied().zip(logged.iter().map(|own| own.lsn)));
         self.own.clear();
         Ok(())
     }
@@ -335,20 +327,14 @@ impl<'a> WriteTx<'a> {
             self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
         };
         let writing = self.writing.as_mut().expect("held until the end");
-        let mut encoded = std::mem::take(&mut writing.encoded);
-        encoded.clear();
-        let (mut runs, mut ends) = (Vec::new(), Vec::new());
-        for ((page, own), image) in self.own.iter().zip(&images) {
-            let base = own.base.as_deref().filter(|_| !*image);
-            Self::encode_page(&mut encoded, &mut runs, self.tx, *page, base, &own.content);
-            ends.push(encoded.len());
-        }
         let sequence = writing.sequence + 1;
-        Record::Commit { sequence }.encode(self.tx, &mut encoded);
-        ends.push(encoded.len());
-        let appended = self.inner.journal.append(&encoded, &ends, Some(sequence));
-        writing.encoded = encoded;
-        let (appended, appended_at) = (appended?, now_ns());
+        let mut records =
+            Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, self.own.len() + 1);
+        for ((page, own), image) in self.own.iter().zip(&images) {
+            records.page(*page, own.base.as_deref().filter(|_| !*image), &own.content)?;
+        }
+        let (logged, commit) = records.commit(sequence)?;
+        let appended_at = now_ns();
         writing.sequence = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
         self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -364,17 +350,16 @@ impl<'a> WriteTx<'a> {
                 pages.install(sequence, visible, done);
             }
         }
-        let mut start = 0;
-        for (index, (page, own)) in std::mem::take(&mut self.own).into_iter().enumerate() {
-            let record_bytes = ends[index] - start;
-            start = ends[index];
+        for ((page, own), (logged, image)) in
+            std::mem::take(&mut self.own).into_iter().zip(logged.iter().zip(images))
+        {
             let done = Installed {
                 page,
                 content: Some(own.content),
                 base: own.base,
-                lsn: appended.lsns[index],
-                image: images[index],
-                record_bytes,
+                lsn: logged.lsn,
+                image,
+                record_bytes: logged.bytes,
                 fresh: page.0 >= self.fresh_from,
             };
             pages.install(sequence, visible, done);
@@ -384,7 +369,7 @@ impl<'a> WriteTx<'a> {
         drop(pages);
         self.inner.journal.ended();
         drop(gate);
-        Ok(Some((Committed { sequence, lsn: appended.commit }, appended_at)))
+        Ok(Some((Committed { sequence, lsn: commit }, appended_at)))
     }
 }
 
@@ -402,9 +387,9 @@ impl Drop for WriteTx<'_> {
 }
 
 impl Inner {
-    /// How many changed pages a transaction keeps in memory: a quarter of the cache.
+    /// How many changed pages a transaction keeps in memory: with what they were before, a quarter of the cache.
     fn own_pages_max(&self) -> usize {
-        (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
+        (self.options.cache_bytes / 8 / self.geometry.page_bytes).max(16)
     }
 }
 
