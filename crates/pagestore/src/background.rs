@@ -2,7 +2,7 @@
 //! commits.
 
 use crate::error::Result;
-use crate::pace::{self, Pace};
+use crate::pace::{self, Pace, Width};
 use crate::store::{Inner, SPARE_SLOTS, lock};
 use crate::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ impl Wake {
         self.changed.notify_all();
     }
 
-    fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         lock(&self.state).ending
     }
 
@@ -82,9 +82,9 @@ impl Wake {
 
 /// How often the checkpointing thread looks without being told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Writes of a paced checkpoint before it asks whether it is ahead of its time …
-const PACED_WRITES: usize = 4;
-/// … and how long it rests then.
+/// A paced checkpoint never has more writes in flight than this: commits come between them.
+const PACED_WIDTH_MAX: usize = 16;
+/// How long a paced checkpoint rests when it is ahead of its time.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The threads; dropping ends and joins them.
@@ -202,7 +202,7 @@ impl Inner {
             return Ok(false);
         }
         self.wake.tell(Asked::Look);
-        self.grow_log()
+        self.grow_log_at_once()
     }
 
     /// Whether the log had better grow than be freed: it comes to its end, and no checkpoint is due.
@@ -225,13 +225,16 @@ impl Inner {
         let mut checkpoint = self.begin_checkpoint(lock(&self.checkpointing))?;
         let pace = Pace::new(self.load().redo(self), self.options.redo_target);
         let begun = Instant::now();
+        let mut width = Width::new(self.options.parallel.min(PACED_WIDTH_MAX));
         let mut hurried = false;
-        while !hurried && checkpoint.write(PACED_WRITES)? {
+        while !hurried && checkpoint.write(width.writes())? {
+            width.step();
             while !hurried {
                 let load = self.load();
                 if pace.due(load.redo(self), begun.elapsed()) >= checkpoint.share_written() {
                     break;
                 }
+                width.rest();
                 hurried = self.hurry.load(Ordering::Acquire) > 0
                     || self.wake.is_ending()
                     || load.short_of_log && !self.grow_log().unwrap_or(false);

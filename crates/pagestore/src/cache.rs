@@ -76,8 +76,6 @@ struct Entry {
     old: Vec<(u64, Page)>,
     chain: Vec<Lsn>,
     chain_bytes: usize,
-    /// A checkpoint is writing it: the next change is logged as an image.
-    captured: bool,
     recently_used: bool,
     in_clock: bool,
     changes: u64,
@@ -99,6 +97,8 @@ pub(crate) struct PageTable {
     given_up_before: u64,
     checkpoints: u64,
     changes: u64,
+    /// Where recovery will begin after the last checkpoint that was begun: what lies before is being written.
+    captured_before: Lsn,
     /// What recovery found and was not asked for yet. A page with an entry is not looked up there.
     runs: Option<Arc<Runs>>,
 }
@@ -116,6 +116,7 @@ impl PageTable {
             retained: VecDeque::new(),
             snapshots: BTreeMap::new(),
             given_up_before: 0,
+            captured_before: Lsn::ZERO,
             checkpoints: 0,
             changes: 0,
             runs: None,
@@ -243,7 +244,7 @@ impl PageTable {
         self.resolve(page);
         self.entries.get(&page).is_none_or(|entry| {
             entry.chain.is_empty()
-                || entry.captured
+                || entry.chain[0] < self.captured_before
                 || entry.chain.len() >= CHAIN_RECORDS_MAX
                 || entry.chain_bytes >= 2 * self.page_bytes
         })
@@ -278,7 +279,6 @@ impl PageTable {
         if done.image {
             entry.chain.clear();
             entry.chain_bytes = 0;
-            entry.captured = false;
         }
         entry.chain.push(done.lsn);
         entry.chain_bytes += done.record_bytes;
@@ -387,21 +387,25 @@ impl PageTable {
         }
     }
 
-    /// Everything dirty: what is in memory, in the order of its places, then the rest in that of its oldest records. The
-    /// next change of each is logged as an image.
-    pub(crate) fn capture(&mut self) -> Vec<Captured> {
+    /// A checkpoint begins, after which recovery will begin at `redo`, where no record lies yet that is installed:
+    /// what is dirty now is to be written, and the next change of each of those pages is logged as an image.
+    pub(crate) fn begin_capture(&mut self, redo: Lsn) {
         assert!(self.runs.is_none(), "a checkpoint begins with what recovery found");
-        let mut captured: Vec<_> = self
-            .dirty
-            .iter()
-            .map(|page| {
-                let entry = self.entries.get_mut(page).expect("what is dirty is in the table");
-                entry.captured = true;
-                Captured { page: *page, chain: entry.chain.clone(), content: entry.newest.clone() }
-            })
-            .collect();
-        captured.sort_by_key(|page| page.content.is_none().then(|| page.chain[0]));
-        captured
+        self.captured_before = redo;
+    }
+
+    /// Adds what is to be written of the next `at_most` dirty pages from `from` on; tells where to go on. A page that
+    /// was changed meanwhile has an image after `redo` and is left out.
+    pub(crate) fn capture(&self, from: PageNo, at_most: usize, into: &mut Vec<Captured>) -> Option<PageNo> {
+        let mut dirty = self.dirty.range(from..);
+        for page in dirty.by_ref().take(at_most) {
+            let entry = &self.entries[page];
+            if entry.chain[0] < self.captured_before {
+                let (chain, content) = (entry.chain.clone(), entry.newest.clone());
+                into.push(Captured { page: *page, chain, content });
+            }
+        }
+        dirty.next().copied()
     }
 
     /// What was captured is durable in the data file.
@@ -415,7 +419,6 @@ impl PageTable {
             }
             entry.chain = Vec::new();
             entry.chain_bytes = 0;
-            entry.captured = false;
             self.dirty.remove(&page);
             if entry.newest.is_none()
                 && entry.old.is_empty()
@@ -474,11 +477,29 @@ mod tests {
         assert!(table.needs_image(PageNo(5)));
         table.install(1, 1, change(5, 1, 8, true));
         assert!(!table.needs_image(PageNo(5)));
-        let captured = table.capture();
+        table.begin_capture(Lsn::new(1, 9, 1));
+        let mut captured = Vec::new();
+        assert_eq!(table.capture(PageNo(0), 10, &mut captured), None);
         assert!(table.needs_image(PageNo(5)));
         table.install(2, 2, change(5, 2, 9, true));
+        assert!(!table.needs_image(PageNo(5)), "what is being written is what was before");
         table.written([(captured[0].page, captured[0].chain[0])], 2);
         assert_eq!(table.oldest_dirty(), Some((PageNo(5), Lsn::new(1, 9, 1))));
+    }
+
+    #[test]
+    fn a_page_that_is_changed_before_the_checkpoint_has_come_to_it_is_left_to_the_log() {
+        let mut table = PageTable::new(4096, 1 << 20);
+        for page in 5..8 {
+            table.install(1, 1, change(page, 1, page as u32, true));
+        }
+        table.begin_capture(Lsn::new(1, 9, 1));
+        let mut captured = Vec::new();
+        assert_eq!(table.capture(PageNo(0), 1, &mut captured), Some(PageNo(6)));
+        table.install(2, 2, change(6, 2, 9, true));
+        assert_eq!(table.capture(PageNo(6), 1, &mut captured), Some(PageNo(7)));
+        assert_eq!(table.capture(PageNo(7), 1, &mut captured), None);
+        assert_eq!(captured.iter().map(|own| own.page.0).collect::<Vec<_>>(), [5, 7]);
     }
 
     #[test]

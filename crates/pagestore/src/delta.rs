@@ -17,6 +17,8 @@ const STRIDE: usize = 64;
 const WORD: usize = 8;
 /// A run's header: two runs that are nearer than this are cheaper as one.
 const RUN_HEADER: usize = 4;
+/// An image is logged instead of changes where it is larger by no more than this part of them.
+const IMAGE_COSTS_MORE: usize = 4;
 
 /// Appends the runs that turn `base` into `new` to `out`; both have the length of a page.
 pub(crate) fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) {
@@ -46,6 +48,31 @@ pub(crate) fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) {
     if let Some(done) = run {
         put_run(done, new, out);
     }
+}
+
+/// Appends the runs of a page's record: what changed since `base`, or all of it where there is none. Tells whether it is
+/// all of it, an image, which it is too where that costs hardly more log: with an image what was logged of the page
+/// before is not needed any more.
+pub(crate) fn encode_page(base: Option<&[u8]>, new: &[u8], out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let zeros = &ZEROS[..new.len()];
+    let Some(base) = base else {
+        encode(zeros, new, out);
+        return true;
+    };
+    encode(base, new, out);
+    let changes = out.len() - start;
+    if changes <= new.len() / 2 {
+        return false;
+    }
+    encode(zeros, new, out);
+    let is_image = out.len() - start - changes <= changes + changes / IMAGE_COSTS_MORE;
+    if is_image {
+        out.drain(start..start + changes);
+    } else {
+        out.truncate(start + changes);
+    }
+    is_image
 }
 
 fn put_run((start, stop): (usize, usize), new: &[u8], out: &mut Vec<u8>) {
@@ -112,5 +139,27 @@ mod tests {
         let mut runs = Vec::new();
         encode(&[7; 4096], &new, &mut runs);
         assert_eq!(runs, [0xe9, 0x03, 1, 0, 8]);
+    }
+
+    #[test]
+    fn a_page_that_changes_nearly_as_a_whole_is_logged_as_an_image_and_else_as_what_changed() {
+        let base = [1; 4096];
+        let encoded = |new: &[u8; 4096]| {
+            let mut runs = vec![9];
+            let image = encode_page(Some(&base), new, &mut runs);
+            let mut page = if image { [0; 4096] } else { base };
+            apply(&runs[1..], &mut page).unwrap();
+            assert_eq!(page, *new);
+            (image, runs.len() - 1)
+        };
+        let mut new = base;
+        new[100..300].fill(2);
+        assert_eq!(encoded(&new), (false, RUN_HEADER + 200));
+        new[300..3900].fill(3);
+        assert_eq!(encoded(&new), (true, RUN_HEADER + 4096));
+        // Half of it: an image would cost twice as much.
+        let mut new = base;
+        new[32..2100].fill(2);
+        assert_eq!(encoded(&new), (false, RUN_HEADER + 2068));
     }
 }

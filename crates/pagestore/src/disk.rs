@@ -143,6 +143,15 @@ pub trait Disk: Send + Sync {
             )
         })
     }
+
+    /// Gives `file` this length at least, and its space where that can be had without writing it: what is written
+    /// there later does not make the file longer, which would hold up every other write to it.
+    ///
+    /// # Errors
+    /// As the operating system has it, when there is no space.
+    fn reserve(&self, _file: FileId, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
     /// Makes everything written to `file` durable, its length too.
     ///
     /// # Errors

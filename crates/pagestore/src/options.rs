@@ -82,7 +82,15 @@ pub enum Apply {
 /// How a store is used while it is open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Memory for pages. A transaction may change more than fits: what does not fit goes to the log early.
+    /// Memory for pages, in bytes: three quarters for what was read or committed, the rest for the transaction that
+    /// writes. It may change more than fits: what does not fit goes to the log early. Beside it the store takes
+    ///
+    /// * 250 bytes for each page that is not in the data file yet;
+    /// * during a checkpoint two batches of a quarter of this each (1 MiB at least, 16 MiB at most), and the versions
+    ///   that it has yet to write of pages that leave the cache meanwhile, three quarters of this at most;
+    /// * 4 MiB for the log on its way.
+    ///
+    /// `tests/memory.rs` holds it to that. What the system's allocator adds to it is not counted.
     pub cache_bytes: usize,
     /// The log grows up to this.
     pub log_limit_bytes: u64,

@@ -6,7 +6,11 @@
 //! pace      what is written keeps step with how far redo has come from there to nine tenths of the target,
 //!           and with time, so that a quiet store is done within ten seconds
 //! ```
-//! What is measured moves slowly: one slow write does not turn the pace over.
+//! What is measured moves slowly: one slow write does not turn the pace over. Recovery writes many pages at once, so
+//! only what was written so tells what a page takes it: a checkpoint begins with a sample.
+//!
+//! One write at a time is what those who commit feel least. A disk that answers slowly needs more in flight to keep the
+//! pace: as long as a checkpoint stays behind, it goes wider.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -36,7 +40,7 @@ impl Default for RedoCost {
 }
 
 impl RedoCost {
-    /// So many pages were written in this time, their sync included.
+    /// So many pages were written in this time, as many at once as recovery would, their part of the sync included.
     pub(crate) fn pages_written(&self, pages: u64, took: Duration) {
         if let Some(each) = (took.as_nanos() as u64).checked_div(pages) {
             blend(&self.page_ns, each);
@@ -92,6 +96,45 @@ impl Pace {
     }
 }
 
+/// Writes of a checkpoint's first step, for each that recovery has in flight: a sample of what a page takes it.
+const SAMPLE_DEPTH: usize = 4;
+/// Steps without a rest after which twice as many writes go at once.
+const STEPS_A_WIDTH: u32 = 16;
+
+/// How many writes a paced checkpoint has in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Width {
+    most: usize,
+    sampled: bool,
+    steps_behind: u32,
+}
+
+impl Width {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most: most.max(1), sampled: false, steps_behind: 0 }
+    }
+
+    /// Of the next step.
+    pub(crate) fn writes(&self) -> usize {
+        if !self.sampled {
+            return self.most * SAMPLE_DEPTH;
+        }
+        1_usize.checked_shl(self.steps_behind / STEPS_A_WIDTH).map_or(self.most, |wide| wide.min(self.most))
+    }
+
+    /// A step is done.
+    pub(crate) fn step(&mut self) {
+        if std::mem::replace(&mut self.sampled, true) {
+            self.steps_behind = self.steps_behind.saturating_add(1);
+        }
+    }
+
+    /// It is ahead of its time.
+    pub(crate) fn rest(&mut self) {
+        self.steps_behind = 0;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +161,22 @@ mod tests {
         assert!(pace.due(ms(1800), ms(50)) >= 0.99);
         assert!((pace.due(ms(1000), ms(5000)) - 0.5).abs() < 0.01, "half of the ten seconds");
         assert!(Pace::new(ms(1900), TARGET).due(ms(1900), Duration::ZERO) >= 1.0, "it is late");
+    }
+
+    #[test]
+    fn a_checkpoint_samples_then_goes_one_by_one_and_wider_only_while_it_stays_behind() {
+        let mut width = Width::new(16);
+        let steps = |count: u32, width: &mut Width| (0..count).for_each(|_| width.step());
+        assert_eq!(width.writes(), 64);
+        steps(1, &mut width);
+        assert_eq!(width.writes(), 1);
+        steps(15, &mut width);
+        assert_eq!(width.writes(), 1, "a burst after a rest");
+        steps(1, &mut width);
+        assert_eq!(width.writes(), 2);
+        steps(1000, &mut width);
+        assert_eq!(width.writes(), 16);
+        width.rest();
+        assert_eq!(width.writes(), 1);
     }
 }

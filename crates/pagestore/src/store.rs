@@ -18,14 +18,17 @@ use crate::options::{Layout, Options};
 use crate::pace::RedoCost;
 use crate::recovery::{self, RecoveryReport};
 use crate::sync::Mutex;
-use crate::tx::{ReadTx, WriteTx};
+use crate::tx::{Buffers, ReadTx, WriteTx};
 use crate::{background, page};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
+use std::time::Duration;
 
-/// New log space is written with zeros in pieces of this size.
-const ZEROS_BYTES: usize = 1 << 20;
+/// New log space is written with zeros in pieces of this size: small ones, for who commits waits behind one …
+const ZEROS_BYTES: usize = 256 << 10;
+/// … and with this time between them, as long as nobody needs the space.
+const ZEROS_PAUSE: Duration = Duration::from_millis(2);
 /// Slots that transactions leave to checkpoints.
 pub(crate) const SPARE_SLOTS: usize = 1;
 
@@ -40,8 +43,7 @@ pub struct Store {
 pub(crate) struct Writing {
     pub next_tx: u64,
     pub sequence: u64,
-    /// Log records on their way into the log.
-    pub encoded: Vec<u8>,
+    pub buffers: Buffers,
 }
 
 /// What the threads of a store share.
@@ -61,6 +63,8 @@ pub(crate) struct Inner {
     /// Threads that wait for the one that runs.
     pub hurry: AtomicU64,
     growing: Mutex<()>,
+    /// Threads that cannot go on before the log has grown.
+    growth_awaited: AtomicU64,
     /// Recovery would begin here; mirrors the control file.
     pub redo: AtomicU64,
     /// The newest commit.
@@ -178,12 +182,13 @@ impl Store {
         let geometry = layout.geometry(store)?;
         let counters = Counters::begin(disk.directory().filter(|_| options.publish));
         let disk = counters.watch(disk);
-        write_zeros(disk.as_ref(), 0, LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes)?;
+        let length = LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes;
+        write_zeros(disk.as_ref(), 0, length, || {})?;
         disk.sync(FileId::Log).map_err(|error| Error::io("sync", FileId::Log, error))?;
         // A device that loses a write is found out here, and not by a log that has no space later.
-        let length = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
-        if length < LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes {
-            let why = format!("it has {length} bytes after it was written to its full length");
+        let found = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+        if found < length {
+            let why = format!("it has {found} bytes after it was written to its full length");
             return Err(Error::io("create", FileId::Log, std::io::Error::other(why)));
         }
         let writer = LogWriter::create(geometry, layout.vlfs, options.log_writes_in_flight.max(1));
@@ -399,7 +404,7 @@ impl Inner {
             writing: Mutex::new(Writing {
                 next_tx: found.next_tx,
                 sequence: found.sequence,
-                encoded: Vec::new(),
+                buffers: Buffers::default(),
             }),
             gate: Mutex::new(()),
             redo: AtomicU64::new(found.control.redo.lsn.packed()),
@@ -407,6 +412,7 @@ impl Inner {
             checkpointing: Mutex::new(Checkpoints::default()),
             hurry: AtomicU64::new(0),
             growing: Mutex::new(()),
+            growth_awaited: AtomicU64::new(0),
             last_sequence: AtomicU64::new(found.sequence),
             recovering: AtomicU64::new(0),
             wake: background::Wake::default(),
@@ -538,7 +544,7 @@ impl Inner {
             if available >= bytes {
                 return Ok(());
             }
-            if !self.grow_log()? {
+            if !self.grow_log_at_once()? {
                 let holders = self.log_holders();
                 let holder = match (holders.active_transaction, holders.oldest_dirty_page) {
                     (Some(lsn), _) => format!("the transaction that began at {lsn}, this one"),
@@ -555,6 +561,14 @@ impl Inner {
         }
     }
 
+    /// As `grow_log`, for a thread that waits for it.
+    pub(crate) fn grow_log_at_once(&self) -> Result<bool> {
+        self.growth_awaited.fetch_add(1, Ordering::AcqRel);
+        let grown = self.grow_log();
+        self.growth_awaited.fetch_sub(1, Ordering::AcqRel);
+        grown
+    }
+
     /// Adds prepared virtual log files: an eighth of those there are, at least one. False at the limit.
     pub(crate) fn grow_log(&self) -> Result<bool> {
         let _one = lock(&self.growing);
@@ -565,8 +579,16 @@ impl Inner {
             return Ok(false);
         }
         let start = self.geometry.slot_offset(slots);
+        let end = start + more as u64 * self.geometry.vlf_bytes;
         // Nothing depends on this space yet: a failure refuses a transaction and harms none.
-        write_zeros(self.disk.as_ref(), start, start + more as u64 * self.geometry.vlf_bytes)?;
+        self.disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
+        let rest = || {
+            let awaited = self.growth_awaited.load(Ordering::Acquire) > 0 || self.wake.is_ending();
+            if self.options.background && !awaited {
+                std::thread::sleep(ZEROS_PAUSE);
+            }
+        };
+        write_zeros(self.disk.as_ref(), start, end, rest)?;
         self.disk.sync(FileId::Log).map_err(|error| Error::io("sync", FileId::Log, error))?;
         self.journal.with(|writer| writer.vlfs.grow(more));
         Ok(true)
@@ -574,8 +596,8 @@ impl Inner {
 }
 
 /// Writes zeros, so that the space is the file's own and a write to it changes nothing but it: half the time of a
-/// write to space that is only reserved.
-fn write_zeros(disk: &dyn Disk, from: u64, to: u64) -> Result<()> {
+/// write to space that is only reserved. `rest`s between the pieces.
+fn write_zeros(disk: &dyn Disk, from: u64, to: u64, rest: impl Fn()) -> Result<()> {
     let mut buffer = crate::aligned::AlignedBuffer::new(ZEROS_BYTES);
     buffer.extend_zeros(ZEROS_BYTES.min((to - from) as usize));
     let mut at = from;
@@ -584,6 +606,7 @@ fn write_zeros(disk: &dyn Disk, from: u64, to: u64) -> Result<()> {
         disk.write(FileId::Log, at, &buffer.bytes()[..bytes])
             .map_err(|error| Error::io("write", FileId::Log, error))?;
         at += bytes as u64;
+        rest();
     }
     Ok(())
 }

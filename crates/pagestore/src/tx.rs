@@ -1,10 +1,12 @@
 //! Transactions: any number read at a time, each its own snapshot; one writes.
 
+mod records;
+
 use crate::cache::{Installed, Page, View};
 use crate::codec::{put_u64, u64_at};
 use crate::counters::anatomy::Instants;
 use crate::counters::now_ns;
-use crate::delta::{self, ZEROS};
+use crate::delta::ZEROS;
 use crate::error::{Error, Result};
 use crate::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
@@ -15,6 +17,9 @@ use crate::store::{Inner, Writing, lock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
+
+pub(crate) use records::Buffers;
+use records::Records;
 
 /// The store's own page, after the page header.
 ///
@@ -28,8 +33,6 @@ const FREE_HEAD_AT: usize = 40;
 const CATALOG_AT: usize = 48;
 const NEXT_FREE_AT: usize = 32;
 const FREE_MARK_AT: usize = 40;
-/// An image is logged instead of changes where it is larger by no more than this part of them.
-const IMAGE_COSTS_MORE: usize = 4;
 const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
 
 /// What pages are read from: a snapshot, or a transaction with its own changes.
@@ -246,33 +249,6 @@ impl<'a> WriteTx<'a> {
         Ok(())
     }
 
-    /// Encodes a page's record; tells whether it became an image, which it does without a base, and where an image costs
-    /// hardly more log: with it what was logged of the page before is not needed any more.
-    fn encode_page(
-        encoded: &mut Vec<u8>,
-        runs: &mut Vec<u8>,
-        tx: u64,
-        page: PageNo,
-        base: Option<&[u8]>,
-        new: &[u8],
-    ) -> bool {
-        runs.clear();
-        delta::encode(base.unwrap_or(&ZEROS[..new.len()]), new, runs);
-        let mut image = base.is_none();
-        if !image && runs.len() > new.len() / 2 {
-            let changes = runs.len();
-            delta::encode(&ZEROS[..new.len()], new, runs);
-            image = runs.len() - changes <= changes + changes / IMAGE_COSTS_MORE;
-            if image {
-                runs.drain(..changes);
-            } else {
-                runs.truncate(changes);
-            }
-        }
-        Record::Page { page, image, runs }.encode(tx, encoded);
-        image
-    }
-
     /// Bytes of log that these pages need at most.
     fn log_bytes(&self) -> u64 {
         // A run has a header for at least as many bytes of distance: a page never doubles. And it is in an index.
@@ -282,15 +258,15 @@ impl<'a> WriteTx<'a> {
     /// Puts the changed pages into the log, uncommitted, and forgets them.
     fn spill(&mut self) -> Result<()> {
         self.inner.ensure_log_space(self.log_bytes())?;
-        let (mut encoded, mut runs, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let writing = self.writing.as_mut().expect("held until the end");
+        let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, self.own.len());
         for (page, own) in &self.own {
-            Self::encode_page(&mut encoded, &mut runs, self.tx, *page, None, &own.content);
-            ends.push(encoded.len());
+            records.page(*page, None, &own.content)?;
         }
-        let appended = self.inner.journal.append(&encoded, &ends, None)?;
+        let logged = records.pause()?;
         // To be read again from the log, it must be there.
         self.inner.journal.flush()?;
-        self.spilled.extend(self.own.keys().copied().zip(appended.lsns));
+        self.spilled.extend(self.own.keys().copied().zip(logged.iter().map(|own| own.lsn)));
         self.own.clear();
         Ok(())
     }
@@ -346,25 +322,19 @@ impl<'a> WriteTx<'a> {
         }
         self.inner.ensure_log_space(self.log_bytes())?;
         let gate = lock(&self.inner.gate);
-        let mut images: Vec<bool> = {
+        let images: Vec<bool> = {
             let mut pages = lock(&self.inner.pages);
             self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
         };
         let writing = self.writing.as_mut().expect("held until the end");
-        let mut encoded = std::mem::take(&mut writing.encoded);
-        encoded.clear();
-        let (mut runs, mut ends) = (Vec::new(), Vec::new());
-        for ((page, own), image) in self.own.iter().zip(&mut images) {
-            let base = own.base.as_deref().filter(|_| !*image);
-            *image = Self::encode_page(&mut encoded, &mut runs, self.tx, *page, base, &own.content);
-            ends.push(encoded.len());
-        }
         let sequence = writing.sequence + 1;
-        Record::Commit { sequence }.encode(self.tx, &mut encoded);
-        ends.push(encoded.len());
-        let appended = self.inner.journal.append(&encoded, &ends, Some(sequence));
-        writing.encoded = encoded;
-        let (appended, appended_at) = (appended?, now_ns());
+        let mut records =
+            Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, self.own.len() + 1);
+        for ((page, own), image) in self.own.iter().zip(&images) {
+            records.page(*page, own.base.as_deref().filter(|_| !*image), &own.content)?;
+        }
+        let (logged, commit) = records.commit(sequence)?;
+        let appended_at = now_ns();
         writing.sequence = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
         self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -380,17 +350,14 @@ impl<'a> WriteTx<'a> {
                 pages.install(sequence, visible, done);
             }
         }
-        let mut start = 0;
-        for (index, (page, own)) in std::mem::take(&mut self.own).into_iter().enumerate() {
-            let record_bytes = ends[index] - start;
-            start = ends[index];
+        for ((page, own), logged) in std::mem::take(&mut self.own).into_iter().zip(&logged) {
             let done = Installed {
                 page,
                 content: Some(own.content),
                 base: own.base,
-                lsn: appended.lsns[index],
-                image: images[index],
-                record_bytes,
+                lsn: logged.lsn,
+                image: logged.image,
+                record_bytes: logged.bytes,
                 fresh: page.0 >= self.fresh_from,
             };
             pages.install(sequence, visible, done);
@@ -400,7 +367,7 @@ impl<'a> WriteTx<'a> {
         drop(pages);
         self.inner.journal.ended();
         drop(gate);
-        Ok(Some((Committed { sequence, lsn: appended.commit }, appended_at)))
+        Ok(Some((Committed { sequence, lsn: commit }, appended_at)))
     }
 }
 
@@ -418,42 +385,10 @@ impl Drop for WriteTx<'_> {
 }
 
 impl Inner {
-    /// How many changed pages a transaction keeps in memory: a quarter of the cache.
+    /// How many changed pages a transaction keeps in memory: with what they were before, a quarter of the cache.
     fn own_pages_max(&self) -> usize {
-        (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
+        (self.options.cache_bytes / 8 / self.geometry.page_bytes).max(16)
     }
 }
 
 const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::log::record::Records;
-
-    #[test]
-    fn a_page_that_changes_nearly_as_a_whole_is_logged_as_an_image_and_else_as_what_changed() {
-        let mut base = [1; 4096];
-        base[..PAGE_HEADER_BYTES].fill(0);
-        let encoded = |new: &[u8; 4096]| {
-            let (mut encoded, mut runs) = (Vec::new(), Vec::new());
-            let image = WriteTx::encode_page(&mut encoded, &mut runs, 7, PageNo(3), Some(&base), new);
-            let (_, record) = Records::of(&encoded).next().unwrap().unwrap();
-            let Record::Page { image: told, runs, .. } = record else { panic!("{record:?}") };
-            assert_eq!(told, image);
-            let mut page = if image { [0; 4096] } else { base };
-            delta::apply(runs, &mut page).unwrap();
-            assert_eq!(page, *new);
-            (image, encoded.len())
-        };
-        let mut new = base;
-        new[100..300].fill(2);
-        assert_eq!(encoded(&new), (false, 12 + 8 + 4 + 200));
-        new[300..3900].fill(3);
-        assert_eq!(encoded(&new), (true, 12 + 8 + 4 + 4096 - PAGE_HEADER_BYTES));
-        // Half of it: an image would cost twice as much.
-        let mut new = base;
-        new[32..2100].fill(2);
-        assert!(!encoded(&new).0);
-    }
-}

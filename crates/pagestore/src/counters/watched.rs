@@ -59,6 +59,10 @@ impl Disk for Watched {
         self.disk.write_many(writes, way, at_once, &counted)
     }
 
+    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
+        self.disk.reserve(file, length)
+    }
+
     fn sync(&self, file: FileId) -> io::Result<()> {
         let begun = now_ns();
         let result = self.disk.sync(file);

@@ -7,7 +7,7 @@ use super::{Disk, FileId, PageWrite, Told};
 use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::error::{Error, Result};
 use crate::options::Apply;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -245,6 +245,14 @@ impl Disk for RealDisk {
             Apply::Mapped => on_threads(writes, at_once, |write| {
                 write.by(|offset, bytes| self.mapped.write(&self.data, offset, bytes), tell)
             }),
+        }
+    }
+
+    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
+        match fallocate(self.file(file), FallocateFlags::empty(), 0, length) {
+            // A file system that cannot is written to all the same.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            done => Ok(done?),
         }
     }
 
