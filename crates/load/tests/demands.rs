@@ -294,6 +294,7 @@ fn a_trace_is_replayed_at_its_times_or_as_fast_as_it_goes() {
             &run_together(&[job], &Together::from(for_ms(5_000)), &mut |_| Next::Continue).unwrap()[0];
         assert_eq!((result.read.count, result.write.count, result.sync.count), (1, 2, 1));
         assert_eq!((result.read.bytes, result.write.bytes), (8192, 4608));
+        assert!(result.replayed);
         let took_ms = result.elapsed_ns / 1_000_000;
         assert!((least_ms..=most_ms).contains(&took_ms), "{took_ms} ms");
     }
