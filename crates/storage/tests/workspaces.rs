@@ -140,12 +140,12 @@ fn a_user_who_may_not_write_there_is_told_so() {
     assert_eq!(told.remedy().unwrap(), "run as root, or measure a directory that this user may write to");
 }
 
-/// Runs `work` in a thread with the file permissions of user 65534: on Linux they belong to the thread.
+/// Runs `work` in a thread of user 65534: on Linux the user belongs to the thread.
 fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: the system call takes a number and touches no memory; the thread ends after it.
-            assert!(unsafe { libc::syscall(libc::SYS_setfsuid, 65534) } >= 0);
+            // SAFETY: the system call takes numbers and touches no memory; the thread ends after it.
+            assert!(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65534, -1) } >= 0);
             work()
         });
         thread.join().unwrap()
