@@ -58,7 +58,9 @@ const AGAIN_AND_AGAIN: &str = "HEADROOM_TEST_AGAIN_AND_AGAIN";
 
 fn start_holder(directory: &Path, again: bool) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "hold_a_workspace_until_killed", "--nocapture"]).env(HOLD, directory);
+    command
+        .args(["--exact", "workspaces::hold_a_workspace_until_killed", "--nocapture"])
+        .env(HOLD, directory);
     if again {
         command.env(AGAIN_AND_AGAIN, "1");
     }
