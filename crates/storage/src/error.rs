@@ -241,7 +241,7 @@ impl StorageError {
     pub(crate) fn from_io(what: &'static str, path: &Path, source: impl Into<io::Error>) -> StorageError {
         let (path, source) = (path.to_path_buf(), source.into());
         match source.raw_os_error() {
-            Some(libc::ENOENT) => StorageError::NotThere { path },
+            Some(libc::ENOENT) if !path.exists() => StorageError::NotThere { path },
             Some(errno @ (libc::EACCES | libc::EPERM)) => {
                 StorageError::NotPermitted { refused: Refused::of(&path, errno), path, what }
             }
@@ -345,6 +345,7 @@ impl StorageError {
             }
             StorageError::Io { source, .. } => match source.raw_os_error() {
                 Some(libc::ENOSPC) => "free some space, or name another directory".into(),
+                Some(libc::ENOENT) => "name a directory of a file system that takes files".into(),
                 Some(libc::ENOTDIR) => "name a directory".into(),
                 Some(libc::EIO) => "the storage itself fails: read the kernel's log (dmesg)".into(),
                 _ => return None,

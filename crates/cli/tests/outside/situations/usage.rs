@@ -56,5 +56,9 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     headroom(&ours, &["matrix", text(&plain)]).refused(2, &["garbage", "try: correct the TOML there"]);
     headroom(&ours, &["diskspd", "-X/no/where.xml"]).refused(2, &["/no/where.xml", "try: name a profile"]);
     headroom(&ours, &["clean", text(&plain)]).refused(3, &["Not a directory", "try: name a directory"]);
+    headroom(&ours, &["measure", "/proc"])
+        .refused(3, &["cannot make a file in /proc", "try: name a directory of a"]);
+    headroom(&ours, &["log", "info", "/no/where"])
+        .refused(3, &["no page store", "try: name the directory of"]);
     headroom(&ours, &["clean", "/no/where"]).refused(3, &["cannot use /no/where", "try: check the path"]);
 }
