@@ -212,7 +212,10 @@ fn read_xml(source: &Source) -> Result<Option<String>, Failure> {
     } else {
         Err(std::io::Error::other("it is larger than any profile"))
     };
-    let bytes = bytes.map_err(|error| Failure::usage(format!("cannot read the profile {path}: {error}")))?;
+    let bytes = bytes.map_err(|error| {
+        Failure::usage(format!("cannot read the profile {path}: {error}"))
+            .with_remedy("name a profile in XML, as headroom diskspd -Rpxml with your flags shows one")
+    })?;
     let wrong = |_| {
         let remedy = format!("iconv -f UTF-16 -t UTF-8 {path}");
         Failure::usage(format!("the profile {path} is not in UTF-8")).with_remedy(remedy)

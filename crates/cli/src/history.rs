@@ -22,6 +22,10 @@ pub struct HistoryArgs {
     limit: usize,
 }
 
+fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("'{text}' is no number; headroom history lists those there are"))
+}
+
 #[derive(Subcommand)]
 enum What {
     /// Print one entry: a run as text, all else as JSON
@@ -29,6 +33,7 @@ enum What {
         /// capture, run, capability or verdict
         kind: EntryKind,
         /// Its number
+        #[arg(value_parser = number)]
         id: i64,
     },
     /// Print the capture table, a row for each file of each capture, as CSV (or JSON)

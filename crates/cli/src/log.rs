@@ -80,7 +80,18 @@ pub struct AnatomyArgs {
 
 impl From<pagestore::Error> for Failure {
     fn from(error: pagestore::Error) -> Failure {
-        Failure::new(error)
+        let remedy = match &error {
+            pagestore::Error::NotAStore { .. } => Some("name the directory of a page store"),
+            pagestore::Error::Io { source, .. } if source.raw_os_error() == Some(libc::ENOTDIR) => {
+                Some("name the directory that the store's files are in")
+            }
+            _ => None,
+        };
+        let failure = Failure::new(error);
+        match remedy {
+            Some(remedy) => failure.with_remedy(remedy),
+            None => failure,
+        }
     }
 }
 

@@ -33,6 +33,7 @@ mod source;
 mod surroundings;
 mod sweep;
 mod targets;
+mod text_file;
 mod trace;
 mod traces;
 mod watch;

@@ -3,7 +3,7 @@ mod push;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE, interrupt};
+use crate::{Done, FINE, interrupt, text_file};
 use filestats::Snapshot;
 use history::Retention;
 use metrics::Totals;
@@ -151,8 +151,7 @@ fn recorded(name: SourceName, names: collect::FileNames) -> Recorded {
 
 /// A line a source; credentials in it are nobody else's business.
 fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
-    let failed = |error| Failure::new(format_args!("cannot read the sources {}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = text_file::read(path, "list of sources", "a file with a source a line (docs/record.md)")?;
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let mut sources = Vec::new();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::surroundings;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
-use crate::{Done, FINE, bad_news, interrupt, page};
+use crate::{Done, FINE, bad_news, interrupt, page, text_file};
 use flags::Flags;
 use history::History;
 use load::{Job, Next, Together};
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetFacts, format_bytes};
-use workload_file::{FILE_BYTES_MAX, PRESETS, default_length, default_workload, preset};
+use workload_file::{PRESETS, default_length, default_workload, preset};
 
 /// Arguments of `headroom run`.
 #[derive(clap::Args)]
@@ -274,13 +274,7 @@ pub fn plan(args: &RunArgs) -> Result<Plan, Failure> {
 }
 
 fn read_file(file: &Path) -> Result<Plan, Failure> {
-    let refused =
-        |why: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {}: {why}", file.display()));
-    let metadata = std::fs::metadata(file).map_err(|error| refused(&error))?;
-    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX as u64 {
-        return Err(refused(&"it is no workload file").with_remedy("name a TOML file as in docs/run.md"));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
+    let text = text_file::read(file, "workload file", "a TOML file as in docs/run.md")?;
     workload_file::read(&text).map_err(|error| {
         let remedy = error.remedy.clone();
         Failure::usage(format_args!("cannot run {}: {error}", file.display())).with_remedy(remedy)

@@ -1,7 +1,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::traces::Traces;
-use crate::{Done, FINE, interrupt, page};
+use crate::{Done, FINE, interrupt, page, text_file};
 use capability::Capability;
 use report::chart::Shown;
 use report::html::RunsPage;
@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::Target;
 use workload::{PhaseResult, Plan, Shape};
-use workload_file::FILE_BYTES_MAX;
 
 /// Arguments of `headroom simulate`.
 #[derive(clap::Args)]
@@ -221,13 +220,7 @@ fn parse(read: impl std::io::Read) -> Result<Capability, serde_json::Error> {
 const CAPABILITY_BYTES_MAX: u64 = 64 << 20;
 
 fn read_file(file: &Path) -> Result<(Plan, Option<Storage>), Failure> {
-    let refused =
-        |why: &dyn std::fmt::Display| Failure::new(format_args!("cannot read {}: {why}", file.display()));
-    let metadata = std::fs::metadata(file).map_err(|error| refused(&error))?;
-    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX as u64 {
-        return Err(refused(&"it is no workload file").with_remedy("name a TOML file as in docs/simulate.md"));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
+    let text = text_file::read(file, "workload file", "a TOML file as in docs/simulate.md")?;
     simulate::read(&text).map_err(|error| {
         let remedy = error.remedy.clone();
         Failure::usage(format_args!("cannot simulate {}: {error}", file.display())).with_remedy(remedy)

@@ -157,6 +157,11 @@ fn what_cannot_be_read_names_line_reason_and_remedy() {
     );
     let trace = place.file("trace.csv", "at_ns,kind,offset_bytes,bytes\n0,read,0,512\n");
     refuse(&["import", trace.to_str().unwrap()], &["this is a trace", "headroom run --replay"]);
+    let other = place.file("other.json", "{}\n");
+    refuse(
+        &["import", "--as", "fio", other.to_str().unwrap()],
+        &["line 1: this JSON is not fio's", "try: give what fio --output-format=json"],
+    );
     refuse(&["import", "/no/such/file"], &["cannot read /no/such/file", "try: name a file"]);
     refuse(&["import", place.0.path().join("empty").to_str().unwrap()], &["cannot read"]);
     assert_eq!(place.runs(), 0);

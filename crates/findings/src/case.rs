@@ -33,6 +33,12 @@ impl<'a> Case<'a> {
         self.is_paced() || workload.burst.is_some() || workload.sync.is_some()
     }
 
+    /// A trace said what each I/O is: its kind, size and place are not the workload's.
+    pub fn is_replayed(&self) -> bool {
+        // Results that were kept before this was told have the times of a trace at least.
+        self.result.replayed || matches!(self.result.workload.arrival, Arrival::Recorded { .. })
+    }
+
     /// The page cache may answer.
     pub fn is_cached(&self) -> bool {
         self.result.workload.shape.caching != Caching::Direct

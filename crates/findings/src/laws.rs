@@ -86,7 +86,7 @@ pub fn outstanding(case: &Case) -> Option<Finding> {
 /// Bytes = I/Os x size.
 pub fn transfer_size(case: &Case) -> Option<Finding> {
     let (result, workload) = (case.result, &case.result.workload);
-    if result.ios() == 0 || matches!(workload.arrival, workload::Arrival::Recorded { .. }) {
+    if result.ios() == 0 || case.is_replayed() {
         return None;
     }
     let asked = workload.mean_block_bytes();
@@ -124,7 +124,7 @@ pub fn knee(case: &Case) -> Option<Finding> {
     let knee = case.around.knee.as_ref()?;
     let (iops, reached) = (case.result.iops(), case.result.outstanding());
     let sound = knee.iops > 0.0 && knee.outstanding > 0.0 && iops > 0.0 && case.has_latencies();
-    if !sound {
+    if !sound || case.is_replayed() {
         return None;
     }
     let new = |weight, text: String| {
@@ -235,6 +235,8 @@ mod tests {
         assert_eq!(weight(&run, Kind::TransferSize), None, "the mix is left to chance");
         run.read.bytes = run.read.count * 6500;
         assert_eq!(weight(&run, Kind::TransferSize), Some(Weight::Warning));
+        run.replayed = true;
+        assert_eq!(weight(&run, Kind::TransferSize), None, "a trace has sizes of its own");
     }
 
     fn at_knee(outstanding: f64, iops: f64, reason: KneeReason) -> Surroundings {
@@ -265,6 +267,9 @@ mod tests {
         assert_eq!(weigh(1.9, 21_000.0), Some(Weight::Note), "far beyond");
         let unreached = at_knee(4.0, 1_000.0, KneeReason::NotReached);
         assert_eq!(find(&of(200_000), &unreached, Kind::Knee), None);
+        let replayed = RunResult { replayed: true, ..of(200_000) };
+        let measured = at_knee(4.0, 13_000.0, KneeReason::Device);
+        assert_eq!(find(&replayed, &measured, Kind::Knee), None, "the knee of other I/Os");
         assert_eq!(finding(&of(200_000), Kind::Knee), None);
     }
 }

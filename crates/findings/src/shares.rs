@@ -3,12 +3,12 @@
 use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, SYNC_SHARE, WRITE_SHARE_DIFFERS};
 use crate::{Finding, Kind, Weight, words};
-use workload::{Arrival, format_count};
+use workload::format_count;
 
 pub fn write_share(case: &Case) -> Option<Finding> {
     let workload = &case.result.workload;
     // A trace brings its own writes.
-    if case.result.ios() == 0 || matches!(workload.arrival, Arrival::Recorded { .. }) {
+    if case.result.ios() == 0 || case.is_replayed() {
         return None;
     }
     let asked = f64::from(workload.shape.write_percent) / 100.0;
@@ -67,7 +67,7 @@ pub fn syncs(case: &Case) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::case::tests::{direction, finding, plain, weight};
-    use workload::RunResult;
+    use workload::{Arrival, RunResult};
 
     fn with_writes(asked: u8, reads: u64, writes: u64) -> RunResult {
         let mut run = RunResult {
@@ -86,6 +86,18 @@ mod tests {
         assert_eq!(weight(&with_writes(30, 62, 38), Kind::WriteShare), Some(Weight::Good), "chance");
         assert_eq!(weight(&with_writes(0, 100_000, 0), Kind::WriteShare), None);
         assert_eq!(weight(&with_writes(0, 90_000, 10_000), Kind::WriteShare), Some(Weight::Warning));
+    }
+
+    #[test]
+    fn a_trace_is_not_blamed_for_its_own_writes() {
+        let replayed = |arrival| {
+            let mut run = RunResult { replayed: true, ..with_writes(0, 36_000, 64_000) };
+            run.workload.arrival = arrival;
+            run
+        };
+        for arrival in [Arrival::Closed, Arrival::Recorded { speed: 2.0 }] {
+            assert_eq!(weight(&replayed(arrival), Kind::WriteShare), None, "{arrival:?}");
+        }
     }
 
     #[test]

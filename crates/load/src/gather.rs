@@ -55,6 +55,7 @@ fn result(
     let slice_ns = how.slice.as_nanos() as u64;
 
     let mut result = RunResult {
+        replayed: job.trace.is_some(),
         backend,
         started_unix_ns: course.started_unix_ns,
         elapsed_ns,

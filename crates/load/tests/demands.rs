@@ -1,12 +1,14 @@
 //! What a workload can say beyond block size and outstanding I/Os, on real files: each is looked at from
 //! outside the engine where that is possible, by the content of the file or by the file's own size.
 
+mod region;
+
 use load::{Job, Next, Together, run, run_together};
+use region::region_at;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use storage::Region;
@@ -25,25 +27,11 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn region_at(path: &Path, bytes: u64) -> Region {
-    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    Region {
-        file,
-        offset_bytes: 0,
-        bytes,
-        direct: false,
-        align_bytes: 1,
-        memory_align_bytes: 1,
-        path: path.into(),
-        laid: None,
-    }
-}
-
 fn region(bytes: u64) -> (TempDir, Region) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("target");
     File::create(&path).unwrap().write_all(&vec![0xa5; bytes as usize]).unwrap();
-    let region = region_at(&path, bytes);
+    let region = region_at(&path, true);
     (dir, region)
 }
 
@@ -294,6 +282,7 @@ fn a_trace_is_replayed_at_its_times_or_as_fast_as_it_goes() {
             &run_together(&[job], &Together::from(for_ms(5_000)), &mut |_| Next::Continue).unwrap()[0];
         assert_eq!((result.read.count, result.write.count, result.sync.count), (1, 2, 1));
         assert_eq!((result.read.bytes, result.write.bytes), (8192, 4608));
+        assert!(result.replayed);
         let took_ms = result.elapsed_ns / 1_000_000;
         assert!((least_ms..=most_ms).contains(&took_ms), "{took_ms} ms");
     }

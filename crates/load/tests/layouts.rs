@@ -1,7 +1,10 @@
 //! Several files as one target: each byte where the layout says, each I/O counted once, each member by itself.
 
+mod region;
+
 use load::{Next, run_with};
-use std::fs::{File, OpenOptions};
+use region::region_at;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,21 +16,6 @@ use workload::{
 const KIB: u64 = 1024;
 const BACKENDS: [Backend; 2] = [Backend::IoUring, Backend::Blocking];
 
-fn region(path: &Path, writes: bool) -> Region {
-    let file = OpenOptions::new().read(true).write(writes).open(path).unwrap();
-    let bytes = file.metadata().unwrap().len();
-    Region {
-        file,
-        offset_bytes: 0,
-        bytes,
-        direct: false,
-        align_bytes: 1,
-        memory_align_bytes: 1,
-        path: path.into(),
-        laid: None,
-    }
-}
-
 fn members(directory: &Path, sizes: &[u64]) -> Vec<PathBuf> {
     let make = |(at, bytes): (usize, &u64)| {
         let path = directory.join(format!("member-{at}"));
@@ -38,7 +26,7 @@ fn members(directory: &Path, sizes: &[u64]) -> Vec<PathBuf> {
 }
 
 fn laid(layout: &str, members: &[PathBuf]) -> Region {
-    let regions = members.iter().map(|path| region(path, true)).collect();
+    let regions = members.iter().map(|path| region_at(path, true)).collect();
     Region::laid(layout.parse::<Layout>().unwrap(), regions).unwrap()
 }
 
@@ -133,7 +121,7 @@ fn a_member_that_fails_fails_its_ios_and_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let paths = members(directory.path(), &[256 * KIB; 2]);
         // Writes to the second come back with EBADF.
-        let regions = vec![region(&paths[0], true), region(&paths[1], false)];
+        let regions = vec![region_at(&paths[0], true), region_at(&paths[1], false)];
         let region = Region::laid(Layout::Stripe { unit_bytes: 64 * KIB }, regions).unwrap();
         let result = ios(backend, &region, &buffered(Shape::random_read(65536).with_writes(100)), 100);
         assert_eq!(result.write.count, 100);
@@ -161,7 +149,7 @@ fn a_sync_reaches_every_member() {
 fn what_makes_no_layout_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let paths = members(directory.path(), &[64 * KIB, 64 * KIB]);
-    let open = |paths: &[&PathBuf]| paths.iter().map(|path| region(path, true)).collect::<Vec<_>>();
+    let open = |paths: &[&PathBuf]| paths.iter().map(|path| region_at(path, true)).collect::<Vec<_>>();
     let refused = |layout: &str, members: Vec<Region>| {
         Region::laid(layout.parse().unwrap(), members).unwrap_err().to_string()
     };

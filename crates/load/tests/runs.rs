@@ -1,7 +1,10 @@
 //! Real runs on a real file.
 
+mod region;
+
 use load::{LoadError, Next, run, run_with};
-use std::fs::OpenOptions;
+use region::region_at;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use storage::Region;
@@ -12,20 +15,11 @@ const MIB: u64 = 1 << 20;
 fn region(bytes: u64) -> (tempfile::TempDir, Region) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.dat");
-    let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    let mut file = File::create(&path).unwrap();
     for at in 0..bytes / MIB {
         file.write_all(&vec![at as u8; MIB as usize]).unwrap();
     }
-    let region = Region {
-        file,
-        offset_bytes: 0,
-        bytes,
-        direct: false,
-        align_bytes: 1,
-        memory_align_bytes: 1,
-        path,
-        laid: None,
-    };
+    let region = region_at(&path, true);
     (dir, region)
 }
 
@@ -173,17 +167,8 @@ fn without_io_uring_threads_do_the_same_work() {
 fn a_synced_log_grows_its_file_by_what_was_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-    let region = Region {
-        file,
-        offset_bytes: 0,
-        bytes: 64 * MIB,
-        direct: false,
-        align_bytes: 1,
-        memory_align_bytes: 1,
-        path: path.clone(),
-        laid: None,
-    };
+    File::create(&path).unwrap();
+    let region = Region { bytes: 64 * MIB, ..region_at(&path, true) };
     let length = RunLength { ios_max: Some(50), ..for_time(10_000) };
     let result = run(&region, &Workload::from(Shape::log_append(4096)), &length, &mut go_on).unwrap();
     assert_eq!((result.write.count, result.backend), (50, Backend::Blocking));

@@ -350,6 +350,7 @@ impl<'m, 'a> Run<'m, 'a> {
             let elapsed_ns = window.elapsed_ns(over, self.last_ns[at]);
             record.close();
             let mut result = RunResult {
+                replayed: job.trace.is_some(),
                 backend: Backend::Foreign,
                 tool: Some(TOOL.to_owned()),
                 started_unix_ns: window.from_ns.max(start_ns),

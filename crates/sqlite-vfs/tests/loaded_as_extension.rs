@@ -35,30 +35,14 @@ fn the_sqlite3_shell_publishes_what_it_does_while_it_runs() {
 #[test]
 fn pythons_sqlite3_publishes_under_the_name_derived_from_the_file() {
     let script = "
-import sqlite3, sys
-db = sqlite3.connect(':memory:')
-db.enable_load_extension(True)
-db.load_extension(sys.argv[1])
-db = sqlite3.connect(sys.argv[2])
-db.execute('create table a(x)')
 db.execute('insert into a values (1)')
 db.commit()
 print('ready', flush=True)
 sys.stdin.readline()
 ";
-    let has = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension";
-    let Some(python) = ["/usr/bin/python3", "python3"]
-        .into_iter()
-        .find(|python| Command::new(python).args(["-c", has]).output().is_ok_and(|out| out.status.success()))
-    else {
-        println!("skipped: no python3 whose sqlite3 loads extensions");
-        return;
-    };
     let dir = tempfile::tempdir().unwrap();
     let database = dir.path().join("shop.db");
-    let mut command = Command::new(python);
-    command.args(["-c", script]).arg(library()).arg(&database);
-    let Some(mut session) = Session::start(&mut command) else { return };
+    let Some(mut session) = python(script, &database) else { return };
     session.answer("", "ready");
     let files = session.files();
     let data = files.iter().find(|file| file.kind == FileKind::Data).unwrap();
@@ -71,12 +55,6 @@ sys.stdin.readline()
 #[test]
 fn a_child_of_a_fork_counts_for_itself() {
     let script = "
-import os, sqlite3, sys
-db = sqlite3.connect(':memory:')
-db.enable_load_extension(True)
-db.load_extension(sys.argv[1])
-db = sqlite3.connect(sys.argv[2])
-db.execute('create table a(x)')
 db.close()
 child = os.fork()
 if child == 0:
@@ -90,21 +68,39 @@ os.waitpid(child, 0)
 print('ready', flush=True)
 sys.stdin.readline()
 ";
-    if !Path::new("/usr/bin/python3").exists() {
-        println!("skipped: no /usr/bin/python3");
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let database = dir.path().join("shop.db");
-    let mut command = Command::new("/usr/bin/python3");
-    command.args(["-c", script]).arg(library()).arg(&database);
-    let Some(mut session) = Session::start(&mut command) else { return };
+    let Some(mut session) = python(script, &database) else { return };
     let lines = session.answer("", "ready");
     assert!(lines.iter().any(|line| line.starts_with("child") && line.ends_with("True")), "{lines:?}");
     let data = session.files().into_iter().find(|file| file.kind == FileKind::Data).unwrap();
     // "create table" into an empty database writes two pages; the child's page is its own affair.
     assert_eq!(data.counters.write.count, 2);
     session.end();
+}
+
+/// What each script begins with: the library loaded, and a table made in the database that it is told.
+const LOADED: &str = "
+import os, sqlite3, sys
+db = sqlite3.connect(':memory:')
+db.enable_load_extension(True)
+db.load_extension(sys.argv[1])
+db = sqlite3.connect(sys.argv[2])
+db.execute('create table a(x)')
+";
+
+/// Python that goes on so; `None`, after saying so, where there is none whose SQLite loads extensions.
+fn python(script: &str, database: &Path) -> Option<Session> {
+    let has = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension";
+    let loads =
+        |python: &&str| Command::new(python).args(["-c", has]).output().is_ok_and(|out| out.status.success());
+    let Some(python) = ["/usr/bin/python3", "python3"].into_iter().find(loads) else {
+        println!("skipped: no python3 whose sqlite3 loads extensions");
+        return None;
+    };
+    let mut command = Command::new(python);
+    command.args(["-c", &[LOADED, script].concat()]).arg(library()).arg(database);
+    Session::start(&mut command)
 }
 
 /// A program that was started with a directory of its own for counters.

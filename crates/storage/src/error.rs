@@ -1,4 +1,6 @@
+use std::fmt::Display;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use workload::format_bytes;
 
@@ -13,26 +15,28 @@ use workload::format_bytes;
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// Nothing is at that path.
-    #[error("cannot measure {}: there is no such file or directory", path.display())]
+    #[error("cannot use {}: there is no such file or directory", path.display())]
     NotThere {
         /// The target as named.
         path: PathBuf,
     },
     /// Neither directory, regular file nor block device.
-    #[error("cannot measure {}: it is a {found}, not a directory, a file or a block device", path.display())]
+    #[error("cannot use {}: it is a {found}, not a directory, a file or a block device", path.display())]
     NotATarget {
         /// The target as named.
         path: PathBuf,
         /// What it is instead.
         found: &'static str,
     },
-    /// The kernel refuses it to this user.
-    #[error("cannot {what} {}: this user is not permitted to", path.display())]
+    /// The kernel refuses it.
+    #[error("cannot {what} {}: {refused} to", path.display())]
     NotPermitted {
         /// The target or what lies in it.
         path: PathBuf,
         /// What was tried: "open".
         what: &'static str,
+        /// To whom, and with it what would help.
+        refused: Refused,
     },
     /// The file system is mounted read-only.
     #[error("cannot measure {}: the file system is mounted read-only", path.display())]
@@ -196,13 +200,51 @@ fn pid_text(pid: Option<u32>) -> String {
     pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
 }
 
+/// Whom the kernel refuses, which says what can be done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// This user: another one may.
+    User,
+    /// Root, a block device: its control group has a list of devices, as a container's has (the kernel's
+    /// security/device_cgroup.c answers EPERM).
+    RootsDevice,
+    /// Root, anything else.
+    Root,
+}
+
+impl Refused {
+    /// Of a call on `path` that failed with `errno`.
+    fn of(path: &Path, errno: i32) -> Refused {
+        let is_device = || std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+        match rustix::process::geteuid().is_root() {
+            false => Refused::User,
+            true if errno == libc::EPERM && is_device() => Refused::RootsDevice,
+            true => Refused::Root,
+        }
+    }
+}
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Refused::User => "this user is not permitted",
+            Refused::RootsDevice => {
+                "the devices of this container or control group do not include it, not even root is permitted"
+            }
+            Refused::Root => "not even root is permitted",
+        })
+    }
+}
+
 impl StorageError {
     /// What the kernel said to `what` on `path`, as the case that a person can act on.
     pub(crate) fn from_io(what: &'static str, path: &Path, source: impl Into<io::Error>) -> StorageError {
         let (path, source) = (path.to_path_buf(), source.into());
         match source.raw_os_error() {
-            Some(libc::ENOENT) => StorageError::NotThere { path },
-            Some(libc::EACCES | libc::EPERM) => StorageError::NotPermitted { path, what },
+            Some(libc::ENOENT) if !path.exists() => StorageError::NotThere { path },
+            Some(errno @ (libc::EACCES | libc::EPERM)) => {
+                StorageError::NotPermitted { refused: Refused::of(&path, errno), path, what }
+            }
             Some(libc::EROFS) => {
                 let device = crate::mounts::Mounts::read().ok().and_then(|mounts| mounts.source_of(&path));
                 StorageError::ReadOnlyFilesystem { path, device }
@@ -235,12 +277,22 @@ impl StorageError {
     /// What the person can do about it; `None` where that is not known.
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
-            StorageError::NotThere { .. } => "check the path; a directory must exist before it is measured".into(),
+            StorageError::NotThere { .. } => "check the path; a directory must exist before it is used".into(),
             StorageError::NotATarget { .. } => {
                 "name a directory on the storage in question, or the block device itself (see lsblk)".into()
             }
-            StorageError::NotPermitted { .. } => {
+            StorageError::NotPermitted { refused: Refused::User, .. } => {
                 "run as root, or measure a directory that this user may write to".into()
+            }
+            StorageError::NotPermitted { path, refused: Refused::RootsDevice, .. } => format!(
+                "let it use the device (docker run --device {0}, DeviceAllow={0} rwm of systemd), run outside, or \
+                 measure a directory on it",
+                path.display()
+            ),
+            StorageError::NotPermitted { refused: Refused::Root, .. } => {
+                "look for what refuses root (lsattr: an immutable file; mount options; a security module, in dmesg), \
+                 or measure another directory"
+                    .into()
             }
             StorageError::ReadOnlyFilesystem { .. } => {
                 "remount it read-write, or measure another directory on the same device".into()
@@ -293,6 +345,8 @@ impl StorageError {
             }
             StorageError::Io { source, .. } => match source.raw_os_error() {
                 Some(libc::ENOSPC) => "free some space, or name another directory".into(),
+                Some(libc::ENOENT) => "name a directory of a file system that takes files".into(),
+                Some(libc::ENOTDIR) => "name a directory".into(),
                 Some(libc::EIO) => "the storage itself fails: read the kernel's log (dmesg)".into(),
                 _ => return None,
             },

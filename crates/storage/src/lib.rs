@@ -38,7 +38,7 @@ pub use buffer::AlignedBuffer;
 pub use caps::{caps, caps_for};
 pub use devices::device_chain;
 pub use diskstats::{DeviceCounters, device_counters, foreign_load};
-pub use error::StorageError;
+pub use error::{Refused, StorageError};
 pub use io_buffers::{HugePages, IoBuffers};
 pub use made_file::{Found, MadeFile};
 pub use region::{Access, Expect, Laid, MEMBERS_MAX, Region};

@@ -109,6 +109,9 @@ pub struct BadBlock {
 pub struct RunResult {
     /// What was asked.
     pub workload: Workload,
+    /// A recorded trace was asked again: its sizes, kinds and places, in place of the workload's.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub replayed: bool,
     /// Of which target.
     pub target: String,
     /// How.
@@ -240,6 +243,7 @@ impl RunResult {
     pub fn empty(workload: Workload, target: String) -> RunResult {
         RunResult {
             workload,
+            replayed: false,
             target,
             backend: Backend::IoUring,
             tool: None,

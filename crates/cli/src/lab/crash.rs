@@ -19,7 +19,7 @@ Examples:
 Exit code 1: a seed failed, and the steps that are needed for it are printed; or what was acknowledged is not there.")]
 pub struct CrashArgs {
     /// Seeds to run
-    #[arg(long, default_value_t = 100, value_name = "COUNT")]
+    #[arg(long, default_value_t = 100, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// The first of them
     #[arg(long, default_value_t = 0, value_name = "SEED")]

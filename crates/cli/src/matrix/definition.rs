@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::layouts;
+use crate::text_file;
 use ::matrix::{BlockBytes, Matrix, Order, Time};
 use std::path::PathBuf;
 use workload::{Caching, Durability, Layout, Pattern, parse_bytes, parse_duration};
@@ -145,10 +146,11 @@ impl DefinitionArgs {
             return Err(Failure::usage(format_args!("{} is a directory, not a definition", path.display()))
                 .with_remedy(format_args!("--target {}", path.display())));
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::new(format_args!("cannot read {}: {error}", path.display())))?;
-        Matrix::from_toml(&text)
-            .map_err(|error| Failure::usage(format_args!("cannot read {}: {error}", path.display())))
+        let text = text_file::read(path, "definition", "a TOML file as in docs/matrix.md")?;
+        Matrix::from_toml(&text).map_err(|error| {
+            Failure::usage(format_args!("cannot read {}: {error}", path.display()))
+                .with_remedy("correct the TOML there; docs/matrix.md shows a definition")
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{RecordArgs, log, others_can_read};
 use crate::failure::Failure;
+use crate::text_file;
 use metrics::Totals;
 use push::{Credential, Destination, Protocol, Pushing};
 use std::path::Path;
@@ -63,8 +64,6 @@ fn of_environment(protocol: Protocol) -> Result<Option<Credential>, Failure> {
 
 /// A line a protocol: `remote-write bearer TOKEN`, `otlp basic USER:PASSWORD`.
 fn read_credentials(path: &Path) -> Result<Vec<(Protocol, Credential)>, Failure> {
-    let failed =
-        |error| Failure::new(format_args!("cannot read the credentials {}: {error}", path.display()));
     if others_can_read(path) {
         return Err(Failure::new(format_args!(
             "{} holds credentials and others may read it",
@@ -72,7 +71,8 @@ fn read_credentials(path: &Path) -> Result<Vec<(Protocol, Credential)>, Failure>
         ))
         .with_remedy(format_args!("chmod 600 {}", path.display())));
     }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text =
+        text_file::read(path, "list of credentials", "a file with a credential a line (docs/record.md)")?;
     let mut credentials = Vec::new();
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
         if line.is_empty() || line.starts_with('#') {

@@ -195,7 +195,8 @@ fn document(piece: &Piece<'_>, named: &Options) -> Result<Document, ImportError>
     let here = |error: ImportError| ImportError { line: error.line.or(Some(piece.line)), ..error };
     let value = &piece.value;
     let Some(version) = value["fio version"].as_str() else {
-        return Err(here(ImportError::new("this JSON is not fio's: it has no \"fio version\"")));
+        let error = ImportError::new("this JSON is not fio's: it has no \"fio version\"");
+        return Err(here(error.remedy("give what fio --output-format=json wrote, all of it")));
     };
     let global = Options::of(&value["global options"]);
     let list = match (&value["jobs"], &value["client_stats"]) {

@@ -111,7 +111,7 @@ pub(crate) fn asked(result: &RunResult) -> String {
     } else {
         format!("{} x {} outstanding", workload.outstanding, workload.threads)
     };
-    format!("{}, {outstanding}", workload.shape)
+    format!("{}, {outstanding}", crate::asked::shape(result))
 }
 
 /// Settings are kept for so many runs.

@@ -33,7 +33,7 @@ fn opening(result: &RunResult, style: &Style) -> Vec<String> {
         Backend::Mapped => "memory mapping",
         Backend::Foreign => result.tool.as_deref().unwrap_or("another tool"),
     };
-    let asked = format!("{}, {backend}", asked(&result.workload));
+    let asked = format!("{}, {backend}", asked(result));
     let size = match result.target_bytes {
         0 => String::new(),
         bytes => format!(" of {}", workload::format_bytes(bytes)),

@@ -271,6 +271,7 @@ fn full_run() -> Value {
     one.errors.insert(5, 1);
     let bad = BadBlock { offset_bytes: 0, found: "all zeros".into() };
     let run = RunResult {
+        replayed: true,
         tool: Some("fio-3.33".into()),
         read: one.clone(),
         write: one.clone(),

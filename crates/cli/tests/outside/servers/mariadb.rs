@@ -1,7 +1,7 @@
 //! sysbench on MariaDB.
 
 use super::watching::{Watching, is_on, path};
-use super::{close, disk, sync, throttle};
+use super::{at_the_device, close, disk, sync, throttle};
 use crate::programs::Headroom;
 use serde_json::Value;
 use std::process::Command;
@@ -94,12 +94,7 @@ fn sysbench_on_mariadb_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     let (records, blocks) = (load.by_server(is_redo), asked(&is_redo));
     eprintln!("{records} bytes of redo records in {blocks} of blocks");
     assert!(records <= blocks && blocks < 3 * records, "{records} bytes of records in {blocks}");
-    let device = load.by_device();
-    let disk_name = disk.device().to_str().unwrap();
-    let told = load.at_block_layer(|path| is_on(path, &mount));
-    let not_told = load.at_block_layer(|path| path.starts_with(disk_name));
-    close("all at the block layer, and the device", told + not_told, device, 0.01);
-    close("files and journal, and the device", told, device, 0.02);
+    let device = at_the_device(&load, &disk);
     let by_server = blocks
         + load.by_server(|path| path.ends_with(".ibd") || path.ends_with("ibdata1") || is_binlog(path));
     let amplification = device as f64 / by_server as f64;

@@ -1,7 +1,7 @@
 //! pgbench on PostgreSQL.
 
 use super::watching::{Told, Watching, is_on, path};
-use super::{close, disk, sync, throttle};
+use super::{at_the_device, close, disk, sync, throttle};
 use crate::programs::Headroom;
 use serde_json::Value;
 use testbed::PostgresServer;
@@ -64,12 +64,7 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     // pg_xact and the like are among what the checkpointer wrote, and in no relation.
     close("relations, server and kernel", pages, load.asked_by_server(is_relation), 0.02);
     close("the log, server and kernel", load.by_server(is_log), load.asked_by_server(is_segment), 0.05);
-    let device = load.by_device();
-    let disk_name = disk.device().to_str().unwrap();
-    let told = load.at_block_layer(|path| is_on(path, &mount));
-    let not_told = load.at_block_layer(|path| path.starts_with(disk_name));
-    close("all at the block layer, and the device", told + not_told, device, 0.01);
-    close("files and journal, and the device", told, device, 0.02);
+    let device = at_the_device(&load, &disk);
     let amplification = device as f64 / (pages + load.by_server(is_log)) as f64;
     eprintln!("write amplification {amplification:.2}");
     assert!((0.95..AMPLIFICATION_MAX).contains(&amplification), "{amplification}");

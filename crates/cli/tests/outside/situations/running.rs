@@ -306,7 +306,8 @@ fn the_file_that_flags_print_runs_and_a_wrong_one_is_told_by_line() {
     );
     headroom(&ours, &["run", "--file", text(&file), "--block", "8K"])
         .refused(2, &["flags that say it too", "try: write it into the file"]);
-    headroom(&ours, &["run", "--file", "/no/where.toml"]).refused(3, &["/no/where.toml: No such file"]);
+    headroom(&ours, &["run", "--file", "/no/where.toml"])
+        .refused(3, &["/no/where.toml: No such file", "\n  try: name a TOML file"]);
     headroom(&ours, &["run", "--file", text(dir.path())]).refused(3, &["it is no workload file"]);
     nothing_left(dir.path());
 }
@@ -328,6 +329,13 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         answer(&said)["phases"][0]["results"][0].clone()
     };
+    // Its writes and sizes are held against no flag.
+    let told = |speed: &str| {
+        let load = ["run", text(dir.path()), "--create", "64M", "--warm-up", "0s", "--duration", "10s"];
+        let said = headroom(&ours, &[&load[..], &["--replay", text(&trace), "--speed", speed]].concat());
+        assert!(said.stdout.contains("a recorded trace"), "{}", said.stdout);
+        assert!(!said.stdout.contains("as asked"), "{}", said.stdout);
+    };
     for (speed, at_least_ns) in [("2", 700_000_000), ("max", 0)] {
         let result = replay(speed);
         assert_eq!(
@@ -338,6 +346,8 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
         assert_eq!(result["write"]["bytes"], 50 * 4096);
         let elapsed_ns = result["elapsed_ns"].as_u64().unwrap();
         assert!((at_least_ns..9_000_000_000).contains(&elapsed_ns), "{speed}: {elapsed_ns}");
+        assert_eq!(result["replayed"], true, "{speed}");
+        told(speed);
     }
     // What only reads may run on what is not Headroom's.
     let foreign = dir.path().join("foreign");

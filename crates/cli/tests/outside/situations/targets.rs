@@ -6,6 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use testbed::LoopDisk;
 
@@ -74,6 +75,64 @@ fn who_may_not_write_is_told_so() {
     as_nobody(&["measure", text(&home), "--html", text(&page)])
         .refused(3, &["page.html: Permission denied", "try:"]);
     nothing_left(&readable);
+}
+
+/// A control group (version 1) that may not use a device, removed when dropped.
+struct Shut(PathBuf);
+
+impl Shut {
+    /// `None`, after saying so, where this system has none or this user may not make one.
+    fn out_of(disk: &LoopDisk) -> Option<Shut> {
+        let group = Shut(format!("/sys/fs/cgroup/devices/headroom-test-{}", std::process::id()).into());
+        if let Err(error) = fs::create_dir(&group.0) {
+            eprintln!("skipped: no control group of devices: {error}");
+            return None;
+        }
+        let name = disk.device().file_name().unwrap();
+        let number = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")).unwrap();
+        fs::write(group.0.join("devices.deny"), format!("b {} rwm", number.trim())).unwrap();
+        Some(group)
+    }
+
+    /// What a run in it said.
+    fn run(&self, ours: &Headroom, arguments: &[&str]) -> Said {
+        let command = ours.command(arguments);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
+        Said::of(&shell.arg(command.get_program()).args(command.get_args()).output().unwrap())
+    }
+}
+
+impl Drop for Shut {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn root_in_a_container_without_the_device_is_not_told_to_become_root() {
+    let Some(disk) = LoopDisk::new(64 * MIB) else { return };
+    let Some(shut) = Shut::out_of(&disk) else { return };
+    let ours = Headroom::new();
+    for arguments in [&["measure", "--read-only"][..], &["run"]] {
+        let said = shut.run(&ours, &[arguments, &[text(disk.device())]].concat());
+        let allow = format!("try: let it use the device (docker run --device {}", disk.device().display());
+        said.refused(3, &["the devices of this container or control group do not include it", &allow]);
+        assert!(!said.stderr.contains("run as root"), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn root_is_told_to_look_for_what_refuses_even_root() {
+    let Some(mut disk) = LoopDisk::new(64 * MIB) else { return };
+    let dir = disk.format_and_mount().join("immutable");
+    fs::create_dir(&dir).unwrap();
+    let attribute =
+        |how: &str| Command::new("chattr").arg(how).arg(&dir).status().is_ok_and(|it| it.success());
+    assert!(attribute("+i"));
+    let said = headroom(&Headroom::new(), &["measure", text(&dir)]);
+    assert!(attribute("-i"));
+    said.refused(3, &["not even root is permitted to", "try: look for what refuses root (lsattr"]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Wrong arguments: exit 2, the argument by its name, and what it may be.
 
-use super::headroom;
+use super::{headroom, text};
 use crate::programs::Headroom;
+use std::fs;
 
 #[test]
 fn wrong_arguments_are_named_with_the_accepted_form() {
     let ours = Headroom::new();
-    let cases: [(&[&str], &str, &str); 10] = [
+    let cases: [(&[&str], &str, &str); 12] = [
         (&["measure", "--size", "abc"], "--size", "give bytes, or a number with K, M, G or T"),
         (&["measure", "--size", "0"], "--size", "give a size as in 64M or 1G"),
         (&["check", "--duration", "soon"], "--duration", "as in 500ms, 15s or 2m"),
@@ -17,6 +18,9 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
         (&["check", "--service-level", "fast"], "--service-level", "milliseconds as in 20/20/5"),
         (&["measure", "--quick", "--thorough"], "--quick", "cannot be used with"),
         (&["history", "show", "thing", "1"], "<KIND>", "capture"),
+        (&["history", "show", "run", "latest"], "<ID>", "'latest' is no number; headroom history lists"),
+        // No seed finds nothing wrong.
+        (&["lab", "crash", "--seeds", "0"], "--seeds", "not in 1.."),
     ];
     for (arguments, name, form) in cases {
         headroom(&ours, arguments).refused(2, &[name, form]);
@@ -26,4 +30,35 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
     headroom(&ours, &["intervals"]).refused(3, &["there are 0", "try: headroom capture --source"]);
     headroom(&ours, &["intervals", "1", "x"])
         .refused(3, &["number or label '1'", "try: headroom history captures"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
+    let ours = Headroom::new();
+    let dir = tempfile::tempdir().unwrap();
+    let plain = dir.path().join("plain");
+    fs::write(&plain, "garbage").unwrap();
+    // (command, the file's kind, its form)
+    let cases: [(&[&str], &str, &str); 4] = [
+        (&["run", "--file"], "it is no workload file", "try: name a TOML file as in docs/run.md"),
+        (&["simulate"], "it is no workload file", "try: name a TOML file as in docs/simulate.md"),
+        (&["matrix"], "is a directory, not a definition", "try: name a TOML file as in docs/matrix.md"),
+        (&["record", "--sources"], "it is no list of sources", "try: name a file with a source a line"),
+    ];
+    for (command, no_such, form) in cases {
+        let of = |file: &str| headroom(&ours, &[command, &[file]].concat());
+        of("/no/where.toml").refused(3, &["cannot read /no/where.toml: No such file", form]);
+        let said = of(text(dir.path()));
+        assert!(said.stderr.contains(no_such) && said.stderr.contains("\n  try: "), "{}", said.stderr);
+        let said = of(text(&plain));
+        assert_eq!(said.code, Some(2), "{}", said.stderr);
+    }
+    headroom(&ours, &["matrix", text(&plain)]).refused(2, &["garbage", "try: correct the TOML there"]);
+    headroom(&ours, &["diskspd", "-X/no/where.xml"]).refused(2, &["/no/where.xml", "try: name a profile"]);
+    headroom(&ours, &["clean", text(&plain)]).refused(3, &["Not a directory", "try: name a directory"]);
+    headroom(&ours, &["measure", "/proc"])
+        .refused(3, &["cannot make a file in /proc", "try: name a directory of a"]);
+    headroom(&ours, &["log", "info", "/no/where"])
+        .refused(3, &["no page store", "try: name the directory of"]);
+    headroom(&ours, &["clean", "/no/where"]).refused(3, &["cannot use /no/where", "try: check the path"]);
 }

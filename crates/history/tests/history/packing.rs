@@ -1,10 +1,8 @@
 //! What lies in blocks reads as what lies in rows, whoever reads it.
 
-mod life;
-
+use crate::life::{Event, S, event, snapshots};
 use filestats::*;
 use history::*;
-use life::{Event, S, event, snapshots};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use rusqlite::types::Value;

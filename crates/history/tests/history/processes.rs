@@ -50,7 +50,7 @@ fn snapshot(source: &str, n: u64) -> Snapshot {
 
 fn writer(test: &str, history: &Path, source: &str, captures: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &format!("processes::{test}"), "--nocapture"])
         .env(HISTORY, history)
         .env(ROLE, format!("{source} {captures}"))
         .stdout(Stdio::piped())

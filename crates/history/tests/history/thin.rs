@@ -1,10 +1,8 @@
 //! Retention: what stays is as it was, and every difference is the sum of those that lay between.
 
-mod life;
-
+use crate::life::{Event, S, event, snapshots};
 use filestats::*;
 use history::*;
-use life::{Event, S, event, snapshots};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

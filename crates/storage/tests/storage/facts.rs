@@ -89,7 +89,7 @@ fn what_is_no_storage_is_refused_by_name() {
     let error = Target::open(Path::new("/dev/null")).unwrap_err();
     assert!(error.to_string().contains("/dev/null: it is a character device"), "{error}");
     let error = Target::open(Path::new("/no/such/place")).unwrap_err();
-    assert_eq!(error.to_string(), "cannot measure /no/such/place: there is no such file or directory");
+    assert_eq!(error.to_string(), "cannot use /no/such/place: there is no such file or directory");
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! A stretch file by file says what its captures say two by two.
 
-mod life;
-
+use crate::life::{Event, S, event, snapshots};
 use filestats::*;
 use history::History;
-use life::{Event, S, event, snapshots};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

@@ -58,7 +58,9 @@ const AGAIN_AND_AGAIN: &str = "HEADROOM_TEST_AGAIN_AND_AGAIN";
 
 fn start_holder(directory: &Path, again: bool) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "hold_a_workspace_until_killed", "--nocapture"]).env(HOLD, directory);
+    command
+        .args(["--exact", "workspaces::hold_a_workspace_until_killed", "--nocapture"])
+        .env(HOLD, directory);
     if again {
         command.env(AGAIN_AND_AGAIN, "1");
     }
@@ -140,12 +142,12 @@ fn a_user_who_may_not_write_there_is_told_so() {
     assert_eq!(told.remedy().unwrap(), "run as root, or measure a directory that this user may write to");
 }
 
-/// Runs `work` in a thread with the file permissions of user 65534: on Linux they belong to the thread.
+/// Runs `work` in a thread of user 65534: on Linux the user belongs to the thread.
 fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: the system call takes a number and touches no memory; the thread ends after it.
-            assert!(unsafe { libc::syscall(libc::SYS_setfsuid, 65534) } >= 0);
+            // SAFETY: the system call takes numbers and touches no memory; the thread ends after it.
+            assert!(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65534, -1) } >= 0);
             work()
         });
         thread.join().unwrap()

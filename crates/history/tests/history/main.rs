@@ -1,0 +1,11 @@
+//! The file from outside: what is kept, packed, thinned, listed and read between.
+
+mod captures;
+mod defects_of_others;
+mod guide;
+mod life;
+mod packing;
+mod processes;
+mod results;
+mod series;
+mod thin;

@@ -1,0 +1,60 @@
+//! What a stored stretch showed.
+
+use crate::{Analysed, number};
+use analyze::{Analysis, BusyFile};
+use filestats::{Counters, Figure};
+use serde_json::{Value, json};
+
+/// What a stored stretch showed, source by source.
+pub fn analysis(analysed: &Analysed) -> Value {
+    json!({
+        "headroom_version": analysed.version,
+        "from_unix_ns": analysed.from_unix_ns,
+        "from_time": number::rfc3339(analysed.from_unix_ns),
+        "until_unix_ns": analysed.until_unix_ns,
+        "until_time": number::rfc3339(analysed.until_unix_ns),
+        "service_level": analysed.service_level,
+        "profile": analysed.profile.name,
+        "bad_news": analysed.is_bad(),
+        "sources": analysed.sources.iter().map(analysed_source).collect::<Vec<Value>>(),
+        "gaps": analysed.gaps,
+    })
+}
+
+fn analysed_source(source: &Analysis) -> Value {
+    json!({
+        "source": source.source,
+        "coverage": source.coverage,
+        "findings": source.findings,
+        "busiest": source.busiest.iter().map(busy_file).collect::<Vec<Value>>(),
+    })
+}
+
+fn busy_file(busy: &BusyFile) -> Value {
+    let Counters { read, write, sync, .. } = busy.counters;
+    json!({
+        "path": busy.file.path,
+        "instance": busy.file.instance,
+        "database": busy.file.database,
+        "kind": busy.file.kind,
+        "drive": busy.file.drive,
+        "meaning": busy.meaning,
+        "share": busy.share,
+        "stall_ns": busy.stall_ns,
+        "known_ns": busy.known_ns,
+        "outstanding": busy.outstanding(),
+        "size_bytes": busy.size_bytes,
+        "reads": read.count,
+        "read_bytes": read.bytes,
+        "read_latency_ns": read.latency_ns(),
+        "writes": write.count,
+        "write_bytes": write.bytes,
+        "write_latency_ns": write.latency_ns(),
+        "syncs": sync.map(|sync| sync.count),
+        "sync_latency_ns": match sync {
+            Figure::Known(sync) => sync.latency_ns(),
+            Figure::Unknown { unknown } => Figure::unknown(unknown),
+        },
+        "p99_at_most_ns": busy.p99_at_most_ns,
+    })
+}
