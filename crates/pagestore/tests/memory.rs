@@ -163,7 +163,7 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
 /// As `Options::cache_bytes` has it.
 fn bound(pages: usize, cache_bytes: usize) -> usize {
     let batch = (cache_bytes / 4).clamp(MIB, 16 * MIB);
-    cache_bytes + 2 * batch + 4 * MIB + 250 * pages
+    5 * cache_bytes / 4 + 2 * batch + 4 * MIB + 250 * pages
 }
 
 /// One at a time: they count the same memory.
