@@ -85,6 +85,7 @@ pub struct Options {
     /// Memory for pages, in bytes: three quarters for what was read or committed, the rest for the transaction that
     /// writes. It may change more than fits: what does not fit goes to the log early. Beside it the store takes
     ///
+    /// * what the pages of that transaction were before, where they left the cache: a quarter of this at most;
     /// * 250 bytes for each page that is not in the data file yet;
     /// * during a checkpoint two batches of a quarter of this each (1 MiB at least, 16 MiB at most), and the versions
     ///   that it has yet to write of pages that leave the cache meanwhile, three quarters of this at most;

@@ -385,9 +385,9 @@ impl Drop for WriteTx<'_> {
 }
 
 impl Inner {
-    /// How many changed pages a transaction keeps in memory: with what they were before, a quarter of the cache.
+    /// How many changed pages a transaction keeps in memory: a quarter of the cache, and what they were before.
     fn own_pages_max(&self) -> usize {
-        (self.options.cache_bytes / 8 / self.geometry.page_bytes).max(16)
+        (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
     }
 }
 
