@@ -38,7 +38,8 @@ struct aio {
     u64 done_ns;
     struct key key;
     u32 done_at_submit;
-    u32 zero;
+    /* When it completed. It stays until it is fetched: to take it out on another CPU than it came in on costs more. */
+    u32 counted;
     struct issue issue;
 };
 struct {
@@ -102,16 +103,15 @@ static __always_inline u64 context_of(struct task_struct *task, u64 mapped)
     return search.found;
 }
 
-/* One of an earlier call, of the same iocb, or one that was not submitted after all. */
-static __always_inline void replaced(struct aio_key *name)
+/* One of an earlier call, of the same iocb, or one that was not submitted after all. Returns whether it was not counted. */
+static __always_inline bool replaced(struct aio_key *name)
 {
-    struct aio *aio;
+    struct aio *aio = bpf_map_lookup_elem(&iocbs, name);
 
-    if (!TRACING)
-        return;
-    aio = bpf_map_lookup_elem(&iocbs, name);
-    if (aio)
-        over(&aio->issue);
+    if (!aio || aio->counted)
+        return false;
+    over(&aio->issue);
+    return true;
 }
 
 static __always_inline u64 iocb_at(u64 array, u32 index)
@@ -149,8 +149,8 @@ static long submit_one(u32 i, struct thread **at)
     thread->done_at_submit += aio.done_at_submit;
     error = bpf_map_update_elem(&iocbs, &name, &aio, BPF_NOEXIST);
     if (error == -EEXIST) {
-        replaced(&name);
-        lose(LOST_AIO_AGAIN);
+        if (replaced(&name))
+            lose(LOST_AIO_AGAIN);
         error = bpf_map_update_elem(&iocbs, &name, &aio, BPF_ANY);
     }
     if (error)
@@ -212,9 +212,10 @@ static long reaped_one(u32 i, struct thread **at)
     aio = bpf_map_lookup_elem(&iocbs, &name);
     if (!aio)
         return 0;
-    over(&aio->issue);
+    if (!aio->counted)
+        over(&aio->issue);
     at_ns = aio->done_ns ?: thread->now_ns;
-    if (event.result >= 0)
+    if (!aio->counted && event.result >= 0)
         done(&aio->key, NULL, NULL, aio->key.kind == SYNC ? 0 : event.result, aio->start_ns, at_ns - aio->start_ns, 0,
              &aio->issue);
     bpf_map_delete_elem(&iocbs, &name);
@@ -250,13 +251,13 @@ int direct_complete(u64 *ctx)
     name.iocb = READ(kernels, ki_res.obj);
     name.context = (u64)READ(kernels, ki_ctx);
     aio = bpf_map_lookup_elem(&iocbs, &name);
-    if (!aio)
+    if (!aio || aio->counted)
         return 0;
+    aio->counted = 1;
     over(&aio->issue);
     of_direct_ended(&aio->issue, iocb, result);
     ns = bpf_ktime_get_ns() - aio->start_ns;
     key = aio->key;
     done(&key, NULL, NULL, result, aio->start_ns, ns, 1, &aio->issue);
-    bpf_map_delete_elem(&iocbs, &name);
     return 0;
 }

@@ -107,7 +107,7 @@ pub(super) struct Aio {
     pub done_ns: u64,
     pub key: Key,
     pub done_at_submit: u32,
-    pub zero: u32,
+    pub counted: u32,
 }
 
 /// A chosen file.
