@@ -82,7 +82,7 @@ static __always_inline void of_ring(struct issue *issue, struct task_struct *tas
 static __always_inline void of_ring_ended(struct issue *issue, struct io_kiocb *request, struct file *file, long result) {}
 static __always_inline void of_iocb(struct issue *issue, struct task_struct *task, struct file *file, u64 iocb, u32 opcode,
                                     u32 flags) {}
-static __always_inline void of_direct(struct issue *issue, struct task_struct *task, struct kiocb *iocb) {}
+static __always_inline void of_direct_ended(struct issue *issue, struct kiocb *iocb, long result) {}
 
 /* Sees to it that the key has counters, while its process can be asked for its name. */
 static __always_inline void ensure(struct thread *thread, struct key *key, struct file *file)

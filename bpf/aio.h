@@ -8,6 +8,7 @@
 
 #define IOCBS_MAX 1024
 #define EVENTS_MAX 65536
+#define CONTEXTS_MAX 4096
 const volatile u32 o_direct = 0;
 /* Of the kernel's function that completes libaio's I/Os; 0 where it is not known. */
 const volatile u64 aio_complete_rw = 0;
@@ -29,7 +30,7 @@ struct user_event {
 };
 struct aio_key {
     u64 iocb;
-    u64 tgid;
+    u64 context;
 };
 struct aio {
     u64 start_ns;
@@ -37,7 +38,8 @@ struct aio {
     u64 done_ns;
     struct key key;
     u32 done_at_submit;
-    u32 zero;
+    /* When it completed. It stays until it is fetched: to take it out on another CPU than it came in on costs more. */
+    u32 counted;
     struct issue issue;
 };
 struct {
@@ -63,29 +65,53 @@ static __always_inline u32 kind_of_iocb(u32 opcode)
     return NO_KIND;
 }
 
-/* File systems whose direct I/O goes by iomap_dio. */
-static __always_inline bool by_iomap(struct file *file)
-{
-    struct inode *inode = READ(file, f_inode);
-    struct super_block *sb = READ(inode, i_sb);
-    u64 magic = READ(sb, s_magic);
-    u32 type = READ(inode, i_mode) & S_IFMT;
+/* A context in the kernel, which a program knows by where it is mapped; 0 where there is none. */
+struct search {
+    u64 contexts;
+    u64 mapped;
+    u64 found;
+};
 
-    return type == S_IFREG &&
-           (magic == 0xef53 /* ext4 */ || magic == 0x58465342 /* xfs */ || magic == 0x9123683e /* btrfs */ ||
-            magic == 0xf2f52010 /* f2fs */ || magic == 0x01161970 /* gfs2 */);
+static long one_context(u32 i, struct search *search)
+{
+    struct kioctx *context = (void *)word_at((void *)(search->contexts + 8 * (u64)i));
+
+    if (!context || READ(context, user_id) != search->mapped)
+        return 0;
+    search->found = (u64)context;
+    return 1;
 }
 
-/* One of an earlier call, of the same iocb, that was never fetched, or one that was not submitted after all. */
-static __always_inline void replaced(struct aio_key *name)
+static __always_inline u64 context_of(struct task_struct *task, u64 mapped)
 {
-    struct aio *aio;
+    struct mm_struct *mm = task->mm;
+    struct search search = { .mapped = mapped };
+    struct kioctx_table *table;
+    u32 number = 0, count;
 
-    if (!TRACING)
-        return;
-    aio = bpf_map_lookup_elem(&iocbs, name);
-    if (aio)
-        over(&aio->issue);
+    if (!bpf_core_field_exists(mm->ioctx_table))
+        return 0;
+    table = READ(mm, ioctx_table);
+    if (!table)
+        return 0;
+    count = READ(table, nr);
+    search.contexts = (u64)table + bpf_core_field_offset(struct kioctx_table, table);
+    /* What is mapped begins with its number (struct aio_ring), unless that page of the program's was never touched. */
+    if (!bpf_probe_read_user(&number, sizeof(number), (void *)mapped) && number < count && one_context(number, &search))
+        return search.found;
+    bpf_loop(count < CONTEXTS_MAX ? count : CONTEXTS_MAX, one_context, &search, 0);
+    return search.found;
+}
+
+/* One of an earlier call, of the same iocb, or one that was not submitted after all. Returns whether it was not counted. */
+static __always_inline bool replaced(struct aio_key *name)
+{
+    struct aio *aio = bpf_map_lookup_elem(&iocbs, name);
+
+    if (!aio || aio->counted)
+        return false;
+    over(&aio->issue);
+    return true;
 }
 
 static __always_inline u64 iocb_at(u64 array, u32 index)
@@ -101,9 +127,9 @@ static long submit_one(u32 i, struct thread **at)
     struct thread *thread = *at;
     struct user_iocb user = {};
     struct aio aio = {};
-    struct aio_key name = { .iocb = iocb_at(thread->user, i), .tgid = (u32)task->tgid };
+    struct aio_key name = { .iocb = iocb_at(thread->user, i), .context = thread->context };
     struct file *file;
-    bool direct;
+    long error;
 
     if (bpf_probe_read_user(&user, sizeof(user), (void *)name.iocb))
         return 0;
@@ -113,26 +139,26 @@ static long submit_one(u32 i, struct thread **at)
     file = file_of(task, user.fd);
     if (!file)
         return 0;
-    direct = aio.key.kind != SYNC && (READ(file, f_flags) & o_direct);
-    if (direct && by_iomap(file)) {
-        thread->direct += identify(file, task, &aio.key);
-        return 0;
-    }
     if (!identify(file, task, &aio.key))
         return 0;
     ensure(thread, &aio.key, file);
     aio.start_ns = thread->start_ns;
-    aio.done_at_submit = aio.key.kind != SYNC && !direct;
-    replaced(&name);
+    aio.done_at_submit = aio.key.kind != SYNC && !(READ(file, f_flags) & o_direct);
     begun(&aio.issue, task);
     of_iocb(&aio.issue, task, file, name.iocb, user.opcode, user.flags);
-    thread->followed++;
-    if (bpf_map_update_elem(&iocbs, &name, &aio, BPF_ANY))
+    thread->done_at_submit += aio.done_at_submit;
+    error = bpf_map_update_elem(&iocbs, &name, &aio, BPF_NOEXIST);
+    if (error == -EEXIST) {
+        if (replaced(&name))
+            lose(LOST_AIO_AGAIN);
+        error = bpf_map_update_elem(&iocbs, &name, &aio, BPF_ANY);
+    }
+    if (error)
         lose(LOST_PENDING_FULL);
     return 0;
 }
 
-static __always_inline void submit_begins(struct thread *thread, u64 array, u64 count)
+static __always_inline void submit_begins(struct thread *thread, struct task_struct *task, u64 mapped, u64 array, u64 count)
 {
     if (count > IOCBS_MAX) {
         lose(LOST_AIO_TOO_MANY);
@@ -140,46 +166,17 @@ static __always_inline void submit_begins(struct thread *thread, u64 array, u64 
     }
     thread->user = array;
     thread->count = count;
-    thread->direct = thread->direct_begun = thread->followed = 0;
-    thread->begun = 0;
+    thread->context = context_of(task, mapped);
+    thread->done_at_submit = 0;
     thread->start_ns = bpf_ktime_get_ns();
     thread->call = CALL_IO_SUBMIT;
     bpf_loop(count, submit_one, &thread, 0);
 }
 
-/* A direct I/O that neither was queued nor has completed goes on through the page cache (a page of it could not be
- * put out of memory, say), within io_submit. */
-static __noinline int follow_last(struct thread *thread)
-{
-    struct pending pending;
-    struct aio_key name = {};
-    struct aio aio = {};
-    u64 address;
-
-    if (!thread || !thread->begun)
-        return 0;
-    address = thread->begun;
-    thread->begun = 0;
-    if (!end(address, false, &pending))
-        return 0;
-    name.iocb = thread->begun_iocb;
-    name.tgid = thread->begun_key.tgid;
-    aio.key = thread->begun_key;
-    aio.start_ns = thread->start_ns;
-    aio.done_at_submit = 1;
-    aio.issue = pending.issue;
-    replaced(&name);
-    thread->followed++;
-    if (bpf_map_update_elem(&iocbs, &name, &aio, BPF_ANY))
-        lose(LOST_PENDING_FULL);
-    return 0;
-}
-
 static long submitted_one(u32 i, struct thread **at)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
     struct thread *thread = *at;
-    struct aio_key name = { .iocb = iocb_at(thread->user, i), .tgid = (u32)task->tgid };
+    struct aio_key name = { .iocb = iocb_at(thread->user, i), .context = thread->context };
     struct aio *aio;
 
     if (i >= thread->submitted) {
@@ -197,19 +194,15 @@ static __always_inline void submit_ended(struct thread *thread, long result, u64
 {
     thread->submitted = result < 0 ? 0 : result;
     thread->now_ns = now;
-    if (thread->submitted == thread->count && thread->direct != thread->direct_begun)
-        lose(LOST_AIO_DIRECT);
-    follow_last(thread);
-    if (thread->followed)
+    if (thread->done_at_submit || thread->submitted < thread->count)
         bpf_loop(thread->count, submitted_one, &thread, 0);
 }
 
 static long reaped_one(u32 i, struct thread **at)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
     struct thread *thread = *at;
     struct user_event event = {};
-    struct aio_key name = { .tgid = (u32)task->tgid };
+    struct aio_key name = { .context = thread->context };
     struct aio *aio;
     u64 at_ns;
 
@@ -219,9 +212,10 @@ static long reaped_one(u32 i, struct thread **at)
     aio = bpf_map_lookup_elem(&iocbs, &name);
     if (!aio)
         return 0;
-    over(&aio->issue);
+    if (!aio->counted)
+        over(&aio->issue);
     at_ns = aio->done_ns ?: thread->now_ns;
-    if (event.result >= 0)
+    if (!aio->counted && event.result >= 0)
         done(&aio->key, NULL, NULL, aio->key.kind == SYNC ? 0 : event.result, aio->start_ns, at_ns - aio->start_ns, 0,
              &aio->issue);
     bpf_map_delete_elem(&iocbs, &name);
@@ -237,91 +231,33 @@ static __always_inline void events_reaped(struct thread *thread, long result, u6
         bpf_loop(result < EVENTS_MAX ? result : EVENTS_MAX, reaped_one, &thread, 0);
 }
 
-SEC("tp_btf/iomap_dio_rw_queued")
-int direct_queued(u64 *ctx)
-{
-    struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
-
-    if (thread && thread->call == CALL_IO_SUBMIT)
-        thread->begun = 0;
-    return 0;
-}
-
-SEC("tp_btf/iomap_dio_rw_begin")
-int direct_begin(u64 *ctx)
-{
-    struct kiocb *iocb = (void *)ctx[0];
-    struct iov_iter *iter = (void *)ctx[1];
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
-    struct pending pending = {};
-    struct file *file;
-    struct key key = {};
-
-    if (!thread || thread->call != CALL_IO_SUBMIT)
-        return 0;
-    if (aio_complete_rw && (u64)iocb->ki_complete != aio_complete_rw)
-        return 0;
-    file = iocb->ki_filp;
-    if (!identify(file, task, &key))
-        return 0;
-    follow_last(thread);
-    thread->direct_begun++;
-    thread->begun = (u64)iocb;
-    thread->begun_iocb = BPF_CORE_READ((struct aio_kiocb *)iocb, ki_res.obj);
-    key.kind = iter->data_source ? WRITE : READ;
-    ensure(thread, &key, file);
-    thread->begun_key = key;
-    pending.start_ns = thread->start_ns;
-    pending.tgid = key.tgid;
-    pending.started = key.started;
-    pending.kind = key.kind;
-    begun(&pending.issue, task);
-    of_direct(&pending.issue, task, iocb);
-    begin((u64)iocb, &pending, LOST_AIO_DIRECT);
-    return 0;
-}
-
-static __always_inline int direct_completed(struct kiocb *iocb, long result)
-{
-    u64 address = (u64)iocb, ns;
-    struct pending pending;
-    struct file *file;
-    struct key key = {};
-
-    if (aio_complete_rw && (u64)iocb->ki_complete != aio_complete_rw)
-        return 0;
-    if (!end(address, false, &pending))
-        return 0;
-    over(&pending.issue);
-    if (result < 0)
-        return 0;
-    ns = bpf_ktime_get_ns() - pending.start_ns;
-    key.tgid = pending.tgid;
-    key.started = pending.started;
-    key.kind = pending.kind;
-    file = READ(iocb, ki_filp);
-    if (identify_inode(READ(file, f_inode), &key.file))
-        done(&key, NULL, NULL, result, pending.start_ns, ns, 1, &pending.issue);
-    return 0;
-}
-
-/* Three times: the kernel does not call a program that is at work on the same CPU already, and interrupts come in at
- * any time. Whichever is called first does it; the others find nothing to do. */
+/* Not called where it is at work on that CPU already: then it is when it is fetched. */
 SEC("tp_btf/iomap_dio_complete")
 int direct_complete(u64 *ctx)
 {
-    return direct_completed((void *)ctx[0], ctx[2]);
-}
+    struct kiocb *iocb = (void *)ctx[0];
+    struct aio_kiocb *kernels = (void *)iocb;
+    struct aio_key name = {};
+    long result = ctx[2];
+    struct aio *aio;
+    struct key key;
+    u64 ns;
 
-SEC("tp_btf/iomap_dio_complete")
-int direct_complete_2(u64 *ctx)
-{
-    return direct_completed((void *)ctx[0], ctx[2]);
-}
-
-SEC("tp_btf/iomap_dio_complete")
-int direct_complete_3(u64 *ctx)
-{
-    return direct_completed((void *)ctx[0], ctx[2]);
+    if (aio_complete_rw ? (u64)iocb->ki_complete != aio_complete_rw : !iocb->ki_complete)
+        return 0;
+    /* What failed is told when it is fetched. */
+    if (result < 0)
+        return 0;
+    name.iocb = READ(kernels, ki_res.obj);
+    name.context = (u64)READ(kernels, ki_ctx);
+    aio = bpf_map_lookup_elem(&iocbs, &name);
+    if (!aio || aio->counted)
+        return 0;
+    aio->counted = 1;
+    over(&aio->issue);
+    of_direct_ended(&aio->issue, iocb, result);
+    ns = bpf_ktime_get_ns() - aio->start_ns;
+    key = aio->key;
+    done(&key, NULL, NULL, result, aio->start_ns, ns, 1, &aio->issue);
+    return 0;
 }

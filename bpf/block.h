@@ -31,12 +31,14 @@ struct seen {
     u64 count[GROUPS];
     u64 bytes[GROUPS];
 };
-/* Each CPU has its own places for devices, at or after the number that the device's makes; user space adds them up. */
+/* Each CPU has its own places for devices, and each of the two programs that may be at work there: nobody else writes to
+ * them meanwhile, so that no addition needs to be atomic. A device is at or after the number that its own makes; user
+ * space adds them up. */
 #define DEVICES_BITS 9
 #define DEVICE_PROBES_MAX 8
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1 << DEVICES_BITS);
+    __uint(max_entries, 2 << DEVICES_BITS);
     __type(key, u32);
     __type(value, struct seen);
 } devices SEC(".maps");
@@ -127,7 +129,7 @@ static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole
     return (u64)READ(inode, i_mapping) == mapping ? inode : NULL;
 }
 
-static __always_inline bool owner_of(struct bio *bio, struct walk_of_bios *walk, struct file_id *id, u64 *at)
+static __always_inline bool owner_of(struct bio *bio, u32 meta, struct file_id *id, u64 *at)
 {
     struct bio *whole = whole_of(bio);
     u64 end = (u64)READ(whole, bi_end_io);
@@ -150,7 +152,7 @@ static __always_inline bool owner_of(struct bio *bio, struct walk_of_bios *walk,
     if (end && (end == blkdev_bio_end_io || end == blkdev_bio_end_io_simple || end == blkdev_bio_end_io_async))
         id->generation = OF_DEVICE;
     else
-        id->generation = type == S_IFBLK || walk->meta ? OF_FILE_SYSTEM : OF_NOBODY_KNOWN;
+        id->generation = type == S_IFBLK || meta ? OF_FILE_SYSTEM : OF_NOBODY_KNOWN;
     return true;
 }
 
@@ -170,7 +172,7 @@ __noinline int take_bio(struct walk_of_bios *walk)
         bytes = walk->left;
     walk->left -= bytes;
     walk->bio = (u64)READ(bio, bi_next);
-    wanted = owner_of(bio, walk, &id, &inode);
+    wanted = owner_of(bio, walk->meta, &id, &inode);
     if (wanted && walk->any && walk->key.file.ino == id.ino && walk->key.file.dev == id.dev &&
         walk->key.file.generation == id.generation) {
         walk->bytes += bytes;
@@ -191,32 +193,29 @@ static long one_bio(u32 i, struct walk_of_bios *walk)
 }
 
 /* NULL where there is no place: nothing is told of the device then. */
-static __always_inline struct seen *seen_of(u32 dev)
+static __always_inline struct seen *seen_of(u32 dev, u32 program)
 {
     u32 first = dev * 0x9e3779b1U >> (32 - DEVICES_BITS), i;
 
 #pragma unroll
     for (i = 0; i < DEVICE_PROBES_MAX; i++) {
-        u32 index = (first + i) & ((1 << DEVICES_BITS) - 1);
+        u32 index = ((first + i) & ((1 << DEVICES_BITS) - 1)) | program << DEVICES_BITS;
         struct seen *seen = bpf_map_lookup_elem(&devices, &index);
-        u64 before;
         if (!seen)
             break;
         if (seen->dev == dev)
             return seen;
         if (seen->dev)
             continue;
-        /* A program that interrupts this one may be faster. */
-        before = __sync_val_compare_and_swap(&seen->dev, 0, dev);
-        if (!before || before == dev)
-            return seen;
+        seen->dev = dev;
+        return seen;
     }
     return NULL;
 }
 
 /* As blk_account_io_completion and blk_account_io_done count: bytes as they complete, the request when all of it is
  * done, and not its data alone where a flush follows. */
-static __always_inline void see(struct request *request, u32 bytes)
+static __always_inline void see(struct request *request, u32 bytes, u32 program)
 {
     u32 op = request->cmd_flags & REQ_OP_MASK, flags = request->rq_flags, group;
     u32 flush_sequence = 1 << 4, counted_io = 1 << 13;
@@ -228,26 +227,39 @@ static __always_inline void see(struct request *request, u32 bytes)
     }
     if (op == REQ_OP_DISCARD || (op != REQ_OP_FLUSH && !(flags & counted_io)))
         return;
-    seen = seen_of(request->q->disk->part0->bd_dev);
+    seen = seen_of(request->q->disk->part0->bd_dev, program);
     if (!seen)
         return;
     group = op == REQ_OP_FLUSH ? GROUP_FLUSH : op & 1;
     if (group == GROUP_FLUSH) {
-        __sync_fetch_and_add(&seen->count[GROUP_FLUSH], 1);
+        seen->count[GROUP_FLUSH]++;
         return;
     }
-    __sync_fetch_and_add(&seen->bytes[group & 1], bytes & ~511U);
+    seen->bytes[group & 1] += bytes & ~511U;
     if (bytes >= request->__data_len && !(flags & flush_sequence))
-        __sync_fetch_and_add(&seen->count[group & 1], 1);
+        seen->count[group & 1]++;
 }
 
-static __always_inline int block_completed(struct request *request, u32 bytes)
+/* Most requests have one bio. */
+static __always_inline void count_one(struct bio *bio, struct walk_of_bios *walk)
+{
+    struct counters *counters;
+
+    if (!owner_of(bio, walk->meta, &walk->key.file, &walk->inode))
+        return;
+    counters = counters_of(&walk->key, NULL, (void *)walk->inode, 1);
+    if (counters)
+        add(counters, walk->count, walk->left, walk->ns);
+}
+
+static __always_inline int block_completed(struct request *request, u32 bytes, u32 program)
 {
     u32 flags = request->cmd_flags;
     u64 start = request->start_time_ns;
     struct walk_of_bios walk = {};
+    struct bio *bio;
 
-    see(request, bytes);
+    see(request, bytes, program);
     switch (flags & REQ_OP_MASK) {
     case REQ_OP_READ: walk.kind = BLOCK_READ; break;
     /* The device counts all of these as writes; those without data are told for nobody. */
@@ -277,32 +289,46 @@ static __always_inline int block_completed(struct request *request, u32 bytes)
     walk.ns = walk.count ? walk.ns : 0;
     walk.left = bytes;
     walk.meta = flags & REQ_META;
-    walk.bio = (u64)request->bio;
-    /* Most have one. */
-    take_bio(&walk);
-    if (walk.left) {
-        bpf_loop(BIOS_MAX, one_bio, &walk, 0);
-        if (walk.left)
-            lose(LOST_BIOS);
+    bio = request->bio;
+    if (bio && bio->bi_iter.bi_size >= bytes) {
+        count_one(bio, &walk);
+        return 0;
     }
+    walk.bio = (u64)bio;
+    bpf_loop(BIOS_MAX, one_bio, &walk, 0);
+    if (walk.left)
+        lose(LOST_BIOS);
     count_block(&walk);
     return 0;
+}
+
+static __always_inline struct nested_state *nested_state(void)
+{
+    u32 index = 0;
+    return bpf_map_lookup_elem(&nested, &index);
 }
 
 SEC("tp_btf/block_rq_complete")
 int block_complete(u64 *ctx)
 {
-    return IN_FIRST(block_completed((void *)ctx[0], ctx[2]));
+    struct nested_state *state = nested_state();
+
+    if (!state)
+        return 0;
+    *(volatile u64 *)&state->first = 1;
+    block_completed((void *)ctx[0], ctx[2], 0);
+    *(volatile u64 *)&state->first = 0;
+    return 0;
 }
 
 SEC("tp_btf/block_rq_complete")
 int block_complete_2(u64 *ctx)
 {
-    return IN_SECOND(block_completed((void *)ctx[0], ctx[2]));
-}
+    struct nested_state *state = nested_state();
 
-SEC("tp_btf/block_rq_complete")
-int block_complete_3(u64 *ctx)
-{
-    return IN_THIRD(block_completed((void *)ctx[0], ctx[2]));
+    if (!state || !*(volatile u64 *)&state->first)
+        return 0;
+    block_completed((void *)ctx[0], ctx[2], 1);
+    __sync_fetch_and_add(&state->done, 1);
+    return 0;
 }

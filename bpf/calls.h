@@ -44,10 +44,11 @@ int sys_enter(u64 *ctx)
     thread->call = CALL_NONE;
     thread->file_out = 0;
     if (call == CALL_IO_SUBMIT) {
-        submit_begins(thread, argument(regs, 2), argument(regs, 1));
+        submit_begins(thread, task, first, argument(regs, 2), argument(regs, 1));
         return 0;
     }
     if (call == CALL_IO_GETEVENTS) {
+        thread->context = context_of(task, first);
         thread->user = argument(regs, 3);
         thread->call = call;
         return 0;
@@ -111,15 +112,12 @@ int sys_exit(u64 *ctx)
     void *regs = (void *)ctx[0];
     long result = ctx[1];
     u64 id = call_number(regs), now;
-    struct task_struct *task;
     struct thread *thread;
 
     if (id >= SYSCALLS || calls[id] == CALL_NONE)
         return 0;
-    task = bpf_get_current_task_btf();
-    if (!counted(task))
-        return 0;
-    thread = bpf_task_storage_get(&threads, task, 0, 0);
+    /* Of those alone that are counted. */
+    thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     if (!thread || thread->call == CALL_NONE)
         return 0;
     now = bpf_ktime_get_ns();

@@ -52,7 +52,7 @@ enum lost {
     LOST_PENDING_FULL,
     LOST_THREADS,
     LOST_AIO_TOO_MANY,
-    LOST_AIO_DIRECT,
+    LOST_AIO_AGAIN,
     LOST_URING_UNSEEN,
     LOST_BIOS,
     LOST_COUNTERS,
@@ -84,13 +84,12 @@ struct {
 } lost SEC(".maps");
 
 /* The kernel does not call a program that is at work on the same CPU already, and an interrupt may come in at any
- * time. So block completions have three programs: the second works where the first one was interrupted (by a
- * softirq, mostly), the third where both were (by a device's interrupt). */
+ * time. So block completions have two programs: the second works where the first one was interrupted. Where both were, it
+ * is told. */
 struct nested_state {
-    /* The first, the second program is at work. */
+    /* The first program is at work. */
     u64 first;
-    u64 second;
-    /* Events of the second and the third. */
+    /* Events of the second. */
     u64 done;
 };
 struct {
@@ -99,40 +98,6 @@ struct {
     __type(key, u32);
     __type(value, struct nested_state);
 } nested SEC(".maps");
-
-#define IN_FIRST(body)                                                        \
-    ({                                                                               \
-        u32 index = 0;                                                               \
-        struct nested_state *state = bpf_map_lookup_elem(&nested, &index);           \
-        if (state) {                                                                 \
-            *(volatile u64 *)&state->first = 1;                                      \
-            body;                                                                    \
-            *(volatile u64 *)&state->first = 0;                                      \
-        }                                                                            \
-        0;                                                                           \
-    })
-#define IN_SECOND(body)                                                       \
-    ({                                                                               \
-        u32 index = 0;                                                               \
-        struct nested_state *state = bpf_map_lookup_elem(&nested, &index);           \
-        if (state && *(volatile u64 *)&state->first) {                               \
-            *(volatile u64 *)&state->second = 1;                                     \
-            body;                                                                    \
-            __sync_fetch_and_add(&state->done, 1);                                   \
-            *(volatile u64 *)&state->second = 0;                                     \
-        }                                                                            \
-        0;                                                                           \
-    })
-#define IN_THIRD(body)                                                        \
-    ({                                                                               \
-        u32 index = 0;                                                               \
-        struct nested_state *state = bpf_map_lookup_elem(&nested, &index);           \
-        if (state && *(volatile u64 *)&state->second) {                              \
-            body;                                                                    \
-            __sync_fetch_and_add(&state->done, 1);                                   \
-        }                                                                            \
-        0;                                                                           \
-    })
 
 enum {
     E2BIG = 7,

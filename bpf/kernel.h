@@ -104,7 +104,15 @@ struct css_set {
 struct thread_info {
     u32 status;
 };
+struct kioctx {
+    unsigned long user_id;
+};
+struct kioctx_table {
+    unsigned int nr;
+    struct kioctx *table[1];
+};
 struct mm_struct {
+    struct kioctx_table *ioctx_table;
 };
 /* Of what begins with a number of 64 bits. */
 struct timespec64 {
@@ -137,9 +145,6 @@ struct vm_area_struct {
     struct file *vm_file;
 };
 
-struct iov_iter {
-    bool data_source;
-};
 struct kiocb {
     struct file *ki_filp;
     s64 ki_pos;
@@ -150,6 +155,7 @@ struct io_event {
     u64 obj;
 };
 struct aio_kiocb {
+    struct kioctx *ki_ctx;
     struct io_event ki_res;
 };
 struct io_kiocb {

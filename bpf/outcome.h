@@ -6,6 +6,7 @@
  *   over       it ended, well or not          done        it moved so many bytes        missed   past the page cache
  */
 #pragma once
+#define NO_KIND 255
 #ifdef TRACE
 #include "tell.h"
 #else

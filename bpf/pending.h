@@ -1,18 +1,14 @@
-/* Asynchronous I/Os under way, by the kernel's address of them.
+/* I/Os of rings under way, by the kernel's address of them.
  *
  * Each address has its place in an array, which is found and taken without a search; where another one is in that place it
  * goes into a table. */
 #pragma once
 #include "outcome.h"
 
-#define NO_KIND 255
 struct pending {
     u64 start_ns;
     u32 tgid;
     u32 started;
-    /* Of libaio's; NO_KIND of a ring's, which says it when it completes. */
-    u32 kind;
-    u32 zero;
     struct issue issue;
 };
 struct {
@@ -47,21 +43,21 @@ static __always_inline struct place *place_of(u64 address)
     return bpf_map_lookup_elem(&places, &index);
 }
 
-static __always_inline void not_told(struct pending *earlier, struct pending *now, u32 if_unseen)
+static __always_inline void not_told(struct pending *earlier, struct pending *now)
 {
     over(&earlier->issue);
     /* Of a process that ended before it, there is nothing to tell. */
     if (earlier->tgid == now->tgid && earlier->started == now->started)
-        lose(if_unseen);
+        lose(LOST_URING_UNSEEN);
 }
 
-static __always_inline void begin(u64 address, struct pending *pending, u32 if_unseen)
+static __always_inline void begin(u64 address, struct pending *pending)
 {
     struct place *place = place_of(address);
     long error;
 
     if (place && place->address == address /* the end of an earlier one at that address was not told */) {
-        not_told(&place->pending, pending, if_unseen);
+        not_told(&place->pending, pending);
         place->pending = *pending;
         return;
     }
@@ -74,28 +70,26 @@ static __always_inline void begin(u64 address, struct pending *pending, u32 if_u
     if (error == -EEXIST) {
         struct pending *earlier = bpf_map_lookup_elem(&requests, &address);
         if (earlier)
-            not_told(earlier, pending, if_unseen);
+            not_told(earlier, pending);
         error = bpf_map_update_elem(&requests, &address, pending, BPF_ANY);
     }
     if (error)
         lose(LOST_PENDING_FULL);
 }
 
-/* What was begun at that address, which is free then. Of rings alone, or of all others alone. */
-static __always_inline bool end(u64 address, bool of_ring, struct pending *ended)
+/* What was begun at that address, which is free then. */
+static __always_inline bool end(u64 address, struct pending *ended)
 {
     struct place *place = place_of(address);
     struct pending *pending;
 
     if (place && place->address == address) {
-        if ((place->pending.kind == NO_KIND) != of_ring)
-            return false;
         *ended = place->pending;
         /* Not where user space just took it for one that was left behind. */
         return __sync_val_compare_and_swap(&place->address, address, 0) == address;
     }
     pending = bpf_map_lookup_elem(&requests, &address);
-    if (!pending || (pending->kind == NO_KIND) != of_ring)
+    if (!pending)
         return false;
     *ended = *pending;
     bpf_map_delete_elem(&requests, &address);

@@ -40,10 +40,9 @@ int ring_submit(u64 *ctx)
     pending.tgid = task->tgid;
     pending.started = started_of(task);
     pending.start_ns = bpf_ktime_get_ns();
-    pending.kind = NO_KIND;
     begun(&pending.issue, task);
     of_ring(&pending.issue, task, request);
-    begin(address, &pending, LOST_URING_UNSEEN);
+    begin(address, &pending);
     return 0;
 }
 
@@ -59,7 +58,7 @@ int ring_complete(u64 *ctx)
     u32 kind;
     int result;
 
-    if (!address || !end(address, true, &pending))
+    if (!address || !end(address, &pending))
         return 0;
     over(&pending.issue);
     ns = bpf_ktime_get_ns() - pending.start_ns;

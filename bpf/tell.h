@@ -270,15 +270,11 @@ static __always_inline void of_iocb(struct issue *issue, struct task_struct *tas
     bpf_probe_read_user(&issue->offset, sizeof(issue->offset), (void *)(iocb + 40));
 }
 
-#define RWF_ALL 0xff
-static __always_inline void of_direct(struct issue *issue, struct task_struct *task, struct kiocb *iocb)
+/* When it completed: its end of the file was not known before. */
+static __always_inline void of_direct_ended(struct issue *issue, struct kiocb *iocb, long result)
 {
-    struct file *file = iocb->ki_filp;
-
-    by(issue, task, BY_AIO);
-    issue->file_flags = READ(file, f_flags);
-    issue->offset = iocb->ki_pos;
-    issue->flags = iocb->ki_flags & RWF_ALL;
+    if (issue->file_flags & o_append || issue->flags & RWF_APPEND)
+        issue->offset = iocb->ki_pos - result;
 }
 
 /* Writes down a file's name, when it is first seen. */

@@ -34,19 +34,15 @@ struct thread {
     /* Of a copy: where it is written to. */
     u64 file_out;
     struct key key_out;
-    /* Of io_submit and io_getevents: the program's array, its length, and those of it that are direct. */
+    /* Of io_submit and io_getevents: the kernel's context, the program's array, its length. */
+    u64 context;
     u64 user;
     u32 count;
-    u32 direct;
-    u32 direct_begun;
     u32 submitted;
-    /* Those of it that are kept until they are fetched. */
-    u32 followed;
+    /* Those of it that are done when io_submit returns. */
+    u32 done_at_submit;
+    u32 zero;
     u64 now_ns;
-    /* The last direct one that began in the call: the kernel's and the program's address; 0 once it is queued. */
-    u64 begun;
-    u64 begun_iocb;
-    struct key begun_key;
     /* A page fault under way. */
     u8 faulting;
     u8 fault_missed;

@@ -3,7 +3,7 @@
 
 use super::places::Places;
 use super::program::{Programs, no_table, table_error};
-use super::tables::{AioKey, Counts, FileId, Key, Name, OfCpu, Opaque, Pending};
+use super::tables::{Aio, AioKey, Counts, FileId, Key, Name, OfCpu, Pending};
 use crate::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError};
 use std::collections::HashMap;
@@ -62,8 +62,8 @@ impl Programs {
         let in_places = self.places.as_ref().map(Places::in_use).unwrap_or_default();
         let pending: Vec<(u64, Pending)> =
             self.table_mut::<KernelMap<&mut MapData, u64, Pending>>("requests")?.iter().flatten().collect();
-        let fetched: Vec<AioKey> =
-            self.table_mut::<KernelMap<&mut MapData, AioKey, Opaque>>("iocbs")?.keys().flatten().collect();
+        let fetched: Vec<(AioKey, Aio)> =
+            self.table_mut::<KernelMap<&mut MapData, AioKey, Aio>>("iocbs")?.iter().flatten().collect();
         let chosen: Vec<u32> = self
             .table_mut::<KernelMap<&mut MapData, u32, u8>>("chosen_processes")?
             .keys()
@@ -71,29 +71,21 @@ impl Programs {
             .collect();
         // Later than the tables: none of a process that began in between.
         let running = super::running()?;
-        let mut left = Vec::new();
         // The last completion of all may have come since.
         for (index, address, pending) in in_places {
             let ours = self.places.as_ref().filter(|_| !running.contains(&pending.tgid));
             if ours.is_some_and(|places| places.take(index, address, &pending)) {
-                left.push(pending.kind);
+                self.left_behind += 1;
             }
         }
         let mut table: KernelMap<&mut MapData, u64, Pending> = self.table_mut("requests")?;
-        for (address, pending) in pending.into_iter().filter(|(_, pending)| !running.contains(&pending.tgid))
-        {
-            if found(table.remove(&address))?.is_some() {
-                left.push(pending.kind);
-            }
+        let mut left_behind = 0;
+        for (address, _) in pending.iter().filter(|(_, pending)| !running.contains(&pending.tgid)) {
+            left_behind += u64::from(found(table.remove(address))?.is_some());
         }
-        for kind in left {
-            match kind {
-                Pending::NO_KIND => self.left_behind.rings += 1,
-                _ => self.left_behind.direct += 1,
-            }
-        }
-        let mut table: KernelMap<&mut MapData, AioKey, Opaque> = self.table_mut("iocbs")?;
-        for key in fetched.iter().filter(|key| !running.contains(&(key.tgid as u32))) {
+        self.left_behind += left_behind;
+        let mut table: KernelMap<&mut MapData, AioKey, Aio> = self.table_mut("iocbs")?;
+        for (key, _) in fetched.iter().filter(|(_, aio)| !running.contains(&aio.key.tgid)) {
             found(table.remove(key))?;
         }
         let mut table: KernelMap<&mut MapData, u32, u8> = self.table_mut("chosen_processes")?;

@@ -197,6 +197,7 @@ impl Source for Process {
         }
         self.names.add(self.programs.take_names()?);
         self.programs.sweep()?;
+        self.programs.guard()?;
         let running = running()?;
         let grew =
             missed.iter().filter(|device| device.grew).map(|device| FileId::of_nobody_known(device.dev));

@@ -1,4 +1,4 @@
-//! Asynchronous I/Os under way, in the array of bpf/pending.h: its memory is shared with the programs, so that it is looked
+//! I/Os of rings under way, in the array of bpf/pending.h: its memory is shared with the programs, so that it is looked
 //! through without a system call for each of them.
 
 use super::tables::Pending;
@@ -18,7 +18,6 @@ struct Place {
     address: AtomicU64,
     start_ns: AtomicU64,
     tgid_started: AtomicU64,
-    kind_zero: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Place>() == size_of::<u64>() + size_of::<Pending>());
@@ -80,11 +79,8 @@ impl Drop for Places {
 
 impl Place {
     fn pending(&self) -> Pending {
-        let halves = |word: &AtomicU64| {
-            let [a, b, c, d, e, f, g, h] = word.load(Relaxed).to_ne_bytes();
-            (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]))
-        };
-        let ((tgid, started), (kind, zero)) = (halves(&self.tgid_started), halves(&self.kind_zero));
-        Pending { start_ns: self.start_ns.load(Relaxed), tgid, started, kind, zero }
+        let [a, b, c, d, e, f, g, h] = self.tgid_started.load(Relaxed).to_ne_bytes();
+        let (tgid, started) = (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]));
+        Pending { start_ns: self.start_ns.load(Relaxed), tgid, started }
     }
 }

@@ -63,13 +63,12 @@ pub(super) struct Started {
     pub comm: [u8; 16],
 }
 
-/// Of a program that has others for when it is interrupted, on one CPU.
+/// Of a program that has another for when it is interrupted, on one CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nested {
     pub first: u64,
-    pub second: u64,
-    /// Events that the others saw to.
+    /// Events that the other saw to.
     pub done: u64,
 }
 
@@ -83,29 +82,33 @@ pub(super) struct Seen {
     pub bytes: [u64; 3],
 }
 
-/// An asynchronous I/O under way.
+/// A ring's I/O under way.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     pub start_ns: u64,
     pub tgid: u32,
     pub started: u32,
-    pub kind: u32,
-    pub zero: u32,
 }
 
-/// A program's own address of one of libaio's.
+/// One of libaio's: the program's own address of it, and the kernel's of the context that it was submitted to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AioKey {
     pub iocb: u64,
-    pub tgid: u64,
+    pub context: u64,
 }
 
-/// `struct aio` of bpf/aio.h: not looked into.
+/// What is kept of it until it is counted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Opaque([u64; 7]);
+pub(super) struct Aio {
+    pub start_ns: u64,
+    pub done_ns: u64,
+    pub key: Key,
+    pub done_at_submit: u32,
+    pub counted: u32,
+}
 
 /// A chosen file.
 #[repr(C)]
@@ -155,11 +158,11 @@ unsafe impl aya::Pod for Pending {}
 // SAFETY: as above.
 unsafe impl aya::Pod for AioKey {}
 // SAFETY: as above.
-unsafe impl aya::Pod for Opaque {}
+unsafe impl aya::Pod for Aio {}
 
 const _: () = assert!(size_of::<Key>() == 32 && size_of::<FileId>() == 16);
 const _: () = assert!(size_of::<OfCpu>() == 16 + 8 * HISTOGRAM_LEN && size_of::<Started>() == 24);
-const _: () = assert!(size_of::<Seen>() == 56 && size_of::<Pending>() == 24 && size_of::<Opaque>() == 56);
+const _: () = assert!(size_of::<Seen>() == 56 && size_of::<Pending>() == 16 && size_of::<Aio>() == 56);
 const _: () = assert!(size_of::<Name>() == 20 + NAME_BYTES && size_of::<WantedFile>() == 16);
 
 impl OfCpu {
@@ -226,11 +229,6 @@ impl std::fmt::Debug for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Name").field("within", &self.within()).finish_non_exhaustive()
     }
-}
-
-impl Pending {
-    /// Of a ring's, which says what it was when it completes.
-    pub const NO_KIND: u32 = 255;
 }
 
 impl FileId {

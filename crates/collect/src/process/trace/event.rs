@@ -1,4 +1,4 @@
-use super::super::tables::{FileId, kind};
+use super::super::tables::{Aio, FileId, kind};
 use filestats::{IoFlags, Served, TracedOp};
 
 /// `struct event` of bpf/tell.h.
@@ -29,20 +29,24 @@ pub(super) struct TracedPending {
     start_ns: u64,
     tgid: u32,
     started: u32,
-    rest: [u64; 8],
+    rest: [u64; 7],
 }
 
-/// `struct aio` of bpf/aio.h in a trace: not looked into.
+/// `struct aio` of bpf/aio.h in a trace: only what there is without one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TracedIocb([u64; 14]);
+pub(super) struct TracedIocb {
+    pub aio: Aio,
+    rest: [u64; 7],
+}
 
 // SAFETY: of integers without padding (checked below), valid for any bytes.
 unsafe impl aya::Pod for TracedPending {}
 // SAFETY: as above.
 unsafe impl aya::Pod for TracedIocb {}
 
-const _: () = assert!(size_of::<Event>() == 88 && size_of::<TracedPending>() == 80);
+const _: () = assert!(size_of::<Event>() == 88 && size_of::<TracedPending>() == 72);
+const _: () = assert!(size_of::<TracedIocb>() == 112);
 
 impl TracedPending {
     pub fn tgid(&self) -> u32 {

@@ -156,10 +156,10 @@ impl Tracer {
             .iter()
             .flatten()
             .collect();
-        let fetched: Vec<AioKey> = self
+        let fetched: Vec<(AioKey, TracedIocb)> = self
             .programs
             .table_mut::<KernelMap<&mut MapData, AioKey, TracedIocb>>("iocbs")?
-            .keys()
+            .iter()
             .flatten()
             .collect();
         // Later than the tables: none of a process that began in between.
@@ -169,7 +169,7 @@ impl Tracer {
             found(table.remove(address))?;
         }
         let mut table: KernelMap<&mut MapData, AioKey, TracedIocb> = self.programs.table_mut("iocbs")?;
-        for key in fetched.iter().filter(|key| !running.contains(&(key.tgid as u32))) {
+        for (key, _) in fetched.iter().filter(|(_, iocb)| !running.contains(&iocb.aio.key.tgid)) {
             found(table.remove(key))?;
         }
         Ok(())
