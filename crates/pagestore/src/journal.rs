@@ -11,10 +11,10 @@ use crate::log::MAX_WRITE_BYTES;
 use crate::log::record::Record;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
 use crate::lsn::Lsn;
-use crate::sync::Mutex;
 use crate::sync::thread::{self, Thread};
+use crate::sync::{AtomicU64, Mutex};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Instant;
 
@@ -44,6 +44,8 @@ struct Shared {
     waiters: Vec<(Lsn, Thread)>,
     /// Commits that are not durable yet, in their order.
     commits: VecDeque<(Lsn, u64)>,
+    /// The newest commit whose pages are where readers look for them.
+    installed: u64,
     /// Commits that the last write made durable.
     last_group: usize,
     /// Somebody is about to write, and lets others join.
@@ -115,6 +117,7 @@ impl Journal {
             writer,
             waiters: Vec::new(),
             commits: VecDeque::new(),
+            installed: sequence,
             last_group: 0,
             gathering: false,
             delayed_since: None,
@@ -206,9 +209,20 @@ impl Journal {
         Error::ReadOnly { cause: self.poison.get_or_init(|| cause).clone() }
     }
 
-    /// The transaction that appended has been installed or given up.
-    pub(crate) fn ended(&self) {
-        self.lock().writer.oldest_active = None;
+    /// The transaction that appended has been installed as this commit, or given up.
+    pub(crate) fn ended(&self, installed: Option<u64>) {
+        let mut shared = self.lock();
+        shared.writer.oldest_active = None;
+        if let Some(sequence) = installed {
+            shared.installed = sequence;
+            self.show(&shared);
+        }
+    }
+
+    /// What is durable may be read, once its pages are there: a write of another thread may be done before they are.
+    fn show(&self, shared: &Shared) {
+        let durable = self.durable_sequence.load(Ordering::Acquire);
+        self.visible.fetch_max(durable.min(shared.installed), Ordering::AcqRel);
     }
 
     /// Appends a record that belongs to no transaction.
@@ -316,8 +330,8 @@ impl Journal {
             shared.commits.pop_front();
             group += 1;
             self.durable_sequence.fetch_max(sequence, Ordering::AcqRel);
-            self.visible.fetch_max(sequence, Ordering::AcqRel);
         }
+        self.show(&shared);
         shared.last_group = group;
         if shared.commits.is_empty() {
             shared.delayed_since = None;

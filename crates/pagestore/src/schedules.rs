@@ -1,52 +1,140 @@
 //! The concurrent core under many schedules: who commits, who writes the log, who reads and who checkpoints take turns
-//! wherever they take a lock, wait or do I/O.
+//! wherever they take a lock, wait, do I/O or use an atomic of the core. Each test counts the situations that it is
+//! there for, and fails when no schedule has met them: a test that meets nothing shows nothing.
+
+mod commits;
+mod opened;
+mod snapshots;
 
 use crate::disk::{Disk, FileId};
-use crate::sim::{Fault, SimDisk};
-use crate::sync::scheduled::{at_once, check, give_way};
-use crate::{Durability, Error, Layout, Options, Recovery, Store, Tables};
+use crate::sim::SimDisk;
+use crate::sync::scheduled::{at_once, linger};
+use crate::{Committed, Durability, Layout, Options, Recovery, Store, Tables};
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Others go on while a write is on its way, and after it has landed and before that is known.
-struct Slow(SimDisk);
+/// The commit that makes the table and its rows; what commits before it leave is not looked at.
+const BEGUN: u64 = 2;
+const LAYOUT: Layout = Layout { page_bytes: 4096, log_sector_bytes: 4096, vlf_bytes: 128 << 10, vlfs: 3 };
+
+/// Situations that were met, over all schedules of a test.
+#[derive(Default)]
+struct Met {
+    /// A log write landed, and one that was handed out before it had not.
+    overtaken: AtomicU64,
+    /// A log write failed while another was on its way.
+    failed_beside_another: AtomicU64,
+    /// Four commits or more lay in one block.
+    grouped: AtomicU64,
+    /// A checkpoint ended while somebody read.
+    checkpointed: AtomicU64,
+    /// A page was read from the data file.
+    stored: AtomicU64,
+    /// A page was put together from the log.
+    redone: AtomicU64,
+    /// A snapshot was given up.
+    given_up: AtomicU64,
+}
+
+impl Met {
+    fn count(counter: &AtomicU64, situation: bool) {
+        counter.fetch_add(u64::from(situation), Ordering::Relaxed);
+    }
+
+    fn assert(counter: &AtomicU64, situation: &str) {
+        assert!(counter.load(Ordering::Relaxed) > 0, "no schedule has met this: {situation}");
+    }
+}
+
+/// What the disk is at.
+#[derive(Default)]
+struct UnderWay {
+    tickets: u64,
+    /// Log writes that have not landed.
+    writes: Vec<u64>,
+}
+
+/// A disk on which anything may take long: others go on meanwhile, and after a write has landed and before that is known.
+struct Slow {
+    disk: SimDisk,
+    met: Arc<Met>,
+    under_way: Mutex<UnderWay>,
+}
+
+impl Slow {
+    fn new(disk: SimDisk, met: &Arc<Met>) -> Arc<Self> {
+        Arc::new(Self { disk, met: met.clone(), under_way: Mutex::default() })
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
+        self.under_way.lock().expect("nothing panics with it")
+    }
+}
 
 impl Disk for Slow {
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        give_way();
-        self.0.read(file, offset, buffer)
+        linger();
+        self.disk.read(file, offset, buffer)
     }
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        give_way();
-        self.0.write(file, offset, bytes)
+        linger();
+        self.disk.write(file, offset, bytes)
     }
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        give_way();
-        let done = self.0.write_through(file, offset, bytes);
-        give_way();
+        if file != FileId::Log {
+            linger();
+            return self.disk.write_through(file, offset, bytes);
+        }
+        let ticket = {
+            let mut under_way = self.under_way();
+            under_way.tickets += 1;
+            let ticket = under_way.tickets;
+            under_way.writes.push(ticket);
+            ticket
+        };
+        linger();
+        let done = self.disk.write_through(file, offset, bytes);
+        {
+            let mut under_way = self.under_way();
+            under_way.writes.retain(|own| *own != ticket);
+            Met::count(&self.met.overtaken, under_way.writes.iter().any(|own| *own < ticket));
+            Met::count(&self.met.failed_beside_another, done.is_err() && !under_way.writes.is_empty());
+        }
+        linger();
         done
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
-        give_way();
-        self.0.sync(file)
+        linger();
+        self.disk.sync(file)
     }
 
     fn len(&self, file: FileId) -> io::Result<u64> {
-        self.0.len(file)
+        self.disk.len(file)
     }
 }
 
 impl Slow {
-    /// The last commit that opening finds, should the process end here. What the log holds was written through.
-    fn recovered(&self) -> u64 {
+    /// The last commit that opening finds, should the process end here: what was not synced is there as well, and of
+    /// what is on its way nothing. Every commit wrote its number to these rows.
+    fn recovered(&self, rows: &[u32]) -> u64 {
         at_once(|| {
             let options = Options { recovery: Recovery::Instant, ..options() };
-            let store = Store::open_on(Arc::new(SimDisk::holding(self.0.files())), options);
-            store.expect("it can be opened at any time").stats().last_sequence
+            let opened = Store::open_on(Arc::new(SimDisk::holding(self.disk.files())), options);
+            let store = opened.expect("it can be opened at any time");
+            let (reader, last) = (store.read().expect("it can be read"), store.stats().last_sequence);
+            let table = reader.table("t").expect("it is there");
+            for row in rows {
+                let found = reader.get(table, &row.to_be_bytes()).expect("it can be read");
+                assert!(
+                    found == Some(value(last)),
+                    "after a crash, {last} is the last commit, and row {row} is not of it"
+                );
+            }
+            last
         })
     }
 }
@@ -62,159 +150,39 @@ fn options() -> Options {
     }
 }
 
+/// What a commit leaves in the rows that it writes.
+fn value(sequence: u64) -> Vec<u8> {
+    let number = if sequence <= BEGUN { 0 } else { sequence };
+    number.to_be_bytes().repeat(100)
+}
+
 /// A store with a table `t` that has these rows.
-fn store(disk: SimDisk, rows: u32) -> (Arc<Slow>, Arc<Store>) {
-    let disk = Arc::new(Slow(disk));
+fn store(disk: SimDisk, rows: u32, met: &Arc<Met>) -> (Arc<Slow>, Arc<Store>) {
+    let disk = Slow::new(disk, met);
     let store = at_once(|| {
-        let layout = Layout { vlf_bytes: 128 << 10, ..Layout::default() };
-        let store = Store::create_on(disk.clone(), layout, options(), 1).expect("the disk works yet");
+        let store = Store::create_on(disk.clone(), LAYOUT, options(), 1).expect("the disk works yet");
         let mut tx = store.write().expect("it works");
         let table = tx.create_table("t").expect("it is new");
         for row in 0..rows {
-            tx.put(table, &row.to_be_bytes(), &[0; 800]).expect("it fits");
+            tx.put(table, &row.to_be_bytes(), &value(BEGUN)).expect("it fits");
         }
-        tx.commit(Durability::Full).expect("the disk works yet");
+        let committed = tx.commit(Durability::Full).expect("the disk works yet").expect("a change");
+        assert_eq!(committed.sequence, BEGUN);
         store
     });
     (disk, Arc::new(store))
 }
 
-/// Commits one row; its number where it was acknowledged.
-fn commit(store: &Store, key: u32, durability: Durability) -> crate::Result<u64> {
+/// Commits its own number in these rows; where it was acknowledged.
+fn commit(store: &Store, rows: &[u32], durability: Durability) -> crate::Result<Committed> {
     let mut tx = store.write()?;
     let table = tx.table("t")?;
-    tx.put(table, &key.to_be_bytes(), b"committed")?;
-    Ok(tx.commit(durability)?.expect("something was changed").sequence)
-}
-
-#[test]
-fn what_is_acknowledged_is_on_the_medium_and_what_is_durable_never_becomes_less() {
-    check(1, 150, || {
-        let (disk, store) = store(SimDisk::new(), 0);
-        let threads: Vec<_> = (0..3)
-            .map(|thread| {
-                let (disk, store) = (disk.clone(), store.clone());
-                shuttle::thread::spawn(move || {
-                    for number in 0..3 {
-                        let full = (thread + number) % 3 != 0;
-                        let durability = if full { Durability::Full } else { Durability::Delayed };
-                        let own = commit(&store, thread * 10 + number, durability).expect("the disk works");
-                        if full {
-                            let there = disk.recovered();
-                            assert!(own <= there, "commit {own} was acknowledged, and {there} is the last");
-                        }
-                    }
-                })
-            })
-            .collect();
-        let mut durable = 0;
-        for _ in 0..20 {
-            let stats = store.stats();
-            assert!(
-                durable <= stats.durable_sequence,
-                "{durable} was durable, now {}",
-                stats.durable_sequence
-            );
-            durable = stats.durable_sequence;
-            let there = disk.recovered();
-            assert!(durable <= there, "{durable} is said to be durable, and {there} is the last");
-            shuttle::thread::yield_now();
-        }
-        threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
-        store.flush().expect("the disk works");
-        assert_eq!(disk.recovered(), store.stats().last_sequence);
-    });
-}
-
-#[test]
-fn after_a_write_that_failed_nothing_more_is_acknowledged() {
-    let before = store(SimDisk::new(), 0).0.0.ops();
-    for fault_after in 0..4 {
-        check(2, 40, move || {
-            let faulty = SimDisk::new().with_fault(before + fault_after, Fault::Io);
-            let (disk, store) = store(faulty, 0);
-            let failed = Arc::new(AtomicBool::new(false));
-            let acknowledged = Arc::new(AtomicU64::new(0));
-            let threads: Vec<_> = (0..3)
-                .map(|thread| {
-                    let (failed, acknowledged) = (failed.clone(), acknowledged.clone());
-                    let store = store.clone();
-                    shuttle::thread::spawn(move || {
-                        for number in 0..4 {
-                            let too_late = failed.load(Ordering::Acquire);
-                            match commit(&store, thread * 10 + number, Durability::Full) {
-                                Ok(own) => {
-                                    assert!(!too_late, "a commit begun after the failure was acknowledged");
-                                    acknowledged.fetch_max(own, Ordering::AcqRel);
-                                }
-                                Err(error) => {
-                                    assert!(
-                                        matches!(error, Error::Io { .. } | Error::ReadOnly { .. }),
-                                        "{error}"
-                                    );
-                                    failed.store(true, Ordering::Release);
-                                }
-                            }
-                        }
-                    })
-                })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
-            assert!(failed.load(Ordering::Acquire), "the fault has come");
-            let (acknowledged, there) = (acknowledged.load(Ordering::Acquire), disk.recovered());
-            assert!(acknowledged <= there, "commit {acknowledged} was acknowledged, and {there} is the last");
-        });
+    // One transaction writes at a time.
+    let number = store.stats().last_sequence + 1;
+    for row in rows {
+        tx.put(table, &row.to_be_bytes(), &value(number))?;
     }
-}
-
-#[test]
-fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwhile() {
-    const ROWS: u32 = 90;
-    check(3, 60, || {
-        let (_, store) = store(SimDisk::new(), ROWS);
-        // Each commit writes its number to the first row, one in the middle and the last.
-        let written = [0, ROWS / 2, ROWS - 1];
-        let writer = store.clone();
-        let writer = shuttle::thread::spawn(move || {
-            for _ in 0..5 {
-                let mut tx = writer.write().expect("the disk works");
-                let table = tx.table("t").expect("it is there");
-                let number = writer.stats().last_sequence + 1;
-                for row in written {
-                    let value = number.to_be_bytes().repeat(100);
-                    tx.put(table, &row.to_be_bytes(), &value).expect("it fits");
-                }
-                let committed = tx.commit(Durability::Full).expect("the disk works");
-                assert_eq!(committed.expect("a change").sequence, number);
-            }
-        });
-        let checkpoints = store.clone();
-        let checkpoints = shuttle::thread::spawn(move || {
-            for _ in 0..3 {
-                checkpoints.checkpoint().expect("the disk works");
-            }
-        });
-        let readers = (0..2).map(|_| {
-            let store = store.clone();
-            shuttle::thread::spawn(move || {
-                for _ in 0..4 {
-                    let reader = store.read().expect("it can be read");
-                    let table = reader.table("t").expect("it is there");
-                    // The first commits, of the table and its rows, left zeros.
-                    let expected = if reader.sequence() <= 2 { 0 } else { reader.sequence() };
-                    for row in written.into_iter().cycle().take(6) {
-                        match reader.get(table, &row.to_be_bytes()) {
-                            Ok(value) => {
-                                assert_eq!(value, Some(expected.to_be_bytes().repeat(100)), "row {row}");
-                            }
-                            Err(Error::SnapshotTooOld) => break,
-                            Err(error) => panic!("a snapshot cannot be read: {error}"),
-                        }
-                    }
-                }
-            })
-        });
-        let threads: Vec<_> = readers.chain([writer, checkpoints]).collect();
-        threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
-    });
+    let committed = tx.commit(durability)?.expect("something was changed");
+    assert_eq!(committed.sequence, number);
+    Ok(committed)
 }

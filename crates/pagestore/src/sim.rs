@@ -3,7 +3,8 @@
 //! ```text
 //! SimDisk    the engine's files in memory; keeps the order of all writes and syncs; fails where it is told to
 //! Medium     what of that order is surely there; makes the images that a crash at any point may leave
-//! Lab        from a seed: a workload, a crash at every write and sync, recovery, the oracle, and again from there
+//! Lab        from a seed: a workload, a crash at every write and sync, recovery, the oracle, and again from there;
+//!            and two workloads for what drawn steps seldom meet: snapshots driven out of memory, a log that goes round
 //!            workload.rs the steps, run.rs doing them, crashes.rs where they are crashed, oracle.rs what must hold
 //! ```
 

@@ -17,11 +17,11 @@ use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Layout, Options};
 use crate::pace::RedoCost;
 use crate::recovery::{self, RecoveryReport};
-use crate::sync::Mutex;
+use crate::sync::{AtomicU64, Mutex};
 use crate::tx::{Buffers, ReadTx, WriteTx};
 use crate::{background, page};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 

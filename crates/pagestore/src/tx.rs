@@ -14,6 +14,7 @@ use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
 use crate::page::PAGE_HEADER_BYTES;
 use crate::store::{Inner, Writing, lock};
+use crate::sync::thread;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -70,8 +71,11 @@ impl<'a> ReadTx<'a> {
             let begun = lock(&inner.pages).begin_snapshot(inner.journal.visible());
             match begun {
                 Ok(sequence) => return Ok(Self { inner, sequence }),
-                // What was before has left the cache; what comes after is not durable yet.
-                Err(_) => inner.journal.flush()?,
+                // What was before has left the cache; what comes after is not durable yet, or is just being installed.
+                Err(_) => {
+                    inner.journal.flush()?;
+                    thread::yield_now();
+                }
             }
         }
     }
@@ -365,7 +369,7 @@ impl<'a> WriteTx<'a> {
         pages.forget_old(visible);
         pages.make_room(visible, self.inner.journal.durable());
         drop(pages);
-        self.inner.journal.ended();
+        self.inner.journal.ended(Some(sequence));
         drop(gate);
         Ok(Some((Committed { sequence, lsn: commit }, appended_at)))
     }
@@ -379,7 +383,7 @@ impl Drop for WriteTx<'_> {
             Record::Abort.encode(self.tx, &mut encoded);
             let length = encoded.len();
             let _ = self.inner.journal.append(&encoded, &[length], None);
-            self.inner.journal.ended();
+            self.inner.journal.ended(None);
         }
     }
 }

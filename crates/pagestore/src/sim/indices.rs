@@ -5,24 +5,51 @@ use super::disk::SECTOR;
 use super::{Chance, Op};
 use crate::codec::u32_at;
 use crate::disk::FileId;
+use crate::log::LOG_HEAD_BYTES;
 use crate::log::block::BLOCK_HEADER_BYTES;
-use crate::log::record::{Record, Records};
+use crate::log::record::{IndexEnd, Record, Records};
+use crate::lsn::UNIT_BYTES;
+use std::collections::BTreeMap;
+
+/// The first records of the blocks among these bytes of a log: offset and length of those of each.
+fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
+    (0..bytes.len()).step_by(SECTOR).filter_map(|at| {
+        let block = &bytes[at..];
+        if block.get(..4)? != b"HLB1" {
+            return None;
+        }
+        let used = block.get(BLOCK_HEADER_BYTES..u32_at(block, 20) as usize)?;
+        let (_, record) = Records::of(used).next()?.ok()?;
+        Some((at + BLOCK_HEADER_BYTES, used.len(), record))
+    })
+}
 
 /// The records of index blocks among these bytes of a log: offset and length of each.
 fn indices(bytes: &[u8]) -> Vec<(usize, usize)> {
-    (0..bytes.len())
-        .step_by(SECTOR)
-        .filter_map(|at| {
-            let block = &bytes[at..];
-            if block.get(..4)? != b"HLB1" {
-                return None;
-            }
-            let used = block.get(BLOCK_HEADER_BYTES..u32_at(block, 20) as usize)?;
-            let (_, record) = Records::of(used).next()?.ok()?;
-            let index = matches!(record, Record::Index { .. } | Record::IndexEnd(_));
-            index.then_some((at + BLOCK_HEADER_BYTES, used.len()))
-        })
+    records(bytes)
+        .filter(|(_, _, record)| matches!(record, Record::Index { .. } | Record::IndexEnd(_)))
+        .map(|(at, length, _)| (at, length))
         .collect()
+}
+
+/// The operations that write the end of a virtual log file over a whole index of an earlier use of its space: should
+/// one of them be lost, that index is found there.
+pub(super) fn writes_over_indices(trace: &[Op], vlf_bytes: u64) -> Vec<usize> {
+    // Where the blocks of the index begin whose end lies at a place.
+    let mut begins: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut over = Vec::new();
+    for (at, op) in trace.iter().enumerate() {
+        let Op::Write { file: FileId::Log, offset, bytes, through: true } = op else { continue };
+        for (within, _, record) in records(bytes) {
+            let Record::IndexEnd(IndexEnd { unit, .. }) = record else { continue };
+            let place = offset + within as u64;
+            let begin = place - (place - LOG_HEAD_BYTES) % vlf_bytes + u64::from(unit) * UNIT_BYTES;
+            if begins.insert(place, begin).is_some_and(|earlier| earlier >= *offset) {
+                over.push(at);
+            }
+        }
+    }
+    over
 }
 
 /// A byte of an index in a log file.

@@ -14,7 +14,18 @@ use std::sync::Once;
 /// How often a failure is tried with fewer steps or changes.
 const TRIES_MAX: u32 = 150;
 
-/// What is done with the steps of a seed, in this order.
+/// How the steps of a seed are drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// By chance.
+    Any,
+    /// To drive out of memory what snapshots see.
+    Snapshots,
+    /// To write over the space of earlier virtual log files.
+    Round,
+}
+
+/// What is done with steps, in this order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Workload,
@@ -23,6 +34,11 @@ enum Stage {
     Rot,
     All,
 }
+
+/// Workloads of snapshots for a seed.
+const SNAPSHOTS: u64 = 8;
+/// Lost ends of virtual log files for a seed.
+const LOST_ENDS_MAX: usize = 4;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -108,22 +124,33 @@ impl Lab {
     /// # Errors
     /// The failure.
     pub fn run(&self) -> Result<Outcome, Box<Failure>> {
-        let steps = workload::draw(&mut Chance::new(self.seed), self.steps);
-        self.run_steps(&steps, Stage::All).map_err(|(stage, what)| {
-            let (needed, what) =
-                if self.minimise { self.minimise(steps, stage, what) } else { (steps, what) };
-            Box::new(Failure { seed: self.seed, steps: self.steps, what, needed })
-        })
+        let mut all = Outcome::default();
+        let mut own = Chance::new(self.seed ^ 0xd1ce);
+        let drawn = [(Kind::Any, workload::draw(&mut Chance::new(self.seed), self.steps))].into_iter();
+        let drawn = drawn.chain([(Kind::Round, workload::draw_round(&mut own))]);
+        let drawn =
+            drawn.chain((0..SNAPSHOTS).map(|_| (Kind::Snapshots, workload::draw_snapshots(&mut own))));
+        for (kind, steps) in drawn {
+            match self.run_steps(kind, &steps, Stage::All) {
+                Ok(done) => all.add(&done),
+                Err((stage, what)) => {
+                    let (needed, what) =
+                        if self.minimise { self.minimise(kind, steps, stage, what) } else { (steps, what) };
+                    return Err(Box::new(Failure { seed: self.seed, steps: self.steps, what, needed }));
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Leaves out what is not needed for a failure: steps, in ever smaller pieces, and then changes of those that
     /// are left.
-    fn minimise(&self, steps: Vec<Step>, stage: Stage, what: String) -> (Vec<Step>, String) {
+    fn minimise(&self, kind: Kind, steps: Vec<Step>, stage: Stage, what: String) -> (Vec<Step>, String) {
         let mut tries = TRIES_MAX;
         let mut newest = what;
         let mut fails = |steps: &[Step]| {
             tries = tries.saturating_sub(1);
-            let failure = (tries > 0).then(|| self.run_steps(steps, stage).err()).flatten();
+            let failure = (tries > 0).then(|| self.run_steps(kind, steps, stage).err()).flatten();
             failure.map(|(_, what)| newest = what).is_some()
         };
         let mut steps = without(steps, &mut fails);
@@ -143,10 +170,10 @@ impl Lab {
     }
 
     /// What is done with these steps. A panic of the engine is a failure as any other.
-    fn run_steps(&self, steps: &[Step], only: Stage) -> Result<Outcome, (Stage, String)> {
+    fn run_steps(&self, kind: Kind, steps: &[Step], only: Stage) -> Result<Outcome, (Stage, String)> {
         let mut stage = Stage::Workload;
         let _quiet = Quiet::begin();
-        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_steps(steps, only, &mut stage)));
+        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_steps(kind, steps, only, &mut stage)));
         judged
             .unwrap_or_else(|panic| {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -156,11 +183,39 @@ impl Lab {
             .map_err(|what| (stage, what))
     }
 
-    fn judge_steps(&self, steps: &[Step], only: Stage, stage: &mut Stage) -> Result<Outcome, String> {
+    fn judge_steps(
+        &self,
+        kind: Kind,
+        steps: &[Step],
+        only: Stage,
+        stage: &mut Stage,
+    ) -> Result<Outcome, String> {
         let mut chance = Chance::new(self.seed ^ 0x5eed);
-        let setting = Setting::draw(&mut chance);
+        let mut setting = Setting::draw(&mut chance);
+        match kind {
+            Kind::Any => {}
+            Kind::Snapshots => setting.options.cache_bytes = 96 << 10,
+            Kind::Round => {
+                // No checkpoint but those of the steps, and yet transactions that do not fit.
+                setting.layout.page_bytes = 4096;
+                setting.options.cache_bytes = 768 << 10;
+                setting.options.checkpoint_bytes = u64::MAX;
+                setting.options.log_limit_bytes = 32 * setting.layout.vlf_bytes;
+            }
+        }
         let mut outcome = Outcome { runs: 1, ..Outcome::default() };
         let run = perform(setting, SimDisk::new(), None, steps)?;
+        if kind == Kind::Snapshots {
+            return Ok(outcome);
+        }
+        if kind == Kind::Round {
+            *stage = Stage::Faults;
+            let over = indices::writes_over_indices(&run.trace, setting.layout.vlf_bytes);
+            for at in over.into_iter().take(LOST_ENDS_MAX) {
+                self.judge_one_fault(&run, Fault::Lost, at, steps, &mut chance, &mut outcome)?;
+            }
+            return Ok(outcome);
+        }
         if matches!(only, Stage::Crashes | Stage::All) {
             *stage = Stage::Crashes;
             self.judge_run(&run, &mut chance, &mut outcome, 0)?;
@@ -193,17 +248,29 @@ impl Lab {
             if chance.once_in(4) {
                 at = indices::write_of_index(&run.trace, chance).unwrap_or(at);
             }
-            let mut setting = run.setting;
-            if !fault.is_told() {
-                // A page that a device has lost is found by reading it back, or not at all; recovery does not.
-                setting.options.verify_writes = true;
-                setting.options.recovery = Recovery::Instant;
-            }
-            let run = perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)?;
-            outcome.runs += 1;
-            self.judge_fault(&run, chance, outcome)?;
+            self.judge_one_fault(run, fault, at, steps, chance, outcome)?;
         }
         Ok(())
+    }
+
+    fn judge_one_fault(
+        &self,
+        run: &Run,
+        fault: Fault,
+        at: usize,
+        steps: &[Step],
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let mut setting = run.setting;
+        if !fault.is_told() {
+            // A page that a device has lost is found by reading it back, or not at all; recovery does not.
+            setting.options.verify_writes = true;
+            setting.options.recovery = Recovery::Instant;
+        }
+        let run = perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)?;
+        outcome.runs += 1;
+        self.judge_fault(&run, chance, outcome)
     }
 }
 
@@ -274,6 +341,19 @@ mod tests {
             outcome.crash_points >= 1000 && outcome.in_recovery > 0 && outcome.damage_reported > 0,
             "{outcome:?}"
         );
+    }
+
+    #[test]
+    fn a_log_that_goes_round_loses_ends_under_which_a_whole_index_lies() {
+        let lost: u64 = (0..4)
+            .map(|seed| {
+                let lab = Lab { seed, ..Lab::default() };
+                let steps = workload::draw_round(&mut Chance::new(seed));
+                let outcome = lab.run_steps(Kind::Round, &steps, Stage::All);
+                outcome.map_err(|(_, what)| what).expect("it holds").runs - 1
+            })
+            .sum();
+        assert!(lost > 0, "no end of a virtual log file was written over a whole index");
     }
 
     #[test]

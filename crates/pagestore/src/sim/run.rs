@@ -245,15 +245,22 @@ impl Worker {
     }
 }
 
-/// Whatever was committed meanwhile: a snapshot is what it was, or is given up.
+/// Whatever was committed meanwhile: a snapshot is what it was, or is given up, and is right up to there.
 fn look_again(held: &mut VecDeque<Held<'_>>, setting: Setting) -> Result<()> {
     let mut error = None;
-    held.retain(|own| match contents(&own.reader) {
-        Ok(found) => {
-            let sequence = own.reader.sequence();
-            assert!(found.as_ref() == Some(&own.model), "the snapshot of commit {sequence} has changed");
-            true
-        }
+    let look = |own: &Held<'_>| {
+        let mut found = Model::new();
+        let read = workload::read_contents(&own.reader, &mut found);
+        let seen = if read.is_ok() { own.model.len() } else { found.len() };
+        let sequence = own.reader.sequence();
+        assert!(
+            found.iter().eq(own.model.iter().take(seen)),
+            "the snapshot of commit {sequence} has changed"
+        );
+        read
+    };
+    held.retain(|own| match look(own) {
+        Ok(_) => true,
         Err(Error::SnapshotTooOld) => {
             let roomy = setting.options.cache_bytes >= ROOMY_BYTES;
             assert!(!roomy, "a snapshot is given up although there is memory for all that it needs");

@@ -11,6 +11,8 @@ pub(super) type Model = BTreeMap<(u8, u32), Vec<u8>>;
 
 /// The tables that workloads use.
 const TABLES: u8 = 2;
+/// The keys of a table.
+const KEYS: u64 = 120;
 
 /// One step of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +173,52 @@ pub(super) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
     all
 }
 
+/// Snapshots that are held while a transaction which does not fit drives out of memory what they see: among it what
+/// was changed between two of them, and has left memory already when it is changed again.
+pub(super) fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
+    let commit = |changes| Step::Transaction { changes, commit: Some(Durability::Full) };
+    let mut steps = vec![commit(draw_puts(chance, 200, 500)), Step::Hold];
+    let mut changed = Vec::new();
+    for _ in 0..1 + chance.below(2) {
+        let count = 1 + chance.below(2);
+        let changes = draw_puts(chance, count, 500);
+        changed.extend(changes.iter().cloned());
+        steps.push(commit(changes));
+    }
+    // Clean pages leave first.
+    steps.extend([Step::Checkpoint { during: Vec::new() }, Step::Hold]);
+    let count = 60 + chance.below(120);
+    changed.extend(draw_puts(chance, count, 500));
+    steps.extend([commit(changed), Step::Release]);
+    steps
+}
+
+/// A log that goes round: virtual log files of nothing but transactions that were rolled back, and over them those
+/// of small commits.
+pub(super) fn draw_round(chance: &mut Chance) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..2 {
+        steps.push(Step::Transaction { changes: draw_puts(chance, 240, 700), commit: None });
+    }
+    steps.push(Step::Checkpoint { during: Vec::new() });
+    for _ in 0..100 {
+        let changes = draw_puts(chance, 1, 500);
+        steps.push(Step::Transaction { changes, commit: Some(Durability::Full) });
+    }
+    steps
+}
+
+/// Values of this length and up to 200 bytes more.
+fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Change> {
+    let mut put = |_| Change::Put {
+        table: chance.below(u64::from(TABLES)) as u8,
+        key: chance.below(KEYS) as u32,
+        byte: chance.draw() as u8,
+        bytes: (bytes + chance.below(200)) as usize,
+    };
+    (0..count).map(&mut put).collect()
+}
+
 /// The steps after a crash: every other time they begin with a transaction of several blocks.
 pub(super) fn draw_again(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let mut all = draw(chance, steps);
@@ -232,7 +280,7 @@ fn draw_changes(chance: &mut Chance, count: u64, large: bool) -> Vec<Change> {
 
 fn draw_change(chance: &mut Chance, large: bool) -> Change {
     let table = chance.below(u64::from(TABLES)) as u8;
-    let key = chance.below(120) as u32;
+    let key = chance.below(KEYS) as u32;
     match chance.below(100) {
         0 => Change::Recreate { table },
         1..=20 => Change::Delete { table, key },
@@ -302,9 +350,15 @@ pub(super) fn transact(
 /// Everything that a reader finds. `None` while the tables have not been made.
 pub(super) fn contents(reader: &impl Tables) -> Result<Option<Model>> {
     let mut found = Model::new();
+    let is_made = read_contents(reader, &mut found)?;
+    Ok(is_made.then_some(found))
+}
+
+/// As `contents`, in the order of the model; what was found before an error stays.
+pub(super) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<bool> {
     let names = reader.tables()?;
     if names.is_empty() {
-        return Ok(None);
+        return Ok(false);
     }
     for table in 0..TABLES {
         let own: Table = reader.table(&name(table))?;
@@ -314,5 +368,5 @@ pub(super) fn contents(reader: &impl Tables) -> Result<Option<Model>> {
             found.insert((table, key), value);
         }
     }
-    Ok(Some(found))
+    Ok(true)
 }

@@ -1,29 +1,49 @@
-//! The standard library's locks and threads, unless a schedule runs on this thread: then all its threads are
+//! The standard library's locks, threads and atomics, unless a schedule runs on this thread: then all its threads are
 //! Shuttle's, which live on this one, and a lock that is taken is waited for by letting the others go on.
+//!
+//! Three things decide whether a schedule finds anything. A thread that is chosen among others at every step is never
+//! left behind for long: so half of the schedules go by priorities (Burckhardt et al. 2010), and in all of them a thread
+//! is held up now and then, anywhere. With priorities a thread that yields goes behind all others: so it yields only
+//! there, and where it cannot go on. And Shuttle's own `park` returns without being told, which hides that nobody
+//! tells: here it does not.
 
-use shuttle::scheduler::RandomScheduler;
+use shuttle::rand::Rng;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::sync::{LockResult, MutexGuard, TryLockError, TryLockResult};
 
 thread_local! {
     static SCHEDULED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `test` under so many schedules. One that fails is printed as Shuttle does, to be replayed by it.
-pub(crate) fn check(seed: u64, schedules: usize, test: impl Fn() + Send + Sync + 'static) {
+/// How often a thread is put behind all others in a schedule that goes by priorities, and one more.
+const DEPTH: usize = 4;
+/// The longest time that something lingers, in steps of its thread.
+const LINGERS_MAX: u32 = 100;
+/// At one of so many places a thread is held up.
+const STALLS_ONCE_IN: u32 = 80;
+
+/// Runs `test` under so many schedules, half of them by chance and half by priorities. One that fails is printed as
+/// Shuttle does, to be replayed by it.
+pub(crate) fn check(seed: u64, schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     struct Off;
     impl Drop for Off {
         fn drop(&mut self) {
             SCHEDULED.set(false);
         }
     }
+    fn run(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
+        let mut config = shuttle::Config::new();
+        // Its own 32 KiB are too few for a store that is opened.
+        config.stack_size = 1 << 20;
+        shuttle::Runner::new(scheduler, config).run(test);
+    }
     let _off = Off;
     SCHEDULED.set(true);
-    let scheduler = RandomScheduler::new_from_seed(seed, schedules);
-    let mut config = shuttle::Config::new();
-    // Its own 32 KiB are too few for a store that is opened.
-    config.stack_size = 1 << 20;
-    shuttle::Runner::new(scheduler, config).run(test);
+    let half = schedules.div_ceil(2);
+    run(RandomScheduler::new_from_seed(seed, half), test.clone());
+    run(PctScheduler::new_from_seed(seed, DEPTH, half), test);
 }
 
 /// Does this without giving way: it is the test's own looking, and no part of what is tested.
@@ -34,10 +54,26 @@ pub(crate) fn at_once<T>(look: impl FnOnce() -> T) -> T {
     seen
 }
 
-/// A place where the schedule may go on with another thread.
+/// A place where the schedule may go on with another thread, now and then for long.
 pub(crate) fn give_way() {
+    linger_once_in(STALLS_ONCE_IN);
+}
+
+/// As `give_way`, for what takes its time.
+pub(crate) fn linger() {
+    linger_once_in(4);
+}
+
+fn linger_once_in(times: u32) {
     if SCHEDULED.get() {
-        shuttle::thread::yield_now();
+        let mut chance = shuttle::rand::thread_rng();
+        if chance.gen_ratio(1, times) {
+            // For so long that others do whole commits meanwhile, or for a few steps.
+            let most = if chance.gen_bool(0.5) { LINGERS_MAX } else { 4 };
+            (0..chance.gen_range(1..most)).for_each(|_| shuttle::thread::yield_now());
+        }
+        // A switch, and nothing else: there is no time in a schedule.
+        shuttle::thread::sleep(std::time::Duration::ZERO);
     }
 }
 
@@ -53,12 +89,12 @@ impl<T> Mutex<T> {
         if !SCHEDULED.get() {
             return self.0.lock();
         }
+        give_way();
         loop {
-            shuttle::thread::yield_now();
             match self.0.try_lock() {
                 Ok(guard) => return Ok(guard),
                 Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
-                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::WouldBlock) => shuttle::thread::yield_now(),
             }
         }
     }
@@ -69,13 +105,48 @@ impl<T> Mutex<T> {
     }
 }
 
+#[derive(Debug)]
+pub(crate) struct AtomicU64(std::sync::atomic::AtomicU64);
+
+impl AtomicU64 {
+    pub(crate) const fn new(value: u64) -> Self {
+        Self(std::sync::atomic::AtomicU64::new(value))
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> u64 {
+        give_way();
+        self.0.load(order)
+    }
+
+    pub(crate) fn store(&self, value: u64, order: Ordering) {
+        give_way();
+        self.0.store(value, order);
+    }
+
+    pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+        give_way();
+        self.0.fetch_add(value, order)
+    }
+
+    pub(crate) fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
+        give_way();
+        self.0.fetch_sub(value, order)
+    }
+
+    pub(crate) fn fetch_max(&self, value: u64, order: Ordering) -> u64 {
+        give_way();
+        self.0.fetch_max(value, order)
+    }
+}
+
 pub(crate) mod thread {
     use super::SCHEDULED;
+    use std::sync::Arc;
 
     #[derive(Clone)]
     pub(crate) enum Thread {
         Std(std::thread::Thread),
-        Scheduled(shuttle::thread::Thread),
+        Scheduled(shuttle::thread::ThreadId, Arc<Token>),
     }
 
     #[derive(PartialEq, Eq)]
@@ -84,32 +155,55 @@ pub(crate) mod thread {
         Scheduled(shuttle::thread::ThreadId),
     }
 
+    /// What `unpark` gives and `park` takes.
+    #[derive(Default)]
+    pub(crate) struct Token {
+        given: shuttle::sync::Mutex<bool>,
+        changed: shuttle::sync::Condvar,
+    }
+
+    shuttle::thread_local! {
+        static TOKEN: Arc<Token> = Arc::default();
+    }
+
     impl Thread {
         pub(crate) fn id(&self) -> ThreadId {
             match self {
                 Self::Std(thread) => ThreadId::Std(thread.id()),
-                Self::Scheduled(thread) => ThreadId::Scheduled(thread.id()),
+                Self::Scheduled(id, _) => ThreadId::Scheduled(*id),
             }
         }
 
         pub(crate) fn unpark(&self) {
             match self {
                 Self::Std(thread) => thread.unpark(),
-                Self::Scheduled(thread) => thread.unpark(),
+                Self::Scheduled(_, token) => {
+                    *token.given.lock().expect("nothing panics with it") = true;
+                    token.changed.notify_one();
+                }
             }
         }
     }
 
     pub(crate) fn current() -> Thread {
         if SCHEDULED.get() {
-            Thread::Scheduled(shuttle::thread::current())
+            Thread::Scheduled(shuttle::thread::current().id(), TOKEN.with(Arc::clone))
         } else {
             Thread::Std(std::thread::current())
         }
     }
 
     pub(crate) fn park() {
-        if SCHEDULED.get() { shuttle::thread::park() } else { std::thread::park() }
+        if SCHEDULED.get() {
+            let token = TOKEN.with(Arc::clone);
+            let mut given = token.given.lock().expect("nothing panics with it");
+            while !*given {
+                given = token.changed.wait(given).expect("nothing panics with it");
+            }
+            *given = false;
+        } else {
+            std::thread::park();
+        }
     }
 
     pub(crate) fn yield_now() {

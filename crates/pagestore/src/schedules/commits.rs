@@ -1,0 +1,121 @@
+//! Many that commit: what is acknowledged is there, all before it too, and everyone is told.
+
+use super::{Met, commit, store};
+use crate::sim::{Fault, SimDisk};
+use crate::sync::scheduled::check;
+use crate::{Durability, Error};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn what_is_acknowledged_is_on_the_medium_and_what_is_durable_never_becomes_less() {
+    let met = Arc::new(Met::default());
+    let own_met = met.clone();
+    check(1, 160, move || {
+        let (disk, store) = store(SimDisk::new(), 1, &own_met);
+        let threads: Vec<_> = (0..3)
+            .map(|thread| {
+                let (disk, store) = (disk.clone(), store.clone());
+                shuttle::thread::spawn(move || {
+                    for number in 0..3 {
+                        let full = (thread + number) % 3 != 0;
+                        let durability = if full { Durability::Full } else { Durability::Delayed };
+                        let own = commit(&store, &[0, 10 + thread], durability).expect("the disk works");
+                        if full {
+                            let (own, there) = (own.sequence, disk.recovered(&[0]));
+                            assert!(own <= there, "commit {own} was acknowledged, and {there} is the last");
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut durable = 0;
+        for _ in 0..6 {
+            let stats = store.stats();
+            let now = stats.durable_sequence;
+            assert!(durable <= now, "{durable} was durable, now {now}");
+            durable = now;
+            let there = disk.recovered(&[0]);
+            assert!(durable <= there, "{durable} is said to be durable, and {there} is the last");
+            shuttle::thread::yield_now();
+        }
+        threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
+        store.flush().expect("the disk works");
+        assert_eq!(disk.recovered(&[0]), store.stats().last_sequence);
+    });
+    Met::assert(&met.overtaken, "a log write overtakes another");
+}
+
+#[test]
+fn everyone_of_a_group_is_told_and_nobody_waits_for_ever() {
+    let met = Arc::new(Met::default());
+    let own_met = met.clone();
+    check(4, 80, move || {
+        let (disk, store) = store(SimDisk::new(), 1, &own_met);
+        let commits = Arc::new(Mutex::new(HashMap::new()));
+        let threads: Vec<_> = (0..6)
+            .map(|_| {
+                let (disk, store, commits) = (disk.clone(), store.clone(), commits.clone());
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        let own = commit(&store, &[0], Durability::Full).expect("the disk works");
+                        let block = (own.lsn.vlf(), own.lsn.unit());
+                        *commits.lock().expect("nothing panics with it").entry(block).or_insert(0) += 1;
+                        if own.sequence.is_multiple_of(4) {
+                            assert!(own.sequence <= disk.recovered(&[0]), "{own:?} is not there");
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
+        let commits = commits.lock().expect("nothing panics with it");
+        Met::count(&own_met.grouped, commits.values().any(|commits| *commits >= 4));
+    });
+    Met::assert(&met.grouped, "a group of four commits");
+}
+
+#[test]
+fn after_a_write_that_failed_nothing_more_is_acknowledged_and_everyone_is_told() {
+    let met = Arc::new(Met::default());
+    let before = store(SimDisk::new(), 1, &met).0.disk.ops();
+    for fault_after in 0..4 {
+        let met = met.clone();
+        check(2, 40, move || {
+            let faulty = SimDisk::new().with_fault(before + fault_after, Fault::Io);
+            let (disk, store) = store(faulty, 1, &met);
+            let failed = Arc::new(AtomicBool::new(false));
+            let acknowledged = Arc::new(AtomicU64::new(0));
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    let (failed, acknowledged) = (failed.clone(), acknowledged.clone());
+                    let store = store.clone();
+                    shuttle::thread::spawn(move || {
+                        for _ in 0..3 {
+                            let too_late = failed.load(Ordering::Acquire);
+                            match commit(&store, &[0], Durability::Full) {
+                                Ok(own) => {
+                                    assert!(!too_late, "a commit begun after the failure was acknowledged");
+                                    acknowledged.fetch_max(own.sequence, Ordering::AcqRel);
+                                }
+                                Err(error) => {
+                                    assert!(
+                                        matches!(error, Error::Io { .. } | Error::ReadOnly { .. }),
+                                        "{error}"
+                                    );
+                                    failed.store(true, Ordering::Release);
+                                }
+                            }
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
+            assert!(failed.load(Ordering::Acquire), "the fault has come");
+            let (acknowledged, there) = (acknowledged.load(Ordering::Acquire), disk.recovered(&[0]));
+            assert!(acknowledged <= there, "commit {acknowledged} was acknowledged, and {there} is the last");
+        });
+    }
+    Met::assert(&met.failed_beside_another, "a log write fails while another is on its way");
+}
