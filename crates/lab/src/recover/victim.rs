@@ -6,7 +6,6 @@ use super::{Engine, Run, Strategy, child, mariadb, postgres};
 use crate::Error;
 use experiments::RecoveryIo;
 use filestats::Figure;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,24 +51,17 @@ pub(super) trait Victim: Send {
 /// Who is crashed, in a directory of its own. What is not installed is said before anything is made.
 pub(super) fn of(engine: Engine, run: &Run, dir: &Path) -> Result<Box<dyn Victim>, Error> {
     match engine {
-        Engine::Lmdb => available(engine, peers::Engine::Lmdb, dir),
-        Engine::Rocksdb => available(engine, peers::Engine::Rocksdb, dir),
+        Engine::Lmdb => available(engine, peers::Engine::Lmdb),
+        Engine::Rocksdb => available(engine, peers::Engine::Rocksdb),
         Engine::Pagestore | Engine::SqliteWal | Engine::Redb => Ok(Box::new(OfFiles(engine))),
         Engine::Postgres => Ok(Box::new(postgres::Postgres::initialise(dir, &run.order.work)?)),
         Engine::Mariadb => Ok(Box::new(mariadb::Mariadb::initialise(dir, &run.order.work)?)),
     }
 }
 
-/// An engine whose library is looked for when it is used first.
-fn available(engine: Engine, peer: peers::Engine, dir: &Path) -> Result<Box<dyn Victim>, Error> {
-    let trial = dir.join("trial");
-    let failed = |doing| {
-        let path = trial.clone();
-        move |source| Error::Io { doing, path, source }
-    };
-    fs::create_dir(&trial).map_err(failed("make"))?;
-    drop(peer.open(&trial)?);
-    fs::remove_dir_all(&trial).map_err(failed("remove"))?;
+/// An engine whose library may not be here.
+fn available(engine: Engine, peer: peers::Engine) -> Result<Box<dyn Victim>, Error> {
+    peer.find()?;
     Ok(Box::new(OfFiles(engine)))
 }
 
