@@ -1,7 +1,7 @@
 //! A crashed engine opened again: when it serves, when all is where it belongs, and the I/Os that it took.
 
 use crate::counted;
-use filestats::{Figure, Reason, Sample};
+use filestats::{Counters, Figure, Reason};
 use serde::{Deserialize, Serialize};
 use workload::{format_bytes, format_count, format_ns};
 
@@ -81,8 +81,19 @@ pub struct RecoverStudy {
     pub log_bytes: u64,
     /// In the order in which they were measured.
     pub results: Vec<RecoverResult>,
+    /// Engines that could not be had.
+    pub left_out: Vec<LeftOut>,
     /// What must be known to read them.
     pub notes: Vec<String>,
+}
+
+/// An engine that was to be crashed and was not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// "mariadb".
+    pub engine: String,
+    /// "there is no MariaDB on this machine (install it (Debian: mariadb-server))".
+    pub why: String,
 }
 
 impl RecoveryIo {
@@ -99,14 +110,14 @@ impl RecoveryIo {
         }
     }
 
-    /// Of these files, which were counted from the beginning.
-    pub fn of<'a>(samples: impl Iterator<Item = &'a Sample>) -> RecoveryIo {
+    /// Of files with these counters, which were counted from the beginning.
+    pub fn of(files: impl IntoIterator<Item = Counters>) -> RecoveryIo {
         let mut all = RecoveryIo {
             n_max: Figure::unknown(Reason::NotCounted),
             ..RecoveryIo::unknown(Reason::NotCounted).none()
         };
         let sum = |a: Figure<u64>, b: Figure<u64>| a.zip(b, u64::saturating_add);
-        for counters in samples.map(|sample| sample.counters) {
+        for counters in files {
             let (read, write) = (counters.read, counters.write);
             all.reads = sum(all.reads, Figure::Known(read.count));
             all.read_bytes = sum(all.read_bytes, Figure::Known(read.bytes));
@@ -242,6 +253,12 @@ impl RecoverStudy {
         )
     }
 
+    /// What must be known, and who was left out and why.
+    pub fn all_notes(&self) -> Vec<String> {
+        let left_out = self.left_out.iter().map(|out| format!("{} was left out: {}", out.engine, out.why));
+        self.notes.iter().cloned().chain(left_out).collect()
+    }
+
     /// What it shows: a sentence for each recovery, and each engine's ways against its serial one.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences: Vec<String> =
@@ -313,6 +330,7 @@ mod tests {
             data_pages: 512_000,
             log_bytes: 1 << 30,
             results,
+            left_out: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -366,15 +384,7 @@ mod tests {
             Ops::timed(1, 0, 1_000_000_000),
         );
         let filestats::Interval::Known(delta) = &file.interval else { unreachable!() };
-        let sample = Sample {
-            file: file.file.clone(),
-            epoch: filestats::Epoch::of_run("boot"),
-            meaning: file.meaning,
-            counters: delta.counters,
-            size_bytes: Figure::Known(0),
-            latencies: None,
-        };
-        let io = RecoveryIo::of([&sample, &sample].into_iter());
+        let io = RecoveryIo::of([delta.counters; 2]);
         assert_eq!((io.writes, io.syncs, io.ios()), (Figure::Known(6), Figure::Known(2), Figure::Known(8)));
         let result = RecoverResult { io, ..result("wide", 1.0, 4.0, 1.0) };
         assert_eq!(result.n(), Figure::Known(2.0));

@@ -5,7 +5,8 @@
 //! Medium     what of that order is surely there; makes the images that a crash at any point may leave
 //! Lab        from a seed: a workload, a crash at every write and sync, recovery, the oracle, and again from there;
 //!            and two workloads for what drawn steps seldom meet: snapshots driven out of memory, a log that goes round
-//!            workload.rs the steps, run.rs doing them, crashes.rs where they are crashed, oracle.rs what must hold
+//!            workload.rs the steps, run.rs doing them, crashes.rs where they are crashed, oracle.rs what must hold,
+//!            way.rs a failure after several crashes again, with less
 //! ```
 
 mod crashes;
@@ -14,10 +15,12 @@ mod indices;
 mod lab;
 mod oracle;
 mod run;
+mod way;
 mod workload;
 
 pub use disk::{Fault, Files, Medium, Op, SimDisk};
 pub use lab::{Failure, Lab, Outcome};
+pub use way::Then;
 pub use workload::{Change, Setting, Step};
 
 /// Random numbers from a seed (SplitMix64, Steele et al. 2014): the same on every machine and in every version.

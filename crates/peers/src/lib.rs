@@ -54,6 +54,18 @@ impl Engine {
         }
     }
 
+    /// Whether its library is here. Nothing of it is started: RocksDB's threads see the mounts of the first that opens it.
+    ///
+    /// # Errors
+    /// Where it is not installed.
+    pub fn find(self) -> Result<()> {
+        match self {
+            Engine::Redb => Ok(()),
+            Engine::Lmdb => lmdb::Lmdb::find(),
+            Engine::Rocksdb => rocksdb::Rocksdb::find(),
+        }
+    }
+
     /// Opens the database in that directory, which is there; makes one where there is none, and recovers one that was
     /// not closed.
     ///

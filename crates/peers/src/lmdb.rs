@@ -71,6 +71,10 @@ struct Transaction<'a> {
 }
 
 impl Lmdb {
+    pub(crate) fn find() -> Result<()> {
+        Library::find("LMDB", &["liblmdb.so.0", "liblmdb.so"], "liblmdb0").map(drop)
+    }
+
     pub(crate) fn open(dir: &Path) -> Result<Lmdb> {
         let library = Library::find("LMDB", &["liblmdb.so.0", "liblmdb.so"], "liblmdb0")?;
         let functions = Functions::of(&library)?;

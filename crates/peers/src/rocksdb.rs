@@ -65,6 +65,10 @@ unsafe impl Send for Rocksdb {}
 unsafe impl Sync for Rocksdb {}
 
 impl Rocksdb {
+    pub(crate) fn find() -> Result<()> {
+        Library::find("RocksDB", LIBRARIES, "librocksdb7.8").map(drop)
+    }
+
     pub(crate) fn open(dir: &Path) -> Result<Rocksdb> {
         let library = Library::find("RocksDB", LIBRARIES, "librocksdb7.8")?;
         let functions = Functions::of(&library)?;

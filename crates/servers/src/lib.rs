@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Postgres::find() / Mariadb::find()      the programs, and whom they may run as: both refuse root
-//!   ::initialise(plan)                    HOME/data, HOME/*.log, the socket in HOME: nobody else may open it
+//!   ::initialise(home, data, ...)         the server's files in DATA, its log and the socket in HOME: nobody else may
+//!                                         open it
 //!   .launch() .end(signal)                a server that answers, and none
 //! ```
 //!

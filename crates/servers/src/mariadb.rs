@@ -27,6 +27,7 @@ pub struct MariadbPrograms {
 pub struct Mariadb {
     programs: MariadbPrograms,
     home: PathBuf,
+    data: PathBuf,
     child: Option<Child>,
 }
 
@@ -44,23 +45,43 @@ impl MariadbPrograms {
         }
         Ok(MariadbPrograms { user: User::find(WHAT, "mysql")? })
     }
+
+    /// Whether the server has a setting of this name.
+    ///
+    /// # Errors
+    /// Where it cannot be asked.
+    pub fn has_setting(&self, name: &str) -> Result<bool, Error> {
+        let asked = self.user.command("mariadbd").args(["--no-defaults", "--verbose", "--help"]).output();
+        let said = asked
+            .map_err(|error| Error::Program { program: "mariadbd".into(), said: error.to_string() })?
+            .stdout;
+        // A line of its table of settings: "innodb-page-size    16384".
+        Ok(String::from_utf8_lossy(&said).lines().any(|line| line.split_whitespace().next() == Some(name)))
+    }
 }
 
 impl Mariadb {
-    /// A server in `home`, a directory that is there and empty; `lines` go into its `[mysqld]` section. The socket is
-    /// all it listens on, unless they say more.
+    /// A server with its data in `data`, which is made where it is missing, its log and socket in `home`, a directory
+    /// that is there and empty; `lines` go into its `[mysqld]` section. The socket is all it listens on, unless they
+    /// say more.
     ///
     /// # Errors
     /// [`Error::LongName`]; what mariadb-install-db says.
-    pub fn initialise(programs: &MariadbPrograms, home: &Path, lines: &[&str]) -> Result<Mariadb, Error> {
+    pub fn initialise(
+        programs: &MariadbPrograms,
+        home: &Path,
+        data: &Path,
+        lines: &[&str],
+    ) -> Result<Mariadb, Error> {
         if home.as_os_str().len() + "/s.sock".len() > SOCKET_BYTES_MAX {
             return Err(Error::LongName { home: home.into() });
         }
-        let server = Mariadb { programs: programs.clone(), home: home.into(), child: None };
+        let server =
+            Mariadb { programs: programs.clone(), home: home.into(), data: data.into(), child: None };
         let shown = home.display();
+        // The data's directory is said at the launch: it may be moved.
         let mut text = format!(
-            "[mysqld]\ndatadir={shown}/data\nsocket={shown}/s.sock\npid-file={shown}/data/pid\n\
-             log-error={shown}/error.log\ntmpdir={shown}/tmp\n"
+            "[mysqld]\nsocket={shown}/s.sock\npid-file={shown}/pid\nlog-error={shown}/error.log\ntmpdir={shown}/tmp\n"
         );
         if !lines.iter().any(|line| line.starts_with("port=")) {
             text.push_str("skip-networking\n");
@@ -77,7 +98,8 @@ impl Mariadb {
             programs.user.give(path).map_err(io("give away", path))?;
         }
         let mut install = programs.user.command("mariadb-install-db");
-        install.arg(server.defaults()).arg("--auth-root-authentication-method=normal");
+        install.args([server.defaults(), server.datadir()]);
+        install.arg("--auth-root-authentication-method=normal");
         child::run(install.args(["--skip-test-db", "--skip-name-resolve"]))?;
         Ok(server)
     }
@@ -88,7 +110,7 @@ impl Mariadb {
     /// [`Error::NotReady`] with the end of its log.
     pub fn launch(&mut self) -> Result<(), Error> {
         let mut command = self.programs.user.command("mariadbd");
-        command.arg(self.defaults());
+        command.args([self.defaults(), self.datadir()]);
         child::ends_with_thread(&mut command, libc::SIGKILL);
         let log = self.home.join("error.log");
         // Its complaints go to log-error; what comes before that is read goes beside it.
@@ -97,6 +119,11 @@ impl Mariadb {
         let begun = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || greets(&socket));
         self.child = Some(child);
         begun
+    }
+
+    /// From its next launch on its data lies in this directory: a copy of what the last one ended with.
+    pub fn move_data(&mut self, data: &Path) {
+        self.data = data.into();
     }
 
     /// Ends it: SIGTERM for a shutdown in good order, SIGKILL for one that must recover.
@@ -128,6 +155,10 @@ impl Mariadb {
 
     fn options(&self) -> PathBuf {
         self.home.join("my.cnf")
+    }
+
+    fn datadir(&self) -> String {
+        format!("--datadir={}", self.data.display())
     }
 
     fn defaults(&self) -> String {

@@ -120,6 +120,11 @@ impl Postgres {
         begun
     }
 
+    /// From its next launch on its data lies in this directory: a copy of what the last one ended with.
+    pub fn move_data(&mut self, data: &Path) {
+        self.data = data.into();
+    }
+
     /// Ends it: SIGINT for a fast shutdown with a checkpoint, SIGQUIT for one that must recover.
     pub fn end(&mut self, signal: i32) {
         if let Some(mut child) = self.child.take() {

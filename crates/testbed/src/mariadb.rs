@@ -44,7 +44,8 @@ impl MariadbServer {
         let port = format!("port={}", free.port());
         let usual = ["bind-address=127.0.0.1", "innodb_buffer_pool_size=16M", "innodb_log_file_size=16M"];
         let all = [&[port.as_str()], &usual[..], lines].concat();
-        let server = Mariadb::initialise(&programs, &home, &all).expect("mariadb-install-db");
+        let server =
+            Mariadb::initialise(&programs, &home, &home.join("data"), &all).expect("mariadb-install-db");
         let mut server = MariadbServer { home, port: free.port(), server, _alive: alive };
         server.begin();
         Some(server)

@@ -4,7 +4,7 @@ mod real;
 
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt};
-use pagestore::sim::{Lab, Outcome};
+use pagestore::sim::{Lab, Outcome, Step};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use workload_file::values;
@@ -48,6 +48,10 @@ pub fn run(args: &CrashArgs, out: &mut Output) -> Done {
         (Some(directory), None) => real::run(directory, args.duration, out),
         (None, _) => simulated(args, out),
     }
+}
+
+fn texts(steps: &[Step]) -> Vec<String> {
+    steps.iter().map(ToString::to_string).collect()
 }
 
 fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
@@ -103,7 +107,12 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
                 "failure": failed.as_ref().map(|failure| serde_json::json!({
                     "seed": failure.seed,
                     "what": failure.what,
-                    "needed": failure.needed.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "needed": texts(&failure.needed),
+                    "then": failure.then.iter().map(|then| serde_json::json!({
+                        "crash": then.crash,
+                        "recovery": format!("{:?}", then.recovery).to_lowercase(),
+                        "steps": texts(&then.steps),
+                    })).collect::<Vec<_>>(),
                 })),
             })
         },

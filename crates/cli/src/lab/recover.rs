@@ -3,7 +3,7 @@ use crate::failure::Failure;
 use crate::measure::{open_workspace, remove};
 use crate::output::Output;
 use crate::{Done, FINE, interrupt, no_answer, page};
-use ::lab::recover::{Engine, Outcome, Plan, Strategy, Work, run as experiment};
+use ::lab::recover::{Engine, Plan, Strategy, Work, run as experiment};
 use experiments::EmulatedDisk;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub struct RecoverArgs {
     /// How the page store is recovered, a list of instant, wide, mapped, prefetch, serial [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     strategy: Vec<Strategy>,
-    /// Who crashes, a list of pagestore, sqlite-wal, redb, lmdb, rocksdb, postgres [default: all of them]
+    /// Who crashes, a list of pagestore, sqlite-wal, redb, lmdb, rocksdb, postgres, mariadb [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     engine: Vec<Engine>,
     /// I/Os in flight at once where a strategy is wide
@@ -101,7 +101,8 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
         .emulate
         .as_ref()
         .map(|_| EmulatedDisk { latency_ns: args.latency.as_nanos() as u64, width: args.width });
-    let engines = engines(args)?;
+    let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
+    super::dedup(&mut engines);
     let mut strategies =
         if args.strategy.is_empty() { Strategy::ALL.to_vec() } else { args.strategy.clone() };
     super::dedup(&mut strategies);
@@ -132,8 +133,8 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
         );
         Failure::from(error).with_fact(needed).with_remedy("a smaller --log or --pages, or another directory")
     })?;
-    if plan.engines.contains(&Engine::Postgres) {
-        // It runs as a user of its own where this is root.
+    if plan.engines.iter().any(|engine| engine.is_server()) {
+        // They run as users of their own where this is root.
         workspace.let_others_through()?;
     }
     plan.dir = workspace.entry("lab-recover");
@@ -142,21 +143,18 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
 
     let done = counted_sqlite().and_then(|registry| {
         let mut tell = |progress: &::lab::recover::Progress| out.progress(&progress.doing, progress.left);
-        Ok(experiment(&plan, registry, interrupt::flag(), &mut tell)?)
+        let explain = |error| Failure::from(error).to_string();
+        Ok(experiment(&plan, registry, interrupt::flag(), &mut tell, explain)?)
     });
     remove(workspace, out)?;
-    let Outcome { mut study, left_out } = done?;
+    let mut study = done?;
     study.dir = target.path().display().to_string();
-    let lacking = left_out.len();
-    for (engine, error) in left_out {
-        study.notes.push(format!("{} was left out: {}", engine.name(), Failure::from(error)));
-    }
     let version = env!("CARGO_PKG_VERSION");
     out.answer(|style| report::text::recoveries(&study, style), || report::json::recoveries(&study, version));
     let page = || report::html::recoveries(&study, &page::command_line(), version);
     page::write(args.html.as_deref(), page, out)?;
     let asked_for = !args.engine.is_empty();
-    Ok(if study.results.is_empty() || (asked_for && lacking > 0) { no_answer() } else { FINE })
+    Ok(if study.results.is_empty() || (asked_for && !study.left_out.is_empty()) { no_answer() } else { FINE })
 }
 
 /// What is to be written: what was asked for, or as much as goes with it.
@@ -192,20 +190,6 @@ fn fit(args: &RecoverArgs, plan: &mut Plan, free_bytes: u64) -> Result<(), Failu
 /// One engine after the other: what the largest needs.
 fn room_bytes(plan: &Plan) -> u64 {
     plan.engines.iter().map(|engine| engine.room_bytes(plan)).max().unwrap_or(0)
-}
-
-fn engines(args: &RecoverArgs) -> Result<Vec<Engine>, Failure> {
-    let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
-    super::dedup(&mut engines);
-    if args.emulate.is_none() {
-        return Ok(engines);
-    }
-    if let Some(server) = args.engine.iter().find(|engine| !engine.can_be_moved()) {
-        let message = format_args!("{} is a server, which is recovered where it was made", server.name());
-        return Err(Failure::usage(message).with_remedy("the same without --emulate"));
-    }
-    engines.retain(|engine| engine.can_be_moved());
-    Ok(engines)
 }
 
 /// Takes away the disks of a run that was killed: their files lay in this workspace, which is ours now.

@@ -29,7 +29,8 @@ impl Mariadb {
         let server = match named {
             Some(_) => None,
             None => {
-                let mut server = servers::Mariadb::initialise(&MariadbPrograms::find()?, dir, &[])?;
+                let mut server =
+                    servers::Mariadb::initialise(&MariadbPrograms::find()?, dir, &dir.join("data"), &[])?;
                 server.launch()?;
                 Some(server)
             }

@@ -1,8 +1,9 @@
 //! A program that works on an engine's files until it is killed: this binary, told `lab recover-writer ...`.
 
 use super::steps::Doing;
+use super::victim::Tell;
 use super::work::{BATCH, Crash, Order};
-use super::{Engine, Run, Tell};
+use super::{Engine, Run};
 use crate::Error;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

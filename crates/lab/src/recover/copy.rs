@@ -22,10 +22,19 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
             io::copy(&mut source, &mut target).map_err(io("copy", from))?;
         }
         target.sync_all().map_err(io("sync", to))?;
-        let metadata = source.metadata().map_err(io("look at", from))?;
-        fs::set_permissions(to, metadata.permissions()).map_err(io("set the rights of", to))?;
-        chown(to, Some(metadata.uid()), Some(metadata.gid())).map_err(io("give away", to))
+        same_rights(from, to)
     })
+}
+
+/// The same owner and rights: a server opens nothing else.
+fn same_rights(from: &Path, to: &Path) -> Result<(), Error> {
+    let io = |doing, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { doing, path, source }
+    };
+    let metadata = fs::metadata(from).map_err(io("look at", from))?;
+    fs::set_permissions(to, metadata.permissions()).map_err(io("set the rights of", to))?;
+    chown(to, Some(metadata.uid()), Some(metadata.gid())).map_err(io("give away", to))
 }
 
 /// Throws all files of a directory out of the page cache, what is written out already and what is not yet.
@@ -49,6 +58,7 @@ fn for_each_file(
     };
     if !to.exists() {
         fs::create_dir(to).map_err(io("make", to))?;
+        same_rights(from, to)?;
     }
     for entry in fs::read_dir(from).map_err(io("read", from))? {
         let entry = entry.map_err(io("read", from))?;
@@ -66,6 +76,7 @@ fn for_each_file(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_copy_has_the_same_bytes_in_the_same_places() {
@@ -74,10 +85,14 @@ mod tests {
         fs::create_dir_all(from.join("below")).unwrap();
         fs::write(from.join("log"), vec![7; 100_000]).unwrap();
         fs::write(from.join("below/data"), "bytes").unwrap();
+        fs::create_dir(from.join("empty")).unwrap();
+        fs::set_permissions(from.join("empty"), fs::Permissions::from_mode(0o700)).unwrap();
         copy(&from, &to).unwrap();
         evict(&to).unwrap();
         assert_eq!(fs::read(to.join("log")).unwrap(), vec![7; 100_000]);
         assert_eq!(fs::read_to_string(to.join("below/data")).unwrap(), "bytes");
+        let rights = fs::metadata(to.join("empty")).unwrap().permissions().mode();
+        assert_eq!(rights & 0o777, 0o700, "PostgreSQL wants its directory for itself");
         assert!(copy(&from, &to).is_err(), "nothing is written over");
     }
 }

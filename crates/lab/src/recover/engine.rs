@@ -1,8 +1,9 @@
 //! Who crashes, in which ways it is recovered, and the room that it needs.
 
 use super::child::Teller;
+use super::victim::Recovered;
 use super::work::{Crash, Order, Work};
-use super::{Plan, Recovered, Run, pagestore, peer, postgres, sqlite};
+use super::{Plan, Run, mariadb, pagestore, peer, postgres, sqlite};
 use crate::Error;
 use std::convert::Infallible;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub enum Engine {
     Rocksdb,
     /// PostgreSQL.
     Postgres,
+    /// MariaDB, whose engine is InnoDB.
+    Mariadb,
 }
 
 /// How it is recovered.
@@ -47,17 +50,6 @@ pub(super) type Write = fn(&Path, &Order, &mut Teller) -> Result<Infallible, Err
 /// Opens what was killed.
 pub(super) type Recover = fn(&Path, Strategy, &Crash, &Run) -> Result<Recovered, Error>;
 
-/// Pages of acknowledged commits that an engine has still to bring where they belong when it is opened again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lacks {
-    /// All: nothing but its log was written.
-    All,
-    /// None: commits put them there.
-    Nothing,
-    /// Those since it last emptied its log, which it does not tell.
-    Unknown,
-}
-
 /// An engine in files that this program works on itself.
 pub(super) struct Files {
     pub write: Write,
@@ -68,13 +60,19 @@ pub(super) struct Files {
     pub data_times: u64,
     /// Its log in an image, where it is not as long as the writer told.
     pub log_bytes: Option<fn(&Path) -> u64>,
-    pub lacks: Lacks,
 }
 
 impl Engine {
     /// All, in the order in which they are shown.
-    pub const ALL: [Engine; 6] =
-        [Engine::Pagestore, Engine::SqliteWal, Engine::Redb, Engine::Lmdb, Engine::Rocksdb, Engine::Postgres];
+    pub const ALL: [Engine; 7] = [
+        Engine::Pagestore,
+        Engine::SqliteWal,
+        Engine::Redb,
+        Engine::Lmdb,
+        Engine::Rocksdb,
+        Engine::Postgres,
+        Engine::Mariadb,
+    ];
 
     /// As people write it.
     pub const fn name(self) -> &'static str {
@@ -85,6 +83,7 @@ impl Engine {
             Engine::Lmdb => "lmdb",
             Engine::Rocksdb => "rocksdb",
             Engine::Postgres => "postgres",
+            Engine::Mariadb => "mariadb",
         }
     }
 
@@ -96,7 +95,7 @@ impl Engine {
             Engine::Redb => Some(peer::REDB),
             Engine::Lmdb => Some(peer::LMDB),
             Engine::Rocksdb => Some(peer::ROCKSDB),
-            Engine::Postgres => None,
+            Engine::Postgres | Engine::Mariadb => None,
         }
     }
 
@@ -109,33 +108,37 @@ impl Engine {
         }
     }
 
-    /// Whether it can be recovered on a disk that was made for that.
-    pub fn can_be_moved(self) -> bool {
-        self.files().is_some()
-    }
-
-    /// What a kill leaves it to do.
-    pub(super) fn lacks(self) -> Lacks {
-        self.files().map_or(Lacks::All, |files| files.lacks)
+    /// A server of our own, with a user of its own where this program is root.
+    pub const fn is_server(self) -> bool {
+        matches!(self, Engine::Postgres | Engine::Mariadb)
     }
 
     /// Bytes of one of its pages.
     pub(super) fn page_bytes(self) -> u64 {
-        self.files().map_or(postgres::PAGE_BYTES, |files| files.page_bytes)
+        match self {
+            Engine::Postgres => postgres::PAGE_BYTES,
+            Engine::Mariadb => mariadb::PAGE_BYTES,
+            _ => self.files().map_or(0, |files| files.page_bytes),
+        }
     }
 
     /// Disk space that its part of the experiment needs, at most.
     pub fn room_bytes(self, plan: &Plan) -> u64 {
-        let image = self.image_bytes(&plan.work);
         let copies = u64::from(plan.emulated.is_some() || self.strategies(plan).len() > 1);
-        let server = if self.files().is_none() { SERVER_BYTES } else { 0 };
-        image * (1 + copies) + server
+        self.image_bytes(&plan.work) * (1 + copies)
     }
 
     pub(super) fn image_bytes(self, work: &Work) -> u64 {
         // Logs are made in pieces, and grow on while the kill is on its way.
-        let times = self.files().map_or(1, |files| files.data_times);
-        work.data_pages * self.page_bytes() * times * 21 / 20 + work.log_bytes * 3 / 2 + SLACK_BYTES
+        let log = work.log_bytes * 3 / 2 + SLACK_BYTES;
+        match self {
+            Engine::Postgres => work.data_pages * self.page_bytes() * 21 / 20 + log + SERVER_BYTES,
+            Engine::Mariadb => mariadb::image_bytes(work) + SLACK_BYTES + SERVER_BYTES,
+            _ => {
+                let times = self.files().map_or(1, |files| files.data_times);
+                work.data_pages * self.page_bytes() * times * 21 / 20 + log
+            }
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The page store of this program.
 
 use super::child::Teller;
-use super::counted::Counted;
-use super::engine::{Files, Lacks};
+use super::engine::Files;
+use super::stoppable::Stoppable;
+use super::victim::{Recovered, wrong};
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Order};
-use super::{Engine, Recovered, Run, Strategy, wrong};
+use super::{Engine, Run, Strategy};
 use crate::Error;
+use experiments::RecoveryIo;
 use filestats::Figure;
 use pagestore::{Apply, Durability, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Recovery, Store};
 use std::convert::Infallible;
@@ -23,7 +25,6 @@ pub(super) const FILES: Files = Files {
     page_bytes: PAGE_BYTES,
     data_times: 1,
     log_bytes: None,
-    lacks: Lacks::All,
 };
 
 /// A new store has two pages of its own.
@@ -115,7 +116,7 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
 
     let began = Instant::now();
     let files = pagestore::disk::open_directory(dir).map_err(&failed)?;
-    let disk = Arc::new(Counted::new(files, run.stop, Arc::clone(&run.written)));
+    let disk = Arc::new(Stoppable::new(files, run.stop, Arc::clone(&run.written)));
     let store = Store::open_on(disk.clone(), options).map_err(&failed)?;
     let opened = began.elapsed();
     let page = store.read().and_then(|tx| tx.page(page_of(first.place))).map_err(&failed)?;
@@ -140,19 +141,17 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
             asked = Instant::now();
         }
     }
-    let (full, io) = (began.elapsed(), disk.io());
+    let full = began.elapsed();
+    let counters = store.file_statistics().map(|file| file.counters);
+    let io = RecoveryIo { n_max: Figure::Known(disk.in_flight_max()), ..RecoveryIo::of(counters) };
 
-    run.order.check(first, body(&page), crash).map_err(&wrong)?;
     let snapshot = store.read().map_err(&failed)?;
-    let sample = run.order.sample(crash);
-    for look in &sample {
-        let page = snapshot.page(page_of(look.place)).map_err(&failed)?;
-        let right = match *look == second {
-            true => run.order.has(second, AFTERWARDS, body(&page)),
-            false => run.order.check(*look, body(&page), crash),
-        };
-        right.map_err(&wrong)?;
-    }
+    let compared = run.order.compare(
+        crash,
+        body(&page),
+        |look| Ok(body(&snapshot.page(page_of(look.place)).map_err(&failed)?).to_vec()),
+        wrong,
+    )?;
     drop(snapshot);
     store.close().map_err(&failed)?;
     Ok(Recovered {
@@ -160,10 +159,11 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
         first_read,
         first_write,
         full,
+        pages: Figure::Known(run.order.pages_written(crash)),
         pages_left: Figure::Known(pages_left),
-        checked: sample.len() as u64,
+        compared,
         io,
-        counted_by: "between the store and its files".into(),
+        counted_by: "the page store".into(),
         notes: Vec::new(),
     })
 }

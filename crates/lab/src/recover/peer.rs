@@ -1,10 +1,11 @@
 //! Embedded engines of others: redb, LMDB, RocksDB.
 
 use super::child::Teller;
-use super::engine::{Files, Lacks, Recover, Write};
+use super::engine::{Files, Recover, Write};
 use super::own_io::OwnIo;
+use super::victim::{Recovered, wrong};
 use super::work::{AFTERWARDS, BATCH, BODY_BYTES, Crash, Look, Order};
-use super::{Recovered, Run, Strategy, wrong};
+use super::{Run, Strategy};
 use crate::Error;
 use experiments::Durability;
 use filestats::{Figure, Reason};
@@ -18,27 +19,23 @@ pub(super) const REDB: Files = files(
     |dir, order, teller| write(Engine::Redb, dir, order, teller),
     |dir, _, crash, run| recover(super::Engine::Redb, Engine::Redb, dir, crash, run),
     |dir| log_bytes(Engine::Redb, dir),
-    Lacks::Nothing,
 );
 
 pub(super) const LMDB: Files = files(
     |dir, order, teller| write(Engine::Lmdb, dir, order, teller),
     |dir, _, crash, run| recover(super::Engine::Lmdb, Engine::Lmdb, dir, crash, run),
     |dir| log_bytes(Engine::Lmdb, dir),
-    Lacks::Nothing,
 );
 
-/// Its log's content goes to its files whenever so much has come together: what is left to be redone is not told.
 pub(super) const ROCKSDB: Files = files(
     |dir, order, teller| write(Engine::Rocksdb, dir, order, teller),
     |dir, _, crash, run| recover(super::Engine::Rocksdb, Engine::Rocksdb, dir, crash, run),
     |dir| log_bytes(Engine::Rocksdb, dir),
-    Lacks::Unknown,
 );
 
 const PAGE_BYTES: u64 = 4_096;
 
-const fn files(write: Write, recover: Recover, log_bytes: fn(&Path) -> u64, lacks: Lacks) -> Files {
+const fn files(write: Write, recover: Recover, log_bytes: fn(&Path) -> u64) -> Files {
     // Copies of what is changed, and files that are merged into new ones, take space beside the data.
     Files {
         write,
@@ -47,7 +44,6 @@ const fn files(write: Write, recover: Recover, log_bytes: fn(&Path) -> u64, lack
         page_bytes: PAGE_BYTES,
         data_times: 3,
         log_bytes: Some(log_bytes),
-        lacks,
     }
 }
 
@@ -123,17 +119,9 @@ fn recover(
     let full = began.elapsed();
     let (io, counted_by, notes) = own.below(dir)?;
 
-    run.order.check(first, &found, crash).map_err(&wrong)?;
-    let sample = run.order.sample(crash);
-    for look in &sample {
-        let found = read(*look)?;
-        let right = match *look == second {
-            true => run.order.has(second, AFTERWARDS, &found),
-            false => run.order.check(*look, &found, crash),
-        };
-        right.map_err(&wrong)?;
-    }
-    let pages_left = match engine.has_log() {
+    let compared = run.order.compare(crash, &found, read, wrong)?;
+    // A log's content goes to its files whenever so much has come together: what is left to be redone is not told.
+    let pages = match engine.has_log() {
         true => Figure::unknown(Reason::NotCounted),
         false => Figure::Known(0),
     };
@@ -142,8 +130,9 @@ fn recover(
         first_read,
         first_write,
         full,
-        pages_left,
-        checked: sample.len() as u64,
+        pages,
+        pages_left: pages,
+        compared,
         io,
         counted_by,
         notes,

@@ -1,9 +1,10 @@
 //! SQLite of this program with a write-ahead log.
 
 use super::child::Teller;
-use super::engine::{Files, Lacks};
+use super::engine::Files;
+use super::victim::{Recovered, wrong};
 use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order};
-use super::{Engine, Recovered, Run, Strategy, wrong};
+use super::{Engine, Run, Strategy};
 use crate::{Error, PageCache};
 use collect::Source;
 use collect::sqlite::InProcess;
@@ -16,15 +17,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-pub(super) const FILES: Files = Files {
-    write,
-    recover,
-    strategies: &[Strategy::Own],
-    page_bytes: 4_096,
-    data_times: 1,
-    log_bytes: None,
-    lacks: Lacks::All,
-};
+pub(super) const FILES: Files =
+    Files { write, recover, strategies: &[Strategy::Own], page_bytes: 4_096, data_times: 1, log_bytes: None };
 
 const DATABASE: &str = "pages.db";
 /// Rows that one transaction adds when the database is made.
@@ -143,26 +137,20 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     // The counters' names may be without symlinks.
     let real = fs::canonicalize(dir).unwrap_or_else(|_| dir.into());
     let ours = |path: &str| Path::new(path).starts_with(dir) || Path::new(path).starts_with(&real);
-    let io = RecoveryIo::of(snapshot.samples.iter().filter(|sample| ours(&sample.file.path)));
+    let io = RecoveryIo::of(
+        snapshot.samples.iter().filter(|sample| ours(&sample.file.path)).map(|sample| sample.counters),
+    );
 
-    run.order.check(first, &found, crash).map_err(&wrong)?;
-    let sample = run.order.sample(crash);
-    for look in &sample {
-        let found = read(*look).map_err(&failed)?;
-        let right = match *look == second {
-            true => run.order.has(second, AFTERWARDS, &found),
-            false => run.order.check(*look, &found, crash),
-        };
-        right.map_err(&wrong)?;
-    }
+    let compared = run.order.compare(crash, &found, |look| read(look).map_err(&failed), wrong)?;
     Ok(Recovered {
         opened,
         first_read,
         first_write,
         full,
+        pages: Figure::Known(run.order.pages_written(crash)),
         // None of them is written before the checkpoint.
         pages_left: Figure::Known(run.order.pages_written(crash)),
-        checked: sample.len() as u64,
+        compared,
         io,
         counted_by: "SQLite's VFS".into(),
         notes: Vec::new(),

@@ -1,6 +1,6 @@
 //! The work that every engine does before it is killed, and what must be there afterwards.
 
-use crate::Chance;
+use crate::{Chance, Error};
 
 /// Pages that one transaction writes.
 pub(super) const BATCH: u64 = 64;
@@ -109,9 +109,32 @@ impl Order {
         at.into_iter().map(|at| Look { place: u64::from(self.places[at as usize]), at }).collect()
     }
 
+    /// Compares what was read first, and then a page of every acknowledged commit with more; how many were right.
+    /// `wrong` makes the error of one that is not.
+    pub(super) fn compare(
+        &self,
+        crash: &Crash,
+        read_first: &[u8],
+        mut read: impl FnMut(Look) -> Result<Vec<u8>, Error>,
+        wrong: impl Fn(String) -> Error,
+    ) -> Result<u64, Error> {
+        let [first, second] = self.first_pages(crash);
+        self.check(first, read_first, crash).map_err(&wrong)?;
+        let sample = self.sample(crash);
+        for look in &sample {
+            let found = read(*look)?;
+            let right = match *look == second {
+                true => self.has(second, AFTERWARDS, &found),
+                false => self.check(*look, &found, crash),
+            };
+            right.map_err(&wrong)?;
+        }
+        Ok(sample.len() as u64)
+    }
+
     /// Whether a page has what it must have: what the last acknowledged write to it put there, or one that was on its
     /// way at the crash.
-    pub(super) fn check(&self, look: Look, body: &[u8], crash: &Crash) -> Result<(), String> {
+    fn check(&self, look: Look, body: &[u8], crash: &Crash) -> Result<(), String> {
         let wrong = |why: String| Err(format!("page {} {why}", look.place));
         let Some((number, _)) = body.split_first_chunk::<8>().filter(|_| body.len() == BODY_BYTES) else {
             return wrong(format!("has {} bytes instead of {BODY_BYTES}", body.len()));
@@ -138,7 +161,7 @@ impl Order {
     }
 
     /// Whether a page has that write, whole.
-    pub(super) fn has(&self, look: Look, write: u64, body: &[u8]) -> Result<(), String> {
+    fn has(&self, look: Look, write: u64, body: &[u8]) -> Result<(), String> {
         let mut expected = vec![0; BODY_BYTES];
         self.fill(write, &mut expected);
         if body == expected { Ok(()) } else { Err(format!("page {} is damaged", look.place)) }
@@ -188,6 +211,41 @@ mod tests {
         assert!(order.check(look(3), &torn, &crash).unwrap_err().contains("damaged"));
         let untouched = Look { place: 0, at: 300 };
         assert_eq!(order.check(untouched, &[0; BODY_BYTES], &crash), Ok(()));
+    }
+
+    #[test]
+    fn one_wrong_page_of_the_sample_is_told_and_the_new_write_is_expected() {
+        let order = order();
+        let crash = Crash { commits: 3, log_bytes: 0 };
+        let [first, second] = order.first_pages(&crash);
+        let page = |write: u64| {
+            let mut body = vec![0; BODY_BYTES];
+            order.fill(write, &mut body);
+            body
+        };
+        let right = |look: Look| match look {
+            look if look == second => page(AFTERWARDS),
+            look if look.at < 192 => page(look.at),
+            _ => vec![0; BODY_BYTES],
+        };
+        let compare = |read: &dyn Fn(Look) -> Vec<u8>| {
+            let wrong = |what| Error::Wrong { engine: "it", strategy: "own", what };
+            order.compare(&crash, &read(first), |look| Ok(read(look)), wrong)
+        };
+        assert_eq!(compare(&right).unwrap(), order.sample(&crash).len() as u64);
+        let lost = |place: u64| {
+            move |look: Look| if look.place == place { vec![0; BODY_BYTES] } else { right(look) }
+        };
+        let of_last =
+            order.sample(&crash).into_iter().find(|look| (128..192).contains(&look.at) && *look != second);
+        for place in [first.place, of_last.unwrap().place] {
+            let error = compare(&lost(place)).unwrap_err().to_string();
+            assert!(error.contains(&format!("page {place} lacks write")), "{error}");
+        }
+        let stale = |look: Look| if look == second { page(second.at) } else { right(look) };
+        if order.sample(&crash).contains(&second) {
+            assert!(compare(&stale).unwrap_err().to_string().contains("damaged"));
+        }
     }
 
     #[test]

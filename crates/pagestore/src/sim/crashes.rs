@@ -1,9 +1,10 @@
 //! Where a run is crashed, and what is made of what is left.
 
 use super::indices;
-use super::lab::{Lab, Outcome};
-use super::oracle::{Tolerance, judge};
+use super::lab::{Lab, Outcome, caught};
+use super::oracle::{Expected, Tolerance, judge};
 use super::run::{Run, Start, is_log_write, perform_from};
+use super::way::{Fell, Image, Onward, Point};
 use super::workload::{self, Model, Setting};
 use super::{Chance, Files, Medium, Op, SimDisk};
 use crate::control::Control;
@@ -17,7 +18,7 @@ const ENDS_IN_RECOVERY: u64 = 6;
 
 /// What a crash leaves of the write that it comes into, where chance alone would seldom do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Torn {
+pub(super) enum Torn {
     /// The first blocks of several: a transaction without its commit, which the next one follows.
     FirstBlocks,
     /// The last blocks of several: whole ones, where those of the next opening may come to end.
@@ -40,40 +41,47 @@ impl Lab {
         chance: &mut Chance,
         outcome: &mut Outcome,
         generation: u32,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fell> {
         let mut medium = Medium::holding(run.start.clone());
         let go_on = self.places_to_go_on(run, chance, generation);
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
             let expected = run.expected(at);
-            let failed = |what: String| {
-                format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
-            };
-            let in_recovery = generation > 0 && at < run.opened;
-            let mut images: Vec<Files> = (0..self.images).map(|_| medium.crash(in_flight, chance)).collect();
-            if let Some(op) = in_flight.filter(|op| in_recovery && is_log_write(op)) {
-                images.extend((0..ENDS_IN_RECOVERY).map(|_| medium.crash_with_end(op, chance)));
-            }
+            let place = run.place(at);
+            let failed =
+                |what: String, point: Point| Fell::at(crashed(generation, at, in_flight, &what), point);
+            let drawn = chance.clone();
+            let images = self.images_at(run, &medium, at, chance, generation);
             for (image, files) in images.into_iter().enumerate() {
-                let found = judge(run, &files, expected, chance, Tolerance::None).map_err(failed)?;
+                let point = Point {
+                    place,
+                    image: Image::Plain(image),
+                    drawn: drawn.clone(),
+                    judging: chance.clone(),
+                };
+                let found = self.judge(run, &files, expected, chance, generation);
+                let found = found.map_err(|what| failed(what, point.clone()))?;
                 outcome.crash_points += 1;
-                outcome.in_recovery += u64::from(in_recovery);
+                outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
                 if let Some((sequence, model)) = found
                     && image == 0
                     && go_on.iter().any(|own| own.at == at && own.torn.is_none())
                 {
                     let start = Start { files, sequence, model, rotten: false };
                     let steps = workload::draw_again(chance, self.steps / 3);
-                    self.go_on(run, start, &steps, chance, outcome, generation + 1)?;
+                    self.go_on(run, point, start, steps, chance, outcome, generation + 1)?;
                 }
             }
             for torn in go_on.iter().filter(|own| own.at == at).filter_map(|own| own.torn) {
+                let drawn = chance.clone();
                 let files = tear(&medium, in_flight.expect("what is torn is in flight"), torn, chance);
-                let found = judge(run, &files, expected, chance, Tolerance::None).map_err(failed)?;
+                let point = Point { place, image: Image::Torn(torn), drawn, judging: chance.clone() };
+                let found = self.judge(run, &files, expected, chance, generation);
+                let found = found.map_err(|what| failed(what, point.clone()))?;
                 outcome.crash_points += 1;
                 if let Some((sequence, model)) = found {
-                    self.go_on_torn(run, torn, files, sequence, model, chance, outcome, generation + 1)
-                        .map_err(|what| format!("{torn:?} of operation {at} landed; {what}"))?;
+                    let (start, steps) = self.after_torn(run, torn, files, sequence, model, chance);
+                    self.go_on(run, point, start, steps, chance, outcome, generation + 1)?;
                 }
             }
             if let Some(op) = in_flight {
@@ -81,6 +89,43 @@ impl Lab {
             }
         }
         Ok(())
+    }
+
+    /// What a crash during operation `at` may leave.
+    pub(super) fn images_at(
+        &self,
+        run: &Run,
+        medium: &Medium,
+        at: usize,
+        chance: &mut Chance,
+        generation: u32,
+    ) -> Vec<Files> {
+        let in_flight = run.trace.get(at);
+        let mut images: Vec<Files> = (0..self.images).map(|_| medium.crash(in_flight, chance)).collect();
+        if let Some(op) = in_flight.filter(|op| is_in_recovery(run, at, generation) && is_log_write(op)) {
+            images.extend((0..ENDS_IN_RECOVERY).map(|_| medium.crash_with_end(op, chance)));
+        }
+        images
+    }
+
+    /// Recovers an image and asks the oracle. A panic of the engine is an answer that it must not give.
+    pub(super) fn judge(
+        &self,
+        run: &Run,
+        files: &Files,
+        expected: Expected,
+        chance: &mut Chance,
+        #[cfg_attr(not(test), expect(unused_variables, reason = "a broken oracle asks for it"))]
+        generation: u32,
+    ) -> Result<Option<(u64, Model)>, String> {
+        let found = caught(|| judge(run, files, expected, chance, Tolerance::None))?;
+        #[cfg(test)]
+        if let (Some(broken), Some((_, model))) = (self.broken, &found)
+            && broken(generation, model)
+        {
+            return Err("a broken oracle says so".into());
+        }
+        Ok(found)
     }
 
     /// Some by chance, and some that chance alone would seldom find.
@@ -121,31 +166,35 @@ impl Lab {
     }
 
     /// Opens what a crash left, with every operation of that another place to crash, and works on.
+    #[expect(clippy::too_many_arguments, reason = "one call, of what a run hands to the next")]
     fn go_on(
         &self,
         before: &Run,
+        point: Point,
         start: Start,
-        steps: &[workload::Step],
+        steps: Vec<workload::Step>,
         chance: &mut Chance,
         outcome: &mut Outcome,
         generation: u32,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fell> {
         let mut setting = before.setting;
         setting.options.recovery = Setting::draw_recovery(chance);
-        let told = |what: String| {
-            let steps: String = steps.iter().map(|step| format!("\n  - {step}")).collect();
-            format!("{what}\ngeneration {generation}, {:?} recovery, then:{steps}", setting.options.recovery)
+        let went_on = match caught(|| perform_from(setting, start, &steps)) {
+            Ok(Some(run)) => {
+                outcome.runs += 1;
+                self.judge_run(&run, chance, outcome, generation)
+            }
+            Ok(None) => {
+                outcome.damage_reported += 1;
+                Ok(())
+            }
+            Err(what) => Err(Fell::of(format!("generation {generation}: {what}"))),
         };
-        let Some(run) = perform_from(setting, start, steps).map_err(told)? else {
-            outcome.damage_reported += 1;
-            return Ok(());
-        };
-        outcome.runs += 1;
-        self.judge_run(&run, chance, outcome, generation).map_err(told)
+        went_on.map_err(|fell| fell.after(Onward { point, recovery: setting.options.recovery, steps }))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call, of what a run hands to the next")]
-    fn go_on_torn(
+    /// What is gone on from, and with, where a write was torn.
+    fn after_torn(
         &self,
         before: &Run,
         torn: Torn,
@@ -153,15 +202,8 @@ impl Lab {
         sequence: u64,
         model: Model,
         chance: &mut Chance,
-        outcome: &mut Outcome,
-        generation: u32,
-    ) -> Result<(), String> {
-        // Without the newest copy of the control file the next opening takes the number of this one: only the chain
-        // tells the blocks that it left from its own.
-        let rotten = torn == Torn::LastBlocks;
-        if rotten {
-            spoil_newest_control(&mut files);
-        }
+    ) -> (Start, Vec<workload::Step>) {
+        let rotten = torn.rots(&mut files);
         // Together they are to come as far as a whole block.
         let value_bytes = if before.setting.layout.log_sector_bytes > 512 { 20 } else { 900 };
         let steps = match torn {
@@ -169,8 +211,7 @@ impl Lab {
             Torn::LastBlocks => workload::draw_small(chance, 24, value_bytes),
             Torn::AllButTheEnd => Vec::new(),
         };
-        let start = Start { files, sequence, model, rotten };
-        self.go_on(before, start, &steps, chance, outcome, generation)
+        (Start { files, sequence, model, rotten }, steps)
     }
 
     /// Crashes after a disk has failed or lied.
@@ -246,8 +287,30 @@ impl Lab {
     }
 }
 
+impl Torn {
+    /// Spoils what goes with it. Without the newest copy of the control file the next opening takes the number of this
+    /// one: only the chain tells the blocks that it left from its own.
+    pub(super) fn rots(self, files: &mut Files) -> bool {
+        let rotten = self == Torn::LastBlocks;
+        if rotten {
+            spoil_newest_control(files);
+        }
+        rotten
+    }
+}
+
+/// A crash while a store is opened that crashed before.
+fn is_in_recovery(run: &Run, at: usize, generation: u32) -> bool {
+    generation > 0 && at < run.opened
+}
+
+/// "generation 1, crash at operation 12 (sync data): ...".
+pub(super) fn crashed(generation: u32, at: usize, in_flight: Option<&Op>, what: &str) -> String {
+    format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
+}
+
 /// What a crash leaves where the write in flight is torn in this way.
-fn tear(medium: &Medium, op: &Op, torn: Torn, chance: &mut Chance) -> Files {
+pub(super) fn tear(medium: &Medium, op: &Op, torn: Torn, chance: &mut Chance) -> Files {
     let Op::Write { bytes, .. } = op else { unreachable!("log writes are torn") };
     let sectors = bytes.len() / 512;
     let border = 1 + chance.below(sectors as u64 - 1) as usize;
@@ -277,7 +340,7 @@ fn spoil_newest_control(files: &mut Files) {
     }
 }
 
-fn show(op: Option<&Op>) -> String {
+pub(super) fn show(op: Option<&Op>) -> String {
     match op {
         None => "after the last".into(),
         Some(Op::Write { file, offset, bytes, through }) => {

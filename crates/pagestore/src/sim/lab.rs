@@ -3,6 +3,7 @@
 
 use super::indices;
 use super::run::{Run, perform};
+use super::way::{Fell, Then};
 use super::workload::{self, Change};
 use super::{Chance, Fault, Setting, SimDisk, Step};
 use crate::Recovery;
@@ -55,11 +56,23 @@ pub struct Lab {
     pub faults: u64,
     /// Whether a failure is tried again with fewer steps, to show only those that it needs.
     pub minimise: bool,
+    /// Told the generation and what was found there: says of some that it is wrong.
+    #[cfg(test)]
+    pub(super) broken: Option<fn(u32, &workload::Model) -> bool>,
 }
 
 impl Default for Lab {
     fn default() -> Self {
-        Self { seed: 0, steps: 30, images: 3, continued: 2, faults: 12, minimise: true }
+        Self {
+            seed: 0,
+            steps: 30,
+            images: 3,
+            continued: 2,
+            faults: 12,
+            minimise: true,
+            #[cfg(test)]
+            broken: None,
+        }
     }
 }
 
@@ -100,16 +113,23 @@ pub struct Failure {
     pub what: String,
     /// The steps that are needed for it, after minimising.
     pub needed: Vec<Step>,
+    /// Where it came after several crashes: each but the last, and how it went on.
+    pub then: Vec<Then>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {} with {} steps: {}", self.seed, self.steps, self.what)?;
         writeln!(f, "needed for a failure, {} of its steps:", self.needed.len())?;
-        self.needed
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, step)| writeln!(f, "  {}. {step}", index + 1))?;
+        let list = |f: &mut fmt::Formatter<'_>, steps: &[Step]| {
+            let mut numbered = steps.iter().enumerate();
+            numbered.try_for_each(|(index, step)| writeln!(f, "  {}. {step}", index + 1))
+        };
+        list(f, &self.needed)?;
+        for then in &self.then {
+            writeln!(f, "{then}")?;
+            list(f, &then.steps)?;
+        }
         write!(f, "again: headroom lab crash --seed {}", self.seed)?;
         if self.steps != Lab::default().steps {
             write!(f, " --steps {}", self.steps)?;
@@ -133,14 +153,24 @@ impl Lab {
         for (kind, steps) in drawn {
             match self.run_steps(kind, &steps, Stage::All) {
                 Ok(done) => all.add(&done),
-                Err((stage, what)) => {
-                    let (needed, what) =
-                        if self.minimise { self.minimise(kind, steps, stage, what) } else { (steps, what) };
-                    return Err(Box::new(Failure { seed: self.seed, steps: self.steps, what, needed }));
-                }
+                Err((stage, fell)) => return Err(Box::new(self.failure(kind, steps, stage, fell))),
             }
         }
         Ok(all)
+    }
+
+    /// As it is told: with what is needed for it only, if that is wanted.
+    fn failure(&self, kind: Kind, steps: Vec<Step>, stage: Stage, fell: Fell) -> Failure {
+        let failure = |what, needed, then| Failure { seed: self.seed, steps: self.steps, what, needed, then };
+        if !fell.way.is_empty() {
+            let (what, needed, then) = self.along(&steps, fell);
+            failure(what, needed, then)
+        } else if self.minimise {
+            let (needed, what) = self.minimise(kind, steps, stage, fell.what);
+            failure(what, needed, Vec::new())
+        } else {
+            failure(fell.what, steps, Vec::new())
+        }
     }
 
     /// Leaves out what is not needed for a failure: steps, in ever smaller pieces, and then changes of those that
@@ -151,7 +181,9 @@ impl Lab {
         let mut fails = |steps: &[Step]| {
             tries = tries.saturating_sub(1);
             let failure = (tries > 0).then(|| self.run_steps(kind, steps, stage).err()).flatten();
-            failure.map(|(_, what)| newest = what).is_some()
+            // One that needs more crashes is another.
+            let same = failure.filter(|(_, fell)| fell.way.is_empty());
+            same.map(|(_, fell)| newest = fell.what).is_some()
         };
         let mut steps = without(steps, &mut fails);
         for at in 0..steps.len() {
@@ -169,18 +201,17 @@ impl Lab {
         (steps, newest)
     }
 
-    /// What is done with these steps. A panic of the engine is a failure as any other.
-    fn run_steps(&self, kind: Kind, steps: &[Step], only: Stage) -> Result<Outcome, (Stage, String)> {
+    /// What is done with these steps.
+    fn run_steps(&self, kind: Kind, steps: &[Step], only: Stage) -> Result<Outcome, (Stage, Fell)> {
         let mut stage = Stage::Workload;
-        let _quiet = Quiet::begin();
-        let judged = catch_unwind(AssertUnwindSafe(|| self.judge_steps(kind, steps, only, &mut stage)));
-        judged
-            .unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or(panic.downcast_ref::<&str>().copied());
-                Err(format!("panicked: {}", text.unwrap_or("without a message")))
-            })
-            .map_err(|what| (stage, what))
+        let judged = self.judge_steps(kind, steps, only, &mut stage);
+        judged.map_err(|fell| (stage, fell))
+    }
+
+    /// How its stores are made, and what is drawn from then on.
+    pub(super) fn setting(&self) -> (Setting, Chance) {
+        let mut chance = Chance::new(self.seed ^ 0x5eed);
+        (Setting::draw(&mut chance), chance)
     }
 
     fn judge_steps(
@@ -189,9 +220,8 @@ impl Lab {
         steps: &[Step],
         only: Stage,
         stage: &mut Stage,
-    ) -> Result<Outcome, String> {
-        let mut chance = Chance::new(self.seed ^ 0x5eed);
-        let mut setting = Setting::draw(&mut chance);
+    ) -> Result<Outcome, Fell> {
+        let (mut setting, mut chance) = self.setting();
         match kind {
             Kind::Any => {}
             Kind::Snapshots => setting.options.cache_bytes = 96 << 10,
@@ -204,7 +234,7 @@ impl Lab {
             }
         }
         let mut outcome = Outcome { runs: 1, ..Outcome::default() };
-        let run = perform(setting, SimDisk::new(), None, steps)?;
+        let run = caught(|| perform(setting, SimDisk::new(), None, steps)).map_err(Fell::of)?;
         if kind == Kind::Snapshots {
             return Ok(outcome);
         }
@@ -212,7 +242,9 @@ impl Lab {
             *stage = Stage::Faults;
             let over = indices::writes_over_indices(&run.trace, setting.layout.vlf_bytes);
             for at in over.into_iter().take(LOST_ENDS_MAX) {
-                self.judge_one_fault(&run, Fault::Lost, at, steps, &mut chance, &mut outcome)?;
+                let judged =
+                    || self.judge_one_fault(&run, Fault::Lost, at, steps, &mut chance, &mut outcome);
+                caught(judged).map_err(Fell::of)?;
             }
             return Ok(outcome);
         }
@@ -224,12 +256,12 @@ impl Lab {
             *stage = Stage::Faults;
             // Each stage draws for itself, so that one may be done alone.
             let mut chance = Chance::new(self.seed ^ 0xfa17);
-            self.judge_faults(&run, steps, &mut chance, &mut outcome)?;
+            caught(|| self.judge_faults(&run, steps, &mut chance, &mut outcome)).map_err(Fell::of)?;
         }
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
             let mut chance = Chance::new(self.seed ^ 0x0b17);
-            self.judge_rot(&run, &mut chance, &mut outcome)?;
+            caught(|| self.judge_rot(&run, &mut chance, &mut outcome)).map_err(Fell::of)?;
         }
         Ok(outcome)
     }
@@ -274,6 +306,16 @@ impl Lab {
     }
 }
 
+/// A panic of the engine is a failure as any other.
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let _quiet = Quiet::begin();
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied());
+        Err(format!("panicked: {}", text.unwrap_or("without a message")))
+    })
+}
+
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
@@ -304,7 +346,7 @@ impl Drop for Quiet {
 }
 
 /// What is left of `all` when everything is left out without which it still fails.
-fn without<T: Clone>(mut all: Vec<T>, fails: &mut impl FnMut(&[T]) -> bool) -> Vec<T> {
+pub(super) fn without<T: Clone>(mut all: Vec<T>, fails: &mut impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut piece = all.len().div_ceil(2);
     while piece > 0 {
         let mut at = 0;
@@ -331,7 +373,7 @@ mod tests {
     fn every_acknowledged_commit_survives_a_crash_at_any_point() {
         let mut outcome = Outcome::default();
         for seed in 0..16 {
-            match (Lab { seed, steps: 24, images: 2, continued: 1, faults: 6, minimise: true }).run() {
+            match (Lab { seed, steps: 24, images: 2, continued: 1, faults: 6, ..Lab::default() }).run() {
                 Ok(done) => outcome.add(&done),
                 Err(failure) => panic!("{failure}"),
             }

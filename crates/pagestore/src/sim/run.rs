@@ -32,7 +32,40 @@ pub(super) struct Run {
     pub events: Vec<(usize, Event)>,
     /// The operations of opening.
     pub opened: usize,
+    /// How many operations there were when each step began.
+    pub begins: Vec<usize>,
     pub fault: Option<(Fault, usize)>,
+}
+
+/// An operation by what it was done for, which stays when other steps are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// By its place among the steps; `None`: before the first.
+    pub step: Option<usize>,
+    /// Its number among those of the step.
+    pub op: usize,
+}
+
+impl Run {
+    /// What operation `at` was done for.
+    pub(super) fn place(&self, at: usize) -> Place {
+        // A step that asked nothing of the disk begins where the next does.
+        match self.begins.iter().rposition(|begin| *begin <= at) {
+            Some(step) => Place { step: Some(step), op: at - self.begins[step] },
+            None => Place { step: None, op: at },
+        }
+    }
+
+    /// The operation at a place, or the last of its step where that has become shorter.
+    pub(super) fn at(&self, place: Place) -> usize {
+        let step = place.step.map_or(0, |step| step + 1);
+        let begin = step.checked_sub(1).and_then(|step| self.begins.get(step)).copied().unwrap_or(0);
+        match self.begins.get(step) {
+            Some(end) => (begin + place.op).min(end.saturating_sub(1).max(begin)),
+            // At the end nothing is in flight.
+            None => (begin + place.op).min(self.trace.len()),
+        }
+    }
 }
 
 /// What a run goes on from.
@@ -114,6 +147,7 @@ struct Worker {
     /// The newest commit.
     sequence: u64,
     events: Vec<(usize, Event)>,
+    begins: Vec<usize>,
     /// What it is at, for errors.
     doing: String,
 }
@@ -126,7 +160,8 @@ struct Held<'a> {
 
 impl Worker {
     fn new(setting: Setting, disk: SimDisk, model: Model, sequence: u64) -> Self {
-        Self { setting, disk: Arc::new(disk), model, sequence, events: Vec::new(), doing: String::new() }
+        let (events, begins) = Default::default();
+        Self { setting, disk: Arc::new(disk), model, sequence, events, begins, doing: String::new() }
     }
 
     fn event(&mut self, event: Event) {
@@ -144,6 +179,7 @@ impl Worker {
             trace: self.disk.take_trace(),
             events: self.events,
             opened,
+            begins: self.begins,
             fault,
         }
     }
@@ -156,6 +192,7 @@ impl Worker {
         while let Some(steps) = openings.next() {
             self.work_open(&store, steps)?;
             if openings.peek().is_some() {
+                self.begins.push(self.disk.ops());
                 store.close()?;
                 self.event(Event::Durable(self.sequence));
                 store = Store::open_on(self.disk.clone(), self.setting.options)?;
@@ -170,6 +207,7 @@ impl Worker {
         let mut held: VecDeque<Held<'_>> = VecDeque::new();
         for step in steps {
             self.doing = step.to_string();
+            self.begins.push(self.disk.ops());
             match step {
                 Step::Transaction { changes, commit } => self.transact(store, changes, *commit)?,
                 Step::Checkpoint { during } => self.checkpoint(store, during)?,

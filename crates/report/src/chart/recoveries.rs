@@ -41,7 +41,7 @@ pub(crate) fn recoveries(study: &RecoverStudy) -> Chart {
         move |size: Size| svg(size, "times of each recovery", |canvas| bars(canvas, size, &groups))
     };
     let panel = Panel {
-        title: "Time after the engine is opened".into(),
+        title: "Time since the engine began to open".into(),
         note: String::new(),
         legend,
         size,

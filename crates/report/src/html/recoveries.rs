@@ -11,7 +11,7 @@ pub fn recoveries(study: &RecoverStudy, command: &str, version: &str) -> String 
     let title = "Recovery of one crashed image";
     let summary = format!("{}; recovered on {}, {}", study.work(), study.storage(), study.dir);
     let mut sentences = study.sentences();
-    sentences.extend(study.notes.iter().map(|note| format!("Note: {note}.")));
+    sentences.extend(study.all_notes().iter().map(|note| format!("Note: {note}.")));
     let mut body = opening(title, &summary, &sentences);
     body.push_str(&run_chart(&chart::recoveries(study)));
     body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
@@ -46,6 +46,13 @@ fn table(study: &RecoverStudy) -> String {
         ("compared", Column::Number),
     ]);
     study.results.iter().for_each(|result| table.push(&row(result)));
+    for out in &study.left_out {
+        let mut cells = [const { String::new() }; 13];
+        cells[0] = escape(&out.engine);
+        cells[1] = "left out".into();
+        cells[2..].fill(number::NONE.into());
+        table.push(&cells);
+    }
     table.html()
 }
 

@@ -78,8 +78,9 @@ pub fn recoveries(study: &RecoverStudy, version: &str) -> Value {
         "data_pages": study.data_pages,
         "log_bytes": study.log_bytes,
         "results": study.results.iter().map(result).collect::<Vec<Value>>(),
+        "left_out": study.left_out,
         "sentences": study.sentences(),
-        "notes": study.notes,
+        "notes": study.all_notes(),
     })
 }
 

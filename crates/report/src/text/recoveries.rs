@@ -1,7 +1,7 @@
 use super::table::{Align, Cell, Table};
 use super::{Ink, Style, clean, wrap};
 use crate::number;
-use experiments::{RecoverResult, RecoverStudy};
+use experiments::{LeftOut, RecoverResult, RecoverStudy};
 
 /// Crashed engines opened again: a row for each recovery, and what it shows.
 pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
@@ -22,16 +22,17 @@ pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
         ("N", Align::Right),
     ]);
     study.results.iter().for_each(|result| table.push(row(result)));
+    study.left_out.iter().for_each(|out| table.push(left_out(out)));
     lines.extend(table.lines(style));
-    if study.results.is_empty() {
+    if study.results.is_empty() && study.left_out.is_empty() {
         lines.push("  nothing was measured".into());
     }
     lines.push(String::new());
     for sentence in study.sentences() {
         lines.extend(wrap(&clean(&sentence), style.columns(), 12));
     }
-    for note in &study.notes {
-        let note = wrap(&format!("note: {}", clean(note)), style.columns(), 6);
+    for note in study.all_notes() {
+        let note = wrap(&format!("note: {}", clean(&note)), style.columns(), 6);
         lines.extend(note.iter().map(|line| style.paint(Ink::Dim, line)));
     }
     lines.join("\n") + "\n"
@@ -50,4 +51,11 @@ fn row(result: &RecoverResult) -> Vec<Cell> {
         number::or_dash(result.io.ios(), number::count).into(),
         number::or_dash(result.n(), number::rate).into(),
     ]
+}
+
+/// Who was asked for has a row all the same: why it has no figures is a note.
+fn left_out(out: &LeftOut) -> Vec<Cell> {
+    let mut cells = vec![Cell::from(out.engine.as_str()), Cell::inked("left out", Ink::Dim)];
+    cells.extend((0..8).map(|_| Cell::from(number::NONE)));
+    cells
 }

@@ -20,21 +20,28 @@ fn figure(answer: &Value, engine: &str, batch: u64, key: &str) -> u64 {
     value.unwrap_or_else(|| panic!("{engine} {batch} {key}: {answer:#}"))
 }
 
-#[test]
-fn sqlite_s_log_writes_are_the_system_calls_that_strace_sees() {
+/// The answer of an engine's 40 commits, and these system calls of it, a line each as strace shows them. `None`, after
+/// saying so, where there is no strace.
+fn traced(engine: &str, calls: &str) -> Option<(Value, String)> {
     if Command::new("strace").arg("-V").output().is_err() {
         println!("skipped: no strace here");
-        return;
+        return None;
     }
     let (headroom, dir) = (Headroom::new(), directory());
     let trace = tempfile::NamedTempFile::new().unwrap();
     let step = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "40", "--batch", "1", "--json"];
-    let ours = headroom.command(&[&step[..], &["--engine", "sqlite-wal"]].concat());
+    let ours = headroom.command(&[&step[..], &["--engine", engine]].concat());
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-y", "-e", "trace=pwrite64,fdatasync,fsync", "-o"]).arg(trace.path());
+    strace.args(["-f", "-y", "-e", &format!("trace={calls}"), "-o"]).arg(trace.path());
     let output = strace.arg(ours.get_program()).args(ours.get_args()).output().unwrap();
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let text = std::fs::read_to_string(trace.path()).unwrap();
+    assert!(is_empty(dir.path()), "nothing stays");
+    let answer = serde_json::from_slice(&output.stdout).unwrap();
+    Some((answer, std::fs::read_to_string(trace.path()).unwrap()))
+}
+
+#[test]
+fn sqlite_s_log_writes_are_the_system_calls_that_strace_sees() {
+    let Some((answer, text)) = traced("sqlite-wal", "pwrite64,fdatasync,fsync") else { return };
     let calls = |call: &str| {
         let of_log = text.lines().filter(|line| line.contains("numbers.db-wal") && line.contains(call));
         of_log.count() as u64
@@ -49,30 +56,16 @@ fn sqlite_s_log_writes_are_the_system_calls_that_strace_sees() {
         ours >= 80 && our_syncs >= 40,
         "each commit is a frame of two writes, and a sync: {ours} {our_syncs}"
     );
-    assert!(is_empty(dir.path()));
 }
 
 #[test]
 fn the_page_store_writes_its_log_once_a_commit_as_strace_sees_it() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: no strace here");
-        return;
-    }
-    let (headroom, dir) = (Headroom::new(), directory());
-    let trace = tempfile::NamedTempFile::new().unwrap();
-    let step = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "40", "--batch", "1", "--json"];
-    let ours = headroom.command(&[&step[..], &["--engine", "pagestore"]].concat());
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-y", "-e", "trace=pwrite64", "-o"]).arg(trace.path());
-    let output = strace.arg(ours.get_program()).args(ours.get_args()).output().unwrap();
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let Some((answer, text)) = traced("pagestore", "pwrite64") else { return };
     assert_eq!(figure(&answer, "pagestore", 1, "log_writes"), 40, "{answer:#}");
-    let text = std::fs::read_to_string(trace.path()).unwrap();
     let of_log = text.lines().filter(|line| line.contains("/pagestore/1/log>"));
     // Before the step: the log is filled with zeros, a MiB each, and the store's and the table's own commits are written.
     let writes = of_log.filter(|line| !line.contains(", 1048576, ")).count();
     assert!((40..=46).contains(&writes), "{writes}: {text}");
-    assert!(is_empty(dir.path()));
 }
 
 #[test]

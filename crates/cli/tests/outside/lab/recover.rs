@@ -19,6 +19,17 @@ fn result<'a>(answer: &'a Value, engine: &str, strategy: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("{engine} {strategy}: {answer:#}"))
 }
 
+/// Of a server of our own; `None`, after saying so, where it is not installed, which the answer then says too.
+fn server<'a>(answer: &'a Value, engine: &str) -> Option<&'a Value> {
+    let out = answer["left_out"].as_array().unwrap().iter().find(|out| out["engine"] == engine);
+    if let Some(out) = out {
+        assert!(!out["why"].as_str().unwrap().is_empty(), "{out:#}");
+        println!("skipped: no {engine} here");
+        return None;
+    }
+    Some(result(answer, engine, "own"))
+}
+
 #[track_caller]
 fn number(result: &Value, key: &str) -> f64 {
     result[key].as_f64().unwrap_or_else(|| panic!("{key}: {result:#}"))
@@ -72,17 +83,16 @@ fn every_way_brings_the_same_image_back_and_counts_what_it_takes() {
             _ => assert_eq!((number(result, "pages"), number(result, "log_bytes")), (0.0, 0.0), "no log"),
         }
     }
-    if notes.contains("no PostgreSQL on this machine") {
-        println!("skipped: no PostgreSQL here");
-    } else {
-        let postgres = result(&answer, "postgres", "own");
-        assert!(number(postgres, "pages") > 100.0 && number(postgres, "pages_compared") >= 64.0);
+    for (engine, page_bytes) in [("postgres", 8192.0), ("mariadb", 16384.0)] {
+        let Some(server) = server(&answer, engine) else { continue };
+        assert!(number(server, "pages") > 100.0 && number(server, "pages_compared") >= 64.0, "{server:#}");
+        assert_eq!(number(server, "page_bytes"), page_bytes);
         if is_root() {
-            // Its pages are its own 8 KiB, of which the server wrote each once at least.
-            let least = number(postgres, "pages") * 8192.0;
-            assert!(number(postgres, "write_bytes") >= least, "{postgres:#}");
+            // It wrote each of its pages once at least.
+            let least = number(server, "pages") * page_bytes;
+            assert!(number(server, "write_bytes") >= least && number(server, "syncs") > 0.0, "{server:#}");
         } else {
-            assert!(postgres["ios"]["unknown"] == "not-counted", "{postgres:#}");
+            assert!(server["ios"]["unknown"] == "not-counted", "{server:#}");
         }
     }
     let page = std::fs::read_to_string(&page).unwrap();
@@ -121,6 +131,47 @@ fn on_a_wide_but_slow_disk_wide_is_many_times_as_fast_as_serial() {
         .iter()
         .filter(|lun| lun["file"].as_str().is_some_and(|file| Path::new(file).starts_with(dir.path())));
     assert_eq!(ours.count(), 0, "{luns:#}");
+}
+
+#[test]
+fn servers_are_recovered_on_such_a_disk_too() {
+    if !is_root() {
+        return;
+    }
+    let (headroom, dir) = (Headroom::new(), directory());
+    let small = ["--emulate", "wide", "--latency", "2ms", "--pages", "192", "--log", "900K"];
+    let engines = ["--engine", "postgres,mariadb,redb,lmdb,rocksdb", "--json"];
+    let arguments = [&["lab", "recover", dir.path().to_str().unwrap()], &small[..], &engines[..]];
+    let output = headroom.run(&arguments.concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("/dev/fuse") || said.contains("loop") {
+        println!("skipped: no loop devices or FUSE here: {said}");
+        return;
+    }
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert!(number(result(&answer, "redb", "own"), "ios") > 0.0, "{answer:#}");
+    for engine in ["lmdb", "rocksdb", "postgres", "mariadb"] {
+        let Some(server) = server(&answer, engine) else { continue };
+        assert!(number(server, "pages_compared") >= 64.0, "{server:#}");
+        // Its log was read there, which nobody had in memory: each read waited for the disk.
+        assert!(number(server, "reads") > 0.0 && number(server, "writes") > 0.0, "{server:#}");
+        assert!(number(server, "stall_ns") >= 2e6, "{server:#}");
+    }
+    assert!(is_empty(dir.path()), "nothing stays");
+}
+
+#[test]
+fn an_engine_that_is_not_here_has_a_row_that_says_so() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    let arguments = ["lab", "recover", dir.path().to_str().unwrap(), "--log", "1M", "--pages", "100"];
+    let mut without = headroom.command(&[&arguments[..], &["--engine", "pagestore,mariadb"]].concat());
+    let output = without.env("PATH", "/nowhere").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "it was asked for: {said}");
+    let row = said.lines().find(|line| line.trim_start().starts_with("mariadb  ")).expect("a row");
+    assert!(row.contains("left out"), "{said}");
+    assert!(said.contains("mariadb was left out: there is no MariaDB on this machine"), "{said}");
+    assert!(is_empty(dir.path()), "nothing stays");
 }
 
 /// The processes that have `dir` in their command line, the experiment itself apart.
@@ -178,7 +229,6 @@ fn wrong_words_and_too_little_room_are_told_apart() {
         &["--engine", "oracle"],
         &["--latency", "5ms"],
         &["--emulate", "narrow"],
-        &["--emulate", "wide", "--engine", "postgres"],
     ] {
         assert_eq!(run(wrong).status.code(), Some(2), "{wrong:?}");
     }

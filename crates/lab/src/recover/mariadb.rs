@@ -1,0 +1,270 @@
+//! A MariaDB server of our own, killed: InnoDB's redo before it answers, its pages written by a checkpoint afterwards.
+
+use super::own_io::OwnIo;
+use super::server::{self, MEASURE_EVERY};
+use super::victim::{Recovered, Tell, Victim, wrong};
+use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order, Work};
+use super::{Engine, Run, Strategy};
+use crate::Error;
+use collect::mysql::Client;
+use filestats::{Figure, Reason};
+use mysql::prelude::Queryable;
+use servers::MariadbPrograms;
+use std::path::Path;
+use std::time::Instant;
+
+/// As it is delivered.
+pub(super) const PAGE_BYTES: u64 = 16_384;
+/// Rows of 4 KiB that fit into such a page.
+const ROWS_PER_PAGE: u64 = 3;
+/// What a changed row takes in the log: what it was, for the undo log, and what it is.
+const LOGGED_BYTES: u64 = 2 * BODY_BYTES as u64;
+/// Of the log's length, the share that a server lets come together before it writes pages for that reason alone is at
+/// least two thirds.
+const LOG_TIMES: (u64, u64) = (3, 2);
+const LOG_MIN_BYTES: u64 = 96 << 20;
+/// Pages that are not rows: undo logs, and what the server has for itself.
+const CACHE_SLACK_BYTES: u64 = 128 << 20;
+/// Without it nothing but a shutdown says when all pages are where they belong.
+const CHECKPOINT: &str = "innodb-log-checkpoint-now";
+
+const UPDATE: &str = "UPDATE lab.pages SET body = ? WHERE id = ?";
+const SELECT: &str = "SELECT body FROM lab.pages WHERE id = ?";
+
+pub(super) struct Mariadb {
+    server: servers::Mariadb,
+    /// Pages that it wrote before it was killed although it was told not to.
+    written_before: u64,
+}
+
+/// What its files take.
+pub(super) fn image_bytes(work: &Work) -> u64 {
+    // The pages that undo logs take have half of what is logged.
+    work.data_pages.div_ceil(ROWS_PER_PAGE) * PAGE_BYTES * 21 / 20 + log_file_bytes(work) + work.log_bytes
+}
+
+fn log_file_bytes(work: &Work) -> u64 {
+    (work.log_bytes / LOG_TIMES.1 * LOG_TIMES.0 + LOG_MIN_BYTES).next_multiple_of(1 << 20)
+}
+
+/// A cache in which all that the work changes has room, so that nothing of it is written before the kill; but not more
+/// than half of the memory.
+fn cache_bytes(work: &Work) -> u64 {
+    let rows = work.pages.min(work.log_bytes / LOGGED_BYTES);
+    let pages = rows.min(work.data_pages.div_ceil(ROWS_PER_PAGE));
+    let needed = pages * PAGE_BYTES * 5 / 4 + work.log_bytes / 2 + CACHE_SLACK_BYTES;
+    needed.min(memory_bytes() / 2).next_multiple_of(1 << 20)
+}
+
+fn memory_bytes() -> u64 {
+    // SAFETY: both take a number and return one.
+    let (pages, bytes) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    pages.max(0) as u64 * bytes.max(0) as u64
+}
+
+impl Mariadb {
+    pub(super) fn initialise(dir: &Path, work: &Work) -> Result<Mariadb, Error> {
+        let programs = MariadbPrograms::find()?;
+        if !programs.has_setting(CHECKPOINT)? {
+            return Err(Error::Writer {
+                engine: "mariadb",
+                why: format!("has no {CHECKPOINT} in this version"),
+            });
+        }
+        // No page is written before the kill; all else as it is delivered.
+        let lines = [
+            format!("innodb_log_file_size={}", log_file_bytes(work)),
+            format!("innodb_buffer_pool_size={}", cache_bytes(work)),
+            "innodb_adaptive_flushing=OFF".into(),
+            "innodb_max_dirty_pages_pct=99.999".into(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let server = servers::Mariadb::initialise(&programs, dir, &dir.join("image"), &lines)?;
+        Ok(Mariadb { server, written_before: 0 })
+    }
+
+    fn connect(&mut self) -> Result<Client, Error> {
+        self.server.launch()?;
+        Ok(Client::connect(&self.server.url())?)
+    }
+}
+
+/// A number that the server tells of itself.
+fn status(client: &mut Client, name: &str) -> Result<u64, Error> {
+    let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+    let row: Option<(String, String)> = client.run(|conn| conn.query_first(sql))?;
+    let lacks = || Error::Writer { engine: "mariadb", why: format!("does not tell {name}") };
+    row.and_then(|(_, value)| value.parse().ok()).ok_or_else(lacks)
+}
+
+fn sql(client: &mut Client, statements: &[&str]) -> Result<(), Error> {
+    Ok(client.run(|conn| statements.iter().try_for_each(|statement| conn.query_drop(statement)))?)
+}
+
+/// All pages are written and synced, and recovery would begin where the log is now.
+fn checkpoint(client: &mut Client) -> Result<(), Error> {
+    sql(client, &["SET GLOBAL innodb_log_checkpoint_now = ON"])
+}
+
+/// Rows of zeros, packed as the server packs them.
+fn fill(client: &mut Client, run: &Run, tell: &mut Tell<'_>) -> Result<bool, Error> {
+    sql(
+        client,
+        &[
+            "CREATE DATABASE lab",
+            &format!(
+                "CREATE TABLE lab.pages (id INT PRIMARY KEY, body VARBINARY({BODY_BYTES}) NOT NULL) \
+                 ENGINE = InnoDB"
+            ),
+            "USE lab",
+        ],
+    )?;
+    let all = server::fill(run, tell, |from, to| {
+        let rows = format!("FROM seq_{from}_to_{}", to - 1);
+        sql(client, &[&format!("INSERT INTO pages SELECT seq, REPEAT(x'00', {BODY_BYTES}) {rows}")])
+    })?;
+    checkpoint(client)?;
+    Ok(all)
+}
+
+/// "InnoDB: To recover: 81 pages" of what a server said when it began: pages that its log had changes of. Where it says
+/// so more than once, it went through the log in pieces, and may have counted a page in each.
+fn pages_to_recover(said: &str) -> Figure<u64> {
+    let lines = said.lines().filter_map(|line| line.split_once("InnoDB: To recover: "));
+    let numbers: Vec<u64> =
+        lines.filter_map(|(_, rest)| rest.split_once(" pages")?.0.trim().parse().ok()).collect();
+    match numbers[..] {
+        [pages] => Figure::Known(pages),
+        _ => Figure::unknown(Reason::NotCounted),
+    }
+}
+
+impl Victim for Mariadb {
+    fn crash(&mut self, _: &Path, run: &Run, tell: &mut Tell<'_>) -> Result<Option<Crash>, Error> {
+        let mut client = self.connect()?;
+        if !fill(&mut client, run, tell)? {
+            return Ok(None);
+        }
+        let (log_began, written) = (
+            status(&mut client, "Innodb_lsn_current")?,
+            status(&mut client, "Innodb_buffer_pool_pages_flushed")?,
+        );
+        let update = client.run(|conn| conn.prep(UPDATE))?;
+        let mut body = vec![0; BODY_BYTES];
+        let (server, written_before) = (&mut self.server, &mut self.written_before);
+        let kill = || server.end(libc::SIGKILL);
+        server::commit_until_killed(run, tell, kill, |commit| {
+            client.run(|conn| {
+                conn.query_drop("BEGIN")?;
+                for write in Order::writes(commit) {
+                    run.order.fill(write, &mut body);
+                    conn.exec_drop(&update, (&body, run.order.place(write)))?;
+                }
+                conn.query_drop("COMMIT")
+            })?;
+            // What was acknowledged stays so if the server is killed before it tells the rest.
+            if !(commit + 1).is_multiple_of(MEASURE_EVERY) {
+                return Ok(None);
+            }
+            let Ok(log) = status(&mut client, "Innodb_lsn_current") else { return Ok(None) };
+            if let Ok(now) = status(&mut client, "Innodb_buffer_pool_pages_flushed") {
+                *written_before = now.saturating_sub(written);
+            }
+            Ok(Some(log.saturating_sub(log_began)))
+        })
+    }
+
+    fn recover(
+        &mut self,
+        dir: &Path,
+        strategy: Strategy,
+        crash: &Crash,
+        run: &Run,
+    ) -> Result<Recovered, Error> {
+        let wrong = wrong(Engine::Mariadb, strategy);
+        let [first, second] = run.order.first_pages(crash);
+        let mut body = vec![0; BODY_BYTES];
+        run.order.fill(AFTERWARDS, &mut body);
+        self.server.move_data(dir);
+        let said_before = self.server.said().len();
+        let mut own = OwnIo::counted(Engine::Mariadb.name());
+
+        let began = Instant::now();
+        let mut client = self.connect()?;
+        let opened = began.elapsed();
+        let read = |client: &mut Client, look: Look| -> Result<Vec<u8>, Error> {
+            let found: Option<Vec<u8>> = client.run(|conn| conn.exec_first(SELECT, (look.place,)))?;
+            Ok(found.unwrap_or_default())
+        };
+        let found = read(&mut client, first)?;
+        let first_read = began.elapsed();
+        client.run(|conn| conn.exec_drop(UPDATE, (&body, second.place)))?;
+        let first_write = began.elapsed();
+        let log = status(&mut client, "Innodb_lsn_current")?;
+        checkpoint(&mut client)?;
+        let full = began.elapsed();
+        let (io, counted_by, notes) = own.below(dir)?;
+        if status(&mut client, "Innodb_lsn_last_checkpoint")? < log {
+            return Err(wrong("its checkpoint was kept from its end".into()));
+        }
+
+        let compared = run.order.compare(crash, &found, |look| read(&mut client, look), wrong)?;
+        let pages = pages_to_recover(self.server.said().get(said_before..).unwrap_or_default());
+        drop(client);
+        self.server.end(libc::SIGKILL);
+        Ok(Recovered {
+            opened,
+            first_read,
+            first_write,
+            full,
+            pages,
+            pages_left: Figure::unknown(Reason::NotCounted),
+            compared,
+            io,
+            counted_by,
+            notes,
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            "mariadb has pages of 16 KiB with three rows of 4 KiB each, and logs what a row was beside what it is; pages of \
+             its undo log are among those that it redoes"
+                .into(),
+        ];
+        if self.written_before > 0 {
+            notes.push(format!(
+                "mariadb wrote {} pages before it was killed: it was told not to, and its cache may have half of the memory",
+                self.written_before
+            ));
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MariaDB 10.11.19.
+    #[test]
+    fn what_a_server_says_of_its_recovery_is_the_pages() {
+        let line = "2026-11-22 14:50:50 0 [Note] InnoDB: To recover: 81 pages\n";
+        let said = format!(
+            "2026-11-22 14:50:50 0 [Note] InnoDB: End of log at LSN=37611972\n{line}Version: '10.11'\n"
+        );
+        assert_eq!(pages_to_recover(&said), Figure::Known(81));
+        assert_eq!(pages_to_recover("ready for connections"), Figure::unknown(Reason::NotCounted));
+        assert_eq!(pages_to_recover(&line.repeat(2)), Figure::unknown(Reason::NotCounted), "in pieces");
+    }
+
+    #[test]
+    fn the_log_and_the_cache_have_room_for_the_work() {
+        let work = Work { pages: 256_000, data_pages: 512_000, log_bytes: 1 << 30, seed: 1 };
+        assert!(log_file_bytes(&work) * 2 / 3 > work.log_bytes);
+        // 132,000 rows, each in a page of its own.
+        assert!(cache_bytes(&work) > 132_000 * PAGE_BYTES || cache_bytes(&work) >= memory_bytes() / 2);
+        let few = Work { pages: 1_000, data_pages: 1 << 20, ..work };
+        assert!(cache_bytes(&few) < 1 << 30, "a large file needs no large cache");
+    }
+}
