@@ -20,6 +20,7 @@
 //! writes the control file (a new epoch) and one block (RECOVERY), and nothing is erased: what an interrupted
 //! recovery leaves is recovered again by the same steps.
 
+mod directory;
 mod indexed;
 mod one_by_one;
 pub(crate) mod runs;
@@ -29,7 +30,8 @@ use crate::control::Control;
 use crate::counters::Counters;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::block::BlockHeader;
+use crate::log::block::{BlockHeader, VlfHeader};
+use crate::log::directory::{Directory, Entry};
 use crate::log::index::Index;
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading, Way};
@@ -190,19 +192,35 @@ pub(crate) fn open(
     for file in FileId::ALL {
         disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
     }
-    let mut log = LogFile::open(disk.as_ref(), control.geometry, reading)?;
-    let mut pages = PageTable::new(control.geometry.page_bytes, options.cache_bytes / 4 * 3);
+    let geometry = control.geometry;
+    let mut pages = PageTable::new(geometry.page_bytes, options.cache_bytes / 4 * 3);
     let mut report = RecoveryReport {
         strategy: options.recovery,
         clean: control.clean,
         last_sequence: control.sequence,
         ..RecoveryReport::default()
     };
+    let told = match options.recovery {
+        Recovery::Instant => directory::read(disk.as_ref(), &control, reading)?,
+        _ => None,
+    };
+    let (mut log, told) = match told {
+        Some((log, way, collected, entries)) => (log, Some((way, collected, entries))),
+        None => (LogFile::open(disk.as_ref(), geometry, reading)?, None),
+    };
+    let mut entries = None;
     let (way, index, tx_max) = if options.recovery == Recovery::Instant {
-        let (way, collected) = indexed::read(&mut log, &control, reading)?;
+        let (way, collected) = match told {
+            Some((way, collected, told)) => {
+                entries = Some(told);
+                (way, collected)
+            }
+            None => indexed::read(&mut log, &control, reading)?,
+        };
         report.vlfs_indexed = collected.indexed;
         let last = collected.last.clone();
-        let (runs, sums) = collected.runs();
+        let (runs, sums) = collected.runs(Arc::clone(&disk), geometry);
+        runs.load_oldest()?;
         report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
         report.pages = runs.pages();
         pages.look_up_in(runs);
@@ -233,9 +251,13 @@ pub(crate) fn open(
     control.clean = false;
     control.durable = last;
     control.write(disk.as_ref())?;
-    let (geometry, table) = (control.geometry, VlfTable::new(slots));
+    let table = VlfTable::new(slots);
     let writes = options.log_writes_in_flight.max(1);
-    let writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
+    let mut writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
+    writer.directory = match entries {
+        Some(entries) => entries,
+        None => rebuilt(&log)?,
+    };
     let next_tx = control.tx_max.max(tx_max) + 1;
     let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control };
     drop(log);
@@ -249,6 +271,18 @@ pub(crate) fn open(
     }
     report.opened = begun.elapsed();
     Ok((inner, report))
+}
+
+/// A directory that knows which slots were used, and of the ends what was known before.
+fn rebuilt(log: &LogFile<'_>) -> Result<Directory> {
+    let (store, slots) = (log.geometry.store, log.headers().len());
+    let before = crate::log::directory::read(log.disk, store, slots)?.unwrap_or_default();
+    let entry = |(slot, header): (usize, &Option<VlfHeader>)| {
+        let VlfHeader { vlf, parity, .. } = (*header)?;
+        let known = before.get(slot).copied().flatten().filter(|entry| entry.vlf == vlf);
+        Some(known.unwrap_or(Entry { vlf, parity, ended: None }))
+    };
+    Ok(Directory::rebuilt(store, log.headers().iter().enumerate().map(entry).collect()))
 }
 
 /// Reads the log as a whole.
