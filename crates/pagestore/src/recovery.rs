@@ -3,18 +3,19 @@
 //! ```text
 //! analysis   control file -> slots' headers -> blocks from the redo LSN along the chain -> for every page the
 //!            records since its last image, of committed transactions only; an honest end, or damage
-//! instant    of full virtual log files only the index is read, of the last one the blocks; the pages' chains are the
+//! instant    the log's directory, and the blocks of the virtual log file that is not full; the pages' chains are the
 //!            dirty pages of the opened store: read on demand, written by a checkpoint
 //! wide       the whole log, then that checkpoint: all places known, sorted, neighbours together, many at once, one sync
 //! prefetch   pages written one by one in the order of the log, one sync
 //! serial     as that, the log read in 32 KiB steps, a sync for every virtual log file
 //! ```
 //! **Bounded opening.** A virtual log file that is full ends with its index (`log::index`): for every page the places
-//! of its records, of what committed and of what was open. Opening reads the headers, the last sectors, the indices
-//! (8 bytes a page and all of them at once) and the records of the one virtual log file that is not full. The indices
-//! stay as they are, sorted, and are looked up newest first (`runs`); the first checkpoint moves them into the page
-//! table, a few pages at a time, before it lists what is dirty. What an index passes over is read when a page is, or
-//! by that checkpoint: damage there is reported then.
+//! of its records, of what committed and of what was open. The log's directory (`log::directory`) tells of all ends in
+//! one place. Opening reads it (`directory`) and the records of the one virtual log file that is not full. Indices are
+//! read when a page may be in them, newest first, by filters (`runs`); the first checkpoint reads the rest and moves
+//! all into the page table, a few pages at a time, before it lists what is dirty. What is passed over is read when a
+//! page is, or by that checkpoint: damage there is reported then. Where the directory does not lead to the end of the
+//! log, the headers, the ends and the indices are read themselves (`indexed`), and what is found counts.
 //!
 //! No page is read from the data file to redo it: its first record is an image. Before the store is open, analysis
 //! writes the control file (a new epoch) and one block (RECOVERY), and nothing is erased: what an interrupted

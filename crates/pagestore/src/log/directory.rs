@@ -271,19 +271,25 @@ impl Directory {
             writes.push(DirectoryWrite { offset: filter_offset(slot), buffer });
         }
         if !writes.is_empty() {
-            for sector in std::mem::take(&mut self.stale) {
-                let first = sector * SECTOR_ENTRIES;
-                let mut buffer = AlignedBuffer::new(SECTOR_BYTES);
-                for slot in first..first + SECTOR_ENTRIES {
-                    match self.entries.get(slot).copied().flatten() {
-                        Some(entry) => buffer.extend(&entry.encode(slot, self.store)),
-                        None => buffer.extend_zeros(ENTRY_BYTES),
-                    }
-                }
-                writes.push(DirectoryWrite { offset: entry_offset(first), buffer });
-            }
+            writes.extend(self.stale_sectors());
         }
         writes
+    }
+
+    /// Writes of the entries that differ from what is in the file.
+    pub(crate) fn stale_sectors(&mut self) -> Vec<DirectoryWrite> {
+        let sector = |sector: usize| {
+            let first = sector * SECTOR_ENTRIES;
+            let mut buffer = AlignedBuffer::new(SECTOR_BYTES);
+            for slot in first..first + SECTOR_ENTRIES {
+                match self.entries.get(slot).copied().flatten() {
+                    Some(entry) => buffer.extend(&entry.encode(slot, self.store)),
+                    None => buffer.extend_zeros(ENTRY_BYTES),
+                }
+            }
+            DirectoryWrite { offset: entry_offset(first), buffer }
+        };
+        std::mem::take(&mut self.stale).into_iter().map(sector).collect()
     }
 }
 

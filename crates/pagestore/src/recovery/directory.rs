@@ -97,3 +97,93 @@ fn passed(control: &Control, entries: &[Option<Entry>]) -> Option<(Vec<Passed>, 
     });
     unknown.is_none().then_some((passed, slot))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::COPIES_BYTES;
+    use crate::disk::FileId;
+    use crate::lsn::PageNo;
+    use crate::sim::SimDisk;
+    use crate::{Durability, Layout, Options, Pages, RecoveryReport, Store};
+    use std::sync::Arc;
+
+    const PAGES: u64 = 40;
+
+    fn options() -> Options {
+        let quiet = Options { background: false, checkpoint_bytes: u64::MAX, ..Options::default() };
+        Options { publish: false, ..quiet }
+    }
+
+    /// A crashed store whose commits changed all pages in turn, one after the other, and what each page begins with.
+    fn crashed(commits: u64) -> (Arc<SimDisk>, Vec<u8>) {
+        let disk = Arc::new(SimDisk::new());
+        let layout = Layout { vlf_bytes: 128 << 10, vlfs: 8 + commits as usize / 8, ..Layout::default() };
+        let store = Store::create_on(disk.clone(), layout, options(), 1).unwrap();
+        let mut tx = store.write().unwrap();
+        for _ in 0..PAGES {
+            tx.allocate().unwrap();
+        }
+        tx.commit(Durability::Full).unwrap();
+        let mut expected = vec![0; PAGES as usize];
+        for commit in 0..commits {
+            // The first ten only at first: their images lie furthest back.
+            let page = if commit < PAGES { commit } else { 10 + commit % (PAGES - 10) };
+            let mut tx = store.write().unwrap();
+            tx.page_mut(PageNo(1 + page)).unwrap()[40..].fill(commit as u8);
+            tx.commit(Durability::Full).unwrap();
+            expected[page as usize] = commit as u8;
+        }
+        (disk, expected)
+    }
+
+    fn open(disk: &Arc<SimDisk>, expected: &[u8]) -> RecoveryReport {
+        let store = Store::open_on(disk.clone(), options()).unwrap();
+        let reader = store.read().unwrap();
+        let found: Vec<u8> = (0..PAGES).map(|page| reader.page(PageNo(1 + page)).unwrap()[100]).collect();
+        assert_eq!(found, expected);
+        store.recovery_report().clone()
+    }
+
+    #[test]
+    fn a_long_log_takes_as_many_reads_to_open_as_a_short_one() {
+        let reports = [300, 3000].map(|commits| {
+            let (disk, expected) = crashed(commits);
+            open(&disk, &expected)
+        });
+        assert!(
+            reports[1].vlfs_indexed > 8 * reports[0].vlfs_indexed && reports[0].vlfs_indexed > 2,
+            "{reports:?}"
+        );
+        assert!(reports[1].log_reads <= reports[0].log_reads + 1, "{reports:?}");
+    }
+
+    #[test]
+    fn without_the_directory_or_with_a_wrong_one_the_same_is_found_by_reading_more() {
+        let (disk, expected) = crashed(1000);
+        let told = open(&disk, &expected);
+        let length = disk.len(FileId::Control).unwrap();
+        let mut directory = vec![0; (length - COPIES_BYTES) as usize];
+        disk.read(FileId::Control, COPIES_BYTES, &mut directory).unwrap();
+        let control = Control::read(disk.as_ref()).unwrap().unwrap();
+        let slots = LogFile::slots_in(disk.as_ref(), &control.geometry).unwrap();
+        let entries = directory::read(disk.as_ref(), control.geometry.store, slots).unwrap().unwrap();
+
+        disk.write(FileId::Control, COPIES_BYTES, &vec![0; directory.len()]).unwrap();
+        let not_told = open(&disk, &expected);
+        assert!(not_told.log_reads > told.log_reads + told.vlfs_indexed, "{told:?} {not_told:?}");
+
+        // An index of which another checksum is known than it has.
+        let wrong = |mut entry: Entry| {
+            if let Some(ended) = &mut entry.ended {
+                ended.end.crc ^= 1;
+            }
+            entry
+        };
+        let wrong = entries.into_iter().map(|entry| entry.map(wrong)).collect();
+        for write in Directory::rebuilt(control.geometry.store, wrong).stale_sectors() {
+            disk.write(FileId::Control, write.offset, write.buffer.bytes()).unwrap();
+        }
+        assert_eq!(open(&disk, &expected).vlfs_indexed, told.vlfs_indexed);
+    }
+}

@@ -12,7 +12,7 @@ use crate::log::writer::Position;
 use crate::log::{Geometry, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::store::{Inner, lock};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Pages that are moved into the page table before it is let go.
@@ -23,8 +23,8 @@ const FILTERS_AT_ONCE: usize = 64;
 /// Records of pages in one virtual log file, all of transactions that committed.
 pub(crate) struct Run {
     vlf: u32,
-    /// Sorted by page and place; of each page since its newest image. Newer first: of a transaction that was open at the
-    /// end of the virtual log file, and of those that committed in it.
+    /// Sorted by page and place; of each page since its newest image. First, as it is newer, of the transaction that was
+    /// open at the end of the virtual log file; then of those that committed in it.
     entries: OnceLock<[Vec<Entry>; 2]>,
     /// Where they are to be had.
     told: Option<Told>,
@@ -207,24 +207,9 @@ impl Runs {
         Ok(index)
     }
 
-    /// Reads what was not read yet, several at once.
-    fn load_all(&self, parallel: usize) -> Result<()> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while let Some(run) = self.runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.entries_of(run)?;
-            }
-            Ok(())
-        };
-        let wanting = self.runs.iter().filter(|run| run.entries.get().is_none()).count();
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..parallel.min(wanting)).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            others
-                .into_iter()
-                .map(|reader| reader.join().expect("a reader of the log does not panic"))
-                .fold(own, Result::and)
-        })
+    /// Reads what was not read yet, one after the other: those who read and write pages meanwhile have the disk first.
+    fn load_all(&self) -> Result<()> {
+        self.runs.iter().try_for_each(|run| self.entries_of(run).map(|_| ()))
     }
 
     /// Pages in them, at most: one that is in several runs counts in each, and of runs that were not read each record.
@@ -279,7 +264,7 @@ impl Inner {
     /// When what is to be read cannot be, or is damaged.
     pub(crate) fn absorb_runs(&self) -> Result<()> {
         let Some(runs) = lock(&self.pages).runs() else { return Ok(()) };
-        runs.load_all(self.options.parallel)?;
+        runs.load_all()?;
         let merged = runs.merged();
         self.recovering.store(merged.len() as u64, Ordering::Release);
         lock(&self.pages).expect_pages(merged.len());
@@ -309,7 +294,7 @@ mod tests {
             let at = |index: usize, vlf: u32| Lsn::new(vlf + 1, index as u32 + 8, 1);
             let redo = records.get(redo as usize).map_or(Lsn::ZERO, |(_, _, vlf)| at(redo as usize, *vlf));
             let mut model: BTreeMap<u64, Vec<Lsn>> = BTreeMap::new();
-            let mut indices: BTreeMap<u32, crate::log::index::Index> = BTreeMap::new();
+            let mut indices: BTreeMap<u32, Index> = BTreeMap::new();
             for (index, (page, image, vlf)) in records.iter().enumerate() {
                 let lsn = at(index, *vlf);
                 let place = lsn.packed() as u32;
