@@ -1,7 +1,8 @@
-//! How long a store takes to open after kill -9: `restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial`, a line of
-//! JSON. A child writes LOG_BYTES of log, in transactions that change 64 of PAGES scattered pages each, without a
-//! checkpoint, and is killed; the parent opens what is left, reads a page, writes one, waits until all is redone and
-//! checks every page.
+//! How long a store takes to open after kill -9: `restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS]`,
+//! a line of JSON. A child writes LOG_BYTES of log, in transactions that change 64 of PAGES scattered pages each, without
+//! a checkpoint, and is killed; the parent opens what is left, reads a page, writes one, waits until all is redone and
+//! checks every page. Of several openings, all but the last are a child's that is killed right after its first write,
+//! and the times up to there are medians.
 
 use pagestore::sim::Chance;
 use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
@@ -11,6 +12,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "PAGESTORE_RESTART_CHILD";
+/// … for a child that opens the store.
+const OPENS: &str = "opens";
 const PAGES_A_COMMIT: u64 = 64;
 /// A page's record: nearly all of it changes.
 const RECORD_BYTES: u64 = 4096;
@@ -21,15 +24,15 @@ type Failed = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, log_bytes, pages, strategy] = &arguments[..] else {
-        return Err("usage: restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial".into());
+    let ([directory, log_bytes, pages, strategy] | [directory, log_bytes, pages, strategy, _]) =
+        &arguments[..]
+    else {
+        return Err("usage: restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS]".into());
     };
+    let openings: usize = arguments.get(4).map_or(Ok(1), |openings| openings.parse())?;
     let place = Path::new(directory).join("restart-store");
     let (log_bytes, pages): (u64, u64) = (log_bytes.parse()?, pages.parse()?);
     let commits = log_bytes / (PAGES_A_COMMIT * RECORD_BYTES);
-    if std::env::var_os(CHILD).is_some() {
-        return write_for_ever(&place, log_bytes, pages, commits);
-    }
     let recovery = match strategy.as_str() {
         "instant" => Recovery::Instant,
         "wide" => Recovery::Wide,
@@ -37,24 +40,85 @@ fn main() -> Result<(), Failed> {
         "serial" => Recovery::Serial,
         other => return Err(format!("there is no strategy '{other}'").into()),
     };
-    let done = crash(&arguments).and_then(|()| measure(&place, log_bytes, pages, commits, recovery));
+    let options = Options { recovery, ..options(log_bytes, pages) };
+    match std::env::var_os(CHILD) {
+        Some(child) if child == OPENS => return open_and_wait(&place, pages, options),
+        Some(_) => return write_for_ever(&place, log_bytes, pages, commits),
+        None => {}
+    }
+    let done = crash(&arguments, "writes").and_then(|_| {
+        let mut begun = Vec::new();
+        for _ in 1..openings {
+            begun.push(Begun::parse(&crash(&arguments, OPENS)?)?);
+        }
+        measure(&place, log_bytes, pages, commits, options, begun)
+    });
     std::fs::remove_dir_all(&place)?;
     println!("{}", done?);
     Ok(())
 }
 
-/// Has a child write, and kills it when it says that all is there.
-fn crash(arguments: &[String]) -> Result<(), Failed> {
+/// Has a child work, and kills it when it says that it is done: what it said.
+fn crash(arguments: &[String], work: &str) -> Result<String, Failed> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
-        .env(CHILD, "1")
+        .env(CHILD, work)
         .stdout(Stdio::piped())
         .spawn()?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().ok_or("the child has no output")?).read_line(&mut line)?;
     child.kill()?;
     child.wait()?;
-    if line.trim() == "written" { Ok(()) } else { Err("the child ended before it had written".into()) }
+    if line.is_empty() { Err("the child ended before it was done".into()) } else { Ok(line) }
+}
+
+/// Milliseconds from the beginning of an opening: open, its analysis, the first read, the first write.
+struct Begun([f64; 4]);
+
+impl Begun {
+    /// Opens, reads a page and changes it; tells its version too.
+    fn measure(place: &Path, some: PageNo, options: Options) -> Result<(Store, Self, u64), Failed> {
+        let begun = Instant::now();
+        let store = Store::open(place, options)?;
+        let opened = begun.elapsed();
+        let found = version(&store.read()?.page(some)?);
+        let first_read = begun.elapsed();
+        let mut tx = store.write()?;
+        tx.page_mut(some)?[100] = 1;
+        tx.commit(Durability::Full)?;
+        let times = [opened, store.recovery_report().analysis, first_read, begun.elapsed()];
+        Ok((store, Self(times.map(|time| time.as_secs_f64() * 1e3)), found))
+    }
+
+    fn parse(line: &str) -> Result<Self, Failed> {
+        let times = line.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+        Ok(Self(times.try_into().map_err(|_| "the child told other times")?))
+    }
+
+    fn medians(all: &[Self]) -> [f64; 4] {
+        std::array::from_fn(|at| {
+            let mut times: Vec<_> = all.iter().map(|own| own.0[at]).collect();
+            times.sort_by(f64::total_cmp);
+            times[times.len() / 2]
+        })
+    }
+}
+
+fn version(page: &[u8]) -> u64 {
+    u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"))
+}
+
+/// The page that is read and written first.
+fn some(pages: u64) -> PageNo {
+    PageNo(FIRST + pages / 2)
+}
+
+fn open_and_wait(place: &Path, pages: u64, options: Options) -> Result<(), Failed> {
+    let (_store, Begun([opened, analysis, read, written]), _) = Begun::measure(place, some(pages), options)?;
+    println!("{opened} {analysis} {read} {written}");
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
 }
 
 /// The log is not cut by a checkpoint: neither by its length nor by the cache being full of changes.
@@ -109,24 +173,17 @@ fn measure(
     log_bytes: u64,
     pages: u64,
     commits: u64,
-    recovery: Recovery,
+    options: Options,
+    mut openings: Vec<Begun>,
 ) -> Result<String, Failed> {
     let mut expected = vec![0; pages as usize];
     for number in 1..=commits {
         changes(number, pages).for_each(|(page, number)| expected[(page.0 - FIRST) as usize] = number);
     }
-    let version = |page: &[u8]| u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"));
-    let some = PageNo(FIRST + pages / 2);
-
+    let some = some(pages);
     let begun = Instant::now();
-    let store = Store::open(place, Options { recovery, ..options(log_bytes, pages) })?;
-    let opened = begun.elapsed();
-    let found = version(&store.read()?.page(some)?);
-    let first_read = begun.elapsed();
-    let mut tx = store.write()?;
-    tx.page_mut(some)?[100] = 1;
-    tx.commit(Durability::Full)?;
-    let first_write = begun.elapsed();
+    let (store, last, found) = Begun::measure(place, some, options)?;
+    openings.push(last);
     if found != expected[(some.0 - FIRST) as usize] {
         return Err(format!("page {some} is as of commit {found}").into());
     }
@@ -143,18 +200,18 @@ fn measure(
     }
     drop(reader);
     let report = store.recovery_report();
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let [opened, analysis, first_read, first_write] = Begun::medians(&openings);
     Ok(format!(
-        "{{\"strategy\": \"{recovery:?}\", \"log_bytes\": {log_bytes}, \"pages\": {}, \"opened_ms\": {:.1}, \
-         \"analysis_ms\": {:.1}, \"first_read_ms\": {:.1}, \"first_write_ms\": {:.1}, \"full_recovery_s\": {:.2}, \
-         \"log_bytes_read_at_open\": {}, \"vlfs_indexed\": {}}}",
+        "{{\"strategy\": \"{:?}\", \"log_bytes\": {log_bytes}, \"pages\": {}, \"openings\": {}, \
+         \"opened_ms\": {opened:.1}, \"analysis_ms\": {analysis:.1}, \"first_read_ms\": {first_read:.1}, \
+         \"first_write_ms\": {first_write:.1}, \"full_recovery_s\": {:.2}, \
+         \"log_bytes_read_at_open\": {}, \"log_reads_at_open\": {}, \"vlfs_indexed\": {}}}",
+        report.strategy,
         report.pages,
-        ms(opened),
-        ms(report.analysis),
-        ms(first_read),
-        ms(first_write),
+        openings.len(),
         full.as_secs_f64(),
         report.log_bytes,
+        report.log_reads,
         report.vlfs_indexed,
     ))
 }

@@ -27,7 +27,6 @@ pub(crate) enum View {
 }
 
 /// Where a version is to be had.
-#[derive(Debug)]
 pub(crate) enum Lookup {
     Cached(Page),
     /// In the data file.
@@ -36,6 +35,8 @@ pub(crate) enum Lookup {
     Logged(Vec<Lsn>, Token),
     /// Given up to stay within the cache.
     TooOld,
+    /// What recovery found is to be asked first.
+    Unresolved(Arc<Runs>),
 }
 
 /// To be shown when what was read is put into the table: it is refused if the file may have changed since.
@@ -151,13 +152,16 @@ impl PageTable {
         self.runs = None;
     }
 
-    /// Sees to it that a page whose records are in the runs has an entry.
-    fn resolve(&mut self, page: PageNo) {
-        if let Some(runs) = &self.runs
-            && !self.entries.contains_key(&page)
-            && let Some(chain) = runs.chain(page)
-        {
-            self.recovered_chain(page, chain);
+    /// What the runs have of a page; it has an entry from now on. Not when they are forgotten: that may be long ago.
+    pub(crate) fn resolved(&mut self, page: PageNo, chain: Option<Vec<Lsn>>) {
+        if self.runs.is_none() || self.entries.contains_key(&page) {
+            return;
+        }
+        match chain {
+            Some(chain) => self.recovered_chain(page, chain),
+            None => {
+                self.entries.insert(page, Entry::default());
+            }
         }
     }
 
@@ -182,7 +186,11 @@ impl PageTable {
     }
 
     pub(crate) fn lookup(&mut self, page: PageNo, view: View) -> Lookup {
-        self.resolve(page);
+        if let Some(runs) = &self.runs
+            && !self.entries.contains_key(&page)
+        {
+            return Lookup::Unresolved(Arc::clone(runs));
+        }
         let token = Token {
             checkpoints: self.checkpoints,
             changes: self.entries.get(&page).map_or(0, |e| e.changes),
@@ -239,9 +247,8 @@ impl PageTable {
     }
 
     /// Whether the page's next change must be logged as an image: always the first after it was written, or is
-    /// being written, to the data file, for that write may be torn.
-    pub(crate) fn needs_image(&mut self, page: PageNo) -> bool {
-        self.resolve(page);
+    /// being written, to the data file, for that write may be torn; and where it is not known what recovery found.
+    pub(crate) fn needs_image(&self, page: PageNo) -> bool {
         self.entries.get(&page).is_none_or(|entry| {
             entry.chain.is_empty()
                 || entry.chain[0] < self.captured_before
@@ -455,7 +462,7 @@ mod tests {
     fn cached(lookup: Lookup) -> u8 {
         match lookup {
             Lookup::Cached(page) => page[0],
-            other => panic!("not cached: {other:?}"),
+            _ => panic!("not cached"),
         }
     }
 

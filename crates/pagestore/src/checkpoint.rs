@@ -135,7 +135,7 @@ impl Inner {
         running: MutexGuard<'a, Checkpoints>,
     ) -> Result<Checkpoint<'a>> {
         self.journal.check()?;
-        self.absorb_runs();
+        self.absorb_runs()?;
         let (position, slot, sequence, tx_max) = {
             let _gate = lock(&self.gate);
             let (position, slot) = self.journal.redo_position();

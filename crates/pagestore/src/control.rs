@@ -17,6 +17,7 @@
 //! 80  clean      u32 1 when the store was closed and needs no recovery
 //! 84  commit     u64 number of the last commit before redo
 //! 92  tx         u64 largest transaction number before redo
+//! after them the log's directory: `log::directory`
 //! ```
 //! All of a copy that counts lies in one sector: of two torn writes, one after the other, the zeros of the second
 //! must not make the first whole again, whose redo may have been overtaken meanwhile.
@@ -32,6 +33,8 @@ use crate::lsn::{Lsn, UNIT_BYTES};
 
 const MAGIC: &[u8; 8] = b"HRPAGES1";
 const COPY_BYTES: usize = 4096;
+/// The log's directory follows them.
+pub(crate) const COPIES_BYTES: u64 = 2 * COPY_BYTES as u64;
 /// What counts of a copy: the smallest sector, which a device writes whole.
 const SECTOR_BYTES: usize = 512;
 
@@ -114,7 +117,7 @@ impl Control {
     pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Self>> {
         let length =
             disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
-        if length < 2 * COPY_BYTES as u64 {
+        if length < COPIES_BYTES {
             return Ok(None);
         }
         let mut copies = [0; 2 * COPY_BYTES];

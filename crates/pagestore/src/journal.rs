@@ -96,6 +96,8 @@ pub(crate) struct Journal {
     durable: AtomicU64,
     poison: Arc<OnceLock<String>>,
     pub(crate) counters: OfLog,
+    /// One writes the log's directory at a time.
+    directory: Mutex<()>,
 }
 
 /// What a commit's records became.
@@ -131,6 +133,7 @@ impl Journal {
             durable,
             poison,
             counters,
+            directory: Mutex::new(()),
         }
     }
 
@@ -348,11 +351,26 @@ impl Journal {
         if shared.writer.in_flight() == 0 && !shared.waiters.is_empty() {
             woken.push(shared.waiters.remove(0).1);
         }
+        let directory_due = shared.writer.directory.is_due(durable);
         drop(shared);
         for waiter in woken {
             waiter.unpark();
         }
-        outcome
+        outcome?;
+        if directory_due { self.write_directory() } else { Ok(()) }
+    }
+
+    /// Writes what the directory has not yet of virtual log files that have ended. Nothing waits for it.
+    fn write_directory(&self) -> Result<()> {
+        // Who writes it already sees to the rest; what comes too late for that, the next write does.
+        let Ok(_one) = self.directory.try_lock() else { return Ok(()) };
+        let writes = self.with(|writer| writer.directory.take_writes(writer.durable()));
+        for write in writes {
+            self.disk
+                .write_through(FileId::Control, write.offset, write.buffer.bytes())
+                .map_err(|error| self.fail("write", FileId::Control, error))?;
+        }
+        Ok(())
     }
 
     /// Makes the store read-only, for a reason that another one may have preceded.

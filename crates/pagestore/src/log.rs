@@ -8,6 +8,7 @@
 //! `scan` reads a log from any disk and decides where it ends, and whether that end is an honest one.
 
 pub(crate) mod block;
+pub(crate) mod directory;
 pub(crate) mod index;
 pub(crate) mod record;
 pub(crate) mod scan;

@@ -3,23 +3,25 @@
 //! ```text
 //! analysis   control file -> slots' headers -> blocks from the redo LSN along the chain -> for every page the
 //!            records since its last image, of committed transactions only; an honest end, or damage
-//! instant    of full virtual log files only the index is read, of the last one the blocks; the pages' chains are the
+//! instant    the log's directory, and the blocks of the virtual log file that is not full; the pages' chains are the
 //!            dirty pages of the opened store: read on demand, written by a checkpoint
 //! wide       the whole log, then that checkpoint: all places known, sorted, neighbours together, many at once, one sync
 //! prefetch   pages written one by one in the order of the log, one sync
 //! serial     as that, the log read in 32 KiB steps, a sync for every virtual log file
 //! ```
 //! **Bounded opening.** A virtual log file that is full ends with its index (`log::index`): for every page the places
-//! of its records, of what committed and of what was open. Opening reads the headers, the last sectors, the indices
-//! (8 bytes a page and all of them at once) and the records of the one virtual log file that is not full. The indices
-//! stay as they are, sorted, and are looked up newest first (`runs`); the first checkpoint moves them into the page
-//! table, a few pages at a time, before it lists what is dirty. What an index passes over is read when a page is, or
-//! by that checkpoint: damage there is reported then.
+//! of its records, of what committed and of what was open. The log's directory (`log::directory`) tells of all ends in
+//! one place. Opening reads it (`directory`) and the records of the one virtual log file that is not full. Indices are
+//! read when a page may be in them, newest first, by filters (`runs`); the first checkpoint reads the rest and moves
+//! all into the page table, a few pages at a time, before it lists what is dirty. What is passed over is read when a
+//! page is, or by that checkpoint: damage there is reported then. Where the directory does not lead to the end of the
+//! log, the headers, the ends and the indices are read themselves (`indexed`), and what is found counts.
 //!
 //! No page is read from the data file to redo it: its first record is an image. Before the store is open, analysis
 //! writes the control file (a new epoch) and one block (RECOVERY), and nothing is erased: what an interrupted
 //! recovery leaves is recovered again by the same steps.
 
+mod directory;
 mod indexed;
 mod one_by_one;
 pub(crate) mod runs;
@@ -29,7 +31,8 @@ use crate::control::Control;
 use crate::counters::Counters;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::block::BlockHeader;
+use crate::log::block::{BlockHeader, VlfHeader};
+use crate::log::directory::{Directory, Entry};
 use crate::log::index::Index;
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading, Way};
@@ -193,19 +196,35 @@ pub(crate) fn open(
     for file in FileId::ALL {
         disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
     }
-    let mut log = LogFile::open(disk.as_ref(), control.geometry, reading)?;
-    let mut pages = PageTable::new(control.geometry.page_bytes, options.cache_bytes / 4 * 3);
+    let geometry = control.geometry;
+    let mut pages = PageTable::new(geometry.page_bytes, options.cache_bytes / 4 * 3);
     let mut report = RecoveryReport {
         strategy: options.recovery,
         clean: control.clean,
         last_sequence: control.sequence,
         ..RecoveryReport::default()
     };
+    let told = match options.recovery {
+        Recovery::Instant => directory::read(disk.as_ref(), &control, reading)?,
+        _ => None,
+    };
+    let (mut log, told) = match told {
+        Some((log, way, collected, entries)) => (log, Some((way, collected, entries))),
+        None => (LogFile::open(disk.as_ref(), geometry, reading)?, None),
+    };
+    let mut entries = None;
     let (way, index, tx_max) = if options.recovery == Recovery::Instant {
-        let (way, collected) = indexed::read(&mut log, &control, reading)?;
+        let (way, collected) = match told {
+            Some((way, collected, told)) => {
+                entries = Some(told);
+                (way, collected)
+            }
+            None => indexed::read(&mut log, &control, reading)?,
+        };
         report.vlfs_indexed = collected.indexed;
         let last = collected.last.clone();
-        let (runs, sums) = collected.runs();
+        let (runs, sums) = collected.runs(Arc::clone(&disk), geometry);
+        runs.load_oldest()?;
         report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
         report.pages = runs.pages();
         pages.look_up_in(runs);
@@ -236,9 +255,13 @@ pub(crate) fn open(
     control.clean = false;
     control.durable = last;
     control.write(disk.as_ref())?;
-    let (geometry, table) = (control.geometry, VlfTable::new(slots));
+    let table = VlfTable::new(slots);
     let writes = options.log_writes_in_flight.max(1);
-    let writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
+    let mut writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
+    writer.directory = match entries {
+        Some(entries) => entries,
+        None => rebuilt(&log)?,
+    };
     let next_tx = control.tx_max.max(tx_max) + 1;
     let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control };
     drop(log);
@@ -252,6 +275,18 @@ pub(crate) fn open(
     }
     report.opened = begun.elapsed();
     Ok((inner, report))
+}
+
+/// A directory that knows which slots were used, and of the ends what was known before.
+fn rebuilt(log: &LogFile<'_>) -> Result<Directory> {
+    let (store, slots) = (log.geometry.store, log.headers().len());
+    let before = crate::log::directory::read(log.disk, store, slots)?.unwrap_or_default();
+    let entry = |(slot, header): (usize, &Option<VlfHeader>)| {
+        let VlfHeader { vlf, parity, .. } = (*header)?;
+        let known = before.get(slot).copied().flatten().filter(|entry| entry.vlf == vlf);
+        Some(known.unwrap_or(Entry { vlf, parity, ended: None }))
+    };
+    Ok(Directory::rebuilt(store, log.headers().iter().enumerate().map(entry).collect()))
 }
 
 /// Reads the log as a whole.

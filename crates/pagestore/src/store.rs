@@ -10,6 +10,7 @@ use crate::disk::real::{Access, RealDisk};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
+use crate::log::directory;
 use crate::log::vlf::Certificate;
 use crate::log::writer::{LogWriter, Position};
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
@@ -183,8 +184,12 @@ impl Store {
         let counters = Counters::begin(disk.directory().filter(|_| options.publish));
         let disk = counters.watch(disk);
         let length = LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes;
-        write_zeros(disk.as_ref(), 0, length, || {})?;
-        disk.sync(FileId::Log).map_err(|error| Error::io("sync", FileId::Log, error))?;
+        write_zeros(disk.as_ref(), FileId::Log, 0, length, || {})?;
+        let entries = [0, layout.vlfs].map(directory::end_of);
+        write_zeros(disk.as_ref(), FileId::Control, entries[0], entries[1], || {})?;
+        for file in [FileId::Log, FileId::Control] {
+            disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
+        }
         // A device that loses a write is found out here, and not by a log that has no space later.
         let found = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
         if found < length {
@@ -476,6 +481,17 @@ impl Inner {
             let (read, token) = match lookup {
                 Lookup::Cached(content) => return Ok(content),
                 Lookup::TooOld => return Err(Error::SnapshotTooOld),
+                Lookup::Unresolved(runs) => {
+                    let chain = runs.chain(page);
+                    let mut pages = lock(&self.pages);
+                    match chain {
+                        Ok(chain) => pages.resolved(page, chain),
+                        // The log was freed meanwhile that it would have been in: the table has the page.
+                        Err(_) if pages.runs().is_none() => {}
+                        Err(error) => return Err(error),
+                    }
+                    continue;
+                }
                 Lookup::Stored(token) => (self.read_stored(page), token),
                 Lookup::Logged(chain, token) => (self.redo(&chain), token),
             };
@@ -581,15 +597,20 @@ impl Inner {
         let start = self.geometry.slot_offset(slots);
         let end = start + more as u64 * self.geometry.vlf_bytes;
         // Nothing depends on this space yet: a failure refuses a transaction and harms none.
-        self.disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
+        let disk = self.disk.as_ref();
+        disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
         let rest = || {
             let awaited = self.growth_awaited.load(Ordering::Acquire) > 0 || self.wake.is_ending();
             if self.options.background && !awaited {
                 std::thread::sleep(ZEROS_PAUSE);
             }
         };
-        write_zeros(self.disk.as_ref(), start, end, rest)?;
-        self.disk.sync(FileId::Log).map_err(|error| Error::io("sync", FileId::Log, error))?;
+        let entries = [slots, slots + more].map(directory::end_of);
+        write_zeros(disk, FileId::Control, entries[0], entries[1], rest)?;
+        write_zeros(disk, FileId::Log, start, end, rest)?;
+        for file in [FileId::Control, FileId::Log] {
+            disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
+        }
         self.journal.with(|writer| writer.vlfs.grow(more));
         Ok(true)
     }
@@ -597,14 +618,13 @@ impl Inner {
 
 /// Writes zeros, so that the space is the file's own and a write to it changes nothing but it: half the time of a
 /// write to space that is only reserved. `rest`s between the pieces.
-fn write_zeros(disk: &dyn Disk, from: u64, to: u64, rest: impl Fn()) -> Result<()> {
+fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, rest: impl Fn()) -> Result<()> {
     let mut buffer = crate::aligned::AlignedBuffer::new(ZEROS_BYTES);
     buffer.extend_zeros(ZEROS_BYTES.min((to - from) as usize));
     let mut at = from;
     while at < to {
         let bytes = ZEROS_BYTES.min((to - at) as usize);
-        disk.write(FileId::Log, at, &buffer.bytes()[..bytes])
-            .map_err(|error| Error::io("write", FileId::Log, error))?;
+        disk.write(file, at, &buffer.bytes()[..bytes]).map_err(|error| Error::io("write", file, error))?;
         at += bytes as u64;
         rest();
     }

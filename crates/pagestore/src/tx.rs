@@ -327,7 +327,7 @@ impl<'a> WriteTx<'a> {
         self.inner.ensure_log_space(self.log_bytes())?;
         let gate = lock(&self.inner.gate);
         let images: Vec<bool> = {
-            let mut pages = lock(&self.inner.pages);
+            let pages = lock(&self.inner.pages);
             self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
         };
         let writing = self.writing.as_mut().expect("held until the end");

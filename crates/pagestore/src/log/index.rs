@@ -12,8 +12,9 @@
 //! next virtual log file continues the chain from it; where it is not, its virtual log file is read as a whole.
 
 use crate::codec::{u32_at, u64_at};
-use crate::log::block::BLOCK_HEADER_BYTES;
-use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record};
+use crate::error::{Error, Result};
+use crate::log::block::{BLOCK_HEADER_BYTES, BlockHeader};
+use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
 use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 
@@ -97,6 +98,18 @@ impl Index {
             Record::Abort => self.drop_open(),
             _ => {}
         }
+    }
+
+    /// Takes in the records of a block, from `redo` on, but not an index.
+    pub(crate) fn take_block(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
+        for (index, record) in Records::of(used).enumerate() {
+            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
+            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+            if lsn >= redo && !matches!(record, Record::Index { .. } | Record::IndexEnd(_)) {
+                self.take(lsn, tx, &record);
+            }
+        }
+        Ok(())
     }
 
     fn drop_open(&mut self) {

@@ -179,9 +179,9 @@ impl Record<'_> {
 }
 
 impl IndexEnd {
-    const BYTES: usize = 6 * 4 + 7 * 8;
+    pub(crate) const BYTES: usize = 6 * 4 + 7 * 8;
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let carried = match self.carried {
             Outcome::Open => 0,
             Outcome::Committed => 1,
@@ -196,7 +196,7 @@ impl IndexEnd {
         }
     }
 
-    fn decode(body: &[u8], flags: u8) -> Option<Self> {
+    pub(crate) fn decode(body: &[u8], flags: u8) -> Option<Self> {
         if body.len() < Self::BYTES {
             return None;
         }

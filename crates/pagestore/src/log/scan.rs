@@ -102,18 +102,58 @@ struct Window {
 impl<'a> LogFile<'a> {
     /// Reads the slots' headers, and what comes right after them.
     pub(crate) fn open(disk: &'a dyn Disk, geometry: Geometry, reading: Reading) -> Result<Self> {
-        let length = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
-        let slots = (length.saturating_sub(LOG_HEAD_BYTES) / geometry.vlf_bytes) as usize;
-        let mut log =
-            Self { disk, geometry, headers: Vec::new(), first_blocks: Vec::new(), bytes_read: 0, reads: 0 };
-        let places: Vec<_> = (0..slots).map(|slot| (geometry.slot_offset(slot), HEAD_BYTES)).collect();
-        let heads = log.read_places(&places, reading.parallel, |_, head| {
+        let slots: Vec<usize> = (0..Self::slots_in(disk, &geometry)?).collect();
+        Self::told(disk, geometry, vec![None; slots.len()], &slots, reading)
+    }
+
+    /// A log whose slots are known: the headers that are `read` (by slot) and of the others what is given.
+    pub(crate) fn told(
+        disk: &'a dyn Disk,
+        geometry: Geometry,
+        headers: Vec<Option<VlfHeader>>,
+        read: &[usize],
+        reading: Reading,
+    ) -> Result<Self> {
+        let first_block = |header: &Option<VlfHeader>| FirstBlock { vlf: 0, empty: header.is_none() };
+        let first_blocks = headers.iter().map(first_block).collect();
+        let mut log = Self { disk, geometry, headers, first_blocks, bytes_read: 0, reads: 0 };
+        let found = log.read_heads(read, reading.parallel)?;
+        for (slot, (header, first)) in read.iter().zip(found) {
+            (log.headers[*slot], log.first_blocks[*slot]) = (header, first);
+        }
+        Ok(log)
+    }
+
+    /// The headers of slots, and what comes right after them.
+    fn read_heads(
+        &mut self,
+        slots: &[usize],
+        parallel: usize,
+    ) -> Result<Vec<(Option<VlfHeader>, FirstBlock)>> {
+        let geometry = self.geometry;
+        let places: Vec<_> = slots.iter().map(|slot| (geometry.slot_offset(*slot), HEAD_BYTES)).collect();
+        self.read_places(&places, parallel, |_, head| {
             let vlf = u32_at(head, VLF_HEADER_BYTES + 8);
             let first = FirstBlock { vlf, empty: head.iter().all(|byte| *byte == 0) };
             (block::read_vlf_header(head, &geometry), first)
-        })?;
-        (log.headers, log.first_blocks) = heads.into_iter().unzip();
-        Ok(log)
+        })
+    }
+
+    /// How many slots a log file has.
+    pub(crate) fn slots_in(disk: &dyn Disk, geometry: &Geometry) -> Result<usize> {
+        let length = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+        Ok((length.saturating_sub(LOG_HEAD_BYTES) / geometry.vlf_bytes) as usize)
+    }
+
+    /// The slots that can have been taken for the next virtual log file: see `may_follow`.
+    pub(crate) fn next_taken(headers: &[Option<VlfHeader>], chain: &[(u32, usize)]) -> Vec<usize> {
+        let others = || (0..headers.len()).filter(|slot| !chain.iter().any(|(_, own)| own == slot));
+        let oldest = others()
+            .filter_map(|slot| headers[slot].map(|header| (header.vlf, slot)))
+            .min()
+            .map(|(_, slot)| slot);
+        let unused = others().find(|slot| headers[*slot].is_none());
+        oldest.into_iter().chain(unused).collect()
     }
 
     /// Reads places of the log file (offset and length), several at once, and tells what `look` makes of each.
@@ -221,6 +261,18 @@ impl<'a> LogFile<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// Goes over the blocks of the virtual log file that `way` is at, and no further.
+    pub(crate) fn walk_one(
+        &mut self,
+        way: &mut Way,
+        known: Known,
+        reading: Reading,
+        mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut window = self.window(way.slot, way.position.lsn.unit());
+        self.walk(way, &mut window, known, reading, &mut visit)
     }
 
     /// The slot in which the chain goes on after the end of a virtual log file.

@@ -94,6 +94,14 @@ impl VlfTable {
         self.slots.iter().position(|slot| matches!(slot, Slot::Active { vlf: own, .. } if *own == vlf))
     }
 
+    /// The parity of a slot's use; 0 where there was none.
+    pub(crate) fn parity(&self, slot: usize) -> u32 {
+        match self.slots[slot] {
+            Slot::Unused => 0,
+            Slot::Active { parity, .. } | Slot::Reusable { parity, .. } => parity,
+        }
+    }
+
     /// Frees what the certificate covers; tells how many.
     pub(crate) fn free(&mut self, certificate: Certificate) -> usize {
         let mut freed = 0;

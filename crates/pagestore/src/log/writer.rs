@@ -4,8 +4,9 @@ mod close;
 
 use crate::aligned::AlignedBuffer;
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
+use crate::log::directory::{Directory, Ended, Entry, Filter};
 use crate::log::index::Index;
-use crate::log::record::Records;
+use crate::log::record::{IndexEnd, Records};
 use crate::log::vlf::VlfTable;
 use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
@@ -66,6 +67,9 @@ pub(crate) struct LogWriter {
     spare: Vec<AlignedBuffer>,
     /// Of the virtual log file that is being written.
     index: Index,
+    pub(crate) directory: Directory,
+    /// Of the one that has been closed and has no successor yet.
+    closed: Option<(IndexEnd, Filter)>,
 }
 
 struct Run {
@@ -85,6 +89,7 @@ impl LogWriter {
         vlfs.grow(slots);
         let at = Position { lsn: Lsn::ZERO, previous: 0 };
         let mut writer = Self::resume(geometry, vlfs, 1, at, Lsn::ZERO, in_flight_max, Index::default());
+        writer.directory = Directory::of(geometry.store, vec![None; slots]);
         writer.next_vlf().expect("an empty log has a slot");
         writer
     }
@@ -123,6 +128,8 @@ impl LogWriter {
             failed: false,
             spare: Vec::new(),
             index,
+            directory: Directory::default(),
+            closed: None,
         };
         writer.run.buffer.extend_zeros(BLOCK_HEADER_BYTES);
         writer
@@ -252,7 +259,13 @@ impl LogWriter {
 
     fn next_vlf(&mut self) -> Result<(), NoSpace> {
         let vlf = self.vlf + 1;
+        let before = self.vlfs.slot_of(self.vlf);
         let (slot, parity) = self.vlfs.take(vlf).ok_or(NoSpace)?;
+        if let (Some((end, filter)), Some(before)) = (self.closed.take(), before) {
+            let ended = Ended { epoch: self.epoch, crc: self.previous, next_slot: slot as u32, end };
+            let entry = Entry { vlf: self.vlf, parity: self.vlfs.parity(before), ended: Some(ended) };
+            self.directory.ended(self.last, before, entry, filter);
+        }
         self.finish_run(self.geometry.slot_offset(slot));
         let header =
             VlfHeader { vlf, parity, epoch: self.epoch, previous: self.previous, created: self.last };

@@ -3,13 +3,41 @@
 
 use super::runs::{Run, Runs};
 use crate::control::Control;
-use crate::error::{Error, Result};
+use crate::disk::Disk;
+use crate::error::Result;
+use crate::log::Geometry;
 use crate::log::block::{self, BlockHeader};
+use crate::log::directory::Ended as Told;
 use crate::log::index::{self, Index, Outcome};
 use crate::log::record::{IndexEnd, Record, Records};
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
 use crate::log::writer::Position;
 use crate::lsn::{Lsn, UNIT_BYTES};
+use std::sync::Arc;
+
+/// What the records of a virtual log file come to: as they, or its index, were read, or as the directory tells; its
+/// index is in this slot and is read when a page needs it.
+enum Part {
+    Read(Index),
+    Told(usize, Told),
+}
+
+impl Part {
+    fn end(&self) -> &IndexEnd {
+        match self {
+            Self::Read(index) => &index.end,
+            Self::Told(_, told) => &told.end,
+        }
+    }
+
+    /// Pages' records of the transaction that is open at the end.
+    fn open_entries(&self) -> u64 {
+        match self {
+            Self::Read(index) => index.open.len() as u64,
+            Self::Told(_, told) => u64::from(told.end.open_entries),
+        }
+    }
+}
 
 /// What the records of each virtual log file come to, in order.
 pub(super) struct Collected {
@@ -18,7 +46,7 @@ pub(super) struct Collected {
     /// Of the virtual log file that was met last.
     pub last: Index,
     /// Of those before; only the newest counts where not all are wanted.
-    before: Vec<(u32, Index)>,
+    before: Vec<(u32, Part)>,
     all: bool,
     pub indexed: u64,
 }
@@ -39,34 +67,35 @@ impl Collected {
         let mut done = std::mem::replace(&mut self.last, next);
         if self.all {
             done.sort();
-            self.before.push((self.vlf, done));
+            self.before.push((self.vlf, Part::Read(done)));
         }
         self.vlf = vlf;
+    }
+
+    /// Passes over a virtual log file, which begins here, by what the directory tells.
+    pub(super) fn pass(&mut self, slot: usize, told: Told) {
+        self.before.push((self.vlf, Part::Told(slot, told)));
+        self.indexed += 1;
+        self.vlf += 1;
+        self.last = Index::begin(Lsn::new(self.vlf, FIRST_UNIT, 1), told.end.open_tx);
     }
 
     /// Takes in the records of a block.
     pub(super) fn take(&mut self, header: &BlockHeader, used: &[u8]) -> Result<()> {
         self.enter(header.vlf);
-        for (index, record) in Records::of(used).enumerate() {
-            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
-            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
-            if lsn >= self.redo && !matches!(record, Record::Index { .. } | Record::IndexEnd(_)) {
-                self.last.take(lsn, tx, &record);
-            }
-        }
-        Ok(())
+        self.last.take_block(header, used, self.redo)
     }
 
     /// The runs of what committed, newest first, and the sums over all.
-    pub(super) fn runs(self) -> (Runs, IndexEnd) {
+    pub(super) fn runs(self, disk: Arc<dyn Disk>, geometry: Geometry) -> (Runs, IndexEnd) {
         let mut last = self.last;
         last.sort();
         let mut sums = IndexEnd::default();
         let mut runs = Vec::new();
         // Of the transaction that is open where a virtual log file ends.
         let mut fate = Outcome::Open;
-        for (vlf, index) in self.before.into_iter().chain([(self.vlf, last)]).rev() {
-            let end = index.end;
+        for (vlf, part) in self.before.into_iter().chain([(self.vlf, Part::Read(last))]).rev() {
+            let end = *part.end();
             sums.records += end.records;
             sums.commits += end.commits;
             sums.sequence = sums.sequence.max(end.sequence);
@@ -74,18 +103,23 @@ impl Collected {
             sums.dropped += end.dropped;
             let committed = fate == Outcome::Committed;
             if !committed {
-                sums.dropped += index.open.len() as u64;
+                sums.dropped += part.open_entries();
             }
-            for entries in [if committed { index.open } else { Vec::new() }, index.committed] {
-                if !entries.is_empty() {
-                    runs.push(Run::new(vlf, entries, self.redo));
+            match part {
+                Part::Told(slot, told) => runs.push(Run::told(vlf, slot, told, committed, self.redo)),
+                Part::Read(index) => {
+                    for entries in [if committed { index.open } else { Vec::new() }, index.committed] {
+                        if !entries.is_empty() {
+                            runs.push(Run::new(vlf, entries, self.redo));
+                        }
+                    }
                 }
             }
             if end.carried != Outcome::Open {
                 fate = end.carried;
             }
         }
-        (Runs { runs }, sums)
+        (Runs::new(runs, disk, geometry), sums)
     }
 }
 

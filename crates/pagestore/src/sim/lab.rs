@@ -242,8 +242,7 @@ impl Lab {
             *stage = Stage::Faults;
             let over = indices::writes_over_indices(&run.trace, setting.layout.vlf_bytes);
             for at in over.into_iter().take(LOST_ENDS_MAX) {
-                let judged =
-                    || self.judge_one_fault(&run, Fault::Lost, at, steps, &mut chance, &mut outcome);
+                let judged = || self.judge_one_fault(&run, Fault::Lost, at, steps, &mut chance, &mut outcome);
                 caught(judged).map_err(Fell::of)?;
             }
             return Ok(outcome);

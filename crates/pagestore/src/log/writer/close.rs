@@ -3,6 +3,7 @@
 use super::LogWriter;
 use crate::log::MAX_WRITE_BYTES;
 use crate::log::block::BLOCK_HEADER_BYTES;
+use crate::log::directory::Filter;
 use crate::log::index::{self, Index};
 use crate::log::record::{IndexEnd, Record};
 use crate::lsn::UNIT_BYTES;
@@ -41,6 +42,8 @@ impl LogWriter {
         Record::IndexEnd(end).encode(0, &mut record);
         self.put(&record);
         self.seal_block();
+        let pages = index.committed.iter().chain(&index.open).map(|entry| entry.page);
+        self.closed = Some((end, Filter::of(pages, self.vlf, self.geometry.store)));
         // The next one begins with the transaction that is open here.
         self.index = Index::begin(self.last, end.open_tx);
     }

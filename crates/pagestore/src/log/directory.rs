@@ -1,0 +1,359 @@
+//! The log's directory: of each slot the end of the virtual log file in it, and a filter of the pages that its records
+//! change, all in one place, so that opening reads neither headers nor indices one by one.
+//!
+//! ```text
+//! in the control file, after its two copies, for every 256 slots a group:
+//! group       256 entries of 128 bytes | 256 filters of 4 KiB
+//! entry        0 crc of the rest   4 vlf   8 parity   12 epoch of the INDEX_END block   16 its checksum
+//!             20 slot of the next virtual log file   24 INDEX_END's body, 80 bytes   104 flags: 1 ended, 2 no index
+//!             108 own slot   112 store u64                                            all but the last u32
+//! filter       0 crc of the rest   4 vlf   8 store u64   16 a Bloom filter of pages: 32,640 bits, seven a page
+//! ```
+//! An entry is written after its virtual log file is whole on the medium and the next one has been begun. Nothing waits
+//! for it, and nothing is lost with it: where entries do not lead to a virtual log file that is still being written, or
+//! one is torn, opening reads the headers and the ends themselves.
+
+use crate::aligned::AlignedBuffer;
+use crate::codec::{put_u32, put_u64, u32_at, u64_at};
+use crate::control::COPIES_BYTES;
+use crate::disk::{Disk, FileId};
+use crate::error::{Error, Result};
+use crate::log::record::IndexEnd;
+use crate::lsn::{Lsn, PageNo};
+use std::collections::{BTreeSet, VecDeque};
+
+const GROUP_SLOTS: usize = 256;
+const ENTRY_BYTES: usize = 128;
+const END_AT: usize = 24;
+const FLAGS_AT: usize = END_AT + IndexEnd::BYTES;
+const ENTRIES_BYTES: usize = GROUP_SLOTS * ENTRY_BYTES;
+/// Entries are written as often as their virtual log file ends, with those beside them.
+const SECTOR_BYTES: usize = 4096;
+const SECTOR_ENTRIES: usize = SECTOR_BYTES / ENTRY_BYTES;
+pub(crate) const FILTER_BYTES: usize = 4096;
+const FILTER_HEAD_BYTES: usize = 16;
+const FILTER_BITS: u64 = (FILTER_BYTES - FILTER_HEAD_BYTES) as u64 * 8;
+/// At 2,000 pages, an 8 MiB virtual log file of images, one filter of 2,000 is asked in vain.
+const BITS_A_PAGE: u64 = 7;
+const GROUP_BYTES: usize = ENTRIES_BYTES + GROUP_SLOTS * FILTER_BYTES;
+
+const ENDED: u32 = 1;
+const NO_INDEX: u32 = 2;
+
+/// What is known of the virtual log file that was in a slot last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub vlf: u32,
+    pub parity: u32,
+    /// How it ended; `None` where only its header was seen.
+    pub ended: Option<Ended>,
+}
+
+/// How a virtual log file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Of the last block …
+    pub epoch: u32,
+    /// … and its checksum, from which the next virtual log file goes on …
+    pub crc: u32,
+    /// … in this slot.
+    pub next_slot: u32,
+    pub end: IndexEnd,
+}
+
+impl Entry {
+    fn encode(&self, slot: usize, store: u64) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        put_u32(&mut bytes, 4, self.vlf);
+        put_u32(&mut bytes, 8, self.parity);
+        if let Some(ended) = self.ended {
+            put_u32(&mut bytes, 12, ended.epoch);
+            put_u32(&mut bytes, 16, ended.crc);
+            put_u32(&mut bytes, 20, ended.next_slot);
+            let mut body = Vec::with_capacity(IndexEnd::BYTES);
+            ended.end.encode(&mut body);
+            bytes[END_AT..FLAGS_AT].copy_from_slice(&body);
+            put_u32(&mut bytes, FLAGS_AT, if ended.end.missing { ENDED | NO_INDEX } else { ENDED });
+        }
+        put_u32(&mut bytes, FLAGS_AT + 4, slot as u32);
+        put_u64(&mut bytes, FLAGS_AT + 8, store);
+        let crc = crc32c::crc32c(&bytes[4..]);
+        put_u32(&mut bytes, 0, crc);
+        bytes
+    }
+
+    /// `Err` where something is there that cannot be read.
+    fn decode(bytes: &[u8], slot: usize, store: u64) -> std::result::Result<Option<Self>, ()> {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let is_own = u32_at(bytes, 0) == crc32c::crc32c(&bytes[4..])
+            && u32_at(bytes, FLAGS_AT + 4) == slot as u32
+            && u64_at(bytes, FLAGS_AT + 8) == store;
+        if !is_own {
+            return Err(());
+        }
+        let flags = u32_at(bytes, FLAGS_AT);
+        let ended = if flags & ENDED == 0 {
+            None
+        } else {
+            let missing = u8::from(flags & NO_INDEX != 0);
+            Some(Ended {
+                epoch: u32_at(bytes, 12),
+                crc: u32_at(bytes, 16),
+                next_slot: u32_at(bytes, 20),
+                end: IndexEnd::decode(&bytes[END_AT..FLAGS_AT], missing).ok_or(())?,
+            })
+        };
+        Ok(Some(Self { vlf: u32_at(bytes, 4), parity: u32_at(bytes, 8), ended }))
+    }
+}
+
+fn entry_offset(slot: usize) -> u64 {
+    let group = (slot / GROUP_SLOTS * GROUP_BYTES) as u64;
+    COPIES_BYTES + group + (slot % GROUP_SLOTS * ENTRY_BYTES) as u64
+}
+
+fn filter_offset(slot: usize) -> u64 {
+    let group = (slot / GROUP_SLOTS * GROUP_BYTES + ENTRIES_BYTES) as u64;
+    COPIES_BYTES + group + (slot % GROUP_SLOTS * FILTER_BYTES) as u64
+}
+
+/// Where the directory of so many slots ends in the control file.
+pub(crate) fn end_of(slots: usize) -> u64 {
+    slots.checked_sub(1).map_or(COPIES_BYTES, |last| filter_offset(last) + FILTER_BYTES as u64)
+}
+
+/// What the directory says of each slot, `None` where it does not say it of all.
+pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<Vec<Option<Entry>>>> {
+    let length = disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
+    if length < end_of(slots) {
+        return Ok(None);
+    }
+    let mut entries = Vec::with_capacity(slots);
+    let mut buffer = AlignedBuffer::new(ENTRIES_BYTES);
+    while entries.len() < slots {
+        let own = (slots - entries.len()).min(GROUP_SLOTS);
+        buffer.resize((own * ENTRY_BYTES).next_multiple_of(SECTOR_BYTES));
+        disk.read(FileId::Control, entry_offset(entries.len()), buffer.bytes_mut())
+            .map_err(|error| Error::io("read", FileId::Control, error))?;
+        for bytes in buffer.bytes().chunks(ENTRY_BYTES).take(own) {
+            match Entry::decode(bytes, entries.len(), store) {
+                Ok(entry) => entries.push(entry),
+                Err(()) => return Ok(None),
+            }
+        }
+    }
+    Ok(Some(entries))
+}
+
+/// Which pages the records of a virtual log file change; it may name some that they do not.
+pub(crate) struct Filter(Box<[u8]>);
+
+fn bits(page: PageNo) -> impl Iterator<Item = u64> {
+    // The finisher of SplitMix64; two halves of one hash do for all bits (Kirsch and Mitzenmacher 2006).
+    let mut hash = page.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    let (first, step) = (hash & 0xffff_ffff, hash >> 32 | 1);
+    (0..BITS_A_PAGE).map(move |number| (first + number * step) % FILTER_BITS)
+}
+
+impl Filter {
+    pub(crate) fn of(pages: impl Iterator<Item = u64>, vlf: u32, store: u64) -> Self {
+        let mut bytes = vec![0; FILTER_BYTES].into_boxed_slice();
+        for bit in pages.flat_map(|page| bits(PageNo(page))) {
+            bytes[FILTER_HEAD_BYTES + bit as usize / 8] |= 1 << (bit % 8);
+        }
+        put_u32(&mut bytes, 4, vlf);
+        put_u64(&mut bytes, 8, store);
+        let crc = crc32c::crc32c(&bytes[4..]);
+        put_u32(&mut bytes, 0, crc);
+        Self(bytes)
+    }
+
+    /// `None` where it is not the one of this virtual log file, or torn.
+    fn open(bytes: &[u8], vlf: u32, store: u64) -> Option<Self> {
+        let is_own = u32_at(bytes, 4) == vlf
+            && u64_at(bytes, 8) == store
+            && u32_at(bytes, 0) == crc32c::crc32c(&bytes[4..]);
+        is_own.then(|| Self(bytes.into()))
+    }
+
+    pub(crate) fn may_hold(&self, page: PageNo) -> bool {
+        bits(page).all(|bit| self.0[FILTER_HEAD_BYTES + bit as usize / 8] >> (bit % 8) & 1 == 1)
+    }
+}
+
+/// Reads the filters of these virtual log files (number and slot), those of neighbouring slots at once.
+pub(crate) fn read_filters(
+    disk: &dyn Disk,
+    store: u64,
+    places: &[(u32, usize)],
+) -> Result<Vec<Option<Filter>>> {
+    let mut sorted: Vec<_> = places.iter().map(|(vlf, slot)| (*slot, *vlf)).collect();
+    sorted.sort_unstable();
+    let mut found = std::collections::HashMap::new();
+    let mut buffer = AlignedBuffer::new(places.len() * FILTER_BYTES);
+    let neighbours =
+        |a: &(usize, u32), b: &(usize, u32)| filter_offset(a.0) + FILTER_BYTES as u64 == filter_offset(b.0);
+    for part in sorted.chunk_by(neighbours) {
+        buffer.resize(part.len() * FILTER_BYTES);
+        disk.read(FileId::Control, filter_offset(part[0].0), buffer.bytes_mut())
+            .map_err(|error| Error::io("read", FileId::Control, error))?;
+        for ((slot, vlf), bytes) in part.iter().zip(buffer.bytes().chunks(FILTER_BYTES)) {
+            found.insert(*slot, Filter::open(bytes, *vlf, store));
+        }
+    }
+    Ok(places.iter().map(|(_, slot)| found.remove(slot).flatten()).collect())
+}
+
+/// A write to the control file that is to be done.
+pub(crate) struct DirectoryWrite {
+    pub offset: u64,
+    pub buffer: AlignedBuffer,
+}
+
+struct Pending {
+    /// To be written when this is durable.
+    after: Lsn,
+    slot: usize,
+    entry: Entry,
+    filter: Filter,
+}
+
+/// The directory of a log in use.
+#[derive(Default)]
+pub(crate) struct Directory {
+    store: u64,
+    entries: Vec<Option<Entry>>,
+    pending: VecDeque<Pending>,
+    /// Sectors of entries that differ from what is in the file.
+    stale: BTreeSet<usize>,
+}
+
+impl Directory {
+    /// As it was read.
+    pub(crate) fn of(store: u64, entries: Vec<Option<Entry>>) -> Self {
+        Self { store, entries, ..Self::default() }
+    }
+
+    /// As the slots' headers have it: what the file says is not known.
+    pub(crate) fn rebuilt(store: u64, entries: Vec<Option<Entry>>) -> Self {
+        let stale = (0..entries.len().div_ceil(SECTOR_ENTRIES)).collect();
+        Self { stale, ..Self::of(store, entries) }
+    }
+
+    /// A virtual log file has ended, and the next one is begun.
+    pub(super) fn ended(&mut self, after: Lsn, slot: usize, entry: Entry, filter: Filter) {
+        self.pending.push_back(Pending { after, slot, entry, filter });
+    }
+
+    /// Whether there is something to write, now that the log is durable up to there.
+    pub(crate) fn is_due(&self, durable: Lsn) -> bool {
+        self.pending.front().is_some_and(|first| first.after <= durable)
+    }
+
+    /// The writes to do, in this order: one's filter before its entry.
+    pub(crate) fn take_writes(&mut self, durable: Lsn) -> Vec<DirectoryWrite> {
+        let mut writes = Vec::new();
+        while self.is_due(durable)
+            && let Some(Pending { slot, entry, filter, .. }) = self.pending.pop_front()
+        {
+            if self.entries.len() <= slot {
+                self.entries.resize(slot + 1, None);
+            }
+            self.entries[slot] = Some(entry);
+            self.stale.insert(slot / SECTOR_ENTRIES);
+            let mut buffer = AlignedBuffer::new(FILTER_BYTES);
+            buffer.extend(&filter.0);
+            writes.push(DirectoryWrite { offset: filter_offset(slot), buffer });
+        }
+        if !writes.is_empty() {
+            writes.extend(self.stale_sectors());
+        }
+        writes
+    }
+
+    /// Writes of the entries that differ from what is in the file.
+    pub(crate) fn stale_sectors(&mut self) -> Vec<DirectoryWrite> {
+        let sector = |sector: usize| {
+            let first = sector * SECTOR_ENTRIES;
+            let mut buffer = AlignedBuffer::new(SECTOR_BYTES);
+            for slot in first..first + SECTOR_ENTRIES {
+                match self.entries.get(slot).copied().flatten() {
+                    Some(entry) => buffer.extend(&entry.encode(slot, self.store)),
+                    None => buffer.extend_zeros(ENTRY_BYTES),
+                }
+            }
+            DirectoryWrite { offset: entry_offset(first), buffer }
+        };
+        std::mem::take(&mut self.stale).into_iter().map(sector).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::SimDisk;
+
+    const STORE: u64 = 7;
+
+    fn entry(vlf: u32) -> Entry {
+        let end = IndexEnd { unit: 99, bytes: 4096, entries: 3, sequence: 17, ..IndexEnd::default() };
+        Entry { vlf, parity: 64, ended: Some(Ended { epoch: 2, crc: 5, next_slot: vlf, end }) }
+    }
+
+    fn disk(slots: usize) -> SimDisk {
+        let disk = SimDisk::new();
+        disk.write(FileId::Control, 0, &vec![0; end_of(slots) as usize]).unwrap();
+        disk
+    }
+
+    fn put(disk: &SimDisk, writes: &[DirectoryWrite]) {
+        for write in writes {
+            disk.write(FileId::Control, write.offset, write.buffer.bytes()).unwrap();
+        }
+    }
+
+    #[test]
+    fn entries_and_filters_read_back_in_every_group_and_a_wrong_bit_makes_it_silent() {
+        let disk = disk(600);
+        let mut directory = Directory::of(STORE, vec![None; 600]);
+        let slots = [0, 31, 32, 255, 256, 599];
+        for slot in slots {
+            let vlf = slot as u32 + 1;
+            let filter = Filter::of([u64::from(vlf) * 10].into_iter(), vlf, STORE);
+            directory.ended(Lsn::new(vlf, 8, 1), slot, entry(vlf), filter);
+        }
+        put(&disk, &directory.take_writes(Lsn::new(599, 8, 1)));
+        assert!(!directory.is_due(Lsn::new(599, 8, 1)) && directory.is_due(Lsn::new(600, 8, 1)));
+        put(&disk, &directory.take_writes(Lsn::new(600, 8, 1)));
+        let found = read(&disk, STORE, 600).unwrap().unwrap();
+        for (slot, found) in found.iter().enumerate() {
+            assert_eq!(*found, slots.contains(&slot).then(|| entry(slot as u32 + 1)), "slot {slot}");
+        }
+        let places: Vec<_> = slots.iter().map(|slot| (*slot as u32 + 1, *slot)).collect();
+        for (filter, (vlf, _)) in read_filters(&disk, STORE, &places).unwrap().iter().zip(&places) {
+            let filter = filter.as_ref().unwrap();
+            assert!(filter.may_hold(PageNo(u64::from(*vlf) * 10)));
+            assert!(!filter.may_hold(PageNo(u64::from(*vlf) * 10 + 1)));
+        }
+        assert!(read_filters(&disk, STORE, &[(33, 31)]).unwrap()[0].is_none(), "of another use of the slot");
+        let mut byte = [0];
+        disk.read(FileId::Control, entry_offset(255) + 30, &mut byte).unwrap();
+        disk.write(FileId::Control, entry_offset(255) + 30, &[byte[0] ^ 1]).unwrap();
+        assert!(read(&disk, STORE, 600).unwrap().is_none());
+        assert!(read(&disk, STORE, 601).unwrap().is_none(), "there is no place for the last one");
+    }
+
+    #[test]
+    fn a_filter_names_all_its_pages_and_few_others() {
+        let filter = Filter::of((0..2000).map(|page| page * 129), 1, STORE);
+        assert!((0..2000).all(|page| filter.may_hold(PageNo(page * 129))));
+        let others =
+            (0..100_000).filter(|page| page % 129 != 0).filter(|page| filter.may_hold(PageNo(*page)));
+        assert!(others.count() < 200);
+    }
+}

@@ -1,0 +1,189 @@
+//! The end of the log by its directory: of full virtual log files nothing is read but what it tells, of the last one
+//! all. It decides nothing: where it does not lead to an honest end within a virtual log file, the headers and the ends
+//! are read themselves (`indexed`), and damage is found there.
+
+use super::indexed::Collected;
+use crate::control::Control;
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::log::block::VlfHeader;
+use crate::log::directory::{self, Directory, Ended, Entry};
+use crate::log::index;
+use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
+use crate::log::writer::Position;
+use crate::lsn::Lsn;
+
+/// What a virtual log file before the last one is known by.
+struct Passed {
+    vlf: u32,
+    slot: usize,
+    ended: Ended,
+}
+
+/// Reads the log from the redo LSN on; `None` where the directory does not tell enough.
+pub(super) fn read<'a>(
+    disk: &'a dyn Disk,
+    control: &Control,
+    reading: Reading,
+) -> Result<Option<(LogFile<'a>, Way, Collected, Directory)>> {
+    let geometry = control.geometry;
+    let slots = LogFile::slots_in(disk, &geometry)?;
+    let Some(entries) = directory::read(disk, geometry.store, slots)? else { return Ok(None) };
+    let Some((passed, last_slot)) = passed(control, &entries) else { return Ok(None) };
+
+    // Of the last one the header itself, and of those that may have been taken after it: they show whether the
+    // directory is behind.
+    let headers: Vec<_> = entries.iter().map(|entry| entry.as_ref().map(header)).collect();
+    let last_vlf = control.redo.lsn.vlf() + passed.len() as u32;
+    let mut chain: Vec<_> = passed.iter().map(|own| (own.vlf, own.slot)).collect();
+    chain.push((last_vlf, last_slot));
+    let mut heads = LogFile::next_taken(&headers, &chain);
+    heads.push(last_slot);
+    let mut log = LogFile::told(disk, geometry, headers, &heads, reading)?;
+    let Some(own) = log.headers()[last_slot] else { return Ok(None) };
+    let before = passed.last().map(|own| own.ended);
+    let continues = before.is_none_or(|before| own.previous == before.crc && own.epoch >= before.epoch);
+    let newest = heads.iter().filter_map(|slot| log.headers()[*slot]).map(|header| header.vlf).max();
+    if own.vlf != last_vlf || !continues || newest != Some(last_vlf) {
+        return Ok(None);
+    }
+
+    let mut collected = Collected::begin(control, true);
+    let mut way = Way::begin(control.redo_slot as usize, control.redo);
+    for own in &passed {
+        collected.pass(own.slot, own.ended);
+        way.epoch = own.ended.epoch;
+        way.last = Lsn::new(own.vlf, index::end_unit(&geometry), 1);
+    }
+    if let Some(before) = before {
+        way.position = Position { lsn: Lsn::new(last_vlf, FIRST_UNIT, 1), previous: before.crc };
+        (way.slot, way.chain) = (last_slot, chain);
+    }
+    let scanned = log.scan_until(&mut way, u32::MAX, control.known(), reading, |header, used| {
+        collected.take(header, used)
+    });
+    match scanned {
+        Err(Error::CorruptLog { .. }) => return Ok(None),
+        other => other?,
+    };
+    let within = way.slot == last_slot && way.position.lsn.unit() <= index::end_unit(&geometry);
+    Ok(within.then(|| (log, way, collected, Directory::of(geometry.store, entries))))
+}
+
+fn header(entry: &Entry) -> VlfHeader {
+    VlfHeader { vlf: entry.vlf, parity: entry.parity, epoch: 0, previous: 0, created: Lsn::ZERO }
+}
+
+/// The virtual log files from the redo LSN on that have ended, and the slot of the one after them.
+fn passed(control: &Control, entries: &[Option<Entry>]) -> Option<(Vec<Passed>, usize)> {
+    let (known, redo) = (control.known(), control.redo.lsn);
+    let (mut passed, mut vlf, mut slot) = (Vec::<Passed>::new(), redo.vlf(), control.redo_slot as usize);
+    while let Some(ended) = entries.get(slot)?.filter(|entry| entry.vlf == vlf).and_then(|entry| entry.ended)
+    {
+        let end = Lsn::new(vlf, index::end_unit(&control.geometry), 1);
+        let covers = ended.end.from <= Lsn::new(vlf, FIRST_UNIT, 1).max(redo);
+        let not_cut_off = ended.epoch >= known.epoch || end <= known.durable;
+        let in_order = passed.last().is_none_or(|before| ended.epoch >= before.ended.epoch);
+        if !covers || !not_cut_off || !in_order {
+            return None;
+        }
+        passed.push(Passed { vlf, slot, ended });
+        (vlf, slot) = (vlf + 1, ended.next_slot as usize);
+    }
+    // A slot that was taken and of which nothing else is known is the last one, or the directory is behind.
+    let taken = |entry: &Entry| entry.ended.map(|ended| (entry.vlf + 1, ended.next_slot as usize));
+    let unknown = entries.iter().flatten().filter_map(taken).find(|(taken, next)| {
+        *next != slot && entries.get(*next).is_none_or(|own| own.is_none_or(|own| own.vlf < *taken))
+    });
+    unknown.is_none().then_some((passed, slot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::COPIES_BYTES;
+    use crate::disk::FileId;
+    use crate::lsn::PageNo;
+    use crate::sim::SimDisk;
+    use crate::{Durability, Layout, Options, Pages, RecoveryReport, Store};
+    use std::sync::Arc;
+
+    const PAGES: u64 = 40;
+
+    fn options() -> Options {
+        let quiet = Options { background: false, checkpoint_bytes: u64::MAX, ..Options::default() };
+        Options { publish: false, ..quiet }
+    }
+
+    /// A crashed store whose commits changed all pages in turn, one after the other, and what each page begins with.
+    fn crashed(commits: u64) -> (Arc<SimDisk>, Vec<u8>) {
+        let disk = Arc::new(SimDisk::new());
+        let layout = Layout { vlf_bytes: 128 << 10, vlfs: 8 + commits as usize / 8, ..Layout::default() };
+        let store = Store::create_on(disk.clone(), layout, options(), 1).unwrap();
+        let mut tx = store.write().unwrap();
+        for _ in 0..PAGES {
+            tx.allocate().unwrap();
+        }
+        tx.commit(Durability::Full).unwrap();
+        let mut expected = vec![0; PAGES as usize];
+        for commit in 0..commits {
+            // The first ten only at first: their images lie furthest back.
+            let page = if commit < PAGES { commit } else { 10 + commit % (PAGES - 10) };
+            let mut tx = store.write().unwrap();
+            tx.page_mut(PageNo(1 + page)).unwrap()[40..].fill(commit as u8);
+            tx.commit(Durability::Full).unwrap();
+            expected[page as usize] = commit as u8;
+        }
+        (disk, expected)
+    }
+
+    fn open(disk: &Arc<SimDisk>, expected: &[u8]) -> RecoveryReport {
+        let store = Store::open_on(disk.clone(), options()).unwrap();
+        let reader = store.read().unwrap();
+        let found: Vec<u8> = (0..PAGES).map(|page| reader.page(PageNo(1 + page)).unwrap()[100]).collect();
+        assert_eq!(found, expected);
+        store.recovery_report().clone()
+    }
+
+    #[test]
+    fn a_long_log_takes_as_many_reads_to_open_as_a_short_one() {
+        let reports = [300, 3000].map(|commits| {
+            let (disk, expected) = crashed(commits);
+            open(&disk, &expected)
+        });
+        assert!(
+            reports[1].vlfs_indexed > 8 * reports[0].vlfs_indexed && reports[0].vlfs_indexed > 2,
+            "{reports:?}"
+        );
+        assert!(reports[1].log_reads <= reports[0].log_reads + 1, "{reports:?}");
+    }
+
+    #[test]
+    fn without_the_directory_or_with_a_wrong_one_the_same_is_found_by_reading_more() {
+        let (disk, expected) = crashed(1000);
+        let told = open(&disk, &expected);
+        let length = disk.len(FileId::Control).unwrap();
+        let mut directory = vec![0; (length - COPIES_BYTES) as usize];
+        disk.read(FileId::Control, COPIES_BYTES, &mut directory).unwrap();
+        let control = Control::read(disk.as_ref()).unwrap().unwrap();
+        let slots = LogFile::slots_in(disk.as_ref(), &control.geometry).unwrap();
+        let entries = directory::read(disk.as_ref(), control.geometry.store, slots).unwrap().unwrap();
+
+        disk.write(FileId::Control, COPIES_BYTES, &vec![0; directory.len()]).unwrap();
+        let not_told = open(&disk, &expected);
+        assert!(not_told.log_reads > told.log_reads + told.vlfs_indexed, "{told:?} {not_told:?}");
+
+        // An index of which another checksum is known than it has.
+        let wrong = |mut entry: Entry| {
+            if let Some(ended) = &mut entry.ended {
+                ended.end.crc ^= 1;
+            }
+            entry
+        };
+        let wrong = entries.into_iter().map(|entry| entry.map(wrong)).collect();
+        for write in Directory::rebuilt(control.geometry.store, wrong).stale_sectors() {
+            disk.write(FileId::Control, write.offset, write.buffer.bytes()).unwrap();
+        }
+        assert_eq!(open(&disk, &expected).vlfs_indexed, told.vlfs_indexed);
+    }
+}
