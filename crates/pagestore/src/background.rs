@@ -119,8 +119,10 @@ impl Drop for Threads {
 
 fn checkpoint_when_due(inner: &Inner) {
     while let Some(asked) = inner.wake.next(LOOK_EVERY) {
-        // Nothing depends on space that could not be added: who needs it tries again, and is told.
-        while inner.wants_space(&inner.load()) && inner.grow_log().is_ok_and(|grown| grown) {}
+        // A checkpoint that is done at once frees space; else nothing depends on space that could not be added: who needs
+        // it tries again, and is told.
+        let may_grow = asked == Asked::Look;
+        while may_grow && inner.wants_space(&inner.load()) && inner.grow_log().is_ok_and(|grown| grown) {}
         let done = match asked {
             Asked::AtOnce => inner.checkpoint().map(|_| ()),
             Asked::Look => {

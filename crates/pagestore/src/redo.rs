@@ -16,7 +16,7 @@ use crate::store::Inner;
 use std::sync::atomic::Ordering;
 
 /// The largest read.
-const READ_BYTES_MAX: usize = 1 << 20;
+const READ_BYTES_MAX: usize = 512 << 10;
 /// Blocks are read over that nobody wants, rather than left out, where there are no more than this.
 const GAP_BYTES_MAX: u64 = 128 << 10;
 

@@ -1,6 +1,7 @@
 //! The files of a page store while it opens, which may take half an hour: how far it is, and an end to it.
 
-use pagestore::disk::{Disk, FileId};
+use pagestore::Apply;
+use pagestore::disk::{Disk, FileId, PageWrite, Told};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,14 +40,20 @@ impl Stoppable {
     }
 
     fn pass(&self, io: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        if self.stop.load(Relaxed) {
-            return Err(io::Error::other("the experiment was ended"));
-        }
-        let in_flight = self.in_flight.fetch_add(1, Relaxed) + 1;
-        self.in_flight_max.fetch_max(in_flight, Relaxed);
+        self.go_on()?;
+        self.begun();
         let done = io();
         self.in_flight.fetch_sub(1, Relaxed);
         done
+    }
+
+    fn go_on(&self) -> io::Result<()> {
+        if self.stop.load(Relaxed) { Err(io::Error::other("the experiment was ended")) } else { Ok(()) }
+    }
+
+    fn begun(&self) {
+        let in_flight = self.in_flight.fetch_add(1, Relaxed) + 1;
+        self.in_flight_max.fetch_max(in_flight, Relaxed);
     }
 
     fn written(&self, file: FileId, bytes: usize) {
@@ -77,6 +84,31 @@ impl Disk for Stoppable {
         self.pass(|| self.disk.write_mapped(offset, bytes))?;
         self.written(FileId::Data, bytes.len());
         Ok(())
+    }
+
+    fn write_many(
+        &self,
+        writes: &[PageWrite<'_>],
+        way: Apply,
+        at_once: usize,
+        tell: &(dyn Fn(Told) + Sync),
+    ) -> io::Result<()> {
+        let followed = |told| {
+            match told {
+                Told::Begun => self.begun(),
+                Told::Ended { bytes, done, .. } => {
+                    self.in_flight.fetch_sub(1, Relaxed);
+                    self.written(FileId::Data, if done { bytes } else { 0 });
+                }
+            }
+            tell(told);
+        };
+        self.go_on()?;
+        self.disk.write_many(writes, way, at_once, &followed)
+    }
+
+    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
+        self.disk.reserve(file, length)
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
