@@ -286,6 +286,7 @@ impl<'a> Checkpoint<'a> {
             while self.write(usize::MAX)? {}
             return Ok(());
         }
+        self.batch = None;
         let begun = Instant::now();
         let captured = Mutex::new(std::mem::take(&mut self.captured));
         let work = || {

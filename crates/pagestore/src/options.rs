@@ -87,8 +87,8 @@ pub struct Options {
     ///
     /// * what the pages of that transaction were before, where they left the cache: a quarter of this at most;
     /// * 250 bytes for each page that is not in the data file yet;
-    /// * during a checkpoint two batches of a quarter of this each (1 MiB at least, 16 MiB at most), and the versions
-    ///   that it has yet to write of pages that leave the cache meanwhile, three quarters of this at most;
+    /// * during a checkpoint its batches, a quarter of this (1 MiB at least, 64 MiB at most), 2 MiB of the log, and the
+    ///   versions that it has yet to write of pages that leave the cache meanwhile, three quarters of this at most;
     /// * 4 MiB for the log on its way.
     ///
     /// `tests/memory.rs` holds it to that. What the system's allocator adds to it is not counted.

@@ -63,8 +63,8 @@ fn the_page_store_writes_its_log_once_a_commit_as_strace_sees_it() {
     let Some((answer, text)) = traced("pagestore", "pwrite64") else { return };
     assert_eq!(figure(&answer, "pagestore", 1, "log_writes"), 40, "{answer:#}");
     let of_log = text.lines().filter(|line| line.contains("/pagestore/1/log>"));
-    // Before the step: the log is filled with zeros, a MiB each, and the store's and the table's own commits are written.
-    let writes = of_log.filter(|line| !line.contains(", 1048576, ")).count();
+    // Before the step: the log is filled with zeros, 256 KiB each, and the store's and the table's own commits are written.
+    let writes = of_log.filter(|line| !line.contains(", 262144, ")).count();
     assert!((40..=46).contains(&writes), "{writes}: {text}");
 }
 
