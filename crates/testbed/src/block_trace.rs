@@ -55,8 +55,8 @@ pub struct Issued {
     pub fua: bool,
 }
 
-/// Of each CPU; a few hundred thousand events.
-const BUFFER_KIB: &str = "32768";
+/// Of each CPU; half a million events.
+const BUFFER_KIB: u32 = 64 << 10;
 const EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_complete", "block_rq_issue"];
 
 impl Issued {
@@ -94,7 +94,8 @@ impl BlockTrace {
         }
         let trace = BlockTrace { instance, in_full };
         trace.put("trace_clock", "mono");
-        trace.put("buffer_size_kb", BUFFER_KIB);
+        let buffer_kib = if in_full { 3 * BUFFER_KIB } else { BUFFER_KIB };
+        trace.put("buffer_size_kb", &buffer_kib.to_string());
         let (major, minor) = number.split_once(':').expect("a device number");
         // As the kernel keeps it: 20 bits of minor.
         let device = (major.parse::<u64>().expect("a major") << 20) | minor.parse::<u64>().expect("a minor");
