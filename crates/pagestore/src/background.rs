@@ -204,7 +204,8 @@ impl Inner {
             return Ok(false);
         }
         self.wake.tell(Asked::Look);
-        self.grow_log_at_once()
+        // Where there is no space for more log, a checkpoint may free some.
+        Ok(self.grow_log_at_once().unwrap_or(false))
     }
 
     /// Whether the log had better grow than be freed: it comes to its end, and no checkpoint is due.

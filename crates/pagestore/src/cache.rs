@@ -415,9 +415,14 @@ impl PageTable {
         dirty.next().copied()
     }
 
+    /// What was read from here on is not what was read before: to be told before the first page is ticked off, and after
+    /// the last, before the log is freed that some were read from.
+    pub(crate) fn ticking_off(&mut self) {
+        self.checkpoints += 1;
+    }
+
     /// What was captured is durable in the data file.
     pub(crate) fn written(&mut self, captured: impl IntoIterator<Item = (PageNo, Lsn)>, visible: u64) {
-        self.checkpoints += 1;
         let needed = self.oldest_needed(visible);
         for (page, first) in captured {
             let Some(entry) = self.entries.get_mut(&page) else { continue };

@@ -253,10 +253,9 @@ impl<'a> Checkpoint<'a> {
     /// Does up to this many writes, many at once; false when none is left.
     pub(crate) fn write(&mut self, writes_max: usize) -> Result<bool> {
         let inner = self.inner;
-        let pages = self.batch_pages(WRITERS);
-        let batch = self.batch.get_or_insert_with(|| Batch::of_pages(pages, inner.geometry.page_bytes));
+        let mut batch = self.batch.take().unwrap_or_else(|| self.batch_of(self.batch_pages(WRITERS)));
         if !batch.is_left() {
-            let next: Vec<_> = self.captured.by_ref().take(pages).collect();
+            let next: Vec<_> = self.captured.by_ref().take(batch.pages_max()).collect();
             if next.is_empty() {
                 return Ok(false);
             }
@@ -269,7 +268,13 @@ impl<'a> Checkpoint<'a> {
             self.wide.1 += begun.elapsed();
         }
         self.done.pages.extend_from_slice(written);
-        Ok(batch.is_left() || self.captured.len() > 0)
+        let more = batch.is_left() || self.captured.len() > 0;
+        self.batch = Some(batch);
+        Ok(more)
+    }
+
+    fn batch_of(&self, pages: usize) -> Batch {
+        Batch::of_pages(pages, self.inner.geometry.page_bytes)
     }
 
     /// Does all the writes that are left, as fast as they can be done.
@@ -280,9 +285,10 @@ impl<'a> Checkpoint<'a> {
         let (inner, at_once) = (self.inner, self.inner.options.parallel);
         // Every batch would read anew what its records are scattered over: one at a time, as large as can be.
         let writers = if self.scattered { 1 } else { WRITERS };
-        let writers = writers.min(at_once);
+        let writers = writers.min(at_once).max(1);
         let pages = self.batch_pages(writers);
-        if writers <= 1 || self.captured.len() <= pages {
+        if writers == 1 || self.captured.len() <= pages {
+            self.batch = Some(self.batch_of(pages));
             while self.write(usize::MAX)? {}
             return Ok(());
         }
@@ -359,11 +365,13 @@ impl SyncedCheckpoint<'_> {
         let certificate = Certificate { redo, pages: self.pages, generation };
         inner.redo.store(redo.packed(), Ordering::Release);
         // In parts, so that no commit waits for all of them; before the log is freed that they would be read from.
+        lock(&inner.pages).ticking_off();
         for part in self.synced.pages.chunks(inner.pages_at_once()) {
             let part = part.iter().map(|own| (own.page, own.first));
             lock(&inner.pages).written(part, inner.journal.visible());
             inner.let_others_in();
         }
+        lock(&inner.pages).ticking_off();
         inner.journal.with(|writer| writer.vlfs.free(certificate));
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);

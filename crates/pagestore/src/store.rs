@@ -598,15 +598,16 @@ impl Inner {
         let end = start + more as u64 * self.geometry.vlf_bytes;
         // Nothing depends on this space yet: a failure refuses a transaction and harms none.
         let disk = self.disk.as_ref();
-        disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
         let rest = || {
-            let awaited = self.growth_awaited.load(Ordering::Acquire) > 0 || self.wake.is_ending();
+            let waiting = [&self.growth_awaited, &self.hurry].map(|count| count.load(Ordering::Acquire));
+            let awaited = waiting != [0, 0] || self.wake.is_ending();
             if self.options.background && !awaited {
                 std::thread::sleep(ZEROS_PAUSE);
             }
         };
         let entries = [slots, slots + more].map(directory::end_of);
         write_zeros(disk, FileId::Control, entries[0], entries[1], rest)?;
+        disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
         write_zeros(disk, FileId::Log, start, end, rest)?;
         for file in [FileId::Control, FileId::Log] {
             disk.sync(file).map_err(|error| Error::io("sync", file, error))?;

@@ -18,6 +18,7 @@ const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// See the module.
 pub(super) struct Batch {
+    pages_max: usize,
     pages: AlignedBuffer,
     /// What lies in them, in the order of their places.
     own: Vec<Own>,
@@ -29,8 +30,13 @@ pub(super) struct Batch {
 impl Batch {
     /// Of up to so many pages at a time.
     pub(super) fn of_pages(pages: usize, page_bytes: usize) -> Self {
-        let pages = AlignedBuffer::new(pages * page_bytes);
-        Self { pages, own: Vec::new(), writes: VecDeque::new(), window: Window::wide() }
+        let (pages_max, pages) = (pages, AlignedBuffer::new(pages * page_bytes));
+        Self { pages_max, pages, own: Vec::new(), writes: VecDeque::new(), window: Window::wide() }
+    }
+
+    /// How many it takes at a time.
+    pub(super) fn pages_max(&self) -> usize {
+        self.pages_max
     }
 
     /// Writes are left.

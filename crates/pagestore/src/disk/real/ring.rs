@@ -1,5 +1,6 @@
 //! Many writes of one thread at once, by io_uring: 128 in flight cost one thread, where each would need one of its own.
 
+use crate::aligned::ALIGNMENT;
 use crate::counters::now_ns;
 use crate::disk::{PageWrite, Told};
 use io_uring::{IoUring, opcode, types};
@@ -34,12 +35,26 @@ impl Rings {
         let kept = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut ring = match kept {
             Some(ring) => ring,
-            None => IoUring::new(DEPTH).ok()?,
+            None => working_ring().ok()?,
         };
         let result = write_all(&mut ring, file, writes, at_once.min(DEPTH as usize), tell);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
         Some(result)
     }
+}
+
+/// A ring that has done something: where it may be made, it need not be allowed to be used.
+fn working_ring() -> io::Result<IoUring> {
+    let mut ring = IoUring::new(DEPTH)?;
+    // SAFETY: it refers to no memory.
+    let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
+    pushed.map_err(io::Error::other)?;
+    ring.submit_and_wait(1)?;
+    match ring.completion().next() {
+        Some(done) if done.result() == 0 => {}
+        _ => return Err(io::ErrorKind::Unsupported.into()),
+    }
+    Ok(ring)
 }
 
 fn write_all(
@@ -106,6 +121,8 @@ fn finish(file: &File, write: &PageWrite<'_>, result: i32) -> io::Result<()> {
     if done == write.bytes.len() {
         return Ok(());
     }
+    // Direct I/O begins at a multiple of what a device takes.
+    let done = done / ALIGNMENT * ALIGNMENT;
     file.write_all_at(&write.bytes[done..], write.offset + done as u64)
 }
 
