@@ -2,8 +2,9 @@
 //! commits.
 
 use crate::error::Result;
+use crate::log_space::SPARE_SLOTS;
 use crate::pace::{self, Pace, Width};
-use crate::store::{Inner, SPARE_SLOTS, lock};
+use crate::store::{Inner, lock};
 use crate::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar};

@@ -60,6 +60,7 @@ pub mod inspect;
 mod journal;
 pub mod kill;
 mod log;
+mod log_space;
 mod lsn;
 mod options;
 mod pace;

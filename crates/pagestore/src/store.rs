@@ -14,6 +14,7 @@ use crate::log::directory;
 use crate::log::vlf::Certificate;
 use crate::log::writer::{LogWriter, Position};
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
+use crate::log_space::write_zeros;
 use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Layout, Options};
 use crate::pace::RedoCost;
@@ -24,14 +25,6 @@ use crate::{background, page};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
-use std::time::Duration;
-
-/// New log space is written with zeros in pieces of this size: small ones, for who commits waits behind one …
-const ZEROS_BYTES: usize = 256 << 10;
-/// … and with this time between them, as long as nobody needs the space.
-const ZEROS_PAUSE: Duration = Duration::from_millis(2);
-/// Slots that transactions leave to checkpoints.
-pub(crate) const SPARE_SLOTS: usize = 1;
 
 /// A page store, open for reading and writing. Threads share it by reference.
 pub struct Store {
@@ -63,9 +56,9 @@ pub(crate) struct Inner {
     pub checkpointing: Mutex<Checkpoints>,
     /// Threads that wait for the one that runs.
     pub hurry: AtomicU64,
-    growing: Mutex<()>,
+    pub growing: Mutex<()>,
     /// Threads that cannot go on before the log has grown.
-    growth_awaited: AtomicU64,
+    pub growth_awaited: AtomicU64,
     /// Recovery would begin here; mirrors the control file.
     pub redo: AtomicU64,
     /// The newest commit.
@@ -543,93 +536,6 @@ impl Inner {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         redo.bytes_to(next, self.geometry.vlf_bytes)
     }
-
-    /// Makes sure that `bytes` of records fit in the log: by a checkpoint, then by growing. To be called by the
-    /// transaction that writes, before it appends.
-    pub(crate) fn ensure_log_space(&self, bytes: u64) -> Result<()> {
-        if self.journal.with(|writer| writer.space(SPARE_SLOTS)) >= bytes {
-            return Ok(());
-        }
-        // A checkpoint that would free nothing is not worth its writes.
-        let held = self.journal.with(|writer| writer.oldest_active.is_some());
-        if !held && !self.grown_beside_checkpoint()? {
-            self.checkpoint_for_space()?;
-        }
-        loop {
-            let available = self.journal.with(|writer| writer.space(SPARE_SLOTS));
-            if available >= bytes {
-                return Ok(());
-            }
-            if !self.grow_log_at_once()? {
-                let holders = self.log_holders();
-                let holder = match (holders.active_transaction, holders.oldest_dirty_page) {
-                    (Some(lsn), _) => format!("the transaction that began at {lsn}, this one"),
-                    (None, Some((page, lsn))) => format!("page {page}, not written since {lsn}"),
-                    (None, None) => "nothing but its own size".into(),
-                };
-                return Err(Error::LogFull {
-                    needed: bytes,
-                    available,
-                    limit: self.options.log_limit_bytes,
-                    holder,
-                });
-            }
-        }
-    }
-
-    /// As `grow_log`, for a thread that waits for it.
-    pub(crate) fn grow_log_at_once(&self) -> Result<bool> {
-        self.growth_awaited.fetch_add(1, Ordering::AcqRel);
-        let grown = self.grow_log();
-        self.growth_awaited.fetch_sub(1, Ordering::AcqRel);
-        grown
-    }
-
-    /// Adds prepared virtual log files: an eighth of those there are, at least one. False at the limit.
-    pub(crate) fn grow_log(&self) -> Result<bool> {
-        let _one = lock(&self.growing);
-        let slots = self.journal.with(|writer| writer.vlfs.slots().len());
-        let limit = (self.options.log_limit_bytes / self.geometry.vlf_bytes) as usize;
-        let more = (slots / 8).max(1).min(limit.saturating_sub(slots));
-        if more == 0 {
-            return Ok(false);
-        }
-        let start = self.geometry.slot_offset(slots);
-        let end = start + more as u64 * self.geometry.vlf_bytes;
-        // Nothing depends on this space yet: a failure refuses a transaction and harms none.
-        let disk = self.disk.as_ref();
-        let rest = || {
-            let waiting = [&self.growth_awaited, &self.hurry].map(|count| count.load(Ordering::Acquire));
-            let awaited = waiting != [0, 0] || self.wake.is_ending();
-            if self.options.background && !awaited {
-                std::thread::sleep(ZEROS_PAUSE);
-            }
-        };
-        let entries = [slots, slots + more].map(directory::end_of);
-        write_zeros(disk, FileId::Control, entries[0], entries[1], rest)?;
-        disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
-        write_zeros(disk, FileId::Log, start, end, rest)?;
-        for file in [FileId::Control, FileId::Log] {
-            disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
-        }
-        self.journal.with(|writer| writer.vlfs.grow(more));
-        Ok(true)
-    }
-}
-
-/// Writes zeros, so that the space is the file's own and a write to it changes nothing but it: half the time of a
-/// write to space that is only reserved. `rest`s between the pieces.
-fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, rest: impl Fn()) -> Result<()> {
-    let mut buffer = crate::aligned::AlignedBuffer::new(ZEROS_BYTES);
-    buffer.extend_zeros(ZEROS_BYTES.min((to - from) as usize));
-    let mut at = from;
-    while at < to {
-        let bytes = ZEROS_BYTES.min((to - at) as usize);
-        disk.write(file, at, &buffer.bytes()[..bytes]).map_err(|error| Error::io("write", file, error))?;
-        at += bytes as u64;
-        rest();
-    }
-    Ok(())
 }
 
 /// A new identity, from the system's random numbers as the standard library hands them out.
