@@ -8,7 +8,8 @@
 
 use crate::lsn::{Lsn, PageNo};
 use crate::recovery::runs::Runs;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The bytes of one version of a page, the first 32 of them zeros.
@@ -84,7 +85,7 @@ struct Entry {
 
 /// See the module.
 pub(crate) struct PageTable {
-    entries: HashMap<PageNo, Entry>,
+    entries: FxHashMap<PageNo, Entry>,
     page_bytes: usize,
     limit_bytes: usize,
     cached_bytes: usize,
@@ -107,7 +108,7 @@ pub(crate) struct PageTable {
 impl PageTable {
     pub(crate) fn new(page_bytes: usize, limit_bytes: usize) -> Self {
         Self {
-            entries: HashMap::new(),
+            entries: FxHashMap::default(),
             page_bytes,
             limit_bytes,
             cached_bytes: 0,

@@ -13,6 +13,9 @@ pub(crate) const MAX_PAGE_BYTES: usize = 16 << 10;
 /// The base of an image.
 pub(crate) static ZEROS: [u8; MAX_PAGE_BYTES] = [0; MAX_PAGE_BYTES];
 
+/// Most of a page is as it was: so much is compared at once.
+const BLOCK: usize = 256;
+/// And where it is not, so much.
 const STRIDE: usize = 64;
 const WORD: usize = 8;
 /// A run's header: two runs that are nearer than this are cheaper as one.
@@ -24,30 +27,47 @@ const IMAGE_COSTS_MORE: usize = 4;
 pub(crate) fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) {
     debug_assert_eq!(base.len(), new.len());
     let mut run: Option<(usize, usize)> = None;
-    for stride in (0..new.len()).step_by(STRIDE) {
-        let end = (stride + STRIDE).min(new.len());
-        if base[stride..end] == new[stride..end] {
+    for (block, (before, after)) in base.chunks(BLOCK).zip(new.chunks(BLOCK)).enumerate() {
+        if before == after {
             continue;
         }
-        for word in (stride..end).step_by(WORD) {
-            if base[word..word + WORD] == new[word..word + WORD] {
-                continue;
+        let strides = before.as_chunks::<STRIDE>().0.iter().zip(after.as_chunks::<STRIDE>().0);
+        for (stride, (before, after)) in strides.enumerate() {
+            let mut differing = differing(before, after);
+            while differing != 0 {
+                let first = differing.trailing_zeros() as usize;
+                let length = (differing >> first).trailing_ones() as usize;
+                differing &= u64::MAX.checked_shl((first + length) as u32).unwrap_or(0);
+                let first = block * BLOCK + stride * STRIDE + first;
+                run = match run {
+                    Some((start, stop)) if first - stop <= RUN_HEADER => Some((start, first + length)),
+                    Some(done) => {
+                        put_run(done, new, out);
+                        Some((first, first + length))
+                    }
+                    None => Some((first, first + length)),
+                };
             }
-            let first = (word..).find(|&at| base[at] != new[at]).expect("the words differ");
-            let last = (word..word + WORD).rev().find(|&at| base[at] != new[at]).expect("the words differ");
-            run = match run {
-                Some((start, stop)) if first - stop <= RUN_HEADER => Some((start, last + 1)),
-                Some(done) => {
-                    put_run(done, new, out);
-                    Some((first, last + 1))
-                }
-                None => Some((first, last + 1)),
-            };
         }
     }
     if let Some(done) = run {
         put_run(done, new, out);
     }
+}
+
+/// A bit for each byte of a stride that differs, the first the lowest.
+fn differing(before: &[u8; STRIDE], after: &[u8; STRIDE]) -> u64 {
+    const LOWEST: u64 = 0x0101_0101_0101_0101;
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let words = before.as_chunks::<WORD>().0.iter().zip(after.as_chunks::<WORD>().0);
+    words.enumerate().fold(0, |bits, (index, (own, other))| {
+        let mut differ = u64::from_le_bytes(*own) ^ u64::from_le_bytes(*other);
+        // Any bit of a byte becomes its lowest; those become one byte.
+        differ |= differ >> 4;
+        differ |= differ >> 2;
+        differ |= differ >> 1;
+        bits | (((differ & LOWEST).wrapping_mul(GATHER)) >> 56) << (index * WORD)
+    })
 }
 
 /// Appends the runs of a page's record: what changed since `base`, or all of it where there is none. Tells whether it is

@@ -66,7 +66,12 @@ impl Shared {
             self.writes.pop_front();
         }
         let durable = self.writer.durable();
-        let now = now_ns();
+        // One that was done in its turn was durable when it was done.
+        let now = if self.writes.back().is_some_and(|last| last.end == write.end) && later == 0 {
+            write.written
+        } else {
+            now_ns()
+        };
         for own in self.writes.iter_mut().rev().filter(|own| own.end <= durable) {
             if own.durable > 0 {
                 break;

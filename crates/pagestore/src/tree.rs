@@ -1,12 +1,15 @@
 //! Tables: named B+trees on the pages, ordered by the bytes of their keys.
 
+mod finger;
 mod node;
 mod range;
 
+use crate::cache::Page;
 use crate::codec::u64_at;
 use crate::error::{Error, Result};
 use crate::lsn::PageNo;
 use crate::tx::{Pages, ReadTx, WriteTx};
+pub(crate) use finger::Finger;
 use node::{Kind, Node, NodeMut};
 pub use range::Range;
 
@@ -18,6 +21,9 @@ const DEPTH_MAX: usize = 64;
 pub struct Table {
     root: PageNo,
 }
+
+/// The inner nodes above a leaf, from the root, each with the index of the child.
+type Path = Vec<(PageNo, usize)>;
 
 /// Makes `page` an empty tree.
 pub(crate) fn format(tx: &mut WriteTx<'_>, page: PageNo) -> Result<()> {
@@ -122,6 +128,7 @@ impl WriteTx<'_> {
     }
 
     fn free_tree(&mut self, at: PageNo, depth: usize) -> Result<()> {
+        self.finger.forget();
         if depth > DEPTH_MAX {
             return Err(too_deep(at));
         }
@@ -144,20 +151,31 @@ impl WriteTx<'_> {
         if key.len() + value.len() > limit {
             return Err(Error::TooLong { what: "key and value", bytes: key.len() + value.len(), limit });
         }
-        let (path, leaf) = self.path_to(table.root, key)?;
-        let page = self.page(leaf)?;
-        let found = Node::open(&page, leaf)?.search(key)?;
-        drop(page);
-        let mut node = NodeMut::of(self.page_mut(leaf)?, leaf);
-        let index = match found {
-            Ok(index) => {
-                node.remove(index)?;
-                index
+        if let Some(leaf) = self.finger.leaf_of(table, key) {
+            let page = self.page(leaf)?;
+            let node = Node::open(&page, leaf)?;
+            let found = if node.is_after(key)? { Err(node.count()) } else { node.search(key)? };
+            if let Err(index) = found
+                && node.has_room(key, value)
+                && NodeMut::of(self.change(leaf, page)?, leaf).insert_leaf(index, key, value)?
+            {
+                return Ok(());
             }
-            Err(index) => index,
-        };
-        if node.insert_leaf(index, key, value)? {
-            return Ok(());
+        }
+        let (path, leaf, page) = self.path_to(table.root, key)?;
+        let node = Node::open(&page, leaf)?;
+        let found = node.search(key)?;
+        let index = found.unwrap_or_else(|index| index);
+        // A full leaf that ascending keys leave behind is not touched.
+        if found.is_ok() || node.has_room(key, value) {
+            self.point_to(table, &path, leaf)?;
+            let mut node = NodeMut::of(self.change(leaf, page)?, leaf);
+            if found.is_ok() {
+                node.remove(index)?;
+            }
+            if node.insert_leaf(index, key, value)? {
+                return Ok(());
+            }
         }
         let separator = self.split(leaf, index, |node, index| node.insert_leaf(index, key, value))?;
         self.insert_separator(path, leaf, separator)
@@ -168,28 +186,26 @@ impl WriteTx<'_> {
     /// # Errors
     /// As `page_mut`.
     pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
-        let (path, leaf) = self.path_to(table.root, key)?;
-        let page = self.page(leaf)?;
+        let (path, leaf, page) = self.path_to(table.root, key)?;
         let node = Node::open(&page, leaf)?;
         let Ok(index) = node.search(key)? else { return Ok(false) };
         let last = node.count() == 1;
-        drop(page);
-        NodeMut::of(self.page_mut(leaf)?, leaf).remove(index)?;
+        NodeMut::of(self.change(leaf, page)?, leaf).remove(index)?;
         if last {
             self.remove_empty(path, leaf)?;
         }
         Ok(true)
     }
 
-    /// The inner nodes above the leaf of `key`, from the root, each with the index of the child; and the leaf.
-    fn path_to(&self, root: PageNo, key: &[u8]) -> Result<(Vec<(PageNo, usize)>, PageNo)> {
+    /// The way to the leaf of `key`, the leaf, and what it holds.
+    fn path_to(&self, root: PageNo, key: &[u8]) -> Result<(Path, PageNo, Page)> {
         let mut path = Vec::new();
         let mut at = root;
         for _ in 0..DEPTH_MAX {
             let page = self.page(at)?;
             let node = Node::open(&page, at)?;
             if node.kind() == Kind::Leaf {
-                return Ok((path, at));
+                return Ok((path, at, page));
             }
             let index = node.child_index(key)?;
             path.push((at, index));
@@ -206,10 +222,23 @@ impl WriteTx<'_> {
         index: usize,
         insert: impl Fn(&mut NodeMut<'_>, usize) -> Result<bool>,
     ) -> Result<(Vec<u8>, PageNo)> {
+        self.finger.forget();
         let right = self.allocate()?;
         let whole = self.page(page)?;
         let node = Node::open(&whole, page)?;
         let at = node.split_index(index)?;
+        if node.kind() == Kind::Leaf && at == node.count() {
+            // It stays as it is, and the entry begins the next one.
+            let next = self.page_mut(right)?;
+            NodeMut::format(next, Kind::Leaf);
+            if !insert(&mut NodeMut::of(next, right), 0)? {
+                return Err(Error::CorruptTree {
+                    page: right,
+                    why: "an empty page has no room for an entry",
+                });
+            }
+            return Ok((Node::open(next, right)?.key(0)?.to_vec(), right));
+        }
         let halves = node.split(at)?;
         let right_first = if node.kind() == Kind::Inner { at + 1 } else { at };
         self.page_mut(page)?.copy_from_slice(&halves.left);
@@ -239,7 +268,7 @@ impl WriteTx<'_> {
     /// Tells the parent of `left` that keys from `separator` on are in `right` now.
     fn insert_separator(
         &mut self,
-        mut path: Vec<(PageNo, usize)>,
+        mut path: Path,
         mut left: PageNo,
         (mut separator, mut right): (Vec<u8>, PageNo),
     ) -> Result<()> {
@@ -267,7 +296,8 @@ impl WriteTx<'_> {
     }
 
     /// Takes an empty leaf out of its parents.
-    fn remove_empty(&mut self, mut path: Vec<(PageNo, usize)>, mut empty: PageNo) -> Result<()> {
+    fn remove_empty(&mut self, mut path: Path, mut empty: PageNo) -> Result<()> {
+        self.finger.forget();
         while let Some((parent, index)) = path.pop() {
             self.free(empty)?;
             let mut node = NodeMut::of(self.page_mut(parent)?, parent);

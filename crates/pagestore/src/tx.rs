@@ -15,7 +15,8 @@ use crate::options::Durability;
 use crate::page::PAGE_HEADER_BYTES;
 use crate::store::{Inner, Writing, lock};
 use crate::sync::thread;
-use std::collections::{BTreeMap, HashMap};
+use crate::tree::Finger;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
@@ -110,9 +111,11 @@ pub struct WriteTx<'a> {
     inner: &'a Inner,
     writing: Option<MutexGuard<'a, Writing>>,
     tx: u64,
-    own: BTreeMap<PageNo, OwnPage>,
+    own: FxHashMap<PageNo, OwnPage>,
+    /// The leaf that was put into last.
+    pub(crate) finger: Finger,
     /// Pages whose newest image went to the log before the commit, for want of memory.
-    spilled: HashMap<PageNo, Lsn>,
+    spilled: FxHashMap<PageNo, Lsn>,
     /// Pages from this number on did not exist before.
     fresh_from: u64,
     /// How long it waited for its turn.
@@ -154,13 +157,13 @@ impl<'a> WriteTx<'a> {
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
-        let own = BTreeMap::new();
         let mut begun = Self {
             inner,
             writing: Some(writing),
             tx,
-            own,
-            spilled: HashMap::new(),
+            own: FxHashMap::default(),
+            finger: Finger::default(),
+            spilled: FxHashMap::default(),
             fresh_from: 0,
             queued_ns,
         };
@@ -195,13 +198,31 @@ impl<'a> WriteTx<'a> {
     /// When the page is damaged or cannot be read, or room must be made and the log is full.
     pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
         if !self.own.contains_key(&page) {
-            let spilled = self.spilled.contains_key(&page);
             let before = self.page(page)?;
-            let base = (!spilled).then(|| Arc::clone(&before));
-            let content = Page::from(&before[..]);
-            self.keep(page, OwnPage { content, base })?;
+            self.own_copy(page, before)?;
         }
-        Ok(Arc::make_mut(&mut self.own.get_mut(&page).expect("it is there now").content))
+        Ok(self.own_bytes(page))
+    }
+
+    /// As `page_mut`, of a page that was looked at: `before` is what it holds.
+    pub(crate) fn change(&mut self, page: PageNo, before: Page) -> Result<&mut [u8]> {
+        if self.own.contains_key(&page) {
+            // The last but the transaction's own, so that it changes in its place.
+            drop(before);
+        } else {
+            self.own_copy(page, before)?;
+        }
+        Ok(self.own_bytes(page))
+    }
+
+    fn own_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
+        let content = Page::from(&before[..]);
+        let base = (!self.spilled.contains_key(&page)).then_some(before);
+        self.keep(page, OwnPage { content, base })
+    }
+
+    fn own_bytes(&mut self, page: PageNo) -> &mut [u8] {
+        Arc::make_mut(&mut self.own.get_mut(&page).expect("it was put there").content)
     }
 
     fn keep(&mut self, page: PageNo, own: OwnPage) -> Result<()> {
@@ -264,13 +285,15 @@ impl<'a> WriteTx<'a> {
         self.inner.ensure_log_space(self.log_bytes())?;
         let writing = self.writing.as_mut().expect("held until the end");
         let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, self.own.len());
-        for (page, own) in &self.own {
-            records.page(*page, None, &own.content)?;
+        let mut pages: Vec<_> = self.own.iter().collect();
+        pages.sort_unstable_by_key(|(page, _)| **page);
+        for (page, own) in &pages {
+            records.page(**page, None, &own.content)?;
         }
         let logged = records.pause()?;
         // To be read again from the log, it must be there.
         self.inner.journal.flush()?;
-        self.spilled.extend(self.own.keys().copied().zip(logged.iter().map(|own| own.lsn)));
+        self.spilled.extend(pages.iter().map(|(page, _)| **page).zip(logged.iter().map(|own| own.lsn)));
         self.own.clear();
         Ok(())
     }
@@ -325,16 +348,17 @@ impl<'a> WriteTx<'a> {
             return Ok(None);
         }
         self.inner.ensure_log_space(self.log_bytes())?;
+        let mut own: Vec<_> = self.own.drain().collect();
+        own.sort_unstable_by_key(|(page, _)| *page);
         let gate = lock(&self.inner.gate);
         let images: Vec<bool> = {
             let pages = lock(&self.inner.pages);
-            self.own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
+            own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
         };
         let writing = self.writing.as_mut().expect("held until the end");
         let sequence = writing.sequence + 1;
-        let mut records =
-            Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, self.own.len() + 1);
-        for ((page, own), image) in self.own.iter().zip(&images) {
+        let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, own.len() + 1);
+        for ((page, own), image) in own.iter().zip(&images) {
             records.page(*page, own.base.as_deref().filter(|_| !*image), &own.content)?;
         }
         let (logged, commit) = records.commit(sequence)?;
@@ -346,7 +370,7 @@ impl<'a> WriteTx<'a> {
         let visible = self.inner.journal.visible();
         let mut pages = lock(&self.inner.pages);
         for (page, lsn) in self.spilled.drain() {
-            if !self.own.contains_key(&page) {
+            if own.binary_search_by_key(&page, |(page, _)| *page).is_err() {
                 let fresh = page.0 >= self.fresh_from;
                 let record_bytes = self.inner.geometry.page_bytes;
                 let done =
@@ -354,7 +378,7 @@ impl<'a> WriteTx<'a> {
                 pages.install(sequence, visible, done);
             }
         }
-        for ((page, own), logged) in std::mem::take(&mut self.own).into_iter().zip(&logged) {
+        for ((page, own), logged) in own.into_iter().zip(&logged) {
             let done = Installed {
                 page,
                 content: Some(own.content),

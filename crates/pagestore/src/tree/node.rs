@@ -106,6 +106,11 @@ impl<'a> Node<'a> {
         Ok(PageNo(child))
     }
 
+    /// Whether `key` comes after all.
+    pub(crate) fn is_after(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.count == 0 || self.key(self.count - 1)? < key)
+    }
+
     /// Where `key` is, or would be.
     pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
         let (mut low, mut high) = (0, self.count);
@@ -126,6 +131,14 @@ impl<'a> Node<'a> {
             Ok(index) => index + 1,
             Err(index) => index,
         })
+    }
+
+    /// Whether an entry fits in this leaf. Of a damaged one it does, as far as is told here: who puts it there finds out.
+    pub(crate) fn has_room(&self, key: &[u8], value: &[u8]) -> bool {
+        let lowest = usize::from(u16_at(self.bytes, LOWEST_AT));
+        let free =
+            lowest.saturating_sub(SLOTS_AT + 2 * self.count) + usize::from(u16_at(self.bytes, UNUSED_AT));
+        lowest < SLOTS_AT + 2 * self.count || free >= LEAF_CELL_HEADER + key.len() + value.len() + 2
     }
 
     /// Where to divide a full node when an entry comes at `index`: after everything when it comes at the end, as

@@ -17,6 +17,8 @@ fn all(reader: &impl Tables, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {
 enum Step {
     Put(u16, usize),
     Delete(u16),
+    /// Neighbours, in the order of their keys or against it.
+    Run(u16, u16, bool),
     Commit,
     Rollback,
 }
@@ -25,6 +27,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..300_u16, 0..900_usize).prop_map(|(key, bytes)| Step::Put(key, bytes)),
         3 => (0..300_u16).prop_map(Step::Delete),
+        2 => (0..300_u16, 0..40_u16, any::<bool>()).prop_map(|(from, count, up)| Step::Run(from, count, up)),
         1 => Just(Step::Commit),
         1 => Just(Step::Rollback),
     ];
@@ -53,6 +56,15 @@ proptest! {
                     let value = vec![number as u8; bytes];
                     tx.put(table, &key(own), &value).unwrap();
                     model.insert(key(own), value);
+                }
+                Step::Run(from, count, up) => {
+                    for step in 0..count {
+                        let own = if up { from + step } else { from + count - step };
+                        let key = format!("{own:04}").into_bytes();
+                        let value = vec![number as u8; 100];
+                        tx.put(table, &key, &value).unwrap();
+                        model.insert(key, value);
+                    }
                 }
                 Step::Delete(own) => {
                     let there = model.remove(&key(own)).is_some();
