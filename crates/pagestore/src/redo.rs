@@ -2,6 +2,11 @@
 //!
 //! Records are wanted in the order of the log. One read brings the blocks of as many as lie near each other, and a
 //! page's records come in their order, whichever pages' records lie between.
+//!
+//! ```text
+//! reader 1   read, check        | apply | read, check        | apply         each its own part of the log, in turns;
+//! reader 2   read, check  | wait        | apply | read, check        | …     the device always has several to do
+//! ```
 
 use crate::aligned::AlignedBuffer;
 use crate::cache::Page;
@@ -12,7 +17,8 @@ use crate::log::block;
 use crate::log::record::{Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
-use crate::store::Inner;
+use crate::store::{Inner, lock};
+use crate::sync::{Mutex, thread, together};
 use std::sync::atomic::Ordering;
 
 /// The largest read.
@@ -72,26 +78,120 @@ impl Window {
     }
 }
 
+/// What has not been read of the log yet.
+struct Ahead<'a> {
+    wanted: &'a [Wanted],
+    number: u64,
+}
+
+impl<'a> Ahead<'a> {
+    /// The next read, its number, and what it brings.
+    fn next(&mut self, geometry: &Geometry, bytes_max: usize) -> Option<(u64, Stretch, &'a [Wanted])> {
+        if self.wanted.is_empty() {
+            return None;
+        }
+        let stretch = Stretch::first(self.wanted, geometry, bytes_max);
+        let own;
+        (own, self.wanted) = self.wanted.split_at(stretch.records);
+        self.number += 1;
+        Some((self.number - 1, stretch, own))
+    }
+}
+
+/// What was read is applied in the order of the log: each read has its turn.
+struct Turns<'a> {
+    state: Mutex<Turn<'a>>,
+}
+
+struct Turn<'a> {
+    /// Whose it is.
+    number: u64,
+    pages: &'a mut [u8],
+    /// What is missing cannot be gone over.
+    failed: bool,
+    waiting: Vec<(u64, thread::Thread)>,
+}
+
+impl<'a> Turns<'a> {
+    fn new(pages: &'a mut [u8]) -> Self {
+        Self { state: Mutex::new(Turn { number: 0, pages, failed: false, waiting: Vec::new() }) }
+    }
+
+    /// Waits for turn `number`, applies, and lets the next one go on. After an error of another nothing is applied.
+    fn take(&self, number: u64, apply: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+        let mut turn = lock(&self.state);
+        while turn.number != number {
+            let me = thread::current();
+            if !turn.waiting.iter().any(|(waits_for, _)| *waits_for == number) {
+                turn.waiting.push((number, me));
+            }
+            drop(turn);
+            thread::park();
+            turn = lock(&self.state);
+        }
+        let applied = if turn.failed { Ok(()) } else { apply(turn.pages) };
+        turn.failed |= applied.is_err();
+        turn.number += 1;
+        let next = turn.number;
+        if let Some(at) = turn.waiting.iter().position(|(waits_for, _)| *waits_for == next) {
+            turn.waiting.swap_remove(at).1.unpark();
+        }
+        applied
+    }
+}
+
 impl Inner {
     /// Applies the `wanted` records, which are sorted, each to its own of `pages`, which lie one after the other. The
-    /// first of each page is an image.
+    /// first of each page is an image. As many reads at once as there are windows.
     pub(crate) fn redo_into(
         &self,
-        mut wanted: &[Wanted],
-        window: &mut Window,
+        wanted: &[Wanted],
+        windows: &mut [Window],
         pages: &mut [u8],
     ) -> Result<()> {
-        while !wanted.is_empty() {
-            let stretch = Stretch::first(wanted, &self.geometry, window.0.capacity());
-            let (own, rest) = wanted.split_at(stretch.records);
-            wanted = rest;
-            self.read_stretch(own[0].0, &stretch, &mut window.0)?;
-            for own in own.chunk_by(|(a, _), (b, _)| block_start(*a) == block_start(*b)) {
-                let bytes = &window.0.bytes()[(block_start(own[0].0) - stretch.from) as usize..];
-                self.redo_block(own, bytes, pages)?;
+        let bytes_max = windows.iter().map(|window| window.0.capacity()).min().expect("there is a window");
+        let one_read =
+            wanted.is_empty() || Stretch::first(wanted, &self.geometry, bytes_max).records == wanted.len();
+        let readers = if one_read { 1 } else { windows.len() };
+        let windows = Mutex::new(windows.iter_mut());
+        let ahead = Mutex::new(Ahead { wanted, number: 0 });
+        let turns = Turns::new(pages);
+        let work = || {
+            let window = lock(&windows).next().expect("each has its own");
+            loop {
+                let next = lock(&ahead).next(&self.geometry, bytes_max);
+                let Some((number, stretch, own)) = next else { return Ok(()) };
+                let checked = self.read_checked(&stretch, own, &mut window.0);
+                // Whether it could be read or not: those behind it wait for its turn to be over.
+                let applied = turns.take(number, |pages| {
+                    checked?.into_iter().try_for_each(|(own, used)| self.redo_block(own, used, pages))
+                });
+                // There is no use in the rest.
+                applied.inspect_err(|_| lock(&ahead).wanted = &[])?;
             }
-        }
-        Ok(())
+        };
+        together(readers, work).map(|_| ())
+    }
+
+    /// The blocks of a part of the log, each with what is wanted of it.
+    fn read_checked<'a>(
+        &self,
+        stretch: &Stretch,
+        wanted: &'a [Wanted],
+        buffer: &'a mut AlignedBuffer,
+    ) -> Result<Vec<(&'a [Wanted], &'a [u8])>> {
+        self.read_stretch(wanted[0].0, stretch, buffer)?;
+        let bytes = buffer.bytes();
+        wanted
+            .chunk_by(|(a, _), (b, _)| block_start(*a) == block_start(*b))
+            .map(|own| {
+                let first = own[0].0;
+                let at = (block_start(first) - stretch.from) as usize;
+                let (_, used) = block::open(&bytes[at..], &self.geometry, first.vlf(), first.unit())
+                    .ok_or_else(|| damaged(first, "its block cannot be read any more"))?;
+                Ok((own, used))
+            })
+            .collect()
     }
 
     fn read_stretch(&self, lsn: Lsn, stretch: &Stretch, buffer: &mut AlignedBuffer) -> Result<()> {
@@ -103,11 +203,8 @@ impl Inner {
             .map_err(|error| Error::io("read", FileId::Log, error))
     }
 
-    /// Applies the records of one block, at the beginning of `bytes`.
-    fn redo_block(&self, wanted: &[Wanted], bytes: &[u8], pages: &mut [u8]) -> Result<()> {
-        let first = wanted[0].0;
-        let (_, used) = block::open(bytes, &self.geometry, first.vlf(), first.unit())
-            .ok_or_else(|| damaged(first, "its block cannot be read any more"))?;
+    /// Applies the `wanted` records of one block, whose records are `used`.
+    fn redo_block(&self, wanted: &[Wanted], used: &[u8], pages: &mut [u8]) -> Result<()> {
         let page_bytes = self.geometry.page_bytes;
         let mut records = Records::of(used).zip(1..);
         for (lsn, at) in wanted {
@@ -131,7 +228,7 @@ impl Inner {
     pub(crate) fn redo(&self, chain: &[Lsn]) -> Result<Page> {
         let mut bytes = vec![0; self.geometry.page_bytes];
         let wanted: Vec<_> = chain.iter().map(|lsn| (*lsn, 0)).collect();
-        self.redo_into(&wanted, &mut Window::of_one_block(), &mut bytes)?;
+        self.redo_into(&wanted, &mut [Window::of_one_block()], &mut bytes)?;
         self.counters.page_redone.fetch_add(1, Ordering::Relaxed);
         Ok(Page::from(bytes))
     }
