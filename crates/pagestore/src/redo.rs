@@ -4,8 +4,8 @@
 //! page's records come in their order, whichever pages' records lie between.
 //!
 //! ```text
-//! reader 1   read, check        | apply | read, check        | apply         each its own part of the log, in turns;
-//! reader 2   read, check  | wait        | apply | read, check        | …     the device always has several to do
+//! reader 1   read, check, apply       | apply | read, check, apply | …     each its own part of the log; pages that
+//! reader 2   read, check, apply | wait        | apply | read, check, …     have several records in turns
 //! ```
 
 use crate::aligned::AlignedBuffer;
@@ -28,6 +28,9 @@ const GAP_BYTES_MAX: u64 = 128 << 10;
 
 /// A record, and which of the pages that are put together it belongs to.
 pub(crate) type Wanted = (Lsn, usize);
+
+/// What is wanted of a block, and its records.
+type Checked<'a> = (&'a [Wanted], &'a [u8]);
 
 /// One read of the log.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,42 +101,60 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// What was read is applied in the order of the log: each read has its turn.
-struct Turns<'a> {
-    state: Mutex<Turn<'a>>,
+/// The pages that are put together.
+struct Pages<'a> {
+    /// Each for whoever applies a record of it.
+    bytes: Vec<Mutex<&'a mut [u8]>>,
+    /// Of which there is more than one record.
+    in_turn: Vec<bool>,
 }
 
-struct Turn<'a> {
+impl<'a> Pages<'a> {
+    fn new(pages: &'a mut [u8], page_bytes: usize, wanted: &[Wanted]) -> Self {
+        let bytes: Vec<_> = pages.chunks_exact_mut(page_bytes).map(Mutex::new).collect();
+        let mut begun = vec![false; bytes.len()];
+        let mut in_turn = vec![false; bytes.len()];
+        for (_, at) in wanted {
+            in_turn[*at] = std::mem::replace(&mut begun[*at], true);
+        }
+        Self { bytes, in_turn }
+    }
+}
+
+/// Where a page has several records, they are applied in the order of the log: each read has its turn.
+#[derive(Default)]
+struct Turns {
+    state: Mutex<Turn>,
+}
+
+#[derive(Default)]
+struct Turn {
     /// Whose it is.
     number: u64,
-    pages: &'a mut [u8],
     /// What is missing cannot be gone over.
     failed: bool,
     waiting: Vec<(u64, thread::Thread)>,
 }
 
-impl<'a> Turns<'a> {
-    fn new(pages: &'a mut [u8]) -> Self {
-        Self { state: Mutex::new(Turn { number: 0, pages, failed: false, waiting: Vec::new() }) }
-    }
-
+impl Turns {
     /// Waits for turn `number`, applies, and lets the next one go on. After an error of another nothing is applied.
-    fn take(&self, number: u64, apply: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+    fn take(&self, number: u64, apply: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut turn = lock(&self.state);
         while turn.number != number {
-            let me = thread::current();
             if !turn.waiting.iter().any(|(waits_for, _)| *waits_for == number) {
-                turn.waiting.push((number, me));
+                turn.waiting.push((number, thread::current()));
             }
             drop(turn);
             thread::park();
             turn = lock(&self.state);
         }
-        let applied = if turn.failed { Ok(()) } else { apply(turn.pages) };
+        let failed = turn.failed;
+        drop(turn);
+        let applied = if failed { Ok(()) } else { apply() };
+        let mut turn = lock(&self.state);
         turn.failed |= applied.is_err();
         turn.number += 1;
-        let next = turn.number;
-        if let Some(at) = turn.waiting.iter().position(|(waits_for, _)| *waits_for == next) {
+        if let Some(at) = turn.waiting.iter().position(|(waits_for, _)| *waits_for == number + 1) {
             turn.waiting.swap_remove(at).1.unpark();
         }
         applied
@@ -155,17 +176,20 @@ impl Inner {
         let readers = if one_read { 1 } else { windows.len() };
         let windows = Mutex::new(windows.iter_mut());
         let ahead = Mutex::new(Ahead { wanted, number: 0 });
-        let turns = Turns::new(pages);
+        let turns = Turns::default();
+        let pages = Pages::new(pages, self.geometry.page_bytes, wanted);
         let work = || {
             let window = lock(&windows).next().expect("each has its own");
             loop {
                 let next = lock(&ahead).next(&self.geometry, bytes_max);
                 let Some((number, stretch, own)) = next else { return Ok(()) };
                 let checked = self.read_checked(&stretch, own, &mut window.0);
-                // Whether it could be read or not: those behind it wait for its turn to be over.
-                let applied = turns.take(number, |pages| {
-                    checked?.into_iter().try_for_each(|(own, used)| self.redo_block(own, used, pages))
+                let blocks = checked.and_then(|blocks| {
+                    self.redo_blocks(&blocks, &pages, false)?;
+                    Ok(blocks)
                 });
+                // Whether it could be read or not: those behind it wait for its turn to be over.
+                let applied = turns.take(number, || self.redo_blocks(&blocks?, &pages, true));
                 // There is no use in the rest.
                 applied.inspect_err(|_| lock(&ahead).wanted = &[])?;
             }
@@ -179,7 +203,7 @@ impl Inner {
         stretch: &Stretch,
         wanted: &'a [Wanted],
         buffer: &'a mut AlignedBuffer,
-    ) -> Result<Vec<(&'a [Wanted], &'a [u8])>> {
+    ) -> Result<Vec<Checked<'a>>> {
         self.read_stretch(wanted[0].0, stretch, buffer)?;
         let bytes = buffer.bytes();
         wanted
@@ -203,23 +227,24 @@ impl Inner {
             .map_err(|error| Error::io("read", FileId::Log, error))
     }
 
-    /// Applies the `wanted` records of one block, whose records are `used`.
-    fn redo_block(&self, wanted: &[Wanted], used: &[u8], pages: &mut [u8]) -> Result<()> {
-        let page_bytes = self.geometry.page_bytes;
-        let mut records = Records::of(used).zip(1..);
-        for (lsn, at) in wanted {
-            let (record, _) = records
-                .find(|(_, number)| *number == lsn.record())
-                .ok_or_else(|| damaged(*lsn, "the block has no such record"))?;
-            let (_, record) = record.map_err(|why| damaged(*lsn, why))?;
-            let Record::Page { image, runs, .. } = record else {
-                return Err(damaged(*lsn, "it is not a page's record"));
-            };
-            let page = &mut pages[at * page_bytes..][..page_bytes];
-            if image {
-                page.fill(0);
+    /// Applies the records of those pages that are to be done in turn, or of the others.
+    fn redo_blocks(&self, blocks: &[Checked<'_>], pages: &Pages<'_>, in_turn: bool) -> Result<()> {
+        for (wanted, used) in blocks {
+            let mut records = Records::of(used).zip(1..);
+            for (lsn, at) in wanted.iter().filter(|(_, at)| pages.in_turn[*at] == in_turn) {
+                let (record, _) = records
+                    .find(|(_, number)| *number == lsn.record())
+                    .ok_or_else(|| damaged(*lsn, "the block has no such record"))?;
+                let (_, record) = record.map_err(|why| damaged(*lsn, why))?;
+                let Record::Page { image, runs, .. } = record else {
+                    return Err(damaged(*lsn, "it is not a page's record"));
+                };
+                let mut page = lock(&pages.bytes[*at]);
+                if image {
+                    page.fill(0);
+                }
+                delta::apply(runs, &mut page).map_err(|why| damaged(*lsn, why))?;
             }
-            delta::apply(runs, page).map_err(|why| damaged(*lsn, why))?;
         }
         Ok(())
     }
