@@ -23,7 +23,6 @@ use crate::lsn::{Lsn, PageNo};
 use crate::options::Apply;
 use crate::page;
 use crate::store::{Checkpoints, Inner, lock};
-use crate::sync::Mutex;
 use batch::Batch;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -31,13 +30,13 @@ use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
 /// The part of the cache that the pages of a checkpoint are put together in, and its bounds.
-const BATCHES_SHARE: usize = 4;
-const BATCHES_BYTES_MIN: usize = 1 << 20;
-const BATCHES_BYTES_MAX: usize = 64 << 20;
+const BATCH_SHARE: usize = 4;
+const BATCH_BYTES_MIN: usize = 1 << 20;
+const BATCH_BYTES_MAX: usize = 1 << 30;
+/// … where it keeps a pace, or the pages are in memory.
+const PACED_BYTES_MAX: usize = 16 << 20;
 /// What so many writes at once take tells what recovery will take, or less.
 const WIDE_ENOUGH: usize = 16;
-/// So many put pages together and write them beside each other: while one reads log, others write.
-const WRITERS: usize = 4;
 
 /// Pages that are listed, or ticked off, under one hold of the lock; tests have commits come between any two, and of
 /// what recovery found there are more …
@@ -86,8 +85,6 @@ pub(crate) struct Checkpoint<'a> {
     pages: u64,
     /// What has not been put together yet.
     captured: IntoIter<Captured>,
-    /// The records of what is in the log only lie scattered over it: of half of the pages there is more than one.
-    scattered: bool,
     batch: Option<Batch>,
     done: Written,
     /// Pages that were written with as many writes at once as there may be, and the time that it took.
@@ -146,8 +143,6 @@ impl Inner {
         };
         let captured = self.captured();
         let pages = captured.len() as u64;
-        let logged = || captured.iter().filter(|own| own.content.is_none());
-        let scattered = 2 * logged().map(|own| own.chain.len() - 1).sum::<usize>() > logged().count();
         self.journal.note(&Record::CheckpointBegin { redo: position.lsn, pages })?;
         // The rule of write-ahead: no page before the log that made it.
         self.journal.flush()?;
@@ -169,7 +164,6 @@ impl Inner {
             pages,
             done: Written { pages: Vec::with_capacity(captured.len()) },
             captured: captured.into_iter(),
-            scattered,
             batch: None,
             wide: (0, Duration::ZERO),
         })
@@ -252,80 +246,60 @@ impl Inner {
 impl<'a> Checkpoint<'a> {
     /// Does up to this many writes, many at once; false when none is left.
     pub(crate) fn write(&mut self, writes_max: usize) -> Result<bool> {
-        let inner = self.inner;
-        let mut batch = self.batch.take().unwrap_or_else(|| self.batch_of(self.batch_pages(WRITERS)));
+        let (inner, at_once) = (self.inner, self.inner.options.parallel);
+        let mut batch = self.batch.take().unwrap_or_else(|| Batch::new(at_once));
         if !batch.is_left() {
-            let next: Vec<_> = self.captured.by_ref().take(batch.pages_max()).collect();
+            let pages = self.pages_in(PACED_BYTES_MAX);
+            let next: Vec<_> = self.captured.by_ref().take(pages).collect();
             if next.is_empty() {
                 return Ok(false);
             }
             batch.gather(inner, next)?;
         }
         let begun = Instant::now();
-        let written = batch.write(inner, writes_max, inner.options.parallel)?;
-        if writes_max >= inner.options.parallel.min(WIDE_ENOUGH) {
-            self.wide.0 += written.len() as u64;
+        let before = self.done.pages.len();
+        self.done.pages.extend(batch.write(inner, writes_max, at_once)?);
+        if writes_max >= at_once.min(WIDE_ENOUGH) {
+            self.wide.0 += (self.done.pages.len() - before) as u64;
             self.wide.1 += begun.elapsed();
         }
-        self.done.pages.extend_from_slice(written);
         let more = batch.is_left() || self.captured.len() > 0;
         self.batch = Some(batch);
         Ok(more)
     }
 
-    fn batch_of(&self, pages: usize) -> Batch {
-        Batch::of_pages(pages, self.inner.geometry.page_bytes)
-    }
-
     /// Does all the writes that are left, as fast as they can be done.
     pub(crate) fn write_all(&mut self) -> Result<()> {
-        while self.batch.as_ref().is_some_and(Batch::is_left) {
-            self.write(usize::MAX)?;
-        }
         let (inner, at_once) = (self.inner, self.inner.options.parallel);
-        // Every batch would read anew what its records are scattered over: one at a time, as large as can be.
-        let writers = if self.scattered { 1 } else { WRITERS };
-        let writers = writers.min(at_once).max(1);
-        let pages = self.batch_pages(writers);
-        if writers == 1 || self.captured.len() <= pages {
-            self.batch = Some(self.batch_of(pages));
-            while self.write(usize::MAX)? {}
-            return Ok(());
-        }
-        self.batch = None;
-        let begun = Instant::now();
-        let captured = Mutex::new(std::mem::take(&mut self.captured));
-        let work = || {
-            let mut batch = Batch::of_pages(pages, inner.geometry.page_bytes);
-            let mut done = Vec::new();
-            loop {
-                // What another could not write makes the store read-only: there is no use in the rest.
-                inner.journal.check()?;
-                let next: Vec<_> = lock(&captured).by_ref().take(pages).collect();
+        let (begun, before) = (Instant::now(), self.done.pages.len());
+        let mut batch = self.batch.take().unwrap_or_else(|| Batch::new(at_once));
+        loop {
+            if !batch.is_left() {
+                // What is in the log only is put together as much at a time as there may be: the more, the more of it are
+                // neighbours, and the less often is log read that its records are scattered over. What is in memory lies
+                // in order as it is.
+                let in_memory = self.captured.as_slice().partition_point(|own| own.content.is_some());
+                let pages = match in_memory {
+                    0 => self.pages_in(BATCH_BYTES_MAX),
+                    some => some.min(self.pages_in(PACED_BYTES_MAX)),
+                };
+                let next: Vec<_> = self.captured.by_ref().take(pages).collect();
                 if next.is_empty() {
-                    return Ok(done);
+                    break;
                 }
                 batch.gather(inner, next)?;
-                done.extend_from_slice(batch.write(inner, usize::MAX, at_once / writers)?);
             }
-        };
-        let written: Vec<Result<Vec<Own>>> = std::thread::scope(|scope| {
-            let writers: Vec<_> = (0..writers).map(|_| scope.spawn(work)).collect();
-            writers.into_iter().map(|writer| writer.join().expect("who writes does not panic")).collect()
-        });
-        let before = self.done.pages.len();
-        for written in written {
-            self.done.pages.extend(written?);
+            self.done.pages.extend(batch.write_all(inner, at_once)?);
         }
         self.wide.0 += (self.done.pages.len() - before) as u64;
         self.wide.1 += begun.elapsed();
         Ok(())
     }
 
-    /// Pages that one of so many puts together at a time.
-    fn batch_pages(&self, writers: usize) -> usize {
-        let all = self.inner.options.cache_bytes / BATCHES_SHARE;
-        all.clamp(BATCHES_BYTES_MIN, BATCHES_BYTES_MAX) / writers / self.inner.geometry.page_bytes
+    /// Pages of a batch: of its share of the memory, and no more than so many bytes.
+    fn pages_in(&self, bytes_max: usize) -> usize {
+        let share = self.inner.options.cache_bytes / BATCH_SHARE;
+        share.clamp(BATCH_BYTES_MIN, bytes_max) / self.inner.geometry.page_bytes
     }
 
     /// Of all pages, those whose writes are done.

@@ -87,7 +87,7 @@ pub struct Options {
     ///
     /// * what the pages of that transaction were before, where they left the cache: a quarter of this at most;
     /// * 250 bytes for each page that is not in the data file yet;
-    /// * during a checkpoint its batches, a quarter of this (1 MiB at least, 64 MiB at most), 2 MiB of the log, and the
+    /// * during a checkpoint its batch, a quarter of this (1 MiB at least, 1 GiB at most), 2 MiB of the log, and the
     ///   versions that it has yet to write of pages that leave the cache meanwhile, three quarters of this at most;
     /// * 4 MiB for the log on its way.
     ///

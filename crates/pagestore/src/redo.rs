@@ -2,6 +2,11 @@
 //!
 //! Records are wanted in the order of the log. One read brings the blocks of as many as lie near each other, and a
 //! page's records come in their order, whichever pages' records lie between.
+//!
+//! ```text
+//! reader 1   read, check, apply       | apply | read, check, apply | …     each its own part of the log; pages that
+//! reader 2   read, check, apply | wait        | apply | read, check, …     have several records in turns
+//! ```
 
 use crate::aligned::AlignedBuffer;
 use crate::cache::Page;
@@ -12,7 +17,8 @@ use crate::log::block;
 use crate::log::record::{Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
-use crate::store::Inner;
+use crate::store::{Inner, lock};
+use crate::sync::{Mutex, thread, together};
 use std::sync::atomic::Ordering;
 
 /// The largest read.
@@ -22,6 +28,9 @@ const GAP_BYTES_MAX: u64 = 128 << 10;
 
 /// A record, and which of the pages that are put together it belongs to.
 pub(crate) type Wanted = (Lsn, usize);
+
+/// What is wanted of a block, and its records.
+type Checked<'a> = (&'a [Wanted], &'a [u8]);
 
 /// One read of the log.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,26 +81,141 @@ impl Window {
     }
 }
 
+/// What has not been read of the log yet.
+struct Ahead<'a> {
+    wanted: &'a [Wanted],
+    number: u64,
+}
+
+impl<'a> Ahead<'a> {
+    /// The next read, its number, and what it brings.
+    fn next(&mut self, geometry: &Geometry, bytes_max: usize) -> Option<(u64, Stretch, &'a [Wanted])> {
+        if self.wanted.is_empty() {
+            return None;
+        }
+        let stretch = Stretch::first(self.wanted, geometry, bytes_max);
+        let own;
+        (own, self.wanted) = self.wanted.split_at(stretch.records);
+        self.number += 1;
+        Some((self.number - 1, stretch, own))
+    }
+}
+
+/// The pages that are put together.
+struct Pages<'a> {
+    /// Each for whoever applies a record of it.
+    bytes: Vec<Mutex<&'a mut [u8]>>,
+    /// Of which there is more than one record.
+    in_turn: Vec<bool>,
+}
+
+impl<'a> Pages<'a> {
+    fn new(pages: &'a mut [u8], page_bytes: usize, wanted: &[Wanted]) -> Self {
+        let bytes: Vec<_> = pages.chunks_exact_mut(page_bytes).map(Mutex::new).collect();
+        let mut begun = vec![false; bytes.len()];
+        let mut in_turn = vec![false; bytes.len()];
+        for (_, at) in wanted {
+            in_turn[*at] = std::mem::replace(&mut begun[*at], true);
+        }
+        Self { bytes, in_turn }
+    }
+}
+
+/// Where a page has several records, they are applied in the order of the log: each read has its turn.
+#[derive(Default)]
+struct Turns {
+    state: Mutex<Turn>,
+}
+
+#[derive(Default)]
+struct Turn {
+    /// Whose it is.
+    number: u64,
+    /// What is missing cannot be gone over.
+    failed: bool,
+    waiting: Vec<(u64, thread::Thread)>,
+}
+
+impl Turns {
+    /// Waits for turn `number`, applies, and lets the next one go on. After an error of another nothing is applied.
+    fn take(&self, number: u64, apply: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut turn = lock(&self.state);
+        while turn.number != number {
+            if !turn.waiting.iter().any(|(waits_for, _)| *waits_for == number) {
+                turn.waiting.push((number, thread::current()));
+            }
+            drop(turn);
+            thread::park();
+            turn = lock(&self.state);
+        }
+        let failed = turn.failed;
+        drop(turn);
+        let applied = if failed { Ok(()) } else { apply() };
+        let mut turn = lock(&self.state);
+        turn.failed |= applied.is_err();
+        turn.number += 1;
+        if let Some(at) = turn.waiting.iter().position(|(waits_for, _)| *waits_for == number + 1) {
+            turn.waiting.swap_remove(at).1.unpark();
+        }
+        applied
+    }
+}
+
 impl Inner {
     /// Applies the `wanted` records, which are sorted, each to its own of `pages`, which lie one after the other. The
-    /// first of each page is an image.
+    /// first of each page is an image. As many reads at once as there are windows.
     pub(crate) fn redo_into(
         &self,
-        mut wanted: &[Wanted],
-        window: &mut Window,
+        wanted: &[Wanted],
+        windows: &mut [Window],
         pages: &mut [u8],
     ) -> Result<()> {
-        while !wanted.is_empty() {
-            let stretch = Stretch::first(wanted, &self.geometry, window.0.capacity());
-            let (own, rest) = wanted.split_at(stretch.records);
-            wanted = rest;
-            self.read_stretch(own[0].0, &stretch, &mut window.0)?;
-            for own in own.chunk_by(|(a, _), (b, _)| block_start(*a) == block_start(*b)) {
-                let bytes = &window.0.bytes()[(block_start(own[0].0) - stretch.from) as usize..];
-                self.redo_block(own, bytes, pages)?;
+        let bytes_max = windows.iter().map(|window| window.0.capacity()).min().expect("there is a window");
+        let one_read =
+            wanted.is_empty() || Stretch::first(wanted, &self.geometry, bytes_max).records == wanted.len();
+        let readers = if one_read { 1 } else { windows.len() };
+        let windows = Mutex::new(windows.iter_mut());
+        let ahead = Mutex::new(Ahead { wanted, number: 0 });
+        let turns = Turns::default();
+        let pages = Pages::new(pages, self.geometry.page_bytes, wanted);
+        let work = || {
+            let window = lock(&windows).next().expect("each has its own");
+            loop {
+                let next = lock(&ahead).next(&self.geometry, bytes_max);
+                let Some((number, stretch, own)) = next else { return Ok(()) };
+                let checked = self.read_checked(&stretch, own, &mut window.0);
+                let blocks = checked.and_then(|blocks| {
+                    self.redo_blocks(&blocks, &pages, false)?;
+                    Ok(blocks)
+                });
+                // Whether it could be read or not: those behind it wait for its turn to be over.
+                let applied = turns.take(number, || self.redo_blocks(&blocks?, &pages, true));
+                // There is no use in the rest.
+                applied.inspect_err(|_| lock(&ahead).wanted = &[])?;
             }
-        }
-        Ok(())
+        };
+        together(readers, work).map(|_| ())
+    }
+
+    /// The blocks of a part of the log, each with what is wanted of it.
+    fn read_checked<'a>(
+        &self,
+        stretch: &Stretch,
+        wanted: &'a [Wanted],
+        buffer: &'a mut AlignedBuffer,
+    ) -> Result<Vec<Checked<'a>>> {
+        self.read_stretch(wanted[0].0, stretch, buffer)?;
+        let bytes = buffer.bytes();
+        wanted
+            .chunk_by(|(a, _), (b, _)| block_start(*a) == block_start(*b))
+            .map(|own| {
+                let first = own[0].0;
+                let at = (block_start(first) - stretch.from) as usize;
+                let (_, used) = block::open(&bytes[at..], &self.geometry, first.vlf(), first.unit())
+                    .ok_or_else(|| damaged(first, "its block cannot be read any more"))?;
+                Ok((own, used))
+            })
+            .collect()
     }
 
     fn read_stretch(&self, lsn: Lsn, stretch: &Stretch, buffer: &mut AlignedBuffer) -> Result<()> {
@@ -103,26 +227,24 @@ impl Inner {
             .map_err(|error| Error::io("read", FileId::Log, error))
     }
 
-    /// Applies the records of one block, at the beginning of `bytes`.
-    fn redo_block(&self, wanted: &[Wanted], bytes: &[u8], pages: &mut [u8]) -> Result<()> {
-        let first = wanted[0].0;
-        let (_, used) = block::open(bytes, &self.geometry, first.vlf(), first.unit())
-            .ok_or_else(|| damaged(first, "its block cannot be read any more"))?;
-        let page_bytes = self.geometry.page_bytes;
-        let mut records = Records::of(used).zip(1..);
-        for (lsn, at) in wanted {
-            let (record, _) = records
-                .find(|(_, number)| *number == lsn.record())
-                .ok_or_else(|| damaged(*lsn, "the block has no such record"))?;
-            let (_, record) = record.map_err(|why| damaged(*lsn, why))?;
-            let Record::Page { image, runs, .. } = record else {
-                return Err(damaged(*lsn, "it is not a page's record"));
-            };
-            let page = &mut pages[at * page_bytes..][..page_bytes];
-            if image {
-                page.fill(0);
+    /// Applies the records of those pages that are to be done in turn, or of the others.
+    fn redo_blocks(&self, blocks: &[Checked<'_>], pages: &Pages<'_>, in_turn: bool) -> Result<()> {
+        for (wanted, used) in blocks {
+            let mut records = Records::of(used).zip(1..);
+            for (lsn, at) in wanted.iter().filter(|(_, at)| pages.in_turn[*at] == in_turn) {
+                let (record, _) = records
+                    .find(|(_, number)| *number == lsn.record())
+                    .ok_or_else(|| damaged(*lsn, "the block has no such record"))?;
+                let (_, record) = record.map_err(|why| damaged(*lsn, why))?;
+                let Record::Page { image, runs, .. } = record else {
+                    return Err(damaged(*lsn, "it is not a page's record"));
+                };
+                let mut page = lock(&pages.bytes[*at]);
+                if image {
+                    page.fill(0);
+                }
+                delta::apply(runs, &mut page).map_err(|why| damaged(*lsn, why))?;
             }
-            delta::apply(runs, page).map_err(|why| damaged(*lsn, why))?;
         }
         Ok(())
     }
@@ -131,7 +253,7 @@ impl Inner {
     pub(crate) fn redo(&self, chain: &[Lsn]) -> Result<Page> {
         let mut bytes = vec![0; self.geometry.page_bytes];
         let wanted: Vec<_> = chain.iter().map(|lsn| (*lsn, 0)).collect();
-        self.redo_into(&wanted, &mut Window::of_one_block(), &mut bytes)?;
+        self.redo_into(&wanted, &mut [Window::of_one_block()], &mut bytes)?;
         self.counters.page_redone.fetch_add(1, Ordering::Relaxed);
         Ok(Page::from(bytes))
     }

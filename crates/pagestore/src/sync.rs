@@ -8,7 +8,24 @@ pub(crate) use std::{
     thread,
 };
 
+/// Has so many threads do the same, this one alone where one is enough; waits for them all. Their results, or the first
+/// error.
+#[cfg(not(test))]
+pub(crate) fn together<T: Send, E: Send>(
+    threads: usize,
+    work: impl Fn() -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    if threads <= 1 {
+        return work().map(|done| vec![done]);
+    }
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        // All of them have ended before the first error is told.
+        threads.into_iter().map(|thread| thread.join().expect("none of them panics")).collect()
+    })
+}
+
 #[cfg(test)]
 pub(crate) mod scheduled;
 #[cfg(test)]
-pub(crate) use scheduled::{AtomicU64, Mutex, thread};
+pub(crate) use scheduled::{AtomicU64, Mutex, thread, together};

@@ -162,7 +162,7 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
 
 /// As `Options::cache_bytes` has it.
 fn bound(pages: usize, cache_bytes: usize) -> usize {
-    let batch = (cache_bytes / 4).clamp(MIB, 16 * MIB);
+    let batch = (cache_bytes / 4).clamp(MIB, 1024 * MIB);
     5 * cache_bytes / 4 + 2 * batch + 4 * MIB + 250 * pages
 }
 

@@ -1,14 +1,21 @@
 //! A store that has been opened after a crash: its pages are read from the log, while the first checkpoint takes over
 //! what the indices tell, writes it and frees the log, and a writer uses the freed log again.
 
-use super::{LAYOUT, Met, Slow, commit, options, value};
+use super::{LAYOUT, Met, Slow, commit, value};
+use crate::disk::{Disk, FileId};
 use crate::sim::{Files, SimDisk};
 use crate::sync::scheduled::{at_once, check};
 use crate::{Durability, Error, Layout, Options, Store, Tables};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 const ROWS: u32 = 160;
+
+/// The log is read, and pages are written, by several threads.
+fn options() -> Options {
+    Options { parallel: 4, ..super::options() }
+}
 
 /// Rows that every commit writes: on pages of their own.
 fn written() -> Vec<u32> {
@@ -103,4 +110,70 @@ fn what_is_read_from_the_log_stays_so_while_a_checkpoint_frees_it_and_a_writer_u
     });
     Met::assert(&met.checkpointed, "a checkpoint ends while a page is read");
     Met::assert(&met.redone, "a page is put together from the log");
+}
+
+/// A disk of which one read of the log, or write of a page, fails once it is told so, and what comes after is counted.
+struct Failing {
+    disk: Arc<Slow>,
+    reads_left: AtomicI64,
+    writes_left: AtomicI64,
+}
+
+impl Failing {
+    fn fails(left: &AtomicI64) -> io::Result<()> {
+        if left.fetch_sub(1, Ordering::Relaxed) == 1 { Err(io::Error::other("told to fail")) } else { Ok(()) }
+    }
+}
+
+impl Disk for Failing {
+    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.disk.read(file, offset, buffer)?;
+        if file == FileId::Log { Self::fails(&self.reads_left) } else { Ok(()) }
+    }
+
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if file == FileId::Data {
+            Self::fails(&self.writes_left)?;
+        }
+        self.disk.write(file, offset, bytes)
+    }
+
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write_through(file, offset, bytes)
+    }
+
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        self.disk.sync(file)
+    }
+
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+}
+
+// Whoever waits for the turn of the one that failed goes on, and nothing of the log is given up.
+#[test]
+fn a_read_or_write_that_fails_ends_the_checkpoint_of_all_its_threads_and_frees_no_log() {
+    let met = Arc::new(Met::default());
+    let crashed = Arc::new(crashed());
+    let [reads, writes] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+    let counts = [reads.clone(), writes.clone()];
+    let schedules = AtomicU64::new(0);
+    let schedules = Arc::new(schedules);
+    check(6, 60, move || {
+        let slow = Slow::new(SimDisk::holding(Files::clone(&crashed)), &met);
+        let (reads_left, writes_left) = (AtomicI64::new(0), AtomicI64::new(0));
+        let disk = Arc::new(Failing { disk: slow.clone(), reads_left, writes_left });
+        let store = at_once(|| Store::open_on(disk.clone(), options()).expect("it opens"));
+        let number = schedules.fetch_add(1, Ordering::Relaxed) as i64;
+        let which = if number % 2 == 0 { &disk.reads_left } else { &disk.writes_left };
+        which.store(number / 2 % 16 + 1, Ordering::Relaxed);
+        let done = store.checkpoint();
+        let failed = which.load(Ordering::Relaxed) <= 0;
+        assert_eq!(done.is_err(), failed, "it fails if and only if something of it did: {done:?}");
+        counts[(number % 2) as usize].fetch_add(u64::from(failed), Ordering::Relaxed);
+        slow.recovered(&written());
+    });
+    Met::assert(&reads, "a read of the log fails");
+    Met::assert(&writes, "a write of a page fails");
 }

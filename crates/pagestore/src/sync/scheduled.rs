@@ -139,6 +139,26 @@ impl AtomicU64 {
     }
 }
 
+/// As of the module above.
+pub(crate) fn together<T: Send + 'static, E: Send + 'static>(
+    threads: usize,
+    work: impl Fn() -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    if threads <= 1 {
+        return work().map(|done| vec![done]);
+    }
+    if !SCHEDULED.get() {
+        return std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("none of them panics")).collect()
+        });
+    }
+    shuttle::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("none of them panics")).collect()
+    })
+}
+
 pub(crate) mod thread {
     use super::SCHEDULED;
     use std::sync::Arc;
