@@ -90,7 +90,7 @@ pub(crate) struct Checkpoint<'a> {
     scattered: bool,
     batch: Option<Batch>,
     done: Written,
-    /// Pages that were written with as many writes at once as there may be, and the time that it took.
+    /// Pages that were written with as many writes at once as there may be, and the time that the writes took.
     wide: (u64, Duration),
 }
 
@@ -293,32 +293,34 @@ impl<'a> Checkpoint<'a> {
             return Ok(());
         }
         self.batch = None;
-        let begun = Instant::now();
         let captured = Mutex::new(std::mem::take(&mut self.captured));
         let work = || {
             let mut batch = Batch::of_pages(pages, inner.geometry.page_bytes);
-            let mut done = Vec::new();
+            let (mut done, mut writing) = (Vec::new(), Duration::ZERO);
             loop {
                 // What another could not write makes the store read-only: there is no use in the rest.
                 inner.journal.check()?;
                 let next: Vec<_> = lock(&captured).by_ref().take(pages).collect();
                 if next.is_empty() {
-                    return Ok(done);
+                    return Ok((done, writing));
                 }
                 batch.gather(inner, next)?;
+                let begun = Instant::now();
                 done.extend_from_slice(batch.write(inner, usize::MAX, at_once / writers)?);
+                writing += begun.elapsed();
             }
         };
-        let written: Vec<Result<Vec<Own>>> = std::thread::scope(|scope| {
+        let written: Vec<Result<(Vec<Own>, Duration)>> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..writers).map(|_| scope.spawn(work)).collect();
             writers.into_iter().map(|writer| writer.join().expect("who writes does not panic")).collect()
         });
-        let before = self.done.pages.len();
         for written in written {
-            self.done.pages.extend(written?);
+            let (pages, writing) = written?;
+            self.wide.0 += pages.len() as u64;
+            // They write beside each other.
+            self.wide.1 += writing / writers as u32;
+            self.done.pages.extend(pages);
         }
-        self.wide.0 += (self.done.pages.len() - before) as u64;
-        self.wide.1 += begun.elapsed();
         Ok(())
     }
 

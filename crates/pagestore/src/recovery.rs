@@ -212,6 +212,7 @@ pub(crate) fn open(
         report.directory_unreadable = Some(error.to_string());
         None
     });
+    let reads_begun = Instant::now();
     let told = match &entries {
         Some(entries) if options.recovery == Recovery::Instant => {
             directory::read(disk.as_ref(), &control, reading, entries)?
@@ -248,6 +249,7 @@ pub(crate) fn open(
     let [.., of_log] = counters.file_statistics();
     (report.log_bytes, report.log_reads) = (of_log.counters.read.bytes, of_log.counters.read.count);
     (report.cut, report.analysis) = (last, begun.elapsed());
+    let log_read = reads_begun.elapsed();
 
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
@@ -270,6 +272,7 @@ pub(crate) fn open(
     drop(log);
     let epoch = u64::from(found.control.epoch);
     let inner = Inner::new(disk, counters, options, found);
+    inner.redo_cost.log_read(report.log_bytes, log_read);
     inner.recovering.store(report.pages, Ordering::Release);
     inner.journal.note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;

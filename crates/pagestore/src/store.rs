@@ -231,7 +231,6 @@ impl Store {
     fn start(inner: Inner, report: RecoveryReport) -> Self {
         inner.announce();
         let inner = Arc::new(inner);
-        inner.redo_cost.log_read(report.log_bytes, report.analysis);
         let background = inner.options.background.then(|| background::Threads::start(&inner));
         if report.pages > 0 {
             inner.wake.checkpoint();
@@ -417,7 +416,7 @@ impl Inner {
             last_sequence: AtomicU64::new(found.sequence),
             recovering: AtomicU64::new(0),
             wake: background::Wake::default(),
-            redo_cost: RedoCost::default(),
+            redo_cost: RedoCost::of(options.recovery),
             counters: OfEngine(Arc::clone(&board)),
             board,
             answering: Mutex::new(()),
