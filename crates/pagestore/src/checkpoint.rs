@@ -296,30 +296,39 @@ impl<'a> Checkpoint<'a> {
         let captured = Mutex::new(std::mem::take(&mut self.captured));
         let work = || {
             let mut batch = Batch::of_pages(pages, inner.geometry.page_bytes);
-            let (mut done, mut writing) = (Vec::new(), Duration::ZERO);
+            let (mut done, mut gathering, mut writing) = (Vec::new(), Duration::ZERO, Duration::ZERO);
             loop {
                 // What another could not write makes the store read-only: there is no use in the rest.
                 inner.journal.check()?;
                 let next: Vec<_> = lock(&captured).by_ref().take(pages).collect();
                 if next.is_empty() {
-                    return Ok((done, writing));
+                    return Ok((done, gathering, writing));
                 }
+                let begun = Instant::now();
                 batch.gather(inner, next)?;
+                gathering += begun.elapsed();
                 let begun = Instant::now();
                 done.extend_from_slice(batch.write(inner, usize::MAX, at_once / writers)?);
                 writing += begun.elapsed();
             }
         };
-        let written: Vec<Result<(Vec<Own>, Duration)>> = std::thread::scope(|scope| {
+        let written: Vec<Result<(Vec<Own>, Duration, Duration)>> = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..writers).map(|_| scope.spawn(work)).collect();
             writers.into_iter().map(|writer| writer.join().expect("who writes does not panic")).collect()
         });
+        let (mut busy, mut gathering, mut writing) = (0, Duration::ZERO, Duration::ZERO);
         for written in written {
-            let (pages, writing) = written?;
+            let (pages, own_gathering, own_writing) = written?;
+            busy += u32::from(!pages.is_empty());
+            (gathering, writing) = (gathering + own_gathering, writing + own_writing);
             self.wide.0 += pages.len() as u64;
-            // They write beside each other.
-            self.wide.1 += writing / writers as u32;
             self.done.pages.extend(pages);
+        }
+        // They worked beside each other.
+        let busy = busy.max(1);
+        self.wide.1 += writing / busy;
+        if inner.is_recovering() {
+            inner.redo_cost.log_read(inner.redo_bytes(self.position.lsn), gathering / busy);
         }
         Ok(())
     }

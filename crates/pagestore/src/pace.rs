@@ -52,7 +52,7 @@ impl RedoCost {
         }
     }
 
-    /// So much log was read and taken in, in this time.
+    /// So much log was read and taken in, in this time: to analyse it, or to put all pages together that it is of.
     pub(crate) fn log_read(&self, bytes: u64, took: Duration) {
         if bytes >= 8 << 20 {
             blend(&self.log_mib_ns, (took.as_nanos() as u64).saturating_mul(1 << 20) / bytes);
