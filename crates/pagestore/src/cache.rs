@@ -180,10 +180,17 @@ impl PageTable {
         self.dirty.len() + self.runs.as_ref().map_or(0, |runs| runs.entries())
     }
 
-    /// The dirty page whose oldest record lies furthest back.
-    pub(crate) fn oldest_dirty(&self) -> Option<(PageNo, Lsn)> {
-        let own = self.dirty.iter().map(|page| (*page, self.entries[page].chain[0]));
-        own.chain(self.runs.as_ref().and_then(|runs| runs.oldest())).min_by_key(|(_, lsn)| *lsn)
+    /// Of the next `at_most` dirty pages from `from` on, the one whose oldest record lies furthest back; and where to go
+    /// on. What recovery found and nobody asked for is not among them.
+    pub(crate) fn oldest_dirty(
+        &self,
+        from: PageNo,
+        at_most: usize,
+    ) -> (Option<(PageNo, Lsn)>, Option<PageNo>) {
+        let mut dirty = self.dirty.range(from..);
+        let own = dirty.by_ref().take(at_most).map(|page| (*page, self.entries[page].chain[0]));
+        let oldest = own.min_by_key(|(_, lsn)| *lsn);
+        (oldest, dirty.next().copied())
     }
 
     pub(crate) fn lookup(&mut self, page: PageNo, view: View) -> Lookup {
@@ -497,7 +504,19 @@ mod tests {
         table.install(2, 2, change(5, 2, 9, true));
         assert!(!table.needs_image(PageNo(5)), "what is being written is what was before");
         table.written([(captured[0].page, captured[0].chain[0])], 2);
-        assert_eq!(table.oldest_dirty(), Some((PageNo(5), Lsn::new(1, 9, 1))));
+        assert_eq!(table.oldest_dirty(PageNo(0), 10), (Some((PageNo(5), Lsn::new(1, 9, 1))), None));
+    }
+
+    #[test]
+    fn the_oldest_dirty_page_is_found_in_parts() {
+        let mut table = PageTable::new(4096, 1 << 20);
+        for (page, unit) in [(5, 11), (6, 9), (7, 8), (8, 10)] {
+            table.install(1, 1, change(page, 1, unit, true));
+        }
+        let at = |unit| Lsn::new(1, unit, 1);
+        assert_eq!(table.oldest_dirty(PageNo(0), 2), (Some((PageNo(6), at(9))), Some(PageNo(7))));
+        assert_eq!(table.oldest_dirty(PageNo(7), 2), (Some((PageNo(7), at(8))), None));
+        assert_eq!(table.oldest_dirty(PageNo(9), 2), (None, None));
     }
 
     #[test]

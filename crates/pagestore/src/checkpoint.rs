@@ -87,7 +87,7 @@ pub(crate) struct Checkpoint<'a> {
     captured: IntoIter<Captured>,
     batch: Option<Batch>,
     done: Written,
-    /// Pages that were written with as many writes at once as there may be, and the time that it took.
+    /// Pages that were written with as many writes at once as there may be, and the time that the writes took.
     wide: (u64, Duration),
 }
 
@@ -271,8 +271,8 @@ impl<'a> Checkpoint<'a> {
     /// Does all the writes that are left, as fast as they can be done.
     pub(crate) fn write_all(&mut self) -> Result<()> {
         let (inner, at_once) = (self.inner, self.inner.options.parallel);
-        let (begun, before) = (Instant::now(), self.done.pages.len());
         let mut batch = self.batch.take().unwrap_or_else(|| Batch::new(at_once));
+        let (mut gathering, before) = (Duration::ZERO, self.done.pages.len());
         loop {
             if !batch.is_left() {
                 // What is in the log only is put together as much at a time as there may be: the more, the more of it are
@@ -287,12 +287,18 @@ impl<'a> Checkpoint<'a> {
                 if next.is_empty() {
                     break;
                 }
+                let begun = Instant::now();
                 batch.gather(inner, next)?;
+                gathering += begun.elapsed();
             }
+            let begun = Instant::now();
             self.done.pages.extend(batch.write_all(inner, at_once)?);
+            self.wide.1 += begun.elapsed();
         }
         self.wide.0 += (self.done.pages.len() - before) as u64;
-        self.wide.1 += begun.elapsed();
+        if inner.is_recovering() {
+            inner.redo_cost.log_read(inner.redo_bytes(self.position.lsn), gathering);
+        }
         Ok(())
     }
 

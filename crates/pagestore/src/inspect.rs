@@ -197,7 +197,7 @@ impl Inspection {
         visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
         let control = &self.control;
-        let mut log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
+        let log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
         let end = log.scan(control.redo_slot as usize, control.redo, control.known(), READING, visit)?;
         let slots = log.slots(&end.chain);
         Ok((log, slots, end.last.max(control.durable)))

@@ -56,10 +56,23 @@ impl Inner {
         grown
     }
 
-    /// Adds prepared virtual log files: an eighth of those there are, at least one. False at the limit.
+    /// Adds prepared virtual log files: an eighth of those there are, at least one. False at the limit. True, too, when
+    /// another thread has added some while this one waited for it: they may do.
     pub(crate) fn grow_log(&self) -> Result<bool> {
+        self.grow_log_of(self.log_slots())
+    }
+
+    fn log_slots(&self) -> usize {
+        self.journal.with(|writer| writer.vlfs.slots().len())
+    }
+
+    /// As `grow_log`, of a log that had so many.
+    fn grow_log_of(&self, seen: usize) -> Result<bool> {
         let _one = lock(&self.growing);
-        let slots = self.journal.with(|writer| writer.vlfs.slots().len());
+        let slots = self.log_slots();
+        if slots > seen {
+            return Ok(true);
+        }
         let limit = (self.options.log_limit_bytes / self.geometry.vlf_bytes) as usize;
         let more = (slots / 8).max(1).min(limit.saturating_sub(slots));
         if more == 0 {
@@ -101,4 +114,23 @@ pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, res
         rest();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sim::SimDisk;
+    use crate::{Layout, Options, Store};
+    use std::sync::Arc;
+
+    #[test]
+    fn of_two_who_want_the_same_log_to_grow_the_second_finds_it_grown() {
+        let layout = Layout { vlf_bytes: 128 << 10, vlfs: 16, ..Layout::default() };
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
+        let grown = [16, 16, 18].map(|seen| {
+            assert!(store.inner.grow_log_of(seen).unwrap());
+            store.stats().vlfs
+        });
+        assert_eq!(grown, [18, 18, 20]);
+    }
 }

@@ -1,7 +1,8 @@
 //! When a checkpoint begins and how fast it goes, from what recovery would take if it came now. Pure.
 //!
 //! ```text
-//! redo      log bytes / measured rate of reading it + dirty pages x measured time of writing one
+//! redo      log bytes / measured rate of reading it (twice, where recovery reads it to analyse it and then for the
+//!           pages) + dirty pages x measured time of writing one
 //! begin     at half of the target (`Options::redo_target`)
 //! pace      what is written keeps step with how far redo has come from there to nine tenths of the target,
 //!           and with time, so that a quiet store is done within ten seconds
@@ -12,6 +13,7 @@
 //! One write at a time is what those who commit feel least. A disk that answers slowly needs more in flight to keep the
 //! pace: as long as a checkpoint stays behind, it goes wider.
 
+use crate::options::Recovery;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -26,28 +28,31 @@ const LOG_MIB_NS: u64 = 4_000_000;
 /// Of a new measurement, in eighths.
 const NEW_EIGHTHS: u64 = 2;
 
-/// What redo costs here.
+/// What redo costs here; 0 where it was not measured yet.
 #[derive(Debug)]
 pub(crate) struct RedoCost {
+    log_passes: u64,
     page_ns: AtomicU64,
     log_mib_ns: AtomicU64,
 }
 
-impl Default for RedoCost {
-    fn default() -> Self {
-        Self { page_ns: AtomicU64::new(PAGE_NS), log_mib_ns: AtomicU64::new(LOG_MIB_NS) }
-    }
-}
-
 impl RedoCost {
-    /// So many pages were written in this time, as many at once as recovery would, their part of the sync included.
+    /// Of a store that is recovered so.
+    pub(crate) fn of(recovery: Recovery) -> Self {
+        // Indices tell which pages there are; without them all of the log is read for that, and again for the pages.
+        let log_passes = if recovery == Recovery::Instant { 1 } else { 2 };
+        Self { log_passes, page_ns: AtomicU64::new(0), log_mib_ns: AtomicU64::new(0) }
+    }
+
+    /// So many pages were written in this time, as many at once as recovery would, their part of the sync included, and
+    /// not the time in which they were put together.
     pub(crate) fn pages_written(&self, pages: u64, took: Duration) {
         if let Some(each) = (took.as_nanos() as u64).checked_div(pages) {
             blend(&self.page_ns, each);
         }
     }
 
-    /// So much log was read and taken in, in this time.
+    /// So much log was read and taken in, in this time: to analyse it, or to put all pages together that it is of.
     pub(crate) fn log_read(&self, bytes: u64, took: Duration) {
         if bytes >= 8 << 20 {
             blend(&self.log_mib_ns, (took.as_nanos() as u64).saturating_mul(1 << 20) / bytes);
@@ -56,15 +61,24 @@ impl RedoCost {
 
     /// What recovery would take.
     pub(crate) fn redo(&self, log_bytes: u64, pages: u64) -> Duration {
-        let log_ns = self.log_mib_ns.load(Ordering::Relaxed) as f64 * log_bytes as f64 / f64::from(1 << 20);
-        let pages_ns = self.page_ns.load(Ordering::Relaxed) as f64 * pages as f64;
+        let known = |measured: &AtomicU64, until_then: u64| match measured.load(Ordering::Relaxed) {
+            0 => until_then as f64,
+            measured => measured as f64,
+        };
+        let log_bytes = (log_bytes * self.log_passes) as f64;
+        let log_ns = known(&self.log_mib_ns, LOG_MIB_NS) * log_bytes / f64::from(1 << 20);
+        let pages_ns = known(&self.page_ns, PAGE_NS) * pages as f64;
         Duration::from_secs_f64((log_ns + pages_ns) / 1e9)
     }
 }
 
 fn blend(known: &AtomicU64, new: u64) {
-    let old = known.load(Ordering::Relaxed);
-    known.store((old * (8 - NEW_EIGHTHS) + new.max(1) * NEW_EIGHTHS) / 8, Ordering::Relaxed);
+    let new = new.max(1);
+    let next = match known.load(Ordering::Relaxed) {
+        0 => new,
+        old => (old * (8 - NEW_EIGHTHS) + new * NEW_EIGHTHS).div_ceil(8),
+    };
+    known.store(next, Ordering::Relaxed);
 }
 
 /// Whether redo has come so far that a checkpoint begins.
@@ -143,13 +157,37 @@ mod tests {
 
     #[test]
     fn a_checkpoint_begins_when_redo_would_take_half_of_the_target() {
-        let cost = RedoCost::default();
+        let cost = RedoCost::of(Recovery::Instant);
         (0..50).for_each(|_| cost.pages_written(100, Duration::from_millis(10)));
         (0..50).for_each(|_| cost.log_read(100 << 20, Duration::from_millis(200)));
         // 2 ms a mebibyte, 100 us a page.
         assert!(!begins(cost.redo(100 << 20, 7_800), TARGET), "{:?}", cost.redo(100 << 20, 7_800));
         assert!(begins(cost.redo(100 << 20, 8_200), TARGET), "{:?}", cost.redo(100 << 20, 8_200));
         assert!(begins(cost.redo(520 << 20, 0), TARGET));
+    }
+
+    #[test]
+    fn what_is_assumed_gives_way_to_the_first_measurement_and_that_moves_slowly() {
+        let (ms, mib) = (Duration::from_millis, 1 << 20);
+        let cost = RedoCost::of(Recovery::Instant);
+        assert_eq!(cost.redo(100 * mib, 1000), ms(400 + 100));
+        cost.log_read(8 * mib, ms(8));
+        cost.pages_written(100, ms(1));
+        assert_eq!(cost.redo(100 * mib, 1000), ms(100 + 10));
+        cost.log_read(8 * mib, ms(40));
+        assert_eq!(cost.redo(100 * mib, 0), ms(200), "a quarter of the way from 1 ms a mebibyte to 5");
+        cost.log_read(mib, ms(1000));
+        assert_eq!(cost.redo(100 * mib, 0), ms(200), "little log tells nothing of its rate");
+    }
+
+    #[test]
+    fn a_recovery_without_indices_reads_the_log_twice() {
+        for (recovery, expected_ms) in [(Recovery::Instant, 110), (Recovery::Wide, 210)] {
+            let cost = RedoCost::of(recovery);
+            cost.log_read(100 << 20, Duration::from_millis(100));
+            cost.pages_written(100, Duration::from_millis(1));
+            assert_eq!(cost.redo(100 << 20, 1000), Duration::from_millis(expected_ms), "{recovery:?}");
+        }
     }
 
     #[test]

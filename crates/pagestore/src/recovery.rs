@@ -11,8 +11,8 @@
 //! ```
 //! **Bounded opening.** A virtual log file that is full ends with its index (`log::index`): for every page the places
 //! of its records, of what committed and of what was open. The log's directory (`log::directory`) tells of all ends in
-//! one place. Opening reads it (`directory`) and the records of the one virtual log file that is not full. Indices are
-//! read when a page may be in them, newest first, by filters (`runs`); the first checkpoint reads the rest and moves
+//! one place. Opening reads it (`directory`) and the records of the one virtual log file that is not full, and beside them
+//! the newest filters. Indices are read when a page may be in them, newest first, by filters (`runs`); the first checkpoint reads the rest and moves
 //! all into the page table, a few pages at a time, before it lists what is dirty. What is passed over is read when a
 //! page is, or by that checkpoint: damage there is reported then. Where the directory does not lead to the end of the
 //! log, the headers, the ends and the indices are read themselves (`indexed`), and what is found counts.
@@ -32,7 +32,7 @@ use crate::counters::Counters;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::{BlockHeader, VlfHeader};
-use crate::log::directory::{Directory, Entry};
+use crate::log::directory::{self as log_directory, Directory, Entry};
 use crate::log::index::Index;
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading, Way};
@@ -41,6 +41,7 @@ use crate::log::writer::LogWriter;
 use crate::lsn::{Lsn, PageNo};
 use crate::options::{Options, Recovery};
 use crate::store::Inner;
+use directory::Found as Led;
 use indexed::Collected;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,6 +74,8 @@ pub struct RecoveryReport {
     pub cut: Lsn,
     /// Records of transactions that had not committed.
     pub records_dropped: u64,
+    /// Why the log's directory could not be read: what it would have told was read from the log itself.
+    pub directory_unreadable: Option<String>,
     /// Time until the end of the log was known.
     pub analysis: Duration,
     /// Time until the store was open.
@@ -204,23 +207,25 @@ pub(crate) fn open(
         last_sequence: control.sequence,
         ..RecoveryReport::default()
     };
-    let told = match options.recovery {
-        Recovery::Instant => directory::read(disk.as_ref(), &control, reading)?,
+    let slots = LogFile::slots_in(disk.as_ref(), &geometry)?;
+    let entries = log_directory::read(disk.as_ref(), geometry.store, slots).unwrap_or_else(|error| {
+        report.directory_unreadable = Some(error.to_string());
+        None
+    });
+    let reads_begun = Instant::now();
+    let told = match &entries {
+        Some(entries) if options.recovery == Recovery::Instant => {
+            directory::read(disk.as_ref(), &control, reading, entries)?
+        }
         _ => None,
     };
-    let (mut log, told) = match told {
-        Some((log, way, collected, entries)) => (log, Some((way, collected, entries))),
+    let is_told = told.is_some();
+    let (log, told) = match told {
+        Some(Led { log, way, collected }) => (log, Some((way, collected))),
         None => (LogFile::open(disk.as_ref(), geometry, reading)?, None),
     };
-    let mut entries = None;
     let (way, index, tx_max) = if options.recovery == Recovery::Instant {
-        let (way, collected) = match told {
-            Some((way, collected, told)) => {
-                entries = Some(told);
-                (way, collected)
-            }
-            None => indexed::read(&mut log, &control, reading)?,
-        };
+        let (way, collected) = told.map_or_else(|| indexed::read(&log, &control, reading), Ok)?;
         report.vlfs_indexed = collected.indexed;
         let last = collected.last.clone();
         let (runs, sums) = collected.runs(Arc::clone(&disk), geometry);
@@ -230,7 +235,7 @@ pub(crate) fn open(
         pages.look_up_in(runs);
         (way, last, sums.tx_max)
     } else {
-        let (way, index, analysis) = whole(&mut log, &control, reading)?;
+        let (way, index, analysis) = whole(&log, &control, reading)?;
         report.count(analysis.records, analysis.commits, analysis.dropped, analysis.sequence);
         report.pages = analysis.chains.len() as u64;
         if options.recovery == Recovery::Wide {
@@ -241,13 +246,15 @@ pub(crate) fn open(
         (way, index, analysis.tx_max)
     };
     let last = way.last.max(control.durable);
-    (report.log_bytes, report.log_reads) = (log.bytes_read, log.reads);
+    let [.., of_log] = counters.file_statistics();
+    (report.log_bytes, report.log_reads) = (of_log.counters.read.bytes, of_log.counters.read.count);
     (report.cut, report.analysis) = (last, begun.elapsed());
+    let log_read = reads_begun.elapsed();
 
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
         // All of it is durable in the data file then.
-        one_by_one::apply(disk.as_ref(), &control, &mut log, reading, sync_each, options.apply)?;
+        one_by_one::apply(disk.as_ref(), &control, &log, reading, sync_each, options.apply)?;
     }
     let slots = log.slots(&way.chain);
     // Blocks of this opening are told from those of earlier ones.
@@ -258,15 +265,14 @@ pub(crate) fn open(
     let table = VlfTable::new(slots);
     let writes = options.log_writes_in_flight.max(1);
     let mut writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
-    writer.directory = match entries {
-        Some(entries) => entries,
-        None => rebuilt(&log)?,
-    };
+    let entries = entries.unwrap_or_default();
+    writer.directory = if is_told { Directory::of(geometry.store, entries) } else { rebuilt(&log, &entries) };
     let next_tx = control.tx_max.max(tx_max) + 1;
     let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control };
     drop(log);
     let epoch = u64::from(found.control.epoch);
     let inner = Inner::new(disk, counters, options, found);
+    inner.redo_cost.log_read(report.log_bytes, log_read);
     inner.recovering.store(report.pages, Ordering::Release);
     inner.journal.note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;
@@ -278,19 +284,17 @@ pub(crate) fn open(
 }
 
 /// A directory that knows which slots were used, and of the ends what was known before.
-fn rebuilt(log: &LogFile<'_>) -> Result<Directory> {
-    let (store, slots) = (log.geometry.store, log.headers().len());
-    let before = crate::log::directory::read(log.disk, store, slots)?.unwrap_or_default();
+fn rebuilt(log: &LogFile<'_>, before: &[Option<Entry>]) -> Directory {
     let entry = |(slot, header): (usize, &Option<VlfHeader>)| {
         let VlfHeader { vlf, parity, .. } = (*header)?;
         let known = before.get(slot).copied().flatten().filter(|entry| entry.vlf == vlf);
         Some(known.unwrap_or(Entry { vlf, parity, ended: None }))
     };
-    Ok(Directory::rebuilt(store, log.headers().iter().enumerate().map(entry).collect()))
+    Directory::rebuilt(log.geometry.store, log.headers().iter().enumerate().map(entry).collect())
 }
 
 /// Reads the log as a whole.
-fn whole(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<(Way, Index, Analysis)> {
+fn whole(log: &LogFile<'_>, control: &Control, reading: Reading) -> Result<(Way, Index, Analysis)> {
     let mut analysis = Analysis { sequence: control.sequence, ..Analysis::default() };
     let mut collected = Collected::begin(control, false);
     let redo = control.redo;

@@ -28,10 +28,13 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 
 /// A page store, open for reading and writing. Threads share it by reference.
 pub struct Store {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     background: Option<background::Threads>,
     report: RecoveryReport,
 }
+
+/// Dirty pages that are looked at before the table of pages is let go.
+const DIRTY_LOOKED_AT_ONCE: usize = 256;
 
 /// What the next writing transaction needs.
 pub(crate) struct Writing {
@@ -228,7 +231,6 @@ impl Store {
     fn start(inner: Inner, report: RecoveryReport) -> Self {
         inner.announce();
         let inner = Arc::new(inner);
-        inner.redo_cost.log_read(report.log_bytes, report.analysis);
         let background = inner.options.background.then(|| background::Threads::start(&inner));
         if report.pages > 0 {
             inner.wake.checkpoint();
@@ -414,7 +416,7 @@ impl Inner {
             last_sequence: AtomicU64::new(found.sequence),
             recovering: AtomicU64::new(0),
             wake: background::Wake::default(),
-            redo_cost: RedoCost::default(),
+            redo_cost: RedoCost::of(options.recovery),
             counters: OfEngine(Arc::clone(&board)),
             board,
             answering: Mutex::new(()),
@@ -518,6 +520,20 @@ impl Inner {
         Ok(Page::from(bytes))
     }
 
+    /// The dirty page whose oldest record lies furthest back, of all that are dirty for as long as this looks. It looks
+    /// at a few under one hold of the lock.
+    fn oldest_dirty(&self) -> Option<(PageNo, Lsn)> {
+        let runs = lock(&self.pages).runs();
+        let mut oldest = runs.and_then(|runs| runs.oldest());
+        let mut from = Some(PageNo(0));
+        while let Some(next) = from {
+            let found;
+            (found, from) = lock(&self.pages).oldest_dirty(next, DIRTY_LOOKED_AT_ONCE);
+            oldest = oldest.into_iter().chain(found).min_by_key(|(_, lsn)| *lsn);
+        }
+        oldest
+    }
+
     pub(crate) fn log_holders(&self) -> LogHolders {
         let (next, active) = self
             .journal
@@ -526,7 +542,7 @@ impl Inner {
             redo: Lsn::from_packed(self.redo.load(Ordering::Acquire)),
             next,
             active_transaction: active,
-            oldest_dirty_page: lock(&self.pages).oldest_dirty(),
+            oldest_dirty_page: self.oldest_dirty(),
             last_certificate: self.checkpointing.try_lock().ok().and_then(|checkpoints| checkpoints.last),
         }
     }

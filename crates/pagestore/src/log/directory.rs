@@ -20,7 +20,8 @@ use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::record::IndexEnd;
 use crate::lsn::{Lsn, PageNo};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 const GROUP_SLOTS: usize = 256;
 const ENTRY_BYTES: usize = 128;
@@ -36,6 +37,8 @@ const FILTER_BITS: u64 = (FILTER_BYTES - FILTER_HEAD_BYTES) as u64 * 8;
 /// At 2,000 pages, an 8 MiB virtual log file of images, one filter of 2,000 is asked in vain.
 const BITS_A_PAGE: u64 = 7;
 const GROUP_BYTES: usize = ENTRIES_BYTES + GROUP_SLOTS * FILTER_BYTES;
+/// Filters that nobody wants are read over, rather than left out, where there are no more than this.
+const FILTERS_GAP_MAX: usize = 16;
 
 const ENDED: u32 = 1;
 const NO_INDEX: u32 = 2;
@@ -148,7 +151,11 @@ pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<V
 }
 
 /// Which pages the records of a virtual log file change; it may name some that they do not.
-pub(crate) struct Filter(Box<[u8]>);
+pub(crate) struct Filter {
+    /// Those that were read with it share these.
+    all: Arc<AlignedBuffer>,
+    at: usize,
+}
 
 fn bits(page: PageNo) -> impl Iterator<Item = u64> {
     // The finisher of SplitMix64; two halves of one hash do for all bits (Kirsch and Mitzenmacher 2006).
@@ -162,31 +169,40 @@ fn bits(page: PageNo) -> impl Iterator<Item = u64> {
 
 impl Filter {
     pub(crate) fn of(pages: impl Iterator<Item = u64>, vlf: u32, store: u64) -> Self {
-        let mut bytes = vec![0; FILTER_BYTES].into_boxed_slice();
+        let mut buffer = AlignedBuffer::new(FILTER_BYTES);
+        buffer.extend_zeros(FILTER_BYTES);
+        let bytes = buffer.bytes_mut();
         for bit in pages.flat_map(|page| bits(PageNo(page))) {
             bytes[FILTER_HEAD_BYTES + bit as usize / 8] |= 1 << (bit % 8);
         }
-        put_u32(&mut bytes, 4, vlf);
-        put_u64(&mut bytes, 8, store);
+        put_u32(bytes, 4, vlf);
+        put_u64(bytes, 8, store);
         let crc = crc32c::crc32c(&bytes[4..]);
-        put_u32(&mut bytes, 0, crc);
-        Self(bytes)
+        put_u32(bytes, 0, crc);
+        Self { all: Arc::new(buffer), at: 0 }
     }
 
-    /// `None` where it is not the one of this virtual log file, or torn.
-    fn open(bytes: &[u8], vlf: u32, store: u64) -> Option<Self> {
+    /// Of those that were read, the one that lies there; `None` where it is not that of this virtual log file, or torn.
+    fn open(all: &Arc<AlignedBuffer>, at: usize, vlf: u32, store: u64) -> Option<Self> {
+        let filter = Self { all: Arc::clone(all), at };
+        let bytes = filter.bytes();
         let is_own = u32_at(bytes, 4) == vlf
             && u64_at(bytes, 8) == store
             && u32_at(bytes, 0) == crc32c::crc32c(&bytes[4..]);
-        is_own.then(|| Self(bytes.into()))
+        is_own.then_some(filter)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.all.bytes()[self.at..][..FILTER_BYTES]
     }
 
     pub(crate) fn may_hold(&self, page: PageNo) -> bool {
-        bits(page).all(|bit| self.0[FILTER_HEAD_BYTES + bit as usize / 8] >> (bit % 8) & 1 == 1)
+        let own = &self.bytes()[FILTER_HEAD_BYTES..];
+        bits(page).all(|bit| own[bit as usize / 8] >> (bit % 8) & 1 == 1)
     }
 }
 
-/// Reads the filters of these virtual log files (number and slot), those of neighbouring slots at once.
+/// Reads the filters of these virtual log files (number and slot), those that lie near each other at once.
 pub(crate) fn read_filters(
     disk: &dyn Disk,
     store: u64,
@@ -194,16 +210,19 @@ pub(crate) fn read_filters(
 ) -> Result<Vec<Option<Filter>>> {
     let mut sorted: Vec<_> = places.iter().map(|(vlf, slot)| (*slot, *vlf)).collect();
     sorted.sort_unstable();
-    let mut found = std::collections::HashMap::new();
-    let mut buffer = AlignedBuffer::new(places.len() * FILTER_BYTES);
-    let neighbours =
-        |a: &(usize, u32), b: &(usize, u32)| filter_offset(a.0) + FILTER_BYTES as u64 == filter_offset(b.0);
-    for part in sorted.chunk_by(neighbours) {
-        buffer.resize(part.len() * FILTER_BYTES);
-        disk.read(FileId::Control, filter_offset(part[0].0), buffer.bytes_mut())
+    let mut found = HashMap::new();
+    let near = |a: &(usize, u32), b: &(usize, u32)| {
+        a.0 / GROUP_SLOTS == b.0 / GROUP_SLOTS && b.0 - a.0 <= FILTERS_GAP_MAX
+    };
+    for part in sorted.chunk_by(near) {
+        let (first, last) = (part[0].0, part[part.len() - 1].0);
+        let mut buffer = AlignedBuffer::new((last + 1 - first) * FILTER_BYTES);
+        buffer.resize(buffer.capacity());
+        disk.read(FileId::Control, filter_offset(first), buffer.bytes_mut())
             .map_err(|error| Error::io("read", FileId::Control, error))?;
-        for ((slot, vlf), bytes) in part.iter().zip(buffer.bytes().chunks(FILTER_BYTES)) {
-            found.insert(*slot, Filter::open(bytes, *vlf, store));
+        let all = Arc::new(buffer);
+        for (slot, vlf) in part {
+            found.insert(*slot, Filter::open(&all, (slot - first) * FILTER_BYTES, *vlf, store));
         }
     }
     Ok(places.iter().map(|(_, slot)| found.remove(slot).flatten()).collect())
@@ -267,7 +286,7 @@ impl Directory {
             self.entries[slot] = Some(entry);
             self.stale.insert(slot / SECTOR_ENTRIES);
             let mut buffer = AlignedBuffer::new(FILTER_BYTES);
-            buffer.extend(&filter.0);
+            buffer.extend(filter.bytes());
             writes.push(DirectoryWrite { offset: filter_offset(slot), buffer });
         }
         if !writes.is_empty() {

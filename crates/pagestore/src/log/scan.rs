@@ -49,8 +49,6 @@ pub(crate) struct LogFile<'a> {
     pub(crate) geometry: Geometry,
     headers: Vec<Option<VlfHeader>>,
     first_blocks: Vec<FirstBlock>,
-    pub(crate) bytes_read: u64,
-    pub(crate) reads: u64,
 }
 
 /// What the first sector after a slot's header says.
@@ -99,6 +97,17 @@ struct Window {
     loaded: usize,
 }
 
+/// Of each slot, the virtual log file that was walked through in it.
+fn walked(chain: &[(u32, usize)], slots: usize) -> Vec<Option<u32>> {
+    let mut walked = vec![None; slots];
+    for (vlf, slot) in chain {
+        if let Some(own) = walked.get_mut(*slot) {
+            *own = Some(*vlf);
+        }
+    }
+    walked
+}
+
 impl<'a> LogFile<'a> {
     /// Reads the slots' headers, and what comes right after them.
     pub(crate) fn open(disk: &'a dyn Disk, geometry: Geometry, reading: Reading) -> Result<Self> {
@@ -116,7 +125,7 @@ impl<'a> LogFile<'a> {
     ) -> Result<Self> {
         let first_block = |header: &Option<VlfHeader>| FirstBlock { vlf: 0, empty: header.is_none() };
         let first_blocks = headers.iter().map(first_block).collect();
-        let mut log = Self { disk, geometry, headers, first_blocks, bytes_read: 0, reads: 0 };
+        let mut log = Self { disk, geometry, headers, first_blocks };
         let found = log.read_heads(read, reading.parallel)?;
         for (slot, (header, first)) in read.iter().zip(found) {
             (log.headers[*slot], log.first_blocks[*slot]) = (header, first);
@@ -125,11 +134,7 @@ impl<'a> LogFile<'a> {
     }
 
     /// The headers of slots, and what comes right after them.
-    fn read_heads(
-        &mut self,
-        slots: &[usize],
-        parallel: usize,
-    ) -> Result<Vec<(Option<VlfHeader>, FirstBlock)>> {
+    fn read_heads(&self, slots: &[usize], parallel: usize) -> Result<Vec<(Option<VlfHeader>, FirstBlock)>> {
         let geometry = self.geometry;
         let places: Vec<_> = slots.iter().map(|slot| (geometry.slot_offset(*slot), HEAD_BYTES)).collect();
         self.read_places(&places, parallel, |_, head| {
@@ -147,7 +152,8 @@ impl<'a> LogFile<'a> {
 
     /// The slots that can have been taken for the next virtual log file: see `may_follow`.
     pub(crate) fn next_taken(headers: &[Option<VlfHeader>], chain: &[(u32, usize)]) -> Vec<usize> {
-        let others = || (0..headers.len()).filter(|slot| !chain.iter().any(|(_, own)| own == slot));
+        let walked = walked(chain, headers.len());
+        let others = || (0..headers.len()).filter(|slot| walked[*slot].is_none());
         let oldest = others()
             .filter_map(|slot| headers[slot].map(|header| (header.vlf, slot)))
             .min()
@@ -158,13 +164,11 @@ impl<'a> LogFile<'a> {
 
     /// Reads places of the log file (offset and length), several at once, and tells what `look` makes of each.
     pub(crate) fn read_places<T: Send>(
-        &mut self,
+        &self,
         places: &[(u64, usize)],
         parallel: usize,
         look: impl Fn(usize, &[u8]) -> T + Sync,
     ) -> Result<Vec<T>> {
-        self.reads += places.len() as u64;
-        self.bytes_read += places.iter().map(|(_, bytes)| *bytes as u64).sum::<u64>();
         let (disk, next) = (self.disk, AtomicUsize::new(0));
         let largest = places.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
         let work = || {
@@ -207,11 +211,11 @@ impl<'a> LogFile<'a> {
     pub(crate) fn slots(&self, chain: &[(u32, usize)]) -> Vec<Slot> {
         self.headers
             .iter()
-            .enumerate()
-            .map(|(slot, header)| {
+            .zip(walked(chain, self.headers.len()))
+            .map(|(header, walked)| {
                 let parity = header.map_or(0, |header| header.parity);
-                match (chain.iter().find(|(_, own)| *own == slot), header) {
-                    (Some((vlf, _)), _) => Slot::Active { vlf: *vlf, parity },
+                match (walked, header) {
+                    (Some(vlf), _) => Slot::Active { vlf, parity },
                     (None, Some(header)) => Slot::Reusable { vlf: header.vlf, parity, certificate: None },
                     (None, None) => Slot::Unused,
                 }
@@ -222,7 +226,7 @@ impl<'a> LogFile<'a> {
     /// Walks along the chain from `start`, which lies in `slot`; `visit` gets each block's header and records.
     /// `known` is what the control file says of it.
     pub(crate) fn scan(
-        &mut self,
+        &self,
         slot: usize,
         start: Position,
         known: Known,
@@ -236,7 +240,7 @@ impl<'a> LogFile<'a> {
 
     /// Goes on along the chain to its end (true), or to the beginning of virtual log file `until`.
     pub(crate) fn scan_until(
-        &mut self,
+        &self,
         way: &mut Way,
         until: u32,
         known: Known,
@@ -265,7 +269,7 @@ impl<'a> LogFile<'a> {
 
     /// Goes over the blocks of the virtual log file that `way` is at, and no further.
     pub(crate) fn walk_one(
-        &mut self,
+        &self,
         way: &mut Way,
         known: Known,
         reading: Reading,
@@ -288,7 +292,7 @@ impl<'a> LogFile<'a> {
 
     /// Over the blocks of one virtual log file, the one in its last sector too.
     fn walk(
-        &mut self,
+        &self,
         way: &mut Way,
         window: &mut Window,
         known: Known,
@@ -322,7 +326,7 @@ impl<'a> LogFile<'a> {
 
     /// Refuses an end that a witness contradicts.
     fn honest_end(
-        &mut self,
+        &self,
         window: &mut Window,
         end: Position,
         witness: Lsn,
@@ -363,7 +367,8 @@ impl<'a> LogFile<'a> {
     fn may_follow(&self, end: Lsn, chain: &[(u32, usize)]) -> Vec<usize> {
         let left = self.geometry.vlf_bytes - u64::from(end.unit()) * UNIT_BYTES;
         let may_be_next = left <= (RUN_CAPACITY + MAX_BLOCK_BYTES) as u64;
-        let others = || (0..self.headers.len()).filter(|slot| !chain.iter().any(|(_, own)| own == slot));
+        let walked = walked(chain, self.headers.len());
+        let others = || (0..self.headers.len()).filter(|slot| walked[*slot].is_none());
         let oldest = others()
             .filter_map(|slot| self.headers[slot].map(|header| (header.vlf, slot)))
             .min()
@@ -382,7 +387,7 @@ impl<'a> LogFile<'a> {
     /// The first whole block at or after `from`, of whatever virtual log file, that was written when `end` was
     /// durable. What an earlier use of the space left says less.
     fn witness_in(
-        &mut self,
+        &self,
         window: &mut Window,
         from: u32,
         end: Lsn,
@@ -414,7 +419,7 @@ impl<'a> LogFile<'a> {
         Window { slot, bytes, loaded }
     }
 
-    fn load(&mut self, window: &mut Window, upto: usize, reading: Reading) -> Result<()> {
+    fn load(&self, window: &mut Window, upto: usize, reading: Reading) -> Result<()> {
         let upto = upto.min(window.bytes.len());
         while window.loaded < upto {
             let from = window.loaded;
@@ -428,9 +433,7 @@ impl<'a> LogFile<'a> {
             let target = &mut window.bytes.bytes_mut()[from..to];
             if reading.parallel <= 1 || target.len() <= reading.read_bytes {
                 read(from, target)?;
-                self.reads += 1;
             } else {
-                self.reads += target.len().div_ceil(reading.read_bytes) as u64;
                 std::thread::scope(|scope| {
                     let read = &read;
                     let parts: Vec<_> = target
@@ -445,7 +448,6 @@ impl<'a> LogFile<'a> {
                         .try_for_each(|part| part.join().expect("a reader of the log does not panic"))
                 })?;
             }
-            self.bytes_read += (to - from) as u64;
             window.loaded = to;
         }
         Ok(())

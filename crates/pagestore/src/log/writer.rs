@@ -342,7 +342,7 @@ mod tests {
         let reading = Reading { read_bytes: 64 << 10, parallel: 1 };
         let start = Position { lsn: Lsn::new(1, 8, 1), previous: 0 };
         let mut commits = Vec::new();
-        let mut log = LogFile::open(disk, GEOMETRY, reading).unwrap();
+        let log = LogFile::open(disk, GEOMETRY, reading).unwrap();
         log.scan(0, start, Known::default(), reading, |_, used| {
             commits.extend(Records::of(used).filter_map(|record| match record.unwrap().1 {
                 Record::Commit { sequence } => Some(sequence),

@@ -7,11 +7,15 @@ use crate::control::Control;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::log::block::VlfHeader;
-use crate::log::directory::{self, Directory, Ended, Entry};
+use crate::log::directory::{self, Ended, Entry, FILTER_BYTES};
 use crate::log::index;
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
 use crate::log::writer::Position;
 use crate::lsn::Lsn;
+
+/// Filters that are read while the last virtual log file is, the newest: as much as it may hold itself. The others are
+/// when a page is asked for.
+const FILTERS_AHEAD: usize = (8 << 20) / FILTER_BYTES;
 
 /// What a virtual log file before the last one is known by.
 struct Passed {
@@ -20,44 +24,76 @@ struct Passed {
     ended: Ended,
 }
 
-/// Reads the log from the redo LSN on; `None` where the directory does not tell enough.
+/// The log from the redo LSN to its end.
+pub(super) struct Found<'a> {
+    pub log: LogFile<'a>,
+    pub way: Way,
+    pub collected: Collected,
+}
+
+/// Reads the log from the redo LSN on, as these entries lead; `None` where they do not tell enough.
 pub(super) fn read<'a>(
     disk: &'a dyn Disk,
     control: &Control,
     reading: Reading,
-) -> Result<Option<(LogFile<'a>, Way, Collected, Directory)>> {
-    let geometry = control.geometry;
-    let slots = LogFile::slots_in(disk, &geometry)?;
-    let Some(entries) = directory::read(disk, geometry.store, slots)? else { return Ok(None) };
-    let Some((passed, last_slot)) = passed(control, &entries) else { return Ok(None) };
+    entries: &[Option<Entry>],
+) -> Result<Option<Found<'a>>> {
+    let Some((passed, slot)) = passed(control, entries) else { return Ok(None) };
+    if reading.parallel <= 1 {
+        return last(disk, control, reading, entries, &passed, slot);
+    }
+    // A page is looked for in all of them, unless it is in the last virtual log file.
+    let ahead: Vec<_> = passed.iter().rev().take(FILTERS_AHEAD).map(|own| (own.vlf, own.slot)).collect();
+    let (found, filters) = std::thread::scope(|scope| {
+        let filters = scope.spawn(|| directory::read_filters(disk, control.geometry.store, &ahead));
+        let found = last(disk, control, reading, entries, &passed, slot);
+        (found, filters.join().expect("a reader of filters does not panic"))
+    });
+    let mut found = found?;
+    // Those that cannot be read are done without, when a page is asked for.
+    if let (Some(found), Ok(filters)) = (&mut found, filters) {
+        found.collected.filters = ahead.iter().map(|(vlf, _)| *vlf).zip(filters).collect();
+    }
+    Ok(found)
+}
 
+/// Reads the virtual log file after those that are `passed`.
+fn last<'a>(
+    disk: &'a dyn Disk,
+    control: &Control,
+    reading: Reading,
+    entries: &[Option<Entry>],
+    passed: &[Passed],
+    slot: usize,
+) -> Result<Option<Found<'a>>> {
+    let geometry = control.geometry;
     // Of the last one the header itself, and of those that may have been taken after it: they show whether the
     // directory is behind.
     let headers: Vec<_> = entries.iter().map(|entry| entry.as_ref().map(header)).collect();
-    let last_vlf = control.redo.lsn.vlf() + passed.len() as u32;
+    let vlf = control.redo.lsn.vlf() + passed.len() as u32;
     let mut chain: Vec<_> = passed.iter().map(|own| (own.vlf, own.slot)).collect();
-    chain.push((last_vlf, last_slot));
+    chain.push((vlf, slot));
     let mut heads = LogFile::next_taken(&headers, &chain);
-    heads.push(last_slot);
-    let mut log = LogFile::told(disk, geometry, headers, &heads, reading)?;
-    let Some(own) = log.headers()[last_slot] else { return Ok(None) };
+    heads.push(slot);
+    let log = LogFile::told(disk, geometry, headers, &heads, reading)?;
+    let Some(own) = log.headers()[slot] else { return Ok(None) };
     let before = passed.last().map(|own| own.ended);
     let continues = before.is_none_or(|before| own.previous == before.crc && own.epoch >= before.epoch);
     let newest = heads.iter().filter_map(|slot| log.headers()[*slot]).map(|header| header.vlf).max();
-    if own.vlf != last_vlf || !continues || newest != Some(last_vlf) {
+    if own.vlf != vlf || !continues || newest != Some(vlf) {
         return Ok(None);
     }
 
     let mut collected = Collected::begin(control, true);
     let mut way = Way::begin(control.redo_slot as usize, control.redo);
-    for own in &passed {
+    for own in passed {
         collected.pass(own.slot, own.ended);
         way.epoch = own.ended.epoch;
         way.last = Lsn::new(own.vlf, index::end_unit(&geometry), 1);
     }
     if let Some(before) = before {
-        way.position = Position { lsn: Lsn::new(last_vlf, FIRST_UNIT, 1), previous: before.crc };
-        (way.slot, way.chain) = (last_slot, chain);
+        way.position = Position { lsn: Lsn::new(vlf, FIRST_UNIT, 1), previous: before.crc };
+        (way.slot, way.chain) = (slot, chain);
     }
     let scanned = log.scan_until(&mut way, u32::MAX, control.known(), reading, |header, used| {
         collected.take(header, used)
@@ -66,8 +102,8 @@ pub(super) fn read<'a>(
         Err(Error::CorruptLog { .. }) => return Ok(None),
         other => other?,
     };
-    let within = way.slot == last_slot && way.position.lsn.unit() <= index::end_unit(&geometry);
-    Ok(within.then(|| (log, way, collected, Directory::of(geometry.store, entries))))
+    let within = way.slot == slot && way.position.lsn.unit() <= index::end_unit(&geometry);
+    Ok(within.then_some(Found { log, way, collected }))
 }
 
 fn header(entry: &Entry) -> VlfHeader {
@@ -103,9 +139,10 @@ mod tests {
     use super::*;
     use crate::control::COPIES_BYTES;
     use crate::disk::FileId;
+    use crate::log::directory::Directory;
     use crate::lsn::PageNo;
     use crate::sim::SimDisk;
-    use crate::{Durability, Layout, Options, Pages, RecoveryReport, Store};
+    use crate::{Durability, Layout, Options, Pages, Recovery, RecoveryReport, Store};
     use std::sync::Arc;
 
     const PAGES: u64 = 40;
@@ -138,7 +175,11 @@ mod tests {
     }
 
     fn open(disk: &Arc<SimDisk>, expected: &[u8]) -> RecoveryReport {
-        let store = Store::open_on(disk.clone(), options()).unwrap();
+        open_by(Recovery::Instant, disk, expected)
+    }
+
+    fn open_by(recovery: Recovery, disk: &Arc<SimDisk>, expected: &[u8]) -> RecoveryReport {
+        let store = Store::open_on(disk.clone(), Options { recovery, ..options() }).unwrap();
         let reader = store.read().unwrap();
         let found: Vec<u8> = (0..PAGES).map(|page| reader.page(PageNo(1 + page)).unwrap()[100]).collect();
         assert_eq!(found, expected);
@@ -156,6 +197,73 @@ mod tests {
             "{reports:?}"
         );
         assert!(reports[1].log_reads <= reports[0].log_reads + 1, "{reports:?}");
+    }
+
+    /// The directory in the control file.
+    fn directory_bytes(disk: &SimDisk) -> std::ops::Range<u64> {
+        COPIES_BYTES..disk.len(FileId::Control).unwrap()
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_read_is_told_and_the_log_itself_is_read() {
+        let (disk, expected) = crashed(1000);
+        let files = disk.files();
+        let told = open(&disk, &expected);
+        for recovery in [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant] {
+            let disk = SimDisk::holding(files.clone());
+            let bad = directory_bytes(&disk);
+            let disk = Arc::new(disk.with_unreadable(FileId::Control, bad));
+            let found = open_by(recovery, &disk, &expected);
+            let why = found.directory_unreadable.expect("it could not be read");
+            assert!(why.contains("control") && why.contains("error 5"), "{why}");
+            assert!(found.log_reads > told.log_reads, "{recovery:?}");
+            // What was written of it since is there, the rest of it is as it was.
+            let again = open(&Arc::new(SimDisk::holding(disk.files())), &expected);
+            assert_eq!(again.directory_unreadable, None);
+        }
+        assert_eq!(told.directory_unreadable, None);
+    }
+
+    #[test]
+    fn filters_that_cannot_be_read_are_done_without() {
+        let (disk, expected) = crashed(1000);
+        let disk = SimDisk::holding(disk.files());
+        let control = Control::read(&disk).unwrap().unwrap();
+        let slots = LogFile::slots_in(&disk, &control.geometry).unwrap();
+        let entries = directory::read(&disk, control.geometry.store, slots).unwrap().unwrap();
+        let first = directory_bytes(&disk).start + 256 * 128;
+        for parallel in [1, 4] {
+            let disk = SimDisk::holding(disk.files()).with_unreadable(FileId::Control, first..u64::MAX);
+            assert!(directory::read_filters(&disk, 1, &[(entries[1].unwrap().vlf, 1)]).is_err());
+            let disk = Arc::new(disk);
+            let options = Options { parallel, ..options() };
+            let store = Store::open_on(disk, options).unwrap();
+            let reader = store.read().unwrap();
+            let found: Vec<u8> = (0..PAGES).map(|page| reader.page(PageNo(1 + page)).unwrap()[100]).collect();
+            assert_eq!(found, expected);
+            assert!(store.recovery_report().vlfs_indexed > 8);
+        }
+    }
+
+    #[test]
+    fn filters_are_read_ahead_and_say_the_same_as_those_that_are_read_when_a_page_is_asked_for() {
+        let (disk, _) = crashed(1000);
+        let control = Control::read(disk.as_ref()).unwrap().unwrap();
+        let slots = LogFile::slots_in(disk.as_ref(), &control.geometry).unwrap();
+        let entries = directory::read(disk.as_ref(), control.geometry.store, slots).unwrap().unwrap();
+        let [none, all] = [1, 4].map(|parallel| {
+            let reading = Reading { read_bytes: 64 << 10, parallel };
+            read(disk.as_ref(), &control, reading, &entries).unwrap().unwrap().collected.filters
+        });
+        let (passed, _) = passed(&control, &entries).unwrap();
+        assert!(none.is_empty() && all.len() == passed.len() && passed.len() > 8);
+        let (own, other) = (passed[3].vlf, all[&passed[3].vlf].as_ref().unwrap());
+        let later = directory::read_filters(disk.as_ref(), control.geometry.store, &[(own, passed[3].slot)]);
+        let later = later.unwrap().pop().unwrap().unwrap();
+        let names =
+            |filter: &directory::Filter| (0..PAGES + 2).filter(|page| filter.may_hold(PageNo(*page))).count();
+        assert_eq!(names(other), names(&later));
+        assert!(names(other) < PAGES as usize, "{}", names(other));
     }
 
     #[test]

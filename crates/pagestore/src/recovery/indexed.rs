@@ -7,12 +7,13 @@ use crate::disk::Disk;
 use crate::error::Result;
 use crate::log::Geometry;
 use crate::log::block::{self, BlockHeader};
-use crate::log::directory::Ended as Told;
+use crate::log::directory::{Ended as Told, Filter};
 use crate::log::index::{self, Index, Outcome};
 use crate::log::record::{IndexEnd, Record, Records};
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
 use crate::log::writer::Position;
 use crate::lsn::{Lsn, UNIT_BYTES};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What the records of a virtual log file come to: as they, or its index, were read, or as the directory tells; its
@@ -49,13 +50,15 @@ pub(super) struct Collected {
     before: Vec<(u32, Part)>,
     all: bool,
     pub indexed: u64,
+    /// By virtual log file, as far as they were read.
+    pub filters: HashMap<u32, Option<Filter>>,
 }
 
 impl Collected {
     pub(super) fn begin(control: &Control, all: bool) -> Self {
         let redo = control.redo.lsn;
         let last = Index::begin(redo, 0);
-        Self { redo, vlf: redo.vlf(), last, before: Vec::new(), all, indexed: 0 }
+        Self { redo, vlf: redo.vlf(), last, before: Vec::new(), all, indexed: 0, filters: HashMap::new() }
     }
 
     /// Goes over to a later virtual log file.
@@ -87,7 +90,7 @@ impl Collected {
     }
 
     /// The runs of what committed, newest first, and the sums over all.
-    pub(super) fn runs(self, disk: Arc<dyn Disk>, geometry: Geometry) -> (Runs, IndexEnd) {
+    pub(super) fn runs(mut self, disk: Arc<dyn Disk>, geometry: Geometry) -> (Runs, IndexEnd) {
         let mut last = self.last;
         last.sort();
         let mut sums = IndexEnd::default();
@@ -106,7 +109,10 @@ impl Collected {
                 sums.dropped += part.open_entries();
             }
             match part {
-                Part::Told(slot, told) => runs.push(Run::told(vlf, slot, told, committed, self.redo)),
+                Part::Told(slot, told) => {
+                    let filter = self.filters.remove(&vlf);
+                    runs.push(Run::told(vlf, (slot, told), committed, filter, self.redo));
+                }
                 Part::Read(index) => {
                     for entries in [if committed { index.open } else { Vec::new() }, index.committed] {
                         if !entries.is_empty() {
@@ -135,7 +141,7 @@ struct Ended {
 }
 
 /// Reads the log from the redo LSN on, by indices where they can be believed; tells where it ends.
-pub(super) fn read(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<(Way, Collected)> {
+pub(super) fn read(log: &LogFile<'_>, control: &Control, reading: Reading) -> Result<(Way, Collected)> {
     let mut indices = indices(log, control, reading)?;
     let mut collected = Collected::begin(control, true);
     let mut way = Way::begin(control.redo_slot as usize, control.redo);
@@ -165,7 +171,7 @@ pub(super) fn read(log: &mut LogFile<'_>, control: &Control, reading: Reading) -
 }
 
 /// The indices that are to be believed.
-fn indices(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<(Ended, Index)>> {
+fn indices(log: &LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<(Ended, Index)>> {
     let ends = ends(log, control, reading)?;
     let geometry = control.geometry;
     let places = ends
@@ -181,7 +187,7 @@ fn indices(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result
 
 /// The last sectors of the virtual log files from redo on, as far as they are this use's, whole, not cut off, tell
 /// of an index that covers what is needed, and are continued by another virtual log file.
-fn ends(log: &mut LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<Ended>> {
+fn ends(log: &LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<Ended>> {
     let (geometry, known, redo) = (control.geometry, control.known(), control.redo.lsn);
     let unit = index::end_unit(&geometry);
     let headers = log.headers().to_vec();

@@ -23,7 +23,7 @@ struct Change {
 pub(super) fn apply(
     disk: &dyn Disk,
     control: &Control,
-    log: &mut LogFile<'_>,
+    log: &LogFile<'_>,
     reading: Reading,
     sync_each: bool,
     way: Apply,

@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Pages that are moved into the page table before it is let go.
 const PAGES_A_TURN: usize = 256;
-/// Filters that are read at once: as much as a disk reads in the time of two reads of one.
-const FILTERS_AT_ONCE: usize = 64;
+/// Filters that are read at once.
+const FILTERS_AT_ONCE: usize = 256;
 
 /// Records of pages in one virtual log file, all of transactions that committed.
 pub(crate) struct Run {
@@ -47,9 +47,16 @@ impl Run {
         Self { vlf, entries: OnceLock::from([Vec::new(), entries]), told: None, floor: floor(vlf, redo) }
     }
 
-    /// As the directory tells of the virtual log file in `slot`.
-    pub(super) fn told(vlf: u32, slot: usize, ended: Ended, open_too: bool, redo: Lsn) -> Self {
-        let told = Told { slot, ended, open_too, filter: OnceLock::new() };
+    /// As the directory tells of the virtual log file in `slot`, and its filter where that was read.
+    pub(super) fn told(
+        vlf: u32,
+        (slot, ended): (usize, Ended),
+        open_too: bool,
+        filter: Option<Option<Filter>>,
+        redo: Lsn,
+    ) -> Self {
+        let filter = filter.map_or_else(OnceLock::new, OnceLock::from);
+        let told = Told { slot, ended, open_too, filter };
         Self { vlf, entries: OnceLock::new(), told: Some(told), floor: floor(vlf, redo) }
     }
 
@@ -112,7 +119,7 @@ impl Runs {
         let mut chain = Vec::new();
         for (at, run) in self.runs.iter().enumerate() {
             if run.entries.get().is_none() {
-                self.load_filters(at)?;
+                self.load_filters(at);
                 if !run.may_hold(page) {
                     continue;
                 }
@@ -131,9 +138,9 @@ impl Runs {
     }
 
     /// Reads the filters of a run and of those after it, unless they were.
-    fn load_filters(&self, from: usize) -> Result<()> {
+    fn load_filters(&self, from: usize) {
         if self.runs[from].told.as_ref().is_none_or(|told| told.filter.get().is_some()) {
-            return Ok(());
+            return;
         }
         let wanted: Vec<_> = self.runs[from..]
             .iter()
@@ -142,12 +149,13 @@ impl Runs {
             .filter(|(_, told)| told.filter.get().is_none())
             .collect();
         let places: Vec<_> = wanted.iter().map(|(vlf, told)| (*vlf, told.slot)).collect();
-        let filters = directory::read_filters(self.disk.as_ref(), self.geometry.store, &places)?;
+        // Where they cannot be read, the indices themselves are.
+        let filters = directory::read_filters(self.disk.as_ref(), self.geometry.store, &places)
+            .unwrap_or_else(|_| places.iter().map(|_| None).collect());
         for ((_, told), filter) in wanted.into_iter().zip(filters) {
             // Another thread may have read it as well.
             let _ = told.filter.set(filter);
         }
-        Ok(())
     }
 
     /// The entries of a run, read if they were not yet.
@@ -191,7 +199,7 @@ impl Runs {
             .ok_or_else(|| damaged("its index and its header cannot be read"))?;
         let mut headers = vec![None; told.slot + 1];
         headers[told.slot] = Some(header);
-        let mut log = LogFile::told(self.disk.as_ref(), self.geometry, headers, &[], reading)?;
+        let log = LogFile::told(self.disk.as_ref(), self.geometry, headers, &[], reading)?;
         let mut way = Way::begin(told.slot, Position { lsn: start, previous: header.previous });
         let mut index = Index::begin(start, 0);
         // All of it was durable before the next one was begun.

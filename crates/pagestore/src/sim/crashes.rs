@@ -218,6 +218,7 @@ impl Lab {
     pub(super) fn judge_fault(
         &self,
         run: &Run,
+        everywhere: std::ops::RangeInclusive<usize>,
         chance: &mut Chance,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
@@ -226,9 +227,8 @@ impl Lab {
         let mut medium = Medium::holding(run.start.clone());
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
-            let last = at == run.trace.len();
             // Before the fault it is the run without one.
-            if at >= fault_at && (last || chance.once_in(4)) {
+            if at >= fault_at && (everywhere.contains(&at) || chance.once_in(4)) {
                 let mut expected = run.expected(at);
                 if tolerance == Tolerance::Reported {
                     expected.least = expected.least.min(run.witnessed(fault_at, at));

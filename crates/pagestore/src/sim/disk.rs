@@ -4,6 +4,7 @@ use super::Chance;
 use crate::disk::{Disk, FileId};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 /// What a device writes as a whole, or not.
@@ -91,6 +92,7 @@ struct State {
     fault: Option<(usize, Fault)>,
     /// The faulty operation has come.
     fault_met: Option<Op>,
+    unreadable: Option<(FileId, Range<u64>)>,
 }
 
 impl Default for SimDisk {
@@ -109,7 +111,7 @@ impl SimDisk {
     /// A disk with these files, all of it durable.
     #[must_use]
     pub fn holding(files: Files) -> Self {
-        let state = State { view: files, trace: Vec::new(), fault: None, fault_met: None };
+        let state = State { view: files, trace: Vec::new(), fault: None, fault_met: None, unreadable: None };
         Self { state: Mutex::new(state) }
     }
 
@@ -117,6 +119,13 @@ impl SimDisk {
     #[must_use]
     pub fn with_fault(self, at: usize, fault: Fault) -> Self {
         self.lock().fault = Some((at, fault));
+        self
+    }
+
+    /// Reads of any of these bytes fail with `EIO`; writes go on.
+    #[must_use]
+    pub fn with_unreadable(self, file: FileId, bytes: Range<u64>) -> Self {
+        self.lock().unreadable = Some((file, bytes));
         self
     }
 
@@ -192,6 +201,10 @@ fn overwrite(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 impl Disk for SimDisk {
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let state = self.lock();
+        let touches = |bad: &Range<u64>| offset < bad.end && offset + buffer.len() as u64 > bad.start;
+        if state.unreadable.as_ref().is_some_and(|(bad_file, bad)| *bad_file == file && touches(bad)) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let start = offset as usize;
         let bytes =
             state.view[file as usize].get(start..start + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;

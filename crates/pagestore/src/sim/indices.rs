@@ -1,5 +1,5 @@
-//! Where the index blocks of a log are: the laboratory aims at them, for a fault or a flipped bit that is drawn
-//! anywhere seldom meets one.
+//! Where the index blocks of a log are, and the writes that have no later witness: the laboratory aims at them, for a
+//! fault or a flipped bit that is drawn anywhere seldom meets one.
 
 use super::disk::SECTOR;
 use super::{Chance, Op};
@@ -11,17 +11,47 @@ use crate::log::record::{IndexEnd, Record, Records};
 use crate::lsn::UNIT_BYTES;
 use std::collections::BTreeMap;
 
-/// The first records of the blocks among these bytes of a log: offset and length of those of each.
-fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
+/// The blocks among these bytes of a log: where their records begin, and those.
+fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     (0..bytes.len()).step_by(SECTOR).filter_map(|at| {
         let block = &bytes[at..];
-        if block.get(..4)? != b"HLB1" {
-            return None;
-        }
-        let used = block.get(BLOCK_HEADER_BYTES..u32_at(block, 20) as usize)?;
-        let (_, record) = Records::of(used).next()?.ok()?;
-        Some((at + BLOCK_HEADER_BYTES, used.len(), record))
+        let is_block = block.get(..4)? == b"HLB1";
+        let used = block.get(BLOCK_HEADER_BYTES..u32_at(block, 20) as usize).filter(|_| is_block)?;
+        Some((at + BLOCK_HEADER_BYTES, used))
     })
+}
+
+/// The first records of the blocks among these bytes of a log: offset and length of those of each.
+fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
+    blocks(bytes).filter_map(|(at, used)| {
+        let (_, record) = Records::of(used).next()?.ok()?;
+        Some((at, used.len(), record))
+    })
+}
+
+/// The writes of commits that come last before the first page of a checkpoint: should a device lose one of them, no
+/// later block says that it was durable. With each, where that checkpoint's pages are synced.
+pub(super) fn commits_right_under_pages(trace: &[Op]) -> Vec<(usize, usize)> {
+    let commits = |bytes: &[u8]| {
+        let records = blocks(bytes).flat_map(|(_, used)| Records::of(used));
+        records.flatten().any(|(_, record)| matches!(record, Record::Commit { .. }))
+    };
+    let mut found = Vec::new();
+    let (mut last, mut is_written) = (None, false);
+    for (at, op) in trace.iter().enumerate() {
+        match op {
+            Op::Write { file: FileId::Log, bytes, .. } => last = commits(bytes).then_some(at),
+            Op::Write { file: FileId::Data, .. } if !is_written => {
+                is_written = true;
+                let synced = |op: &Op| matches!(op, Op::Sync { file: FileId::Data });
+                let end = trace[at..].iter().position(synced).map_or(trace.len(), |after| at + after);
+                found.extend(last.map(|last| (last, end)));
+            }
+            Op::Sync { file: FileId::Data } => is_written = false,
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The records of index blocks among these bytes of a log: offset and length of each.

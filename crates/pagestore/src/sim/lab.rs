@@ -40,6 +40,8 @@ enum Stage {
 const SNAPSHOTS: u64 = 8;
 /// Lost ends of virtual log files for a seed.
 const LOST_ENDS_MAX: usize = 4;
+/// Commits that are lost right under the pages of a checkpoint, for a seed.
+const LOST_UNDER_PAGES_MAX: usize = 4;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -256,6 +258,8 @@ impl Lab {
             // Each stage draws for itself, so that one may be done alone.
             let mut chance = Chance::new(self.seed ^ 0xfa17);
             caught(|| self.judge_faults(&run, steps, &mut chance, &mut outcome)).map_err(Fell::of)?;
+            let mut chance = Chance::new(self.seed ^ 0x1057);
+            caught(|| self.judge_lost_commits(&run, steps, &mut chance, &mut outcome)).map_err(Fell::of)?;
         }
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
@@ -284,6 +288,23 @@ impl Lab {
         Ok(())
     }
 
+    /// The same steps on a disk that loses a commit right before it writes pages of it, crashed while it does.
+    fn judge_lost_commits(
+        &self,
+        run: &Run,
+        steps: &[Step],
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let under = indices::commits_right_under_pages(&run.trace);
+        for (at, synced) in under.into_iter().take(LOST_UNDER_PAGES_MAX) {
+            let run = self.run_with_fault(run, Fault::Lost, at, steps)?;
+            outcome.runs += 1;
+            self.judge_fault(&run, at..=synced, chance, outcome)?;
+        }
+        Ok(())
+    }
+
     fn judge_one_fault(
         &self,
         run: &Run,
@@ -293,15 +314,20 @@ impl Lab {
         chance: &mut Chance,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
+        let run = self.run_with_fault(run, fault, at, steps)?;
+        outcome.runs += 1;
+        let last = run.trace.len();
+        self.judge_fault(&run, last..=last, chance, outcome)
+    }
+
+    fn run_with_fault(&self, run: &Run, fault: Fault, at: usize, steps: &[Step]) -> Result<Run, String> {
         let mut setting = run.setting;
         if !fault.is_told() {
             // A page that a device has lost is found by reading it back, or not at all; recovery does not.
             setting.options.verify_writes = true;
             setting.options.recovery = Recovery::Instant;
         }
-        let run = perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)?;
-        outcome.runs += 1;
-        self.judge_fault(&run, chance, outcome)
+        perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)
     }
 }
 
@@ -395,6 +421,19 @@ mod tests {
             })
             .sum();
         assert!(lost > 0, "no end of a virtual log file was written over a whole index");
+    }
+
+    #[test]
+    fn commits_are_lost_right_under_the_pages_of_a_checkpoint() {
+        let met: usize = (0..8)
+            .map(|seed| {
+                let (setting, _) = Lab { seed, ..Lab::default() }.setting();
+                let steps = workload::draw(&mut Chance::new(seed), Lab::default().steps);
+                let run = perform(setting, SimDisk::new(), None, &steps).expect("it works");
+                indices::commits_right_under_pages(&run.trace).len()
+            })
+            .sum();
+        assert!(met > 0, "every commit had a later block before a page of it was written");
     }
 
     #[test]

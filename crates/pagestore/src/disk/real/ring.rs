@@ -57,6 +57,33 @@ fn working_ring() -> io::Result<IoUring> {
     Ok(ring)
 }
 
+/// Writes on their way, which read from the buffers: whatever happens, a panic of who is told included, they are waited
+/// for.
+struct Flying<'a> {
+    ring: &'a mut IoUring,
+    count: usize,
+}
+
+impl Flying<'_> {
+    /// Waits until one has come back at least.
+    fn wait(&mut self) {
+        if let Err(error) = self.ring.submit_and_wait(1)
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            std::thread::sleep(PATIENCE);
+        }
+    }
+}
+
+impl Drop for Flying<'_> {
+    fn drop(&mut self) {
+        while self.count > 0 {
+            self.wait();
+            self.count -= self.ring.completion().count();
+        }
+    }
+}
+
 fn write_all(
     ring: &mut IoUring,
     file: &File,
@@ -66,38 +93,35 @@ fn write_all(
 ) -> io::Result<()> {
     let fd = types::Fd(file.as_raw_fd());
     let mut begun_ns = vec![0; writes.len()];
-    let (mut next, mut in_flight) = (0, 0);
+    let mut next = 0;
     let mut failure = None;
+    let mut flying = Flying { ring, count: 0 };
     loop {
         if next < writes.len() && failure.is_none() {
             let now = now_ns();
-            let mut queue = ring.submission();
-            while next < writes.len() && in_flight < at_once {
+            while next < writes.len() && flying.count < at_once {
                 let PageWrite { offset, bytes } = writes[next];
                 let entry = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32)
                     .offset(offset)
                     .build()
                     .user_data(next as u64);
                 // SAFETY: this function does not return before the kernel has told that it is done with `bytes`.
-                if unsafe { queue.push(&entry) }.is_err() {
+                if unsafe { flying.ring.submission().push(&entry) }.is_err() {
                     break;
                 }
+                flying.count += 1;
                 begun_ns[next] = now;
+                next += 1;
                 tell(Told::Begun);
-                (next, in_flight) = (next + 1, in_flight + 1);
             }
         }
-        if in_flight == 0 {
+        if flying.count == 0 {
             return failure.map_or(Ok(()), Err);
         }
-        if let Err(error) = ring.submit_and_wait(1)
-            && error.kind() != io::ErrorKind::Interrupted
-        {
-            // What is on its way still reads from the buffers: it must be waited for in any case.
-            std::thread::sleep(PATIENCE);
-        }
+        flying.wait();
         let now = now_ns();
-        for completion in ring.completion() {
+        while let Some(completion) = flying.ring.completion().next() {
+            flying.count -= 1;
             let at = completion.user_data() as usize;
             let write = &writes[at];
             let result = finish(file, write, completion.result());
@@ -106,7 +130,6 @@ fn write_all(
             if let Err(error) = result {
                 failure.get_or_insert(error);
             }
-            in_flight -= 1;
         }
     }
 }
@@ -177,6 +200,26 @@ mod tests {
             assert!(found.iter().all(|byte| *byte == page as u8), "page {page}");
         }
         assert_eq!(rings.free.lock().unwrap().len(), 1, "the ring is kept");
+    }
+
+    #[test]
+    fn a_panic_of_who_is_told_leaves_nothing_on_its_way() {
+        let file = tempfile::tempfile().unwrap();
+        let (buffer, places) = pages(100);
+        let writes = writes(&buffer, &places);
+        let Ok(mut ring) = working_ring() else {
+            return eprintln!("skipped: io_uring is not to be had here");
+        };
+        for panics_at in [5, 40] {
+            let told = AtomicU64::new(0);
+            let tell = |_: Told| assert!(told.fetch_add(1, Relaxed) < panics_at, "it has heard enough");
+            let write = || write_all(&mut ring, &file, &writes, 32, &tell);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).expect_err("it panics");
+            assert_eq!(ring.submission().len(), 0, "all were submitted");
+            assert_eq!(ring.completion().count(), 0, "and came back");
+        }
+        // The ring is as it was: what is counted next is of its own.
+        write_all(&mut ring, &file, &writes, 32, &|_| {}).unwrap();
     }
 
     #[test]
