@@ -15,6 +15,15 @@ fn one_seed_holds_the_same_each_time() {
 }
 
 #[test]
+fn words_that_ask_for_nothing_are_refused() {
+    let most = u64::MAX.to_string();
+    for wrong in [&["--steps", "0"][..], &["--seeds", "0"], &["--first-seed", &most, "--seeds", "3"]] {
+        let output = Headroom::new().run(&[&["lab", "crash"], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn killed_processes_lose_nothing_that_they_told_and_leave_no_directory() {
     let place = directory();
     let path = place.path().to_str().unwrap();

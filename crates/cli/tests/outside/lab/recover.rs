@@ -226,6 +226,7 @@ fn wrong_words_and_too_little_room_are_told_apart() {
         &["--log", "0"],
         &["--pages", "1000", "--data", "1M"],
         &["--strategy", "own"],
+        &["--strategy", "wide", "--engine", "postgres,redb"],
         &["--engine", "oracle"],
         &["--latency", "5ms"],
         &["--emulate", "narrow"],
