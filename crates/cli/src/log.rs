@@ -63,8 +63,8 @@ pub struct DumpArgs {
     #[arg(long, value_name = "NUMBER")]
     page: Option<u64>,
     /// At most so many records
-    #[arg(long, value_name = "COUNT")]
-    limit: Option<usize>,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
 }
 
 /// Arguments of `headroom log anatomy`.
@@ -81,7 +81,9 @@ pub struct AnatomyArgs {
 impl From<pagestore::Error> for Failure {
     fn from(error: pagestore::Error) -> Failure {
         let remedy = match &error {
-            pagestore::Error::NotAStore { .. } => Some("name the directory of a page store"),
+            pagestore::Error::NotAStore { .. } => {
+                Some("name the directory of a page store; where it was one, restore a copy")
+            }
             pagestore::Error::Io { source, .. } if source.raw_os_error() == Some(libc::ENOTDIR) => {
                 Some("name the directory that the store's files are in")
             }
@@ -109,17 +111,24 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
         }
         LogCommand::Dump(args) => {
             let filter = Filter { from: args.from, to: args.to, tx: args.tx, page: args.page.map(PageNo) };
+            if let (Some(from), Some(to)) = (args.from, args.to)
+                && from > to
+            {
+                return Err(Failure::usage("--from is a later record than --to: none lies between"));
+            }
             let mut records = Vec::new();
-            let limit = args.limit.unwrap_or(usize::MAX);
-            Inspection::open(&args.store.path)?.records(filter, |record| {
-                if records.len() < limit {
+            let limit = args.limit.unwrap_or(u64::MAX);
+            let read = Inspection::open(&args.store.path)?.records(filter, |record| {
+                if (records.len() as u64) < limit {
                     records.push(record);
                 }
-            })?;
+            });
+            // What lies before damage is what is left: it is told, and then the damage.
             out.answer(
                 |_| dump_text(&records),
                 || json!({"records": records.iter().map(record_json).collect::<Value>()}),
             );
+            read?;
         }
         LogCommand::Why(args) => {
             if let Some(running) = args.running() {
@@ -213,6 +222,9 @@ fn info_json(info: &LogInfo) -> Value {
 }
 
 fn dump_text(records: &[RecordInfo]) -> String {
+    if records.is_empty() {
+        return "the active log has no such record\n".into();
+    }
     let mut text = String::from("LSN                              tx  kind              bytes  what\n");
     for record in records {
         let _ = writeln!(

@@ -77,7 +77,10 @@ impl Footprint {
         if let Figure::Known(touched) = self.touched_bytes() {
             text.push_str(&format!(": {} of pages touched", format_bytes(touched)));
             if let Some(values) = self.column_bytes.known().filter(|values| *values > 0) {
-                text.push_str(&format!(", {:.1} times the values", touched as f64 / values as f64));
+                text.push_str(&format!(
+                    ", {} times the values",
+                    format_times(touched as f64 / values as f64)
+                ));
             }
         }
         if let Figure::Known(read) = self.read_bytes() {
@@ -91,6 +94,11 @@ impl Footprint {
         }
         text
     }
+}
+
+/// "3.3", "1,311".
+fn format_times(times: f64) -> String {
+    if times < 100.0 { format!("{times:.1}") } else { format_count(times.round() as u64) }
 }
 
 #[cfg(test)]
@@ -125,6 +133,9 @@ mod tests {
             "2,500,000 rows with 9.5 MiB of values: 31.5 MiB of pages touched, 3.3 times the values; 31.5 MiB of them \
              not in the engine's cache; 11.9 MiB sent to the client"
         );
+        footprint.column_bytes = Figure::Known(25);
+        let said = footprint.sentence();
+        assert!(said.contains("31.5 MiB of pages touched, 1,322,516 times the values"), "{said}");
         footprint.pages_touched = unknown;
         footprint.pages_read = unknown;
         footprint.column_bytes = unknown;

@@ -33,3 +33,9 @@ pub mod recover;
 pub use chance::Chance;
 pub use error::Error;
 pub use page_cache::PageCache;
+
+/// What must be known of the figures of an engine's own requests: not what devices did that nobody was told of, since
+/// these have nothing of the block layer's.
+fn notes_of_requests(snapshot: &filestats::Snapshot) -> impl Iterator<Item = &String> {
+    snapshot.notes.iter().filter(|note| !note.contains("block layer's figures"))
+}

@@ -24,6 +24,7 @@
 mod directory;
 mod indexed;
 mod one_by_one;
+mod progress;
 pub(crate) mod runs;
 
 use crate::cache::PageTable;
@@ -47,6 +48,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+pub use progress::RecoveryProgress;
 
 /// What opening found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -245,6 +248,10 @@ pub(crate) fn open(
         }
         (way, index, analysis.tx_max)
     };
+    if report.last_sequence == 0 {
+        // Where the cache is of a few pages, a checkpoint may write the control file before the store's first commit.
+        return Err(Error::NotAStore { path: String::new(), why: "its creation did not finish".into() });
+    }
     let last = way.last.max(control.durable);
     let [.., of_log] = counters.file_statistics();
     (report.log_bytes, report.log_reads) = (of_log.counters.read.bytes, of_log.counters.read.count);

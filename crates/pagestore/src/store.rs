@@ -25,12 +25,14 @@ use crate::{background, page};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
+use std::time::Instant;
 
 /// A page store, open for reading and writing. Threads share it by reference.
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     background: Option<background::Threads>,
     report: RecoveryReport,
+    pub(crate) opened: Instant,
 }
 
 /// Dirty pages that are looked at before the table of pages is let go.
@@ -235,7 +237,7 @@ impl Store {
         if report.pages > 0 {
             inner.wake.checkpoint();
         }
-        Self { inner, background, report }
+        Self { inner, background, report, opened: Instant::now() }
     }
 
     /// Begins to read: what was committed and acknowledged by now, whatever is committed meanwhile.
@@ -294,19 +296,6 @@ impl Store {
     #[must_use]
     pub fn recovery_report(&self) -> &RecoveryReport {
         &self.report
-    }
-
-    /// The pages that recovery found in the log and has not written yet.
-    #[must_use]
-    pub fn recovery_pages_left(&self) -> u64 {
-        let counters = &self.inner.counters;
-        if self.report.pages == 0 || counters.checkpoints.load(Ordering::Acquire) > 0 {
-            return 0;
-        }
-        let written =
-            counters.page_write_bytes.load(Ordering::Relaxed) / self.inner.geometry.page_bytes as u64;
-        // Until the sync over them succeeds, at least one is not done.
-        self.inner.recovering.load(Ordering::Acquire).saturating_sub(written).max(1)
     }
 
     /// Bytes of a page that a user has.

@@ -13,7 +13,7 @@ use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
 use crate::page::PAGE_HEADER_BYTES;
-use crate::store::{Inner, Writing, lock};
+use crate::store::{Inner, Store, Writing, lock};
 use crate::sync::thread;
 use crate::tree::Finger;
 use rustc_hash::FxHashMap;
@@ -140,6 +140,23 @@ impl Pages for WriteTx<'_> {
             Some(lsn) => self.inner.redo(&[*lsn]),
             None => self.inner.page(page, View::Newest),
         }
+    }
+}
+
+impl Store {
+    /// Does `changes` in a transaction of its own and commits it; where they fail, nothing of them is left.
+    ///
+    /// # Errors
+    /// Those of `changes`, and as [`Store::write`] and [`WriteTx::commit`].
+    pub fn transact<T>(
+        &self,
+        durability: Durability,
+        changes: impl FnOnce(&mut WriteTx<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut tx = self.write()?;
+        let done = changes(&mut tx)?;
+        tx.commit(durability)?;
+        Ok(done)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A store as a program uses it, on a real file system and on a disk that fails.
 
 use pagestore::sim::{Fault, SimDisk};
-use pagestore::{Durability, Error, Layout, Options, Recovery, Store, Tables};
+use pagestore::{Durability, Error, Layout, Options, Pages, Recovery, Store, Tables};
 use std::sync::Arc;
 
 fn small() -> Layout {
@@ -151,4 +151,89 @@ fn delayed_commits_are_read_at_once_and_durable_within_their_time() {
         assert!(begun.elapsed().as_secs() < 20, "it is never written");
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn what_is_transacted_commits_by_itself_and_what_fails_leaves_nothing() {
+    let store = Store::create_on(Arc::new(SimDisk::new()), small(), Options::default(), 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    let there = store.transact(Durability::Full, |tx| {
+        tx.put(table, b"k", b"v")?;
+        tx.delete(table, b"k")
+    });
+    assert!(there.unwrap());
+    let failed = store.transact(Durability::Delayed, |tx| {
+        tx.put(table, b"half", b"v")?;
+        tx.put(table, b"too long", &[0; 5000])
+    });
+    assert!(matches!(failed, Err(Error::TooLong { .. })), "{failed:?}");
+    store.transact(Durability::Delayed, |tx| tx.put(table, b"kept", b"v")).unwrap();
+    let reader = store.read().unwrap();
+    let keys: Vec<Vec<u8>> = reader.range(table, &[], None).unwrap().map(|entry| entry.unwrap().0).collect();
+    assert_eq!(keys, [b"kept"]);
+}
+
+#[test]
+fn pages_of_every_size_keep_their_tables_through_a_crash_whichever_way_they_are_recovered() {
+    const ROWS: u32 = 600;
+    let row = |n: u32| (n.wrapping_mul(2_654_435_761).to_be_bytes(), vec![n as u8; 700]);
+    for page_bytes in [4 << 10, 8 << 10, 16 << 10] {
+        for recovery in [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant] {
+            let place = place();
+            let directory = place.path().join("store");
+            let store =
+                Store::create(&directory, Layout { page_bytes, ..small() }, Options::default()).unwrap();
+            let table = with_table(&store);
+            for first in (0..ROWS).step_by(50) {
+                let put = |tx: &mut pagestore::WriteTx<'_>| {
+                    (first..first + 50).map(row).try_for_each(|(key, value)| tx.put(table, &key, &value))
+                };
+                store.transact(Durability::Full, put).unwrap();
+            }
+            // A quarter of a page is the longest entry.
+            let long = vec![7; page_bytes / 4 - 100];
+            store.transact(Durability::Full, |tx| tx.put(table, b"", &long)).unwrap();
+            let longer = store.transact(Durability::Full, |tx| tx.put(table, b"", &vec![7; page_bytes / 4]));
+            assert!(matches!(longer, Err(Error::TooLong { .. })), "{page_bytes}: {longer:?}");
+            // Not closed: what recovery finds is what a killed process leaves.
+            drop(store);
+            let store = Store::open(&directory, Options { recovery, ..Options::default() }).unwrap();
+            assert!(!store.recovery_report().clean && store.recovery_report().pages > 0);
+            let reader = store.read().unwrap();
+            assert_eq!(reader.page(pagestore::PageNo(1)).unwrap().len(), page_bytes);
+            assert_eq!(reader.get(table, b"").unwrap(), Some(long));
+            for (key, value) in (0..ROWS).map(row) {
+                assert_eq!(reader.get(table, &key).unwrap(), Some(value), "{page_bytes} {recovery:?}");
+            }
+            drop(reader);
+            let begun = std::time::Instant::now();
+            while let Some(progress) = store.recovery_progress() {
+                assert!(progress.pages_left <= progress.pages && progress.pages > 0, "{progress:?}");
+                assert!(begun.elapsed().as_secs() < 20, "it never ends: {progress:?}");
+                std::thread::yield_now();
+            }
+            assert_eq!(store.recovery_pages_left(), 0);
+        }
+    }
+}
+
+#[test]
+fn delayed_commits_wait_for_no_more_bytes_than_their_bound() {
+    // Without threads nothing else makes them durable.
+    let options = Options { background: false, delayed_bytes: 8 << 10, ..Options::default() };
+    let store = Store::create_on(Arc::new(SimDisk::new()), small(), options, 1).unwrap();
+    let table = with_table(&store);
+    let (mut waited, mut since) = (false, store.stats().log_write_bytes);
+    for number in 0..200_u32 {
+        store.transact(Durability::Delayed, |tx| tx.put(table, &number.to_be_bytes(), &[7; 300])).unwrap();
+        let stats = store.stats();
+        waited |= stats.durable_sequence < stats.last_sequence;
+        if stats.log_write_bytes > since {
+            since = stats.log_write_bytes;
+            assert_eq!(stats.durable_sequence, stats.last_sequence, "a write takes all that wait");
+        }
+        // A record of 300 bytes and its commit's: fewer than 30 of them are 8 KiB.
+        assert!(stats.last_sequence - stats.durable_sequence < 30, "{stats:?}");
+    }
+    assert!(waited, "none waited");
 }

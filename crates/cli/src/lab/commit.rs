@@ -81,13 +81,20 @@ fn durability(text: &str) -> Result<Durability, String> {
 pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let batches = batches(args)?;
     let [postgres, mariadb] = named_servers(&args.source)?;
+    let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
+    dedup(&mut engines);
+    for (server, engine) in [(&postgres, Engine::Postgres), (&mariadb, Engine::Mariadb)] {
+        if server.is_some() && !engines.contains(&engine) {
+            let name = engine.name();
+            let message = format_args!("--source names a server of {name}, which --engine leaves out");
+            return Err(Failure::usage(message).with_remedy(format_args!("{name} in --engine too")));
+        }
+    }
     page::check(args.html.as_deref())?;
     let target = Target::open(&args.dir)?;
     let mut history = crate::history::open_to_write(history)?;
     interrupt::install();
     let workspace = open_workspace(target.path(), &mut history, out)?;
-    let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
-    dedup(&mut engines);
     let is_named = |engine: &Engine| match engine {
         Engine::Postgres => postgres.is_some(),
         Engine::Mariadb => mariadb.is_some(),

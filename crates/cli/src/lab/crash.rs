@@ -2,12 +2,16 @@
 
 mod real;
 
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt};
 use pagestore::sim::{Lab, Outcome, Step};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use workload_file::values;
+
+/// A workload's crash points grow with the square of its steps.
+const STEPS_MAX: u64 = 10_000;
 
 /// Arguments of `headroom lab crash`.
 #[derive(clap::Args)]
@@ -28,8 +32,9 @@ pub struct CrashArgs {
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "first_seed", "real"])]
     seed: Option<u64>,
     /// Steps of each workload
-    #[arg(long, default_value_t = Lab::default().steps, value_name = "COUNT")]
-    steps: usize,
+    #[arg(long, default_value_t = Lab::default().steps as u64, value_name = "COUNT",
+          value_parser = clap::value_parser!(u64).range(1..=STEPS_MAX))]
+    steps: u64,
     /// Kill processes that commit and recover, on a store in this directory, instead
     #[arg(long, value_name = "DIR", conflicts_with_all = ["seeds", "first_seed", "steps"])]
     real: Option<PathBuf>,
@@ -56,11 +61,16 @@ fn texts(steps: &[Step]) -> Vec<String> {
 
 fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
     let (first_seed, seeds) = args.seed.map_or((args.first_seed, args.seeds), |seed| (seed, 1));
+    let Some(end) = first_seed.checked_add(seeds) else {
+        return Err(Failure::usage(format_args!("there are no {seeds} seeds from {first_seed} on"))
+            .with_remedy("fewer --seeds, or an earlier --first-seed"));
+    };
+    let steps = args.steps as usize;
     let begun = Instant::now();
     let mut all = Outcome::default();
     let mut done = 0;
     let mut failed = None;
-    for seed in first_seed..first_seed.saturating_add(seeds) {
+    for seed in first_seed..end {
         if interrupt::asked() {
             break;
         }
@@ -71,7 +81,7 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
             format_args!("seed {seed}, {} crash points held", all.crash_points),
             (done > 0).then_some(left),
         );
-        match (Lab { seed, steps: args.steps, ..Lab::default() }).run() {
+        match (Lab { seed, steps, ..Lab::default() }).run() {
             Ok(outcome) => all.add(&outcome),
             Err(failure) => {
                 failed = Some(failure);

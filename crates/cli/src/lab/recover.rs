@@ -103,6 +103,10 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
         .map(|_| EmulatedDisk { latency_ns: args.latency.as_nanos() as u64, width: args.width });
     let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
     super::dedup(&mut engines);
+    if !args.strategy.is_empty() && !engines.contains(&Engine::Pagestore) {
+        let message = "--strategy is how the page store is recovered, which --engine leaves out";
+        return Err(Failure::usage(message).with_remedy("pagestore in --engine too"));
+    }
     let mut strategies =
         if args.strategy.is_empty() { Strategy::ALL.to_vec() } else { args.strategy.clone() };
     super::dedup(&mut strategies);

@@ -3,6 +3,7 @@
 use crate::programs::Headroom;
 use ::pagestore::{Durability, Layout, Options, Store, Table};
 use serde_json::{Value, json};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -91,6 +92,48 @@ fn two_captures_hold_exactly_the_writes_of_the_commits_between() {
     assert_eq!(writes("log")["bytes"], json!(after.log_write_bytes - before.log_write_bytes));
     assert_eq!(writes("data")["count"], json!(0));
     assert_eq!(told["waits"][0]["waits"], json!(COMMITS), "{told}");
+}
+
+#[test]
+fn of_a_damaged_log_the_records_before_the_damage_are_told_and_then_the_damage() {
+    let (ours, open) = (Headroom::new(), Open::new());
+    (0..60).for_each(|key| open.commit(key));
+    let path = open.path();
+    let whole = ours.json(&["log", "dump", "--files", path]);
+    let whole = whole["records"].as_array().unwrap();
+    // A commit in the middle, its block flipped on the medium of a copy.
+    let lsn = whole.iter().find(|record| record["commit"] == 30).unwrap()["lsn"].as_str().unwrap();
+    let block = u64::from_str_radix(lsn.split(':').nth(1).unwrap(), 16).unwrap() * 512;
+    let copy = open.directory.with_file_name("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for file in ["control", "data", "log", "lock"] {
+        std::fs::copy(open.directory.join(file), copy.join(file)).unwrap();
+    }
+    let log = std::fs::OpenOptions::new().write(true).open(copy.join("log")).unwrap();
+    // The first virtual log file begins at 8 KiB.
+    log.write_all_at(&[0xff; 512], (8 << 10) + block).unwrap();
+    let copy = copy.to_str().unwrap();
+    let output = ours.run(&["log", "dump", "--json", copy]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("the log is damaged at") && said.contains("headroom log dump"), "{said}");
+    let left: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let left = left["records"].as_array().unwrap();
+    assert_eq!(left.last().unwrap()["commit"], 29);
+    assert_eq!(left.as_slice(), &whole[..left.len()]);
+    for what in ["info", "why", "anatomy"] {
+        let output = ours.run(&["log", what, copy]);
+        assert!(output.status.code() == Some(3) && output.stdout.is_empty(), "{what}");
+    }
+    for (wrong, code) in [
+        (&["--from", "00000002:00000008:0001", "--to", "00000001:00000008:0001"][..], 2),
+        (&["--limit", "0"], 2),
+        (&["--from", "1:2"], 2),
+        (&["--tx", "4000000000"], 0),
+    ] {
+        let output = ours.run(&[&["log", "dump", "--files", path], wrong].concat());
+        assert_eq!(output.status.code(), Some(code), "{wrong:?}");
+    }
 }
 
 #[test]

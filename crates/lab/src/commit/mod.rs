@@ -357,9 +357,8 @@ impl Processes {
     fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
         let Some(source) = &mut self.source else { return Ok(None) };
         let snapshot = source.snapshot()?;
-        for note in &snapshot.notes {
-            // What devices did that nobody was told of: an engine's own figures have nothing of the block layer's.
-            if !note.contains("block layer's figures") && !self.notes.contains(note) {
+        for note in crate::notes_of_requests(&snapshot) {
+            if !self.notes.contains(note) {
                 self.notes.push(note.clone());
             }
         }

@@ -19,6 +19,7 @@ use collect::process::{Process, Selection};
 use experiments::Footprint;
 use filestats::{Cache, Figure, FileInterval, FileKind, Interval, Ops, Reason, Rules, Snapshot, intervals};
 use headroom_sqlite::Registry;
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Where the query runs.
@@ -75,7 +76,7 @@ fn nothing_known(query: &str, page_bytes: u64) -> Footprint {
 
 /// What a process reads, counted in the kernel from [`Reads::begin`] on.
 struct Reads {
-    counting: Option<(Process, Snapshot)>,
+    counting: Option<(u32, Process, Snapshot)>,
     notes: Vec<String>,
 }
 
@@ -88,7 +89,7 @@ impl Reads {
         };
         let Some(pid) = pid else { return none("the server's process is not found on this machine".into()) };
         let opened = Process::open(&Selection { pids: vec![pid], ..Selection::default() });
-        match opened.and_then(|mut source| source.snapshot().map(|before| (source, before))) {
+        match opened.and_then(|mut source| source.snapshot().map(|before| (pid, source, before))) {
             Ok(counting) => Reads { counting: Some(counting), notes: Vec::new() },
             Err(error) => {
                 let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
@@ -100,28 +101,44 @@ impl Reads {
     /// Puts what was read of data since then into the footprint.
     fn end(self, footprint: &mut Footprint) -> Result<(), Error> {
         footprint.notes.extend(self.notes);
-        let Some((mut source, before)) = self.counting else { return Ok(()) };
+        let Some((pid, mut source, before)) = self.counting else { return Ok(()) };
         let after = source.snapshot()?;
         let mut files = intervals(&before, &after, Rules::default());
         files.retain(|row| matches!(row.file.kind, FileKind::Data | FileKind::Temp | FileKind::Log));
         let read = |chosen: &dyn Fn(&FileInterval) -> bool| reads(files.iter().filter(|row| chosen(row)));
         let asked = read(&|row| row.meaning.cache == Cache::Included);
         let stored = read(&|row| row.file.instance == "block layer");
-        let missed = read(&|row| row.file.instance.ends_with("page-cache misses"));
-        let direct = files.iter().any(|row| row.meaning.cache == Cache::Missed);
+        // What goes past the page cache is not read ahead of need into it, whoever waits for it when.
+        let direct = open_directly(pid);
+        let cached = |row: &FileInterval| !direct.contains(&row.file.path);
+        let through = read(&|row| row.file.instance == "block layer" && cached(row));
+        let waited = [" page-cache misses", " page faults"];
+        let missed =
+            read(&|row| waited.iter().any(|layer| row.file.instance.ends_with(layer)) && cached(row));
         if footprint.file_reads.known().is_none() {
             footprint.file_reads = asked.map(|ops| ops.count);
             footprint.file_read_bytes = asked.map(|ops| ops.bytes);
         }
         footprint.storage_bytes = stored.map(|ops| ops.bytes);
-        footprint.storage_read_ahead_bytes = match direct {
-            // Of direct I/O nothing is read ahead, and a miss is not told.
-            true => Figure::unknown(Reason::NotCounted),
-            false => stored.zip(missed, |stored, missed| stored.bytes.saturating_sub(missed.bytes)),
-        };
+        footprint.storage_read_ahead_bytes =
+            through.zip(missed, |through, missed| through.bytes.saturating_sub(missed.bytes));
         footprint.notes.extend(after.notes);
         Ok(())
     }
+}
+
+/// The files that a process has open for direct I/O.
+fn open_directly(pid: u32) -> HashSet<String> {
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let direct = descriptors.filter_map(|descriptor| {
+        let number = descriptor.file_name().into_string().ok()?;
+        let told = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+        let flags = told.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let flags = i32::from_str_radix(flags.trim(), 8).ok()?;
+        let path = std::fs::read_link(descriptor.path()).ok()?.into_os_string().into_string().ok()?;
+        (flags & libc::O_DIRECT != 0).then_some(path)
+    });
+    direct.collect()
 }
 
 /// Reads of several files together.

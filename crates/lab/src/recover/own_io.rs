@@ -35,6 +35,7 @@ impl OwnIo {
         let ours = snapshot.samples.iter().filter(|sample| {
             sample.meaning.cache == Cache::Included && Path::new(&sample.file.path).starts_with(dir)
         });
-        Ok((RecoveryIo::of(ours.map(|sample| sample.counters)), "the process source".into(), snapshot.notes))
+        let notes = crate::notes_of_requests(&snapshot).cloned().collect();
+        Ok((RecoveryIo::of(ours.map(|sample| sample.counters)), "the process source".into(), notes))
     }
 }

@@ -4,7 +4,7 @@ use super::child::Teller;
 use super::engine::Files;
 use super::stoppable::Stoppable;
 use super::victim::{Recovered, wrong};
-use super::work::{AFTERWARDS, BODY_BYTES, Crash, Order};
+use super::work::{BODY_BYTES, Crash, Order};
 use super::{Engine, Run, Strategy};
 use crate::Error;
 use experiments::RecoveryIo;
@@ -129,7 +129,7 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     };
     let mut tx = store.write().map_err(&failed)?;
     let changed = tx.page_mut(page_of(second.place)).map_err(&failed)?;
-    run.order.fill(AFTERWARDS, &mut changed[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES]);
+    changed[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES].copy_from_slice(&run.order.afterwards());
     tx.commit(Durability::Full).map_err(&failed)?;
     let first_write = began.elapsed();
     let mut asked = Instant::now();

@@ -4,7 +4,7 @@ use super::child::Teller;
 use super::engine::{Files, Recover, Write};
 use super::own_io::OwnIo;
 use super::victim::{Recovered, wrong};
-use super::work::{AFTERWARDS, BATCH, BODY_BYTES, Crash, Look, Order};
+use super::work::{BATCH, BODY_BYTES, Crash, Look, Order};
 use super::{Run, Strategy};
 use crate::Error;
 use experiments::Durability;
@@ -103,8 +103,7 @@ fn recover(
 ) -> Result<Recovered, Error> {
     let wrong = wrong(name, Strategy::Own);
     let [first, second] = run.order.first_pages(crash);
-    let mut body = vec![0; BODY_BYTES];
-    run.order.fill(AFTERWARDS, &mut body);
+    let body = run.order.afterwards();
     let mut own = OwnIo::counted(name.name());
 
     let began = Instant::now();

@@ -3,7 +3,7 @@
 use super::own_io::OwnIo;
 use super::server::{self, MEASURE_EVERY};
 use super::victim::{Recovered, Tell, Victim, wrong};
-use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order, Work};
+use super::work::{BODY_BYTES, Crash, Look, Order, Work};
 use super::{Engine, Run, Strategy};
 use crate::Error;
 use collect::postgres::Client;
@@ -112,8 +112,7 @@ impl Victim for Postgres {
     ) -> Result<Recovered, Error> {
         let wrong = wrong(Engine::Postgres, strategy);
         let [first, second] = run.order.first_pages(crash);
-        let mut body = vec![0; BODY_BYTES];
-        run.order.fill(AFTERWARDS, &mut body);
+        let body = run.order.afterwards();
         self.server.move_data(dir);
         let mut own = OwnIo::counted(Engine::Postgres.name());
 

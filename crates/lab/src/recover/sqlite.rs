@@ -3,7 +3,7 @@
 use super::child::Teller;
 use super::engine::Files;
 use super::victim::{Recovered, wrong};
-use super::work::{AFTERWARDS, BODY_BYTES, Crash, Look, Order};
+use super::work::{BODY_BYTES, Crash, Look, Order};
 use super::{Engine, Run, Strategy};
 use crate::{Error, PageCache};
 use collect::Source;
@@ -107,8 +107,7 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     let failed = failed("recover", dir);
     let wrong = wrong(Engine::SqliteWal, strategy);
     let [first, second] = run.order.first_pages(crash);
-    let mut body = vec![0; BODY_BYTES];
-    run.order.fill(AFTERWARDS, &mut body);
+    let body = run.order.afterwards();
     let mut counters = InProcess::new(run.registry);
 
     let began = Instant::now();

@@ -9,7 +9,7 @@ pub(super) const BODY_BYTES: usize = 4_040;
 /// Pages that were never written and are looked at afterwards all the same.
 const UNTOUCHED: usize = 64;
 /// The number of the write that is made after recovery.
-pub(super) const AFTERWARDS: u64 = u64::MAX;
+const AFTERWARDS: u64 = u64::MAX;
 
 /// Scattered page writes: the same seed, the same pages in the same order with the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,13 @@ impl Order {
     /// Pages that acknowledged commits wrote to.
     pub(super) fn pages_written(&self, crash: &Crash) -> u64 {
         (crash.commits * BATCH).min(self.work.pages)
+    }
+
+    /// What the page that is changed after recovery has then.
+    pub(super) fn afterwards(&self) -> Vec<u8> {
+        let mut body = vec![0; BODY_BYTES];
+        self.fill(AFTERWARDS, &mut body);
+        body
     }
 
     /// Two different pages of those written: the first to be read, and the first to be written again.

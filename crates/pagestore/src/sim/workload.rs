@@ -129,12 +129,16 @@ impl Setting {
     /// Drawn from a seed.
     #[must_use]
     pub fn draw(chance: &mut Chance) -> Self {
-        let layout = Layout {
+        let mut layout = Layout {
             page_bytes: if chance.once_in(4) { 8192 } else { 4096 },
             log_sector_bytes: if chance.once_in(2) { 512 } else { 4096 },
             vlf_bytes: 128 << 10,
             vlfs: 2 + chance.below(3) as usize,
         };
+        // Of what was drawn already, so that the other seeds stay what they were.
+        if layout.page_bytes == 8192 && layout.vlfs == 2 {
+            layout.page_bytes = 16384;
+        }
         let options = Options {
             cache_bytes: [96 << 10, 256 << 10, 4 << 20][chance.below(3) as usize],
             log_limit_bytes: (6 + chance.below(6)) * layout.vlf_bytes,

@@ -127,10 +127,12 @@ impl Axis {
         Axis { from: 0.0, to: to * 1.02, logarithmic: false, ticks }
     }
 
-    /// Seconds since something began, ticks in seconds, minutes or hours; the second value names the unit.
+    /// Seconds since something began, ticks in microseconds to hours; the second value names the unit.
     pub(super) fn elapsed(seconds: f64, ticks_max: usize) -> (Axis, &'static str) {
-        let seconds = if seconds.is_finite() { seconds.clamp(1e-3, MAX) } else { 1.0 };
+        let seconds = if seconds.is_finite() { seconds.clamp(1e-6, MAX) } else { 1.0 };
         let (unit_s, unit) = match seconds {
+            s if s < 1e-3 => (1e-6, "microseconds"),
+            s if s < 1.0 => (1e-3, "milliseconds"),
             s if s < 600.0 => (1.0, "seconds"),
             s if s < 36_000.0 => (60.0, "minutes"),
             _ => (3_600.0, "hours"),
@@ -257,6 +259,9 @@ mod tests {
         );
         let (axis, unit) = Axis::elapsed(1_800.0, 4);
         assert_eq!((labels(&axis), unit), (vec!["0", "10", "20", "30"], "minutes"));
+        let (axis, unit) = Axis::elapsed(0.0052, 10);
+        assert_eq!((labels(&axis), unit), (vec!["0", "1", "2", "3", "4", "5"], "milliseconds"));
+        assert_eq!(Axis::elapsed(0.0002, 4).1, "microseconds");
     }
 
     #[test]

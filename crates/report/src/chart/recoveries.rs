@@ -22,6 +22,8 @@ struct Group {
 
 const BAR: f64 = 15.0;
 const GROUP: f64 = 3.0 * BAR + 16.0;
+/// As that of its key in the legend.
+const BAR_OPACITY: f64 = 0.55;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 42.0;
 
@@ -84,7 +86,7 @@ fn bars(canvas: &mut Canvas<'_>, size: Size, groups: &[Group]) {
         canvas.text((left - 8.0, top + 1.5 * BAR), &group.name, Anchor::End, Ink::Text, false);
         for (which, ns) in group.times_ns.iter().enumerate() {
             let (upper, end) = (top + BAR * which as f64, across(*ns));
-            canvas.rect((left, upper + 1.5), (end, upper + BAR - 1.5), Ink::series(which), 0.85);
+            canvas.rect((left, upper + 1.5), (end, upper + BAR - 1.5), Ink::series(which), BAR_OPACITY);
             let label = crate::number::time(*ns);
             canvas.text((end + 5.0, upper + BAR / 2.0), &label, Anchor::Start, Ink::Muted, false);
         }

@@ -159,7 +159,7 @@ fn panel(title: String, scatter: bool, of: Y, shown: Shown, end_s: f64) -> Panel
 fn unit(most: f64) -> (f64, &'static str) {
     const UNITS: [(f64, &str); 4] =
         [(1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB"), (1_099_511_627_776.0, "TiB")];
-    let fits = |(bytes, _): &&(f64, &str)| most < 4096.0 * bytes;
+    let fits = |(bytes, _): &&(f64, &str)| most < 1024.0 * bytes;
     UNITS.iter().find(fits).copied().unwrap_or(UNITS[3])
 }
 
@@ -223,6 +223,7 @@ mod tests {
     #[test]
     fn offsets_have_a_unit_that_people_read() {
         assert_eq!(unit(8192.0).1, "KiB");
+        assert_eq!(unit(4e6).1, "MiB", "not 4k KiB");
         assert_eq!(unit(1e9).1, "MiB");
         assert_eq!(unit(1e12).1, "GiB");
         assert_eq!(unit(1e30).1, "TiB");

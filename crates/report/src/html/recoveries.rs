@@ -1,7 +1,7 @@
 use super::escape;
 use super::page::{page, run_chart};
 use super::runs::{opening, repeat};
-use super::table::{Column, Table, figure};
+use super::table::{Column, Table};
 use crate::{chart, number};
 use experiments::{RecoverResult, RecoverStudy};
 use filestats::Figure;
@@ -57,7 +57,8 @@ fn table(study: &RecoverStudy) -> String {
 }
 
 fn row(result: &RecoverResult) -> [String; 13] {
-    let count = |of: Figure<u64>| figure(of.map(|count| count as f64), number::rate);
+    // Why a figure is not known stands in a note: words would push the last columns out of the page.
+    let count = |of: Figure<u64>| number::or_dash(of, |count| number::rate(count as f64));
     let time = |seconds: f64| number::time(seconds * 1e9);
     [
         escape(&result.name()),
@@ -65,13 +66,13 @@ fn row(result: &RecoverResult) -> [String; 13] {
         time(result.first_write_s),
         time(result.full_s),
         count(result.pages),
-        figure(result.pages_per_s(), |rate| number::rate(rate.round())),
-        figure(result.mib_per_s(), number::rate),
+        number::or_dash(result.pages_per_s(), |rate| number::rate(rate.round())),
+        number::or_dash(result.mib_per_s(), number::rate),
         number::bytes(result.log_bytes as f64),
         count(result.io.reads),
         count(result.io.writes),
         count(result.io.syncs),
-        figure(result.n(), number::rate),
+        number::or_dash(result.n(), number::rate),
         number::count(result.checked),
     ]
 }

@@ -21,15 +21,20 @@ pub fn child(store: &Path, words: &[String]) -> Done {
 
 pub fn run(directory: &Path, lasting: Duration, out: &mut Output) -> Done {
     let cannot = |error: &dyn std::fmt::Display| {
-        Failure::new(format_args!("cannot keep a store in {}: {error}", directory.display()))
-            .with_remedy("an existing directory that can be written, on the file system in question")
+        Failure::new(format_args!("cannot keep a store in {}: {error}", directory.display())).with_remedy(
+            "an existing directory that can be written and has room, on the file system in question",
+        )
     };
     let place = directory.join(format!("headroom-crash-{}", std::process::id()));
     std::fs::create_dir(&place).map_err(|error| cannot(&error))?;
     let store = place.join("store");
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let seed = u64::from(std::process::id());
-    let mut killing = Killing::create(&store, seed).map_err(|error| cannot(&error))?;
+    let mut killing = Killing::create(&store, seed).map_err(|error| {
+        // Nothing was told to be there yet: of a full disk nothing is left behind.
+        let _ = std::fs::remove_dir_all(&place);
+        cannot(&error)
+    })?;
     let begun = Instant::now();
     let mut failed = None;
     while begun.elapsed() < lasting && !interrupt::asked() && failed.is_none() {

@@ -308,6 +308,7 @@ fn wrong_words_are_told_apart_from_work_that_cannot_be_done() {
         &["--engine", "oracle"],
         &["--durability", "never"],
         &["--source", "sqlite:/x.db"],
+        &["--source", "postgres:host=/nowhere", "--engine", "pagestore,mariadb"],
     ] {
         assert_eq!(code(wrong), Some(2), "{wrong:?}");
     }

@@ -169,6 +169,16 @@ fn a_scan_of_mariadb_is_told_by_its_counters() {
     let (sent, at_least) = (figure(&scan, "client_bytes"), digits + ROWS * 5);
     assert!((at_least..at_least + 300).contains(&sent), "{sent} of {at_least}");
     assert!(scan["notes"].to_string().contains("all sessions"));
+    // Its files are open for direct I/O: what it reads in advance is its own doing, and not the kernel's.
+    server.sql(
+        "USE shop; CREATE TABLE wide (n INT NOT NULL, body VARBINARY(1000) NOT NULL) ENGINE = InnoDB; \
+         INSERT INTO wide SELECT seq, REPEAT('x', 1000) FROM seq_1_to_40000; SET GLOBAL innodb_log_checkpoint_now = ON",
+    );
+    if is_root() && server.sql("SELECT @@innodb_flush_method").starts_with("O_DIRECT") {
+        let larger = footprint(&source, "SELECT n FROM wide", &database);
+        assert!(figure(&larger, "storage_bytes") > 16 << 20, "more than its cache holds: {larger:#}");
+        assert_eq!(figure(&larger, "storage_read_ahead_bytes"), 0, "{larger:#}");
+    }
     let out = format!("SELECT n FROM numbers INTO OUTFILE '{}/stolen'", server.data_directory().display());
     for writing in ["DELETE FROM numbers", "DROP TABLE numbers", &out] {
         refused(&source, writing, &database);

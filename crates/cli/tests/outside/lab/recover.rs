@@ -101,22 +101,26 @@ fn every_way_brings_the_same_image_back_and_counts_what_it_takes() {
     assert!(is_empty(dir.path()), "nothing stays");
 }
 
+/// A small recovery on an emulated disk; `None`, after saying so, where such a disk cannot be made.
+fn emulated(headroom: &Headroom, dir: &Path, latency: &str, more: &[&str]) -> Option<Value> {
+    let small = ["--emulate", "wide", "--latency", latency, "--pages", "192", "--log", "900K", "--json"];
+    let output = headroom.run(&[&["lab", "recover", dir.to_str().unwrap()], &small[..], more].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("/dev/fuse") || said.contains("loop") {
+        println!("skipped: no loop devices or FUSE here: {said}");
+        return None;
+    }
+    Some(serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}")))
+}
+
 #[test]
 fn on_a_wide_but_slow_disk_wide_is_many_times_as_fast_as_serial() {
     if !is_root() {
         return;
     }
     let (headroom, dir) = (Headroom::new(), directory());
-    let small = ["--emulate", "wide", "--latency", "4ms", "--pages", "192", "--log", "900K"];
     let ways = ["--engine", "pagestore", "--strategy", "wide,serial"];
-    let arguments = [&["lab", "recover", dir.path().to_str().unwrap(), "--json"], &small[..], &ways[..]];
-    let output = headroom.run(&arguments.concat());
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("/dev/fuse") || said.contains("loop") {
-        println!("skipped: no loop devices or FUSE here: {said}");
-        return;
-    }
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    let Some(answer) = emulated(&headroom, dir.path(), "4ms", &ways) else { return };
     assert_eq!(answer["emulated"]["width"], 64);
     let of = |way, key| number(result(&answer, "pagestore", way), key);
     let factor = of("serial", "full_recovery_s") / of("wide", "full_recovery_s");
@@ -139,16 +143,8 @@ fn servers_are_recovered_on_such_a_disk_too() {
         return;
     }
     let (headroom, dir) = (Headroom::new(), directory());
-    let small = ["--emulate", "wide", "--latency", "2ms", "--pages", "192", "--log", "900K"];
-    let engines = ["--engine", "postgres,mariadb,redb,lmdb,rocksdb", "--json"];
-    let arguments = [&["lab", "recover", dir.path().to_str().unwrap()], &small[..], &engines[..]];
-    let output = headroom.run(&arguments.concat());
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("/dev/fuse") || said.contains("loop") {
-        println!("skipped: no loop devices or FUSE here: {said}");
-        return;
-    }
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    let engines = ["--engine", "postgres,mariadb,redb,lmdb,rocksdb"];
+    let Some(answer) = emulated(&headroom, dir.path(), "2ms", &engines) else { return };
     assert!(number(result(&answer, "redb", "own"), "ios") > 0.0, "{answer:#}");
     for engine in ["lmdb", "rocksdb", "postgres", "mariadb"] {
         let Some(server) = server(&answer, engine) else { continue };
@@ -226,6 +222,7 @@ fn wrong_words_and_too_little_room_are_told_apart() {
         &["--log", "0"],
         &["--pages", "1000", "--data", "1M"],
         &["--strategy", "own"],
+        &["--strategy", "wide", "--engine", "postgres,redb"],
         &["--engine", "oracle"],
         &["--latency", "5ms"],
         &["--emulate", "narrow"],
