@@ -112,7 +112,8 @@ impl Tracer {
         Ok(None)
     }
 
-    /// I/Os that were wanted and lost, because nobody took them out of the buffer in time.
+    /// I/Os that were lost, because nobody took them out of the buffer in time: of those wanted by all but their file's name,
+    /// and, of files that were looked at before, by that as well.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
