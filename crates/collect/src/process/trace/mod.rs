@@ -24,7 +24,8 @@ pub use filter::Filter;
 pub use pattern::FilePattern;
 
 use super::drain::found;
-use super::program::{Programs, no_table, table_error};
+use super::program::Programs;
+use super::refused::{no_table, table_error};
 use super::tables::{AioKey, FileId};
 use super::{OpenError, Selection, running};
 use crate::{SourceError, time};
