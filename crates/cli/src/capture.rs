@@ -13,7 +13,7 @@ Example:
   headroom capture --source sqlite:/data/shop.db --label after
   headroom intervals")]
 pub struct CaptureArgs {
-    #[arg(long, value_name = "SOURCE", help = crate::source::HELP)]
+    #[arg(long, value_name = "SOURCE", help = crate::source::HELP, value_parser = crate::source::argument)]
     source: SourceName,
     /// A name to find it by
     #[arg(long)]

@@ -38,7 +38,7 @@ pub struct CheckArgs {
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Watch this live database instead, as in sqlite:/data/shop.db, postgres:host=/run/postgresql, mysql: or process:PID
-    #[arg(long)]
+    #[arg(long, value_parser = crate::source::argument)]
     source: Option<SourceName>,
     /// How long to watch [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = some_time)]

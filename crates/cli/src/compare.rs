@@ -95,7 +95,7 @@ pub fn run(args: &CompareArgs, history: Option<&Path>, out: &mut Output) -> Done
 }
 
 fn set_baseline(text: &str, history: Option<&Path>, out: &mut Output) -> Done {
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = crate::history::open_to_change(history)?;
     let (kind, ids) = select::entries(text, &history)?;
     history.set_baseline(kind, &ids)?;
     let names: Vec<String> = ids.iter().map(|id| format!("{kind} {id}")).collect();

@@ -17,7 +17,7 @@ sqlserver: where SQLCMDSERVER or SQLCMDUSER is set.
 Exit codes: 0 every source that was named gives all it can, 1 something is missing.")]
 pub struct DoctorArgs {
     /// Whose counters; several may be given
-    #[arg(long, value_name = "SOURCE", help = crate::source::HELP)]
+    #[arg(long, value_name = "SOURCE", help = crate::source::HELP, value_parser = crate::source::argument)]
     source: Vec<SourceName>,
 }
 

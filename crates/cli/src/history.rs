@@ -3,7 +3,7 @@ use crate::output::Output;
 use crate::{Done, FINE};
 use clap::Subcommand;
 use history::{CaptureFilter, EntryKind, History, ResultId};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Arguments of `headroom history`.
@@ -48,14 +48,25 @@ enum What {
     Path,
 }
 
-/// Opens the history that was named, or the user's own.
-pub fn open(path: Option<&Path>) -> Result<History, Failure> {
-    let path = path.map_or_else(History::default_path, |path| Ok(path.to_owned()))?;
-    Ok(History::open(&path)?)
+/// The history that was named, or the user's own.
+fn path_of(named: Option<&Path>) -> Result<PathBuf, history::Error> {
+    named.map_or_else(History::default_path, |path| Ok(path.to_owned()))
 }
 
-/// The same, and refuses one that nothing can be added to.
+/// Opens it to read; refuses one that is not there.
+pub fn open(path: Option<&Path>) -> Result<History, Failure> {
+    Ok(History::open_kept(&path_of(path)?)?)
+}
+
+/// Opens it to add to it, and makes it where it is not there; refuses one that nothing can be added to.
 pub fn open_to_write(path: Option<&Path>) -> Result<History, Failure> {
+    let history = History::open(&path_of(path)?)?;
+    history.check_writable()?;
+    Ok(history)
+}
+
+/// The same where what was kept is changed: refuses one that is not there as well.
+pub fn open_to_change(path: Option<&Path>) -> Result<History, Failure> {
     let history = open(path)?;
     history.check_writable()?;
     Ok(history)
@@ -63,17 +74,17 @@ pub fn open_to_write(path: Option<&Path>) -> Result<History, Failure> {
 
 /// `headroom history`.
 pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let mut history = open(history)?;
     match &args.what {
         None => {
             // Many captures make one line, so that more entries are looked at than lines are printed.
-            let entries = history.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
+            let entries = open(history)?.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
             out.answer(
                 |_| table(&entries, args.limit),
                 || serde_json::json!(entries.iter().take(args.limit).collect::<Vec<_>>()),
             );
         }
         Some(What::Show { kind, id }) => {
+            let history = open(history)?;
             let value = history.show(*kind, *id)?;
             let run = match kind {
                 EntryKind::Run => Some(history.run(ResultId(*id))?),
@@ -90,14 +101,14 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
         }
         Some(What::Captures { source }) => {
             let filter = CaptureFilter { source: source.clone(), ..CaptureFilter::default() };
-            let rows = history.captures_table(&filter)?;
+            let rows = open(history)?.captures_table(&filter)?;
             let mut csv = Vec::new();
             history::to_csv(&rows, &mut csv)
                 .map_err(|error| Failure::new(format_args!("cannot write the capture table: {error}")))?;
             out.answer(|_| String::from_utf8_lossy(&csv).into_owned(), || serde_json::json!(rows));
         }
         Some(What::Pack) => {
-            history.check_writable()?;
+            let mut history = open_to_change(history)?;
             let bytes = |history: &History| std::fs::metadata(history.path()).map_or(0, |found| found.len());
             let before = bytes(&history);
             let began = Instant::now();
@@ -116,7 +127,7 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
             );
         }
         Some(What::Path) => {
-            let path = history.path();
+            let path = path_of(history)?;
             out.answer(|_| path.display().to_string(), || serde_json::json!({"path": path}));
         }
     }

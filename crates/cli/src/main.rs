@@ -126,7 +126,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| source::without_passwords(error).exit());
     let mut out = Output::new(arguments.json);
     let history = arguments.history.as_deref();
     let done = match &arguments.command {

@@ -85,7 +85,9 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     }
     sheet::check(args.csv.as_deref())?;
     page::check(args.html.as_deref())?;
-    let mut history = crate::history::open_to_write(history)?;
+    let begins = args.definition.is_given();
+    let open = if begins { crate::history::open_to_write } else { crate::history::open_to_change };
+    let mut history = open(history)?;
     interrupt::install();
 
     let id = start_or_resume(args, &mut history)?;

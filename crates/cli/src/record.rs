@@ -29,7 +29,7 @@ its owner only. Captures of the last 7 days stay, one in 5 minutes of the last 9
 Exit codes: 0 its time is over or it was ended, 2 wrong usage, 3 the history cannot be written.")]
 pub struct RecordArgs {
     /// Whose counters; several may be given
-    #[arg(long, value_name = "SOURCE", help = crate::source::HELP)]
+    #[arg(long, value_name = "SOURCE", help = crate::source::HELP, value_parser = crate::source::argument)]
     source: Vec<SourceName>,
     /// A file with sources, one a line
     #[arg(long, value_name = "FILE", required_unless_present = "source")]

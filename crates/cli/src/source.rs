@@ -1,5 +1,7 @@
+mod argument;
 mod followed;
 
+pub use argument::{source as argument, without_passwords};
 use collect::devices::Devices;
 use collect::mysql::Mysql;
 use collect::postgres::Postgres;
@@ -129,8 +131,9 @@ fn device_names(text: &str) -> Result<Vec<String>, String> {
     let name = |name: &str| {
         let below = name.strip_prefix("/dev/").unwrap_or(name);
         let wrong = || {
+            let name = repeated(name);
             format!(
-                "'{name}' is no kernel name of a device; give devices: or devices:vda,dm-0 as lsblk -o KNAME has them"
+                "{name} is no kernel name of a device; give devices: or devices:vda,dm-0 as lsblk -o KNAME has them"
             )
         };
         if below.contains('/') { Err(wrong()) } else { Ok(below.to_owned()) }
@@ -146,14 +149,20 @@ fn selection(text: &str) -> Result<Selection, String> {
             Some(("cgroup", dir)) => selection.cgroup = Some(dir.into()),
             Some(("layer", "block")) => selection.block_only = true,
             _ => selection.pids.push(part.parse().map_err(|_| {
+                let part = repeated(part);
                 format!(
-                    "'{part}' is no process number; give process:, process:PID,..., process:cgroup=DIR or \
+                    "{part} is no process number; give process:, process:PID,..., process:cgroup=DIR or \
                      process:layer=block"
                 )
             })?),
         }
     }
     Ok(selection)
+}
+
+/// A piece of a source that was mistyped, for its error; of a URL, which may hold a password, nothing.
+pub fn repeated(piece: &str) -> String {
+    if piece.contains(['@', ':']) { "that".into() } else { format!("'{piece}'") }
 }
 
 const UNREADABLE: &str = "(a connection that cannot be read)";

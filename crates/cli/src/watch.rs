@@ -28,7 +28,7 @@ Into a pipe, text is printed an interval; --json and --csv print lines for progr
 Exit codes: 0 fine, 2 wrong usage, 3 the source cannot be watched, 130 ended by Ctrl-C.")]
 pub struct WatchArgs {
     /// Whose counters; several may be given
-    #[arg(long, value_name = "SOURCE", required = true, help = crate::source::HELP)]
+    #[arg(long, value_name = "SOURCE", required = true, help = crate::source::HELP, value_parser = crate::source::argument)]
     source: Vec<SourceName>,
     /// Only this file, or files with this in their path; several may be given
     #[arg(long, value_name = "PATH")]

@@ -11,6 +11,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// Nothing was ever kept there: a name that is mistyped, or a history that is not begun yet.
+    #[error("there is no history at {}", path.display())]
+    NotThere {
+        /// What was named.
+        path: PathBuf,
+    },
     /// Neither a file nor free to become one.
     #[error("cannot open the history {}: it is a {found}, not a file", path.display())]
     NotAFile {
@@ -146,6 +152,9 @@ impl Error {
         match self {
             Error::NotADatabase { .. } | Error::NotOurs { .. } => {
                 Some("name another file with --history, or move this one away")
+            }
+            Error::NotThere { .. } => {
+                Some("look at its name (--history); headroom check, measure, run and record begin one")
             }
             Error::NotAFile { .. } => Some("name a file with --history"),
             Error::NotWritable { .. } => Some(

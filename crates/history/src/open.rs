@@ -41,6 +41,17 @@ impl History {
         History::open_with(path, MIGRATIONS)
     }
 
+    /// Opens a history that is there, to read what was kept: makes neither file nor directory.
+    ///
+    /// # Errors
+    /// [`Error::NotThere`]; those of [`open`](Self::open).
+    pub fn open_kept(path: &Path) -> Result<History, Error> {
+        match fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NotThere { path: path.into() }),
+            _ => History::open(path),
+        }
+    }
+
     /// `$XDG_DATA_HOME/headroom/history.db`, or `~/.local/share/headroom/history.db`.
     ///
     /// # Errors
@@ -253,6 +264,18 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was put beside it");
+    }
+
+    #[test]
+    fn to_read_a_history_that_is_not_there_makes_none() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("typo/history.db");
+        let error = History::open_kept(&path).unwrap_err();
+        assert!(matches!(&error, Error::NotThere { path: named } if *named == path));
+        assert!(error.remedy().is_some());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "neither file nor directory");
+        drop(History::open(&path).unwrap());
+        assert!(History::open_kept(&path).is_ok());
     }
 
     #[test]

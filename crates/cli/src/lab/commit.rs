@@ -42,7 +42,7 @@ pub struct CommitArgs {
     #[arg(long, value_delimiter = ',', default_value = "full", value_parser = durability, value_name = "LIST")]
     durability: Vec<Durability>,
     /// A server to use instead of one of our own: postgres:CONNECTION or mysql:CONNECTION
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = crate::source::argument)]
     source: Vec<SourceName>,
     /// Also write the answer as a page with charts
     #[arg(long, value_name = "FILE")]

@@ -20,7 +20,7 @@ pub struct FootprintArgs {
     #[arg(value_name = "SELECT")]
     query: String,
     /// Where it runs: postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", value_parser = crate::source::argument)]
     source: SourceName,
     /// The database of a MySQL or MariaDB server that the query's tables are in
     #[arg(long, value_name = "NAME")]

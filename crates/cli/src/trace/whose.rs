@@ -1,4 +1,5 @@
 use crate::failure::Failure;
+use crate::source::repeated;
 use collect::process::Selection;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -28,8 +29,9 @@ impl FromStr for Whose {
             _ => return Err(format!("only processes can be traced; {ACCEPTED}")),
         };
         for part in rest.split(',').filter(|part| !part.is_empty()) {
-            let number =
-                |text: &str| text.parse().map_err(|_| format!("'{part}' is no process number; {ACCEPTED}"));
+            let number = |text: &str| {
+                text.parse().map_err(|_| format!("{} is no process number; {ACCEPTED}", repeated(part)))
+            };
             match part.split_once('=') {
                 Some(("cgroup", dir)) if !dir.is_empty() => whose.cgroup = Some(dir.into()),
                 Some(("pid-file", path)) if !path.is_empty() => whose.pid_file = Some(path.into()),

@@ -115,6 +115,7 @@ fn nanoseconds(text: &str) -> u64 {
 #[test]
 fn a_stretch_without_captures_says_what_there_is() {
     let ours = Headroom::new();
+    drop(history::History::open(&ours.history()).unwrap());
     let empty = ours.run(&["analyze"]);
     assert_eq!(empty.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&empty.stderr).contains("holds no captures"));

@@ -113,6 +113,11 @@ pub fn redacted(text: &str) -> String {
     }
 }
 
+/// Why the connection string cannot be read, without a piece of it.
+pub fn unreadable(text: &str) -> Option<String> {
+    Settings::parse(text).err()
+}
+
 /// Whether the connection string holds a password, or what may be one; so may one that cannot be read.
 pub fn has_password(text: &str) -> bool {
     Settings::parse(text).map_or(true, |settings| settings.may_hold_secrets())

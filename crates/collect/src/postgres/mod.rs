@@ -46,7 +46,7 @@ mod worker;
 
 pub use client::Client;
 pub(crate) use cluster::{Cluster, Object};
-pub use connection::{has_password, redacted};
+pub use connection::{has_password, redacted, unreadable};
 pub use error::PostgresError;
 pub use relations::RELATIONS_MAX;
 pub use waits::SAMPLED_EVERY;

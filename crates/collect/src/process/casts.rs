@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_object_has_calls_to_put_in() {
-        let object = super::super::program::OBJECT;
+        let object = super::super::object::OBJECT;
         assert!(put_in(object, 1) != object);
     }
 }

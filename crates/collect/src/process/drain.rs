@@ -2,7 +2,8 @@
 //! is taken out is kept in user space, and a key that comes again begins at zero and is added to it.
 
 use super::places::Places;
-use super::program::{Programs, no_table, table_error};
+use super::program::Programs;
+use super::refused::{no_table, table_error};
 use super::tables::{Aio, AioKey, Counts, FileId, Key, Name, OfCpu, Pending};
 use crate::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError};

@@ -3,8 +3,9 @@
 
 use super::classify::{Class, classify};
 use super::kept::Kept;
+use super::losses::Losses;
 use super::names::{Known, Names};
-use super::program::{Counted, Losses, Programs};
+use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, kind};
 use crate::SourceError;
 use crate::mounts::Mounts;

@@ -190,3 +190,34 @@ fn a_control_group_is_chosen_with_the_groups_below_it() {
     }
     assert!(tried > 0 || !rustix::process::geteuid().is_root(), "no hierarchy to try");
 }
+
+/// What a container has mounted: a file system that only it sees has the name it has there, a directory of this machine the
+/// name it has here. The container is gone when its files are told.
+#[test]
+fn a_containers_files_are_told_by_name_across_mount_namespaces() {
+    let bench = Bench::new();
+    let directory = bench.file.parent().unwrap();
+    let script = "read go && mkdir box shared && mount --make-rprivate / && mount -t tmpfs none box \
+                  && mkdir box/bound && mount --bind shared box/bound \
+                  && printf 4444 > box/inside && printf 55555 > box/bound/outside";
+    let mut container = Command::new("unshare");
+    container.args(["--mount", "sh", "-c", script]).current_dir(directory).stdin(Stdio::piped());
+    let mut container = container.spawn().unwrap();
+    let source = opened(&Selection { pids: vec![container.id()], ..Selection::default() });
+    container.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let ended = container.wait().unwrap();
+    let Some(mut source) = source else { return };
+    assert!(ended.success(), "this user may trace, and not mount");
+    assert_eq!(fs::read_dir(directory.join("box")).unwrap().count(), 0, "nobody else sees what was mounted");
+    let snapshot = source.snapshot().unwrap();
+    let written = |path: &str| {
+        let of_shell = of_layer(&snapshot, &directory.join(path), "(sh)");
+        sum(&of_shell, |one| one.counters.write).bytes
+    };
+    assert_eq!((written("box/inside"), written("shared/outside")), (4, 5), "{:?}", paths(&snapshot));
+    assert_eq!(written("box/bound/outside"), 0);
+}
+
+fn paths(snapshot: &filestats::Snapshot) -> Vec<&str> {
+    snapshot.samples.iter().map(|sample| sample.file.path.as_str()).collect()
+}

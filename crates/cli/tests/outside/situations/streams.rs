@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 #[test]
 fn no_reader_is_no_panic() {
     let ours = Headroom::new();
+    drop(history::History::open(&ours.history()).unwrap());
     let binary = built().join("headroom");
     for line in ["history", "history --json", "measure /no/where", "sqlite-extension"] {
         let script = format!(
@@ -25,6 +26,7 @@ fn no_reader_is_no_panic() {
 #[test]
 fn an_answer_that_could_not_be_written_is_an_error() {
     let ours = Headroom::new();
+    drop(history::History::open(&ours.history()).unwrap());
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = ours.command(&["history"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(3));

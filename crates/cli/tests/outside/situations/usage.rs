@@ -1,8 +1,9 @@
 //! Wrong arguments: exit 2, the argument by its name, and what it may be.
 
 use super::{headroom, text};
-use crate::programs::Headroom;
+use crate::programs::{Headroom, built};
 use std::fs;
+use std::process::Command;
 
 #[test]
 fn wrong_arguments_are_named_with_the_accepted_form() {
@@ -25,11 +26,41 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
     for (arguments, name, form) in cases {
         headroom(&ours, arguments).refused(2, &[name, form]);
     }
+    drop(history::History::open(&ours.history()).unwrap());
     headroom(&ours, &["history", "show", "verdict", "9"])
         .refused(3, &["has no verdict 9", "try: headroom history"]);
     headroom(&ours, &["intervals"]).refused(3, &["there are 0", "try: headroom capture --source"]);
     headroom(&ours, &["intervals", "1", "x"])
         .refused(3, &["number or label '1'", "try: headroom history captures"]);
+}
+
+#[test]
+fn what_only_reads_refuses_a_history_that_is_not_there_and_makes_none() {
+    let ours = Headroom::new();
+    let home = ours.history().parent().unwrap().to_owned();
+    let typo = home.join("typo/history.db");
+    let commands: [&[&str]; 12] = [
+        &["history"],
+        &["history", "show", "run", "1"],
+        &["history", "captures"],
+        &["history", "pack"],
+        &["analyze"],
+        &["intervals"],
+        &["matrix", "--list"],
+        &["matrix", "--resume"],
+        &["compare", "run:1", "run:2"],
+        &["chart", "1", "--out", "runs.svg"],
+        &["simulate", "--fit", text(&home)],
+        &["compare", "--set-baseline", "run:1"],
+    ];
+    for command in commands {
+        let mut headroom = Command::new(built().join("headroom"));
+        let output = headroom.args(command).arg("--history").arg(&typo).output().unwrap();
+        super::Said::of(&output)
+            .refused(3, &["there is no history at", text(&typo), "try: look at its name (--history)"]);
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0, "{command:?} made something");
+    }
+    assert_eq!(ours.json(&["history", "path"])["path"], text(&ours.history()), "it need not be there");
 }
 
 #[test]
@@ -61,4 +92,28 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     headroom(&ours, &["log", "info", "/no/where"])
         .refused(3, &["no page store", "try: name the directory of"]);
     headroom(&ours, &["clean", "/no/where"]).refused(3, &["cannot use /no/where", "try: check the path"]);
+}
+
+#[test]
+fn a_password_in_an_argument_is_refused_and_never_repeated() {
+    let ours = Headroom::new();
+    for text in [
+        "postgres://ann:hunter2@127.0.0.1:9/shop",
+        "postgres:host=127.0.0.1 port=9 password=hunter2",
+        "mysql://ann:hunter2@127.0.0.1:9/",
+        "sqlserver://ann:hunter2@127.0.0.1:9/",
+        // Mistyped, and yet what was meant.
+        "postgre://ann:hunter2@127.0.0.1:9/shop",
+        "process://ann:hunter2@127.0.0.1:9/shop",
+        "devices://ann:hunter2@127.0.0.1:9/shop",
+        "ann:hunter2@127.0.0.1",
+    ] {
+        for command in
+            [&["watch", "--once"][..], &["record"], &["capture"], &["check"], &["doctor"], &["trace"]]
+        {
+            let said = headroom(&ours, &[command, &["--source", text]].concat());
+            said.refused(2, &["--source"]);
+            assert!(!said.stderr.contains("hunter2"), "{command:?} {text}: {}", said.stderr);
+        }
+    }
 }

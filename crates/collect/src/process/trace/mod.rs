@@ -24,7 +24,8 @@ pub use filter::Filter;
 pub use pattern::FilePattern;
 
 use super::drain::found;
-use super::program::{Programs, no_table, table_error};
+use super::program::Programs;
+use super::refused::{no_table, table_error};
 use super::tables::{AioKey, FileId};
 use super::{OpenError, Selection, running};
 use crate::{SourceError, time};
@@ -112,7 +113,8 @@ impl Tracer {
         Ok(None)
     }
 
-    /// I/Os that were wanted and lost, because nobody took them out of the buffer in time.
+    /// I/Os that were lost, because nobody took them out of the buffer in time: of those wanted by all but their file's name,
+    /// and, of files that were looked at before, by that as well.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.

@@ -1,0 +1,116 @@
+//! What was lost in the kernel, by cause, and which figures that makes wrong.
+
+use super::program::{BLOCK, Programs};
+use super::refused::table_error;
+use super::tables::Nested;
+use crate::SourceError;
+use aya::maps::{MapData, PerCpuArray};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Programs that no interrupt calls: they cannot come one within the other, and it is told if they do.
+const OF_TASKS: [&str; 4] = ["sys_enter", "sys_exit", "ring_submit", "ring_complete"];
+
+/// `enum lost` of counters.h, for people.
+const LOST: [&str; 12] = [
+    "files, because the table of counters was full: some files are missing here; choose fewer processes",
+    "names of files, because their table was full or busy",
+    "asynchronous I/Os, because the table of those under way was full",
+    "I/Os of threads that the kernel had no memory to follow",
+    "calls of io_submit with more than 1024 I/Os",
+    "libaio I/Os whose iocb was submitted again before their result was fetched",
+    "io_uring I/Os that ended without a completion that the kernel tells of",
+    "parts of block requests made of more I/Os than are looked at",
+    "I/Os whose counters the kernel could not make or find at that moment",
+    "names of processes, because their table was full or busy",
+    "children of chosen processes, because the table of those chosen was full or busy",
+    "I/Os that were to be told, because the buffer was full",
+];
+const LOST_FILES_FULL: usize = 0;
+const LOST_NAMES_FULL: usize = 1;
+/// Requests that ended with their process, or began before the programs were loaded: the others' figures stand.
+const LOST_URING_UNSEEN: usize = 6;
+const LOST_BIOS: usize = 7;
+const LOST_COUNTERS: usize = 8;
+const LOST_PROCESSES: usize = 9;
+const LOST_TOLD: usize = 11;
+
+/// What is wrong in the figures of this interval, because events were lost in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// In words, with what the kernel cannot tell.
+    pub notes: Vec<String>,
+    /// Files may be missing.
+    pub files: bool,
+    /// Requests of processes may be missing, of which files is not known.
+    pub requests: bool,
+    /// Block I/O may be missing.
+    pub block: bool,
+}
+
+impl Programs {
+    /// Keeps how much was lost of something; whether it is more than at the last look.
+    fn note_loss(&self, losses: &mut Losses, lost: u64, words: &str) -> bool {
+        let before = self.lost_before.borrow_mut().insert(words.to_owned(), lost).unwrap_or(0);
+        let new = lost.saturating_sub(before);
+        if lost > 0 {
+            losses.notes.push(format!("lost {lost} {words}, {new} of them since the last look"));
+        }
+        new > 0
+    }
+
+    /// I/Os of a trace that found its buffer full.
+    pub fn lost_events(&self) -> Result<u64, SourceError> {
+        let table: PerCpuArray<&MapData, u64> = self.table("lost")?;
+        Ok(table.get(&(LOST_TOLD as u32), 0).map_err(table_error)?.iter().sum())
+    }
+
+    /// What was lost since the programs were loaded, and in which figures it shows since the last look.
+    pub fn losses(&self) -> Result<Losses, SourceError> {
+        let table: PerCpuArray<&MapData, u64> = self.table("lost")?;
+        let mut losses = Losses { notes: self.missing.clone(), ..Losses::default() };
+        losses.notes.dedup();
+        for (cause, words) in LOST.iter().enumerate() {
+            let in_kernel: u64 = table.get(&(cause as u32), 0).map_err(table_error)?.iter().sum();
+            let lost = in_kernel
+                + match cause {
+                    LOST_URING_UNSEEN => self.left_behind,
+                    _ => 0,
+                };
+            // The trace itself tells these.
+            if cause == LOST_TOLD {
+                continue;
+            }
+            // A file that found no place stays out: what shows later did not begin at zero.
+            losses.files |= cause == LOST_FILES_FULL && lost > 0;
+            if self.note_loss(&mut losses, lost, words) {
+                match cause {
+                    LOST_FILES_FULL | LOST_NAMES_FULL | LOST_PROCESSES | LOST_URING_UNSEEN => {}
+                    LOST_BIOS => losses.block = true,
+                    LOST_COUNTERS => (losses.requests, losses.block) = (true, true),
+                    _ => losses.requests = true,
+                }
+            }
+        }
+        let nested: PerCpuArray<&MapData, Nested> = self.table("nested")?;
+        let in_others: u64 = nested.get(&0, 0).map_err(table_error)?.iter().map(|cpu| cpu.done).sum();
+        let missed =
+            self.ebpf.program(BLOCK).and_then(recursion_misses).unwrap_or(0).saturating_sub(in_others);
+        let words = "completions of block I/O that came one within the other";
+        losses.block |= self.note_loss(&mut losses, missed, words);
+        for (name, program) in self.ebpf.programs().filter(|(name, _)| OF_TASKS.contains(name)) {
+            let missed = recursion_misses(program).unwrap_or(0);
+            let words = format!("events of {name} that came one within the other");
+            losses.requests |= self.note_loss(&mut losses, missed, &words);
+        }
+        Ok(losses)
+    }
+}
+
+/// Events that the kernel did not pass on because the program was at work on that CPU already.
+pub(super) fn recursion_misses(program: &aya::programs::Program) -> Option<u64> {
+    let aya::programs::Program::BtfTracePoint(program) = program else { return None };
+    let number = program.fd().ok()?.as_fd().as_raw_fd();
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
+    line.trim().parse().ok()
+}
