@@ -132,6 +132,11 @@ pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
     findings
 }
 
+/// Counters of ours, in the kernel: they begin with the program that reads them.
+fn is_counted_by_us(case: &SourceCase) -> bool {
+    case.course.source.starts_with("process:")
+}
+
 /// Where counters began anew.
 pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
     let ended = case.coverage.unknown.iter().filter(|(reason, _)| {
@@ -154,6 +159,8 @@ pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
                 .when(unknown.when.clone());
             finding.stretches = unknown.intervals;
             match reason {
+                Reason::Restart if is_counted_by_us(case) => finding
+                    .next("which of the two it was: the process, or Headroom, with which this source begins to count anew"),
                 Reason::Restart => finding.next("why it restarted, if nobody meant it to"),
                 Reason::TimingOff => finding.next("headroom doctor, which says how to switch timing on"),
                 Reason::Lost => finding.next("fewer sources or files, where events are lost"),

@@ -214,6 +214,20 @@ fn a_restart_is_told_and_costs_only_its_interval() {
 }
 
 #[test]
+fn where_headroom_counts_itself_it_may_be_what_restarted() {
+    let next = |source: &str| {
+        let mut course = course(20, 15 * S);
+        course.source = source.into();
+        let mut file = file("/data/shop.db", &course, (1..=20).map(|at| (at, reads(100, 8192, MS))));
+        file.steps[9].added = Figure::unknown(Reason::Restart);
+        (file.known_ns, file.unknown_ns) = (19 * 15 * S, 15 * S);
+        found(&analysis(&course, &[file]), Kind::Epoch).next.unwrap()
+    };
+    assert_eq!(next("postgres:5432"), "why it restarted, if nobody meant it to");
+    assert!(next("process:812").contains("or Headroom"), "{}", next("process:812"));
+}
+
+#[test]
 fn a_hole_in_the_recording_is_no_silence() {
     let with = |factor: u64| {
         let mut course = course(40, 15 * S);
