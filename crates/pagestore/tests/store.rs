@@ -34,6 +34,29 @@ fn a_store_is_created_only_in_an_empty_directory_and_opened_by_one_at_a_time() {
 }
 
 #[test]
+fn what_is_no_file_is_refused_and_never_waited_for() {
+    let place = place();
+    let directory = place.path().join("store");
+    Store::create(&directory, small(), Options::default()).unwrap().close().unwrap();
+    for name in ["control", "data", "log"] {
+        let (own, kept) = (directory.join(name), directory.join("kept"));
+        std::fs::rename(&own, &kept).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&own).status().unwrap();
+        assert!(made.success());
+        for opened in [
+            Store::open(&directory, Options::default()).map(|_| ()),
+            pagestore::inspect::Inspection::open(&directory).map(|_| ()),
+        ] {
+            let told = opened.unwrap_err();
+            assert!(matches!(&told, Error::NotAStore { why, .. } if why.contains(name)), "{told}");
+        }
+        std::fs::remove_file(&own).unwrap();
+        std::fs::rename(&kept, &own).unwrap();
+    }
+    Store::open(&directory, Options::default()).unwrap();
+}
+
+#[test]
 fn commits_of_many_threads_share_log_writes_and_are_all_there_after_reopening() {
     const EACH: u32 = 100;
     let place = place();

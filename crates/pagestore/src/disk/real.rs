@@ -107,6 +107,11 @@ fn missing(directory: &Path, name: &str, error: io::Error) -> Error {
 /// Opens with `O_DIRECT`, and without where the file system has none (tmpfs before Linux 6.6).
 fn open_file(directory: &Path, file: FileId, access: Access, flags: i32) -> Result<File> {
     let path = directory.join(file.name());
+    // A pipe would keep who opens it until somebody comes to the other end.
+    if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        let why = format!("its '{}' is not a file", file.name());
+        return Err(Error::NotAStore { path: directory.display().to_string(), why });
+    }
     let mut options = OpenOptions::new();
     options.read(true).write(access != Access::Look).create(access == Access::Create);
     let opened = match options.custom_flags(libc::O_DIRECT | flags).open(&path) {
