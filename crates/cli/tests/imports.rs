@@ -36,7 +36,11 @@ impl Place {
         path
     }
 
+    /// How many are kept; where nothing ever was, there is no history either.
     fn runs(&self) -> usize {
+        if !self.0.path().join("history.db").exists() {
+            return 0;
+        }
         self.json(&["history"]).as_array().unwrap().len()
     }
 }
