@@ -67,11 +67,7 @@ impl Shared {
         }
         let durable = self.writer.durable();
         // One that was done in its turn was durable when it was done.
-        let now = if self.writes.back().is_some_and(|last| last.end == write.end) && later == 0 {
-            write.written
-        } else {
-            now_ns()
-        };
+        let now = if later == 0 { write.written } else { now_ns() };
         for own in self.writes.iter_mut().rev().filter(|own| own.end <= durable) {
             if own.durable > 0 {
                 break;
