@@ -11,8 +11,7 @@ use crate::log::MAX_WRITE_BYTES;
 use crate::log::record::Record;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
 use crate::lsn::Lsn;
-use crate::sync::thread::{self, Thread};
-use crate::sync::{AtomicU64, Mutex};
+use crate::sync::{AtomicU64, Classes, EventCount, Mutex, thread};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
@@ -40,8 +39,8 @@ pub(crate) struct WriteTimes {
 
 struct Shared {
     writer: LogWriter,
-    /// Threads that wait for an LSN.
-    waiters: Vec<(Lsn, Thread)>,
+    /// Threads that wait for a write.
+    waiting: usize,
     /// Commits that are not durable yet, in their order.
     commits: VecDeque<(Lsn, u64)>,
     /// The newest commit whose pages are where readers look for them.
@@ -90,6 +89,8 @@ impl Shared {
 pub(crate) struct Journal {
     disk: Arc<dyn Disk>,
     shared: Mutex<Shared>,
+    /// Of writes; who waits for one is in the class of its number.
+    written: EventCount,
     /// The newest commit that may be read by a new snapshot: durable, or acknowledged as delayed.
     visible: AtomicU64,
     /// The newest durable commit.
@@ -118,7 +119,7 @@ impl Journal {
         let durable = AtomicU64::new(writer.durable().packed());
         let shared = Shared {
             writer,
-            waiters: Vec::new(),
+            waiting: 0,
             commits: VecDeque::new(),
             installed: sequence,
             last_group: 0,
@@ -129,6 +130,7 @@ impl Journal {
         Self {
             disk,
             shared: Mutex::new(shared),
+            written: EventCount::default(),
             visible: AtomicU64::new(sequence),
             durable_sequence: AtomicU64::new(sequence),
             durable,
@@ -276,12 +278,11 @@ impl Journal {
                     return Ok(shared.write_of(lsn));
                 }
             }
-            let me = thread::current();
-            if !shared.waiters.iter().any(|(_, waiter)| waiter.id() == me.id()) {
-                shared.waiters.push((lsn, me));
-            }
+            let (write, key) = (shared.writer.write_of(lsn), self.written.key());
+            shared.waiting += 1;
             drop(shared);
-            thread::park();
+            self.written.wait(key, write);
+            self.lock().waiting -= 1;
         }
     }
 
@@ -309,8 +310,8 @@ impl Journal {
         let (end, bytes) = (write.end, write.buffer.len() as u64);
         let result = self.disk.write_through(FileId::Log, write.offset, write.buffer.bytes());
         let written = now_ns();
-        let mut woken = Vec::new();
         let mut shared = self.lock();
+        let before = shared.writer.first_unacknowledged();
         let outcome = match result {
             Ok(()) => {
                 self.counters.writes.fetch_add(1, Ordering::Relaxed);
@@ -340,22 +341,20 @@ impl Journal {
         if shared.commits.is_empty() {
             shared.delayed_since = None;
         }
-        let failed = outcome.is_err();
-        shared.waiters.retain(|(lsn, waiter)| {
-            let done = failed || *lsn <= durable;
-            if done {
-                woken.push(waiter.clone());
-            }
-            !done
-        });
-        // The next write needs somebody to do it.
-        if shared.writer.in_flight() == 0 && !shared.waiters.is_empty() {
-            woken.push(shared.waiters.remove(0).1);
-        }
+        let acknowledged = match outcome {
+            Ok(()) => Classes::of(before..shared.writer.first_unacknowledged()),
+            Err(_) => Classes::ALL,
+        };
+        let waiting = shared.waiting > 0;
+        // The next write needs somebody to do it, and begins before those of this one run.
+        let is_next_free = waiting && outcome.is_ok() && shared.writer.in_flight() == 0;
         let directory_due = shared.writer.directory.is_due(durable);
         drop(shared);
-        for waiter in woken {
-            waiter.unpark();
+        if is_next_free {
+            self.written.notify(acknowledged.others(), 1);
+        }
+        if waiting {
+            self.written.notify(acknowledged, u32::MAX);
         }
         outcome?;
         if directory_due { self.write_directory() } else { Ok(()) }

@@ -25,7 +25,12 @@ pub(crate) fn together<T: Send, E: Send>(
     })
 }
 
+mod event_count;
+#[cfg(not(test))]
+pub(crate) use event_count::EventCount;
+pub(crate) use event_count::Classes;
+
 #[cfg(test)]
 pub(crate) mod scheduled;
 #[cfg(test)]
-pub(crate) use scheduled::{AtomicU64, Mutex, thread, together};
+pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, thread, together};

@@ -167,7 +167,8 @@ impl<'a> WriteTx<'a> {
             Ok(writing) => (writing, 0),
             Err(_) => {
                 let begun = now_ns();
-                let writing = lock(&inner.writing);
+                let writing = (0..32).find_map(|_| { thread::yield_now(); inner.writing.try_lock().ok() })
+                    .unwrap_or_else(|| lock(&inner.writing));
                 (writing, now_ns() - begun)
             }
         };

@@ -308,6 +308,20 @@ impl LogWriter {
         Some(LogWrite { id, offset: run.offset, buffer: run.buffer, end: run.end })
     }
 
+    /// The write that takes this record, or has taken it and is not acknowledged.
+    pub(crate) fn write_of(&self, lsn: Lsn) -> u64 {
+        if let Some(own) = self.in_flight.iter().find(|own| own.end >= lsn) {
+            return own.id;
+        }
+        let sealed = self.sealed.iter().position(|run| run.end >= lsn);
+        self.next_id + sealed.unwrap_or(self.sealed.len()) as u64
+    }
+
+    /// The first write that is not acknowledged.
+    pub(crate) fn first_unacknowledged(&self) -> u64 {
+        self.in_flight.front().map_or(self.next_id, |own| own.id)
+    }
+
     /// A write has been done. What is durable moves only over writes that are done without a gap before them.
     pub(crate) fn complete(&mut self, write: LogWrite) {
         if let Some(own) = self.in_flight.iter_mut().find(|own| own.id == write.id) {

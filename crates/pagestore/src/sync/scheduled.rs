@@ -7,6 +7,7 @@
 //! there, and where it cannot go on. And Shuttle's own `park` returns without being told, which hides that nobody
 //! tells: here it does not.
 
+use super::Classes;
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use std::cell::Cell;
@@ -136,6 +137,59 @@ impl AtomicU64 {
     pub(crate) fn fetch_max(&self, value: u64, order: Ordering) -> u64 {
         give_way();
         self.0.fetch_max(value, order)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct EventCount {
+    real: super::event_count::EventCount,
+    /// How often it was told, and who sleeps since when: nobody switches while this is locked.
+    scheduled: std::sync::Mutex<(u32, Vec<(Classes, thread::Thread)>)>,
+}
+
+impl EventCount {
+    pub(crate) fn key(&self) -> u32 {
+        if !SCHEDULED.get() {
+            return self.real.key();
+        }
+        give_way();
+        self.scheduled.lock().expect("nothing panics with it").0
+    }
+
+    pub(crate) fn wait(&self, key: u32, number: u64) {
+        if !SCHEDULED.get() {
+            return self.real.wait(key, number);
+        }
+        give_way();
+        let me = thread::current();
+        {
+            let mut scheduled = self.scheduled.lock().expect("nothing panics with it");
+            if scheduled.0 != key {
+                return;
+            }
+            scheduled.1.push((Classes::of([number]), me));
+        }
+        thread::park();
+    }
+
+    pub(crate) fn notify(&self, classes: Classes, at_most: u32) {
+        if !SCHEDULED.get() {
+            return self.real.notify(classes, at_most);
+        }
+        give_way();
+        let mut woken = Vec::new();
+        {
+            let mut scheduled = self.scheduled.lock().expect("nothing panics with it");
+            scheduled.0 += 1;
+            scheduled.1.retain(|(own, thread)| {
+                let wakes = own.0 & classes.0 != 0 && woken.len() < at_most as usize;
+                if wakes {
+                    woken.push(thread.clone());
+                }
+                !wakes
+            });
+        }
+        woken.iter().for_each(thread::Thread::unpark);
     }
 }
 

@@ -1,0 +1,106 @@
+//! What threads wait for that is told to many of them at once.
+
+use rustix::thread::futex::{self, Flags};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A count of what has happened, on which threads sleep until something new has: an *eventcount* on a futex. They sleep
+/// in classes, so that all of one class are woken by one call, and the others sleep on.
+///
+/// Who waits: look whether there is anything to wait for; if so, `key`, look once more (or have had the lock all along
+/// under which it changes), `wait`. Who tells: change it, then `notify`.
+#[derive(Default)]
+pub(crate) struct EventCount {
+    happened: AtomicU32,
+}
+
+/// Some classes: the numbers of those whose bits are set, modulo 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Classes(pub u32);
+
+impl Classes {
+    pub(crate) const ALL: Self = Self(u32::MAX);
+
+    pub(crate) fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
+        Self(numbers.into_iter().fold(0, |bits, number| bits | 1 << (number % 32)))
+    }
+
+    pub(crate) fn others(self) -> Self {
+        Self(!self.0)
+    }
+}
+
+impl EventCount {
+    /// What has happened so far.
+    pub(crate) fn key(&self) -> u32 {
+        self.happened.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until the class `number` is woken; not at all, where anything has happened since `key`. It may also return
+    /// for no reason.
+    pub(crate) fn wait(&self, key: u32, number: u64) {
+        let class = NonZeroU32::new(Classes::of([number]).0).expect("a number has a bit");
+        // Whatever ends it, the caller looks again.
+        let _ = futex::wait_bitset(&self.happened, Flags::PRIVATE, key, None, class);
+    }
+
+    /// Something has happened: wakes at most so many of these classes, those first who have slept longest.
+    pub(crate) fn notify(&self, classes: Classes, at_most: u32) {
+        self.happened.fetch_add(1, Ordering::Release);
+        if let Some(classes) = NonZeroU32::new(classes.0) {
+            let woken = futex::wake_bitset(&self.happened, Flags::PRIVATE, at_most.min(i32::MAX as u32), classes);
+            debug_assert!(woken.is_ok(), "{woken:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    /// Eight threads sleep, four in each of two classes; tells who was awake a while after each call.
+    #[test]
+    fn one_class_is_woken_and_the_other_sleeps_on() {
+        let (events, awake) = (EventCount::default(), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            let key = events.key();
+            for class in [3, 3, 3, 3, 36, 36, 36, 36] {
+                let (events, awake) = (&events, &awake);
+                scope.spawn(move || {
+                    events.wait(key, class);
+                    awake.lock().unwrap().push(class);
+                });
+            }
+            let seen_after = |classes, at_most| {
+                std::thread::sleep(Duration::from_millis(100));
+                // All of them sleep by the old count, so that it must not be looked at again.
+                events.notify(classes, at_most);
+                std::thread::sleep(Duration::from_millis(100));
+                let mut seen = awake.lock().unwrap().clone();
+                seen.sort_unstable();
+                seen
+            };
+            assert_eq!(seen_after(Classes::of([36]), 1), [36], "36 is 4 modulo 32");
+            assert_eq!(seen_after(Classes::of([3]), u32::MAX), [3, 3, 3, 3, 36]);
+            assert_eq!(seen_after(Classes::of([3]), u32::MAX), [3, 3, 3, 3, 36]);
+            assert_eq!(seen_after(Classes::ALL, u32::MAX).len(), 8);
+        });
+    }
+
+    #[test]
+    fn who_comes_with_an_old_key_does_not_sleep() {
+        let events = EventCount::default();
+        let key = events.key();
+        events.notify(Classes::of([1]), 1);
+        events.wait(key, 2);
+    }
+
+    #[test]
+    fn classes_are_numbers_modulo_32() {
+        assert_eq!(Classes::of([0, 33, 64]), Classes(0b11));
+        assert_eq!(Classes::of(0..32), Classes::ALL);
+        assert_eq!(Classes::of([]).others(), Classes::ALL);
+    }
+}
