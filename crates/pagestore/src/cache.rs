@@ -18,6 +18,9 @@ pub type Page = Arc<[u8]>;
 /// A chain longer than this begins again with an image, so that redoing one page has a bound.
 const CHAIN_RECORDS_MAX: usize = 32;
 
+/// Pages that are kept for who wants their memory.
+const FORGOTTEN_MAX: usize = 8;
+
 /// Which version of a page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
@@ -94,6 +97,8 @@ pub(crate) struct PageTable {
     dirty: BTreeSet<PageNo>,
     /// Old versions in the order in which they were replaced.
     retained: VecDeque<(u64, PageNo)>,
+    /// Old versions that nobody here needs any more, for whoever wants the memory.
+    forgotten: Vec<Page>,
     snapshots: BTreeMap<u64, u32>,
     /// Snapshots before this have lost pages.
     given_up_before: u64,
@@ -116,6 +121,7 @@ impl PageTable {
             hand: 0,
             dirty: BTreeSet::new(),
             retained: VecDeque::new(),
+            forgotten: Vec::new(),
             snapshots: BTreeMap::new(),
             given_up_before: 0,
             captured_before: Lsn::ZERO,
@@ -343,10 +349,19 @@ impl PageTable {
                 if successor > needed {
                     break;
                 }
-                entry.old.remove(0);
+                let (_, content) = entry.old.remove(0);
+                if self.forgotten.len() < FORGOTTEN_MAX {
+                    self.forgotten.push(content);
+                }
                 self.cached_bytes -= self.page_bytes;
             }
         }
+    }
+
+    /// Old versions that were forgotten, for `spare` to have a few of them.
+    pub(crate) fn take_forgotten(&mut self, spare: &mut Vec<Page>) {
+        let room = FORGOTTEN_MAX.saturating_sub(spare.len());
+        spare.extend(self.forgotten.drain(..).take(room));
     }
 
     /// Makes room: what was not used lately leaves, clean pages before dirty ones, dirty ones only if their

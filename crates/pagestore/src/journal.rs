@@ -102,12 +102,6 @@ pub(crate) struct Journal {
     directory: Mutex<()>,
 }
 
-/// What a commit's records became.
-pub(crate) struct Appended {
-    pub lsns: Vec<Lsn>,
-    pub commit: Lsn,
-}
-
 impl Journal {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
@@ -175,10 +169,16 @@ impl Journal {
     }
 
     /// Appends the records in `encoded`, whose ends are `ends`; the last of them is the commit `sequence` where
-    /// there is one. The transaction counts as active from its first record until `ended`.
-    pub(crate) fn append(&self, encoded: &[u8], ends: &[usize], commit: Option<u64>) -> Result<Appended> {
+    /// there is one. Adds to `lsns` where they lie, and tells where the last one does. The transaction counts as active
+    /// from its first record until `ended`.
+    pub(crate) fn append(
+        &self,
+        encoded: &[u8],
+        ends: &[usize],
+        commit: Option<u64>,
+        lsns: &mut Vec<Lsn>,
+    ) -> Result<Lsn> {
         self.check()?;
-        let mut lsns = Vec::with_capacity(ends.len());
         let mut start = 0;
         let mut shared = self.lock();
         if shared.writer.oldest_active.is_none() {
@@ -206,7 +206,7 @@ impl Journal {
             shared.commits.push_back((last, sequence));
         }
         self.counters.records.fetch_add(ends.len() as u64, Ordering::Relaxed);
-        Ok(Appended { lsns, commit: last })
+        Ok(last)
     }
 
     /// The space was checked before, so this is a bug; it must not become a lost commit.

@@ -1,5 +1,6 @@
 //! Transactions: any number read at a time, each its own snapshot; one writes.
 
+mod buffers;
 mod records;
 
 use crate::cache::{Installed, Page, View};
@@ -20,7 +21,8 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-pub(crate) use records::Buffers;
+pub(crate) use buffers::Buffers;
+use buffers::Changed;
 use records::Records;
 
 /// The store's own page, after the page header.
@@ -175,11 +177,12 @@ impl<'a> WriteTx<'a> {
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
+        let own = std::mem::take(&mut writing.buffers.own);
         let mut begun = Self {
             inner,
             writing: Some(writing),
             tx,
-            own: FxHashMap::default(),
+            own,
             finger: Finger::default(),
             spilled: FxHashMap::default(),
             fresh_from: 0,
@@ -234,9 +237,13 @@ impl<'a> WriteTx<'a> {
     }
 
     fn own_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
-        let content = Page::from(&before[..]);
+        let content = self.writing().buffers.copy_of(&before);
         let base = (!self.spilled.contains_key(&page)).then_some(before);
         self.keep(page, OwnPage { content, base })
+    }
+
+    fn writing(&mut self) -> &mut Writing {
+        self.writing.as_mut().expect("held until the end")
     }
 
     fn own_bytes(&mut self, page: PageNo) -> &mut [u8] {
@@ -302,7 +309,7 @@ impl<'a> WriteTx<'a> {
     fn spill(&mut self) -> Result<()> {
         self.inner.ensure_log_space(self.log_bytes())?;
         let writing = self.writing.as_mut().expect("held until the end");
-        let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, self.own.len());
+        let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers.records);
         let mut pages: Vec<_> = self.own.iter().collect();
         pages.sort_unstable_by_key(|(page, _)| **page);
         for (page, own) in &pages {
@@ -366,29 +373,34 @@ impl<'a> WriteTx<'a> {
             return Ok(None);
         }
         self.inner.ensure_log_space(self.log_bytes())?;
-        let mut own: Vec<_> = self.own.drain().collect();
-        own.sort_unstable_by_key(|(page, _)| *page);
-        let gate = lock(&self.inner.gate);
-        let images: Vec<bool> = {
-            let pages = lock(&self.inner.pages);
-            own.iter().map(|(page, own)| own.base.is_none() || pages.needs_image(*page)).collect()
-        };
         let writing = self.writing.as_mut().expect("held until the end");
-        let sequence = writing.sequence + 1;
-        let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers, own.len() + 1);
-        for ((page, own), image) in own.iter().zip(&images) {
+        let Writing { sequence: newest, buffers, .. } = &mut **writing;
+        let Buffers { changed, records, pages: spare, .. } = buffers;
+        changed.clear();
+        changed.extend(self.own.drain().map(|(page, own)| Changed { page, own, image: false }));
+        changed.sort_unstable_by_key(|changed| changed.page);
+        let gate = lock(&self.inner.gate);
+        {
+            let pages = lock(&self.inner.pages);
+            for changed in changed.iter_mut() {
+                changed.image = changed.own.base.is_none() || pages.needs_image(changed.page);
+            }
+        }
+        let sequence = *newest + 1;
+        let mut records = Records::begin(&self.inner.journal, self.tx, records);
+        for Changed { page, own, image } in changed.iter() {
             records.page(*page, own.base.as_deref().filter(|_| !*image), &own.content)?;
         }
         let (logged, commit) = records.commit(sequence)?;
         let appended_at = now_ns();
-        writing.sequence = sequence;
+        *newest = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
         self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
 
         let visible = self.inner.journal.visible();
         let mut pages = lock(&self.inner.pages);
         for (page, lsn) in self.spilled.drain() {
-            if own.binary_search_by_key(&page, |(page, _)| *page).is_err() {
+            if changed.binary_search_by_key(&page, |changed| changed.page).is_err() {
                 let fresh = page.0 >= self.fresh_from;
                 let record_bytes = self.inner.geometry.page_bytes;
                 let done =
@@ -396,7 +408,7 @@ impl<'a> WriteTx<'a> {
                 pages.install(sequence, visible, done);
             }
         }
-        for ((page, own), logged) in own.into_iter().zip(&logged) {
+        for (Changed { page, own, .. }, logged) in changed.drain(..).zip(logged) {
             let done = Installed {
                 page,
                 content: Some(own.content),
@@ -410,6 +422,7 @@ impl<'a> WriteTx<'a> {
         }
         pages.forget_old(visible);
         pages.make_room(visible, self.inner.journal.durable());
+        pages.take_forgotten(spare);
         drop(pages);
         self.inner.journal.ended(Some(sequence));
         drop(gate);
@@ -419,12 +432,14 @@ impl<'a> WriteTx<'a> {
 
 impl Drop for WriteTx<'_> {
     fn drop(&mut self) {
+        let own = std::mem::take(&mut self.own);
+        self.writing().buffers.keep_own(own);
         if !self.spilled.is_empty() {
             // Without this record the transaction ends as well: by the next one's first.
             let mut encoded = Vec::new();
             Record::Abort.encode(self.tx, &mut encoded);
             let length = encoded.len();
-            let _ = self.inner.journal.append(&encoded, &[length], None);
+            let _ = self.inner.journal.append(&encoded, &[length], None, &mut Vec::new());
             self.inner.journal.ended(None);
         }
     }

@@ -9,16 +9,18 @@ use crate::lsn::{Lsn, PageNo};
 /// What is put together before the log takes it; one record may go over it.
 const PART_BYTES: usize = 256 << 10;
 
-/// Memory that one transaction leaves to the next.
+/// Records that are put together, and where those are that the log has taken.
 #[derive(Default)]
-pub(crate) struct Buffers {
-    encoded: Vec<u8>,
+pub(crate) struct Encoded {
+    bytes: Vec<u8>,
     runs: Vec<u8>,
     ends: Vec<usize>,
-    images: Vec<bool>,
+    lsns: Vec<Lsn>,
+    logged: Vec<Logged>,
 }
 
 /// A page's record in the log.
+#[derive(Clone, Copy)]
 pub(super) struct Logged {
     pub lsn: Lsn,
     pub image: bool,
@@ -29,54 +31,56 @@ pub(super) struct Logged {
 pub(super) struct Records<'a> {
     journal: &'a Journal,
     tx: u64,
-    buffers: &'a mut Buffers,
-    pages: Vec<Logged>,
+    encoded: &'a mut Encoded,
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn begin(journal: &'a Journal, tx: u64, buffers: &'a mut Buffers, pages: usize) -> Self {
-        buffers.encoded.clear();
-        buffers.ends.clear();
-        buffers.images.clear();
-        Self { journal, tx, buffers, pages: Vec::with_capacity(pages) }
+    pub(super) fn begin(journal: &'a Journal, tx: u64, encoded: &'a mut Encoded) -> Self {
+        encoded.bytes.clear();
+        encoded.ends.clear();
+        encoded.logged.clear();
+        Self { journal, tx, encoded }
     }
 
     /// A page's change since `base`, or its image: without one, and where that costs hardly more.
     pub(super) fn page(&mut self, page: PageNo, base: Option<&[u8]>, new: &[u8]) -> Result<()> {
-        let Buffers { encoded, runs, ends, images } = &mut *self.buffers;
+        let Encoded { bytes, runs, ends, logged, .. } = &mut *self.encoded;
         runs.clear();
         let image = delta::encode_page(base, new, runs);
-        Record::Page { page, image, runs }.encode(self.tx, encoded);
-        ends.push(encoded.len());
-        images.push(image);
-        if encoded.len() >= PART_BYTES { self.append(None).map(|_| ()) } else { Ok(()) }
+        let begun = bytes.len();
+        Record::Page { page, image, runs }.encode(self.tx, bytes);
+        ends.push(bytes.len());
+        // Its place is known when the log has taken it.
+        logged.push(Logged { lsn: Lsn::ZERO, image, bytes: bytes.len() - begun });
+        if bytes.len() >= PART_BYTES { self.append(None).map(|_| ()) } else { Ok(()) }
     }
 
     /// The transaction's end; tells where all of it lies.
-    pub(super) fn commit(mut self, sequence: u64) -> Result<(Vec<Logged>, Lsn)> {
-        Record::Commit { sequence }.encode(self.tx, &mut self.buffers.encoded);
-        self.buffers.ends.push(self.buffers.encoded.len());
-        self.buffers.images.push(false);
+    pub(super) fn commit(mut self, sequence: u64) -> Result<(&'a [Logged], Lsn)> {
+        let Encoded { bytes, ends, .. } = &mut *self.encoded;
+        Record::Commit { sequence }.encode(self.tx, bytes);
+        ends.push(bytes.len());
         let commit = self.append(Some(sequence))?;
-        self.pages.pop();
-        Ok((self.pages, commit))
+        Ok((&self.encoded.logged, commit))
     }
 
     /// The transaction goes on.
-    pub(super) fn pause(mut self) -> Result<Vec<Logged>> {
+    pub(super) fn pause(mut self) -> Result<&'a [Logged]> {
         self.append(None)?;
-        Ok(self.pages)
+        Ok(&self.encoded.logged)
     }
 
     fn append(&mut self, commit: Option<u64>) -> Result<Lsn> {
-        let Buffers { encoded, ends, images, .. } = &mut *self.buffers;
-        let appended = self.journal.append(encoded, ends, commit)?;
-        let mut start = 0;
-        for ((end, image), lsn) in ends.drain(..).zip(images.drain(..)).zip(appended.lsns) {
-            self.pages.push(Logged { lsn, image, bytes: end - start });
-            start = end;
+        let Encoded { bytes, ends, lsns, logged, .. } = &mut *self.encoded;
+        lsns.clear();
+        let last = self.journal.append(bytes, ends, commit, lsns)?;
+        let pages = ends.len() - usize::from(commit.is_some());
+        let first = logged.len() - pages;
+        for (logged, lsn) in logged[first..].iter_mut().zip(lsns) {
+            logged.lsn = *lsn;
         }
-        encoded.clear();
-        Ok(appended.commit)
+        bytes.clear();
+        ends.clear();
+        Ok(last)
     }
 }
