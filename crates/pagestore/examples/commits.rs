@@ -1,11 +1,11 @@
-//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS]`, a line of JSON. `scripts/bench pagestore`
-//! measures them by turns with other engines.
+//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [awake]`, a line of JSON. `scripts/bench
+//! pagestore` measures them by turns with other engines. `awake`: with the option `keep_awake`.
 //!
 //! ```text
 //! floor   one 4 KiB write through to the medium for each row, on space written with zeros: what a commit costs at least
 //! one     one thread, each row its own commit, full durability
 //! pair    floor and one by turns, 100 at a time, so that both meet the same moments of a machine that others use too
-//! many    64 threads, each row its own commit, full durability
+//! many    64 threads, or THREADS, each row its own commit, full durability
 //! bulk    all rows in one transaction
 //! ```
 
@@ -22,19 +22,25 @@ const ROW_BYTES: usize = 200;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, what, rest @ ..] = &arguments[..] else {
-        return Err("usage: commits DIR floor|one|pair|many|bulk [ROWS]".into());
+    let (rest, keep_awake) = match &arguments[..] {
+        [rest @ .., last] if last == "awake" => (rest, true),
+        all => (all, false),
+    };
+    let [directory, what, rest @ ..] = rest else {
+        return Err("usage: commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [awake]".into());
     };
     let rows = rest.first().map_or(Ok(15_000), |text| text.parse())?;
+    let threads = rest.get(1).map_or(Ok(THREADS), |text| text.parse())?;
+    let options = Options { keep_awake, ..Options::default() };
     let place = Path::new(directory).join(format!("commits-{}", std::process::id()));
     if what == "pair" {
-        return pair(&place, rows);
+        return pair(&place, rows, options);
     }
     let measured = match what.as_str() {
         "floor" => floor(&place, rows).map(|seconds| (seconds, None))?,
-        "one" => measure(&place, |store, table| one(store, table, 0..rows))?,
-        "many" => measure(&place, |store, table| many(store, table, rows))?,
-        "bulk" => measure(&place, |store, table| bulk(store, table, rows))?,
+        "one" => measure(&place, options, |store, table| one(store, table, 0..rows))?,
+        "many" => measure(&place, options, |store, table| many(store, table, rows, threads))?,
+        "bulk" => measure(&place, options, |store, table| bulk(store, table, rows))?,
         other => return Err(format!("there is no measurement '{other}'").into()),
     };
     let (seconds, stats) = measured;
@@ -94,12 +100,12 @@ fn floor(place: &Path, rows: u32) -> io::Result<f64> {
     Floor::prepare(place, rows)?.write(rows)
 }
 
-fn pair(place: &Path, rows: u32) -> Result<(), Box<dyn std::error::Error>> {
+fn pair(place: &Path, rows: u32, options: Options) -> Result<(), Box<dyn std::error::Error>> {
     const TURN: u32 = 100;
     let raw = place.with_extension("floor");
     let mut floor = Floor::prepare(&raw, rows.next_multiple_of(TURN))?;
     let (mut floors, mut ones) = (Vec::new(), Vec::new());
-    measure(place, |store, table| {
+    measure(place, options, |store, table| {
         for first in (0..rows).step_by(TURN as usize) {
             floors.push(floor.write(TURN).expect("a file of our own can be written"));
             let begun = Instant::now();
@@ -124,10 +130,11 @@ fn pair(place: &Path, rows: u32) -> Result<(), Box<dyn std::error::Error>> {
 
 fn measure(
     place: &Path,
+    options: Options,
     work: impl FnOnce(&Store, Table) -> pagestore::Result<()>,
 ) -> pagestore::Result<(f64, Option<Stats>)> {
     let layout = Layout { vlf_bytes: 64 << 20, ..Layout::default() };
-    let store = Store::create(place, layout, Options::default())?;
+    let store = Store::create(place, layout, options)?;
     let mut tx = store.write()?;
     let table = tx.create_table("rows")?;
     tx.commit(Durability::Full)?;
@@ -154,10 +161,10 @@ fn one(store: &Store, table: Table, rows: std::ops::Range<u32>) -> pagestore::Re
     Ok(())
 }
 
-fn many(store: &Store, table: Table, rows: u32) -> pagestore::Result<()> {
+fn many(store: &Store, table: Table, rows: u32, threads: usize) -> pagestore::Result<()> {
     let next = AtomicU32::new(0);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS)
+        let threads: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(|| {
                     loop {

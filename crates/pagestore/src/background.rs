@@ -1,8 +1,11 @@
 //! The store's own threads: one checkpoints and keeps the log ahead of its writers, one bounds the time of delayed
-//! commits.
+//! commits, one may keep a processor awake.
 
+use crate::awake::Awake;
 use crate::error::Result;
+use crate::journal::Slots;
 use crate::log_space::SPARE_SLOTS;
+use crate::lsn::Lsn;
 use crate::pace::{self, Pace, Width};
 use crate::store::{Inner, lock};
 use crate::sync::Mutex;
@@ -101,10 +104,15 @@ impl Threads {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(work).expect("a thread can be started")
         };
-        let threads = vec![
+        let mut threads = vec![
             spawn("checkpoint", Box::new(move || checkpoint_when_due(&checkpoints))),
             spawn("delayed", Box::new(move || flush_when_due(&delays))),
         ];
+        if inner.journal.awake.is_some() {
+            let turns = Arc::clone(inner);
+            let work = move || turns.journal.awake.iter().for_each(Awake::run);
+            threads.push(spawn("keep awake", Box::new(work)));
+        }
         Self { inner: Arc::clone(inner), threads }
     }
 }
@@ -112,6 +120,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.inner.wake.end();
+        self.inner.journal.awake.iter().for_each(Awake::end);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -168,22 +177,25 @@ impl Load {
 
 impl Inner {
     pub(crate) fn load(&self) -> Load {
-        let (next, slots_free, slots) = self
-            .journal
-            .with(|writer| (writer.position().lsn, writer.vlfs.available(), writer.vlfs.slots().len()));
-        let dirty_pages = lock(&self.pages).dirty_pages() as u64;
-        let log_bytes = self.redo_bytes(next);
-        let short_of_log = slots_free <= SPARE_SLOTS + slots / 4 && log_bytes >= self.geometry.vlf_bytes;
-        Load { log_bytes, dirty_pages, short_of_log }
+        let (next, slots) = self.journal.with(|writer| (writer.position().lsn, Slots::of(writer)));
+        let dirty_pages = lock(&self.pages).dirty_pages();
+        self.load_of(next, slots, dirty_pages)
     }
 
-    /// A checkpoint that has become due is begun by its thread, or done here where there is none.
-    pub(crate) fn after_commit(&self) -> Result<()> {
+    /// As `load`, by one who has just seen these.
+    pub(crate) fn load_of(&self, next: Lsn, slots: Slots, dirty_pages: usize) -> Load {
+        let log_bytes = self.redo_bytes(next);
+        let short_of_log = slots.free <= SPARE_SLOTS + slots.all / 4 && log_bytes >= self.geometry.vlf_bytes;
+        Load { log_bytes, dirty_pages: dirty_pages as u64, short_of_log }
+    }
+
+    /// A checkpoint that has become due with this commit, which left `load`, is begun by its thread, or done here where there is
+    /// none.
+    pub(crate) fn after_commit(&self, load: &Load) -> Result<()> {
         if !self.options.background {
             self.answer();
         }
-        let load = self.load();
-        let due = self.is_due(&load);
+        let due = self.is_due(load);
         if !self.options.background {
             return if due { self.checkpoint_unless_running() } else { Ok(()) };
         }

@@ -18,6 +18,8 @@ pub type Page = Arc<[u8]>;
 /// A chain longer than this begins again with an image, so that redoing one page has a bound.
 const CHAIN_RECORDS_MAX: usize = 32;
 
+/// Clean pages are to leave before dirty ones where they are at least one in so many.
+const CLEAN_SOUGHT_ONE_IN: usize = 16;
 /// Pages that are kept for who wants their memory.
 const FORGOTTEN_MAX: usize = 8;
 
@@ -371,7 +373,10 @@ impl PageTable {
             return;
         }
         self.forget_old(visible);
-        for round in 0..3 {
+        // Where there are about as many dirty pages, all of them would be looked at for a clean one, at every commit.
+        let clean = self.clock.len().saturating_sub(self.dirty.len());
+        let first = usize::from(clean < self.clock.len() / CLEAN_SOUGHT_ONE_IN);
+        for round in first..3 {
             let mut steps = self.clock.len();
             while self.cached_bytes > self.limit_bytes && steps > 0 && !self.clock.is_empty() {
                 steps -= 1;

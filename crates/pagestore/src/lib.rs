@@ -48,6 +48,7 @@
 //! never returns a page that it cannot vouch for.
 
 mod aligned;
+mod awake;
 mod background;
 mod cache;
 mod checkpoint;

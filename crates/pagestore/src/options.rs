@@ -118,6 +118,12 @@ pub struct Options {
     /// Whether checkpoints and delayed commits have threads of their own. Without, a commit that finds a
     /// checkpoint due does it itself: everything happens in the order of the calls.
     pub background: bool,
+    /// Keep the processor awake for a thread that commits alone, commit after commit with full durability: its way out
+    /// of sleep is part of each, in a virtual machine a third of it. While writes of less than half a millisecond follow
+    /// one another within one, a thread of the lowest policy (`SCHED_IDLE`) turns on that processor. It takes nothing from
+    /// what else wants to run, but it is processor time: it counts where that is limited or paid for (a container's
+    /// quota, a battery, credits of a small cloud machine). With background threads.
+    pub keep_awake: bool,
     /// Read back what a checkpoint wrote before its part of the log is freed. Finds writes that the device
     /// acknowledged and lost or put elsewhere, at the price of reading every written page.
     pub verify_writes: bool,
@@ -140,6 +146,7 @@ impl Default for Options {
             recovery: Recovery::default(),
             apply: Apply::default(),
             background: true,
+            keep_awake: false,
             verify_writes: false,
             publish: true,
         }

@@ -1,5 +1,6 @@
 //! An open store: opening, creating, closing, and reading a page wherever it is.
 
+use crate::awake::Awake;
 use crate::cache::{Lookup, Page, PageTable, View};
 use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
@@ -382,7 +383,8 @@ impl Inner {
         let poison = Arc::new(OnceLock::new());
         let geometry = found.control.geometry;
         let counters = OfLog(Arc::clone(&board));
-        let journal = Journal::new(Arc::clone(&disk), found.writer, found.sequence, poison, counters);
+        let awake = (options.keep_awake && options.background).then(Awake::default);
+        let journal = Journal::new(Arc::clone(&disk), found.writer, found.sequence, poison, counters, awake);
         Self {
             last_tx: AtomicU64::new(found.next_tx - 1),
             disk,

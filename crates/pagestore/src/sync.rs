@@ -26,9 +26,9 @@ pub(crate) fn together<T: Send, E: Send>(
 }
 
 mod event_count;
+pub(crate) use event_count::Classes;
 #[cfg(not(test))]
 pub(crate) use event_count::EventCount;
-pub(crate) use event_count::Classes;
 
 #[cfg(test)]
 pub(crate) mod scheduled;

@@ -3,6 +3,7 @@
 mod buffers;
 mod records;
 
+use crate::background::Load;
 use crate::cache::{Installed, Page, View};
 use crate::codec::{put_u64, u64_at};
 use crate::counters::anatomy::Instants;
@@ -38,6 +39,10 @@ const CATALOG_AT: usize = 48;
 const NEXT_FREE_AT: usize = 32;
 const FREE_MARK_AT: usize = 40;
 const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
+
+/// How often a thread gives way to others before it sleeps until it is its turn to write: most turns take less than to
+/// fall asleep and be woken.
+const YIELDS_MAX: usize = 32;
 
 /// What pages are read from: a snapshot, or a transaction with its own changes.
 pub trait Pages {
@@ -133,6 +138,14 @@ pub struct Committed {
     pub lsn: Lsn,
 }
 
+/// A commit that was appended and installed.
+struct Put {
+    committed: Committed,
+    /// When it was appended.
+    appended: u64,
+    load: Load,
+}
+
 impl Pages for WriteTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
         if let Some(own) = self.own.get(&page) {
@@ -165,15 +178,7 @@ impl Store {
 impl<'a> WriteTx<'a> {
     pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
         inner.journal.check()?;
-        let (mut writing, queued_ns) = match inner.writing.try_lock() {
-            Ok(writing) => (writing, 0),
-            Err(_) => {
-                let begun = now_ns();
-                let writing = (0..32).find_map(|_| { thread::yield_now(); inner.writing.try_lock().ok() })
-                    .unwrap_or_else(|| lock(&inner.writing));
-                (writing, now_ns() - begun)
-            }
-        };
+        let (mut writing, queued_ns) = inner.turn();
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
@@ -330,7 +335,7 @@ impl<'a> WriteTx<'a> {
     /// and whether the commit is there is known only after opening it again).
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
         let called = now_ns();
-        let Some((committed, appended)) = self.install()? else { return Ok(None) };
+        let Some(Put { committed, appended, load }) = self.install()? else { return Ok(None) };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
         drop(self);
         match durability {
@@ -352,13 +357,13 @@ impl<'a> WriteTx<'a> {
         if !inner.options.background {
             inner.answer();
         }
-        inner.after_commit()?;
+        inner.after_commit(&load)?;
         Ok(Some(committed))
     }
 
     /// The commit that makes a store.
     pub(crate) fn commit_full(mut self) -> Result<()> {
-        let (committed, _) = self.install()?.expect("a new store's pages are changes");
+        let Put { committed, .. } = self.install()?.expect("a new store's pages are changes");
         let inner = self.inner;
         drop(self);
         inner.journal.wait(committed.lsn).map(|_| ())
@@ -367,8 +372,8 @@ impl<'a> WriteTx<'a> {
     /// Gives the transaction up; the same as dropping it.
     pub fn rollback(self) {}
 
-    /// Appends the commit and makes it the newest version of its pages. Tells when it was appended.
-    fn install(&mut self) -> Result<Option<(Committed, u64)>> {
+    /// Appends the commit and makes it the newest version of its pages.
+    fn install(&mut self) -> Result<Option<Put>> {
         if self.own.is_empty() && self.spilled.is_empty() {
             return Ok(None);
         }
@@ -392,7 +397,7 @@ impl<'a> WriteTx<'a> {
             records.page(*page, own.base.as_deref().filter(|_| !*image), &own.content)?;
         }
         let (logged, commit) = records.commit(sequence)?;
-        let appended_at = now_ns();
+        let appended = now_ns();
         *newest = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
         self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -423,10 +428,12 @@ impl<'a> WriteTx<'a> {
         pages.forget_old(visible);
         pages.make_room(visible, self.inner.journal.durable());
         pages.take_forgotten(spare);
+        let dirty_pages = pages.dirty_pages();
         drop(pages);
-        self.inner.journal.ended(Some(sequence));
+        let slots = self.inner.journal.ended(Some(sequence));
         drop(gate);
-        Ok(Some((Committed { sequence, lsn: commit }, appended_at)))
+        let load = self.inner.load_of(commit, slots, dirty_pages);
+        Ok(Some(Put { committed: Committed { sequence, lsn: commit }, appended, load }))
     }
 }
 
@@ -446,6 +453,20 @@ impl Drop for WriteTx<'_> {
 }
 
 impl Inner {
+    /// The turn to write, and how long it was waited for.
+    fn turn(&self) -> (MutexGuard<'_, Writing>, u64) {
+        if let Ok(writing) = self.writing.try_lock() {
+            return (writing, 0);
+        }
+        let begun = now_ns();
+        let yielded = (0..YIELDS_MAX).find_map(|_| {
+            thread::yield_now();
+            self.writing.try_lock().ok()
+        });
+        let writing = yielded.unwrap_or_else(|| lock(&self.writing));
+        (writing, now_ns() - begun)
+    }
+
     /// How many changed pages a transaction keeps in memory: a quarter of the cache, and what they were before.
     fn own_pages_max(&self) -> usize {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)

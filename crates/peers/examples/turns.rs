@@ -1,4 +1,4 @@
-//! What commits cost with several engines, by turns: `turns DIR floor|pagestore|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS`.
+//! What commits cost with several engines, by turns: `turns DIR floor|pagestore|pagestore-awake|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS`.
 //! Each line of its input is a number of rows, which it commits; its answer is a line of JSON. `scripts/bench pagestore`
 //! gives each engine its turn in a round of a fraction of a second, so that a machine that others use too hits all of them
 //! alike. ROWS is what all turns have together, and is what the floor prepares space for. Ends with 4 where the engine is not
@@ -9,6 +9,7 @@
 //! many    64 threads, the same
 //! bulk    all rows of the turn in one transaction
 //! ```
+//! `pagestore-awake` has the option `keep_awake`.
 //! The floor is what a commit costs at least: a write of 4 KiB through to the medium, on space written with zeros.
 
 use pagestore::{Layout, Options, Store, Table};
@@ -23,7 +24,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-const USAGE: &str = "usage: turns DIR floor|pagestore|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS";
+const USAGE: &str =
+    "usage: turns DIR floor|pagestore|pagestore-awake|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS";
 const THREADS: usize = 64;
 const ROW_BYTES: usize = 200;
 
@@ -82,7 +84,7 @@ fn is_missing(error: &peers::Error) -> bool {
 fn open(name: &str, place: &Path, rows: u32) -> Done<Box<dyn Engine>> {
     Ok(match name {
         "floor" => Box::new(Floor::prepare(place, rows)?),
-        "pagestore" => Box::new(Ours::create(place)?),
+        "pagestore" | "pagestore-awake" => Box::new(Ours::create(place, name == "pagestore-awake")?),
         "sqlite" => Box::new(Sqlite::create(place)?),
         _ => {
             let known = peers::Engine::ALL.into_iter().find(|engine| engine.name() == name);
@@ -162,10 +164,11 @@ struct Ours {
 }
 
 impl Ours {
-    fn create(place: &Path) -> Done<Ours> {
+    fn create(place: &Path, keep_awake: bool) -> Done<Ours> {
         // As much prepared log as the turns need: the floor has its space too.
         let layout = Layout { vlf_bytes: 64 << 20, ..Layout::default() };
-        let store = Store::create(&place.join("store"), layout, Options::default())?;
+        let options = Options { keep_awake, ..Options::default() };
+        let store = Store::create(&place.join("store"), layout, options)?;
         let mut tx = store.write()?;
         let table = tx.create_table("rows")?;
         tx.commit(pagestore::Durability::Full)?;

@@ -48,7 +48,8 @@ impl EventCount {
     pub(crate) fn notify(&self, classes: Classes, at_most: u32) {
         self.happened.fetch_add(1, Ordering::Release);
         if let Some(classes) = NonZeroU32::new(classes.0) {
-            let woken = futex::wake_bitset(&self.happened, Flags::PRIVATE, at_most.min(i32::MAX as u32), classes);
+            let woken =
+                futex::wake_bitset(&self.happened, Flags::PRIVATE, at_most.min(i32::MAX as u32), classes);
             debug_assert!(woken.is_ok(), "{woken:?}");
         }
     }

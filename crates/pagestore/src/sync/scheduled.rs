@@ -220,13 +220,7 @@ pub(crate) mod thread {
     #[derive(Clone)]
     pub(crate) enum Thread {
         Std(std::thread::Thread),
-        Scheduled(shuttle::thread::ThreadId, Arc<Token>),
-    }
-
-    #[derive(PartialEq, Eq)]
-    pub(crate) enum ThreadId {
-        Std(std::thread::ThreadId),
-        Scheduled(shuttle::thread::ThreadId),
+        Scheduled(Arc<Token>),
     }
 
     /// What `unpark` gives and `park` takes.
@@ -241,17 +235,10 @@ pub(crate) mod thread {
     }
 
     impl Thread {
-        pub(crate) fn id(&self) -> ThreadId {
-            match self {
-                Self::Std(thread) => ThreadId::Std(thread.id()),
-                Self::Scheduled(id, _) => ThreadId::Scheduled(*id),
-            }
-        }
-
         pub(crate) fn unpark(&self) {
             match self {
                 Self::Std(thread) => thread.unpark(),
-                Self::Scheduled(_, token) => {
+                Self::Scheduled(token) => {
                     *token.given.lock().expect("nothing panics with it") = true;
                     token.changed.notify_one();
                 }
@@ -261,7 +248,7 @@ pub(crate) mod thread {
 
     pub(crate) fn current() -> Thread {
         if SCHEDULED.get() {
-            Thread::Scheduled(shuttle::thread::current().id(), TOKEN.with(Arc::clone))
+            Thread::Scheduled(TOKEN.with(Arc::clone))
         } else {
             Thread::Std(std::thread::current())
         }

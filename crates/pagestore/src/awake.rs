@@ -1,0 +1,172 @@
+//! Keeps the processor of a thread that commits alone from falling asleep while its log write is in flight.
+//!
+//! Where nothing else runs, a processor halts until the write's interrupt, and its way back is part of every commit, twice
+//! where a write and a flush follow one another: a few microseconds on bare metal, tens of them in a virtual machine, whose
+//! host gives the processor to others meanwhile. A thread that turns there without end keeps it from that. It has
+//! the policy `SCHED_IDLE`: it runs where nothing else of the system wants to, and gives way at once. It turns while commits
+//! follow one another closely and their writes are short; else it sleeps too.
+
+use crate::counters::now_ns;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::thread::Thread;
+
+/// It turns for so long after a write has begun: longer than commits that follow one another lie apart.
+const TURNS_NS: u64 = 1_000_000;
+/// Of a write that takes longer than this, waking up is no part worth a processor's time.
+const WRITE_MAX_NS: u64 = 500_000;
+/// How often it turns between two looks at the clock: a microsecond or a few.
+const TURNS_AT_ONCE: usize = 64;
+
+/// See the module. One thread writes at a time.
+#[derive(Default)]
+pub(crate) struct Awake {
+    /// Who waits sleeps there.
+    processor: AtomicU32,
+    /// It turns until then, on the monotonic clock.
+    until: AtomicU64,
+    /// When the last write began, and what it took.
+    began: AtomicU64,
+    took: AtomicU64,
+    thread: OnceLock<Thread>,
+    is_asleep: AtomicBool,
+    is_ending: AtomicBool,
+}
+
+/// Whether a write that begins now is one of a stream in which it is worth it.
+fn is_worth_it(now: u64, began_before: u64, took_before: u64) -> bool {
+    now.saturating_sub(began_before) < TURNS_NS && took_before < WRITE_MAX_NS
+}
+
+impl Awake {
+    /// A write begins on this processor, now, and its thread will wait for it.
+    pub(crate) fn begins(&self, now: u64) {
+        let before = self.began.swap(now, Relaxed);
+        if !is_worth_it(now, before, self.took.load(Relaxed)) {
+            return;
+        }
+        self.processor.store(rustix::thread::sched_getcpu() as u32, Relaxed);
+        self.until.store(now + TURNS_NS, SeqCst);
+        if self.is_asleep.load(SeqCst)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// The write was done after so long.
+    pub(crate) fn ended(&self, took_ns: u64) {
+        self.took.store(took_ns, Relaxed);
+    }
+
+    /// What its thread does, until `end`.
+    pub(crate) fn run(&self) {
+        let _ = self.thread.set(std::thread::current());
+        // With any other policy it would take from others what it is to keep for them.
+        if !has_lowest_priority() {
+            return;
+        }
+        let mut processor = None;
+        while !self.is_ending.load(SeqCst) {
+            let wanted = self.processor.load(Relaxed);
+            if processor != Some(wanted) && self.until.load(Relaxed) > 0 {
+                // Where it may not be there, it turns where it is: that is of no use and no harm.
+                let _ = rustix::thread::sched_setaffinity(None, &only(wanted as usize));
+                processor = Some(wanted);
+            }
+            (0..TURNS_AT_ONCE).for_each(|_| std::hint::spin_loop());
+            if now_ns() >= self.until.load(SeqCst) {
+                self.is_asleep.store(true, SeqCst);
+                if now_ns() >= self.until.load(SeqCst) && !self.is_ending.load(SeqCst) {
+                    std::thread::park();
+                }
+                self.is_asleep.store(false, SeqCst);
+            }
+        }
+    }
+
+    /// Ends its thread.
+    pub(crate) fn end(&self) {
+        self.is_ending.store(true, SeqCst);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+fn only(processor: usize) -> rustix::thread::CpuSet {
+    let mut set = rustix::thread::CpuSet::new();
+    if processor < rustix::thread::CpuSet::MAX_CPU {
+        set.set(processor);
+    }
+    set
+}
+
+/// Takes the policy of what runs only where nothing else does; tells whether that is granted, which needs no privilege.
+fn has_lowest_priority() -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: of this thread, with parameters that outlive the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn it_is_worth_it_in_a_stream_of_short_writes() {
+        let at = 10_000_000;
+        assert!(is_worth_it(at, at - 100_000, 90_000));
+        assert!(!is_worth_it(at, at - 2_000_000, 90_000), "commits lie apart");
+        assert!(!is_worth_it(at, at - 900_000, 800_000), "the device takes its time");
+        assert!(!is_worth_it(at, 0, 0), "the first of all");
+    }
+
+    /// Processor time of a thread of this process, in clock ticks, and the policy it has.
+    fn time_and_policy(thread: i32) -> (u64, u64) {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        // Fields 14, 15 and 41, the first of these being 3: proc_pid_stat(5).
+        let field = |number: usize| fields[number - 3].parse::<u64>().unwrap();
+        (field(14) + field(15), field(41))
+    }
+
+    #[test]
+    fn it_turns_while_writes_follow_one_another_and_sleeps_after_them() {
+        let awake = Awake::default();
+        let number = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                number.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, SeqCst);
+                awake.run();
+            });
+            while awake.thread.get().is_none() || !awake.is_asleep.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            let thread = number.load(SeqCst) as i32;
+            let (before, policy) = time_and_policy(thread);
+            assert_eq!(policy, libc::SCHED_IDLE as u64);
+            // As from one commit to the next: asleep here, so that this processor is free for it. On a machine that has no
+            // time at all to spare it may not get any.
+            let begun = Instant::now();
+            let turned = loop {
+                awake.begins(now_ns());
+                std::thread::sleep(Duration::from_micros(100));
+                awake.ended(100_000);
+                if time_and_policy(thread).0 >= before + 5 {
+                    break true;
+                }
+                if begun.elapsed() > Duration::from_secs(60) {
+                    break false;
+                }
+            };
+            assert!(turned, "not 50 ms of processor time in a minute of writes");
+            while !awake.is_asleep.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            awake.end();
+        });
+    }
+}
