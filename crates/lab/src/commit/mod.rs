@@ -45,6 +45,8 @@ pub enum Engine {
     SqliteWal,
     /// Our page store.
     Pagestore,
+    /// It, with the processor kept from sleeping while a commit waits for its write.
+    PagestoreAwake,
     /// An embedded engine of others.
     Embedded(peers::Engine),
     /// PostgreSQL.
@@ -118,8 +120,9 @@ trait Committer {
 
 impl Engine {
     /// All, in the order in which they are shown.
-    pub const ALL: [Engine; 8] = [
+    pub const ALL: [Engine; 9] = [
         Engine::Pagestore,
+        Engine::PagestoreAwake,
         Engine::SqliteRollback,
         Engine::SqliteWal,
         Engine::Embedded(peers::Engine::Redb),
@@ -135,6 +138,7 @@ impl Engine {
             Engine::SqliteRollback => "sqlite-rollback",
             Engine::SqliteWal => "sqlite-wal",
             Engine::Pagestore => "pagestore",
+            Engine::PagestoreAwake => "pagestore-awake",
             Engine::Embedded(engine) => engine.name(),
             Engine::Postgres => "postgres",
             Engine::Mariadb => "mariadb",
@@ -148,7 +152,7 @@ impl Engine {
         rows * ROW_BYTES
             + match self {
                 Engine::SqliteRollback | Engine::SqliteWal => 0,
-                Engine::Pagestore => pagestore::log_bytes(rows),
+                Engine::Pagestore | Engine::PagestoreAwake => pagestore::log_bytes(rows),
                 // RocksDB reserves its log.
                 Engine::Embedded(_) => 96 << 20,
                 Engine::Postgres | Engine::Mariadb => 512 << 20,
@@ -160,7 +164,11 @@ impl Engine {
         match self {
             Engine::SqliteRollback => true,
             Engine::Embedded(engine) => !engine.has_log(),
-            Engine::SqliteWal | Engine::Pagestore | Engine::Postgres | Engine::Mariadb => false,
+            Engine::SqliteWal
+            | Engine::Pagestore
+            | Engine::PagestoreAwake
+            | Engine::Postgres
+            | Engine::Mariadb => false,
         }
     }
 
@@ -170,6 +178,9 @@ impl Engine {
             (_, Durability::Full) => None,
             (Engine::SqliteRollback, _) => {
                 Some("has no delayed durability: without its syncs a crash may destroy the database")
+            }
+            (Engine::PagestoreAwake, _) => {
+                Some("is pagestore, where commits are delayed: none of them waits for a write")
             }
             (Engine::Mariadb, _) if plan.mariadb.is_some() => {
                 Some("delays all of a server's commits or none: that is not switched on a server of others")
@@ -186,7 +197,9 @@ impl Engine {
                 Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::Rollback, registry))
             }
             Engine::SqliteWal => Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::WriteAhead, registry)),
-            Engine::Pagestore => Box::new(pagestore::Pagestore::open(dir, plan.rows)),
+            Engine::Pagestore | Engine::PagestoreAwake => {
+                Box::new(pagestore::Pagestore::open(dir, plan.rows, self == Engine::PagestoreAwake))
+            }
             Engine::Embedded(engine) => Box::new(embedded::Embedded::open(dir, engine)?),
             Engine::Postgres => Box::new(postgres::Postgres::open(&dir, plan.postgres.as_deref())?),
             Engine::Mariadb => Box::new(mariadb::Mariadb::open(&dir, plan.mariadb.as_deref())?),
