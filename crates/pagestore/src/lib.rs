@@ -22,6 +22,10 @@
 //! chains, what may leave), `delta`, and the formats. `journal`, `checkpoint` and `recovery` do the I/O through
 //! [`disk::Disk`]: real files, or [`sim`]'s that lose and tear; the crash laboratory is there too.
 //!
+//! Of many threads that commit, one at a time has the turn to change pages; whoever waits for durability and finds no
+//! log write in flight does the next for all who have come, and one call wakes those whom it made durable. A thread that
+//! commits alone may have its processor kept awake meanwhile (`Options::keep_awake`).
+//!
 //! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
 //! memory, where any process reads it: `counters`.
 //!

@@ -275,7 +275,11 @@ pub fn run(
                 break;
             }
         }
-        study.notes.extend(committer.notes());
+        for note in committer.notes() {
+            if !study.notes.contains(&note) {
+                study.notes.push(note);
+            }
+        }
     }
     Ok(Outcome { study, left_out })
 }

@@ -1,6 +1,6 @@
 use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::plot::{Margins, Plot};
+use super::canvas::{Ink, SERIES_INKS, svg};
+use super::plot::{Margins, Plot, Thin};
 use super::{Chart, Key, Mark, Panel, Size};
 use experiments::{CommitResult, CommitStudy};
 use std::rc::Rc;
@@ -60,8 +60,13 @@ fn lines(study: &CommitStudy, figure: impl Fn(&CommitResult) -> Option<f64>) -> 
     lines
 }
 
+/// Where the colours begin over again, lines are dashed.
+fn stroke(at: usize) -> Mark {
+    if at < SERIES_INKS { Mark::Line } else { Mark::Dashed }
+}
+
 fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>) -> Axis) -> Panel {
-    let key = |(at, line): (usize, &Line)| -> Key { (Mark::Line, Ink::series(at), line.name.clone()) };
+    let key = |(at, line): (usize, &Line)| -> Key { (stroke(at), Ink::series(at), line.name.clone()) };
     let legend = lines.iter().enumerate().map(key).collect();
     let lines = Rc::new(lines);
     let title = title.to_owned();
@@ -74,7 +79,12 @@ fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>
             let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
             plot.axes("rows a commit, log scale", y_title);
             for (at, line) in lines.iter().enumerate() {
-                plot.series(&line.points, Ink::series(at), true);
+                if stroke(at) == Mark::Dashed {
+                    plot.thin(&line.points, Ink::series(at), Thin::Dashed);
+                    plot.marks(&line.points, Ink::series(at), 2.6);
+                } else {
+                    plot.series(&line.points, Ink::series(at), true);
+                }
             }
             if points().all(|(_, y)| y.is_none()) {
                 plot.nothing("not counted");
@@ -82,4 +92,40 @@ fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>
         })
     };
     Panel { title, note: String::new(), legend, size: Size::HALF, narrow: Size::NARROW, draw: Box::new(draw) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiments::{Durability, IoFigures};
+    use filestats::Figure;
+
+    #[test]
+    fn no_two_engines_lines_look_alike_even_where_there_are_more_than_colours() {
+        let io = IoFigures {
+            writes: Figure::Known(2),
+            write_bytes: Figure::Known(8_192),
+            syncs: Figure::Known(1),
+            wait_ns: Figure::Known(9),
+        };
+        let result = |engine: usize| CommitResult {
+            engine: format!("engine {engine}"),
+            durability: Durability::Full,
+            batch: 1,
+            rows: 1,
+            commits: 1,
+            seconds: 1.0,
+            log: io,
+            data: io,
+            waits_for_data: false,
+        };
+        let results: Vec<CommitResult> = (0..SERIES_INKS + 3).map(result).collect();
+        let study = CommitStudy { dir: "/data".into(), rows: 1, results, notes: vec![] };
+        let legend = &commits(&study).panels[0].legend;
+        assert_eq!(legend.len(), SERIES_INKS + 3);
+        for (at, (mark, ink, name)) in legend.iter().enumerate() {
+            let alike = legend[..at].iter().find(|(other, shade, _)| (other, shade) == (mark, ink));
+            assert!(alike.is_none(), "{name} looks like {}", alike.unwrap().2);
+        }
+    }
 }
