@@ -105,6 +105,11 @@ fn clean(text: &str) -> String {
     text.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// A source, before what is said of it. That of all processes, `process:`, ends in a colon of its own.
+fn of(source: &str) -> String {
+    format!("{}:", source.trim_end_matches(':'))
+}
+
 /// The text cut to that many columns at its end.
 fn clip(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
@@ -155,6 +160,11 @@ fn wrap(text: &str, columns: usize, lines_max: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_has_one_colon_before_what_is_said_of_it() {
+        assert_eq!(["process:", "sqlite:/a.db"].map(of), ["process:", "sqlite:/a.db:"]);
+    }
 
     #[test]
     fn a_name_cannot_command_the_terminal() {

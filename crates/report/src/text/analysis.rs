@@ -140,7 +140,7 @@ fn span(span: &Span) -> String {
 
 fn told(gap: &Gap) -> String {
     let until = gap.until_unix_ns.map_or("its end is not known".into(), number::instant);
-    format!("{}: {} to {until}: {}", gap.source, number::instant(gap.from_unix_ns), gap.reason)
+    format!("{} {} to {until}: {}", super::of(&gap.source), number::instant(gap.from_unix_ns), gap.reason)
 }
 
 /// The files that were waited for longest: how much, one after the other, size beside latency.

@@ -20,8 +20,8 @@ pub fn intervals(
         .checked_sub(earlier.clock_ns)
         .map_or(number::NONE.into(), |ns| number::duration(ns as f64 / 1e9));
     let mut lines = vec![style.heading(&clean(&format!(
-        "{}: {} to {} ({elapsed})",
-        later.source,
+        "{} {} to {} ({elapsed})",
+        super::of(&later.source),
         number::instant(earlier.taken_unix_ns),
         number::instant(later.taken_unix_ns)
     )))];

@@ -13,7 +13,8 @@ pub const SHORT_MARK: char = '*';
 /// One interval of a source on a screen: the busiest files first.
 pub fn watch(glance: &Glance, profile: &Profile, style: &Style) -> String {
     let elapsed = glance.elapsed_ns.map_or(number::NONE.into(), |ns| number::duration(ns as f64 / 1e9));
-    let heading = format!("{}: {elapsed} until {}", glance.source, number::instant(glance.ended_unix_ns));
+    let heading =
+        format!("{} {elapsed} until {}", super::of(&glance.source), number::instant(glance.ended_unix_ns));
     let mut lines = vec![style.heading(&super::clean(&heading))];
     for note in &glance.notes {
         lines.extend(wrap(&format!("note: {note}"), style.columns(), 4));
