@@ -106,7 +106,8 @@ pub struct Options {
     pub delayed_time: Duration,
     /// … or when this many bytes of log wait.
     pub delayed_bytes: usize,
-    /// Log writes in flight at once.
+    /// Log writes in flight at once. More than one are smaller ones: on a virtual disk whose writes take 130 us, one was the
+    /// quickest for 16 and 64 threads that commit, two for four.
     pub log_writes_in_flight: usize,
     /// Writes of pages in flight at once where pages are written as fast as can be: after a crash, and by a checkpoint
     /// that somebody waits for. Of reads of the log, up to 16.
