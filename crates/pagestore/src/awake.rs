@@ -148,21 +148,21 @@ mod tests {
             let thread = number.load(SeqCst) as i32;
             let (before, policy) = time_and_policy(thread);
             assert_eq!(policy, libc::SCHED_IDLE as u64);
-            // As from one commit to the next: asleep here, so that this processor is free for it. On a machine that has no
-            // time at all to spare it may not get any.
+            // As from one commit to the next: asleep here, so that this processor is free for it. On a machine with much else
+            // to do it gets a three hundredth.
             let begun = Instant::now();
             let turned = loop {
                 awake.begins(now_ns());
                 std::thread::sleep(Duration::from_micros(100));
                 awake.ended(100_000);
-                if time_and_policy(thread).0 >= before + 5 {
+                if time_and_policy(thread).0 >= before + 2 {
                     break true;
                 }
-                if begun.elapsed() > Duration::from_secs(60) {
+                if begun.elapsed() > Duration::from_secs(120) {
                     break false;
                 }
             };
-            assert!(turned, "not 50 ms of processor time in a minute of writes");
+            assert!(turned, "not 20 ms of processor time in two minutes of writes");
             while !awake.is_asleep.load(SeqCst) {
                 std::thread::yield_now();
             }

@@ -189,8 +189,8 @@ impl Inner {
         Load { log_bytes, dirty_pages: dirty_pages as u64, short_of_log }
     }
 
-    /// A checkpoint that has become due with this commit, which left `load`, is begun by its thread, or done here where there is
-    /// none.
+    /// A checkpoint that has become due with this commit, which left `load`, is begun by its thread, or done here where
+    /// there is none.
     pub(crate) fn after_commit(&self, load: &Load) -> Result<()> {
         if !self.options.background {
             self.answer();

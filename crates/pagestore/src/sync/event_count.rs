@@ -58,35 +58,51 @@ impl EventCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    /// Eight threads sleep, four in each of two classes; tells who was awake a while after each call.
+    /// Returns when that thread of this process sleeps.
+    fn is_seen_asleep(thread: u32) {
+        let stat = format!("/proc/self/task/{thread}/stat");
+        while !std::fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1.starts_with('S') {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Eight threads sleep, four in each of two classes; who is awake is looked at after each call.
     #[test]
     fn one_class_is_woken_and_the_other_sleeps_on() {
         let (events, awake) = (EventCount::default(), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             let key = events.key();
             for class in [3, 3, 3, 3, 36, 36, 36, 36] {
-                let (events, awake) = (&events, &awake);
+                let (events, awake, number) = (&events, &awake, Arc::new(AtomicU32::new(0)));
+                let own = Arc::clone(&number);
                 scope.spawn(move || {
+                    own.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Release);
                     events.wait(key, class);
                     awake.lock().unwrap().push(class);
                 });
+                while number.load(Ordering::Acquire) == 0 {
+                    std::thread::yield_now();
+                }
+                is_seen_asleep(number.load(Ordering::Acquire));
             }
-            let seen_after = |classes, at_most| {
-                std::thread::sleep(Duration::from_millis(100));
-                // All of them sleep by the old count, so that it must not be looked at again.
+            let seen_after = |classes, at_most, expected: usize| {
                 events.notify(classes, at_most);
-                std::thread::sleep(Duration::from_millis(100));
+                while awake.lock().unwrap().len() < expected {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                // Who is not to be woken has the time to be seen.
+                std::thread::sleep(Duration::from_millis(50));
                 let mut seen = awake.lock().unwrap().clone();
                 seen.sort_unstable();
                 seen
             };
-            assert_eq!(seen_after(Classes::of([36]), 1), [36], "36 is 4 modulo 32");
-            assert_eq!(seen_after(Classes::of([3]), u32::MAX), [3, 3, 3, 3, 36]);
-            assert_eq!(seen_after(Classes::of([3]), u32::MAX), [3, 3, 3, 3, 36]);
-            assert_eq!(seen_after(Classes::ALL, u32::MAX).len(), 8);
+            assert_eq!(seen_after(Classes::of([4]), 1, 1), [36], "36 is 4 modulo 32");
+            assert_eq!(seen_after(Classes::of([3]), u32::MAX, 5), [3, 3, 3, 3, 36]);
+            assert_eq!(seen_after(Classes::of([3]), u32::MAX, 5), [3, 3, 3, 3, 36]);
+            assert_eq!(seen_after(Classes::ALL, u32::MAX, 8).len(), 8);
         });
     }
 
