@@ -11,6 +11,7 @@ use crate::log::scan::{LogFile, Reading};
 use crate::log::vlf::Slot;
 use crate::lsn::{Lsn, PageNo};
 use crate::recovery::{self, Analysis};
+use crate::store::in_directory;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -176,10 +177,7 @@ impl Inspection {
     /// When there is none, or it cannot be read.
     pub fn open(directory: &Path) -> Result<Self> {
         let disk = RealDisk::open(directory, Access::Look)?;
-        Self::open_on(Arc::new(disk)).map_err(|error| match error {
-            Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
-            other => other,
-        })
+        Self::open_on(Arc::new(disk)).map_err(|error| in_directory(error, directory))
     }
 
     /// As `open`, on any disk.

@@ -84,7 +84,7 @@ pub use log::vlf::Certificate;
 pub use lsn::{Lsn, PageNo};
 pub use options::{Apply, Durability, Layout, Options, Recovery};
 pub use page::PAGE_HEADER_BYTES;
-pub use recovery::{RecoveryProgress, RecoveryReport};
+pub use recovery::{RecoveryEnd, RecoveryPhase, RecoveryProgress, RecoveryReport};
 pub use store::{LogHolders, Stats, Store};
 pub use tree::{Range, Table, Tables};
 pub use tx::{Committed, Pages, ReadTx, WriteTx};
