@@ -310,7 +310,7 @@ pub(crate) fn open(
 }
 
 /// What there is to be read of the log from `redo` on, at most: its virtual log files are read to their ends.
-fn bytes_from(log: &LogFile<'_>, redo: Lsn) -> u64 {
+pub(crate) fn bytes_from(log: &LogFile<'_>, redo: Lsn) -> u64 {
     let newest = log.headers().iter().flatten().map(|header| header.vlf).max().unwrap_or(0);
     let vlfs = u64::from(newest.saturating_sub(redo.vlf()) + 1).min(log.headers().len() as u64);
     (vlfs * log.geometry.vlf_bytes).saturating_sub(u64::from(redo.unit()) * UNIT_BYTES)

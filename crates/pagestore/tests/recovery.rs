@@ -272,6 +272,21 @@ fn who_opens_is_told_how_much_log_is_read() {
 }
 
 #[test]
+fn who_looks_into_a_log_is_told_at_each_virtual_log_file_how_far_it_is() {
+    let look = || Inspection::open_on(Arc::new(SimDisk::holding(crashed()))).unwrap();
+    let info = look().info().unwrap();
+    let vlfs = info.vlfs.iter().filter(|vlf| vlf.status == 2).count() as u64;
+    let before = u64::from(info.redo.unit()) * 512;
+    let mut told = Vec::new();
+    let same = look().telling(|progress| told.push((progress.bytes, progress.bytes_total))).info().unwrap();
+    assert_eq!(same, info);
+    // The first block of a virtual log file comes after its header.
+    let at = |vlf: u64| if vlf == 0 { 0 } else { vlf * VLF_BYTES + 4096 - before };
+    let expected: Vec<_> = (0..vlfs).map(|vlf| (at(vlf), vlfs * VLF_BYTES - before)).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn instant_recovery_tells_how_far_it_is_while_the_store_serves_and_at_the_end_what_it_took() {
     let files = crashed();
     let begun = Instant::now();
