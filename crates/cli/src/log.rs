@@ -8,11 +8,11 @@ use crate::output::Output;
 use crate::{Done, FINE, no_answer};
 use clap::Subcommand;
 use pagestore::inspect::{Anatomy, Filter, Inspection, LogInfo, RecordInfo, WhyHeld};
-use pagestore::{Lsn, PageNo};
+use pagestore::{Lsn, PageNo, RecoveryProgress};
 use running::Running;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to look at.
 #[derive(Subcommand)]
@@ -97,6 +97,18 @@ impl From<pagestore::Error> for Failure {
     }
 }
 
+/// The store's log, and on the terminal how much of it has been read.
+fn inspection<'a>(path: &Path, out: &'a mut Output) -> Result<Inspection<'a>, Failure> {
+    let tell = |at: RecoveryProgress| {
+        let [read, all] = [at.bytes, at.bytes_total].map(|bytes| bytes / 1_000_000);
+        out.progress(
+            format_args!("reading the log: {read} of {all} MB, {:.0} MB/s", at.mb_per_s()),
+            at.time_left(),
+        );
+    };
+    Ok(Inspection::open(path)?.telling(tell))
+}
+
 /// `headroom log WHAT`.
 pub fn run(command: &LogCommand, out: &mut Output) -> Done {
     match command {
@@ -106,7 +118,7 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
                 out.answer(|_| text, || value);
                 return Ok(FINE);
             }
-            let info = Inspection::open(&args.path)?.info()?;
+            let info = inspection(&args.path, out)?.info()?;
             out.answer(|_| info_text(&info), || info_json(&info));
         }
         LogCommand::Dump(args) => {
@@ -118,7 +130,7 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
             }
             let mut records = Vec::new();
             let limit = args.limit.unwrap_or(u64::MAX);
-            let read = Inspection::open(&args.store.path)?.records(filter, |record| {
+            let read = inspection(&args.store.path, out)?.records(filter, |record| {
                 if (records.len() as u64) < limit {
                     records.push(record);
                 }
@@ -136,7 +148,7 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
                 out.answer(|_| text, || value);
                 return Ok(FINE);
             }
-            let why = Inspection::open(&args.path)?.why()?;
+            let why = inspection(&args.path, out)?.why()?;
             out.answer(|_| why_text(&why), || why_json(&why));
         }
         LogCommand::Anatomy(args) => {
@@ -146,7 +158,8 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
                 out.answer(|_| text, || value);
                 return Ok(FINE);
             }
-            let Some(anatomy) = Inspection::open(&args.store.path)?.anatomy(args.commit)? else {
+            let anatomy = inspection(&args.store.path, out)?.anatomy(args.commit)?;
+            let Some(anatomy) = anatomy else {
                 out.answer(|_| "the active log has no such commit".into(), || json!({"commit": null}));
                 return Ok(no_answer());
             };

@@ -210,7 +210,7 @@ impl Inner {
 
     /// Whether what recovery found is not all in the data file yet.
     fn is_recovering(&self) -> bool {
-        self.recovering.load(Ordering::Relaxed) > 0 && self.counters.checkpoints.load(Ordering::Relaxed) == 0
+        self.course.ended().is_none()
     }
 
     fn sync_pages(&self, written: Written) -> Result<Synced> {
@@ -355,6 +355,7 @@ impl SyncedCheckpoint<'_> {
         inner.journal.with(|writer| writer.vlfs.free(certificate));
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
+        inner.course.end();
         self.running.last = Some(certificate);
         Ok(Certified { certificate })
     }

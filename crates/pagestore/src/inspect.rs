@@ -10,17 +10,24 @@ use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading};
 use crate::log::vlf::Slot;
 use crate::lsn::{Lsn, PageNo};
-use crate::recovery::{self, Analysis};
+use crate::recovery::{self, Analysis, RecoveryPhase, RecoveryProgress};
+use crate::store::in_directory;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Large reads, a few at once.
 const READING: Reading = Reading { read_bytes: 1 << 20, parallel: 4 };
 
+/// Who is told how far the reading is.
+type Tell<'a> = dyn FnMut(RecoveryProgress) + 'a;
+
 /// A store's log, to be looked at.
-pub struct Inspection {
+pub struct Inspection<'a> {
     disk: Arc<dyn Disk>,
     control: Control,
+    tell: Option<RefCell<Box<Tell<'a>>>>,
 }
 
 /// A virtual log file, as `DBCC LOGINFO` lists them.
@@ -169,17 +176,14 @@ pub struct BlockInfo {
     pub witness: Lsn,
 }
 
-impl Inspection {
+impl<'a> Inspection<'a> {
     /// Opens the store in `directory` for looking.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
     pub fn open(directory: &Path) -> Result<Self> {
         let disk = RealDisk::open(directory, Access::Look)?;
-        Self::open_on(Arc::new(disk)).map_err(|error| match error {
-            Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
-            other => other,
-        })
+        Self::open_on(Arc::new(disk)).map_err(|error| in_directory(error, directory))
     }
 
     /// As `open`, on any disk.
@@ -188,17 +192,46 @@ impl Inspection {
     /// As `open`.
     pub fn open_on(disk: Arc<dyn Disk>) -> Result<Self> {
         let control = recovery::control(disk.as_ref())?;
-        Ok(Self { disk, control })
+        Ok(Self { disk, control, tell: None })
+    }
+
+    /// Whatever is asked next reads the log, and tells at each of its virtual log files how far it is, as a recovery
+    /// does that reads all of it.
+    #[must_use]
+    pub fn telling(self, tell: impl FnMut(RecoveryProgress) + 'a) -> Self {
+        Self { tell: Some(RefCell::new(Box::new(tell))), ..self }
+    }
+
+    /// Tells that it is at `lsn`, of so much log at most.
+    fn tell(&self, lsn: Lsn, bytes_total: u64, begun: Instant) {
+        let Some(tell) = &self.tell else { return };
+        let bytes = self.control.redo.lsn.bytes_to(lsn, self.control.geometry.vlf_bytes);
+        tell.borrow_mut()(RecoveryProgress {
+            phase: RecoveryPhase::ReadingLog,
+            pages: 0,
+            pages_left: 0,
+            bytes,
+            bytes_total: bytes_total.max(bytes),
+            elapsed: begun.elapsed(),
+        });
     }
 
     /// Every block from the redo LSN on; then the slots as the chain left them.
     fn walk(
         &self,
-        visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
+        mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
-        let control = &self.control;
+        let (control, begun) = (&self.control, Instant::now());
         let log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
-        let end = log.scan(control.redo_slot as usize, control.redo, control.known(), READING, visit)?;
+        let bytes_total = recovery::bytes_from(&log, control.redo.lsn);
+        let mut vlf = None;
+        let tells = |header: &BlockHeader, used: &[u8]| {
+            if vlf.replace(header.vlf) != Some(header.vlf) {
+                self.tell(Lsn::new(header.vlf, header.unit, 0), bytes_total, begun);
+            }
+            visit(header, used)
+        };
+        let end = log.scan(control.redo_slot as usize, control.redo, control.known(), READING, tells)?;
         let slots = log.slots(&end.chain);
         Ok((log, slots, end.last.max(control.durable)))
     }

@@ -4,6 +4,7 @@
 //! Store::create / open ── write() ── WriteTx: page_mut, allocate, free; create_table, put, delete ── commit(Full | Delayed)
 //!                     ├── transact(Full | Delayed, |tx| ...)              as that, and commits by itself
 //!                     └── read() ─── ReadTx: page; table, get, range              a snapshot, whatever is committed
+//! Store::open_with(..., |progress| ...)                                   as open, and tells how far recovery is
 //! directory   control   two copies of what opening needs             control.rs
 //!             data      pages of 4, 8 or 16 KiB, checksummed         page.rs
 //!             log       virtual log files of blocks of records       log.rs, log/block.rs, log/record.rs
@@ -89,7 +90,7 @@ pub use log::vlf::Certificate;
 pub use lsn::{Lsn, PageNo};
 pub use options::{Apply, Durability, Layout, Options, Recovery};
 pub use page::PAGE_HEADER_BYTES;
-pub use recovery::{RecoveryProgress, RecoveryReport};
+pub use recovery::{RecoveryEnd, RecoveryPhase, RecoveryProgress, RecoveryReport};
 pub use store::{LogHolders, Stats, Store};
 pub use tree::{Range, Table, Tables};
 pub use tx::{Committed, Pages, ReadTx, WriteTx};

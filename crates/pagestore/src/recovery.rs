@@ -21,6 +21,7 @@
 //! writes the control file (a new epoch) and one block (RECOVERY), and nothing is erased: what an interrupted
 //! recovery leaves is recovered again by the same steps.
 
+mod course;
 mod directory;
 mod indexed;
 mod one_by_one;
@@ -39,17 +40,17 @@ use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading, Way};
 use crate::log::vlf::VlfTable;
 use crate::log::writer::LogWriter;
-use crate::lsn::{Lsn, PageNo};
+use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Options, Recovery};
 use crate::store::Inner;
 use directory::Found as Led;
 use indexed::Collected;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-pub use progress::RecoveryProgress;
+pub(crate) use course::Course;
+pub use progress::{RecoveryEnd, RecoveryPhase, RecoveryProgress};
 
 /// What opening found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub struct RecoveryReport {
     pub analysis: Duration,
     /// Time until the store was open.
     pub opened: Duration,
+    /// What it took until all was redone; `None` until then. Only `Recovery::Instant` opens the store before.
+    pub end: Option<RecoveryEnd>,
 }
 
 impl RecoveryReport {
@@ -99,6 +102,7 @@ pub(crate) struct Found {
     pub next_tx: u64,
     pub sequence: u64,
     pub control: Control,
+    pub course: Arc<Course>,
 }
 
 /// The log's records since each page's newest image.
@@ -118,6 +122,8 @@ pub(crate) struct Analysis {
     pub records: u64,
     pub commits: u64,
     pub dropped: u64,
+    /// Changes of pages that have an image before them, and images.
+    pub changes: u64,
     pub sequence: u64,
     pub tx_max: u64,
 }
@@ -157,9 +163,11 @@ impl Analysis {
     fn put(&mut self, page: PageNo, lsn: Lsn, image: bool, bytes: usize) {
         if image {
             self.chains.insert(page, Chain { lsns: vec![lsn], bytes });
+            self.changes += 1;
         } else if let Some(chain) = self.chains.get_mut(&page) {
             chain.lsns.push(lsn);
             chain.bytes += bytes;
+            self.changes += 1;
         }
         // A change without an image before it: the data file had the page when redo moved past its image.
     }
@@ -194,8 +202,9 @@ pub(crate) fn open(
     disk: Arc<dyn Disk>,
     counters: Arc<Counters>,
     options: Options,
+    course: Arc<Course>,
 ) -> Result<(Inner, RecoveryReport)> {
-    let begun = Instant::now();
+    let begun = course.begun;
     let mut control = control(disk.as_ref())?;
     let reading = reading(&options);
     // What is read must not be better than what is on the medium.
@@ -218,6 +227,7 @@ pub(crate) fn open(
     let reads_begun = Instant::now();
     let told = match &entries {
         Some(entries) if options.recovery == Recovery::Instant => {
+            course.reads_log(geometry.vlf_bytes);
             directory::read(disk.as_ref(), &control, reading, entries)?
         }
         _ => None,
@@ -225,9 +235,13 @@ pub(crate) fn open(
     let is_told = told.is_some();
     let (log, told) = match told {
         Some(Led { log, way, collected }) => (log, Some((way, collected))),
-        None => (LogFile::open(disk.as_ref(), geometry, reading)?, None),
+        None => {
+            let log = LogFile::open(disk.as_ref(), geometry, reading)?;
+            course.reads_log(bytes_from(&log, control.redo.lsn));
+            (log, None)
+        }
     };
-    let (way, index, tx_max) = if options.recovery == Recovery::Instant {
+    let (way, index, tx_max, writes) = if options.recovery == Recovery::Instant {
         let (way, collected) = told.map_or_else(|| indexed::read(&log, &control, reading), Ok)?;
         report.vlfs_indexed = collected.indexed;
         let last = collected.last.clone();
@@ -236,17 +250,19 @@ pub(crate) fn open(
         report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
         report.pages = runs.pages();
         pages.look_up_in(runs);
-        (way, last, sums.tx_max)
+        (way, last, sums.tx_max, report.pages)
     } else {
         let (way, index, analysis) = whole(&log, &control, reading)?;
         report.count(analysis.records, analysis.commits, analysis.dropped, analysis.sequence);
         report.pages = analysis.chains.len() as u64;
+        let each_change = options.recovery != Recovery::Wide;
+        let writes = if each_change { analysis.changes } else { report.pages };
         if options.recovery == Recovery::Wide {
             for (page, chain) in analysis.chains {
                 pages.recovered(page, chain.lsns, chain.bytes);
             }
         }
-        (way, index, analysis.tx_max)
+        (way, index, analysis.tx_max, writes)
     };
     if report.last_sequence == 0 {
         // Where the cache is of a few pages, a checkpoint may write the control file before the store's first commit.
@@ -257,6 +273,7 @@ pub(crate) fn open(
     (report.log_bytes, report.log_reads) = (of_log.counters.read.bytes, of_log.counters.read.count);
     (report.cut, report.analysis) = (last, begun.elapsed());
     let log_read = reads_begun.elapsed();
+    course.writes_pages(writes, geometry.page_bytes as u64);
 
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
@@ -275,19 +292,28 @@ pub(crate) fn open(
     let entries = entries.unwrap_or_default();
     writer.directory = if is_told { Directory::of(geometry.store, entries) } else { rebuilt(&log, &entries) };
     let next_tx = control.tx_max.max(tx_max) + 1;
-    let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control };
+    let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control, course };
     drop(log);
     let epoch = u64::from(found.control.epoch);
     let inner = Inner::new(disk, counters, options, found);
     inner.redo_cost.log_read(report.log_bytes, log_read);
-    inner.recovering.store(report.pages, Ordering::Release);
     inner.journal.note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;
     if options.recovery == Recovery::Wide && report.pages > 0 {
         inner.checkpoint()?;
     }
+    if options.recovery != Recovery::Instant || report.pages == 0 {
+        inner.course.end();
+    }
     report.opened = begun.elapsed();
     Ok((inner, report))
+}
+
+/// What there is to be read of the log from `redo` on, at most: its virtual log files are read to their ends.
+pub(crate) fn bytes_from(log: &LogFile<'_>, redo: Lsn) -> u64 {
+    let newest = log.headers().iter().flatten().map(|header| header.vlf).max().unwrap_or(0);
+    let vlfs = u64::from(newest.saturating_sub(redo.vlf()) + 1).min(log.headers().len() as u64);
+    (vlfs * log.geometry.vlf_bytes).saturating_sub(u64::from(redo.unit()) * UNIT_BYTES)
 }
 
 /// A directory that knows which slots were used, and of the ends what was known before.

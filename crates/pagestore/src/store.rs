@@ -19,21 +19,19 @@ use crate::log_space::write_zeros;
 use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Layout, Options};
 use crate::pace::RedoCost;
-use crate::recovery::{self, RecoveryReport};
+use crate::recovery::{self, Course, RecoveryReport};
 use crate::sync::{AtomicU64, Mutex};
 use crate::tx::{Buffers, ReadTx, WriteTx};
 use crate::{background, page};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
-use std::time::Instant;
 
 /// A page store, open for reading and writing. Threads share it by reference.
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     background: Option<background::Threads>,
-    report: RecoveryReport,
-    pub(crate) opened: Instant,
+    pub(crate) report: RecoveryReport,
 }
 
 /// Dirty pages that are looked at before the table of pages is let go.
@@ -71,8 +69,7 @@ pub(crate) struct Inner {
     pub last_sequence: AtomicU64,
     /// The newest transaction.
     pub last_tx: AtomicU64,
-    /// Pages that recovery found in the log.
-    pub recovering: AtomicU64,
+    pub course: Arc<Course>,
     pub wake: background::Wake,
     pub redo_cost: RedoCost,
     pub counters: OfEngine,
@@ -145,6 +142,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no thread panics with a lock of the store")
 }
 
+/// Says where there is no store.
+pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
+    match error {
+        Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
+        other => other,
+    }
+}
+
 impl Store {
     /// Creates a store in a new or empty directory.
     ///
@@ -168,10 +173,7 @@ impl Store {
     /// When there is none, another process has it, acknowledged data is damaged, or an I/O fails.
     pub fn open(directory: &Path, options: Options) -> Result<Self> {
         let disk = RealDisk::open(directory, Access::Write)?;
-        Self::open_on(Arc::new(disk), options).map_err(|error| match error {
-            Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
-            other => other,
-        })
+        Self::open_on(Arc::new(disk), options).map_err(|error| in_directory(error, directory))
     }
 
     /// As `create`, on any disk whose files are empty.
@@ -211,7 +213,8 @@ impl Store {
             tx_max: 0,
         };
         let pages = PageTable::new(geometry.page_bytes, options.cache_bytes / 4 * 3);
-        let found = recovery::Found { writer, pages, next_tx: 1, sequence: 0, control };
+        let course = Course::none(&counters);
+        let found = recovery::Found { writer, pages, next_tx: 1, sequence: 0, control, course };
         let inner = Inner::new(disk, counters, options, found);
         // The store's own page is the first commit; only then is there a store.
         let mut tx = WriteTx::begin(&inner)?;
@@ -227,18 +230,19 @@ impl Store {
     /// As `open`.
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         let counters = Counters::begin(disk.directory().filter(|_| options.publish));
-        let (inner, report) = recovery::open(counters.watch(disk), counters, options)?;
+        let course = Course::begin(&counters, options.recovery);
+        let (inner, report) = recovery::open(counters.watch(disk), counters, options, course)?;
         Ok(Self::start(inner, report))
     }
 
-    fn start(inner: Inner, report: RecoveryReport) -> Self {
+    pub(crate) fn start(inner: Inner, report: RecoveryReport) -> Self {
         inner.announce();
         let inner = Arc::new(inner);
         let background = inner.options.background.then(|| background::Threads::start(&inner));
         if report.pages > 0 {
             inner.wake.checkpoint();
         }
-        Self { inner, background, report, opened: Instant::now() }
+        Self { inner, background, report }
     }
 
     /// Begins to read: what was committed and acknowledged by now, whatever is committed meanwhile.
@@ -291,12 +295,6 @@ impl Store {
         control.clean = true;
         control.durable = self.inner.journal.durable();
         control.write(self.inner.disk.as_ref())
-    }
-
-    /// How it was opened.
-    #[must_use]
-    pub fn recovery_report(&self) -> &RecoveryReport {
-        &self.report
     }
 
     /// Bytes of a page that a user has.
@@ -405,7 +403,7 @@ impl Inner {
             growing: Mutex::new(()),
             growth_awaited: AtomicU64::new(0),
             last_sequence: AtomicU64::new(found.sequence),
-            recovering: AtomicU64::new(0),
+            course: found.course,
             wake: background::Wake::default(),
             redo_cost: RedoCost::of(options.recovery),
             counters: OfEngine(Arc::clone(&board)),

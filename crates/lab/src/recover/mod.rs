@@ -37,13 +37,14 @@ pub use engine::{Engine, Strategy};
 pub use work::Work;
 
 use crate::Error;
+use ::pagestore::RecoveryProgress;
 use experiments::{EmulatedDisk, LeftOut, RecoverStudy};
 use headroom_sqlite::Registry;
 use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use steps::Steps;
 use work::Order;
@@ -83,8 +84,19 @@ struct Run<'a> {
     order: Order,
     registry: &'static Registry,
     stop: &'static AtomicBool,
-    /// Bytes of pages that the recovery that runs has written, where it tells.
-    written: Arc<AtomicU64>,
+    /// How far the recovery that runs is, where it tells.
+    progress: Mutex<Option<RecoveryProgress>>,
+}
+
+impl Run<'_> {
+    /// How far the recovery that runs is.
+    fn tell(&self, progress: Option<RecoveryProgress>) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+
+    fn told(&self) -> Option<RecoveryProgress> {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What the program does that is killed.
@@ -108,7 +120,7 @@ pub fn run(
     explain: impl Fn(Error) -> String,
 ) -> Result<RecoverStudy, Error> {
     let work = plan.work;
-    let run = Run { plan, order: work.order(), registry, stop, written: Arc::default() };
+    let run = Run { plan, order: work.order(), registry, stop, progress: Mutex::default() };
     let mut study = RecoverStudy {
         dir: plan.dir.display().to_string(),
         emulated: plan.emulated,

@@ -116,8 +116,9 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
 
     let began = Instant::now();
     let files = pagestore::disk::open_directory(dir).map_err(&failed)?;
-    let disk = Arc::new(Stoppable::new(files, run.stop, Arc::clone(&run.written)));
-    let store = Store::open_on(disk.clone(), options).map_err(&failed)?;
+    let disk = Arc::new(Stoppable::new(files, run.stop));
+    let store =
+        Store::open_on_with(disk.clone(), options, |progress| run.tell(Some(progress))).map_err(&failed)?;
     let opened = began.elapsed();
     let page = store.read().and_then(|tx| tx.page(page_of(first.place))).map_err(&failed)?;
     let first_read = began.elapsed();
@@ -125,7 +126,11 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     let pages_left = match store.recovery_pages_left() {
         0 => 0,
         // The store may count a page for each part of the log that has it.
-        _ => found.min(run.order.pages_written(crash)).saturating_sub(disk.data_bytes() / PAGE_BYTES),
+        _ => {
+            let [_, data, _] = store.file_statistics();
+            let written = data.counters.write.bytes / PAGE_BYTES;
+            found.min(run.order.pages_written(crash)).saturating_sub(written)
+        }
     };
     let mut tx = store.write().map_err(&failed)?;
     let changed = tx.page_mut(page_of(second.place)).map_err(&failed)?;
@@ -133,7 +138,9 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     tx.commit(Durability::Full).map_err(&failed)?;
     let first_write = began.elapsed();
     let mut asked = Instant::now();
-    while store.recovery_pages_left() > 0 {
+    // The log is free then: where opening has written all pages, a checkpoint comes after it.
+    while store.stats().checkpoints == 0 {
+        run.tell(store.recovery_progress());
         thread::sleep(LOOK_EVERY);
         if asked.elapsed() >= ASK_EVERY {
             // A store whose writing failed lets nobody write any more, and says why.

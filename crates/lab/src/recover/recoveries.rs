@@ -82,13 +82,11 @@ impl Each<'_, '_> {
             return Ok(false);
         }
         copy::evict(place)?;
-        run.written.store(0, Relaxed);
+        run.tell(None);
         self.steps.begin(engine, Doing::Recovering(strategy));
-        let bytes = run.order.pages_written(&crash) * engine.page_bytes();
         let (victim, steps) = (&mut *self.victim, &mut *self.steps);
         let recovered = watched(&mut || victim.recover(place, strategy, &crash, run), &mut || {
-            let share = run.written.load(Relaxed) as f64 / bytes.max(1) as f64;
-            steps.tell(Doing::Recovering(strategy), share.min(1.0));
+            steps.tell_recovery(strategy, run.told());
         });
         match recovered {
             Ok(recovered) => {

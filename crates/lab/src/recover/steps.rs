@@ -2,6 +2,7 @@
 
 use super::{Engine, Plan, Progress, Strategy};
 use experiments::{Pace, Step};
+use pagestore::{RecoveryPhase, RecoveryProgress};
 use std::time::{Duration, Instant};
 
 /// Progress is told this often.
@@ -52,17 +53,26 @@ impl<'a> Steps<'a> {
         self.running =
             found.map(|at| self.to_come.remove(at)).map(|(engine, step)| (engine, step, Instant::now()));
         self.told = Instant::now();
-        self.report(doing, 0.0);
+        self.report(doing, 0.0, "");
     }
 
     pub(super) fn tell(&mut self, doing: Doing, share: f64) {
         if self.told.elapsed() >= TELL {
             self.told = Instant::now();
-            self.report(doing, share);
+            self.report(doing, share, "");
         }
     }
 
-    pub(super) fn report(&mut self, doing: Doing, share: f64) {
+    /// How far a recovery is, where it tells.
+    pub(super) fn tell_recovery(&mut self, strategy: Strategy, progress: Option<RecoveryProgress>) {
+        if self.told.elapsed() >= TELL {
+            self.told = Instant::now();
+            let (share, pace) = progress.as_ref().map_or((0.0, String::new()), how_far);
+            self.report(Doing::Recovering(strategy), share, &pace);
+        }
+    }
+
+    fn report(&mut self, doing: Doing, share: f64, pace: &str) {
         let Some((engine, step, began)) = &self.running else { return };
         let later: Vec<Step> = self.to_come.iter().map(|(_, step)| step.clone()).collect();
         let left = self.pace.left_s(step, share, began.elapsed().as_secs_f64(), &later);
@@ -70,6 +80,7 @@ impl<'a> Steps<'a> {
         if share > 0.0 {
             doing.push_str(&format!(", {:.0} %", share * 100.0));
         }
+        doing.push_str(pace);
         let left = left.filter(|left| *left < 1e9).map(Duration::from_secs_f64);
         (self.report)(&Progress { doing, left });
     }
@@ -97,5 +108,50 @@ fn name(engine: Engine, doing: Doing) -> String {
         Doing::Copying => format!("{engine}: copying the crashed image"),
         Doing::Recovering(Strategy::Own) => format!("{engine}: recovering"),
         Doing::Recovering(strategy) => format!("{engine}: recovering, {}", strategy.name()),
+    }
+}
+
+/// The share of its pages that a recovery has written, and its pace in words. What is left is told by its pages: reading
+/// the log is a small part of it, and how many there are is known after that.
+fn how_far(progress: &RecoveryProgress) -> (f64, String) {
+    let mb_per_s = progress.mb_per_s();
+    match progress.phase {
+        RecoveryPhase::ReadingLog => {
+            let [read, all] = [progress.bytes, progress.bytes_total].map(|bytes| bytes / 1_000_000);
+            (0.0, format!(", {read} of {all} MB of log read, {mb_per_s:.0} MB/s"))
+        }
+        RecoveryPhase::WritingPages => {
+            let share = 1.0 - progress.pages_left as f64 / progress.pages.max(1) as f64;
+            (share, format!(", {:.0} pages/s, {mb_per_s:.1} MB/s", progress.pages_per_s()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recovery_tells_what_it_has_read_and_then_its_pages_and_megabytes_a_second() {
+        let reading = RecoveryProgress {
+            phase: RecoveryPhase::ReadingLog,
+            pages: 0,
+            pages_left: 0,
+            bytes: 300_000_000,
+            bytes_total: 1_080_000_000,
+            elapsed: Duration::from_secs(2),
+        };
+        assert_eq!(how_far(&reading), (0.0, ", 300 of 1080 MB of log read, 150 MB/s".into()));
+        let writing = RecoveryProgress {
+            phase: RecoveryPhase::WritingPages,
+            pages: 200_000,
+            pages_left: 150_000,
+            bytes: 50_000 * 4_096,
+            bytes_total: 200_000 * 4_096,
+            ..reading
+        };
+        assert_eq!(how_far(&writing), (0.25, ", 25000 pages/s, 102.4 MB/s".into()));
+        let nothing = RecoveryProgress { pages: 0, pages_left: 0, bytes: 0, bytes_total: 0, ..writing };
+        assert_eq!(how_far(&nothing), (1.0, ", 0 pages/s, 0.0 MB/s".into()));
     }
 }

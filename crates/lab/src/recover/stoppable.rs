@@ -1,4 +1,4 @@
-//! The files of a page store while it opens, which may take half an hour: how far it is, and an end to it.
+//! The files of a page store while it opens, which may take half an hour: an end to it.
 
 use pagestore::Apply;
 use pagestore::disk::{Disk, FileId, PageWrite, Told};
@@ -7,31 +7,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Stands between a store and its files. The I/Os are counted by the store itself; what it cannot tell before it is
-/// open, and how many were in flight at once, is told here.
+/// Stands between a store and its files. The I/Os are counted by the store itself; how many were in flight at once is
+/// told here.
 pub(super) struct Stoppable {
     disk: Arc<dyn Disk>,
     /// Once set, every I/O fails.
     stop: &'static AtomicBool,
-    /// Bytes that were written to the data file, for those who wait.
-    data_bytes: Arc<AtomicU64>,
     in_flight: AtomicU64,
     in_flight_max: AtomicU64,
 }
 
 impl Stoppable {
-    pub(super) fn new(
-        disk: Arc<dyn Disk>,
-        stop: &'static AtomicBool,
-        data_bytes: Arc<AtomicU64>,
-    ) -> Stoppable {
+    pub(super) fn new(disk: Arc<dyn Disk>, stop: &'static AtomicBool) -> Stoppable {
         let (in_flight, in_flight_max) = Default::default();
-        Stoppable { disk, stop, data_bytes, in_flight, in_flight_max }
-    }
-
-    /// Bytes that were written to the data file.
-    pub(super) fn data_bytes(&self) -> u64 {
-        self.data_bytes.load(Relaxed)
+        Stoppable { disk, stop, in_flight, in_flight_max }
     }
 
     /// The most I/Os that were in flight at once.
@@ -55,12 +44,6 @@ impl Stoppable {
         let in_flight = self.in_flight.fetch_add(1, Relaxed) + 1;
         self.in_flight_max.fetch_max(in_flight, Relaxed);
     }
-
-    fn written(&self, file: FileId, bytes: usize) {
-        if file == FileId::Data {
-            self.data_bytes.fetch_add(bytes as u64, Relaxed);
-        }
-    }
 }
 
 impl Disk for Stoppable {
@@ -69,21 +52,15 @@ impl Disk for Stoppable {
     }
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.pass(|| self.disk.write(file, offset, bytes))?;
-        self.written(file, bytes.len());
-        Ok(())
+        self.pass(|| self.disk.write(file, offset, bytes))
     }
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.pass(|| self.disk.write_through(file, offset, bytes))?;
-        self.written(file, bytes.len());
-        Ok(())
+        self.pass(|| self.disk.write_through(file, offset, bytes))
     }
 
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.pass(|| self.disk.write_mapped(offset, bytes))?;
-        self.written(FileId::Data, bytes.len());
-        Ok(())
+        self.pass(|| self.disk.write_mapped(offset, bytes))
     }
 
     fn write_many(
@@ -96,9 +73,8 @@ impl Disk for Stoppable {
         let followed = |told| {
             match told {
                 Told::Begun => self.begun(),
-                Told::Ended { bytes, done, .. } => {
+                Told::Ended { .. } => {
                     self.in_flight.fetch_sub(1, Relaxed);
-                    self.written(FileId::Data, if done { bytes } else { 0 });
                 }
             }
             tell(told);

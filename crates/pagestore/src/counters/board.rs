@@ -214,6 +214,11 @@ impl OpsBoard {
         }
     }
 
+    /// Bytes of those that came back without an error.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
     fn read(&self) -> (Ops, LatencyBuckets) {
         let histogram = LatencyBuckets::from_counts(std::array::from_fn(|at| self.buckets[at].load(Relaxed)));
         let stall_ns = self.stall_ns.load(Relaxed);

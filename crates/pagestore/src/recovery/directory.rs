@@ -183,7 +183,7 @@ mod tests {
         let reader = store.read().unwrap();
         let found: Vec<u8> = (0..PAGES).map(|page| reader.page(PageNo(1 + page)).unwrap()[100]).collect();
         assert_eq!(found, expected);
-        store.recovery_report().clone()
+        store.recovery_report()
     }
 
     #[test]

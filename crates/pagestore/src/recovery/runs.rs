@@ -12,7 +12,6 @@ use crate::log::writer::Position;
 use crate::log::{Geometry, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::store::{Inner, lock};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Pages that are moved into the page table before it is let go.
@@ -274,7 +273,7 @@ impl Inner {
         let Some(runs) = lock(&self.pages).runs() else { return Ok(()) };
         runs.load_all()?;
         let merged = runs.merged();
-        self.recovering.store(merged.len() as u64, Ordering::Release);
+        self.course.pages_are(merged.len() as u64);
         lock(&self.pages).expect_pages(merged.len());
         for part in merged.chunks(PAGES_A_TURN) {
             lock(&self.pages).absorb(part);
