@@ -1,20 +1,31 @@
-//! How long a store takes to open after kill -9: `restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS]`,
-//! a line of JSON. A child writes LOG_BYTES of log, in transactions that change 64 of PAGES scattered pages each, without
-//! a checkpoint, and is killed; the parent opens what is left, reads a page, writes one, waits until all is redone and
-//! checks every page. Of several openings, all but the last are a child's that is killed right after its first write,
-//! and the times up to there are medians.
+//! How long a store takes to open after kill -9, a line of JSON:
+//! `restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS [FILE_PAGES [CACHE_BYTES]]]`.
+//! A child writes LOG_BYTES of log, in transactions that change 64 of PAGES scattered pages each, without a checkpoint,
+//! and is killed; the parent opens what is left, reads a page, writes one, waits until all is redone and checks every
+//! page. Of several openings, all but the last are a child's that is killed right after its first write, and the times
+//! up to there are medians. The data file has FILE_PAGES, of which PAGES change (default: all of them); who opens has a
+//! cache of CACHE_BYTES (default: four times what changes).
 
 use pagestore::sim::Chance;
 use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "PAGESTORE_RESTART_CHILD";
 /// … for a child that opens the store.
 const OPENS: &str = "opens";
 const PAGES_A_COMMIT: u64 = 64;
+const PAGE_BYTES: usize = 4096;
+/// Pages that the data file gets at a time.
+const PAGES_A_GROWTH: usize = 65_536;
+/// Threads that read all of them in the end, and how many each at a time.
+const CHECKERS: usize = 16;
+const PAGES_A_CHECK: usize = 1024;
+const USAGE: &str =
+    "usage: restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS [FILE_PAGES [CACHE_BYTES]]]";
 /// A page's record: nearly all of it changes.
 const RECORD_BYTES: u64 = 4096;
 /// Pages from this number on are the workload's.
@@ -22,38 +33,88 @@ const FIRST: u64 = 2;
 
 type Failed = Box<dyn std::error::Error>;
 
+/// What is asked for.
+struct Plan {
+    place: PathBuf,
+    log_bytes: u64,
+    /// That change.
+    pages: u64,
+    /// That the data file has.
+    file_pages: u64,
+    /// Of who recovers.
+    cache_bytes: Option<usize>,
+    recovery: Recovery,
+    openings: usize,
+}
+
+impl Plan {
+    fn parse(arguments: &[String]) -> Result<Self, Failed> {
+        let [directory, log_bytes, pages, strategy, more @ ..] = arguments else { return Err(USAGE.into()) };
+        let ([] | [_] | [_, _] | [_, _, _]) = more else { return Err(USAGE.into()) };
+        let pages: u64 = pages.parse()?;
+        let file_pages = more.get(1).map_or(Ok(pages), |pages| pages.parse())?;
+        if pages == 0 || pages > file_pages || u32::try_from(file_pages).is_err() {
+            return Err(format!("{pages} of {file_pages} pages cannot change").into());
+        }
+        Ok(Self {
+            place: Path::new(directory).join("restart-store"),
+            log_bytes: log_bytes.parse()?,
+            pages,
+            file_pages,
+            cache_bytes: more.get(2).map(|bytes| bytes.parse()).transpose()?,
+            recovery: match strategy.as_str() {
+                "instant" => Recovery::Instant,
+                "wide" => Recovery::Wide,
+                "prefetch" => Recovery::Prefetch,
+                "serial" => Recovery::Serial,
+                other => return Err(format!("there is no strategy '{other}'").into()),
+            },
+            openings: more.first().map_or(Ok(1), |openings| openings.parse())?,
+        })
+    }
+
+    fn commits(&self) -> u64 {
+        self.log_bytes / (PAGES_A_COMMIT * RECORD_BYTES)
+    }
+
+    /// The page that is read and written first.
+    fn some(&self) -> PageNo {
+        PageNo(FIRST + self.file_pages / 2)
+    }
+
+    /// The log is not cut by a checkpoint: neither by its length nor by the cache being full of changes.
+    fn writing(&self) -> Options {
+        Options {
+            cache_bytes: (64 << 20) + 4 * PAGE_BYTES * self.pages as usize,
+            log_limit_bytes: 2 * self.log_bytes + (1 << 30),
+            checkpoint_bytes: u64::MAX,
+            ..Options::default()
+        }
+    }
+
+    fn recovering(&self) -> Options {
+        let writing = self.writing();
+        let cache_bytes = self.cache_bytes.unwrap_or(writing.cache_bytes);
+        Options { recovery: self.recovery, cache_bytes, ..writing }
+    }
+}
+
 fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let ([directory, log_bytes, pages, strategy] | [directory, log_bytes, pages, strategy, _]) =
-        &arguments[..]
-    else {
-        return Err("usage: restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS]".into());
-    };
-    let openings: usize = arguments.get(4).map_or(Ok(1), |openings| openings.parse())?;
-    let place = Path::new(directory).join("restart-store");
-    let (log_bytes, pages): (u64, u64) = (log_bytes.parse()?, pages.parse()?);
-    let commits = log_bytes / (PAGES_A_COMMIT * RECORD_BYTES);
-    let recovery = match strategy.as_str() {
-        "instant" => Recovery::Instant,
-        "wide" => Recovery::Wide,
-        "prefetch" => Recovery::Prefetch,
-        "serial" => Recovery::Serial,
-        other => return Err(format!("there is no strategy '{other}'").into()),
-    };
-    let options = Options { recovery, ..options(log_bytes, pages) };
+    let plan = Plan::parse(&arguments)?;
     match std::env::var_os(CHILD) {
-        Some(child) if child == OPENS => return open_and_wait(&place, pages, options),
-        Some(_) => return write_for_ever(&place, log_bytes, pages, commits),
+        Some(child) if child == OPENS => return open_and_wait(&plan),
+        Some(_) => return write_for_ever(&plan),
         None => {}
     }
     let done = crash(&arguments, "writes").and_then(|_| {
         let mut begun = Vec::new();
-        for _ in 1..openings {
+        for _ in 1..plan.openings {
             begun.push(Begun::parse(&crash(&arguments, OPENS)?)?);
         }
-        measure(&place, log_bytes, pages, commits, options, begun)
+        measure(&plan, begun)
     });
-    std::fs::remove_dir_all(&place)?;
+    std::fs::remove_dir_all(&plan.place)?;
     println!("{}", done?);
     Ok(())
 }
@@ -77,9 +138,10 @@ struct Begun([f64; 4]);
 
 impl Begun {
     /// Opens, reads a page and changes it; tells its version too.
-    fn measure(place: &Path, some: PageNo, options: Options) -> Result<(Store, Self, u64), Failed> {
+    fn measure(plan: &Plan) -> Result<(Store, Self, u64), Failed> {
+        let some = plan.some();
         let begun = Instant::now();
-        let store = Store::open(place, options)?;
+        let store = Store::open(&plan.place, plan.recovering())?;
         let opened = begun.elapsed();
         let found = version(&store.read()?.page(some)?);
         let first_read = begun.elapsed();
@@ -108,40 +170,27 @@ fn version(page: &[u8]) -> u64 {
     u64::from_le_bytes(page[32..40].try_into().expect("eight bytes"))
 }
 
-/// The page that is read and written first.
-fn some(pages: u64) -> PageNo {
-    PageNo(FIRST + pages / 2)
-}
-
-fn open_and_wait(place: &Path, pages: u64, options: Options) -> Result<(), Failed> {
-    let (_store, Begun([opened, analysis, read, written]), _) = Begun::measure(place, some(pages), options)?;
+fn open_and_wait(plan: &Plan) -> Result<(), Failed> {
+    let (_store, Begun([opened, analysis, read, written]), _) = Begun::measure(plan)?;
     println!("{opened} {analysis} {read} {written}");
     loop {
         std::thread::sleep(Duration::from_secs(1));
     }
 }
 
-/// The log is not cut by a checkpoint: neither by its length nor by the cache being full of changes.
-fn options(log_bytes: u64, pages: u64) -> Options {
-    Options {
-        cache_bytes: (64 << 20) + 4 * 4096 * pages as usize,
-        log_limit_bytes: 2 * log_bytes + (1 << 30),
-        checkpoint_bytes: u64::MAX,
-        ..Options::default()
-    }
-}
-
-/// The pages in the order in which they are changed: scattered, and each of them once before one is changed again.
+/// The pages in the order in which they are changed: scattered over the data file, and each of them once before one is
+/// changed again.
 struct Order(Vec<u32>);
 
 impl Order {
-    fn of(pages: u64) -> Self {
-        let mut order: Vec<u32> = (0..pages as u32).collect();
+    fn of(plan: &Plan) -> Self {
+        let mut order: Vec<u32> = (0..plan.file_pages as u32).collect();
         let mut chance = Chance::new(1);
         // Fisher and Yates.
         for at in (1..order.len()).rev() {
             order.swap(at, chance.below(at as u64 + 1) as usize);
         }
+        order.truncate(plan.pages as usize);
         Self(order)
     }
 
@@ -151,28 +200,47 @@ impl Order {
         (first..first + PAGES_A_COMMIT)
             .map(|at| PageNo(FIRST + u64::from(self.0[(at % self.0.len() as u64) as usize])))
     }
+
+    /// The commit that changed each page of the data file last; 0 where none did.
+    fn newest(&self, plan: &Plan) -> Vec<u64> {
+        let mut newest = vec![0; plan.file_pages as usize];
+        for number in 1..=plan.commits() {
+            self.changes(number).for_each(|page| newest[(page.0 - FIRST) as usize] = number);
+        }
+        newest
+    }
 }
 
-fn write_for_ever(place: &Path, log_bytes: u64, pages: u64, commits: u64) -> Result<(), Failed> {
-    let layout = Layout::default();
-    let vlfs = (log_bytes + log_bytes / 8) / layout.vlf_bytes + 8;
-    let store = Store::create(place, Layout { vlfs: vlfs as usize, ..layout }, Options::default())?;
-    let mut tx = store.write()?;
-    for _ in 0..pages {
-        tx.allocate()?;
+/// What a page holds after commit `number`, from its 33rd byte on.
+fn fill(number: u64, page: PageNo, bytes: &mut [u8]) {
+    if number == 0 {
+        return bytes.fill(0);
     }
-    tx.commit(Durability::Full)?;
+    let mut words = Chance::new(number ^ page.0);
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    for word in bytes[8..].chunks_exact_mut(8) {
+        word.copy_from_slice(&words.draw().to_le_bytes());
+    }
+}
+
+fn write_for_ever(plan: &Plan) -> Result<(), Failed> {
+    let layout = Layout::default();
+    let vlfs = (plan.log_bytes + plan.log_bytes / 8) / layout.vlf_bytes + 8;
+    let store = Store::create(&plan.place, Layout { vlfs: vlfs as usize, ..layout }, plan.writing())?;
+    for first in (0..plan.file_pages).step_by(PAGES_A_GROWTH) {
+        let mut tx = store.write()?;
+        for _ in first..plan.file_pages.min(first + PAGES_A_GROWTH as u64) {
+            tx.allocate()?;
+        }
+        tx.commit(Durability::Delayed)?;
+    }
     store.close()?;
-    let store = Store::open(place, options(log_bytes, pages))?;
-    let order = Order::of(pages);
-    for number in 1..=commits {
+    let store = Store::open(&plan.place, plan.writing())?;
+    let order = Order::of(plan);
+    for number in 1..=plan.commits() {
         let mut tx = store.write()?;
         for page in order.changes(number) {
-            let mut words = Chance::new(number ^ page.0);
-            for word in tx.page_mut(page)?[40..].chunks_exact_mut(8) {
-                word.copy_from_slice(&words.draw().to_le_bytes());
-            }
-            tx.page_mut(page)?[32..40].copy_from_slice(&number.to_le_bytes());
+            fill(number, page, &mut tx.page_mut(page)?[32..]);
         }
         tx.commit(Durability::Full)?;
     }
@@ -182,23 +250,47 @@ fn write_for_ever(place: &Path, log_bytes: u64, pages: u64, commits: u64) -> Res
     }
 }
 
-fn measure(
-    place: &Path,
-    log_bytes: u64,
-    pages: u64,
-    commits: u64,
-    options: Options,
-    mut openings: Vec<Begun>,
-) -> Result<String, Failed> {
-    let mut expected = vec![0; pages as usize];
-    let order = Order::of(pages);
-    for number in 1..=commits {
-        order.changes(number).for_each(|page| expected[(page.0 - FIRST) as usize] = number);
-    }
+/// Reads every page of the data file, by several threads.
+fn check(store: &Store, plan: &Plan, expected: &[u64]) -> Result<(), Failed> {
+    let next = AtomicUsize::new(0);
+    let check = || -> Result<(), String> {
+        let reader = store.read().map_err(|error| error.to_string())?;
+        let mut wanted = [0; PAGE_BYTES];
+        loop {
+            let from = next.fetch_add(PAGES_A_CHECK, Ordering::Relaxed);
+            if from >= expected.len() {
+                return Ok(());
+            }
+            for (at, number) in expected.iter().enumerate().skip(from).take(PAGES_A_CHECK) {
+                let page = PageNo(FIRST + at as u64);
+                let found = reader.page(page).map_err(|error| error.to_string())?;
+                let wanted = &mut wanted[..found.len()];
+                fill(*number, page, &mut wanted[32..]);
+                if page == plan.some() {
+                    wanted[100] = 1;
+                }
+                if found[32..] != wanted[32..] {
+                    return Err(format!(
+                        "page {page} is as of commit {}, or damaged; it should be of {number}",
+                        version(&found)
+                    ));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..CHECKERS).map(|_| scope.spawn(check)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("none of them panics"))
+    })
+    .map_err(Failed::from)
+}
+
+fn measure(plan: &Plan, mut openings: Vec<Begun>) -> Result<String, Failed> {
+    let expected = Order::of(plan).newest(plan);
     let changed = expected.iter().filter(|number| **number > 0).count();
-    let some = some(pages);
+    let some = plan.some();
     let begun = Instant::now();
-    let (store, last, found) = Begun::measure(place, some, options)?;
+    let (store, last, found) = Begun::measure(plan)?;
     openings.push(last);
     if found != expected[(some.0 - FIRST) as usize] {
         return Err(format!("page {some} is as of commit {found}").into());
@@ -207,22 +299,17 @@ fn measure(
         std::thread::sleep(Duration::from_millis(1));
     }
     let full = begun.elapsed();
-    let reader = store.read()?;
-    for (page, expected) in expected.iter().enumerate() {
-        let found = version(&reader.page(PageNo(FIRST + page as u64))?);
-        if found != *expected {
-            return Err(format!("page {page} is as of commit {found}, not {expected}").into());
-        }
-    }
-    drop(reader);
+    check(&store, plan, &expected)?;
     let report = store.recovery_report();
     let [opened, analysis, first_read, first_write] = Begun::medians(&openings);
     Ok(format!(
-        "{{\"strategy\": \"{:?}\", \"log_bytes\": {log_bytes}, \"pages\": {changed}, \"openings\": {}, \
+        "{{\"strategy\": \"{:?}\", \"log_bytes\": {}, \"pages\": {changed}, \"file_pages\": {}, \"openings\": {}, \
          \"opened_ms\": {opened:.1}, \"analysis_ms\": {analysis:.1}, \"first_read_ms\": {first_read:.1}, \
          \"first_write_ms\": {first_write:.1}, \"full_recovery_s\": {:.2}, \
          \"log_bytes_read_at_open\": {}, \"log_reads_at_open\": {}, \"vlfs_indexed\": {}}}",
         report.strategy,
+        plan.log_bytes,
+        plan.file_pages,
         openings.len(),
         full.as_secs_f64(),
         report.log_bytes,
