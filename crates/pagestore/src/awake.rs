@@ -9,7 +9,7 @@
 use crate::counters::now_ns;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::thread::Thread;
 
 /// It turns for so long after a write has begun: longer than commits that follow one another lie apart.
@@ -30,6 +30,8 @@ pub(crate) struct Awake {
     began: AtomicU64,
     took: AtomicU64,
     thread: OnceLock<Thread>,
+    /// Of the kernel; 0 before it has begun, and after its end.
+    id: AtomicI32,
     is_asleep: AtomicBool,
     is_ending: AtomicBool,
 }
@@ -67,6 +69,7 @@ impl Awake {
         if !has_lowest_priority() {
             return;
         }
+        self.id.store(rustix::thread::gettid().as_raw_nonzero().get(), SeqCst);
         let mut processor = None;
         while !self.is_ending.load(SeqCst) {
             let wanted = self.processor.load(Relaxed);
@@ -84,15 +87,27 @@ impl Awake {
                 self.is_asleep.store(false, SeqCst);
             }
         }
+        self.id.store(0, SeqCst);
     }
 
-    /// Ends its thread.
+    /// Ends its thread. It ends soon if any processor has time for it.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, SeqCst);
+        let id = self.id.load(SeqCst);
+        if let Some(id) = rustix::thread::Pid::from_raw(id) {
+            // Not only the one where it was of use.
+            let _ = rustix::thread::sched_setaffinity(Some(id), &all());
+        }
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
+}
+
+fn all() -> rustix::thread::CpuSet {
+    let mut set = rustix::thread::CpuSet::new();
+    (0..rustix::thread::CpuSet::MAX_CPU).for_each(|processor| set.set(processor));
+    set
 }
 
 fn only(processor: usize) -> rustix::thread::CpuSet {
@@ -133,40 +148,46 @@ mod tests {
         (field(14) + field(15), field(41))
     }
 
+    /// Ends it, also where an assertion fails: else the thread is waited for without end.
+    struct Ends<'a>(&'a Awake);
+
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.end();
+        }
+    }
+
     #[test]
     fn it_turns_while_writes_follow_one_another_and_sleeps_after_them() {
         let awake = Awake::default();
         let number = AtomicU32::new(0);
+        let begun = Instant::now();
+        let in_time = || assert!(begun.elapsed() < Duration::from_secs(120), "not in two minutes");
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 number.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, SeqCst);
                 awake.run();
             });
-            while awake.thread.get().is_none() || !awake.is_asleep.load(SeqCst) {
-                std::thread::yield_now();
-            }
+            let _ends = Ends(&awake);
+            let falls_asleep = || {
+                while awake.thread.get().is_none() || !awake.is_asleep.load(SeqCst) {
+                    in_time();
+                    std::thread::yield_now();
+                }
+            };
+            falls_asleep();
             let thread = number.load(SeqCst) as i32;
             let (before, policy) = time_and_policy(thread);
             assert_eq!(policy, libc::SCHED_IDLE as u64);
-            // As from one commit to the next: asleep here, so that this processor is free for it. On a machine with much else
-            // to do it gets a three hundredth.
-            let begun = Instant::now();
-            let turned = loop {
+            // As from one commit to the next: asleep here, so that this processor is free for it. On a machine with much
+            // else to do it gets a three hundredth.
+            while time_and_policy(thread).0 < before + 2 {
+                in_time();
                 awake.begins(now_ns());
                 std::thread::sleep(Duration::from_micros(100));
                 awake.ended(100_000);
-                if time_and_policy(thread).0 >= before + 2 {
-                    break true;
-                }
-                if begun.elapsed() > Duration::from_secs(120) {
-                    break false;
-                }
-            };
-            assert!(turned, "not 20 ms of processor time in two minutes of writes");
-            while !awake.is_asleep.load(SeqCst) {
-                std::thread::yield_now();
             }
-            awake.end();
+            falls_asleep();
         });
     }
 }

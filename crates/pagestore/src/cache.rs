@@ -18,8 +18,9 @@ pub type Page = Arc<[u8]>;
 /// A chain longer than this begins again with an image, so that redoing one page has a bound.
 const CHAIN_RECORDS_MAX: usize = 32;
 
-/// Clean pages are to leave before dirty ones where they are at least one in so many.
-const CLEAN_SOUGHT_ONE_IN: usize = 16;
+/// After all pages were looked at for a clean one in vain, they are not for a while: it costs no more than to look at so
+/// many each time that room is made.
+const LOOKED_AT_MAX: usize = 16;
 /// Pages that are kept for who wants their memory.
 const FORGOTTEN_MAX: usize = 8;
 
@@ -99,6 +100,9 @@ pub(crate) struct PageTable {
     dirty: BTreeSet<PageNo>,
     /// Old versions in the order in which they were replaced.
     retained: VecDeque<(u64, PageNo)>,
+    /// How often room was made, and when clean pages are sought again.
+    rooms_made: u64,
+    clean_sought_from: u64,
     /// Old versions that nobody here needs any more, for whoever wants the memory.
     forgotten: Vec<Page>,
     snapshots: BTreeMap<u64, u32>,
@@ -123,6 +127,8 @@ impl PageTable {
             hand: 0,
             dirty: BTreeSet::new(),
             retained: VecDeque::new(),
+            rooms_made: 0,
+            clean_sought_from: 0,
             forgotten: Vec::new(),
             snapshots: BTreeMap::new(),
             given_up_before: 0,
@@ -373,14 +379,15 @@ impl PageTable {
             return;
         }
         self.forget_old(visible);
-        // Where there are about as many dirty pages, all of them would be looked at for a clean one, at every commit.
-        let clean = self.clock.len().saturating_sub(self.dirty.len());
-        let first = usize::from(clean < self.clock.len() / CLEAN_SOUGHT_ONE_IN);
-        for round in first..3 {
+        self.rooms_made += 1;
+        for round in usize::from(self.rooms_made < self.clean_sought_from)..3 {
             let mut steps = self.clock.len();
             while self.cached_bytes > self.limit_bytes && steps > 0 && !self.clock.is_empty() {
                 steps -= 1;
                 self.turn_clock(visible, durable, round > 0);
+            }
+            if round == 0 && self.cached_bytes > self.limit_bytes {
+                self.clean_sought_from = self.rooms_made + (self.clock.len() / LOOKED_AT_MAX) as u64;
             }
         }
         if self.cached_bytes > self.limit_bytes && !self.retained.is_empty() {

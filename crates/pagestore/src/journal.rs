@@ -285,31 +285,56 @@ impl Journal {
     /// Returns when `lsn` is durable; writes what has gathered if nobody does. Tells of the write that did it, where
     /// that is still known.
     pub(crate) fn wait(&self, lsn: Lsn) -> Result<Option<WriteTimes>> {
-        let mut has_waited = false;
+        let mut slept = None;
         loop {
             let mut shared = self.lock();
-            shared.waiting -= usize::from(std::mem::take(&mut has_waited));
+            shared.waiting -= usize::from(slept.is_some());
             if shared.writer.durable() >= lsn {
-                return Ok(shared.write_of(lsn));
+                let times = shared.write_of(lsn);
+                self.hand_on(shared, slept);
+                return Ok(times);
             }
-            self.check()?;
+            self.check_for_all()?;
             if !shared.gathering {
                 shared = self.gather(shared);
                 if let Some(write) = shared.writer.take_write() {
                     let is_alone = shared.commits.len() <= ALONE_MAX;
                     drop(shared);
                     self.write(write, is_alone)?;
+                    slept = None;
                     continue;
                 }
                 if shared.writer.durable() >= lsn {
-                    return Ok(shared.write_of(lsn));
+                    let times = shared.write_of(lsn);
+                    self.hand_on(shared, slept);
+                    return Ok(times);
                 }
+                // Another may have written meanwhile, and failed.
+                self.check_for_all()?;
             }
             let (write, key) = (shared.writer.write_of(lsn), self.written.key());
             shared.waiting += 1;
             drop(shared);
             self.written.wait(key, write);
-            has_waited = true;
+            slept = Some(write);
+        }
+    }
+
+    /// As `check`; who learns that there will be no write wakes all who wait for one: they learn it too.
+    fn check_for_all(&self) -> Result<()> {
+        self.check().inspect_err(|_| self.written.notify(Classes::ALL, u32::MAX))
+    }
+
+    /// Who goes on, and slept in the class of this write: a call to do the next one is for those of writes to come, and would
+    /// have gone to it where their class is the same. Then another is called.
+    fn hand_on(&self, shared: MutexGuard<'_, Shared>, slept: Option<u64>) {
+        let unacknowledged = shared.writer.unacknowledged();
+        let is_called = slept.is_some_and(|slept| unacknowledged.end() - slept >= Classes::COUNT);
+        let is_needed =
+            is_called && shared.waiting > 0 && !shared.gathering && shared.writer.in_flight() == 0;
+        drop(shared);
+        if is_needed {
+            self.written.notify(Classes::of(unacknowledged), 1);
         }
     }
 
@@ -383,12 +408,14 @@ impl Journal {
             Err(_) => Classes::ALL,
         };
         let waiting = shared.waiting > 0;
-        // The next write needs somebody to do it, and begins before those of this one run.
+        // The next write needs somebody to do it, and begins before those of this one run: one who waits for a write to
+        // come, for those of this one, and of others whose writer has not told them yet, sleep still.
         let is_next_free = waiting && outcome.is_ok() && shared.writer.in_flight() == 0;
+        let unacknowledged = Classes::of(shared.writer.unacknowledged());
         let directory_due = shared.writer.directory.is_due(durable);
         drop(shared);
         if is_next_free {
-            self.written.notify(acknowledged.others(), 1);
+            self.written.notify(unacknowledged, 1);
         }
         if waiting {
             self.written.notify(acknowledged, u32::MAX);

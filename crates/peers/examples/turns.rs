@@ -1,4 +1,5 @@
-//! What commits cost with several engines, by turns: `turns DIR floor|pagestore|pagestore-awake|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS`.
+//! What commits cost with several engines, by turns:
+//! `turns DIR floor|pagestore|pagestore-awake|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS`.
 //! Each line of its input is a number of rows, which it commits; its answer is a line of JSON. `scripts/bench pagestore`
 //! gives each engine its turn in a round of a fraction of a second, so that a machine that others use too hits all of them
 //! alike. ROWS is what all turns have together, and is what the floor prepares space for. Ends with 4 where the engine is not

@@ -139,7 +139,8 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     let first_write = began.elapsed();
     let mut asked = Instant::now();
     // The log is free then: where opening has written all pages, a checkpoint comes after it.
-    while store.stats().checkpoints == 0 {
+    let pages = store.recovery_report().pages;
+    while pages > 0 && store.stats().checkpoints == 0 {
         run.tell(store.recovery_progress());
         thread::sleep(LOOK_EVERY);
         if asked.elapsed() >= ASK_EVERY {

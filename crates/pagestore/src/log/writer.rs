@@ -11,6 +11,7 @@ use crate::log::vlf::VlfTable;
 use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 /// A write that is to be done, through to the medium, before what it holds may be acknowledged.
 pub(crate) struct LogWrite {
@@ -320,6 +321,11 @@ impl LogWriter {
     /// The first write that is not acknowledged.
     pub(crate) fn first_unacknowledged(&self) -> u64 {
         self.in_flight.front().map_or(self.next_id, |own| own.id)
+    }
+
+    /// The writes that are not acknowledged and have, or will have, something that is there already.
+    pub(crate) fn unacknowledged(&self) -> RangeInclusive<u64> {
+        self.first_unacknowledged()..=self.next_id + self.sealed.len() as u64
     }
 
     /// A write has been done. What is durable moves only over writes that are done without a gap before them.

@@ -76,6 +76,50 @@ fn everyone_of_a_group_is_told_and_nobody_waits_for_ever() {
     Met::assert(&met.grouped, "a group of four commits");
 }
 
+/// As above, without another commit after them that would wake who was forgotten.
+#[test]
+fn the_last_of_a_burst_are_told() {
+    let met = Arc::new(Met::default());
+    check(7, 4000, move || {
+        let (disk, store) = store(SimDisk::new(), 1, &met);
+        let threads: Vec<_> = (0..7)
+            .map(|_| {
+                let store = store.clone();
+                shuttle::thread::spawn(move || {
+                    commit(&store, &[0], Durability::Full).expect("the disk works");
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
+        assert_eq!(disk.recovered(&[0]), store.stats().last_sequence);
+    });
+}
+
+/// What fails may be a page's write, or a sync, in another thread: those who wait for the log learn of it.
+#[test]
+fn who_waits_is_told_when_another_makes_the_store_read_only() {
+    let met = Arc::new(Met::default());
+    check(6, 800, move || {
+        let (_, store) = store(SimDisk::new(), 1, &met);
+        let threads: Vec<_> = (0..5)
+            .map(|thread| {
+                let store = store.clone();
+                shuttle::thread::spawn(move || {
+                    if thread == 4 {
+                        store
+                            .inner
+                            .journal
+                            .give_up(&Error::ReadOnly { cause: "a page's write failed".into() });
+                    } else if let Err(error) = commit(&store, &[0], Durability::Full) {
+                        assert!(matches!(error, Error::ReadOnly { .. }), "{error}");
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
+    });
+}
+
 #[test]
 fn after_a_write_that_failed_nothing_more_is_acknowledged_and_everyone_is_told() {
     let met = Arc::new(Met::default());

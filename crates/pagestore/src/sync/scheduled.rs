@@ -176,7 +176,8 @@ impl EventCount {
         if !SCHEDULED.get() {
             return self.real.notify(classes, at_most);
         }
-        give_way();
+        // Whoever tells has let go of all locks: others go on before anybody is woken.
+        linger();
         let mut woken = Vec::new();
         {
             let mut scheduled = self.scheduled.lock().expect("nothing panics with it");
