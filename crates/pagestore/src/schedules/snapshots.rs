@@ -15,7 +15,7 @@ const WRITTEN: [u32; 3] = [0, ROWS / 2, ROWS - 1];
 fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwhile() {
     let met = Arc::new(Met::default());
     let own_met = met.clone();
-    check(3, 120, move || {
+    check(3, 480, move || {
         let (disk, store) = store(SimDisk::new(), ROWS, &own_met);
         let done = Arc::new(AtomicBool::new(false));
         // Two, so that one takes along to the disk what the other has just appended.
