@@ -6,8 +6,12 @@
 //! recovery opens a store before it has redone anything. What recovery read as indices is not in the table at first:
 //! a page is looked up there before it is said to be in the data file, and all of it is absorbed before a checkpoint.
 
+mod room;
+mod snapshots;
+
 use crate::lsn::{Lsn, PageNo};
 use crate::recovery::runs::Runs;
+use room::Clock;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,12 +21,6 @@ pub type Page = Arc<[u8]>;
 
 /// A chain longer than this begins again with an image, so that redoing one page has a bound.
 const CHAIN_RECORDS_MAX: usize = 32;
-
-/// After all pages were looked at for a clean one in vain, they are not for a while: it costs no more than to look at so
-/// many each time that room is made.
-const LOOKED_AT_MAX: usize = 16;
-/// Pages that are kept for who wants their memory.
-const FORGOTTEN_MAX: usize = 8;
 
 /// Which version of a page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +93,10 @@ pub(crate) struct PageTable {
     page_bytes: usize,
     limit_bytes: usize,
     cached_bytes: usize,
-    clock: Vec<PageNo>,
-    hand: usize,
+    clock: Clock,
     dirty: BTreeSet<PageNo>,
     /// Old versions in the order in which they were replaced.
     retained: VecDeque<(u64, PageNo)>,
-    /// How often room was made, and when clean pages are sought again.
-    rooms_made: u64,
-    clean_sought_from: u64,
     /// Old versions that nobody here needs any more, for whoever wants the memory.
     forgotten: Vec<Page>,
     snapshots: BTreeMap<u64, u32>,
@@ -123,12 +117,9 @@ impl PageTable {
             page_bytes,
             limit_bytes,
             cached_bytes: 0,
-            clock: Vec::new(),
-            hand: 0,
+            clock: Clock::default(),
             dirty: BTreeSet::new(),
             retained: VecDeque::new(),
-            rooms_made: 0,
-            clean_sought_from: 0,
             forgotten: Vec::new(),
             snapshots: BTreeMap::new(),
             given_up_before: 0,
@@ -259,15 +250,6 @@ impl PageTable {
         true
     }
 
-    fn enter_clock(&mut self, page: PageNo) {
-        if let Some(entry) = self.entries.get_mut(&page)
-            && !entry.in_clock
-        {
-            entry.in_clock = true;
-            self.clock.push(page);
-        }
-    }
-
     /// Whether the page's next change must be logged as an image: always the first after it was written, or is
     /// being written, to the data file, for that write may be torn; and where it is not known what recovery found.
     pub(crate) fn needs_image(&self, page: PageNo) -> bool {
@@ -319,114 +301,6 @@ impl PageTable {
     pub(crate) fn recovered(&mut self, page: PageNo, chain: Vec<Lsn>, chain_bytes: usize) {
         self.entries.insert(page, Entry { chain, chain_bytes, ..Entry::default() });
         self.dirty.insert(page);
-    }
-
-    fn oldest_needed(&self, visible: u64) -> u64 {
-        self.snapshots.keys().next().map_or(visible, |first| visible.min(*first))
-    }
-
-    /// Begins a snapshot at `visible`, or tells the commit that must be visible first.
-    pub(crate) fn begin_snapshot(&mut self, visible: u64) -> Result<u64, u64> {
-        if visible < self.given_up_before {
-            return Err(self.given_up_before);
-        }
-        *self.snapshots.entry(visible).or_insert(0) += 1;
-        Ok(visible)
-    }
-
-    pub(crate) fn end_snapshot(&mut self, sequence: u64, visible: u64) {
-        if let Some(count) = self.snapshots.get_mut(&sequence) {
-            *count -= 1;
-            if *count == 0 {
-                self.snapshots.remove(&sequence);
-            }
-        }
-        self.forget_old(visible);
-    }
-
-    /// Drops the old versions that no snapshot, those yet to begin at `visible` included, can read.
-    pub(crate) fn forget_old(&mut self, visible: u64) {
-        let needed = self.oldest_needed(visible);
-        while let Some((replaced, page)) = self.retained.front().copied()
-            && replaced <= needed
-        {
-            self.retained.pop_front();
-            let Some(entry) = self.entries.get_mut(&page) else { continue };
-            while !entry.old.is_empty() {
-                let successor = entry.old.get(1).map_or(entry.newest_sequence, |(sequence, _)| *sequence);
-                if successor > needed {
-                    break;
-                }
-                let (_, content) = entry.old.remove(0);
-                if self.forgotten.len() < FORGOTTEN_MAX {
-                    self.forgotten.push(content);
-                }
-                self.cached_bytes -= self.page_bytes;
-            }
-        }
-    }
-
-    /// Old versions that were forgotten, for `spare` to have a few of them.
-    pub(crate) fn take_forgotten(&mut self, spare: &mut Vec<Page>) {
-        let room = FORGOTTEN_MAX.saturating_sub(spare.len());
-        spare.extend(self.forgotten.drain(..).take(room));
-    }
-
-    /// Makes room: what was not used lately leaves, clean pages before dirty ones, dirty ones only if their
-    /// records are durable, and at last the snapshots.
-    pub(crate) fn make_room(&mut self, visible: u64, durable: Lsn) {
-        if self.cached_bytes <= self.limit_bytes {
-            return;
-        }
-        self.forget_old(visible);
-        self.rooms_made += 1;
-        for round in usize::from(self.rooms_made < self.clean_sought_from)..3 {
-            let mut steps = self.clock.len();
-            while self.cached_bytes > self.limit_bytes && steps > 0 && !self.clock.is_empty() {
-                steps -= 1;
-                self.turn_clock(visible, durable, round > 0);
-            }
-            if round == 0 && self.cached_bytes > self.limit_bytes {
-                self.clean_sought_from = self.rooms_made + (self.clock.len() / LOOKED_AT_MAX) as u64;
-            }
-        }
-        if self.cached_bytes > self.limit_bytes && !self.retained.is_empty() {
-            // A commit that is not visible yet may have given up more.
-            self.given_up_before = self.given_up_before.max(visible);
-            self.snapshots = self.snapshots.split_off(&visible);
-            self.forget_old(visible);
-        }
-    }
-
-    fn turn_clock(&mut self, visible: u64, durable: Lsn, dirty_too: bool) {
-        if self.hand >= self.clock.len() {
-            self.hand = 0;
-        }
-        let page = self.clock[self.hand];
-        let needed = self.oldest_needed(visible);
-        let Some(entry) = self.entries.get_mut(&page) else {
-            self.clock.swap_remove(self.hand);
-            return;
-        };
-        if entry.recently_used {
-            entry.recently_used = false;
-            self.hand += 1;
-            return;
-        }
-        let clean = entry.chain.is_empty();
-        let may_go = clean || (dirty_too && entry.chain.last().is_some_and(|last| *last <= durable));
-        if entry.newest.is_some() && !may_go {
-            self.hand += 1;
-            return;
-        }
-        if entry.newest.take().is_some() {
-            self.cached_bytes -= self.page_bytes;
-        }
-        entry.in_clock = false;
-        self.clock.swap_remove(self.hand);
-        if clean && entry.old.is_empty() && entry.newest_sequence <= needed {
-            self.entries.remove(&page);
-        }
     }
 
     /// A checkpoint begins, after which recovery will begin at `redo`, where no record lies yet that is installed:
@@ -482,11 +356,11 @@ impl PageTable {
 mod tests {
     use super::*;
 
-    fn page(byte: u8) -> Page {
+    pub(super) fn page(byte: u8) -> Page {
         Arc::from(vec![byte; 4096])
     }
 
-    fn change(number: u64, byte: u8, unit: u32, image: bool) -> Installed {
+    pub(super) fn change(number: u64, byte: u8, unit: u32, image: bool) -> Installed {
         let lsn = Lsn::new(1, unit, 1);
         Installed {
             page: PageNo(number),
@@ -499,23 +373,11 @@ mod tests {
         }
     }
 
-    fn cached(lookup: Lookup) -> u8 {
+    pub(super) fn cached(lookup: Lookup) -> u8 {
         match lookup {
             Lookup::Cached(page) => page[0],
             _ => panic!("not cached"),
         }
-    }
-
-    #[test]
-    fn a_snapshot_reads_what_was_there_when_it_began_until_it_ends() {
-        let mut table = PageTable::new(4096, 1 << 20);
-        table.install(1, 0, change(5, 1, 8, true));
-        let snapshot = table.begin_snapshot(1).unwrap();
-        table.install(2, 1, change(5, 2, 9, false));
-        assert_eq!(cached(table.lookup(PageNo(5), View::At(snapshot))), 1);
-        assert_eq!(cached(table.lookup(PageNo(5), View::Newest)), 2);
-        table.end_snapshot(snapshot, 2);
-        assert_eq!(table.cached_bytes(), 4096);
     }
 
     #[test]
@@ -559,47 +421,5 @@ mod tests {
         assert_eq!(table.capture(PageNo(6), 1, &mut captured), Some(PageNo(7)));
         assert_eq!(table.capture(PageNo(7), 1, &mut captured), None);
         assert_eq!(captured.iter().map(|own| own.page.0).collect::<Vec<_>>(), [5, 7]);
-    }
-
-    #[test]
-    fn a_dirty_page_leaves_a_full_cache_only_when_its_records_are_durable() {
-        let mut table = PageTable::new(4096, 4096);
-        table.install(1, 1, change(5, 1, 8, true));
-        table.install(2, 2, change(6, 2, 9, true));
-        table.make_room(2, Lsn::new(1, 7, 1));
-        assert_eq!(table.cached_bytes(), 8192);
-        table.make_room(2, Lsn::new(1, 9, 1));
-        assert_eq!(table.cached_bytes(), 4096);
-        let logged =
-            [5, 6].map(|number| matches!(table.lookup(PageNo(number), View::Newest), Lookup::Logged(..)));
-        assert_eq!(logged.iter().filter(|logged| **logged).count(), 1);
-    }
-
-    // What the laboratory's seed 42 found: the page before is gone, and the one before that must not be read for it.
-    #[test]
-    fn a_snapshot_whose_page_was_lost_to_a_large_transaction_is_not_shown_an_older_one() {
-        let mut table = PageTable::new(4096, 4096);
-        table.install(1, 1, change(5, 1, 8, true));
-        let _older = table.begin_snapshot(1).unwrap();
-        table.install(2, 2, change(5, 2, 9, true));
-        let snapshot = table.begin_snapshot(2).unwrap();
-        table.make_room(1, Lsn::new(1, 9, 1));
-        // Its pages went to the log early, and what they were before is in no memory.
-        table.install(3, 2, Installed { content: None, ..change(5, 3, 10, true) });
-        table.make_room(2, Lsn::new(1, 9, 1));
-        assert!(matches!(table.lookup(PageNo(5), View::At(snapshot)), Lookup::TooOld));
-    }
-
-    #[test]
-    fn a_snapshot_that_outgrows_the_cache_is_given_up() {
-        let mut table = PageTable::new(4096, 2 * 4096);
-        table.install(1, 1, change(5, 1, 8, true));
-        let snapshot = table.begin_snapshot(1).unwrap();
-        for sequence in 2..6 {
-            table.install(sequence, sequence, change(5, sequence as u8, 8 + sequence as u32, true));
-        }
-        table.make_room(5, Lsn::ZERO);
-        assert!(matches!(table.lookup(PageNo(5), View::At(snapshot)), Lookup::TooOld));
-        assert_eq!(table.cached_bytes(), 4096);
     }
 }

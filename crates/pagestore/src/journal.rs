@@ -289,13 +289,8 @@ impl Journal {
         loop {
             let mut shared = self.lock();
             shared.waiting -= usize::from(slept.is_some());
-            if shared.writer.durable() >= lsn {
-                let times = shared.write_of(lsn);
-                self.hand_on(shared, slept);
-                return Ok(times);
-            }
-            self.check_for_all()?;
-            if !shared.gathering {
+            if shared.writer.durable() < lsn && !shared.gathering {
+                self.check_for_all()?;
                 shared = self.gather(shared);
                 if let Some(write) = shared.writer.take_write() {
                     let is_alone = shared.commits.len() <= ALONE_MAX;
@@ -304,14 +299,14 @@ impl Journal {
                     slept = None;
                     continue;
                 }
-                if shared.writer.durable() >= lsn {
-                    let times = shared.write_of(lsn);
-                    self.hand_on(shared, slept);
-                    return Ok(times);
-                }
-                // Another may have written meanwhile, and failed.
-                self.check_for_all()?;
             }
+            if shared.writer.durable() >= lsn {
+                let times = shared.write_of(lsn);
+                self.hand_on(shared, slept);
+                return Ok(times);
+            }
+            // Another may have written meanwhile, and failed.
+            self.check_for_all()?;
             let (write, key) = (shared.writer.write_of(lsn), self.written.key());
             shared.waiting += 1;
             drop(shared);
