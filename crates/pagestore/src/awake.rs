@@ -3,8 +3,8 @@
 //! Where nothing else runs, a processor halts until the write's interrupt, and its way back is part of every commit, twice
 //! where a write and a flush follow one another: a few microseconds on bare metal, tens of them in a virtual machine, whose
 //! host gives the processor to others meanwhile. A thread that turns there without end keeps it from that. It has
-//! the policy `SCHED_IDLE`: it runs where nothing else of the system wants to, and gives way at once. It turns while commits
-//! follow one another closely and their writes are short; else it sleeps too.
+//! the policy `SCHED_IDLE`: it runs where nothing else wants to, and gives way at once. It turns while such a write is in
+//! flight, where commits follow one another closely and their writes are short; else it sleeps too.
 
 use crate::counters::now_ns;
 use std::sync::OnceLock;
@@ -12,8 +12,13 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::thread::Thread;
 
-/// It turns for so long after a write has begun: longer than commits that follow one another lie apart.
+/// Writes that lie further apart are no stream: to wake the thread that turns would be a larger part of a commit than what
+/// it saves.
+const APART_MAX_NS: u64 = 1_000_000;
+/// It turns until the write is done, at most so long …
 const TURNS_NS: u64 = 1_000_000;
+/// … and so long after it: where commits follow one another at once, it need not be woken for each.
+const LINGERS_NS: u64 = 50_000;
 /// Of a write that takes longer than this, waking up is no part worth a processor's time.
 const WRITE_MAX_NS: u64 = 500_000;
 /// How often it turns between two looks at the clock: a microsecond or a few.
@@ -38,7 +43,7 @@ pub(crate) struct Awake {
 
 /// Whether a write that begins now is one of a stream in which it is worth it.
 fn is_worth_it(now: u64, began_before: u64, took_before: u64) -> bool {
-    now.saturating_sub(began_before) < TURNS_NS && took_before < WRITE_MAX_NS
+    now.saturating_sub(began_before) < APART_MAX_NS && took_before < WRITE_MAX_NS
 }
 
 impl Awake {
@@ -57,9 +62,11 @@ impl Awake {
         }
     }
 
-    /// The write was done after so long.
-    pub(crate) fn ended(&self, took_ns: u64) {
-        self.took.store(took_ns, Relaxed);
+    /// The write that began then is done, now.
+    pub(crate) fn ended(&self, began: u64, now: u64) {
+        self.took.store(now - began, Relaxed);
+        // Where it does not turn, it does not begin to: that takes a call.
+        self.until.fetch_min(now + LINGERS_NS, SeqCst);
     }
 
     /// What its thread does, until `end`.
@@ -183,9 +190,10 @@ mod tests {
             // else to do it gets a three hundredth.
             while time_and_policy(thread).0 < before + 2 {
                 in_time();
-                awake.begins(now_ns());
+                let began = now_ns();
+                awake.begins(began);
                 std::thread::sleep(Duration::from_micros(100));
-                awake.ended(100_000);
+                awake.ended(began, began + 100_000);
             }
             falls_asleep();
         });

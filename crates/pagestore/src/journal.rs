@@ -365,7 +365,7 @@ impl Journal {
         let result = self.disk.write_through(FileId::Log, write.offset, write.buffer.bytes());
         let written = now_ns();
         if let Some(awake) = awake {
-            awake.ended(written - submitted);
+            awake.ended(submitted, written);
         }
         let mut shared = self.lock();
         let before = shared.writer.first_unacknowledged();
