@@ -1,5 +1,5 @@
-//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [awake]`, a line of JSON. `scripts/bench
-//! pagestore` measures them by turns with other engines. `awake`: with the option `keep_awake`.
+//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [never|always]`, a line of JSON. `scripts/bench
+//! pagestore` measures them by turns with other engines. The last word is the option `keep_awake` (`auto` as delivered).
 //!
 //! ```text
 //! floor   one 4 KiB write through to the medium for each row, on space written with zeros: what a commit costs at least
@@ -9,7 +9,7 @@
 //! bulk    all rows in one transaction
 //! ```
 
-use pagestore::{Durability, Layout, Options, Stats, Store, Table};
+use pagestore::{Durability, KeepAwake, Layout, Options, Stats, Store, Table};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -23,11 +23,12 @@ const ROW_BYTES: usize = 200;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (rest, keep_awake) = match &arguments[..] {
-        [rest @ .., last] if last == "awake" => (rest, true),
-        all => (all, false),
+        [rest @ .., last] if last == "never" => (rest, KeepAwake::Never),
+        [rest @ .., last] if last == "always" => (rest, KeepAwake::Always),
+        all => (all, KeepAwake::Auto),
     };
     let [directory, what, rest @ ..] = rest else {
-        return Err("usage: commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [awake]".into());
+        return Err("usage: commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [never|always]".into());
     };
     let rows = rest.first().map_or(Ok(15_000), |text| text.parse())?;
     let threads = rest.get(1).map_or(Ok(THREADS), |text| text.parse())?;

@@ -4,13 +4,21 @@
 //! where a write and a flush follow one another: a few microseconds on bare metal, tens of them in a virtual machine, whose
 //! host gives the processor to others meanwhile. A thread that turns there without end keeps it from that. It has
 //! the policy `SCHED_IDLE`: it runs where nothing else wants to, and gives way at once. It turns while such a write is in
-//! flight, where commits follow one another closely and their writes are short; else it sleeps too.
+//! flight, where commits follow one another closely and their writes are short; else it sleeps too. Whether that pays here
+//! is tried out.
+
+mod limits;
+mod trial;
 
 use crate::counters::now_ns;
-use std::sync::OnceLock;
+use crate::options::KeepAwake;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
+use trial::Trial;
+
+pub use trial::AwakeTrial;
 
 /// Writes that lie further apart are no stream: to wake the thread that turns would be a larger part of a commit than what
 /// it saves.
@@ -24,9 +32,11 @@ const WRITE_MAX_NS: u64 = 500_000;
 /// How often it turns between two looks at the clock: a microsecond or a few.
 const TURNS_AT_ONCE: usize = 64;
 
-/// See the module. One thread writes at a time.
+/// See the module. One thread writes at a time, or two.
 #[derive(Default)]
 pub(crate) struct Awake {
+    /// `None`: it is always worth it.
+    trial: Option<Mutex<Trial>>,
     /// Who waits sleeps there.
     processor: AtomicU32,
     /// It turns until then, on the monotonic clock.
@@ -46,13 +56,41 @@ fn is_worth_it(now: u64, began_before: u64, took_before: u64) -> bool {
     now.saturating_sub(began_before) < APART_MAX_NS && took_before < WRITE_MAX_NS
 }
 
+/// A write that began, and whether a trial counts it.
+pub(crate) struct Begun {
+    at: u64,
+    is_counted: bool,
+}
+
 impl Awake {
-    /// A write begins on this processor, now, and its thread will wait for it.
-    pub(crate) fn begins(&self, now: u64) {
-        let before = self.began.swap(now, Relaxed);
-        if !is_worth_it(now, before, self.took.load(Relaxed)) {
-            return;
+    /// `None` where it is not to be done.
+    pub(crate) fn new(keep: KeepAwake) -> Option<Self> {
+        match keep {
+            KeepAwake::Never => None,
+            KeepAwake::Auto if limits::found() => None,
+            KeepAwake::Auto => Some(Self { trial: Some(Mutex::default()), ..Self::default() }),
+            KeepAwake::Always => Some(Self::default()),
         }
+    }
+
+    /// What the last trial found.
+    pub(crate) fn found(&self) -> Option<AwakeTrial> {
+        lock(self.trial.as_ref()?).last()
+    }
+
+    /// A write begins on this processor, now, and its thread will wait for it.
+    pub(crate) fn begins(&self, now: u64) -> Begun {
+        let before = self.began.swap(now, Relaxed);
+        let is_worth_it = is_worth_it(now, before, self.took.load(Relaxed));
+        let is_tried = is_worth_it && self.trial.as_ref().is_none_or(|trial| lock(trial).is_awake());
+        if is_tried {
+            self.turn(now);
+        }
+        Begun { at: now, is_counted: is_worth_it }
+    }
+
+    /// Has its thread turn.
+    fn turn(&self, now: u64) {
         self.processor.store(rustix::thread::sched_getcpu() as u32, Relaxed);
         self.until.store(now + TURNS_NS, SeqCst);
         if self.is_asleep.load(SeqCst)
@@ -62,9 +100,13 @@ impl Awake {
         }
     }
 
-    /// The write that began then is done, now.
-    pub(crate) fn ended(&self, began: u64, now: u64) {
-        self.took.store(now - began, Relaxed);
+    /// The write is done, now.
+    pub(crate) fn ended(&self, begun: &Begun, now: u64) {
+        let took = now - begun.at;
+        self.took.store(took, Relaxed);
+        if let Some(trial) = self.trial.as_ref().filter(|_| begun.is_counted) {
+            lock(trial).note(took);
+        }
         // Where it does not turn, it does not begin to: that takes a call.
         self.until.fetch_min(now + LINGERS_NS, SeqCst);
     }
@@ -109,6 +151,10 @@ impl Awake {
             thread.unpark();
         }
     }
+}
+
+fn lock(trial: &Mutex<Trial>) -> std::sync::MutexGuard<'_, Trial> {
+    trial.lock().expect("no thread panics with it locked")
 }
 
 fn all() -> rustix::thread::CpuSet {
@@ -191,9 +237,9 @@ mod tests {
             while time_and_policy(thread).0 < before + 2 {
                 in_time();
                 let began = now_ns();
-                awake.begins(began);
+                let begun = awake.begins(began);
                 std::thread::sleep(Duration::from_micros(100));
-                awake.ended(began, began + 100_000);
+                awake.ended(&begun, began + 100_000);
             }
             falls_asleep();
         });

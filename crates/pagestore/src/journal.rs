@@ -358,14 +358,12 @@ impl Journal {
     fn write(&self, write: LogWrite, is_alone: bool) -> Result<()> {
         let submitted = now_ns();
         let awake = self.awake.as_ref().filter(|_| is_alone);
-        if let Some(awake) = awake {
-            awake.begins(submitted);
-        }
+        let begun = awake.map(|awake| awake.begins(submitted));
         let (end, bytes) = (write.end, write.buffer.len() as u64);
         let result = self.disk.write_through(FileId::Log, write.offset, write.buffer.bytes());
         let written = now_ns();
-        if let Some(awake) = awake {
-            awake.ended(submitted, written);
+        if let Some((awake, begun)) = awake.zip(begun) {
+            awake.ended(&begun, written);
         }
         let mut shared = self.lock();
         let before = shared.writer.first_unacknowledged();

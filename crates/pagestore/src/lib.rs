@@ -25,7 +25,7 @@
 //!
 //! Of many threads that commit, one at a time has the turn to change pages; whoever waits for durability and finds no
 //! log write in flight does the next for all who have come, and one call wakes those whom it made durable. A thread that
-//! commits alone may have its processor kept awake meanwhile (`Options::keep_awake`).
+//! commits alone has its processor kept awake meanwhile, where that is found to pay (`Options::keep_awake`).
 //!
 //! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
 //! memory, where any process reads it: `counters`.
@@ -82,13 +82,14 @@ mod sync;
 mod tree;
 mod tx;
 
+pub use awake::AwakeTrial;
 pub use cache::Page;
 pub use counters::FileStatistics;
 pub use counters::anatomy::CommitTimes;
 pub use error::{Error, Result};
 pub use log::vlf::Certificate;
 pub use lsn::{Lsn, PageNo};
-pub use options::{Apply, Durability, Layout, Options, Recovery};
+pub use options::{Apply, Durability, KeepAwake, Layout, Options, Recovery};
 pub use page::PAGE_HEADER_BYTES;
 pub use recovery::{RecoveryEnd, RecoveryPhase, RecoveryProgress, RecoveryReport};
 pub use store::{LogHolders, Stats, Store};

@@ -68,6 +68,24 @@ pub enum Recovery {
     Instant,
 }
 
+/// Whether the processor of a thread that commits alone is kept from sleeping while its log write is in flight: its way out
+/// of sleep is part of the commit, in a virtual machine a third of it.
+///
+/// While such commits follow one another within a millisecond, and their writes take less than half of one, a thread of the
+/// lowest policy (`SCHED_IDLE`) turns on that processor until the write is done. What else wants to run goes before it;
+/// but where control groups share a processor by weight, it is their group's time that it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KeepAwake {
+    /// The processor is the system's.
+    Never,
+    /// Where it was found to take a tenth off a log write, tried anew every few thousand. Not with one processor, under a
+    /// quota of processor time, or with a battery.
+    #[default]
+    Auto,
+    /// It is known to pay.
+    Always,
+}
+
 /// How recovery writes pages to the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Apply {
@@ -119,12 +137,9 @@ pub struct Options {
     /// Whether checkpoints and delayed commits have threads of their own. Without, a commit that finds a
     /// checkpoint due does it itself: everything happens in the order of the calls.
     pub background: bool,
-    /// Keep the processor awake for a thread that commits alone, commit after commit with full durability: its way out
-    /// of sleep is part of each, in a virtual machine a third of it. While writes of less than half a millisecond follow
-    /// one another within one, a thread of the lowest policy (`SCHED_IDLE`) turns on that processor. It takes nothing from
-    /// what else wants to run, but it is processor time: it counts where that is limited or paid for (a container's
-    /// quota, a battery, credits of a small cloud machine). With background threads.
-    pub keep_awake: bool,
+    /// Whether the processor of a thread that commits alone is kept awake while its log write is in flight. With background
+    /// threads.
+    pub keep_awake: KeepAwake,
     /// Read back what a checkpoint wrote before its part of the log is freed. Finds writes that the device
     /// acknowledged and lost or put elsewhere, at the price of reading every written page.
     pub verify_writes: bool,
@@ -147,7 +162,7 @@ impl Default for Options {
             recovery: Recovery::default(),
             apply: Apply::default(),
             background: true,
-            keep_awake: false,
+            keep_awake: KeepAwake::Auto,
             verify_writes: false,
             publish: true,
         }

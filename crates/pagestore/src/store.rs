@@ -1,6 +1,6 @@
 //! An open store: opening, creating, closing, and reading a page wherever it is.
 
-use crate::awake::Awake;
+use crate::awake::{Awake, AwakeTrial};
 use crate::cache::{Lookup, Page, PageTable, View};
 use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
@@ -348,6 +348,13 @@ impl Store {
         self.inner.board.commits.read()
     }
 
+    /// What keeping the processor awake was last found to bring a thread that commits alone (`KeepAwake::Auto`); `None`
+    /// before 128 such commits, and where it is not tried.
+    #[must_use]
+    pub fn awake_trial(&self) -> Option<AwakeTrial> {
+        self.inner.journal.awake.as_ref()?.found()
+    }
+
     /// The file in which other processes see the counters.
     ///
     /// # Errors
@@ -381,7 +388,7 @@ impl Inner {
         let poison = Arc::new(OnceLock::new());
         let geometry = found.control.geometry;
         let counters = OfLog(Arc::clone(&board));
-        let awake = (options.keep_awake && options.background).then(Awake::default);
+        let awake = options.background.then(|| Awake::new(options.keep_awake)).flatten();
         let journal = Journal::new(Arc::clone(&disk), found.writer, found.sequence, poison, counters, awake);
         Self {
             last_tx: AtomicU64::new(found.next_tx - 1),

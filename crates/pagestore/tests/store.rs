@@ -3,7 +3,7 @@
 use pagestore::sim::{Fault, SimDisk};
 use pagestore::{Durability, Error, Layout, Options, Pages, Recovery, Store, Tables};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn small() -> Layout {
     Layout { vlf_bytes: 256 << 10, vlfs: 3, ..Layout::default() }
@@ -260,43 +260,4 @@ fn delayed_commits_wait_for_no_more_bytes_than_their_bound() {
         assert!(stats.last_sequence - stats.durable_sequence < 30, "{stats:?}");
     }
     assert!(waited, "none waited");
-}
-
-/// The thread of that name in this process: its policy, where there is one.
-fn thread_called(name: &str) -> Option<String> {
-    std::fs::read_dir("/proc/self/task").unwrap().find_map(|task| {
-        let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
-        let (head, rest) = stat.rsplit_once(')')?;
-        // Field 41 of proc_pid_stat(5), of which `rest` begins with the third.
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        head.ends_with(&format!("({name}")).then(|| fields[41 - 3].into())
-    })
-}
-
-#[test]
-fn who_keeps_the_processor_awake_has_the_lowest_policy_and_ends_with_the_store() {
-    let place = place();
-    let directory = place.path().join("store");
-    let options = Options { keep_awake: true, ..Options::default() };
-    let store = Store::create(&directory, small(), options).unwrap();
-    let table = with_table(&store);
-    for row in 0..300_u32 {
-        store.transact(Durability::Full, |tx| tx.put(table, &row.to_be_bytes(), b"awake")).unwrap();
-    }
-    // A thread names itself, takes its policy, and is gone from the list a little after it has ended.
-    let becomes = |expected: Option<String>| {
-        let begun = Instant::now();
-        while thread_called("keep awake") != expected {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it is {:?}", thread_called("keep awake"));
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    };
-    becomes(Some(libc::SCHED_IDLE.to_string()));
-    store.close().unwrap();
-    becomes(None);
-    let store = Store::open(&directory, Options::default()).unwrap();
-    assert_eq!(thread_called("keep awake"), None, "as delivered there is none");
-    let reader = store.read().unwrap();
-    let table = reader.table("t").unwrap();
-    assert_eq!(reader.range(table, &[], None).unwrap().count(), 300);
 }

@@ -1,5 +1,5 @@
 //! What commits cost with several engines, by turns:
-//! `turns DIR floor|pagestore|pagestore-awake|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS`.
+//! `turns DIR floor|pagestore|pagestore-asleep|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS`.
 //! Each line of its input is a number of rows, which it commits; its answer is a line of JSON. `scripts/bench pagestore`
 //! gives each engine its turn in a round of a fraction of a second, so that a machine that others use too hits all of them
 //! alike. ROWS is what all turns have together, and is what the floor prepares space for. Ends with 4 where the engine is not
@@ -10,10 +10,10 @@
 //! many    64 threads, the same
 //! bulk    all rows of the turn in one transaction
 //! ```
-//! `pagestore-awake` has the option `keep_awake`.
+//! `pagestore-asleep` never keeps the processor awake (`Options::keep_awake`), `pagestore` where that pays.
 //! The floor is what a commit costs at least: a write of 4 KiB through to the medium, on space written with zeros.
 
-use pagestore::{Layout, Options, Store, Table};
+use pagestore::{KeepAwake, Layout, Options, Store, Table};
 use peers::Peer;
 use rusqlite::{Connection, params};
 use std::fs::{File, OpenOptions};
@@ -26,7 +26,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 const USAGE: &str =
-    "usage: turns DIR floor|pagestore|pagestore-awake|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS";
+    "usage: turns DIR floor|pagestore|pagestore-asleep|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS";
 const THREADS: usize = 64;
 const ROW_BYTES: usize = 200;
 
@@ -85,7 +85,8 @@ fn is_missing(error: &peers::Error) -> bool {
 fn open(name: &str, place: &Path, rows: u32) -> Done<Box<dyn Engine>> {
     Ok(match name {
         "floor" => Box::new(Floor::prepare(place, rows)?),
-        "pagestore" | "pagestore-awake" => Box::new(Ours::create(place, name == "pagestore-awake")?),
+        "pagestore" => Box::new(Ours::create(place, KeepAwake::Auto)?),
+        "pagestore-asleep" => Box::new(Ours::create(place, KeepAwake::Never)?),
         "sqlite" => Box::new(Sqlite::create(place)?),
         _ => {
             let known = peers::Engine::ALL.into_iter().find(|engine| engine.name() == name);
@@ -165,7 +166,7 @@ struct Ours {
 }
 
 impl Ours {
-    fn create(place: &Path, keep_awake: bool) -> Done<Ours> {
+    fn create(place: &Path, keep_awake: KeepAwake) -> Done<Ours> {
         // As much prepared log as the turns need: the floor has its space too.
         let layout = Layout { vlf_bytes: 64 << 20, ..Layout::default() };
         let options = Options { keep_awake, ..Options::default() };

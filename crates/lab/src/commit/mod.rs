@@ -21,6 +21,7 @@ mod postgres;
 mod sqlite;
 
 use crate::Error;
+use ::pagestore::KeepAwake;
 use collect::Source;
 use collect::process::{Process, Selection};
 use experiments::{CommitResult, CommitStudy, Durability, IoFigures, Pace, Step};
@@ -45,8 +46,8 @@ pub enum Engine {
     SqliteWal,
     /// Our page store.
     Pagestore,
-    /// It, with the processor kept from sleeping while a commit waits for its write.
-    PagestoreAwake,
+    /// It, with the processor left to sleep while a commit waits for its write, as that of the others is.
+    PagestoreAsleep,
     /// An embedded engine of others.
     Embedded(peers::Engine),
     /// PostgreSQL.
@@ -122,7 +123,7 @@ impl Engine {
     /// All, in the order in which they are shown.
     pub const ALL: [Engine; 9] = [
         Engine::Pagestore,
-        Engine::PagestoreAwake,
+        Engine::PagestoreAsleep,
         Engine::SqliteRollback,
         Engine::SqliteWal,
         Engine::Embedded(peers::Engine::Redb),
@@ -138,7 +139,7 @@ impl Engine {
             Engine::SqliteRollback => "sqlite-rollback",
             Engine::SqliteWal => "sqlite-wal",
             Engine::Pagestore => "pagestore",
-            Engine::PagestoreAwake => "pagestore-awake",
+            Engine::PagestoreAsleep => "pagestore-asleep",
             Engine::Embedded(engine) => engine.name(),
             Engine::Postgres => "postgres",
             Engine::Mariadb => "mariadb",
@@ -152,7 +153,7 @@ impl Engine {
         rows * ROW_BYTES
             + match self {
                 Engine::SqliteRollback | Engine::SqliteWal => 0,
-                Engine::Pagestore | Engine::PagestoreAwake => pagestore::log_bytes(rows),
+                Engine::Pagestore | Engine::PagestoreAsleep => pagestore::log_bytes(rows),
                 // RocksDB reserves its log.
                 Engine::Embedded(_) => 96 << 20,
                 Engine::Postgres | Engine::Mariadb => 512 << 20,
@@ -166,7 +167,7 @@ impl Engine {
             Engine::Embedded(engine) => !engine.has_log(),
             Engine::SqliteWal
             | Engine::Pagestore
-            | Engine::PagestoreAwake
+            | Engine::PagestoreAsleep
             | Engine::Postgres
             | Engine::Mariadb => false,
         }
@@ -179,7 +180,7 @@ impl Engine {
             (Engine::SqliteRollback, _) => {
                 Some("has no delayed durability: without its syncs a crash may destroy the database")
             }
-            (Engine::PagestoreAwake, _) => {
+            (Engine::PagestoreAsleep, _) => {
                 Some("is pagestore, where commits are delayed: none of them waits for a write")
             }
             (Engine::Mariadb, _) if plan.mariadb.is_some() => {
@@ -197,8 +198,9 @@ impl Engine {
                 Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::Rollback, registry))
             }
             Engine::SqliteWal => Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::WriteAhead, registry)),
-            Engine::Pagestore | Engine::PagestoreAwake => {
-                Box::new(pagestore::Pagestore::open(dir, plan.rows, self == Engine::PagestoreAwake))
+            Engine::Pagestore | Engine::PagestoreAsleep => {
+                let keep_awake = if self == Engine::Pagestore { KeepAwake::Auto } else { KeepAwake::Never };
+                Box::new(pagestore::Pagestore::open(dir, plan.rows, keep_awake))
             }
             Engine::Embedded(engine) => Box::new(embedded::Embedded::open(dir, engine)?),
             Engine::Postgres => Box::new(postgres::Postgres::open(&dir, plan.postgres.as_deref())?),
