@@ -1,0 +1,105 @@
+//! Whether the log ends where no block continues the chain, or is damaged there.
+//!
+//! It is an honest end (what was being written when the power went) unless there is a witness: a later block, or the
+//! control file, that says that the place had been durable. Then acknowledged data is damaged, and that is an error and
+//! never a cut. Later blocks are looked for in the 16 MiB after the end: damage that is longer than that, in one piece and
+//! right at the end of the log, would be taken for a torn end.
+
+use super::{FIRST_UNIT, LogFile, Reading, Window, walked};
+use crate::codec::u32_at;
+use crate::error::{Error, Result};
+use crate::log::MAX_BLOCK_BYTES;
+use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader};
+use crate::log::writer::{Position, RUN_CAPACITY};
+use crate::lsn::{Lsn, UNIT_BYTES};
+
+/// How far a witness is looked for after the end: much more than can have been in flight.
+const LOOK_AHEAD_BYTES: usize = 16 << 20;
+impl LogFile<'_> {
+    /// Refuses an end that a witness contradicts.
+    pub(super) fn honest_end(
+        &self,
+        window: &mut Window,
+        end: Position,
+        witness: Lsn,
+        chain: &[(u32, usize)],
+        reading: Reading,
+    ) -> Result<()> {
+        let damaged = |why: String| Err(Error::CorruptLog { lsn: end.lsn, why });
+        if witness >= end.lsn {
+            return damaged(format!(
+                "no block there continues the log, and the control file knows {witness} as durable"
+            ));
+        }
+        let from = end.lsn.unit() + (self.geometry.sector_bytes as u64 / UNIT_BYTES) as u32;
+        if let Some(block) = self.witness_in(window, from, end.lsn, reading)? {
+            return damaged(format!(
+                "no block there continues the log, and the block at {} was written when {} was durable",
+                Lsn::new(block.vlf, block.unit, 1),
+                block.witness
+            ));
+        }
+        for slot in self.may_follow(end.lsn, chain) {
+            let mut window = self.window(slot, FIRST_UNIT);
+            if let Some(block) = self.witness_in(&mut window, FIRST_UNIT, end.lsn, reading)? {
+                return damaged(format!(
+                    "the log does not go on from there, and the block at {} was written when {} was durable",
+                    Lsn::new(block.vlf, block.unit, 1),
+                    block.witness
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The slots that may hold what came after `end`. Whatever its header says, the first block of a slot names its
+    /// virtual log file. Where one write may have held the end of this one and the beginning of the next, that
+    /// beginning cannot be asked which it is; but only that slot can have been taken whose use lies furthest back,
+    /// or the first that has none.
+    fn may_follow(&self, end: Lsn, chain: &[(u32, usize)]) -> Vec<usize> {
+        let left = self.geometry.vlf_bytes - u64::from(end.unit()) * UNIT_BYTES;
+        let may_be_next = left <= (RUN_CAPACITY + MAX_BLOCK_BYTES) as u64;
+        let walked = walked(chain, self.headers.len());
+        let others = || (0..self.headers.len()).filter(|slot| walked[*slot].is_none());
+        let oldest = others()
+            .filter_map(|slot| self.headers[slot].map(|header| (header.vlf, slot)))
+            .min()
+            .map(|(_, slot)| slot);
+        let unused = others().find(|slot| self.first_blocks[*slot].empty);
+        others()
+            .filter(|slot| {
+                let first = self.first_blocks[*slot];
+                let named = first.vlf > end.vlf() && first.vlf < u32::MAX;
+                let damaged = self.headers[*slot].is_none() && !first.empty;
+                named || may_be_next && (damaged || oldest == Some(*slot) || unused == Some(*slot))
+            })
+            .collect()
+    }
+
+    /// The first whole block at or after `from`, of whatever virtual log file, that was written when `end` was
+    /// durable. What an earlier use of the space left says less.
+    fn witness_in(
+        &self,
+        window: &mut Window,
+        from: u32,
+        end: Lsn,
+        reading: Reading,
+    ) -> Result<Option<BlockHeader>> {
+        let from = (u64::from(from) * UNIT_BYTES) as usize;
+        self.load(window, from + LOOK_AHEAD_BYTES, reading)?;
+        let step = self.geometry.sector_bytes;
+        for at in (from..window.loaded).step_by(step) {
+            let unit = (at as u64 / UNIT_BYTES) as u32;
+            let bytes = &window.bytes.bytes()[at..window.loaded];
+            if bytes.len() < BLOCK_HEADER_BYTES {
+                break;
+            }
+            if let Some((header, _)) = block::open(bytes, &self.geometry, u32_at(bytes, 8), unit)
+                && header.witness >= end
+            {
+                return Ok(Some(header));
+            }
+        }
+        Ok(None)
+    }
+}

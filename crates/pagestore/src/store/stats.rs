@@ -1,0 +1,205 @@
+//! What an open store tells of itself: figures, I/O, where commits' time goes, who holds the log.
+
+use super::{Inner, Store, lock};
+use crate::awake::AwakeTrial;
+use crate::counters::FileStatistics;
+use crate::counters::anatomy::CommitTimes;
+use crate::counters::state::{LogState, VlfState};
+use crate::log::vlf::Certificate;
+use crate::lsn::{Lsn, PageNo};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// Dirty pages that are looked at before the table of pages is let go.
+const DIRTY_LOOKED_AT_ONCE: usize = 256;
+
+/// Figures of an open store, counted since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Writes to the log.
+    pub log_writes: u64,
+    /// Bytes that they wrote.
+    pub log_write_bytes: u64,
+    /// Time that they took, in nanoseconds.
+    pub log_write_ns: u64,
+    /// Transactions that committed.
+    pub commits: u64,
+    /// The newest commit that is durable; commits are numbered from 1.
+    pub durable_sequence: u64,
+    /// The newest commit.
+    pub last_sequence: u64,
+    /// Log that waits to be written, in bytes.
+    pub log_waiting_bytes: u64,
+    /// Pages read from the data file.
+    pub page_reads: u64,
+    /// Pages put together from the log.
+    pub pages_redone: u64,
+    /// Writes to the data file; one may hold many pages.
+    pub page_writes: u64,
+    /// Bytes that they wrote.
+    pub page_write_bytes: u64,
+    /// Syncs of the data file.
+    pub data_syncs: u64,
+    /// Checkpoints that have ended.
+    pub checkpoints: u64,
+    /// Pages whose newest version is not in the data file yet.
+    pub dirty_pages: u64,
+    /// Memory of cached pages, older versions included.
+    pub cached_bytes: u64,
+    /// Virtual log files that can be written.
+    pub vlfs_reusable: u64,
+    /// All virtual log files.
+    pub vlfs: u64,
+}
+
+/// Why the log's beginning cannot be reused, in the order in which it would have to give way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogHolders {
+    /// Recovery begins here now.
+    pub redo: Lsn,
+    /// The next record goes here.
+    pub next: Lsn,
+    /// The first record of the transaction that is active.
+    pub active_transaction: Option<Lsn>,
+    /// The page that has waited longest for a checkpoint, and its first record.
+    pub oldest_dirty_page: Option<(PageNo, Lsn)>,
+    /// The proof of the last checkpoint.
+    pub last_certificate: Option<Certificate>,
+}
+
+impl Store {
+    /// Counts since the store was opened.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let inner = &self.inner;
+        let (dirty, cached) = {
+            let pages = lock(&inner.pages);
+            (pages.dirty_pages() as u64, pages.cached_bytes() as u64)
+        };
+        let (reusable, vlfs, waiting) = inner.journal.with(|writer| {
+            (writer.vlfs.available() as u64, writer.vlfs.slots().len() as u64, writer.waiting_bytes() as u64)
+        });
+        let counts = inner.board.counts();
+        Stats {
+            log_writes: counts.log_writes,
+            log_write_bytes: counts.log_write_bytes,
+            log_write_ns: counts.log_write_ns,
+            commits: counts.commits,
+            durable_sequence: inner.journal.durable_sequence(),
+            last_sequence: inner.last_sequence.load(Ordering::Acquire),
+            log_waiting_bytes: waiting,
+            page_reads: counts.page_reads,
+            pages_redone: counts.pages_redone,
+            page_writes: counts.page_writes,
+            page_write_bytes: counts.page_write_bytes,
+            data_syncs: counts.data_syncs,
+            checkpoints: counts.checkpoints,
+            dirty_pages: dirty,
+            cached_bytes: cached,
+            vlfs_reusable: reusable,
+            vlfs,
+        }
+    }
+
+    /// The I/O of the store's files since it was opened, its recovery included: what other processes see too.
+    #[must_use]
+    pub fn file_statistics(&self) -> [FileStatistics; 3] {
+        self.inner.board.file_statistics()
+    }
+
+    /// Where the time of commits went that were acknowledged as durable.
+    #[must_use]
+    pub fn commit_times(&self) -> CommitTimes {
+        self.inner.board.commits.read()
+    }
+
+    /// What keeping the processor awake was last found to bring a thread that commits alone (`KeepAwake::Auto`); `None`
+    /// before 128 such commits, and where it is not tried.
+    #[must_use]
+    pub fn awake_trial(&self) -> Option<AwakeTrial> {
+        self.inner.journal.awake.as_ref()?.found()
+    }
+
+    /// The file in which other processes see the counters.
+    ///
+    /// # Errors
+    /// Why they do not.
+    pub fn published(&self) -> Result<&Path, &str> {
+        self.inner.board.published()
+    }
+
+    /// What keeps the log from being reused.
+    #[must_use]
+    pub fn log_holders(&self) -> LogHolders {
+        self.inner.log_holders()
+    }
+}
+
+impl Inner {
+    /// Answers who asked for the state of the log.
+    pub(crate) fn answer(&self) {
+        if self.board.state.is_asked() {
+            self.publish_state();
+        }
+    }
+
+    /// Writes the state of the log where other processes see it.
+    pub(crate) fn publish_state(&self) {
+        let Ok(_one) = self.answering.try_lock() else { return };
+        self.board.state.answer(|| self.log_state());
+    }
+
+    fn log_state(&self) -> LogState {
+        let holders = self.log_holders();
+        let (checkpointing, dirty_pages) =
+            (self.checkpointing.try_lock().is_err(), lock(&self.pages).dirty_pages() as u64);
+        let (waiting_bytes, vlfs) = self.journal.with(|writer| {
+            let vlfs: Vec<_> = writer.vlfs.slots().iter().map(VlfState::of).collect();
+            (writer.waiting_bytes() as u64, vlfs)
+        });
+        LogState {
+            at_ns: 0,
+            redo: holders.redo,
+            next: holders.next,
+            durable: self.journal.durable(),
+            last_sequence: self.last_sequence.load(Ordering::Acquire),
+            durable_sequence: self.journal.durable_sequence(),
+            waiting_bytes,
+            active: holders.active_transaction.map(|lsn| (self.last_tx.load(Ordering::Acquire), lsn)),
+            dirty_pages,
+            oldest_dirty_page: holders.oldest_dirty_page,
+            last_certificate: holders.last_certificate,
+            checkpointing,
+            read_only: self.journal.check().is_err(),
+            vlfs_total: vlfs.len() as u64,
+            vlfs,
+        }
+    }
+
+    /// The dirty page whose oldest record lies furthest back, of all that are dirty for as long as this looks. It looks
+    /// at a few under one hold of the lock.
+    fn oldest_dirty(&self) -> Option<(PageNo, Lsn)> {
+        let runs = lock(&self.pages).runs();
+        let mut oldest = runs.and_then(|runs| runs.oldest());
+        let mut from = Some(PageNo(0));
+        while let Some(next) = from {
+            let found;
+            (found, from) = lock(&self.pages).oldest_dirty(next, DIRTY_LOOKED_AT_ONCE);
+            oldest = oldest.into_iter().chain(found).min_by_key(|(_, lsn)| *lsn);
+        }
+        oldest
+    }
+
+    pub(crate) fn log_holders(&self) -> LogHolders {
+        let (next, active) = self
+            .journal
+            .with(|writer| (writer.position().lsn, writer.oldest_active.map(|position| position.lsn)));
+        LogHolders {
+            redo: Lsn::from_packed(self.redo.load(Ordering::Acquire)),
+            next,
+            active_transaction: active,
+            oldest_dirty_page: self.oldest_dirty(),
+            last_certificate: self.checkpointing.try_lock().ok().and_then(|checkpoints| checkpoints.last),
+        }
+    }
+}
