@@ -2,7 +2,7 @@
 
 use super::course::Course;
 use filestats::waits::Agreement;
-use filestats::{Figure, Interval, Meaning, Profile, WaitInterval};
+use filestats::{Figure, FileInterval, Interval, Meaning, Profile, WaitInterval};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -136,7 +136,7 @@ impl View {
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let waits = self.waits();
         let elsewhere = self.elsewhere(usize::from(frame.area().width));
-        let devices: usize = self.glances.iter().map(|glance| glance.devices.len()).sum();
+        let devices = self.devices().len();
         let notes = self.notes();
         let rows = |count: usize| if count == 0 { 0 } else { count as u16 + 1 };
         let [head, note, files, disks, wait, beside, foot] = Layout::vertical([
@@ -273,7 +273,7 @@ impl View {
         let mut titles = TITLES.map(String::from);
         titles[4] = "flush/s".into();
         let mut lines = vec![self.line(area.width, "device", &titles, wide, &Ending::default())];
-        for device in self.glances.iter().flat_map(|glance| &glance.devices) {
+        for device in self.devices() {
             lines.push(match &device.interval {
                 Interval::Known(delta) => self.line(
                     area.width,
@@ -286,6 +286,17 @@ impl View {
             });
         }
         frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// Each device once, whoever's files lie on it: its figures are everybody's.
+    fn devices(&self) -> Vec<&FileInterval> {
+        let mut devices: Vec<&FileInterval> = Vec::new();
+        for device in self.glances.iter().flat_map(|glance| &glance.devices) {
+            if !devices.iter().any(|own| own.file.path == device.file.path) {
+                devices.push(device);
+            }
+        }
+        devices
     }
 
     /// What was waited for, the longest first.
@@ -399,7 +410,7 @@ fn fitted(path: &str, columns: usize) -> String {
 mod tests {
     use super::*;
     use filestats::waits::{Reconciled, WaitClass, WaitDelta};
-    use filestats::{Counters, Delta, FileIdentity, FileInterval, FileKind, Ops, Reason};
+    use filestats::{Counters, Delta, FileIdentity, FileKind, Ops, Reason};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -472,6 +483,14 @@ mod tests {
         let mut view = View::new(Profile::default(), true);
         view.add(vec![glance]);
         view
+    }
+
+    #[test]
+    fn a_device_below_the_files_of_two_sources_is_shown_once() {
+        let mut view = View::new(Profile::default(), true);
+        view.add(vec![two_files(), two_files()]);
+        let lines = picture(&mut view, 80, 24);
+        assert_eq!(lines.iter().filter(|line| line.contains("/dev/sda")).count(), 1, "{lines:#?}");
     }
 
     #[test]

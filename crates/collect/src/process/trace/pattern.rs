@@ -1,4 +1,3 @@
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -13,10 +12,18 @@ pub enum FilePattern {
     Glob(String),
 }
 
-impl FromStr for FilePattern {
-    type Err = Infallible;
+/// It names no file, and would fit all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is empty: give a path, a part of a name or a pattern such as '*.db', or nothing for all files")]
+pub struct EmptyPattern;
 
-    fn from_str(text: &str) -> Result<FilePattern, Infallible> {
+impl FromStr for FilePattern {
+    type Err = EmptyPattern;
+
+    fn from_str(text: &str) -> Result<FilePattern, EmptyPattern> {
+        if text.is_empty() {
+            return Err(EmptyPattern);
+        }
         if text.contains(['*', '?', '[']) {
             return Ok(FilePattern::Glob(text.to_owned()));
         }
@@ -157,6 +164,7 @@ mod tests {
 
     #[test]
     fn any_file_fits_where_none_is_named() {
+        assert_eq!("".parse::<FilePattern>(), Err(EmptyPattern), "as of a variable that is not set");
         assert!(FilePattern::any(&[], Path::new("/x")));
         assert!(!FilePattern::any(&["*.db".parse().unwrap()], Path::new("/x")));
     }
