@@ -145,10 +145,10 @@ impl PageTable {
     }
 
     /// Moves pages' chains into the table, where they are not already.
-    pub(crate) fn absorb(&mut self, pages: &[(PageNo, Vec<Lsn>)]) {
+    pub(crate) fn absorb(&mut self, pages: impl Iterator<Item = (PageNo, Vec<Lsn>)>) {
         for (page, chain) in pages {
-            if !self.entries.contains_key(page) {
-                self.recovered_chain(*page, chain.clone());
+            if !self.entries.contains_key(&page) {
+                self.recovered_chain(page, chain);
             }
         }
     }

@@ -12,6 +12,7 @@
 //! checkpoint chooses the pace: `background`, by the target for recovery; the crash laboratory, commit by commit.
 
 mod batch;
+mod pipeline;
 
 use crate::cache::Captured;
 use crate::disk::FileId;
@@ -24,6 +25,7 @@ use crate::options::Apply;
 use crate::page;
 use crate::store::{Checkpoints, Inner, lock};
 use batch::Batch;
+use pipeline::Load;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -31,7 +33,7 @@ use std::vec::IntoIter;
 
 /// The part of the cache that the pages of a checkpoint are put together in, and its bounds.
 const BATCH_SHARE: usize = 4;
-const BATCH_BYTES_MIN: usize = 1 << 20;
+const BATCH_BYTES_MIN: usize = if cfg!(test) { 16 << 10 } else { 1 << 20 };
 const BATCH_BYTES_MAX: usize = 1 << 30;
 /// … where it keeps a pace, or the pages are in memory.
 const PACED_BYTES_MAX: usize = 16 << 20;
@@ -183,7 +185,7 @@ impl Inner {
             from = next;
             self.let_others_in();
         }
-        captured.sort_by_key(|page: &Captured| page.content.is_none().then(|| page.chain[0]));
+        captured.sort_by_cached_key(|page: &Captured| page.content.is_none().then(|| page.chain[0]));
         captured
     }
 
@@ -271,31 +273,19 @@ impl<'a> Checkpoint<'a> {
     /// Does all the writes that are left, as fast as they can be done.
     pub(crate) fn write_all(&mut self) -> Result<()> {
         let (inner, at_once) = (self.inner, self.inner.options.parallel);
-        let mut batch = self.batch.take().unwrap_or_else(|| Batch::new(at_once));
-        let (mut gathering, before) = (Duration::ZERO, self.done.pages.len());
-        loop {
-            if !batch.is_left() {
-                // What is in the log only is put together as much at a time as there may be: the more, the more of it are
-                // neighbours, and the less often is log read that its records are scattered over. What is in memory lies
-                // in order as it is.
-                let in_memory = self.captured.as_slice().partition_point(|own| own.content.is_some());
-                let pages = match in_memory {
-                    0 => self.pages_in(BATCH_BYTES_MAX),
-                    some => some.min(self.pages_in(PACED_BYTES_MAX)),
-                };
-                let next: Vec<_> = self.captured.by_ref().take(pages).collect();
-                if next.is_empty() {
-                    break;
-                }
-                let begun = Instant::now();
-                batch.gather(inner, next)?;
-                gathering += begun.elapsed();
-            }
-            let begun = Instant::now();
-            self.done.pages.extend(batch.write_all(inner, at_once)?);
-            self.wide.1 += begun.elapsed();
+        let begun = Instant::now();
+        let before = self.done.pages.len();
+        if let Some(mut batch) = self.batch.take() {
+            self.done.pages.extend(batch.write(inner, usize::MAX, at_once)?);
         }
+        let load = Load {
+            pages_max: self.pages_in(BATCH_BYTES_MAX),
+            copied_max: self.pages_in(PACED_BYTES_MAX),
+            captured: std::mem::take(&mut self.captured),
+        };
+        let gathering = pipeline::write_all(inner, load, at_once, &mut self.done.pages)?;
         self.wide.0 += (self.done.pages.len() - before) as u64;
+        self.wide.1 += begun.elapsed().saturating_sub(gathering);
         if inner.is_recovering() {
             inner.redo_cost.log_read(inner.redo_bytes(self.position.lsn), gathering);
         }
@@ -342,11 +332,14 @@ impl SyncedCheckpoint<'_> {
             control.write(inner.disk.as_ref()).inspect_err(|error| inner.poison(error))?;
             control.generation
         };
+        // From here on there is nothing to be redone; what follows is done in memory.
+        let at_once = inner.pages_at_once();
+        inner.course.end();
         let certificate = Certificate { redo, pages: self.pages, generation };
         inner.redo.store(redo.packed(), Ordering::Release);
         // In parts, so that no commit waits for all of them; before the log is freed that they would be read from.
         lock(&inner.pages).ticking_off();
-        for part in self.synced.pages.chunks(inner.pages_at_once()) {
+        for part in self.synced.pages.chunks(at_once) {
             let part = part.iter().map(|own| (own.page, own.first));
             lock(&inner.pages).written(part, inner.journal.visible());
             inner.let_others_in();
@@ -355,7 +348,6 @@ impl SyncedCheckpoint<'_> {
         inner.journal.with(|writer| writer.vlfs.free(certificate));
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
-        inner.course.end();
         self.running.last = Some(certificate);
         Ok(Certified { certificate })
     }

@@ -8,7 +8,7 @@
 //! reader 2   read, check, apply | wait        | apply | read, check, …     have several records in turns
 //! ```
 
-use crate::aligned::AlignedBuffer;
+use crate::aligned::{ALIGNMENT, AlignedBuffer, InOnePiece};
 use crate::cache::Page;
 use crate::delta;
 use crate::disk::FileId;
@@ -21,8 +21,9 @@ use crate::store::{Inner, lock};
 use crate::sync::{Mutex, thread, together};
 use std::sync::atomic::Ordering;
 
-/// The largest read.
+/// The largest read, and of one block: it begins and ends where direct I/O may.
 const READ_BYTES_MAX: usize = 512 << 10;
+const BLOCK_READ_BYTES: usize = MAX_BLOCK_BYTES + ALIGNMENT;
 /// Blocks are read over that nobody wants, rather than left out, where there are no more than this.
 const GAP_BYTES_MAX: u64 = 128 << 10;
 
@@ -50,9 +51,11 @@ fn block_start(lsn: Lsn) -> u64 {
 impl Stretch {
     /// The one that begins with the first of `wanted`, which are sorted. How long a block is, only itself tells.
     fn first(wanted: &[Wanted], geometry: &Geometry, bytes_max: usize) -> Self {
-        let end = |lsn| (block_start(lsn) + MAX_BLOCK_BYTES as u64).min(geometry.vlf_bytes);
+        let whole = ALIGNMENT as u64;
+        let end =
+            |lsn| (block_start(lsn) + MAX_BLOCK_BYTES as u64).next_multiple_of(whole).min(geometry.vlf_bytes);
         let first = wanted[0].0;
-        let from = block_start(first);
+        let from = block_start(first) / whole * whole;
         let (mut to, mut records) = (end(first), 0);
         for (lsn, _) in wanted {
             let near = lsn.vlf() == first.vlf() && block_start(*lsn) <= to + GAP_BYTES_MAX;
@@ -66,18 +69,16 @@ impl Stretch {
     }
 }
 
-/// The part of the log that was read last.
-pub(crate) struct Window(AlignedBuffer);
+/// Memory to read the log into, for so many who read at once.
+pub(crate) struct Windows(InOnePiece);
 
-impl Window {
-    /// For records that lie anywhere.
-    pub(crate) fn wide() -> Self {
-        Self(AlignedBuffer::new(READ_BYTES_MAX))
+impl Windows {
+    pub(crate) fn new(readers: usize) -> Self {
+        Self(InOnePiece::new(readers * READ_BYTES_MAX))
     }
 
-    /// For those of one page.
-    fn of_one_block() -> Self {
-        Self(AlignedBuffer::new(MAX_BLOCK_BYTES))
+    pub(crate) fn each(&mut self) -> Vec<&mut [u8]> {
+        self.0.bytes_mut().chunks_exact_mut(READ_BYTES_MAX).collect()
     }
 }
 
@@ -110,8 +111,8 @@ struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    fn new(pages: &'a mut [u8], page_bytes: usize, wanted: &[Wanted]) -> Self {
-        let bytes: Vec<_> = pages.chunks_exact_mut(page_bytes).map(Mutex::new).collect();
+    fn new(pages: impl Iterator<Item = &'a mut [u8]>, wanted: &[Wanted]) -> Self {
+        let bytes: Vec<_> = pages.map(Mutex::new).collect();
         let mut begun = vec![false; bytes.len()];
         let mut in_turn = vec![false; bytes.len()];
         for (_, at) in wanted {
@@ -162,28 +163,28 @@ impl Turns {
 }
 
 impl Inner {
-    /// Applies the `wanted` records, which are sorted, each to its own of `pages`, which lie one after the other. The
-    /// first of each page is an image. As many reads at once as there are windows.
-    pub(crate) fn redo_into(
+    /// Applies the `wanted` records, which are sorted, each to its own of `pages`. The first of each page is an image. As
+    /// many reads at once as there are windows, all of one length.
+    pub(crate) fn redo_into<'a>(
         &self,
         wanted: &[Wanted],
-        windows: &mut [Window],
-        pages: &mut [u8],
+        windows: Vec<&mut [u8]>,
+        pages: impl Iterator<Item = &'a mut [u8]>,
     ) -> Result<()> {
-        let bytes_max = windows.iter().map(|window| window.0.capacity()).min().expect("there is a window");
+        let bytes_max = windows[0].len();
         let one_read =
             wanted.is_empty() || Stretch::first(wanted, &self.geometry, bytes_max).records == wanted.len();
         let readers = if one_read { 1 } else { windows.len() };
-        let windows = Mutex::new(windows.iter_mut());
+        let windows = Mutex::new(windows.into_iter());
         let ahead = Mutex::new(Ahead { wanted, number: 0 });
         let turns = Turns::default();
-        let pages = Pages::new(pages, self.geometry.page_bytes, wanted);
+        let pages = Pages::new(pages, wanted);
         let work = || {
             let window = lock(&windows).next().expect("each has its own");
             loop {
                 let next = lock(&ahead).next(&self.geometry, bytes_max);
                 let Some((number, stretch, own)) = next else { return Ok(()) };
-                let checked = self.read_checked(&stretch, own, &mut window.0);
+                let checked = self.read_checked(&stretch, own, window);
                 let blocks = checked.and_then(|blocks| {
                     self.redo_blocks(&blocks, &pages, false)?;
                     Ok(blocks)
@@ -202,10 +203,11 @@ impl Inner {
         &self,
         stretch: &Stretch,
         wanted: &'a [Wanted],
-        buffer: &'a mut AlignedBuffer,
+        window: &'a mut [u8],
     ) -> Result<Vec<Checked<'a>>> {
-        self.read_stretch(wanted[0].0, stretch, buffer)?;
-        let bytes = buffer.bytes();
+        let bytes = &mut window[..stretch.bytes];
+        self.read_stretch(wanted[0].0, stretch.from, bytes)?;
+        let bytes = &*bytes;
         wanted
             .chunk_by(|(a, _), (b, _)| block_start(*a) == block_start(*b))
             .map(|own| {
@@ -218,12 +220,11 @@ impl Inner {
             .collect()
     }
 
-    fn read_stretch(&self, lsn: Lsn, stretch: &Stretch, buffer: &mut AlignedBuffer) -> Result<()> {
+    fn read_stretch(&self, lsn: Lsn, from: u64, bytes: &mut [u8]) -> Result<()> {
         let slot = self.journal.with(|writer| writer.vlfs.slot_of(lsn.vlf()));
         let slot = slot.ok_or_else(|| damaged(lsn, "its space has been reused"))?;
-        buffer.resize(stretch.bytes);
         self.disk
-            .read(FileId::Log, self.geometry.slot_offset(slot) + stretch.from, buffer.bytes_mut())
+            .read(FileId::Log, self.geometry.slot_offset(slot) + from, bytes)
             .map_err(|error| Error::io("read", FileId::Log, error))
     }
 
@@ -253,7 +254,9 @@ impl Inner {
     pub(crate) fn redo(&self, chain: &[Lsn]) -> Result<Page> {
         let mut bytes = vec![0; self.geometry.page_bytes];
         let wanted: Vec<_> = chain.iter().map(|lsn| (*lsn, 0)).collect();
-        self.redo_into(&wanted, &mut [Window::of_one_block()], &mut bytes)?;
+        let mut window = AlignedBuffer::new(BLOCK_READ_BYTES);
+        window.resize(BLOCK_READ_BYTES);
+        self.redo_into(&wanted, vec![window.bytes_mut()], std::iter::once(&mut bytes[..]))?;
         self.counters.page_redone.fetch_add(1, Ordering::Relaxed);
         Ok(Page::from(bytes))
     }
@@ -283,7 +286,7 @@ mod tests {
         ) {
             let wanted: Vec<Wanted> =
                 units.iter().enumerate().map(|(at, (vlf, unit))| (Lsn::new(*vlf, *unit, 1), at)).collect();
-            let bytes_max = if wide { READ_BYTES_MAX } else { MAX_BLOCK_BYTES };
+            let bytes_max = if wide { READ_BYTES_MAX } else { BLOCK_READ_BYTES };
             let mut rest = wanted.as_slice();
             let mut read = 0;
             while !rest.is_empty() {
@@ -292,13 +295,15 @@ mod tests {
                 prop_assert!(stretch.from >= VLF_HEADER_BYTES as u64);
                 let to = stretch.from + stretch.bytes as u64;
                 prop_assert!(to <= VLF_BYTES);
+                prop_assert!(stretch.from.is_multiple_of(ALIGNMENT as u64));
+                prop_assert!(stretch.bytes.is_multiple_of(ALIGNMENT));
                 for (lsn, _) in &rest[..stretch.records] {
                     prop_assert_eq!(lsn.vlf(), rest[0].0.vlf());
                     let end = (block_start(*lsn) + MAX_BLOCK_BYTES as u64).min(VLF_BYTES);
                     prop_assert!(block_start(*lsn) >= stretch.from && end <= to);
                 }
                 // What is not wanted is read over only where that is less than what a read costs.
-                let blocks = stretch.records as u64 * MAX_BLOCK_BYTES as u64;
+                let blocks = stretch.records as u64 * BLOCK_READ_BYTES as u64;
                 prop_assert!(stretch.bytes as u64 <= blocks + (stretch.records as u64 - 1) * GAP_BYTES_MAX);
                 read += stretch.records;
                 rest = &rest[stretch.records..];

@@ -275,8 +275,9 @@ impl Inner {
         let merged = runs.merged();
         self.course.pages_are(merged.len() as u64);
         lock(&self.pages).expect_pages(merged.len());
-        for part in merged.chunks(PAGES_A_TURN) {
-            lock(&self.pages).absorb(part);
+        let mut merged = merged.into_iter();
+        while merged.len() > 0 {
+            lock(&self.pages).absorb(merged.by_ref().take(PAGES_A_TURN));
         }
         lock(&self.pages).forget_runs();
         Ok(())

@@ -3,7 +3,7 @@
 
 use super::{LAYOUT, Met, Slow, commit, value};
 use crate::disk::{Disk, FileId};
-use crate::sim::{Files, SimDisk};
+use crate::sim::{Fault, Files, Op, SimDisk};
 use crate::sync::scheduled::{at_once, check};
 use crate::{Durability, Error, Layout, Options, Store, Tables};
 use std::io;
@@ -50,6 +50,30 @@ fn crashed() -> Files {
     assert_eq!(store.stats().checkpoints, 0, "nothing is in the data file");
     assert!(store.log_holders().next.vlf() > 2, "some of the log can be freed");
     disk.files()
+}
+
+#[test]
+fn a_page_that_cannot_be_written_ends_the_checkpoint_and_leaves_nobody_waiting() {
+    let crashed = Arc::new(crashed());
+    let disk = Arc::new(SimDisk::holding(Files::clone(&crashed)));
+    let store = Store::open_on(disk.clone(), options()).expect("it opens");
+    store.checkpoint().expect("the disk works");
+    let is_page = |op: &Op| matches!(op, Op::Write { file: FileId::Data, .. });
+    let writes: Vec<_> = disk.take_trace().iter().map(is_page).enumerate().filter(|(_, is)| *is).collect();
+    assert!(writes.len() > 8, "they are several batches");
+    let next = Arc::new(AtomicU64::new(0));
+    check(6, 60, move || {
+        let (at, _) = writes[next.fetch_add(1, Ordering::Relaxed) as usize % writes.len()];
+        let disk = SimDisk::holding(Files::clone(&crashed)).with_fault(at, Fault::Io);
+        let disk = Slow::new(disk, &Arc::new(Met::default()));
+        let store = at_once(|| Store::open_on(disk, options()).expect("it opens"));
+        assert!(store.checkpoint().is_err(), "the write was not done");
+        assert!(store.write().is_err() || commit(&store, &[1], Durability::Full).is_err());
+        let reader = store.read().expect("it can be read");
+        let table = reader.table("t").expect("it is there");
+        let row = reader.get(table, &1_u32.to_be_bytes()).expect("it is in the log");
+        assert_eq!(row, Some(never_written(1)));
+    });
 }
 
 #[test]

@@ -1,0 +1,234 @@
+//! All that a checkpoint has left, as fast as the disk takes it: while some pages are written, the next ones are put
+//! together from the log.
+//!
+//! ```text
+//! captured ──▶ gather a batch ──▶ its parts ──▶ write ──▶ done      two writers, each half of the writes in flight:
+//!                   ▲                             │                 while one comes to the end of a part, the other
+//!                   └──────── free memory ◀───────┘                 goes on
+//! ```
+//! The larger a batch, the more of its pages are neighbours, and the less often is log read that its records are scattered
+//! over: it takes all memory that is free, half of the whole at least, but for the last.
+
+use super::Own;
+use super::batch::{self, Gathered};
+use crate::aligned::AlignedBuffer;
+use crate::cache::Captured;
+use crate::error::Result;
+use crate::redo::Windows;
+use crate::store::{Inner, lock};
+use crate::sync::{Classes, EventCount, Mutex, together};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use std::vec::IntoIter;
+
+/// Those who write beside each other.
+const WRITERS: usize = 2;
+/// Parts that the memory has: what is written is free again a part at a time …
+const PARTS_MIN: usize = if cfg!(test) { 4 } else { 16 };
+/// … each long enough to have many writes in flight, and short enough that the writers end together.
+const PART_BYTES_MIN: usize = if cfg!(test) { 1 } else { 256 << 10 };
+const PART_BYTES_MAX: usize = 8 << 20;
+
+/// What is to be written, and the memory for it.
+pub(super) struct Load {
+    pub(super) captured: IntoIter<Captured>,
+    /// Pages that there is memory for, and how many at a time of those that are copied from memory.
+    pub(super) pages_max: usize,
+    pub(super) copied_max: usize,
+}
+
+/// See the module.
+struct Pipeline<'a, 'm> {
+    inner: &'a Inner,
+    /// Pages that there is memory for.
+    pages: usize,
+    copied_max: usize,
+    state: Mutex<State<'m>>,
+    changed: EventCount,
+}
+
+struct State<'m> {
+    captured: IntoIter<Captured>,
+    free: Vec<&'m mut [u8]>,
+    full: VecDeque<Part<'m>>,
+    done: Vec<Own>,
+    /// Nothing more is put together: that was all, or somebody has met an error.
+    ended: bool,
+}
+
+/// A part of a batch, in the order of its places.
+struct Part<'m> {
+    gathered: Vec<Gathered>,
+    memory: &'m mut [u8],
+}
+
+/// Writes all of it, so many writes at once, and adds it to what is done. Tells how long it took to put together what was
+/// in the log only.
+pub(super) fn write_all(inner: &Inner, load: Load, at_once: usize, done: &mut Vec<Own>) -> Result<Duration> {
+    let Load { captured, pages_max, copied_max } = load;
+    let (page_bytes, before, left) = (inner.geometry.page_bytes, done.len(), captured.len());
+    if left == 0 {
+        return Ok(Duration::ZERO);
+    }
+    // What is in memory is not held twice for long.
+    let copied = captured.as_slice().partition_point(|own| own.content.is_some());
+    let pages = pages_max.min((left - copied).max(copied.min(copied_max)));
+    let part_pages =
+        (pages / PARTS_MIN).clamp(PART_BYTES_MIN.div_ceil(page_bytes), PART_BYTES_MAX / page_bytes);
+    let mut windows = batch::windows(at_once);
+    let mut memory = AlignedBuffer::new(pages * page_bytes);
+    memory.resize(pages * page_bytes);
+    let free = memory.bytes_mut().chunks_mut(part_pages * page_bytes).collect();
+    let state = State { captured, free, full: VecDeque::new(), done: std::mem::take(done), ended: false };
+    let state = Mutex::new(state);
+    let pipeline = Pipeline { inner, pages, copied_max, state, changed: EventCount::default() };
+    let gathering = if at_once == 1 {
+        pipeline.one_after_the_other(&mut windows)?
+    } else {
+        pipeline.beside_each_other(windows, at_once)?
+    };
+    *done = std::mem::take(&mut lock(&pipeline.state).done);
+    assert!(done.len() == before + left, "all of it is written");
+    Ok(gathering)
+}
+
+/// Whoever goes, by an error or a panic too, leaves nobody waiting.
+struct Leaves<'p, 'a, 'm>(&'p Pipeline<'a, 'm>);
+
+impl Drop for Leaves<'_, '_, '_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).ended = true;
+        self.0.changed.notify(Classes::ALL, u32::MAX);
+    }
+}
+
+impl<'m> Pipeline<'_, 'm> {
+    fn one_after_the_other(&self, windows: &mut Windows) -> Result<Duration> {
+        let mut gathering = Duration::ZERO;
+        while let Some((captured, free)) = self.next_batch() {
+            gathering += self.gather(captured, free, windows)?;
+            loop {
+                let next = lock(&self.state).full.pop_front();
+                let Some(part) = next else { break };
+                self.write(part, 1)?;
+            }
+        }
+        Ok(gathering)
+    }
+
+    fn beside_each_other(&self, windows: Windows, at_once: usize) -> Result<Duration> {
+        let writers = WRITERS.min(at_once);
+        // One of the threads has them.
+        let windows = Mutex::new(Some(windows));
+        let work = || {
+            let _leaves = Leaves(self);
+            let mut gathering = Duration::ZERO;
+            let own = lock(&windows).take();
+            match own {
+                Some(mut windows) => {
+                    while let Some((captured, free)) = self.next_batch() {
+                        gathering += self.gather(captured, free, &mut windows)?;
+                    }
+                }
+                None => {
+                    while let Some(part) = self.next_part() {
+                        self.write(part, at_once / writers)?;
+                    }
+                }
+            }
+            Ok(gathering)
+        };
+        Ok(together(1 + writers, work)?.into_iter().sum())
+    }
+
+    /// Waits until there is memory for the next batch; `None` when there is none.
+    fn next_batch(&self) -> Option<(Vec<Captured>, Vec<&'m mut [u8]>)> {
+        loop {
+            let key = self.changed.key();
+            {
+                let mut state = lock(&self.state);
+                let left = state.captured.as_slice();
+                if state.ended || left.is_empty() {
+                    return None;
+                }
+                // What is in memory comes first, and lies in order as it is.
+                let most = match left.partition_point(|own| own.content.is_some()) {
+                    0 => left.len(),
+                    copied => copied.min(self.copied_max),
+                };
+                let page_bytes = self.inner.geometry.page_bytes;
+                let room = state.free.iter().map(|memory| memory.len() / page_bytes).sum::<usize>();
+                if room >= most.min(self.pages.div_ceil(2)) {
+                    let count = most.min(room);
+                    return Some((
+                        state.captured.by_ref().take(count).collect(),
+                        state.take_free(count * page_bytes),
+                    ));
+                }
+            }
+            self.changed.wait(key, 0);
+        }
+    }
+
+    /// Puts a batch together, and gives its parts to those who write.
+    fn gather(
+        &self,
+        captured: Vec<Captured>,
+        free: Vec<&'m mut [u8]>,
+        windows: &mut Windows,
+    ) -> Result<Duration> {
+        let (begun, page_bytes) = (Instant::now(), self.inner.geometry.page_bytes);
+        let logged = captured.iter().any(|own| own.content.is_none());
+        let mut free = free;
+        let pages = free.iter_mut().flat_map(|memory| memory.chunks_exact_mut(page_bytes));
+        let mut gathered = batch::gather(self.inner, captured, windows, pages)?.into_iter();
+        let parts = free.into_iter().map(|memory| {
+            let gathered = gathered.by_ref().take(memory.len() / page_bytes).collect();
+            Part { gathered, memory }
+        });
+        lock(&self.state).full.extend(parts);
+        self.changed.notify(Classes::ALL, u32::MAX);
+        Ok(if logged { begun.elapsed() } else { Duration::ZERO })
+    }
+
+    /// Waits for the next part; `None` when there is none.
+    fn next_part(&self) -> Option<Part<'m>> {
+        loop {
+            let key = self.changed.key();
+            {
+                let mut state = lock(&self.state);
+                if !state.full.is_empty() || state.ended {
+                    return state.full.pop_front();
+                }
+            }
+            self.changed.wait(key, 0);
+        }
+    }
+
+    fn write(&self, part: Part<'m>, at_once: usize) -> Result<()> {
+        // What another could not write makes the store read-only: there is no use in the rest.
+        self.inner.journal.check()?;
+        let Part { gathered, memory } = part;
+        batch::write(self.inner, &gathered, memory, at_once)?;
+        let mut state = lock(&self.state);
+        state.done.extend(gathered.iter().map(|gathered| gathered.own));
+        state.free.push(memory);
+        drop(state);
+        self.changed.notify(Classes::ALL, u32::MAX);
+        Ok(())
+    }
+}
+
+impl<'m> State<'m> {
+    /// Of the free memory, so much at least.
+    fn take_free(&mut self, bytes: usize) -> Vec<&'m mut [u8]> {
+        let mut taken = Vec::new();
+        let mut missing = bytes;
+        while missing > 0 {
+            let memory = self.free.pop().expect("there is so much");
+            missing = missing.saturating_sub(memory.len());
+            taken.push(memory);
+        }
+        taken
+    }
+}
