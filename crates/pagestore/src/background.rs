@@ -137,7 +137,8 @@ fn checkpoint_when_due(inner: &Inner) {
             Asked::AtOnce => inner.checkpoint().map(|_| ()),
             Asked::Look => {
                 let load = inner.load();
-                if load.short_of_log || inner.is_due(&load) { inner.paced_checkpoint() } else { Ok(()) }
+                let is_due = load.short_of_log || inner.is_due(&load);
+                if is_due && inner.may_move_redo() { inner.paced_checkpoint() } else { Ok(()) }
             }
         };
         // An error makes the store read-only, damage in the log that a page needs too, and every writer is told.
@@ -221,9 +222,9 @@ impl Inner {
         Ok(self.grow_log_at_once().unwrap_or(false))
     }
 
-    /// Whether the log had better grow than be freed: it comes to its end, and no checkpoint is due.
+    /// Whether the log had better grow than be freed: it comes to its end, and no checkpoint is due, or none can free any.
     fn wants_space(&self, load: &Load) -> bool {
-        load.short_of_log && !self.is_due(load)
+        load.short_of_log && (!self.is_due(load) || !self.may_move_redo())
     }
 
     /// Whether recovery would have more to do than it may, or dirty pages fill half the cache.

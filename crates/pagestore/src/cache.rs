@@ -97,6 +97,8 @@ pub(crate) struct PageTable {
     dirty: BTreeSet<PageNo>,
     /// Old versions in the order in which they were replaced.
     retained: VecDeque<(u64, PageNo)>,
+    /// Pages that are in the data file only, and changed after the oldest snapshot began: by the commit that did it last.
+    bare: BTreeSet<(u64, PageNo)>,
     /// Old versions that nobody here needs any more, for whoever wants the memory.
     forgotten: Vec<Page>,
     snapshots: BTreeMap<u64, u32>,
@@ -120,6 +122,7 @@ impl PageTable {
             clock: Clock::default(),
             dirty: BTreeSet::new(),
             retained: VecDeque::new(),
+            bare: BTreeSet::new(),
             forgotten: Vec::new(),
             snapshots: BTreeMap::new(),
             given_up_before: 0,
@@ -341,13 +344,7 @@ impl PageTable {
             entry.chain = Vec::new();
             entry.chain_bytes = 0;
             self.dirty.remove(&page);
-            if entry.newest.is_none()
-                && entry.old.is_empty()
-                && entry.newest_sequence <= needed
-                && !entry.in_clock
-            {
-                self.entries.remove(&page);
-            }
+            self.drop_if_bare(page, needed);
         }
     }
 }

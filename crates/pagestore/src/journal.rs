@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::log::MAX_WRITE_BYTES;
 use crate::log::record::Record;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
+use crate::log_space::SPARE_SLOTS;
 use crate::lsn::Lsn;
 use crate::sync::{AtomicU64, Classes, EventCount, Mutex, thread};
 use std::collections::VecDeque;
@@ -255,14 +256,21 @@ impl Journal {
         self.visible.fetch_max(durable.min(shared.installed), Ordering::AcqRel);
     }
 
-    /// Appends a record that belongs to no transaction.
-    pub(crate) fn note(&self, record: &Record<'_>) -> Result<Lsn> {
+    /// Appends a record that belongs to no transaction and only tells what happened. Where the log has no space for it but
+    /// what is kept for others, it is left out: nothing depends on it, and a store must open, and a checkpoint free log, just
+    /// then.
+    pub(crate) fn note(&self, record: &Record<'_>) -> Result<()> {
         self.check()?;
         let mut bytes = Vec::new();
         record.encode(0, &mut bytes);
+        let mut shared = self.lock();
+        if shared.writer.space(SPARE_SLOTS) < bytes.len() as u64 {
+            return Ok(());
+        }
         self.counters.records.fetch_add(1, Ordering::Relaxed);
-        let appended = self.lock().writer.append(&bytes);
-        appended.map_err(|NoSpace| self.no_space())
+        let appended = shared.writer.append(&bytes);
+        drop(shared);
+        appended.map(drop).map_err(|NoSpace| self.no_space())
     }
 
     /// A commit is acknowledged before it is durable.

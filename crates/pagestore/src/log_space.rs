@@ -80,7 +80,7 @@ impl Inner {
         }
         let start = self.geometry.slot_offset(slots);
         let end = start + more as u64 * self.geometry.vlf_bytes;
-        // Nothing depends on this space yet: a failure refuses a transaction and harms none.
+        // Nothing depends on this space yet: a write that fails refuses a transaction and harms none.
         let disk = self.disk.as_ref();
         let rest = || {
             let waiting = [&self.growth_awaited, &self.hurry].map(|count| count.load(Ordering::Acquire));
@@ -94,7 +94,8 @@ impl Inner {
         disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
         write_zeros(disk, FileId::Log, start, end, rest)?;
         for file in [FileId::Control, FileId::Log] {
-            disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
+            // As of any sync: what it did not write is not told again.
+            disk.sync(file).map_err(|error| self.journal.fail("sync", file, error))?;
         }
         self.journal.with(|writer| writer.vlfs.grow(more));
         Ok(true)
@@ -118,15 +119,37 @@ pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, res
 
 #[cfg(test)]
 mod tests {
-    use crate::sim::SimDisk;
+    use crate::error::Error;
+    use crate::sim::{Fault, Op, SimDisk};
     use crate::{Layout, Options, Store};
     use std::sync::Arc;
 
-    #[test]
-    fn of_two_who_want_the_same_log_to_grow_the_second_finds_it_grown() {
+    fn on(disk: SimDisk) -> (Arc<SimDisk>, Store) {
         let layout = Layout { vlf_bytes: 128 << 10, vlfs: 16, ..Layout::default() };
         let options = Options { background: false, ..Options::default() };
-        let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
+        let disk = Arc::new(disk);
+        (disk.clone(), Store::create_on(disk, layout, options, 1).unwrap())
+    }
+
+    #[test]
+    fn a_failed_sync_of_new_log_makes_the_store_read_only() {
+        let (disk, store) = on(SimDisk::new());
+        let before = disk.ops();
+        store.inner.grow_log_of(16).unwrap();
+        let trace = disk.take_trace();
+        let syncs: Vec<_> =
+            (before..trace.len()).filter(|at| matches!(trace[*at], Op::Sync { .. })).collect();
+        assert_eq!(syncs.len(), 2, "of the directory and of the log");
+        for at in syncs {
+            let (_, store) = on(SimDisk::new().with_fault(at, Fault::Io));
+            assert!(matches!(store.inner.grow_log_of(16), Err(Error::Io { .. })));
+            assert!(matches!(store.write().err(), Some(Error::ReadOnly { .. })));
+        }
+    }
+
+    #[test]
+    fn of_two_who_want_the_same_log_to_grow_the_second_finds_it_grown() {
+        let (_, store) = on(SimDisk::new());
         let grown = [16, 16, 18].map(|seen| {
             assert!(store.inner.grow_log_of(seen).unwrap());
             store.stats().vlfs

@@ -35,7 +35,7 @@ use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::{BlockHeader, VlfHeader};
 use crate::log::directory::{self as log_directory, Directory, Entry};
-use crate::log::index::Index;
+use crate::log::index::{self, Index};
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading, Way};
 use crate::log::vlf::VlfTable;
@@ -280,7 +280,15 @@ pub(crate) fn open(
         // All of it is durable in the data file then.
         one_by_one::apply(disk.as_ref(), &control, &log, reading, sync_each, options.apply)?;
     }
-    let slots = log.slots(&way.chain);
+    // Where nothing is to be redone, recovery begins at the end from now on: openings alone do not fill the log.
+    let is_at_end = report.pages == 0 && way.position.lsn.unit() < index::end_unit(&geometry);
+    let slots = if is_at_end {
+        (control.redo, control.redo_slot) = (way.position, way.slot as u32);
+        (control.sequence, control.tx_max) = (report.last_sequence, control.tx_max.max(tx_max));
+        log.slots(&[(way.position.lsn.vlf(), way.slot)])
+    } else {
+        log.slots(&way.chain)
+    };
     // Blocks of this opening are told from those of earlier ones.
     control.epoch += 1;
     control.clean = false;

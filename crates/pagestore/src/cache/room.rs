@@ -7,6 +7,11 @@ use crate::lsn::{Lsn, PageNo};
 /// many each time that room is made.
 const LOOKED_AT_MAX: usize = 16;
 
+/// Memory of the entry of a page that is in the data file only, for as long as a snapshot must not take it for what it was; and
+/// the part of the cache that all of them may have.
+const BARE_BYTES: usize = 250;
+const BARE_SHARE: usize = 8;
+
 /// The pages in the order in which they are looked at: one that was used since the last time stays.
 #[derive(Default)]
 pub(super) struct Clock {
@@ -30,6 +35,9 @@ impl PageTable {
     /// Makes room: what was not used lately leaves, clean pages before dirty ones, dirty ones only if their
     /// records are durable, and at last the snapshots.
     pub(crate) fn make_room(&mut self, visible: u64, durable: Lsn) {
+        if self.bare.len() * BARE_BYTES > self.limit_bytes / BARE_SHARE {
+            self.give_up_snapshots(visible);
+        }
         if self.cached_bytes <= self.limit_bytes {
             return;
         }
@@ -47,10 +55,7 @@ impl PageTable {
             }
         }
         if self.cached_bytes > self.limit_bytes && !self.retained.is_empty() {
-            // A commit that is not visible yet may have given up more.
-            self.given_up_before = self.given_up_before.max(visible);
-            self.snapshots = self.snapshots.split_off(&visible);
-            self.forget_old(visible);
+            self.give_up_snapshots(visible);
         }
     }
 
@@ -81,9 +86,7 @@ impl PageTable {
         }
         entry.in_clock = false;
         pages.swap_remove(*hand);
-        if clean && entry.old.is_empty() && entry.newest_sequence <= needed {
-            self.entries.remove(&page);
-        }
+        self.drop_if_bare(page, needed);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What readers see: the versions that were current when their snapshots began, for as long as there is room for them.
 
 use super::{Page, PageTable};
+use crate::lsn::PageNo;
 
 /// Pages that are kept for who wants their memory.
 const FORGOTTEN_MAX: usize = 8;
@@ -48,7 +49,36 @@ impl PageTable {
                 }
                 self.cached_bytes -= self.page_bytes;
             }
+            self.drop_if_bare(page, needed);
         }
+        while let Some((changed, page)) = self.bare.first().copied()
+            && changed <= needed
+        {
+            self.bare.pop_first();
+            self.drop_if_bare(page, needed);
+        }
+    }
+
+    /// Drops the entry of a page that is in the data file only; not while a snapshot from before its last change would then
+    /// take what is there for what it was.
+    pub(super) fn drop_if_bare(&mut self, page: PageNo, needed: u64) {
+        let Some(entry) = self.entries.get(&page) else { return };
+        if entry.newest.is_some() || entry.in_clock || !entry.old.is_empty() || !entry.chain.is_empty() {
+            return;
+        }
+        if entry.newest_sequence <= needed {
+            self.entries.remove(&page);
+        } else {
+            self.bare.insert((entry.newest_sequence, page));
+        }
+    }
+
+    /// Ends all snapshots that begun before `visible`: what they read next is told to be too old.
+    pub(super) fn give_up_snapshots(&mut self, visible: u64) {
+        // A commit that is not visible yet may have given up more.
+        self.given_up_before = self.given_up_before.max(visible);
+        self.snapshots = self.snapshots.split_off(&visible);
+        self.forget_old(visible);
     }
 
     /// Old versions that were forgotten, for `spare` to have a few of them.
@@ -63,7 +93,7 @@ mod tests {
     use super::*;
     use crate::cache::tests::{cached, change};
     use crate::cache::{Installed, Lookup, View};
-    use crate::lsn::{Lsn, PageNo};
+    use crate::lsn::Lsn;
 
     #[test]
     fn a_snapshot_reads_what_was_there_when_it_began_until_it_ends() {
@@ -75,6 +105,43 @@ mod tests {
         assert_eq!(cached(table.lookup(PageNo(5), View::Newest)), 2);
         table.end_snapshot(snapshot, 2);
         assert_eq!(table.cached_bytes(), 4096);
+    }
+
+    /// New pages, one a commit, that leave the cache and are written beside a snapshot from before; what is left of them.
+    fn entries_after(pages: u64, cache_pages: usize, end: impl FnOnce(&mut PageTable, u64)) -> usize {
+        let mut table = PageTable::new(4096, cache_pages * 4096);
+        table.install(1, 1, change(5, 1, 8, true));
+        let snapshot = table.begin_snapshot(1).unwrap();
+        let last = 1 + pages;
+        for sequence in 2..=last {
+            table.install(sequence, sequence, change(1000 + sequence, 1, 16 + sequence as u32, true));
+            table.make_room(sequence, Lsn::new(2, 0, 1));
+        }
+        table.begin_capture(Lsn::new(3, 8, 1));
+        let mut captured = Vec::new();
+        assert_eq!(table.capture(PageNo(0), usize::MAX, &mut captured), None);
+        table.ticking_off();
+        table.written(captured.iter().map(|own| (own.page, own.chain[0])), last);
+        assert_eq!(table.dirty_pages(), 0);
+        end(&mut table, snapshot);
+        table.make_room(last, Lsn::new(3, 0, 1));
+        table.entries.len()
+    }
+
+    #[test]
+    fn entries_of_pages_that_are_in_the_data_file_only_go_with_the_snapshot_from_before_them() {
+        let left = entries_after(300, 64, |table, snapshot| {
+            assert!(table.entries.len() > 200, "it must not take what is there for what it was");
+            assert!(matches!(table.lookup(PageNo(1002), View::At(snapshot)), Lookup::TooOld));
+            table.end_snapshot(snapshot, 301);
+        });
+        assert!(left <= 64, "{left}");
+    }
+
+    #[test]
+    fn a_snapshot_is_given_up_that_would_need_too_many_of_them() {
+        let left = entries_after(10_000, 64, |_, _| {});
+        assert!(left <= 64, "{left}");
     }
 
     // What the laboratory's seed 42 found: the page before is gone, and the one before that must not be read for it.

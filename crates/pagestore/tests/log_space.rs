@@ -1,0 +1,118 @@
+//! A log that nothing but the store's own records goes into, and a transaction that stays open.
+
+use pagestore::sim::SimDisk;
+use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LAYOUT: Layout = Layout { vlf_bytes: 128 << 10, vlfs: 4, page_bytes: 4096, log_sector_bytes: 4096 };
+
+fn options() -> Options {
+    Options {
+        background: false,
+        publish: false,
+        cache_bytes: 64 << 10,
+        log_limit_bytes: 8 << 20,
+        ..Options::default()
+    }
+}
+
+/// A store with one row.
+fn with_a_row() -> (Arc<SimDisk>, Store) {
+    let disk = Arc::new(SimDisk::new());
+    let store = Store::create_on(disk.clone(), LAYOUT, options(), 1).unwrap();
+    let put = |tx: &mut pagestore::WriteTx<'_>| {
+        let table = tx.create_table("kept")?;
+        tx.put(table, b"k", b"v")
+    };
+    store.transact(Durability::Full, put).unwrap();
+    (disk, store)
+}
+
+fn assert_row(store: &Store) {
+    let reader = store.read().unwrap();
+    let table = reader.table("kept").unwrap();
+    assert_eq!(reader.get(table, b"k").unwrap(), Some(b"v".to_vec()));
+}
+
+#[test]
+fn a_store_that_is_opened_and_ends_without_close_opens_again_however_often() {
+    for recovery in [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial] {
+        let (disk, store) = with_a_row();
+        store.close().unwrap();
+        let mut files = disk.files();
+        for number in 0..500 {
+            let disk = Arc::new(SimDisk::holding(files));
+            let opened = Store::open_on(disk.clone(), Options { recovery, ..options() });
+            assert_row(&opened.unwrap_or_else(|error| panic!("{recovery:?}, number {number}: {error}")));
+            files = disk.files();
+        }
+    }
+}
+
+// There is always something to be redone: its checkpoint never comes.
+#[test]
+fn a_store_whose_program_dies_again_and_again_opens_however_often() {
+    let (disk, store) = with_a_row();
+    let mut files = disk.files();
+    std::mem::forget(store);
+    for number in 0..1500 {
+        let disk = Arc::new(SimDisk::holding(files));
+        let store =
+            Store::open_on(disk.clone(), options()).unwrap_or_else(|error| panic!("{number}: {error}"));
+        files = disk.files();
+        if number % 500 == 499 {
+            assert_row(&store);
+        }
+        std::mem::forget(store);
+    }
+    let store = Store::open_on(Arc::new(SimDisk::holding(files)), options()).unwrap();
+    store.transact(Durability::Full, |tx| tx.create_table("more")).unwrap();
+}
+
+// With its thread, which looks each second.
+#[test]
+fn no_checkpoint_is_begun_that_an_open_transaction_keeps_from_freeing_log() {
+    let background = Options { background: true, checkpoint_bytes: 128 << 10, ..options() };
+    let store = Store::create_on(Arc::new(SimDisk::new()), LAYOUT, background, 1).unwrap();
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    for row in 0..2000_u32 {
+        tx.put(table, &row.to_be_bytes(), &[1; 100]).unwrap();
+    }
+    let begun = Instant::now();
+    let mut checkpoints = vec![store.stats().checkpoints];
+    while begun.elapsed() < Duration::from_millis(3500) {
+        std::thread::sleep(Duration::from_millis(100));
+        checkpoints.push(store.stats().checkpoints);
+    }
+    assert!(checkpoints[checkpoints.len() - 1] <= checkpoints[0] + 1, "{checkpoints:?}");
+    tx.commit(Durability::Full).unwrap();
+}
+
+#[test]
+fn checkpoints_beside_an_open_transaction_do_not_fill_the_log() {
+    let (disk, store) = with_a_row();
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    for row in 0..2000_u32 {
+        tx.put(table, &row.to_be_bytes(), &[1; 100]).unwrap();
+    }
+    let mut free = Vec::new();
+    for _ in 0..1000 {
+        store.checkpoint().unwrap();
+        free.push(store.stats().vlfs_reusable);
+    }
+    assert_eq!(free.first(), free.last(), "the first one freed what can be");
+    tx.commit(Durability::Full).unwrap();
+    std::mem::forget(store);
+    for recovery in [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial] {
+        let store =
+            Store::open_on(Arc::new(SimDisk::holding(disk.files())), Options { recovery, ..options() })
+                .unwrap();
+        assert_row(&store);
+        let reader = store.read().unwrap();
+        let table = reader.table("t").unwrap();
+        assert_eq!(reader.range(table, &[], None).unwrap().count(), 2000);
+    }
+}
