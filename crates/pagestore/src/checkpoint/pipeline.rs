@@ -82,8 +82,9 @@ pub(super) fn write_all(inner: &Inner, load: Load, at_once: usize, done: &mut Ve
     let state = State { captured, free, full: VecDeque::new(), done: std::mem::take(done), ended: false };
     let state = Mutex::new(state);
     let pipeline = Pipeline { inner, pages, copied_max, state, changed: EventCount::default() };
-    let gathering = if at_once == 1 {
-        pipeline.one_after_the_other(&mut windows)?
+    // A part or less is not worth threads.
+    let gathering = if at_once == 1 || left <= part_pages {
+        pipeline.one_after_the_other(&mut windows, at_once)?
     } else {
         pipeline.beside_each_other(windows, at_once)?
     };
@@ -103,14 +104,14 @@ impl Drop for Leaves<'_, '_, '_> {
 }
 
 impl<'m> Pipeline<'_, 'm> {
-    fn one_after_the_other(&self, windows: &mut Windows) -> Result<Duration> {
+    fn one_after_the_other(&self, windows: &mut Windows, at_once: usize) -> Result<Duration> {
         let mut gathering = Duration::ZERO;
         while let Some((captured, free)) = self.next_batch() {
             gathering += self.gather(captured, free, windows)?;
             loop {
                 let next = lock(&self.state).full.pop_front();
                 let Some(part) = next else { break };
-                self.write(part, 1)?;
+                self.write(part, at_once)?;
             }
         }
         Ok(gathering)
