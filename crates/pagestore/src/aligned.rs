@@ -100,6 +100,18 @@ impl InOnePiece {
         Self { mapping, mapped, start, len }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: it lies in an own mapping, holds zeros or what was written there, and is borrowed as this is.
+        unsafe {
+            let start = self.mapping.as_ptr().byte_add(self.start);
+            std::slice::from_raw_parts(start.cast(), self.len)
+        }
+    }
+
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: it lies in an own mapping, holds zeros or what was written there, and is borrowed as this is.
         unsafe {

@@ -2,7 +2,7 @@
 
 mod end;
 
-use crate::aligned::AlignedBuffer;
+use crate::aligned::{AlignedBuffer, InOnePiece};
 use crate::codec::u32_at;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
@@ -87,7 +87,7 @@ impl Way {
 /// The bytes of a slot, read as they are needed.
 struct Window {
     slot: usize,
-    bytes: AlignedBuffer,
+    bytes: InOnePiece,
     loaded: usize,
 }
 
@@ -321,9 +321,7 @@ impl<'a> LogFile<'a> {
     fn window(&self, slot: usize, unit: u32) -> Window {
         // What lies before `unit` is not read.
         let loaded = (u64::from(unit) * UNIT_BYTES) as usize;
-        let mut bytes = AlignedBuffer::new(self.geometry.vlf_bytes as usize);
-        bytes.resize(self.geometry.vlf_bytes as usize);
-        Window { slot, bytes, loaded }
+        Window { slot, bytes: InOnePiece::new(self.geometry.vlf_bytes as usize), loaded }
     }
 
     fn load(&self, window: &mut Window, upto: usize, reading: Reading) -> Result<()> {
