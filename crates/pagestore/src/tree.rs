@@ -110,10 +110,12 @@ impl WriteTx<'_> {
         if get(self, catalog, name.as_bytes())?.is_some() {
             return Err(Error::TableExists { name: name.into() });
         }
-        let root = self.allocate()?;
-        format(self, root)?;
-        self.put(Table { root: catalog }, name.as_bytes(), &root.0.to_le_bytes())?;
-        Ok(Table { root })
+        self.as_one(|tx| {
+            let root = tx.allocate()?;
+            format(tx, root)?;
+            tx.put(Table { root: catalog }, name.as_bytes(), &root.0.to_le_bytes())?;
+            Ok(Table { root })
+        })
     }
 
     /// Drops a table and gives its pages back.
@@ -123,8 +125,10 @@ impl WriteTx<'_> {
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let table = self.table(name)?;
         let catalog = self.catalog()?;
-        self.delete(Table { root: catalog }, name.as_bytes())?;
-        self.free_tree(table.root, 0)
+        self.as_one(|tx| {
+            tx.delete(Table { root: catalog }, name.as_bytes())?;
+            tx.free_tree(table.root, 0)
+        })
     }
 
     fn free_tree(&mut self, at: PageNo, depth: usize) -> Result<()> {
@@ -151,6 +155,10 @@ impl WriteTx<'_> {
         if key.len() + value.len() > limit {
             return Err(Error::TooLong { what: "key and value", bytes: key.len() + value.len(), limit });
         }
+        self.as_one(|tx| tx.put_fitting(table, key, value))
+    }
+
+    fn put_fitting(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         if let Some(leaf) = self.finger.leaf_of(table, key) {
             let page = self.page(leaf)?;
             let node = Node::open(&page, leaf)?;
@@ -188,6 +196,10 @@ impl WriteTx<'_> {
     /// # Errors
     /// As `page_mut`.
     pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
+        self.as_one(|tx| tx.delete_found(table, key))
+    }
+
+    fn delete_found(&mut self, table: Table, key: &[u8]) -> Result<bool> {
         let (path, leaf, page) = self.path_to(table.root, key)?;
         let node = Node::open(&page, leaf)?;
         let Ok(index) = node.search(key)? else { return Ok(false) };

@@ -114,6 +114,9 @@ struct OwnPage {
 }
 
 /// The transaction that writes. Dropped without a commit, it leaves nothing.
+///
+/// A change that fails before it has changed anything can be tried again, or done without. Where one fails halfway,
+/// everything but dropping the transaction is refused from then on, its commit too ([`Error::TransactionBroken`]).
 pub struct WriteTx<'a> {
     inner: &'a Inner,
     writing: Option<MutexGuard<'a, Writing>>,
@@ -127,6 +130,10 @@ pub struct WriteTx<'a> {
     fresh_from: u64,
     /// How long it waited for its turn.
     queued_ns: u64,
+    /// How often a page was handed out to be changed.
+    changes: u64,
+    /// Why a change failed halfway.
+    broken: Option<String>,
 }
 
 /// A commit that has its place in the log.
@@ -148,6 +155,7 @@ struct Put {
 
 impl Pages for WriteTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
+        self.check()?;
         if let Some(own) = self.own.get(&page) {
             return Ok(Arc::clone(&own.content));
         }
@@ -192,6 +200,8 @@ impl<'a> WriteTx<'a> {
             spilled: FxHashMap::default(),
             fresh_from: 0,
             queued_ns,
+            changes: 0,
+            broken: None,
         };
         if inner.last_sequence.load(Ordering::Acquire) > 0 {
             begun.fresh_from = u64_at(&begun.page(META)?, PAGE_COUNT_AT);
@@ -218,11 +228,33 @@ impl<'a> WriteTx<'a> {
         self.inner.geometry.page_bytes
     }
 
+    /// Refuses to go on with what a change has left halfway.
+    fn check(&self) -> Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(cause) => Err(Error::TransactionBroken { cause: cause.clone() }),
+        }
+    }
+
+    /// Does a change of several pages. Where it fails after the first of them, the transaction goes no further.
+    pub(crate) fn as_one<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.changes;
+        let done = change(self);
+        if let Err(error) = &done
+            && self.changes > before
+        {
+            self.broken = Some(error.to_string());
+        }
+        done
+    }
+
     /// The bytes of a page, to be changed; the first 32 are the engine's and stay zero.
     ///
     /// # Errors
-    /// When the page is damaged or cannot be read, or room must be made and the log is full.
+    /// When the page is damaged or cannot be read, room must be made and the log is full, or a change before this one
+    /// failed halfway.
     pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
+        self.check()?;
         if !self.own.contains_key(&page) {
             let before = self.page(page)?;
             self.own_copy(page, before)?;
@@ -244,7 +276,9 @@ impl<'a> WriteTx<'a> {
     fn own_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
         let content = self.writing().buffers.copy_of(&before);
         let base = (!self.spilled.contains_key(&page)).then_some(before);
-        self.keep(page, OwnPage { content, base })
+        self.make_room(&[page])?;
+        self.own.insert(page, OwnPage { content, base });
+        Ok(())
     }
 
     fn writing(&mut self) -> &mut Writing {
@@ -252,15 +286,14 @@ impl<'a> WriteTx<'a> {
     }
 
     fn own_bytes(&mut self, page: PageNo) -> &mut [u8] {
+        self.changes += 1;
         Arc::make_mut(&mut self.own.get_mut(&page).expect("it was put there").content)
     }
 
-    fn keep(&mut self, page: PageNo, own: OwnPage) -> Result<()> {
-        if self.own.len() >= self.inner.own_pages_max() {
-            self.spill()?;
-        }
-        self.own.insert(page, own);
-        Ok(())
+    /// Room for these pages among the changed ones, so that to change all of them fails before the first.
+    fn make_room(&mut self, pages: &[PageNo]) -> Result<()> {
+        let more = pages.iter().filter(|page| !self.own.contains_key(page)).count();
+        if self.own.len() + more > self.inner.own_pages_max() { self.spill() } else { Ok(()) }
     }
 
     /// A new page of zeros.
@@ -268,18 +301,20 @@ impl<'a> WriteTx<'a> {
     /// # Errors
     /// As `page_mut`.
     pub fn allocate(&mut self) -> Result<PageNo> {
-        let meta = self.page_mut(META)?;
-        let head = u64_at(meta, FREE_HEAD_AT);
-        if head != 0 {
-            let next = u64_at(&self.page(PageNo(head))?, NEXT_FREE_AT);
-            self.page_mut(PageNo(head))?.fill(0);
-            put_u64(self.page_mut(META)?, FREE_HEAD_AT, next);
-            return Ok(PageNo(head));
+        let meta = self.page(META)?;
+        let head = PageNo(u64_at(&meta, FREE_HEAD_AT));
+        if head != META {
+            let free = self.page(head)?;
+            let next = u64_at(&free, NEXT_FREE_AT);
+            self.make_room(&[META, head])?;
+            self.change(head, free)?.fill(0);
+            put_u64(self.change(META, meta)?, FREE_HEAD_AT, next);
+            return Ok(head);
         }
-        let page = PageNo(u64_at(meta, PAGE_COUNT_AT));
-        put_u64(meta, PAGE_COUNT_AT, page.0 + 1);
-        let content = self.empty_page();
-        self.keep(page, OwnPage { content, base: None })?;
+        let page = PageNo(u64_at(&meta, PAGE_COUNT_AT));
+        self.make_room(&[META, page])?;
+        put_u64(self.change(META, meta)?, PAGE_COUNT_AT, page.0 + 1);
+        self.own.insert(page, OwnPage { content: self.empty_page(), base: None });
         Ok(page)
     }
 
@@ -293,14 +328,16 @@ impl<'a> WriteTx<'a> {
             return Err(Error::NoSuchPage { page });
         }
         let head = u64_at(&meta, FREE_HEAD_AT);
-        let bytes = self.page_mut(page)?;
-        if u64_at(bytes, FREE_MARK_AT) == FREE_MARK {
+        let given = self.page(page)?;
+        if u64_at(&given, FREE_MARK_AT) == FREE_MARK {
             return Err(Error::CorruptTree { page, why: "it is given back twice" });
         }
+        self.make_room(&[META, page])?;
+        let bytes = self.change(page, given)?;
         bytes.fill(0);
         put_u64(bytes, NEXT_FREE_AT, head);
         put_u64(bytes, FREE_MARK_AT, FREE_MARK);
-        put_u64(self.page_mut(META)?, FREE_HEAD_AT, page.0);
+        put_u64(self.change(META, meta)?, FREE_HEAD_AT, page.0);
         Ok(())
     }
 
@@ -331,9 +368,10 @@ impl<'a> WriteTx<'a> {
     /// Commits; returns when it is acknowledged as `durability` has it. `None` where nothing was changed.
     ///
     /// # Errors
-    /// When the log is full (nothing is committed, the store goes on) or an I/O fails (the store is read-only then,
-    /// and whether the commit is there is known only after opening it again).
+    /// When a change failed halfway or the log is full (nothing is committed, the store goes on) or an I/O fails (the
+    /// store is read-only then, and whether the commit is there is known only after opening it again).
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
+        self.check()?;
         let called = now_ns();
         let Some(Put { committed, appended, load }) = self.install()? else { return Ok(None) };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
