@@ -20,7 +20,7 @@ use crate::sync::thread;
 use crate::tree::Finger;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
 pub(crate) use buffers::Buffers;
 use buffers::Changed;
@@ -493,16 +493,26 @@ impl Drop for WriteTx<'_> {
 impl Inner {
     /// The turn to write, and how long it was waited for.
     fn turn(&self) -> (MutexGuard<'_, Writing>, u64) {
-        if let Ok(writing) = self.writing.try_lock() {
+        if let Some(writing) = self.turn_at_once() {
             return (writing, 0);
         }
         let begun = now_ns();
         let yielded = (0..YIELDS_MAX).find_map(|_| {
             thread::yield_now();
-            self.writing.try_lock().ok()
+            self.turn_at_once()
         });
-        let writing = yielded.unwrap_or_else(|| lock(&self.writing));
+        let writing = yielded.unwrap_or_else(|| self.writing.lock().unwrap_or_else(PoisonError::into_inner));
         (writing, now_ns() - begun)
+    }
+
+    /// The turn, if nobody has it. A program that panicked in its turn has given its transaction up by that, as
+    /// `WriteTx::drop` does; a panic in the middle of a commit leaves `gate` poisoned, which ends all writing.
+    fn turn_at_once(&self) -> Option<MutexGuard<'_, Writing>> {
+        match self.writing.try_lock() {
+            Ok(writing) => Some(writing),
+            Err(TryLockError::Poisoned(given_up)) => Some(given_up.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// How many changed pages a transaction keeps in memory: a quarter of the cache, and what they were before.

@@ -133,3 +133,40 @@ fn who_transacts_is_told_what_failed_first_and_cannot_pass_over_it() {
     }
     assert!(told > 0 && passed_over > 0, "{told} told, {passed_over} passed over");
 }
+
+#[test]
+fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_writing() {
+    let disk = Arc::new(SimDisk::new());
+    let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    // One of a few pages, and one that is so long that a part of it is in the log.
+    for rows in [3, 3000_u32] {
+        let panicked = std::thread::scope(|scope| {
+            let panicking = scope.spawn(|| {
+                store.transact(Durability::Full, |tx| -> Result<(), Error> {
+                    (0..rows).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[1; 100]))?;
+                    panic!("the program's own");
+                })
+            });
+            panicking.join().is_err()
+        });
+        assert!(panicked);
+    }
+    // Those who come one after the other, and those who wait for one another.
+    store.transact(Durability::Full, |tx| tx.put(table, &[0xff; 8], b"")).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let store = &store;
+            scope.spawn(move || {
+                for number in 0..50 {
+                    store.transact(Durability::Full, |tx| tx.put(table, &[thread, number], b"")).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(rows(&store, "t"), 201);
+    store.checkpoint().unwrap();
+    drop(store);
+    let store = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options()).unwrap();
+    assert_eq!(rows(&store, "t"), 201);
+}
