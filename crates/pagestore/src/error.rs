@@ -118,7 +118,7 @@ pub enum Error {
         /// The largest length.
         limit: usize,
     },
-    /// A page that is not there was asked for.
+    /// A page that is not there was asked for, or a free one to be changed.
     #[error("there is no page {page}")]
     NoSuchPage {
         /// Which page.

@@ -1,5 +1,6 @@
 //! Transactions: any number read at a time, each its own snapshot; one writes.
 
+mod allocation;
 mod buffers;
 mod records;
 
@@ -14,7 +15,6 @@ use crate::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
-use crate::page::PAGE_HEADER_BYTES;
 use crate::store::{Inner, Store, Writing, lock};
 use crate::sync::thread;
 use crate::tree::Finger;
@@ -22,23 +22,10 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
+use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, is_free};
 pub(crate) use buffers::Buffers;
 use buffers::Changed;
 use records::Records;
-
-/// The store's own page, after the page header.
-///
-/// ```text
-/// 32 pages u64 in all     40 free u64 the first free page, 0 for none     48 catalog u64 the root of the tables' names
-/// ```
-/// A free page holds the number of the next one at 32, and `FREE` at 40.
-const META: PageNo = PageNo(0);
-const PAGE_COUNT_AT: usize = 32;
-const FREE_HEAD_AT: usize = 40;
-const CATALOG_AT: usize = 48;
-const NEXT_FREE_AT: usize = 32;
-const FREE_MARK_AT: usize = 40;
-const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
 
 /// How often a thread gives way to others before it sleeps until it is its turn to write: most turns take less than to
 /// fall asleep and be woken.
@@ -49,7 +36,7 @@ pub trait Pages {
     /// The bytes of a page; the first 32 are the engine's and zero.
     ///
     /// # Errors
-    /// When it is damaged, cannot be read, or a snapshot is too old.
+    /// When there is none, it is damaged, cannot be read, or a snapshot is too old.
     fn page(&self, page: PageNo) -> Result<Page>;
 
     /// Pages of the data file, free ones included.
@@ -64,6 +51,15 @@ pub trait Pages {
     #[doc(hidden)]
     fn catalog(&self) -> Result<PageNo> {
         Ok(PageNo(u64_at(&self.page(META)?, CATALOG_AT)))
+    }
+}
+
+/// The error of a page that could not be read, where it is that there is none.
+fn absent(pages: &impl Pages, page: PageNo, error: Error) -> Error {
+    let is_beyond = || page != META && pages.page_count().is_ok_and(|count| page.0 >= count);
+    match error {
+        Error::CorruptPage { .. } if is_beyond() => Error::NoSuchPage { page },
+        other => other,
     }
 }
 
@@ -97,7 +93,7 @@ impl<'a> ReadTx<'a> {
 
 impl Pages for ReadTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
-        self.inner.page(page, View::At(self.sequence))
+        self.inner.page(page, View::At(self.sequence)).map_err(|error| absent(self, page, error))
     }
 }
 
@@ -161,7 +157,7 @@ impl Pages for WriteTx<'_> {
         }
         match self.spilled.get(&page) {
             Some(lsn) => self.inner.redo(&[*lsn]),
-            None => self.inner.page(page, View::Newest),
+            None => self.inner.page(page, View::Newest).map_err(|error| absent(self, page, error)),
         }
     }
 }
@@ -251,15 +247,14 @@ impl<'a> WriteTx<'a> {
     /// The bytes of a page, to be changed; the first 32 are the engine's and stay zero.
     ///
     /// # Errors
-    /// When the page is damaged or cannot be read, room must be made and the log is full, or a change before this one
-    /// failed halfway.
+    /// When there is no such page or it is free, it is damaged or cannot be read, room must be made and the log is full,
+    /// or a change before this one failed halfway.
     pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
-        self.check()?;
-        if !self.own.contains_key(&page) {
-            let before = self.page(page)?;
-            self.own_copy(page, before)?;
+        let before = self.page(page)?;
+        if is_free(&before) {
+            return Err(Error::NoSuchPage { page });
         }
-        Ok(self.own_bytes(page))
+        self.change(page, before)
     }
 
     /// As `page_mut`, of a page that was looked at: `before` is what it holds.
@@ -294,51 +289,6 @@ impl<'a> WriteTx<'a> {
     fn make_room(&mut self, pages: &[PageNo]) -> Result<()> {
         let more = pages.iter().filter(|page| !self.own.contains_key(page)).count();
         if self.own.len() + more > self.inner.own_pages_max() { self.spill() } else { Ok(()) }
-    }
-
-    /// A new page of zeros.
-    ///
-    /// # Errors
-    /// As `page_mut`.
-    pub fn allocate(&mut self) -> Result<PageNo> {
-        let meta = self.page(META)?;
-        let head = PageNo(u64_at(&meta, FREE_HEAD_AT));
-        if head != META {
-            let free = self.page(head)?;
-            let next = u64_at(&free, NEXT_FREE_AT);
-            self.make_room(&[META, head])?;
-            self.change(head, free)?.fill(0);
-            put_u64(self.change(META, meta)?, FREE_HEAD_AT, next);
-            return Ok(head);
-        }
-        let page = PageNo(u64_at(&meta, PAGE_COUNT_AT));
-        self.make_room(&[META, page])?;
-        put_u64(self.change(META, meta)?, PAGE_COUNT_AT, page.0 + 1);
-        self.own.insert(page, OwnPage { content: self.empty_page(), base: None });
-        Ok(page)
-    }
-
-    /// Gives a page back.
-    ///
-    /// # Errors
-    /// When there is no such page or it is free already, and as `page_mut`.
-    pub fn free(&mut self, page: PageNo) -> Result<()> {
-        let meta = self.page(META)?;
-        if page == META || page.0 >= u64_at(&meta, PAGE_COUNT_AT) {
-            return Err(Error::NoSuchPage { page });
-        }
-        let head = u64_at(&meta, FREE_HEAD_AT);
-        let given = self.page(page)?;
-        if u64_at(&given, FREE_MARK_AT) == FREE_MARK {
-            return Err(Error::CorruptTree { page, why: "it is given back twice" });
-        }
-        self.make_room(&[META, page])?;
-        let bytes = self.change(page, given)?;
-        bytes.fill(0);
-        put_u64(bytes, NEXT_FREE_AT, head);
-        put_u64(bytes, FREE_MARK_AT, FREE_MARK);
-        put_u64(self.change(META, meta)?, FREE_HEAD_AT, page.0);
-        Ok(())
     }
 
     /// Bytes of log that these pages need at most.
@@ -520,5 +470,3 @@ impl Inner {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
     }
 }
-
-const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
