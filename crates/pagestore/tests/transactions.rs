@@ -113,6 +113,30 @@ fn what_fails_halfway_is_never_committed_and_what_fails_before_its_first_change_
 }
 
 #[test]
+fn a_table_of_which_a_page_cannot_be_read_is_dropped_whole_or_not_at_all() {
+    let disk = Arc::new(SimDisk::new());
+    let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    let put =
+        |tx: &mut WriteTx<'_>| (0..500_u32).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[1; 100]));
+    store.transact(Durability::Full, put).unwrap();
+    store.close().unwrap();
+    // One of its leaves.
+    let disk = SimDisk::holding(disk.files()).with_unreadable(FileId::Data, 5 * 4096..6 * 4096);
+    let store = Store::open_on(Arc::new(disk), options()).unwrap();
+    let mut tx = store.write().unwrap();
+    assert!(matches!(tx.drop_table("t"), Err(Error::Io { .. })));
+    assert!(matches!(tx.tables(), Err(Error::TransactionBroken { .. })));
+    assert!(matches!(tx.commit(Durability::Full), Err(Error::TransactionBroken { .. })));
+    // A name that is taken changes nothing, and what was done before is committed.
+    let mut tx = store.write().unwrap();
+    tx.create_table("u").unwrap();
+    assert!(matches!(tx.create_table("t"), Err(Error::TableExists { .. })));
+    tx.commit(Durability::Full).unwrap();
+    assert_eq!(store.read().unwrap().tables().unwrap(), ["t", "u"]);
+}
+
+#[test]
 fn who_transacts_is_told_what_failed_first_and_cannot_pass_over_it() {
     let (mut told, mut passed_over) = (0, 0);
     for seed in 0..60 {
