@@ -87,6 +87,12 @@ pub enum Error {
         /// What keeps its beginning from being reused.
         holder: String,
     },
+    /// A change of this transaction failed halfway: only dropping it is left, of which nothing stays.
+    #[error("this transaction can only be given up and begun again: a change of it failed halfway ({cause})")]
+    TransactionBroken {
+        /// Why that change failed.
+        cause: String,
+    },
     /// A reader's snapshot was given up, as keeping it would have outgrown the cache.
     #[error("the snapshot is too old: the pages that it needs no longer fit in the cache; begin a new one")]
     SnapshotTooOld,
@@ -112,7 +118,7 @@ pub enum Error {
         /// The largest length.
         limit: usize,
     },
-    /// A page that is not there was asked for.
+    /// A page that is not there was asked for, or a free one to be changed.
     #[error("there is no page {page}")]
     NoSuchPage {
         /// Which page.

@@ -340,12 +340,19 @@ impl Inner {
         }
     }
 
+    /// Where the page is in the data file; `None`: no file is so long.
+    pub(crate) fn offset_of(&self, page: PageNo) -> Option<u64> {
+        let page_bytes = self.geometry.page_bytes as u64;
+        page.0.checked_mul(page_bytes).filter(|offset| *offset <= i64::MAX as u64 - page_bytes)
+    }
+
     fn read_stored(&self, page: PageNo) -> Result<Page> {
         let mut bytes = vec![0; self.geometry.page_bytes];
-        let offset = page.0 * self.geometry.page_bytes as u64;
+        let missing = || Error::CorruptPage { page, why: "the data file ends before it".into() };
+        let offset = self.offset_of(page).ok_or_else(missing)?;
         self.disk.read(FileId::Data, offset, &mut bytes).map_err(|error| {
             if error.kind() == std::io::ErrorKind::UnexpectedEof {
-                Error::CorruptPage { page, why: "the data file ends before it".into() }
+                missing()
             } else {
                 Error::io("read", FileId::Data, error)
             }

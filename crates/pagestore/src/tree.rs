@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::lsn::PageNo;
 use crate::tx::{Pages, ReadTx, WriteTx};
 pub(crate) use finger::Finger;
-use node::{Kind, Node, NodeMut};
+use node::{Halves, Kind, Node, NodeMut};
 pub use range::Range;
 
 /// The deepest tree: 16 levels of at least two children each are more pages than fit on a disk; deeper is damage.
@@ -110,10 +110,12 @@ impl WriteTx<'_> {
         if get(self, catalog, name.as_bytes())?.is_some() {
             return Err(Error::TableExists { name: name.into() });
         }
-        let root = self.allocate()?;
-        format(self, root)?;
-        self.put(Table { root: catalog }, name.as_bytes(), &root.0.to_le_bytes())?;
-        Ok(Table { root })
+        self.as_one(|tx| {
+            let root = tx.allocate()?;
+            format(tx, root)?;
+            tx.put(Table { root: catalog }, name.as_bytes(), &root.0.to_le_bytes())?;
+            Ok(Table { root })
+        })
     }
 
     /// Drops a table and gives its pages back.
@@ -123,8 +125,10 @@ impl WriteTx<'_> {
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let table = self.table(name)?;
         let catalog = self.catalog()?;
-        self.delete(Table { root: catalog }, name.as_bytes())?;
-        self.free_tree(table.root, 0)
+        self.as_one(|tx| {
+            tx.delete(Table { root: catalog }, name.as_bytes())?;
+            tx.free_tree(table.root, 0)
+        })
     }
 
     fn free_tree(&mut self, at: PageNo, depth: usize) -> Result<()> {
@@ -151,6 +155,10 @@ impl WriteTx<'_> {
         if key.len() + value.len() > limit {
             return Err(Error::TooLong { what: "key and value", bytes: key.len() + value.len(), limit });
         }
+        self.as_one(|tx| tx.put_fitting(table, key, value))
+    }
+
+    fn put_fitting(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         if let Some(leaf) = self.finger.leaf_of(table, key) {
             let page = self.page(leaf)?;
             let node = Node::open(&page, leaf)?;
@@ -177,7 +185,9 @@ impl WriteTx<'_> {
                 return Ok(());
             }
         }
-        let separator = self.split(leaf, index, |node, index| node.insert_leaf(index, key, value))?;
+        let whole = self.page(leaf)?;
+        let halves = Node::open(&whole, leaf)?.split_leaf(index, key, value)?;
+        let separator = self.split(leaf, halves)?;
         self.insert_separator(path, leaf, separator)
     }
 
@@ -186,6 +196,10 @@ impl WriteTx<'_> {
     /// # Errors
     /// As `page_mut`.
     pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
+        self.as_one(|tx| tx.delete_found(table, key))
+    }
+
+    fn delete_found(&mut self, table: Table, key: &[u8]) -> Result<bool> {
         let (path, leaf, page) = self.path_to(table.root, key)?;
         let node = Node::open(&page, leaf)?;
         let Ok(index) = node.search(key)? else { return Ok(false) };
@@ -214,55 +228,15 @@ impl WriteTx<'_> {
         Err(too_deep(root))
     }
 
-    /// Moves the upper part of `page` to a new page and inserts the entry that did not fit into one of the two.
-    /// Tells the first key of the new page, and the page.
-    fn split(
-        &mut self,
-        page: PageNo,
-        index: usize,
-        insert: impl Fn(&mut NodeMut<'_>, usize) -> Result<bool>,
-    ) -> Result<(Vec<u8>, PageNo)> {
+    /// Puts the halves of `page` into it and a new page. Tells the first key of the new page, and the page.
+    fn split(&mut self, page: PageNo, halves: Halves) -> Result<(Vec<u8>, PageNo)> {
         self.finger.forget();
         let right = self.allocate()?;
-        let whole = self.page(page)?;
-        let node = Node::open(&whole, page)?;
-        let at = node.split_index(index)?;
-        if node.kind() == Kind::Leaf && at == node.count() {
-            // It stays as it is, and the entry begins the next one.
-            let next = self.page_mut(right)?;
-            NodeMut::format(next, Kind::Leaf);
-            if !insert(&mut NodeMut::of(next, right), 0)? {
-                return Err(Error::CorruptTree {
-                    page: right,
-                    why: "an empty page has no room for an entry",
-                });
-            }
-            return Ok((Node::open(next, right)?.key(0)?.to_vec(), right));
+        if let Some(left) = halves.left {
+            self.page_mut(page)?.copy_from_slice(&left);
         }
-        let halves = node.split(at)?;
-        let right_first = if node.kind() == Kind::Inner { at + 1 } else { at };
-        self.page_mut(page)?.copy_from_slice(&halves.left);
         self.page_mut(right)?.copy_from_slice(&halves.right);
-        // An entry between the two goes left in a leaf only if it is smaller than the separator: there it is not
-        // yet the right page's first, so an index at the border belongs to the left.
-        let goes_right =
-            if node.kind() == Kind::Inner { index > at } else { index > at || index == node.count() };
-        let done = if goes_right {
-            insert(&mut NodeMut::of(self.page_mut(right)?, right), index - right_first)?
-        } else {
-            insert(&mut NodeMut::of(self.page_mut(page)?, page), index)?
-        };
-        if !done {
-            return Err(Error::CorruptTree { page, why: "half of it has no room for an entry" });
-        }
-        let separator = match halves.separator {
-            Some(separator) => separator,
-            None => {
-                let page = self.page(right)?;
-                Node::open(&page, right)?.key(0)?.to_vec()
-            }
-        };
-        Ok((separator, right))
+        Ok((halves.separator, right))
     }
 
     /// Tells the parent of `left` that keys from `separator` on are in `right` now.
@@ -277,8 +251,9 @@ impl WriteTx<'_> {
             if node.insert_inner(index, &separator, left, right)? {
                 return Ok(());
             }
-            let (key, page) =
-                self.split(parent, index, |node, index| node.insert_inner(index, &separator, left, right))?;
+            let whole = self.page(parent)?;
+            let halves = Node::open(&whole, parent)?.split_inner(index, &separator, left, right)?;
+            let (key, page) = self.split(parent, halves)?;
             (left, separator, right) = (parent, key, page);
         }
         // The root was split: it keeps its number, and its left half moves.

@@ -1,5 +1,6 @@
 //! Transactions: any number read at a time, each its own snapshot; one writes.
 
+mod allocation;
 mod buffers;
 mod records;
 
@@ -14,31 +15,17 @@ use crate::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
-use crate::page::PAGE_HEADER_BYTES;
 use crate::store::{Inner, Store, Writing, lock};
 use crate::sync::thread;
 use crate::tree::Finger;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
+use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, is_free};
 pub(crate) use buffers::Buffers;
 use buffers::Changed;
 use records::Records;
-
-/// The store's own page, after the page header.
-///
-/// ```text
-/// 32 pages u64 in all     40 free u64 the first free page, 0 for none     48 catalog u64 the root of the tables' names
-/// ```
-/// A free page holds the number of the next one at 32, and `FREE` at 40.
-const META: PageNo = PageNo(0);
-const PAGE_COUNT_AT: usize = 32;
-const FREE_HEAD_AT: usize = 40;
-const CATALOG_AT: usize = 48;
-const NEXT_FREE_AT: usize = 32;
-const FREE_MARK_AT: usize = 40;
-const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
 
 /// How often a thread gives way to others before it sleeps until it is its turn to write: most turns take less than to
 /// fall asleep and be woken.
@@ -49,7 +36,7 @@ pub trait Pages {
     /// The bytes of a page; the first 32 are the engine's and zero.
     ///
     /// # Errors
-    /// When it is damaged, cannot be read, or a snapshot is too old.
+    /// When there is none, it is damaged, cannot be read, or a snapshot is too old.
     fn page(&self, page: PageNo) -> Result<Page>;
 
     /// Pages of the data file, free ones included.
@@ -64,6 +51,15 @@ pub trait Pages {
     #[doc(hidden)]
     fn catalog(&self) -> Result<PageNo> {
         Ok(PageNo(u64_at(&self.page(META)?, CATALOG_AT)))
+    }
+}
+
+/// The error of a page that could not be read, where it is that there is none.
+fn absent(pages: &impl Pages, page: PageNo, error: Error) -> Error {
+    let is_beyond = || page != META && pages.page_count().is_ok_and(|count| page.0 >= count);
+    match error {
+        Error::CorruptPage { .. } if is_beyond() => Error::NoSuchPage { page },
+        other => other,
     }
 }
 
@@ -97,7 +93,7 @@ impl<'a> ReadTx<'a> {
 
 impl Pages for ReadTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
-        self.inner.page(page, View::At(self.sequence))
+        self.inner.page(page, View::At(self.sequence)).map_err(|error| absent(self, page, error))
     }
 }
 
@@ -114,6 +110,9 @@ struct OwnPage {
 }
 
 /// The transaction that writes. Dropped without a commit, it leaves nothing.
+///
+/// A change that fails before it has changed anything can be tried again, or done without. Where one fails halfway,
+/// everything but dropping the transaction is refused from then on, its commit too ([`Error::TransactionBroken`]).
 pub struct WriteTx<'a> {
     inner: &'a Inner,
     writing: Option<MutexGuard<'a, Writing>>,
@@ -127,6 +126,10 @@ pub struct WriteTx<'a> {
     fresh_from: u64,
     /// How long it waited for its turn.
     queued_ns: u64,
+    /// How often a page was handed out to be changed.
+    changes: u64,
+    /// Why a change failed halfway.
+    broken: Option<String>,
 }
 
 /// A commit that has its place in the log.
@@ -148,12 +151,13 @@ struct Put {
 
 impl Pages for WriteTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
+        self.check()?;
         if let Some(own) = self.own.get(&page) {
             return Ok(Arc::clone(&own.content));
         }
         match self.spilled.get(&page) {
             Some(lsn) => self.inner.redo(&[*lsn]),
-            None => self.inner.page(page, View::Newest),
+            None => self.inner.page(page, View::Newest).map_err(|error| absent(self, page, error)),
         }
     }
 }
@@ -192,6 +196,8 @@ impl<'a> WriteTx<'a> {
             spilled: FxHashMap::default(),
             fresh_from: 0,
             queued_ns,
+            changes: 0,
+            broken: None,
         };
         if inner.last_sequence.load(Ordering::Acquire) > 0 {
             begun.fresh_from = u64_at(&begun.page(META)?, PAGE_COUNT_AT);
@@ -218,16 +224,37 @@ impl<'a> WriteTx<'a> {
         self.inner.geometry.page_bytes
     }
 
+    /// Refuses to go on with what a change has left halfway.
+    fn check(&self) -> Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(cause) => Err(Error::TransactionBroken { cause: cause.clone() }),
+        }
+    }
+
+    /// Does a change of several pages. Where it fails after the first of them, the transaction goes no further.
+    pub(crate) fn as_one<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.changes;
+        let done = change(self);
+        if let Err(error) = &done
+            && self.changes > before
+        {
+            self.broken = Some(error.to_string());
+        }
+        done
+    }
+
     /// The bytes of a page, to be changed; the first 32 are the engine's and stay zero.
     ///
     /// # Errors
-    /// When the page is damaged or cannot be read, or room must be made and the log is full.
+    /// When there is no such page or it is free, it is damaged or cannot be read, room must be made and the log is full,
+    /// or a change before this one failed halfway.
     pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
-        if !self.own.contains_key(&page) {
-            let before = self.page(page)?;
-            self.own_copy(page, before)?;
+        let before = self.page(page)?;
+        if is_free(&before) {
+            return Err(Error::NoSuchPage { page });
         }
-        Ok(self.own_bytes(page))
+        self.change(page, before)
     }
 
     /// As `page_mut`, of a page that was looked at: `before` is what it holds.
@@ -244,7 +271,9 @@ impl<'a> WriteTx<'a> {
     fn own_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
         let content = self.writing().buffers.copy_of(&before);
         let base = (!self.spilled.contains_key(&page)).then_some(before);
-        self.keep(page, OwnPage { content, base })
+        self.make_room(&[page])?;
+        self.own.insert(page, OwnPage { content, base });
+        Ok(())
     }
 
     fn writing(&mut self) -> &mut Writing {
@@ -252,56 +281,14 @@ impl<'a> WriteTx<'a> {
     }
 
     fn own_bytes(&mut self, page: PageNo) -> &mut [u8] {
+        self.changes += 1;
         Arc::make_mut(&mut self.own.get_mut(&page).expect("it was put there").content)
     }
 
-    fn keep(&mut self, page: PageNo, own: OwnPage) -> Result<()> {
-        if self.own.len() >= self.inner.own_pages_max() {
-            self.spill()?;
-        }
-        self.own.insert(page, own);
-        Ok(())
-    }
-
-    /// A new page of zeros.
-    ///
-    /// # Errors
-    /// As `page_mut`.
-    pub fn allocate(&mut self) -> Result<PageNo> {
-        let meta = self.page_mut(META)?;
-        let head = u64_at(meta, FREE_HEAD_AT);
-        if head != 0 {
-            let next = u64_at(&self.page(PageNo(head))?, NEXT_FREE_AT);
-            self.page_mut(PageNo(head))?.fill(0);
-            put_u64(self.page_mut(META)?, FREE_HEAD_AT, next);
-            return Ok(PageNo(head));
-        }
-        let page = PageNo(u64_at(meta, PAGE_COUNT_AT));
-        put_u64(meta, PAGE_COUNT_AT, page.0 + 1);
-        let content = self.empty_page();
-        self.keep(page, OwnPage { content, base: None })?;
-        Ok(page)
-    }
-
-    /// Gives a page back.
-    ///
-    /// # Errors
-    /// When there is no such page or it is free already, and as `page_mut`.
-    pub fn free(&mut self, page: PageNo) -> Result<()> {
-        let meta = self.page(META)?;
-        if page == META || page.0 >= u64_at(&meta, PAGE_COUNT_AT) {
-            return Err(Error::NoSuchPage { page });
-        }
-        let head = u64_at(&meta, FREE_HEAD_AT);
-        let bytes = self.page_mut(page)?;
-        if u64_at(bytes, FREE_MARK_AT) == FREE_MARK {
-            return Err(Error::CorruptTree { page, why: "it is given back twice" });
-        }
-        bytes.fill(0);
-        put_u64(bytes, NEXT_FREE_AT, head);
-        put_u64(bytes, FREE_MARK_AT, FREE_MARK);
-        put_u64(self.page_mut(META)?, FREE_HEAD_AT, page.0);
-        Ok(())
+    /// Room for these pages among the changed ones, so that to change all of them fails before the first.
+    fn make_room(&mut self, pages: &[PageNo]) -> Result<()> {
+        let more = pages.iter().filter(|page| !self.own.contains_key(page)).count();
+        if self.own.len() + more > self.inner.own_pages_max() { self.spill() } else { Ok(()) }
     }
 
     /// Bytes of log that these pages need at most.
@@ -331,9 +318,10 @@ impl<'a> WriteTx<'a> {
     /// Commits; returns when it is acknowledged as `durability` has it. `None` where nothing was changed.
     ///
     /// # Errors
-    /// When the log is full (nothing is committed, the store goes on) or an I/O fails (the store is read-only then,
-    /// and whether the commit is there is known only after opening it again).
+    /// When a change failed halfway or the log is full (nothing is committed, the store goes on) or an I/O fails (the
+    /// store is read-only then, and whether the commit is there is known only after opening it again).
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
+        self.check()?;
         let called = now_ns();
         let Some(Put { committed, appended, load }) = self.install()? else { return Ok(None) };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
@@ -455,16 +443,26 @@ impl Drop for WriteTx<'_> {
 impl Inner {
     /// The turn to write, and how long it was waited for.
     fn turn(&self) -> (MutexGuard<'_, Writing>, u64) {
-        if let Ok(writing) = self.writing.try_lock() {
+        if let Some(writing) = self.turn_at_once() {
             return (writing, 0);
         }
         let begun = now_ns();
         let yielded = (0..YIELDS_MAX).find_map(|_| {
             thread::yield_now();
-            self.writing.try_lock().ok()
+            self.turn_at_once()
         });
-        let writing = yielded.unwrap_or_else(|| lock(&self.writing));
+        let writing = yielded.unwrap_or_else(|| self.writing.lock().unwrap_or_else(PoisonError::into_inner));
         (writing, now_ns() - begun)
+    }
+
+    /// The turn, if nobody has it. A program that panicked in its turn has given its transaction up by that, as
+    /// `WriteTx::drop` does; a panic in the middle of a commit leaves `gate` poisoned, which ends all writing.
+    fn turn_at_once(&self) -> Option<MutexGuard<'_, Writing>> {
+        match self.writing.try_lock() {
+            Ok(writing) => Some(writing),
+            Err(TryLockError::Poisoned(given_up)) => Some(given_up.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// How many changed pages a transaction keeps in memory: a quarter of the cache, and what they were before.
@@ -472,5 +470,3 @@ impl Inner {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
     }
 }
-
-const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);

@@ -21,10 +21,12 @@ const RIGHT_AT: usize = 40;
 const SLOTS_AT: usize = 48;
 const LEAF_CELL_HEADER: usize = 4;
 const INNER_CELL_HEADER: usize = 10;
+const SLOT_BYTES: usize = 2;
 
-/// Key and value together: four entries fit in every page, so that halves have room.
+/// Key and value together: with its cell's header and its slot, an entry takes at most a quarter of what a page has for
+/// them. `Node::split` rests on that.
 pub(crate) fn entry_bytes_max(page_bytes: usize) -> usize {
-    (page_bytes - SLOTS_AT) / 4 - INNER_CELL_HEADER - 2
+    (page_bytes - SLOTS_AT) / 4 - INNER_CELL_HEADER - SLOT_BYTES
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,58 +143,107 @@ impl<'a> Node<'a> {
         lowest < SLOTS_AT + 2 * self.count || free >= LEAF_CELL_HEADER + key.len() + value.len() + 2
     }
 
-    /// Where to divide a full node when an entry comes at `index`: after everything when it comes at the end, as
+    /// Divides this leaf, which is full, with one more entry at `index`: after everything when it comes at the end, as
     /// ascending keys do, so that pages stay full; else in the middle of the bytes.
-    pub(crate) fn split_index(&self, index: usize) -> Result<usize> {
+    pub(crate) fn split_leaf(&self, index: usize, key: &[u8], value: &[u8]) -> Result<Halves> {
+        let mut cell = vec![0; LEAF_CELL_HEADER + key.len() + value.len()];
+        write_leaf_cell(&mut cell, key, value);
+        let cells = self.cells_with(index, &cell)?;
+        if index == self.count {
+            return Ok(Halves { left: None, right: self.pack(&cells[index..])?, separator: key.to_vec() });
+        }
+        let at = middle(&cells) + 1;
+        let right = self.pack(&cells[at..])?;
+        let separator = Node::open(&right, self.page)?.key(0)?.to_vec();
+        Ok(Halves { left: Some(self.pack(&cells[..at])?), right, separator })
+    }
+
+    /// As `split_leaf`, of an inner node whose child `index` has been divided: `left` below `key`, `right` from it on. One
+    /// key moves up and is in neither half.
+    pub(crate) fn split_inner(
+        &self,
+        index: usize,
+        key: &[u8],
+        left: PageNo,
+        right: PageNo,
+    ) -> Result<Halves> {
+        let mut cell = vec![0; INNER_CELL_HEADER + key.len()];
+        write_inner_cell(&mut cell, key, left);
+        let mut last = self.child(self.count)?;
+        // The child that was divided belongs to the cell after the new one.
+        let mut next = if index < self.count { self.cell(index)?.to_vec() } else { Vec::new() };
+        let mut cells = self.cells_with(index, &cell)?;
+        match cells.get_mut(index + 1) {
+            Some(after) => {
+                put_u64(&mut next, 2, right.0);
+                *after = &next;
+            }
+            None => last = right,
+        }
+        let at = if index == self.count { index - 1 } else { middle(&cells) };
+        let (mut below, mut above) = (self.pack(&cells[..at])?, self.pack(&cells[at + 1..])?);
+        put_u64(&mut below, RIGHT_AT, u64_at(cells[at], 2));
+        put_u64(&mut above, RIGHT_AT, last.0);
+        Ok(Halves { left: Some(below), right: above, separator: cells[at][INNER_CELL_HEADER..].to_vec() })
+    }
+
+    /// The cells, with one more at `index`.
+    fn cells_with<'b>(&self, index: usize, cell: &'b [u8]) -> Result<Vec<&'b [u8]>>
+    where
+        'a: 'b,
+    {
         if self.count < 2 {
             return Err(Error::CorruptTree { page: self.page, why: "it is full with less than two entries" });
         }
-        if index == self.count {
-            return Ok(if self.kind == Kind::Leaf { self.count } else { self.count - 1 });
-        }
-        let mut total = 0;
-        for index in 0..self.count {
-            total += self.cell(index)?.len();
-        }
-        let mut below = 0;
-        for index in 0..self.count {
-            below += self.cell(index)?.len();
-            if below * 2 >= total {
-                return Ok((index + 1).min(self.count - 1));
-            }
-        }
-        Ok(self.count / 2)
+        let mut cells = (0..self.count).map(|own| self.cell(own)).collect::<Result<Vec<&'b [u8]>>>()?;
+        cells.insert(index, cell);
+        Ok(cells)
     }
 
-    /// The two halves as new pages: the entries before `at`, and those from it on. Of an inner node the key at
-    /// `at` moves up and is told.
-    pub(crate) fn split(&self, at: usize) -> Result<Halves> {
-        let mut left = vec![0; self.bytes.len()];
-        let mut right = vec![0; self.bytes.len()];
-        NodeMut::format(&mut left, self.kind);
-        NodeMut::format(&mut right, self.kind);
-        for index in 0..at {
-            NodeMut::of(&mut left, self.page).append(self.cell(index)?)?;
-        }
-        let first = if self.kind == Kind::Inner { at + 1 } else { at };
-        for index in first..self.count {
-            NodeMut::of(&mut right, self.page).append(self.cell(index)?)?;
-        }
-        if self.kind == Kind::Leaf {
-            return Ok(Halves { left, right, separator: None });
-        }
-        put_u64(&mut left, RIGHT_AT, self.child(at)?.0);
-        put_u64(&mut right, RIGHT_AT, self.child(self.count)?.0);
-        Ok(Halves { left, right, separator: Some(self.key(at)?.to_vec()) })
+    /// A page of such cells.
+    fn pack(&self, cells: &[&[u8]]) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.bytes.len()];
+        NodeMut::format(&mut bytes, self.kind);
+        cells.iter().try_for_each(|cell| NodeMut::of(&mut bytes, self.page).append(cell))?;
+        Ok(bytes)
     }
 }
 
-/// A node divided in two pages.
+/// The cell in which the middle of the bytes lies, slots counted.
+///
+/// What is before it fits in a page, and so does what is after it, with or without the cell itself: all of them are more
+/// than a page holds and at most a quarter more, 5/4, as one entry is at most a quarter. Half of that and one more entry
+/// are at most 5/8 + 1/4 = 7/8. And it is neither the first nor the last: these are less than half of it.
+fn middle(cells: &[&[u8]]) -> usize {
+    let total: usize = cells.iter().map(|cell| cell.len() + SLOT_BYTES).sum();
+    let mut below = 0;
+    let is_below = |cell: &&&[u8]| {
+        below += cell.len() + SLOT_BYTES;
+        below * 2 < total
+    };
+    cells.iter().take_while(is_below).count()
+}
+
+fn write_leaf_cell(cell: &mut [u8], key: &[u8], value: &[u8]) {
+    put_u16(cell, 0, key.len() as u16);
+    put_u16(cell, 2, value.len() as u16);
+    cell[LEAF_CELL_HEADER..][..key.len()].copy_from_slice(key);
+    cell[LEAF_CELL_HEADER + key.len()..].copy_from_slice(value);
+}
+
+fn write_inner_cell(cell: &mut [u8], key: &[u8], child: PageNo) {
+    put_u16(cell, 0, key.len() as u16);
+    put_u64(cell, 2, child.0);
+    cell[INNER_CELL_HEADER..].copy_from_slice(key);
+}
+
+/// A full node with one more entry, divided in two pages.
 pub(crate) struct Halves {
-    pub left: Vec<u8>,
+    /// `None`: it stays as it is.
+    pub left: Option<Vec<u8>>,
     pub right: Vec<u8>,
-    /// Of an inner node, the key that moves up.
-    pub separator: Option<Vec<u8>>,
+    /// Keys from here on belong into the right one.
+    pub separator: Vec<u8>,
 }
 
 /// A node that is changed.
@@ -276,11 +327,7 @@ impl<'a> NodeMut<'a> {
         let Some(at) = self.place(index, LEAF_CELL_HEADER + key.len() + value.len())? else {
             return Ok(false);
         };
-        put_u16(self.bytes, at, key.len() as u16);
-        put_u16(self.bytes, at + 2, value.len() as u16);
-        let key_at = at + LEAF_CELL_HEADER;
-        self.bytes[key_at..key_at + key.len()].copy_from_slice(key);
-        self.bytes[key_at + key.len()..key_at + key.len() + value.len()].copy_from_slice(value);
+        write_leaf_cell(&mut self.bytes[at..][..LEAF_CELL_HEADER + key.len() + value.len()], key, value);
         Ok(true)
     }
 
@@ -293,9 +340,7 @@ impl<'a> NodeMut<'a> {
         right: PageNo,
     ) -> Result<bool> {
         let Some(at) = self.place(index, INNER_CELL_HEADER + key.len())? else { return Ok(false) };
-        put_u16(self.bytes, at, key.len() as u16);
-        put_u64(self.bytes, at + 2, left.0);
-        self.bytes[at + INNER_CELL_HEADER..at + INNER_CELL_HEADER + key.len()].copy_from_slice(key);
+        write_inner_cell(&mut self.bytes[at..][..INNER_CELL_HEADER + key.len()], key, left);
         let node = self.read()?;
         let next = if index + 1 == node.count() { RIGHT_AT } else { node.cell_at(index + 1)? + 2 };
         if next + 8 > self.bytes.len() {

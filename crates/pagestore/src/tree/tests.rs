@@ -1,4 +1,6 @@
-use crate::{Durability, Layout, Options, Pages, Store, Table, Tables};
+use super::node::{Kind, Node, NodeMut, entry_bytes_max};
+use crate::sim::Chance;
+use crate::{Durability, Layout, Options, PageNo, Pages, Store, Table, Tables};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +27,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        6 => (0..300_u16, 0..900_usize).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+        3 => (0..300_u16, 0..990_usize).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+        3 => (0..300_u16).prop_map(|key| Step::Put(key, 0)),
         3 => (0..300_u16).prop_map(Step::Delete),
         2 => (0..300_u16, 0..40_u16, any::<bool>()).prop_map(|(from, count, up)| Step::Run(from, count, up)),
         1 => Just(Step::Commit),
@@ -91,6 +94,122 @@ proptest! {
         let expected: Vec<_> = committed.into_iter().collect();
         prop_assert_eq!(all(&store.read().unwrap(), table), expected);
     }
+}
+
+/// Lengths of entries: runs of empty ones, of short ones, of the longest and of any.
+fn draw_length(chance: &mut Chance, like: &mut u64, longest: usize) -> usize {
+    if chance.once_in(1 << chance.clone().below(9)) {
+        *like = chance.below(4);
+    }
+    match *like {
+        0 => 0,
+        1 => chance.below(12) as usize,
+        2 => longest,
+        _ => chance.below(longest as u64 + 1) as usize,
+    }
+}
+
+/// What a node should hold: of a leaf keys and values, of an inner node keys and the children below them.
+#[derive(Default)]
+struct Entries {
+    is_leaf: bool,
+    all: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The child above all keys.
+    last: [u8; 8],
+}
+
+impl Entries {
+    /// An inner node's child at `index` is divided: `entry` has its lower half.
+    fn insert(&mut self, index: usize, entry: (Vec<u8>, Vec<u8>), upper: PageNo) {
+        self.all.insert(index, entry);
+        if !self.is_leaf {
+            let upper = upper.0.to_le_bytes();
+            match self.all.get_mut(index + 1) {
+                Some(next) => next.1 = upper.to_vec(),
+                None => self.last = upper,
+            }
+        }
+    }
+
+    fn read(&mut self, page: &[u8]) {
+        let node = Node::open(page, PageNo(1)).unwrap();
+        assert!(node.count() > 0);
+        for index in 0..node.count() {
+            let child = || node.child(index).unwrap().0.to_le_bytes().to_vec();
+            let value = if self.is_leaf { node.value(index).unwrap().to_vec() } else { child() };
+            self.all.push((node.key(index).unwrap().to_vec(), value));
+        }
+        if !self.is_leaf {
+            self.last = node.child(node.count()).unwrap().0.to_le_bytes();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn a_full_node_is_divided_in_two_that_fit_whatever_the_lengths_of_its_entries(
+        seed in any::<u64>(), kib in 2..5_u32, is_leaf in any::<bool>(),
+    ) {
+        let (page, page_bytes) = (PageNo(1), 1_usize << (10 + kib));
+        let (longest, mut chance, mut like) = (entry_bytes_max(page_bytes), Chance::new(seed), 0);
+        let mut bytes = vec![0; page_bytes];
+        NodeMut::format(&mut bytes, if is_leaf { Kind::Leaf } else { Kind::Inner });
+        let mut expected = Entries { is_leaf, ..Entries::default() };
+        let halves = loop {
+            let count = expected.all.len();
+            let (index, length) = (
+                chance.below(count as u64 + 1) as usize,
+                draw_length(&mut chance, &mut like, longest),
+            );
+            let (lower, upper) = (PageNo(count as u64), PageNo(count as u64 + 2000));
+            let key = vec![count as u8; if is_leaf { length.min(chance.below(9) as usize) } else { length }];
+            let value = if is_leaf { vec![7; length - key.len()] } else { lower.0.to_le_bytes().to_vec() };
+            let mut node = NodeMut::of(&mut bytes, page);
+            let has_room = if is_leaf {
+                node.insert_leaf(index, &key, &value).unwrap()
+            } else {
+                node.insert_inner(index, &key, lower, upper).unwrap()
+            };
+            expected.insert(index, (key.clone(), value.clone()), upper);
+            if !has_room {
+                let node = Node::open(&bytes, page).unwrap();
+                break if is_leaf {
+                    node.split_leaf(index, &key, &value).unwrap()
+                } else {
+                    node.split_inner(index, &key, lower, upper).unwrap()
+                };
+            }
+        };
+        // What the halves hold, one after the other, is what there was with the new entry.
+        let mut found = Entries { is_leaf, ..Entries::default() };
+        found.read(halves.left.as_ref().unwrap_or(&bytes));
+        if is_leaf {
+            let right = Node::open(&halves.right, page).unwrap();
+            prop_assert_eq!(right.key(0).unwrap(), &halves.separator[..]);
+        } else {
+            found.all.push((halves.separator.clone(), found.last.to_vec()));
+        }
+        found.read(&halves.right);
+        prop_assert_eq!((found.all, found.last), (expected.all, expected.last));
+    }
+}
+
+#[test]
+fn among_many_small_entries_and_two_large_ones_there_is_room_for_one_of_the_largest() {
+    let store = store(1 << 24);
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    for number in 0..288_u16 {
+        tx.put(table, &number.to_be_bytes(), b"").unwrap();
+    }
+    for number in 60_000..60_002_u16 {
+        tx.put(table, &number.to_be_bytes(), &[7; 861]).unwrap();
+    }
+    tx.put(table, &[0, 5, 1], &[9; 997]).unwrap();
+    let entries = all(&tx, table);
+    assert_eq!(entries.len(), 291);
+    assert_eq!(entries[6], (vec![0, 5, 1], vec![9; 997]));
 }
 
 #[test]

@@ -1,0 +1,196 @@
+//! A transaction whose changes are refused, that is given up, or whose thread ends in the middle.
+
+use pagestore::disk::{Disk, FileId};
+use pagestore::sim::{Chance, SimDisk};
+use pagestore::{Durability, Error, Layout, Options, Store, Table, Tables, WriteTx};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A disk that has no space for a longer log, for a while.
+#[derive(Default)]
+struct Full {
+    disk: SimDisk,
+    is_full: AtomicBool,
+}
+
+impl Disk for Full {
+    fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.disk.read(file, offset, bytes)
+    }
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write(file, offset, bytes)
+    }
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write_through(file, offset, bytes)
+    }
+    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
+        if self.is_full.swap(false, Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.disk.reserve(file, length)
+    }
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        self.disk.sync(file)
+    }
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+}
+
+fn small() -> Layout {
+    Layout { vlf_bytes: 128 << 10, vlfs: 3, ..Layout::default() }
+}
+
+/// A transaction of more than a few pages goes to the log before its commit.
+fn options() -> Options {
+    Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
+}
+
+fn rows(store: &Store, table: &str) -> usize {
+    let reader = store.read().unwrap();
+    let table = reader.table(table).unwrap();
+    reader.range(table, &[], None).unwrap().map(Result::unwrap).count()
+}
+
+/// Puts 2,500 rows, for one of which there is no space; that one is put again. Tells the first error and the last.
+fn put_around(disk: &Full, tx: &mut WriteTx<'_>, table: Table, seed: u64) -> (Option<Error>, Option<Error>) {
+    let mut chance = Chance::new(seed);
+    let full_at = 200 + chance.below(1500);
+    let mut first = None;
+    for number in 0..2500 {
+        let key = chance.draw().to_be_bytes();
+        disk.is_full.fetch_or(number == full_at, Ordering::Relaxed);
+        if let Err(refused) = tx.put(table, &key, &[5; 100]) {
+            first = Some(refused);
+            if let Err(again) = tx.put(table, &key, &[5; 100]) {
+                return (first, Some(again));
+            }
+        }
+    }
+    (first, None)
+}
+
+#[test]
+fn what_fails_halfway_is_never_committed_and_what_fails_before_its_first_change_can_be_done_again() {
+    let (mut halfway, mut before) = (0, 0);
+    for seed in 0..60 {
+        let disk = Arc::new(Full::default());
+        let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+        store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+        let mut tx = store.write().unwrap();
+        let table = tx.table("t").unwrap();
+        match put_around(&disk, &mut tx, table, seed) {
+            (first, None) => {
+                before += usize::from(first.is_some());
+                tx.commit(Durability::Full).unwrap();
+                assert_eq!(rows(&store, "t"), 2500, "seed {seed}");
+            }
+            (first, Some(again)) => {
+                halfway += 1;
+                let reason = first.unwrap().to_string();
+                let is_told = |error: Error| match error {
+                    Error::TransactionBroken { cause } => assert_eq!(cause, reason, "seed {seed}"),
+                    other => panic!("seed {seed}: {other}"),
+                };
+                is_told(again);
+                // Nothing of it can be seen or kept any more.
+                is_told(tx.get(table, b"k").unwrap_err());
+                is_told(tx.delete(table, b"k").unwrap_err());
+                is_told(tx.create_table("u").unwrap_err());
+                is_told(tx.drop_table("t").unwrap_err());
+                is_told(tx.page_mut(pagestore::PageNo(1)).map(|_| ()).unwrap_err());
+                is_told(tx.allocate().unwrap_err());
+                is_told(tx.free(pagestore::PageNo(1)).unwrap_err());
+                is_told(tx.commit(Durability::Full).unwrap_err());
+                assert_eq!(rows(&store, "t"), 0);
+                store.transact(Durability::Full, |tx| tx.put(table, b"after", b"")).unwrap();
+                assert_eq!(rows(&store, "t"), 1);
+            }
+        }
+    }
+    assert!(halfway > 0 && before > 0, "{halfway} failed halfway, {before} before their first change");
+}
+
+#[test]
+fn a_table_of_which_a_page_cannot_be_read_is_dropped_whole_or_not_at_all() {
+    let disk = Arc::new(SimDisk::new());
+    let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    let put =
+        |tx: &mut WriteTx<'_>| (0..500_u32).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[1; 100]));
+    store.transact(Durability::Full, put).unwrap();
+    store.close().unwrap();
+    // One of its leaves.
+    let disk = SimDisk::holding(disk.files()).with_unreadable(FileId::Data, 5 * 4096..6 * 4096);
+    let store = Store::open_on(Arc::new(disk), options()).unwrap();
+    let mut tx = store.write().unwrap();
+    assert!(matches!(tx.drop_table("t"), Err(Error::Io { .. })));
+    assert!(matches!(tx.tables(), Err(Error::TransactionBroken { .. })));
+    assert!(matches!(tx.commit(Durability::Full), Err(Error::TransactionBroken { .. })));
+    // A name that is taken changes nothing, and what was done before is committed.
+    let mut tx = store.write().unwrap();
+    tx.create_table("u").unwrap();
+    assert!(matches!(tx.create_table("t"), Err(Error::TableExists { .. })));
+    tx.commit(Durability::Full).unwrap();
+    assert_eq!(store.read().unwrap().tables().unwrap(), ["t", "u"]);
+}
+
+#[test]
+fn who_transacts_is_told_what_failed_first_and_cannot_pass_over_it() {
+    let (mut told, mut passed_over) = (0, 0);
+    for seed in 0..60 {
+        let disk = Arc::new(Full::default());
+        let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+        let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+        let done = store.transact(Durability::Full, |tx| match put_around(&disk, tx, table, seed) {
+            (Some(first), Some(_)) if seed % 2 == 0 => Err(first),
+            _ => Ok(()),
+        });
+        match done {
+            Ok(()) => assert_eq!(rows(&store, "t"), 2500),
+            Err(Error::Io { .. }) => told += 1,
+            Err(Error::TransactionBroken { .. }) => passed_over += 1,
+            Err(other) => panic!("{other}"),
+        }
+        assert!(matches!(rows(&store, "t"), 0 | 2500));
+    }
+    assert!(told > 0 && passed_over > 0, "{told} told, {passed_over} passed over");
+}
+
+#[test]
+fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_writing() {
+    let disk = Arc::new(SimDisk::new());
+    let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    // One of a few pages, and one that is so long that a part of it is in the log.
+    for rows in [3, 3000_u32] {
+        let panicked = std::thread::scope(|scope| {
+            let panicking = scope.spawn(|| {
+                store.transact(Durability::Full, |tx| -> Result<(), Error> {
+                    (0..rows).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[1; 100]))?;
+                    panic!("the program's own");
+                })
+            });
+            panicking.join().is_err()
+        });
+        assert!(panicked);
+    }
+    // Those who come one after the other, and those who wait for one another.
+    store.transact(Durability::Full, |tx| tx.put(table, &[0xff; 8], b"")).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let store = &store;
+            scope.spawn(move || {
+                for number in 0..50 {
+                    store.transact(Durability::Full, |tx| tx.put(table, &[thread, number], b"")).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(rows(&store, "t"), 201);
+    store.checkpoint().unwrap();
+    drop(store);
+    let store = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options()).unwrap();
+    assert_eq!(rows(&store, "t"), 201);
+}
