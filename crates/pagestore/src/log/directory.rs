@@ -19,7 +19,7 @@ use crate::control::COPIES_BYTES;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::record::IndexEnd;
-use crate::lsn::{Lsn, PageNo};
+use crate::lsn::{COUNT_MAX_U32, Lsn, PageNo};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -95,7 +95,8 @@ impl Entry {
         }
         let is_own = u32_at(bytes, 0) == crc32c::crc32c(&bytes[4..])
             && u32_at(bytes, FLAGS_AT + 4) == slot as u32
-            && u64_at(bytes, FLAGS_AT + 8) == store;
+            && u64_at(bytes, FLAGS_AT + 8) == store
+            && u32_at(bytes, 4) < COUNT_MAX_U32;
         if !is_own {
             return Err(());
         }
