@@ -23,13 +23,13 @@
 //! must not make the first whole again, whose redo may have been overtaken meanwhile.
 
 use crate::codec::{put_u32, put_u64, u32_at, u64_at};
-use crate::delta::MAX_PAGE_BYTES;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::Geometry;
 use crate::log::scan::Known;
 use crate::log::writer::Position;
-use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::log::{Geometry, VLF_HEADER_BYTES};
+use crate::lsn::{COUNT_MAX, COUNT_MAX_U32, Lsn, UNIT_BYTES};
+use crate::options::Layout;
 
 const MAGIC: &[u8; 8] = b"HRPAGES1";
 const COPY_BYTES: usize = 4096;
@@ -89,12 +89,7 @@ impl Control {
             sector_bytes: u32_at(copy, 16) as usize,
             vlf_bytes: u64_at(copy, 48),
         };
-        let sane = (512..=MAX_PAGE_BYTES).contains(&geometry.page_bytes)
-            && (512..=4096).contains(&geometry.sector_bytes)
-            && geometry.sector_bytes.is_multiple_of(UNIT_BYTES as usize)
-            && geometry.vlf_bytes <= Lsn::MAX_VLF_BYTES
-            && geometry.vlf_bytes > COPY_BYTES as u64;
-        sane.then(|| Self {
+        let control = Self {
             geometry,
             store,
             generation: u64_at(copy, 40),
@@ -105,7 +100,21 @@ impl Control {
             clean: u32_at(copy, 80) == 1,
             sequence: u64_at(copy, 84),
             tx_max: u64_at(copy, 92),
-        })
+        };
+        control.is_possible().then_some(control)
+    }
+
+    /// Whether a store can have come to this: a checksum that fits proves who wrote it as little as it proves what.
+    fn is_possible(&self) -> bool {
+        let Geometry { page_bytes, sector_bytes, vlf_bytes, .. } = self.geometry;
+        let layout = Layout { page_bytes, log_sector_bytes: sector_bytes, vlf_bytes, vlfs: 2 };
+        let within = u64::from(self.redo.lsn.unit()) * UNIT_BYTES;
+        layout.geometry(self.store).is_ok()
+            && [self.epoch, self.redo.lsn.vlf(), self.durable.vlf()]
+                .iter()
+                .all(|count| *count < COUNT_MAX_U32)
+            && [self.generation, self.sequence, self.tx_max].iter().all(|count| *count < COUNT_MAX)
+            && (VLF_HEADER_BYTES as u64..=vlf_bytes).contains(&within)
     }
 
     /// What it says of the log.
@@ -172,6 +181,32 @@ mod tests {
         assert_eq!(Control::decode(&copy), Some(control));
         copy[57] ^= 4;
         assert_eq!(Control::decode(&copy), None);
+    }
+
+    #[test]
+    fn what_no_store_can_have_come_to_is_refused_though_its_checksum_fits() {
+        let known = control();
+        let at = |vlf: u64, unit: u64| Position {
+            lsn: Lsn::from_packed(vlf << 32 | unit << 12 | 1),
+            previous: 77,
+        };
+        let units = known.geometry.vlf_bytes / UNIT_BYTES;
+        for possible in [at(4, 8), at(4, units)].map(|redo| Control { redo, ..known }) {
+            assert_eq!(Control::decode(&possible.encode()), Some(possible));
+        }
+        let small = Geometry { vlf_bytes: 8192, ..known.geometry };
+        for impossible in [
+            Control { epoch: u32::MAX, ..known },
+            Control { generation: u64::MAX, ..known },
+            Control { sequence: u64::MAX, ..known },
+            Control { tx_max: u64::MAX, ..known },
+            Control { redo: at(u64::from(u32::MAX), 8), ..known },
+            Control { redo: at(4, 0), ..known },
+            Control { redo: at(4, units + 1), ..known },
+            Control { geometry: small, redo: at(4, 8), ..known },
+        ] {
+            assert_eq!(Control::decode(&impossible.encode()), None, "{impossible:?}");
+        }
     }
 
     // A torn write, recovery from the other copy, and another torn write over the first.

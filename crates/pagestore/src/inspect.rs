@@ -1,5 +1,7 @@
 //! Looking into a store's log without opening the store: nothing is written, no lock is taken, a crashed image will
-//! do. What a running store writes meanwhile may be seen or not.
+//! do. What a running store writes meanwhile may be seen or not, and is no damage.
+
+mod in_use;
 
 use crate::control::Control;
 use crate::disk::Disk;
@@ -26,7 +28,6 @@ type Tell<'a> = dyn FnMut(RecoveryProgress) + 'a;
 /// A store's log, to be looked at.
 pub struct Inspection<'a> {
     disk: Arc<dyn Disk>,
-    control: Control,
     tell: Option<RefCell<Box<Tell<'a>>>>,
 }
 
@@ -191,8 +192,8 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// As `open`.
     pub fn open_on(disk: Arc<dyn Disk>) -> Result<Self> {
-        let control = recovery::control(disk.as_ref())?;
-        Ok(Self { disk, control, tell: None })
+        recovery::control(disk.as_ref())?;
+        Ok(Self { disk, tell: None })
     }
 
     /// Whatever is asked next reads the log, and tells at each of its virtual log files how far it is, as a recovery
@@ -203,9 +204,9 @@ impl<'a> Inspection<'a> {
     }
 
     /// Tells that it is at `lsn`, of so much log at most.
-    fn tell(&self, lsn: Lsn, bytes_total: u64, begun: Instant) {
+    fn tell(&self, control: &Control, lsn: Lsn, bytes_total: u64, begun: Instant) {
         let Some(tell) = &self.tell else { return };
-        let bytes = self.control.redo.lsn.bytes_to(lsn, self.control.geometry.vlf_bytes);
+        let bytes = control.redo.lsn.bytes_to(lsn, control.geometry.vlf_bytes);
         tell.borrow_mut()(RecoveryProgress {
             phase: RecoveryPhase::ReadingLog,
             pages: 0,
@@ -219,15 +220,16 @@ impl<'a> Inspection<'a> {
     /// Every block from the redo LSN on; then the slots as the chain left them.
     fn walk(
         &self,
+        control: &Control,
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<(LogFile<'_>, Vec<Slot>, Lsn)> {
-        let (control, begun) = (&self.control, Instant::now());
+        let begun = Instant::now();
         let log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
         let bytes_total = recovery::bytes_from(&log, control.redo.lsn);
         let mut vlf = None;
         let tells = |header: &BlockHeader, used: &[u8]| {
             if vlf.replace(header.vlf) != Some(header.vlf) {
-                self.tell(Lsn::new(header.vlf, header.unit, 0), bytes_total, begun);
+                self.tell(control, Lsn::new(header.vlf, header.unit, 0), bytes_total, begun);
             }
             visit(header, used)
         };
@@ -241,10 +243,13 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// When acknowledged log is damaged, or an I/O fails.
     pub fn info(&self) -> Result<LogInfo> {
-        let control = &self.control;
+        self.settled(|control| self.info_by(control))
+    }
+
+    fn info_by(&self, control: &Control) -> Result<LogInfo> {
         let mut analysis = Analysis { sequence: control.sequence, ..Analysis::default() };
         let mut used = std::collections::HashMap::<u32, (u64, u64, Option<u64>)>::new();
-        let (log, slots, last) = self.walk(|header, records| {
+        let (log, slots, last) = self.walk(control, |header, records| {
             let (bytes, blocks, index) = used.entry(header.vlf).or_default();
             *bytes += header.length as u64;
             *blocks += 1;
@@ -293,8 +298,13 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// When acknowledged log is damaged, after the records before it; or an I/O fails.
     pub fn records(&self, filter: Filter, mut visit: impl FnMut(RecordInfo)) -> Result<()> {
-        self.walk(|header, used| {
+        let mut told = Lsn::ZERO;
+        let mut tell = |header: &BlockHeader, used: &[u8]| {
             each(header, used, |lsn, tx, record, bytes| {
+                if lsn <= told {
+                    return;
+                }
+                told = lsn;
                 let page = if let Record::Page { page, .. } = record { Some(page) } else { None };
                 let sequence = if let Record::Commit { sequence } = record { Some(sequence) } else { None };
                 let text = record.to_string();
@@ -303,8 +313,8 @@ impl<'a> Inspection<'a> {
                     visit(own);
                 }
             })
-        })
-        .map(|_| ())
+        };
+        self.settled(|control| self.walk(control, &mut tell).map(|_| ()))
     }
 
     /// What keeps the log from being reused.
@@ -312,11 +322,15 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// As `info`.
     pub fn why(&self) -> Result<WhyHeld> {
-        let redo = self.control.redo.lsn;
+        self.settled(|control| self.why_by(control))
+    }
+
+    fn why_by(&self, control: &Control) -> Result<WhyHeld> {
+        let redo = control.redo.lsn;
         let mut analysis = Analysis::default();
         let mut last_checkpoint = None;
         let mut open: Option<(u64, Lsn, u64)> = None;
-        let (_, slots, last) = self.walk(|header, used| {
+        let (_, slots, last) = self.walk(control, |header, used| {
             each(header, used, |lsn, tx, record, _| match record {
                 Record::CheckpointEnd { .. } => last_checkpoint = Some(lsn),
                 Record::Commit { .. } | Record::Abort | Record::Recovery { .. } => open = None,
@@ -349,9 +363,13 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// As `info`.
     pub fn anatomy(&self, sequence: Option<u64>) -> Result<Option<Anatomy>> {
+        self.settled(|control| self.anatomy_by(control, sequence))
+    }
+
+    fn anatomy_by(&self, control: &Control, sequence: Option<u64>) -> Result<Option<Anatomy>> {
         let mut found = None;
         let mut growing: Option<Anatomy> = None;
-        self.walk(|header, used| {
+        self.walk(control, |header, used| {
             let mut commits = 0;
             each(header, used, |_, _, record, _| {
                 commits += u64::from(matches!(record, Record::Commit { .. }));

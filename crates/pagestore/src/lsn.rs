@@ -6,6 +6,12 @@ use std::str::FromStr;
 /// Blocks are placed at multiples of this many bytes in a virtual log file.
 pub const UNIT_BYTES: u64 = 512;
 
+/// What is counted one by one (commits, transactions, openings) never comes to this, nor does the number of a page whose
+/// offset a file can have: what is read and is more was never written by a store.
+pub(crate) const COUNT_MAX: u64 = 1 << 48;
+/// As `COUNT_MAX`, of what has 32 bits.
+pub(crate) const COUNT_MAX_U32: u32 = 1 << 31;
+
 /// Where a log record is: virtual log file, block (offset in units of 512 bytes), record (from 1).
 /// Grows with every record; printed as `00000031:00000da0:0001`, all three in hexadecimal.
 ///

@@ -67,6 +67,9 @@ impl RealDisk {
             })?;
             Some(lock)
         };
+        if access == Access::Create {
+            create_files(directory)?;
+        }
         let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
         let disk = Self {
             directory: directory.into(),
@@ -96,6 +99,22 @@ impl RealDisk {
     }
 }
 
+/// Makes the files, of which there is none: whoever has looked before had no lock yet, and another may have created a store
+/// meanwhile.
+fn create_files(directory: &Path) -> Result<()> {
+    for file in FileId::ALL {
+        let path = directory.join(file.name());
+        OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                Error::Exists { path: directory.display().to_string() }
+            } else {
+                Error::io("create", path.display(), error)
+            }
+        })?;
+    }
+    Ok(())
+}
+
 fn missing(directory: &Path, name: &str, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
         Error::NotAStore { path: directory.display().to_string(), why: format!("there is no file '{name}'") }
@@ -113,7 +132,7 @@ fn open_file(directory: &Path, file: FileId, access: Access, flags: i32) -> Resu
         return Err(Error::NotAStore { path: directory.display().to_string(), why });
     }
     let mut options = OpenOptions::new();
-    options.read(true).write(access != Access::Look).create(access == Access::Create);
+    options.read(true).write(access != Access::Look);
     let opened = match options.custom_flags(libc::O_DIRECT | flags).open(&path) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => options.custom_flags(flags).open(&path),
         other => other,
@@ -274,5 +293,24 @@ impl Disk for RealDisk {
 
     fn directory(&self) -> Option<&Path> {
         Some(&self.directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Layout, Options, Store};
+
+    // Two who create at once: both find the directory empty, then the first has the lock, and lets go of it.
+    #[test]
+    fn a_store_that_was_created_since_somebody_looked_is_not_written_over() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let options = Options { background: false, publish: false, ..Options::default() };
+        let layout = Layout { vlf_bytes: 128 << 10, vlfs: 2, ..Layout::default() };
+        let first = Store::create(place.path(), layout, options).unwrap();
+        assert!(matches!(RealDisk::open(place.path(), Access::Create), Err(Error::Locked { .. })));
+        first.close().unwrap();
+        assert!(matches!(RealDisk::open(place.path(), Access::Create), Err(Error::Exists { .. })));
+        assert!(Store::open(place.path(), options).unwrap().recovery_report().clean);
     }
 }

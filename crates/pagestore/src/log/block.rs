@@ -24,7 +24,7 @@
 
 use crate::codec::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::log::{Geometry, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
-use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::lsn::{COUNT_MAX_U32, Lsn, UNIT_BYTES};
 
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"HLB1");
 const VLF_MAGIC: u32 = u32::from_le_bytes(*b"HVL1");
@@ -93,7 +93,9 @@ pub(crate) fn open<'a>(
         return None;
     }
     let (length, used) = (u32_at(bytes, 16) as usize, u32_at(bytes, 20) as usize);
-    let sane = (BLOCK_HEADER_BYTES..=MAX_BLOCK_BYTES).contains(&length) && used <= length;
+    let sane = (BLOCK_HEADER_BYTES..=MAX_BLOCK_BYTES).contains(&length)
+        && used <= length
+        && u16_at(bytes, 24) <= Lsn::MAX_RECORD;
     if !sane || used < BLOCK_HEADER_BYTES || !length.is_multiple_of(UNIT_BYTES as usize) {
         return None;
     }
@@ -147,7 +149,8 @@ pub(crate) fn read_vlf_header(sector: &[u8], geometry: &Geometry) -> Option<VlfH
     let sector = sector.get(..VLF_HEADER_BYTES)?;
     let valid = u32_at(sector, 0) == VLF_MAGIC
         && u32_at(sector, 4) == crc32c::crc32c(&sector[8..])
-        && u64_at(sector, 32) == geometry.store;
+        && u64_at(sector, 32) == geometry.store
+        && u32_at(sector, 8) < COUNT_MAX_U32;
     valid.then(|| VlfHeader {
         vlf: u32_at(sector, 8),
         parity: u32_at(sector, 12),

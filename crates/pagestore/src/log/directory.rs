@@ -19,7 +19,7 @@ use crate::control::COPIES_BYTES;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::record::IndexEnd;
-use crate::lsn::{Lsn, PageNo};
+use crate::lsn::{COUNT_MAX_U32, Lsn, PageNo};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -39,6 +39,9 @@ const BITS_A_PAGE: u64 = 7;
 const GROUP_BYTES: usize = ENTRIES_BYTES + GROUP_SLOTS * FILTER_BYTES;
 /// Filters that nobody wants are read over, rather than left out, where there are no more than this.
 const FILTERS_GAP_MAX: usize = 16;
+
+/// Groups that are asked for slots which the log file does not have: of 2 TiB of log in virtual log files of 8 MiB.
+const GROUPS_MAX: usize = 1024;
 
 const ENDED: u32 = 1;
 const NO_INDEX: u32 = 2;
@@ -92,7 +95,8 @@ impl Entry {
         }
         let is_own = u32_at(bytes, 0) == crc32c::crc32c(&bytes[4..])
             && u32_at(bytes, FLAGS_AT + 4) == slot as u32
-            && u64_at(bytes, FLAGS_AT + 8) == store;
+            && u64_at(bytes, FLAGS_AT + 8) == store
+            && u32_at(bytes, 4) < COUNT_MAX_U32;
         if !is_own {
             return Err(());
         }
@@ -148,6 +152,36 @@ pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<V
         }
     }
     Ok(Some(entries))
+}
+
+/// The virtual log files that were begun in slots from `slots` on (number and slot), as far as entries can be read. None is
+/// where the file has no more room than for the slots before.
+pub(crate) fn begun_from(disk: &dyn Disk, store: u64, slots: usize) -> Result<Vec<(u32, usize)>> {
+    let length = disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
+    let mut begun = Vec::new();
+    if length == end_of(slots) {
+        return Ok(begun);
+    }
+    let mut buffer = AlignedBuffer::new(ENTRIES_BYTES);
+    for first in (0..GROUPS_MAX * GROUP_SLOTS).step_by(GROUP_SLOTS) {
+        let left = length.saturating_sub(entry_offset(first)).min(ENTRIES_BYTES as u64) as usize;
+        if left < ENTRY_BYTES {
+            break;
+        }
+        buffer.resize(left / ENTRY_BYTES * ENTRY_BYTES);
+        // What cannot be read tells nothing, as what is torn.
+        if disk.read(FileId::Control, entry_offset(first), buffer.bytes_mut()).is_err() {
+            continue;
+        }
+        let entries = buffer.bytes().chunks(ENTRY_BYTES).zip(first..);
+        for (slot, entry) in
+            entries.filter_map(|(bytes, slot)| Some((slot, Entry::decode(bytes, slot, store).ok()??)))
+        {
+            let next = entry.ended.map(|ended| (entry.vlf + 1, ended.next_slot as usize));
+            begun.extend([(entry.vlf, slot)].into_iter().chain(next).filter(|(_, slot)| *slot >= slots));
+        }
+    }
+    Ok(begun)
 }
 
 /// Which pages the records of a virtual log file change; it may name some that they do not.

@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::log::block::{BLOCK_HEADER_BYTES, BlockHeader};
 use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
-use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
+use crate::lsn::{COUNT_MAX, Lsn, PageNo, UNIT_BYTES};
 
-const ENTRY_BYTES: usize = 8;
+pub(super) const ENTRY_BYTES: usize = 8;
 /// What a block with entries has besides them.
 const LEAF_BYTES: usize = BLOCK_HEADER_BYTES + RECORD_HEADER_BYTES + 8;
 /// Entries of one block.
@@ -164,6 +164,9 @@ impl Index {
 
     /// From its blocks, one after the other, and its end; `None` where they are not what the end tells of.
     pub(crate) fn read(blocks: &[u8], end: IndexEnd) -> Option<Self> {
+        if blocks.len() / ENTRY_BYTES < end.entries as usize {
+            return None;
+        }
         let mut index = Self { committed: Vec::with_capacity(end.entries as usize), end, ..Self::default() };
         let (mut rest, mut crc) = (blocks, 0);
         while !rest.is_empty() {
@@ -176,7 +179,7 @@ impl Index {
             }
             let record = &rest[BLOCK_HEADER_BYTES..used];
             crc = crc32c::crc32c_append(crc, record);
-            index.take_entries(record);
+            index.take_entries(record)?;
             rest = &rest[length..];
         }
         if crc != end.crc {
@@ -188,17 +191,17 @@ impl Index {
     }
 
     /// The entries of one record, whose checksum is checked with that of all.
-    fn take_entries(&mut self, record: &[u8]) {
+    fn take_entries(&mut self, record: &[u8]) -> Option<()> {
         let base = u64_at(record, RECORD_HEADER_BYTES);
+        if base >= COUNT_MAX {
+            return None;
+        }
         let to = if record[1] & 1 == 1 { &mut self.open } else { &mut self.committed };
         to.extend(record[RECORD_HEADER_BYTES + 8..].chunks_exact(ENTRY_BYTES).map(|entry| {
             let page = u32_at(entry, 0);
-            Entry {
-                page: base.wrapping_add(u64::from(page >> 1)),
-                place: u32_at(entry, 4),
-                image: page & 1 == 1,
-            }
+            Entry { page: base + u64::from(page >> 1), place: u32_at(entry, 4), image: page & 1 == 1 }
         }));
+        Some(())
     }
 }
 
@@ -246,6 +249,12 @@ mod tests {
         assert_eq!(found, [(7, 11), (7, 12), (70, 8)]);
         assert_eq!(index.open.iter().map(|entry| entry.page).collect::<Vec<_>>(), [8]);
         assert_eq!((index.end.open_tx, index.end.dropped, index.end.sequence), (7, 1, 10));
+    }
+
+    #[test]
+    fn more_entries_than_its_blocks_can_hold_are_refused_before_there_is_memory_for_them() {
+        let end = IndexEnd { entries: u32::MAX, ..IndexEnd::default() };
+        assert!(Index::read(&[0; 512], end).is_none());
     }
 
     proptest! {

@@ -14,7 +14,8 @@
 //! ```
 
 use crate::codec::{u16_at, u32_at, u64_at};
-use crate::log::index::Outcome;
+use crate::log::index::{self, Outcome};
+use crate::lsn::COUNT_MAX;
 use crate::{Lsn, PageNo};
 use std::fmt;
 
@@ -207,7 +208,7 @@ impl IndexEnd {
             _ => return None,
         };
         let number = |index: usize| u64_at(body, 24 + 8 * index);
-        Some(Self {
+        let end = Self {
             missing: flags & 1 == 1,
             unit: u32_at(body, 0),
             bytes: u32_at(body, 4),
@@ -222,7 +223,17 @@ impl IndexEnd {
             commits: number(4),
             dropped: number(5),
             open_tx: number(6),
-        })
+        };
+        end.is_possible().then_some(end)
+    }
+
+    /// Whether a virtual log file can have come to this.
+    fn is_possible(&self) -> bool {
+        let entries = u64::from(self.entries) + u64::from(self.open_entries);
+        let counts =
+            [self.records, self.commits, self.dropped].iter().all(|count| *count <= u64::from(u32::MAX));
+        let numbers = [self.sequence, self.tx_max, self.open_tx].iter().all(|number| *number < COUNT_MAX);
+        counts && numbers && entries * index::ENTRY_BYTES as u64 <= u64::from(self.bytes)
     }
 }
 
@@ -254,11 +265,13 @@ impl fmt::Display for Record<'_> {
 /// error where the bytes are not records, which a valid checksum makes a bug of the writer.
 pub(crate) struct Records<'a> {
     rest: &'a [u8],
+    /// That were read.
+    count: u16,
 }
 
 impl<'a> Records<'a> {
     pub(crate) fn of(used: &'a [u8]) -> Self {
-        Self { rest: used }
+        Self { rest: used, count: 0 }
     }
 
     /// Bytes that are yet to be read.
@@ -276,17 +289,23 @@ impl<'a> Records<'a> {
             return None;
         }
         let body = rest.get(RECORD_HEADER_BYTES..length)?;
-        let tx = u64_at(rest, 4);
+        self.count += 1;
+        if self.count == Lsn::MAX_RECORD && length < rest.len() {
+            return None;
+        }
+        let possible = |number: u64| (number < COUNT_MAX).then_some(number);
+        let tx = possible(u64_at(rest, 4))?;
         let word = |at: usize| (body.len() >= at + 8).then(|| u64_at(body, at));
+        let number = |at: usize| word(at).and_then(possible);
         let record = match rest[0] {
-            1 => Record::Page { page: PageNo(word(0)?), image: rest[1] & 1 == 1, runs: &body[8..] },
-            2 => Record::Commit { sequence: word(0)? },
+            1 => Record::Page { page: PageNo(number(0)?), image: rest[1] & 1 == 1, runs: &body[8..] },
+            2 => Record::Commit { sequence: number(0)? },
             3 => Record::Abort,
             4 => Record::CheckpointBegin { redo: Lsn::from_packed(word(0)?), pages: word(8)? },
             5 => Record::CheckpointEnd { redo: Lsn::from_packed(word(0)?), pages: word(8)? },
             6 => Record::Recovery { epoch: word(0)?, cut: Lsn::from_packed(word(8)?) },
             7 => Record::Mark,
-            8 => Record::Index { open: rest[1] & 1 == 1, base: PageNo(word(0)?), entries: &body[8..] },
+            8 => Record::Index { open: rest[1] & 1 == 1, base: PageNo(number(0)?), entries: &body[8..] },
             9 => Record::IndexEnd(IndexEnd::decode(body, rest[1])?),
             _ => return None,
         };
@@ -338,6 +357,37 @@ mod tests {
         let expected: Vec<_> =
             records.into_iter().enumerate().map(|(tx, record)| (tx as u64, record)).collect();
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn what_no_store_can_have_counted_to_is_refused() {
+        let last = |tx: u64, record: Record<'_>| {
+            let mut bytes = Vec::new();
+            record.encode(tx, &mut bytes);
+            Records::of(&bytes).last().unwrap().is_ok()
+        };
+        assert!(last(COUNT_MAX - 1, Record::Commit { sequence: COUNT_MAX - 1 }));
+        assert!(!last(u64::MAX, Record::Abort));
+        assert!(!last(1, Record::Commit { sequence: u64::MAX }));
+        assert!(!last(1, Record::Page { page: PageNo(u64::MAX), image: true, runs: &[] }));
+        let end = IndexEnd { bytes: 4096, entries: 400, open_entries: 112, ..IndexEnd::default() };
+        assert!(last(0, Record::IndexEnd(end)));
+        assert!(!last(0, Record::IndexEnd(IndexEnd { entries: u32::MAX, ..end })));
+        assert!(!last(0, Record::IndexEnd(IndexEnd { records: u64::MAX, ..end })));
+        assert!(!last(0, Record::IndexEnd(IndexEnd { tx_max: u64::MAX, ..end })));
+    }
+
+    #[test]
+    fn a_block_has_no_more_records_than_can_be_told_apart() {
+        let all = |records: usize| {
+            let mut bytes = Vec::new();
+            (0..records).for_each(|_| Record::Mark.encode(0, &mut bytes));
+            Records::of(&bytes).map(|record| record.is_ok()).collect::<Vec<_>>()
+        };
+        let most = usize::from(Lsn::MAX_RECORD);
+        assert_eq!(all(most), vec![true; most]);
+        let more = all(most + 1);
+        assert_eq!((more.len(), more[most - 2], more[most - 1]), (most, true, false));
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! Reads a log from a disk, block by block along the chain, to the first place where no block continues it.
 
+mod cut;
 mod end;
 
 use crate::aligned::{AlignedBuffer, InOnePiece};

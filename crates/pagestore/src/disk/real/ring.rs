@@ -3,7 +3,7 @@
 use crate::aligned::ALIGNMENT;
 use crate::counters::now_ns;
 use crate::disk::{PageWrite, Told};
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, Probe, opcode, types};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -43,9 +43,19 @@ impl Rings {
     }
 }
 
-/// A ring that has done something: where it may be made, it need not be allowed to be used.
+/// Whether the kernel knows the write that is used here: rings are of Linux 5.1, it and this question of 5.6.
+fn knows_write(ring: &IoUring) -> io::Result<bool> {
+    let mut known = Probe::new();
+    ring.submitter().register_probe(&mut known)?;
+    Ok(known.is_supported(opcode::Write::CODE))
+}
+
+/// A ring that can write and has done something: where it may be made, it need not be allowed to be used.
 fn working_ring() -> io::Result<IoUring> {
     let mut ring = IoUring::new(DEPTH)?;
+    if !knows_write(&ring)? {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     // SAFETY: it refers to no memory.
     let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
     pushed.map_err(io::Error::other)?;

@@ -3,8 +3,10 @@
 //! It is an honest end (what was being written when the power went) unless there is a witness: a later block, or the
 //! control file, that says that the place had been durable. Then acknowledged data is damaged, and that is an error and
 //! never a cut. Later blocks are looked for in the 16 MiB after the end: damage that is longer than that, in one piece and
-//! right at the end of the log, would be taken for a torn end.
+//! right at the end of the log, would be taken for a torn end. What comes after it may lie in a part of the log file that
+//! is not there any more: see `cut`.
 
+use super::cut::Begun;
 use super::{FIRST_UNIT, LogFile, Reading, Window, walked};
 use crate::codec::u32_at;
 use crate::error::{Error, Result};
@@ -15,6 +17,7 @@ use crate::lsn::{Lsn, UNIT_BYTES};
 
 /// How far a witness is looked for after the end: much more than can have been in flight.
 const LOOK_AHEAD_BYTES: usize = 16 << 20;
+
 impl LogFile<'_> {
     /// Refuses an end that a witness contradicts.
     pub(super) fn honest_end(
@@ -48,6 +51,13 @@ impl LogFile<'_> {
                     block.witness
                 ));
             }
+        }
+        if let Some(Begun { vlf, slot }) = self.cut_off(end.lsn.vlf())? {
+            let slots = self.headers.len();
+            return damaged(format!(
+                "the log went on to virtual log file {vlf:08x} in slot {slot}, and the log file has {slots} whole slots: \
+                 it was cut, or copied in part"
+            ));
         }
         Ok(())
     }

@@ -1,0 +1,123 @@
+//! Looking into the log of a store that is in use.
+
+use super::Inspection;
+use crate::control::Control;
+use crate::disk::FileId;
+use crate::error::{Error, Result};
+use crate::recovery;
+
+/// How often it is looked at before it is given up.
+const LOOKS_MAX: usize = 16;
+
+impl Inspection<'_> {
+    /// What `look` makes of the log, as the control file now has it. A store that is in use writes over log that it has
+    /// freed, and begins virtual log files, while it is read, which looks like damage: that is where it is found again, at
+    /// the same place, for what is freed lies before the next look and what was begun is seen by it.
+    pub(super) fn settled<T>(&self, mut look: impl FnMut(&Control) -> Result<T>) -> Result<T> {
+        let mut damaged = None;
+        for _ in 0..LOOKS_MAX {
+            match look(&recovery::control(self.disk.as_ref())?) {
+                Err(Error::CorruptLog { lsn, .. }) if damaged != Some(lsn) => damaged = Some(lsn),
+                other => return other,
+            }
+        }
+        let why = "the store writes over it sooner than it is read; ask again";
+        Err(Error::io("read", FileId::Log, std::io::Error::other(why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+    use crate::inspect::Filter;
+    use crate::sim::SimDisk;
+    use crate::{Durability, Layout, Options, Store};
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    /// The disk of a store that does some work whenever somebody looks into its log.
+    struct InUse {
+        disk: Arc<SimDisk>,
+        work: Mutex<Box<dyn FnMut() + Send>>,
+    }
+
+    impl Disk for InUse {
+        fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            if file == FileId::Log {
+                (self.work.lock().unwrap())();
+            }
+            self.disk.read(file, offset, buffer)
+        }
+
+        fn write(&self, _: FileId, _: u64, _: &[u8]) -> io::Result<()> {
+            unreachable!("who looks writes nothing")
+        }
+
+        fn write_through(&self, _: FileId, _: u64, _: &[u8]) -> io::Result<()> {
+            unreachable!("who looks writes nothing")
+        }
+
+        fn sync(&self, _: FileId) -> io::Result<()> {
+            unreachable!("who looks writes nothing")
+        }
+
+        fn len(&self, file: FileId) -> io::Result<u64> {
+            self.disk.len(file)
+        }
+    }
+
+    #[test]
+    fn log_that_a_store_writes_over_while_it_is_read_is_no_damage_and_what_is_damaged_is() {
+        let disk = Arc::new(SimDisk::new());
+        let quiet = Options { background: false, publish: false, ..Options::default() };
+        let layout = Layout { vlf_bytes: 128 << 10, vlfs: 4, ..Layout::default() };
+        let store = Store::create_on(disk.clone(), layout, quiet, 7).unwrap();
+        let store = Arc::new(store);
+        let table = {
+            let mut tx = store.write().unwrap();
+            let table = tx.create_table("t").unwrap();
+            tx.commit(Durability::Full).unwrap();
+            table
+        };
+        // So many commits at each read, a checkpoint every so many, until so many commits are done.
+        for (at_once, checkpoint) in [(1, 40), (7, 40), (30, 30), (30, 60), (90, 90)] {
+            let mut left = 6 * at_once.max(30);
+            let mut done = 0_u32;
+            let store = Arc::clone(&store);
+            let user = Arc::clone(&store);
+            let work = move || {
+                for _ in 0..at_once.min(left) {
+                    let mut tx = user.write().unwrap();
+                    tx.put(table, &(done % 50).to_be_bytes(), &[done as u8; 900]).unwrap();
+                    tx.commit(Durability::Full).unwrap();
+                    done += 1;
+                    left -= 1;
+                    if done.is_multiple_of(checkpoint) {
+                        user.checkpoint().unwrap();
+                    }
+                }
+            };
+            let in_use = Arc::new(InUse { disk: disk.clone(), work: Mutex::new(Box::new(work)) });
+            let look = Inspection::open_on(in_use).unwrap();
+            let mut told = Vec::new();
+            look.records(Filter::default(), |record| told.push(record.lsn)).unwrap();
+            assert!(told.is_sorted_by(|a, b| a < b), "{at_once} {checkpoint}: none is told twice");
+            let before = store.stats().last_sequence;
+            let found = look.info().unwrap().last_sequence;
+            assert!(
+                (before..=store.stats().last_sequence).contains(&found),
+                "{at_once} {checkpoint}: {found}"
+            );
+            look.anatomy(None).unwrap();
+            assert_eq!(look.why().unwrap().open_transaction, None);
+        }
+        // The first block of those that are needed, and no longer what it was.
+        let redo = Control::read(disk.as_ref()).unwrap().unwrap();
+        let offset =
+            redo.geometry.slot_offset(redo.redo_slot as usize) + u64::from(redo.redo.lsn.unit()) * 512;
+        disk.write(FileId::Log, offset + 100, &[0xa5; 8]).unwrap();
+        let told = Inspection::open_on(disk).unwrap().info().unwrap_err();
+        assert!(matches!(told, Error::CorruptLog { .. }), "{told}");
+    }
+}

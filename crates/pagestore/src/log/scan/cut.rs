@@ -1,0 +1,147 @@
+//! Whether the log file is shorter than it was: cut, or copied in part.
+//!
+//! A slot is used once all of it is durable, so a virtual log file of which something tells that it was begun in a slot
+//! that the file does not hold whole any more proves it: its own header, or the log's directory. A crash while the log
+//! grew leaves a length that is no whole number of slots, or less than the control file has room for, as well; but of
+//! that space nothing tells.
+
+use super::LogFile;
+use crate::disk::FileId;
+use crate::error::{Error, Result};
+use crate::log::block;
+use crate::log::{LOG_HEAD_BYTES, VLF_HEADER_BYTES, directory};
+
+/// A virtual log file that was begun, and the slot that it was in.
+pub(super) struct Begun {
+    pub vlf: u32,
+    pub slot: usize,
+}
+
+impl LogFile<'_> {
+    /// A virtual log file after `vlf` whose slot the log file does not hold.
+    pub(super) fn cut_off(&self, vlf: u32) -> Result<Option<Begun>> {
+        let slots = Self::slots_in(self.disk, &self.geometry)?;
+        let told = directory::begun_from(self.disk, self.geometry.store, slots)?;
+        let told = told.into_iter().map(|(vlf, slot)| Begun { vlf, slot });
+        let mut later: Vec<_> =
+            told.chain(self.begun_in_part(slots)?).filter(|begun| begun.vlf > vlf).collect();
+        if !later.is_empty() {
+            // The log of a store that is in use may have grown meanwhile.
+            let slots = Self::slots_in(self.disk, &self.geometry)?;
+            later.retain(|begun| begun.slot >= slots);
+        }
+        Ok(later.into_iter().min_by_key(|begun| begun.vlf))
+    }
+
+    /// The virtual log file in the slot that the log file holds a part of.
+    fn begun_in_part(&self, slot: usize) -> Result<Option<Begun>> {
+        let length = self.disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+        let part = length.saturating_sub(LOG_HEAD_BYTES) % self.geometry.vlf_bytes;
+        if part < VLF_HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let head = (self.geometry.slot_offset(slot), VLF_HEADER_BYTES);
+        let headers = self.read_places(&[head], 1, |_, head| block::read_vlf_header(head, &self.geometry))?;
+        Ok(headers[0].map(|header| Begun { vlf: header.vlf, slot }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::disk::{Disk, FileId};
+    use crate::error::Error;
+    use crate::log::LOG_HEAD_BYTES;
+    use crate::log::directory;
+    use crate::sim::{Files, SimDisk};
+    use crate::{Durability, Layout, Options, Recovery, Store, Tables};
+    use std::sync::Arc;
+
+    const VLF_BYTES: u64 = 128 << 10;
+    const WAYS: [Recovery; 4] = [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial];
+
+    fn options(recovery: Recovery) -> Options {
+        let quiet = Options { background: false, publish: false, ..Options::default() };
+        Options { recovery, checkpoint_bytes: u64::MAX, ..quiet }
+    }
+
+    /// A crashed store whose log goes on into the slot of this number and has another that was never used; and its
+    /// last commit.
+    fn crashed(last_slot: usize) -> (Files, u64) {
+        let disk = Arc::new(SimDisk::new());
+        let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: last_slot + 2, ..Layout::default() };
+        let store = Store::create_on(disk.clone(), layout, options(Recovery::Wide), 1).unwrap();
+        store.transact(Durability::Full, |tx| tx.create_table("t").map(|_| ())).unwrap();
+        for number in 0_u32.. {
+            let put = |tx: &mut crate::WriteTx<'_>| {
+                let table = tx.table("t")?;
+                tx.put(table, &number.to_be_bytes(), &[number as u8; 900])
+            };
+            store.transact(Durability::Full, put).unwrap();
+            if store.log_holders().next.vlf() as usize == last_slot + 1 {
+                break;
+            }
+        }
+        (disk.files(), store.stats().last_sequence)
+    }
+
+    fn open(files: &Files, recovery: Recovery) -> crate::Result<Store> {
+        Store::open_on(Arc::new(SimDisk::holding(files.clone())), options(recovery))
+    }
+
+    #[test]
+    fn a_log_file_that_was_cut_before_its_last_commit_is_damaged_and_does_not_end_earlier() {
+        let (files, last) = crashed(2);
+        let slot = |slot: u64| (LOG_HEAD_BYTES + slot * VLF_BYTES) as usize;
+        let without_directory = {
+            let mut files = files.clone();
+            files[0].truncate(directory::end_of(0) as usize);
+            files
+        };
+        for recovery in WAYS {
+            for length in [slot(3) - 512, slot(2) + 4096, slot(2) + 100, slot(2), slot(2) - 512, slot(1), 100]
+            {
+                let mut cut = files.clone();
+                cut[2].truncate(length);
+                let told = open(&cut, recovery).map(|_| ()).expect_err("commits are missing");
+                assert!(matches!(told, Error::CorruptLog { .. }), "{recovery:?} {length}: {told}");
+            }
+            // The header of what was cut tells it as well.
+            let mut cut = without_directory.clone();
+            cut[2].truncate(slot(2) + 4096);
+            let told = open(&cut, recovery).map(|_| ()).expect_err("commits are missing");
+            assert!(told.to_string().contains("was cut"), "{recovery:?}: {told}");
+            // Of the slot that was not used yet nothing is missing.
+            for length in [slot(4) - 512, slot(3)] {
+                let mut cut = files.clone();
+                cut[2].truncate(length);
+                assert_eq!(open(&cut, recovery).unwrap().stats().last_sequence, last);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_crash_leaves_while_the_log_grows_is_no_cut() {
+        let (mut files, last) = crashed(2);
+        files[0].resize(directory::end_of(5) as usize, 0);
+        for zeros in [512, 4096, 100 << 10, VLF_BYTES as usize] {
+            let mut grown = files.clone();
+            grown[2].extend(std::iter::repeat_n(0, zeros));
+            for recovery in WAYS {
+                assert_eq!(open(&grown, recovery).unwrap().stats().last_sequence, last);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_that_was_refused_has_changed_nothing_and_with_the_whole_file_the_store_opens() {
+        let (files, last) = crashed(2);
+        let mut cut = files.clone();
+        cut[2].truncate((LOG_HEAD_BYTES + 2 * VLF_BYTES) as usize);
+        let disk = Arc::new(SimDisk::holding(cut));
+        assert!(Store::open_on(disk.clone(), options(Recovery::Instant)).is_err());
+        // The missing part is brought back.
+        disk.write(FileId::Log, 0, &files[2]).unwrap();
+        let store = Store::open_on(disk, options(Recovery::Instant)).unwrap();
+        assert_eq!(store.stats().last_sequence, last);
+    }
+}

@@ -1,0 +1,155 @@
+//! Files whose contents no store has written, with checksums that fit: they are refused, or opened; nothing panics, waits for
+//! ever or asks for memory without measure.
+
+use pagestore::inspect::{Filter, Inspection};
+use pagestore::sim::{Chance, Files, SimDisk};
+use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+const VLF_BYTES: u64 = 128 << 10;
+const COPY_BYTES: usize = 4096;
+/// Of an entry of the log's directory.
+const ENTRY_BYTES: usize = 128;
+const BLOCK_HEADER_BYTES: usize = 64;
+const WAYS: [Recovery; 4] = [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial];
+/// Longer than any of it takes.
+const LONG: Duration = Duration::from_secs(30);
+
+fn options() -> Options {
+    let quiet = Options { background: false, publish: false, parallel: 2, ..Options::default() };
+    Options { cache_bytes: 256 << 10, checkpoint_bytes: u64::MAX, log_limit_bytes: 4 << 20, ..quiet }
+}
+
+/// The files of a store that crashed in its fourth virtual log file or a later one, two before where recovery begins.
+fn crashed(log_sector_bytes: usize) -> Files {
+    let disk = Arc::new(SimDisk::new());
+    let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: 3, log_sector_bytes, ..Layout::default() };
+    let store = Store::create_on(disk.clone(), layout, options(), 1).unwrap();
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    tx.commit(Durability::Full).unwrap();
+    let mut number = 0_u32;
+    let mut until = |vlf: u32| {
+        while store.log_holders().next.vlf() < vlf {
+            number += 1;
+            let put =
+                |tx: &mut pagestore::WriteTx<'_>| tx.put(table, &(number % 300).to_be_bytes(), &[7; 400]);
+            store.transact(Durability::Full, put).unwrap();
+        }
+    };
+    until(2);
+    store.checkpoint().unwrap();
+    until(4);
+    disk.files()
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn get(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// Another value for a field: the ends of what it can hold, near them, near what it was, or anything.
+fn another(value: u32, chance: &mut Chance) -> u32 {
+    match chance.below(8) {
+        0 => 0,
+        1 => u32::MAX,
+        2 => u32::MAX - 1,
+        3 => 1 << chance.below(32),
+        4 => chance.below(16) as u32,
+        5 => value.wrapping_add(1),
+        6 => value.wrapping_sub(1),
+        _ => chance.draw() as u32,
+    }
+}
+
+/// Makes up a field of `sum..` whose checksum lies at `crc` and goes over `sum`.
+fn make_up(bytes: &mut [u8], crc: usize, sum: std::ops::Range<usize>, field: usize, chance: &mut Chance) {
+    let value = another(get(bytes, field), chance);
+    put(bytes, field, value);
+    let sum = crc32c::crc32c(&bytes[sum]);
+    put(bytes, crc, sum);
+}
+
+fn damage(files: &mut Files, chance: &mut Chance) {
+    let [control, data, log] = files;
+    match chance.below(5) {
+        0 => {
+            let own = chance.below(2) as usize * COPY_BYTES;
+            let field = own + 12 + 4 * chance.below(22) as usize;
+            make_up(control, own + 8, own + 12..own + 512, field, chance);
+            if chance.once_in(2) {
+                let other = COPY_BYTES - own;
+                control[other..other + 512].fill(0);
+            }
+        }
+        1 => {
+            let own = 2 * COPY_BYTES + chance.below(5) as usize * ENTRY_BYTES;
+            if own + ENTRY_BYTES <= control.len() {
+                let field = own + 4 + 4 * chance.below(26) as usize;
+                make_up(control, own, own + 4..own + ENTRY_BYTES, field, chance);
+            }
+        }
+        2 => {
+            let blocks: Vec<_> =
+                (0..log.len()).step_by(512).filter(|at| log[*at..].starts_with(b"HLB1")).collect();
+            let own = blocks[chance.below(blocks.len() as u64) as usize];
+            let end = (own + get(log, own + 16) as usize).min(log.len());
+            let most = if chance.once_in(2) { BLOCK_HEADER_BYTES + 100 } else { end - own };
+            let field = own + 8 + chance.below((most.min(end - own) - 12) as u64) as usize;
+            make_up(log, own + 4, own + 8..end, field, chance);
+        }
+        3 => {
+            let slot = chance.below((log.len() as u64 - 8192) / VLF_BYTES) as usize;
+            let own = 8192 + slot * VLF_BYTES as usize;
+            make_up(log, own + 4, own + 8..own + 4096, own + 8 + 4 * chance.below(8) as usize, chance);
+        }
+        _ => {
+            let file = [control, data, log].into_iter().nth(chance.below(3) as usize).unwrap();
+            let length = chance.below(file.len() as u64 + 1) as usize;
+            file.truncate(length);
+        }
+    }
+}
+
+/// All that reads the files, and what is written after it.
+fn use_them(files: &Files, recovery: Recovery) {
+    if let Ok(look) = Inspection::open_on(Arc::new(SimDisk::holding(files.clone()))) {
+        let _ = (look.info(), look.why(), look.anatomy(None), look.records(Filter::default(), |_| {}));
+    }
+    let disk = Arc::new(SimDisk::holding(files.clone()));
+    let Ok(store) = Store::open_on(disk, Options { recovery, ..options() }) else { return };
+    if let Ok(reader) = store.read() {
+        for page in 0..40 {
+            let _ = reader.page(PageNo(page));
+        }
+    }
+    let _ = store.checkpoint();
+    let _ = store.close();
+}
+
+#[test]
+fn made_up_contents_whose_checksums_fit_are_refused_or_read_and_nothing_hangs_or_panics() {
+    let images = [512, 4096].map(crashed);
+    for seed in 0..800 {
+        let mut chance = Chance::new(seed);
+        let mut files = images[chance.below(2) as usize].clone();
+        for _ in 0..1 + chance.below(3) {
+            if files[0].len() >= 2 * COPY_BYTES && files[2].len() > 8192 + 2 * VLF_BYTES as usize {
+                damage(&mut files, &mut chance);
+            }
+        }
+        let recovery = WAYS[chance.below(4) as usize];
+        let (done, ended) = mpsc::channel();
+        let user = std::thread::spawn(move || {
+            use_them(&files, recovery);
+            let _ = done.send(());
+        });
+        let waited = ended.recv_timeout(LONG);
+        assert!(waited != Err(mpsc::RecvTimeoutError::Timeout), "seed {seed} by {recovery:?} takes for ever");
+        assert!(user.join().is_ok(), "seed {seed} by {recovery:?}");
+    }
+}
