@@ -17,7 +17,8 @@ pub enum Error {
         /// The operating system's answer.
         source: Arc<io::Error>,
     },
-    /// An earlier I/O failed, so nothing is written any more; what was acknowledged can still be read.
+    /// An earlier I/O failed, so nothing is written any more. What was acknowledged can still be read, unless the failure met
+    /// a transaction larger than the cache: then it can be after opening the store again.
     #[error(
         "the store is read-only since an I/O failed ({cause}); what was being committed then may or may not be there \
          after opening it again"
