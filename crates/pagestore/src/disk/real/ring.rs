@@ -232,6 +232,40 @@ mod tests {
         write_all(&mut ring, &file, &writes, 32, &|_| {}).unwrap();
     }
 
+    /// From now on the kernel knows no question about rings in this thread, as before Linux 5.6.
+    fn forget_the_question() {
+        let code = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+        let is_other = libc::sock_filter {
+            jf: 1,
+            ..code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_io_uring_register as u32)
+        };
+        let refuses = code(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EINVAL as u32);
+        let allows = code(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW);
+        let mut filter = [code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0), is_other, refuses, allows];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        // SAFETY: the filter outlives the call, which copies it.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                + libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
+        assert_eq!(done, 0);
+    }
+
+    #[test]
+    fn a_kernel_that_makes_rings_and_knows_no_write_is_one_without_them() {
+        if working_ring().is_err() {
+            return eprintln!("skipped: io_uring is not to be had here");
+        }
+        let file = tempfile::tempfile().unwrap();
+        let written = std::thread::spawn(move || {
+            forget_the_question();
+            assert!(IoUring::new(DEPTH).is_ok(), "a ring is to be had");
+            let (buffer, places) = pages(4);
+            Rings::default().write(&file, &writes(&buffer, &places), 4, &|_| {}).is_some()
+        });
+        assert!(!written.join().unwrap());
+    }
+
     #[test]
     fn the_first_error_is_told_and_nothing_is_on_its_way_then() {
         let file = File::open("/dev/null").unwrap();
