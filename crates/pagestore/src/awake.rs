@@ -3,9 +3,9 @@
 //! Where nothing else runs, a processor halts until the write's interrupt, and its way back is part of every commit, twice
 //! where a write and a flush follow one another: a few microseconds on bare metal, tens of them in a virtual machine, whose
 //! host gives the processor to others meanwhile. A thread that turns there without end keeps it from that. It has
-//! the policy `SCHED_IDLE`: it runs where nothing else wants to, and gives way at once. It turns while such a write is in
-//! flight, where commits follow one another closely and their writes are short; else it sleeps too. Whether that pays here
-//! is tried out.
+//! the policy `SCHED_IDLE`: of this program's threads it runs last, and gives way at once; those of other control groups, the
+//! kernel's workers too, may wait until it rests. It turns while such a write is in flight, where commits follow one
+//! another closely and their writes are short; else it sleeps too. Whether that pays here is tried out.
 
 mod limits;
 mod trial;
