@@ -178,13 +178,19 @@ impl Analysis {
     }
 }
 
-/// Reads of the log at once, each a thread's.
+/// Reads of the log at once, each a thread's …
 const READS_MAX: usize = 16;
+/// … and where a store is to open at once: one large page of memory for all of them.
+const FIRST_READS_MAX: usize = 8;
+const FIRST_READ_BYTES: usize = 224 << 10;
 
 /// How each strategy reads the log.
 fn reading(options: &Options) -> Reading {
     match options.recovery {
         Recovery::Serial => Reading { read_bytes: 32 << 10, parallel: 1 },
+        Recovery::Instant => {
+            Reading { read_bytes: FIRST_READ_BYTES, parallel: options.parallel.clamp(1, FIRST_READS_MAX) }
+        }
         _ => Reading { read_bytes: 1 << 20, parallel: options.parallel.clamp(1, READS_MAX) },
     }
 }

@@ -2,8 +2,9 @@
 
 mod cut;
 mod end;
+mod window;
 
-use crate::aligned::{AlignedBuffer, InOnePiece};
+use crate::aligned::AlignedBuffer;
 use crate::codec::u32_at;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
@@ -11,9 +12,10 @@ use crate::log::block::{self, BlockHeader, VlfHeader};
 use crate::log::index;
 use crate::log::vlf::Slot;
 use crate::log::writer::Position;
-use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
+use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use window::Window;
 
 /// A slot's header and the smallest block.
 const HEAD_BYTES: usize = VLF_HEADER_BYTES + 4096;
@@ -83,13 +85,6 @@ impl Way {
         self.slot = slot;
         self.chain.push((vlf, slot));
     }
-}
-
-/// The bytes of a slot, read as they are needed.
-struct Window {
-    slot: usize,
-    bytes: InOnePiece,
-    loaded: usize,
 }
 
 /// Of each slot, the virtual log file that was walked through in it.
@@ -248,13 +243,13 @@ impl<'a> LogFile<'a> {
                 why: "the log file ends before it".into(),
             });
         }
+        let mut window = Window::new(self, reading);
         while way.position.lsn.vlf() < until {
-            let mut window = self.window(way.slot, way.position.lsn.unit());
-            self.walk(way, &mut window, known, reading, &mut visit)?;
+            self.walk(way, &mut window, known, &mut visit)?;
             match self.next_slot(way) {
                 Some(slot) => way.enter(slot),
                 None => {
-                    self.honest_end(&mut window, way.position, known.durable, &way.chain, reading)?;
+                    self.honest_end(&mut window, way, known.durable)?;
                     return Ok(true);
                 }
             }
@@ -270,8 +265,7 @@ impl<'a> LogFile<'a> {
         reading: Reading,
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let mut window = self.window(way.slot, way.position.lsn.unit());
-        self.walk(way, &mut window, known, reading, &mut visit)
+        self.walk(way, &mut Window::new(self, reading), known, &mut visit)
     }
 
     /// The slot in which the chain goes on after the end of a virtual log file.
@@ -289,18 +283,16 @@ impl<'a> LogFile<'a> {
     fn walk(
         &self,
         way: &mut Way,
-        window: &mut Window,
+        window: &mut Window<'_>,
         known: Known,
-        reading: Reading,
         visit: &mut impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let vlf = way.position.lsn.vlf();
         let mut unit = way.position.lsn.unit();
         let end_unit = index::end_unit(&self.geometry);
+        let mut skipped = false;
         loop {
-            let at = (u64::from(unit) * UNIT_BYTES) as usize;
-            self.load(window, at + MAX_BLOCK_BYTES, reading)?;
-            let bytes = &window.bytes.bytes()[at.min(window.loaded)..window.loaded];
+            let bytes = if skipped { window.at_the_end(way.slot)? } else { window.at(way.slot, unit)? };
             if let Some((header, records)) = block::open(bytes, &self.geometry, vlf, unit)
                 && header.previous == way.position.previous
                 && header.epoch >= way.epoch
@@ -312,51 +304,11 @@ impl<'a> LogFile<'a> {
                 way.position = Position { lsn: Lsn::new(vlf, unit, 1), previous: header.crc };
             } else if unit < end_unit {
                 // Before the end there may be a gap.
-                unit = end_unit;
+                (unit, skipped) = (end_unit, true);
             } else {
                 return Ok(());
             }
         }
-    }
-
-    fn window(&self, slot: usize, unit: u32) -> Window {
-        // What lies before `unit` is not read.
-        let loaded = (u64::from(unit) * UNIT_BYTES) as usize;
-        Window { slot, bytes: InOnePiece::new(self.geometry.vlf_bytes as usize), loaded }
-    }
-
-    fn load(&self, window: &mut Window, upto: usize, reading: Reading) -> Result<()> {
-        let upto = upto.min(window.bytes.len());
-        while window.loaded < upto {
-            let from = window.loaded;
-            let to = (from + reading.read_bytes * reading.parallel.max(1)).min(window.bytes.len());
-            let base = self.geometry.slot_offset(window.slot);
-            let disk = self.disk;
-            let read = |at: usize, part: &mut [u8]| {
-                disk.read(FileId::Log, base + at as u64, part)
-                    .map_err(|error| Error::io("read", FileId::Log, error))
-            };
-            let target = &mut window.bytes.bytes_mut()[from..to];
-            if reading.parallel <= 1 || target.len() <= reading.read_bytes {
-                read(from, target)?;
-            } else {
-                std::thread::scope(|scope| {
-                    let read = &read;
-                    let parts: Vec<_> = target
-                        .chunks_mut(reading.read_bytes)
-                        .enumerate()
-                        .map(|(index, part)| {
-                            scope.spawn(move || read(from + index * reading.read_bytes, part))
-                        })
-                        .collect();
-                    parts
-                        .into_iter()
-                        .try_for_each(|part| part.join().expect("a reader of the log does not panic"))
-                })?;
-            }
-            window.loaded = to;
-        }
-        Ok(())
     }
 }
 

@@ -7,27 +7,22 @@
 //! is not there any more: see `cut`.
 
 use super::cut::Begun;
-use super::{FIRST_UNIT, LogFile, Reading, Window, walked};
+use super::window::Window;
+use super::{FIRST_UNIT, LogFile, Way, walked};
 use crate::codec::u32_at;
 use crate::error::{Error, Result};
 use crate::log::MAX_BLOCK_BYTES;
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader};
-use crate::log::writer::{Position, RUN_CAPACITY};
+use crate::log::writer::RUN_CAPACITY;
 use crate::lsn::{Lsn, UNIT_BYTES};
 
 /// How far a witness is looked for after the end: much more than can have been in flight.
-const LOOK_AHEAD_BYTES: usize = 16 << 20;
+const LOOK_AHEAD_BYTES: u64 = 16 << 20;
 
 impl LogFile<'_> {
     /// Refuses an end that a witness contradicts.
-    pub(super) fn honest_end(
-        &self,
-        window: &mut Window,
-        end: Position,
-        witness: Lsn,
-        chain: &[(u32, usize)],
-        reading: Reading,
-    ) -> Result<()> {
+    pub(super) fn honest_end(&self, window: &mut Window<'_>, way: &Way, witness: Lsn) -> Result<()> {
+        let end = way.position;
         let damaged = |why: String| Err(Error::CorruptLog { lsn: end.lsn, why });
         if witness >= end.lsn {
             return damaged(format!(
@@ -35,16 +30,15 @@ impl LogFile<'_> {
             ));
         }
         let from = end.lsn.unit() + (self.geometry.sector_bytes as u64 / UNIT_BYTES) as u32;
-        if let Some(block) = self.witness_in(window, from, end.lsn, reading)? {
+        if let Some(block) = self.witness_in(window, (way.slot, from), end.lsn)? {
             return damaged(format!(
                 "no block there continues the log, and the block at {} was written when {} was durable",
                 Lsn::new(block.vlf, block.unit, 1),
                 block.witness
             ));
         }
-        for slot in self.may_follow(end.lsn, chain) {
-            let mut window = self.window(slot, FIRST_UNIT);
-            if let Some(block) = self.witness_in(&mut window, FIRST_UNIT, end.lsn, reading)? {
+        for slot in self.may_follow(end.lsn, &way.chain) {
+            if let Some(block) = self.witness_in(window, (slot, FIRST_UNIT), end.lsn)? {
                 return damaged(format!(
                     "the log does not go on from there, and the block at {} was written when {} was durable",
                     Lsn::new(block.vlf, block.unit, 1),
@@ -90,17 +84,15 @@ impl LogFile<'_> {
     /// durable. What an earlier use of the space left says less.
     fn witness_in(
         &self,
-        window: &mut Window,
-        from: u32,
+        window: &mut Window<'_>,
+        (slot, from): (usize, u32),
         end: Lsn,
-        reading: Reading,
     ) -> Result<Option<BlockHeader>> {
-        let from = (u64::from(from) * UNIT_BYTES) as usize;
-        self.load(window, from + LOOK_AHEAD_BYTES, reading)?;
-        let step = self.geometry.sector_bytes;
-        for at in (from..window.loaded).step_by(step) {
-            let unit = (at as u64 / UNIT_BYTES) as u32;
-            let bytes = &window.bytes.bytes()[at..window.loaded];
+        let from = u64::from(from) * UNIT_BYTES;
+        let to = (from + LOOK_AHEAD_BYTES).min(self.geometry.vlf_bytes);
+        for at in (from..to).step_by(self.geometry.sector_bytes) {
+            let unit = (at / UNIT_BYTES) as u32;
+            let bytes = window.at(slot, unit)?;
             if bytes.len() < BLOCK_HEADER_BYTES {
                 break;
             }

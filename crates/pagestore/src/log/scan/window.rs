@@ -1,0 +1,104 @@
+//! A virtual log file as it is read on: through a little memory that is used again. Memory that was not in use before is
+//! not for nothing: a virtual machine may have to get each page of it from its host.
+//!
+//! ```text
+//! memory   |  what is not done with  |          the next reads, many at once          |
+//!          start                     loaded                                    capacity    moved to the front when full
+//! ```
+
+use super::{LogFile, Reading};
+use crate::aligned::{ALIGNMENT, AlignedBuffer, InOnePiece};
+use crate::disk::FileId;
+use crate::error::{Error, Result};
+use crate::log::{MAX_BLOCK_BYTES, index};
+use crate::lsn::UNIT_BYTES;
+
+/// What one read's worth of blocks may leave that the next goes on with.
+const REST_BYTES: usize = MAX_BLOCK_BYTES.next_multiple_of(ALIGNMENT) + ALIGNMENT;
+
+/// See the module.
+pub(super) struct Window<'a> {
+    log: &'a LogFile<'a>,
+    reading: Reading,
+    memory: InOnePiece,
+    slot: usize,
+    /// The bytes of the slot that are in memory: from here …
+    start: usize,
+    /// … to here.
+    loaded: usize,
+    end: AlignedBuffer,
+}
+
+impl<'a> Window<'a> {
+    /// With nothing in it.
+    pub(super) fn new(log: &'a LogFile<'a>, reading: Reading) -> Self {
+        let wanted = reading.read_bytes * reading.parallel.max(1) + REST_BYTES;
+        let memory = InOnePiece::new(wanted.min(log.geometry.vlf_bytes as usize));
+        Self { log, reading, memory, slot: usize::MAX, start: 0, loaded: 0, end: AlignedBuffer::new(0) }
+    }
+
+    /// What lies there in a slot: a whole block at least, or what there is up to the slot's end.
+    pub(super) fn at(&mut self, slot: usize, unit: u32) -> Result<&[u8]> {
+        let vlf_bytes = self.log.geometry.vlf_bytes as usize;
+        let at = ((u64::from(unit) * UNIT_BYTES) as usize).min(vlf_bytes);
+        if slot != self.slot || at < self.start || at > self.loaded {
+            (self.slot, self.start) = (slot, at / ALIGNMENT * ALIGNMENT);
+            self.loaded = self.start;
+        }
+        let upto = (at + MAX_BLOCK_BYTES).min(vlf_bytes);
+        while self.loaded < upto {
+            self.read_on(at)?;
+        }
+        Ok(&self.memory.bytes()[at - self.start..self.loaded - self.start])
+    }
+
+    /// What lies in the last sector of a slot; what is in memory stays there.
+    pub(super) fn at_the_end(&mut self, slot: usize) -> Result<&[u8]> {
+        let geometry = self.log.geometry;
+        let at = u64::from(index::end_unit(&geometry)) * UNIT_BYTES;
+        let bytes = (geometry.vlf_bytes - at) as usize;
+        if self.end.capacity() < bytes {
+            self.end = AlignedBuffer::new(bytes);
+        }
+        self.end.resize(bytes);
+        read(self.log, geometry.slot_offset(slot) + at, self.end.bytes_mut())?;
+        Ok(self.end.bytes())
+    }
+
+    /// Reads what comes after what is loaded; nothing before `at` is needed any more.
+    fn read_on(&mut self, at: usize) -> Result<()> {
+        let Reading { read_bytes, parallel } = self.reading;
+        let (vlf_bytes, capacity) = (self.log.geometry.vlf_bytes as usize, self.memory.len());
+        let wanted = (read_bytes * parallel.max(1)).min(vlf_bytes - self.loaded);
+        if self.loaded - self.start + wanted > capacity {
+            let from = at / ALIGNMENT * ALIGNMENT;
+            self.memory.bytes_mut().copy_within(from - self.start..self.loaded - self.start, 0);
+            self.start = from;
+        }
+        let kept = self.loaded - self.start;
+        let target = &mut self.memory.bytes_mut()[kept..(kept + wanted).min(capacity)];
+        let (log, bytes) = (self.log, target.len());
+        let begin = log.geometry.slot_offset(self.slot) + self.loaded as u64;
+        if bytes <= read_bytes {
+            read(log, begin, target)?;
+        } else {
+            std::thread::scope(|scope| {
+                let offsets = (begin..).step_by(read_bytes);
+                let parts: Vec<_> = target
+                    .chunks_mut(read_bytes)
+                    .zip(offsets)
+                    .map(|(part, offset)| scope.spawn(move || read(log, offset, part)))
+                    .collect();
+                parts
+                    .into_iter()
+                    .try_for_each(|part| part.join().expect("a reader of the log does not panic"))
+            })?;
+        }
+        self.loaded += bytes;
+        Ok(())
+    }
+}
+
+fn read(log: &LogFile<'_>, offset: u64, bytes: &mut [u8]) -> Result<()> {
+    log.disk.read(FileId::Log, offset, bytes).map_err(|error| Error::io("read", FileId::Log, error))
+}
