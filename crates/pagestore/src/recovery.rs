@@ -180,9 +180,10 @@ impl Analysis {
 
 /// Reads of the log at once, each a thread's …
 const READS_MAX: usize = 16;
-/// … and where a store is to open at once: one large page of memory for all of them.
+/// … and where a store is to open at once: little memory for all of them, for a virtual machine may have to get it from its
+/// host first, and a large page of it took up to a tenth of a second.
 const FIRST_READS_MAX: usize = 8;
-const FIRST_READ_BYTES: usize = 224 << 10;
+const FIRST_READ_BYTES: usize = 112 << 10;
 
 /// How each strategy reads the log.
 fn reading(options: &Options) -> Reading {
