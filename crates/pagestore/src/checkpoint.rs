@@ -35,8 +35,11 @@ use std::vec::IntoIter;
 const BATCH_SHARE: usize = 4;
 const BATCH_BYTES_MIN: usize = if cfg!(test) { 16 << 10 } else { 1 << 20 };
 const BATCH_BYTES_MAX: usize = 1 << 30;
-/// … where it keeps a pace, or the pages are in memory.
+/// … where it keeps a pace, or the pages are in memory …
 const PACED_BYTES_MAX: usize = 16 << 20;
+/// … or the pages are scattered, so that with more at a time there are hardly fewer writes: the first are written soon, and
+/// little memory is taken that was not in use before.
+const SCATTERED_BYTES_MAX: usize = 32 << 20;
 /// What so many writes at once take tells what recovery will take, or less.
 const WIDE_ENOUGH: usize = 16;
 
@@ -290,7 +293,7 @@ impl<'a> Checkpoint<'a> {
             self.done.pages.extend(batch.write(inner, usize::MAX, at_once)?);
         }
         let load = Load {
-            pages_max: self.pages_in(BATCH_BYTES_MAX),
+            pages_max: self.pages_at_a_time(),
             copied_max: self.pages_in(PACED_BYTES_MAX),
             captured: std::mem::take(&mut self.captured),
         };
@@ -307,6 +310,16 @@ impl<'a> Checkpoint<'a> {
     fn pages_in(&self, bytes_max: usize) -> usize {
         let share = self.inner.options.cache_bytes / BATCH_SHARE;
         share.clamp(BATCH_BYTES_MIN, bytes_max) / self.inner.geometry.page_bytes
+    }
+
+    /// Pages of a batch that is written as fast as can be: as many as there may be where that halves the writes.
+    fn pages_at_a_time(&self) -> usize {
+        let (many, few) = (self.pages_in(BATCH_BYTES_MAX), self.pages_in(SCATTERED_BYTES_MAX));
+        let left = self.captured.as_slice();
+        if few == many || left.len() <= few {
+            return few;
+        }
+        if 2 * batch::writes_of(left, many) <= batch::writes_of(left, few) { many } else { few }
     }
 
     /// Of all pages, those whose writes are done.

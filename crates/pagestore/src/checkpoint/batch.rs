@@ -30,6 +30,16 @@ pub(super) struct Gathered {
     content: Option<Page>,
 }
 
+/// How many stretches of neighbours these pages are, so many at a time.
+pub(super) fn writes_of(captured: &[Captured], pages_at_a_time: usize) -> usize {
+    let stretches = |captured: &[Captured]| {
+        let mut pages: Vec<u64> = captured.iter().map(|own| own.page.0).collect();
+        pages.sort_unstable();
+        pages.chunk_by(|a, b| a + 1 == *b).count()
+    };
+    captured.chunks(pages_at_a_time).map(stretches).sum()
+}
+
 /// Puts together what is in the log only, each page of those in `captured`, in the order of their places, in its own of
 /// `pages`.
 pub(super) fn gather<'a>(
@@ -150,5 +160,34 @@ impl Batch {
         }
         self.written = to;
         Ok(self.gathered[from..to].iter().map(|gathered| gathered.own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lsn::PageNo;
+
+    fn captured(pages: impl Iterator<Item = u64>) -> Vec<Captured> {
+        let chain = |at: usize| vec![Lsn::new(1, 8 + at as u32, 1)];
+        pages
+            .enumerate()
+            .map(|(at, page)| Captured { page: PageNo(page), chain: chain(at), content: None })
+            .collect()
+    }
+
+    #[test]
+    fn neighbours_that_are_put_together_at_the_same_time_are_one_write() {
+        // All of 1,000 pages, far from their neighbours in the log.
+        let all = captured((0..1000).map(|at| at * 7 % 1000));
+        assert_eq!(writes_of(&all, 1000), 1);
+        assert!(writes_of(&all, 100) > 900);
+        // Each third of them.
+        let some = captured((0..1000).map(|at| at * 7 % 1000 * 3));
+        assert_eq!((writes_of(&some, 1000), writes_of(&some, 100)), (1000, 1000));
+        // As they lie in the log.
+        let in_order = captured(0..1000);
+        assert_eq!((writes_of(&in_order, 1000), writes_of(&in_order, 100)), (1, 10));
+        assert_eq!(writes_of(&[], 100), 0);
     }
 }

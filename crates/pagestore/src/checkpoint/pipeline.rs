@@ -7,7 +7,8 @@
 //!                   └──────── free memory ◀───────┘                 goes on
 //! ```
 //! The larger a batch, the more of its pages are neighbours, and the less often is log read that its records are scattered
-//! over: it takes all memory that is free, half of the whole at least, but for the last.
+//! over: it takes all memory that is free, half of the whole at least, but for the last. Where that would not save writes, the
+//! whole is smaller, for nothing is written while the first batch is put together.
 
 use super::Own;
 use super::batch::{self, Gathered};
