@@ -9,7 +9,8 @@ use ::pagestore::counters::live;
 use ::pagestore::disk::FileId;
 use ::pagestore::{FileStatistics, Store};
 use filestats::{
-    Cache, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass, WaitSample,
+    Cache, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass,
+    WaitSample,
 };
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -156,7 +157,11 @@ fn sample(file: FileStatistics, directory: &Path, instance: &str, epoch: &Epoch,
         },
         epoch: epoch.clone(),
         // All of it is direct I/O.
-        meaning: Meaning { cache: Cache::Missed, ..Meaning::REQUESTS },
+        meaning: Meaning {
+            cache: Cache::Missed,
+            durable: if file.file == FileId::Data { Durable::BySync } else { Durable::ByItself },
+            ..Meaning::REQUESTS
+        },
         counters: file.counters,
         size_bytes: found.map_or(Figure::unknown(Reason::Gone), |found| Figure::Known(found.len())),
         latencies: Some(file.latencies),

@@ -40,7 +40,9 @@ pub use course::{Course, FileCourse, Life, Spell, Step, Tick, WaitCourse, WaitSp
 pub use figure::{Figure, Reason};
 pub use interval::{Delta, FileInterval, Interval, Rules, intervals};
 pub use ops::{Counters, Ops};
-pub use sample::{Cache, Counts, Epoch, FileIdentity, FileKind, Latencies, Meaning, Sample, Snapshot, Time};
+pub use sample::{
+    Cache, Counts, Durable, Epoch, FileIdentity, FileKind, Latencies, Meaning, Sample, Snapshot, Time,
+};
 pub use service_level::{ServiceLevel, UnknownServiceLevel};
 pub use traced::{IoFlags, Served, TracedIo, TracedOp};
 pub use waits::{WaitClass, WaitDelta, WaitInterval, WaitSample, wait_intervals};

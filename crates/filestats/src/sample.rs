@@ -66,6 +66,9 @@ pub struct Meaning {
     pub write_time: Time,
     /// Whether what the page cache answered is in it.
     pub cache: Cache,
+    /// What makes a write durable.
+    #[serde(default, skip_serializing_if = "Durable::is_by_sync")]
+    pub durable: Durable,
 }
 
 /// What one operation is.
@@ -100,6 +103,23 @@ pub enum Cache {
     Missed,
     /// What went on below the page cache, for whatever was asked above it: the same I/O a second time.
     Below,
+}
+
+/// What makes a write durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durable {
+    /// A sync after it, if any does.
+    #[default]
+    BySync,
+    /// It goes through to the medium (O_DSYNC): a sync is for what else there is, the file's length.
+    ByItself,
+}
+
+impl Durable {
+    fn is_by_sync(&self) -> bool {
+        *self == Durable::BySync
+    }
 }
 
 /// Histograms of one file since its epoch began.
@@ -194,6 +214,7 @@ impl Meaning {
         read_time: Time::ToCompletion,
         write_time: Time::ToCompletion,
         cache: Cache::Included,
+        durable: Durable::BySync,
     };
     /// The same counted in blocks, several of which may have been one request.
     pub const BLOCKS: Meaning = Meaning { counts: Counts::Blocks, ..Meaning::REQUESTS };

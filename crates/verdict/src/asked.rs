@@ -5,13 +5,14 @@
 //! reads     the page cache is passed by, or a histogram parts what it answered   -> those that were slow
 //!           it is in the counts                         -> no more than the device did; its answers' time taken off
 //!           timed by the wait or by the submission      -> counted; how long they took, the device says
-//! commits   a log whose syncs are counted and timed     -> its writes and syncs
+//! commits   a log whose syncs are counted and timed     -> its writes and syncs, one for each sync
+//!           a log whose writes go through to the medium -> one for each write
 //!           a log that nobody times                     -> its writes, each a write and a flush of the device
 //! N         the time of both, and of all else that sessions wait for; never that of a submission
 //! ```
 
 use crate::Moment;
-use filestats::{Cache, Delta, Figure, FileInterval, FileKind, Ops, Reason, Time};
+use filestats::{Cache, Delta, Durable, Figure, FileInterval, FileKind, Ops, Reason, Time};
 
 /// A read faster than this share of the storage's own median at rest cannot have reached it.
 const CACHE_HIT_SHARE: f64 = 0.5;
@@ -38,6 +39,8 @@ pub(crate) struct Commits {
     pub ops: Ops,
     /// The database does not time its log: what the device takes for a write and a flush stands for it.
     pub by_device: bool,
+    /// Their writes are durable by themselves: no sync is waited for.
+    pub through: bool,
 }
 
 /// I/Os that the database would time if it were told to.
@@ -130,10 +133,14 @@ fn those_of_the_device(all: Ops, device: Ops) -> Ops {
     Ops { count: device.count, bytes, stall_ns }
 }
 
-/// One operation for each sync of the files that commits wait for, with the writes before it.
+/// One operation for each sync of the files that commits wait for, with the writes before it; for each write, where it is
+/// durable by itself.
 pub(crate) fn commits(moments: &[Moment]) -> Commits {
     let synced = |delta: &Delta| delta.counters.sync.known().is_some_and(|sync| sync.count > 0);
     let is_log = |file: &FileInterval| file.file.kind == FileKind::Log;
+    let through = |file: &FileInterval| file.meaning.durable == Durable::ByItself;
+    let waited_on =
+        |file: &FileInterval, delta: &Delta| synced(delta) || through(file) && delta.counters.write.count > 0;
     // Syncs on a line of their own, and the logs that they are of.
     let apart = |delta: &Delta| synced(delta) && delta.counters.write.count == 0;
     let unsynced = |delta: &Delta| delta.counters.sync.known().is_none() && delta.counters.write.count > 0;
@@ -147,20 +154,22 @@ pub(crate) fn commits(moments: &[Moment]) -> Commits {
     // Where there is a log, commits wait for it alone, and the other files are synced by checkpoints.
     // It may lie on another volume: nobody waits for commits here then.
     let elsewhere = moments.iter().flat_map(|moment| &moment.elsewhere);
-    let has_log = files(moments).any(|(file, delta)| is_log(file) && synced(delta))
+    let has_log = files(moments).any(|(file, delta)| is_log(file) && waited_on(file, delta))
         || elsewhere.into_iter().any(|file| is_log(file) && is_of_database(file));
     let waited_for = |kind: FileKind| match has_log {
         true => kind == FileKind::Log,
         false => matches!(kind, FileKind::Journal | FileKind::Data),
     };
-    let mut sum = Ops::ZERO;
-    for (_, delta) in files(moments).filter(|(file, delta)| waited_for(file.file.kind) && synced(delta)) {
-        let Figure::Known(sync) = delta.counters.sync else { continue };
-        let write = delta.counters.write;
-        sum = sum.plus(Ops { count: sync.count, bytes: write.bytes, ..sync });
+    let (mut sum, mut written_through) = (Ops::ZERO, false);
+    let all = files(moments);
+    for (file, delta) in all.filter(|(file, delta)| waited_for(file.file.kind) && waited_on(file, delta)) {
+        let (sync, write) = (delta.counters.sync.known().unwrap_or(Ops::ZERO), delta.counters.write);
+        let count = if through(file) { write.count } else { sync.count };
+        written_through |= through(file);
+        sum = sum.plus(Ops { count, bytes: write.bytes, ..sync });
         sum.stall_ns = sum.stall_ns.zip(time_of(write), u64::saturating_add);
     }
-    Commits { ops: sum, by_device: false }
+    Commits { ops: sum, by_device: false, through: written_through }
 }
 
 /// No operations took no time, timed or not.
@@ -182,7 +191,7 @@ fn commits_of_an_untimed_log(writes: Ops, syncs: Option<Ops>, device: Option<&De
     let each_ns = each_ns.filter(|_| reason == Reason::NotCounted);
     let stall_ns =
         each_ns.map_or(Figure::unknown(reason), |each| Figure::Known((each * count as f64) as u64));
-    Commits { ops: Ops { count, bytes, stall_ns }, by_device: each_ns.is_some() }
+    Commits { ops: Ops { count, bytes, stall_ns }, by_device: each_ns.is_some(), through: false }
 }
 
 /// Mean I/Os that the database waits for at the storage, of `elapsed_ns` (Little 1961).

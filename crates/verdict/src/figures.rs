@@ -48,6 +48,8 @@ pub struct Figures {
     pub commits: Ops,
     /// The database does not time its log: a write and a flush of the device stand for a commit.
     pub commits_by_device: bool,
+    /// Commits wait for writes that are durable by themselves, and for no sync.
+    pub commits_through: bool,
     /// The database does not time its reads to their end: the device's latency stands for them.
     pub reads_by_device: bool,
     /// Mean I/Os the database has outstanding at the storage: slow reads, writes and syncs.
@@ -84,6 +86,7 @@ impl Figures {
             storage_reads: reads.ops,
             commits: commits.ops,
             commits_by_device: commits.by_device,
+            commits_through: commits.through,
             reads_by_device: false,
             outstanding: asked::outstanding(moments, &reads, &commits, elapsed_ns),
             untimed: asked::untimed_by_choice(moments),

@@ -353,7 +353,8 @@ fn serialized(case: &Case) -> Option<Grounds> {
     let (summary, next_step) = if by_commits {
         let commit_ns = figures.commit_ns()?;
         let per_second = figures.commits.count as f64 / figures.elapsed_s;
-        evidence.push(fact("syncs", per_second, "1/s", DATABASE, case.ended()));
+        let (many, one) = if figures.commits_through { ("log writes", "write") } else { ("syncs", "sync") };
+        evidence.push(fact(many, per_second, "1/s", DATABASE, case.ended()));
         evidence.push(fact("time waited for each", commit_ns, "ns", case.commits_source(), case.ended()));
         let advice = match case.batching() {
             Some((batch, gain, log_ns)) => {
@@ -366,10 +367,10 @@ fn serialized(case: &Case) -> Option<Grounds> {
                     format_ns(log_ns)
                 )
             }
-            None => "batch several changes into one transaction: one sync then serves them all".into(),
+            None => format!("batch several changes into one transaction: one {one} then serves them all"),
         };
         let summary = format!(
-            "{one_at_a_time}: {per_second:.0} syncs a second, {} waited for each",
+            "{one_at_a_time}: {per_second:.0} {many} a second, {} waited for each",
             format_ns(commit_ns)
         );
         (summary, advice)

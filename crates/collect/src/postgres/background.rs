@@ -36,7 +36,7 @@ pub(super) fn wal(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample>
         sync: Figure::Known(ops(syncs, 0, row.ms_as_ns("wal_sync_time"), timed)),
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
-    let meaning = Meaning::REQUESTS;
+    let meaning = Meaning { durable: scene.log_durable, ..Meaning::REQUESTS };
     let what = What { hole: now.holes.wal, ..of_server("wal", FileKind::Log, row, meaning) };
     vec![scene.sample(now, what, counters)]
 }

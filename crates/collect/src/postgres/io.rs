@@ -12,7 +12,7 @@
 
 use super::answer::Columns;
 use super::scene::{Now, Scene, What, ops};
-use filestats::{Counters, Counts, Figure, FileKind, Meaning, Ops, Reason, Sample, Time};
+use filestats::{Counters, Counts, Durable, Figure, FileKind, Meaning, Ops, Reason, Sample, Time};
 use tokio_postgres::SimpleQueryRow;
 
 /// 16 and 17: blocks, however many went in one request.
@@ -70,6 +70,7 @@ fn sample(row: &impl Columns, scene: &Scene, now: &Now) -> Option<Sample> {
             } else {
                 Time::ToCompletion
             },
+            durable: if log { scene.log_durable } else { Durable::BySync },
             ..Meaning::REQUESTS
         },
     };

@@ -5,7 +5,7 @@ use super::answer::Columns;
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::timing::Timing;
-use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
+use filestats::{Counters, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 
 /// What does not change while the connection lives. The last two are NULL where there are none.
 pub(super) const ONCE: &str = "
@@ -17,6 +17,7 @@ pub(super) const ONCE: &str = "
            CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE')
                 THEN current_setting('data_directory') END AS data_directory,
            current_setting('io_method', true) AS io_method,
+           current_setting('wal_sync_method', true) AS wal_sync_method,
            (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
              WHERE e.extname = 'pg_wait_sampling') AS wait_sampling";
 
@@ -59,6 +60,8 @@ pub(super) struct Scene {
     pub data_directory: Option<String>,
     /// Reads are done by others or by the kernel while the session goes on (18 and later).
     pub reads_ahead: bool,
+    /// What makes writes of the log durable.
+    pub log_durable: Durable,
     /// The schema of pg_wait_sampling, where it is installed.
     pub wait_sampling: Option<String>,
 }
@@ -99,6 +102,10 @@ impl Scene {
             pid: row.count("pid").and_then(|pid| u32::try_from(pid).ok()),
             data_directory: owned("data_directory"),
             reads_ahead: matches!(row.text("io_method"), Some(method) if method != "sync"),
+            log_durable: match row.text("wal_sync_method") {
+                Some("open_datasync" | "open_sync") => Durable::ByItself,
+                _ => Durable::BySync,
+            },
             wait_sampling: owned("wait_sampling"),
         })
     }

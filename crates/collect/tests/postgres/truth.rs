@@ -3,7 +3,7 @@
 use super::counts::{TABLE, written};
 use super::{between, look, on, on_each, open, run, soon};
 use collect::diskstats::Disk;
-use filestats::{Counts, FileKind, Time};
+use filestats::{Counts, Durable, FileKind, Time};
 use testbed::{LoopDisk, PostgresServer};
 use workload::CapKind;
 
@@ -61,6 +61,12 @@ fn what_is_counted_and_timed_is_said() {
             server.restart();
             assert_eq!(meaning_on(server, reads).read_time, Time::ToCompletion);
         }
+        let log = if version < 18 { "wal" } else { "client backend/wal/normal" };
+        assert_eq!(meaning_on(server, log).durable, Durable::BySync);
+        server.sql("ALTER SYSTEM SET wal_sync_method = 'open_datasync'");
+        server.restart();
+        assert_eq!(meaning_on(server, log).durable, Durable::ByItself);
+        assert_eq!(meaning_on(server, reads).durable, Durable::BySync);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use crate::builder::*;
 use filestats::{
-    Cache, Counters, Delta, Figure, FileInterval, FileKind, Interval, Meaning, Ops, Reason, Time,
+    Cache, Counters, Delta, Durable, Figure, FileInterval, FileKind, Interval, Meaning, Ops, Reason, Time,
 };
 use verdict::{Figures, Kind, Moment, Observation};
 
@@ -134,6 +134,30 @@ fn untimed_log(why: Reason) -> Observation {
         ];
         (files, device(Ops::ZERO, many(300, 4096, MS), many(300, 0, 2 * MS)))
     })
+}
+
+#[test]
+fn commits_of_a_log_that_is_written_through_are_its_writes_however_seldom_it_is_synced() {
+    let through = Meaning { durable: Durable::ByItself, ..Meaning::REQUESTS };
+    // It is synced when it grows: once in ten seconds, or not at all.
+    for grows in [false, true] {
+        let observation = observed_of(10, |at| {
+            let sync = Figure::Known(if grows && at == 3 { many(1, 0, MS) } else { Ops::ZERO });
+            let log = Counters { write: many(450, 4096, 2 * MS), sync, ..Counters::ZERO };
+            let pages = Counters { sync: Figure::Known(many(1, 0, 5 * MS)), ..Counters::ZERO };
+            let files = vec![
+                row(FileKind::Log, "log", through, log),
+                row(FileKind::Data, "data", Meaning::REQUESTS, pages),
+            ];
+            (files, device(Ops::ZERO, many(450, 4096, 2 * MS), Ops::ZERO))
+        });
+        let verdict = verdict(&observation);
+        assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+        let waited = value(&verdict, "time waited for each");
+        assert!((2.0e6..2.01e6).contains(&waited), "{waited}");
+        assert!(verdict.summary.contains("450 log writes a second"), "{}", verdict.summary);
+        assert!(verdict.next_step.contains("one transaction"), "{}", verdict.next_step);
+    }
 }
 
 #[test]
