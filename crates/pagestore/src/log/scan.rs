@@ -240,7 +240,11 @@ impl<'a> LogFile<'a> {
         if way.slot >= self.headers.len() {
             return Err(Error::CorruptLog {
                 lsn: way.position.lsn,
-                why: "the log file ends before it".into(),
+                why: format!(
+                    "it lies in slot {}, and the log file has {} whole slots: it was cut, or copied in part",
+                    way.slot,
+                    self.headers.len()
+                ),
             });
         }
         let mut window = Window::new(self, reading);
