@@ -67,7 +67,8 @@ pub(crate) struct Installed {
     pub page: PageNo,
     /// `None`: it is in the log only.
     pub content: Option<Page>,
-    /// What it was before, where the transaction still has it. Where it has not, that is durable, and the record an image.
+    /// What it was before. `None`: it is fresh, or the transaction has put it into the log early: then what it was is durable,
+    /// and its record an image.
     pub base: Option<Page>,
     /// Its record.
     pub lsn: Lsn,
@@ -283,13 +284,11 @@ impl PageTable {
         self.changes += 1;
         let entry = self.entries.entry(page).or_default();
         entry.changes = self.changes;
-        let cached = entry.newest.take();
-        if cached.is_some() {
+        if entry.newest.is_some() {
             self.cached_bytes -= self.page_bytes;
         }
         if needed < sequence && !done.fresh {
-            // Of a transaction that left it to the log, what it was before is left where it lies too.
-            let before = match cached.filter(|_| done.content.is_some()).or(done.base) {
+            let before = match done.base {
                 Some(content) => {
                     self.cached_bytes += self.page_bytes;
                     self.old_cached += 1;
@@ -348,7 +347,7 @@ impl PageTable {
             let entry = self.entries.get_mut(page).expect("what is dirty has an entry");
             if entry.chain[0] < self.captured_before {
                 // From the next one on that is counted.
-                entry.is_captured(self.checkpoints + 1);
+                entry.captured(self.checkpoints + 1);
                 let (chain, content) = (entry.chain.clone(), entry.newest.clone());
                 into.push(Captured { page: *page, chain, content });
             }
@@ -373,7 +372,7 @@ impl PageTable {
         let needed = self.oldest_needed(visible);
         for (page, first) in captured {
             let Some(entry) = self.entries.get_mut(&page) else { continue };
-            entry.is_written(first, self.captured_before, self.checkpoints);
+            entry.written(first, self.captured_before, self.checkpoints);
             if entry.chain.first() != Some(&first) {
                 continue;
             }
@@ -398,7 +397,7 @@ mod tests {
         Installed {
             page: PageNo(number),
             content: Some(page(byte)),
-            base: None,
+            base: (byte > 1).then(|| page(byte - 1)),
             lsn,
             image,
             record_bytes: 100,

@@ -51,7 +51,7 @@ impl Old {
 
 impl Entry {
     /// The page is captured as it is now: what the data file has of it is there until so many checkpoints are counted.
-    pub(super) fn is_captured(&mut self, until: u64) {
+    pub(super) fn captured(&mut self, until: u64) {
         for (_, old) in &mut self.old {
             if let Old::Stored { until: own } = old {
                 *own = until.min(*own);
@@ -60,7 +60,7 @@ impl Entry {
     }
 
     /// The version whose first record is `first` is in the data file, and what lies before `freed_before` about to be freed.
-    pub(super) fn is_written(&mut self, first: Lsn, freed_before: Lsn, checkpoints: u64) {
+    pub(super) fn written(&mut self, first: Lsn, freed_before: Lsn, checkpoints: u64) {
         for (_, old) in &mut self.old {
             if matches!(old, Old::Logged(chain) if chain[0] == first) {
                 *old = Old::of(Vec::new());

@@ -10,7 +10,7 @@ const LOOKED_AT_MAX: usize = 16;
 /// Memory of the entry of a page that is in the data file only, for as long as a snapshot must not take it for what it was; and
 /// of an old version that is not in memory, of those that are more than the pages that are not in the data file; and the
 /// part of the cache that all of them may have.
-const BARE_BYTES: usize = 250;
+const BARE_BYTES: usize = 300;
 const REFERENCE_BYTES: usize = 100;
 const BARE_SHARE: usize = 8;
 
@@ -59,7 +59,7 @@ impl PageTable {
                 *clean_sought_from = *rooms_made + (pages.len() / LOOKED_AT_MAX) as u64;
             }
         }
-        if self.cached_bytes > self.limit_bytes && !self.retained.is_empty() {
+        if self.cached_bytes > self.limit_bytes && self.old_cached > 0 {
             self.give_up_snapshots(visible);
         }
     }

@@ -177,7 +177,7 @@ mod tests {
         let snapshot = table.begin_snapshot(2);
         table.make_room(1, Lsn::new(1, 9, 1));
         // Its pages went to the log early, and what they were before is in no memory.
-        table.install(3, 2, Installed { content: None, ..change(5, 3, 10, true) });
+        table.install(3, 2, Installed { content: None, base: None, ..change(5, 3, 10, true) });
         table.make_room(2, Lsn::new(1, 9, 1));
         let before = table.lookup(PageNo(5), View::At(snapshot));
         assert!(matches!(before, Lookup::Logged(chain, _) if chain == [Lsn::new(1, 9, 1)]));

@@ -37,7 +37,10 @@ enum Do {
         which: u8,
     },
     Checkpoint,
-    MakeRoom,
+    /// By one who has looked at what is visible just now, or before the last flush.
+    MakeRoom {
+        late: bool,
+    },
     Look {
         which: u8,
         page: u8,
@@ -57,7 +60,7 @@ fn actions() -> impl Strategy<Value = Do> {
         4 => Just(Do::Begin),
         2 => any::<u8>().prop_map(|which| Do::End { which }),
         24 => Just(Do::Checkpoint),
-        4 => Just(Do::MakeRoom),
+        4 => any::<bool>().prop_map(|late| Do::MakeRoom { late }),
         12 => (any::<u8>(), 0..PAGES).prop_map(|(which, page)| Do::Look { which, page }),
         8 => any::<u8>().prop_map(|which| Do::Read { which }),
     ]
@@ -123,6 +126,7 @@ struct Model<'a> {
     data: BTreeMap<PageNo, u64>,
     spilled: BTreeMap<PageNo, Lsn>,
     visible: u64,
+    visible_before: u64,
     durable: Lsn,
     failed: bool,
     snapshots: Vec<Snapshot>,
@@ -145,6 +149,7 @@ impl<'a> Model<'a> {
             data: there().map(|page| (page, 0)).collect(),
             spilled: BTreeMap::new(),
             visible: 0,
+            visible_before: 0,
             durable: Lsn::ZERO,
             failed: false,
             snapshots: Vec::new(),
@@ -170,7 +175,7 @@ impl<'a> Model<'a> {
     fn flush(&mut self) -> bool {
         if !self.failed {
             self.durable = Lsn::new(1, self.appended, 1);
-            self.visible = self.sequence;
+            self.visible_before = std::mem::replace(&mut self.visible, self.sequence);
         }
         !self.failed
     }
@@ -367,7 +372,10 @@ impl<'a> Model<'a> {
                 }
             }
             Do::Checkpoint => self.step_checkpoint(),
-            Do::MakeRoom => self.table.make_room(self.visible, self.durable),
+            Do::MakeRoom { late } => {
+                let visible = if late { self.visible_before } else { self.visible };
+                self.table.make_room(visible, self.durable);
+            }
             Do::Look { which, page } => {
                 let view = self.view(which);
                 self.look(PageNo(page.into()), view);
