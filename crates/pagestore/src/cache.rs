@@ -1,16 +1,18 @@
-//! The table of pages in memory: the newest version of each, older ones that a snapshot still reads, and the log
-//! records since the page was last written to the data file. Pure: it says what is to be read, and is told.
+//! The table of pages in memory: the newest version of each, older ones that a snapshot still reads or where those lie,
+//! and the log records since the page was last written to the data file. Pure: it says what is to be read, and is told.
 //!
 //! A page whose chain of records is not empty is *dirty*. Its first record is always an image, so its content can
 //! be had from the log alone: a dirty page may leave the cache without being written, and that is also how
 //! recovery opens a store before it has redone anything. What recovery read as indices is not in the table at first:
 //! a page is looked up there before it is said to be in the data file, and all of it is absorbed before a checkpoint.
 
+mod old;
 mod room;
 mod snapshots;
 
 use crate::lsn::{Lsn, PageNo};
 use crate::recovery::runs::Runs;
+use old::Old;
 use room::Clock;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -48,7 +50,8 @@ pub(crate) enum Lookup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     checkpoints: u64,
-    changes: u64,
+    /// `None`: of an older version, which no change of the page makes another.
+    changes: Option<u64>,
 }
 
 /// A page version that a checkpoint writes.
@@ -64,7 +67,8 @@ pub(crate) struct Installed {
     pub page: PageNo,
     /// `None`: it is in the log only.
     pub content: Option<Page>,
-    /// What it was before, where the transaction still has it.
+    /// What it was before. `None`: it is fresh, or the transaction has put it into the log early: then what it was is durable,
+    /// and its record an image.
     pub base: Option<Page>,
     /// Its record.
     pub lsn: Lsn,
@@ -79,7 +83,7 @@ struct Entry {
     newest: Option<Page>,
     newest_sequence: u64,
     /// Ascending; each was current until the next one's, or the newest's, sequence.
-    old: Vec<(u64, Page)>,
+    old: Vec<(u64, Old)>,
     chain: Vec<Lsn>,
     chain_bytes: usize,
     recently_used: bool,
@@ -97,6 +101,8 @@ pub(crate) struct PageTable {
     dirty: BTreeSet<PageNo>,
     /// Old versions in the order in which they were replaced.
     retained: VecDeque<(u64, PageNo)>,
+    /// Of these, those that are in memory.
+    old_cached: usize,
     /// Pages that are in the data file only, and changed after the oldest snapshot began: by the commit that did it last.
     bare: BTreeSet<(u64, PageNo)>,
     /// Old versions that nobody here needs any more, for whoever wants the memory.
@@ -108,6 +114,8 @@ pub(crate) struct PageTable {
     changes: u64,
     /// Where recovery will begin after the last checkpoint that was begun: what lies before is being written.
     captured_before: Lsn,
+    /// Log before this is not there any more.
+    freed_before: Lsn,
     /// What recovery found and was not asked for yet. A page with an entry is not looked up there.
     runs: Option<Arc<Runs>>,
 }
@@ -122,11 +130,13 @@ impl PageTable {
             clock: Clock::default(),
             dirty: BTreeSet::new(),
             retained: VecDeque::new(),
+            old_cached: 0,
             bare: BTreeSet::new(),
             forgotten: Vec::new(),
             snapshots: BTreeMap::new(),
             given_up_before: 0,
             captured_before: Lsn::ZERO,
+            freed_before: Lsn::ZERO,
             checkpoints: 0,
             changes: 0,
             runs: None,
@@ -209,7 +219,7 @@ impl PageTable {
         }
         let token = Token {
             checkpoints: self.checkpoints,
-            changes: self.entries.get(&page).map_or(0, |e| e.changes),
+            changes: Some(self.entries.get(&page).map_or(0, |e| e.changes)),
         };
         if let View::At(sequence) = view
             && sequence < self.given_up_before
@@ -221,7 +231,7 @@ impl PageTable {
         match view {
             View::At(sequence) if sequence < entry.newest_sequence => {
                 match entry.old.iter().rev().find(|(own, _)| *own <= sequence) {
-                    Some((_, content)) => Lookup::Cached(Arc::clone(content)),
+                    Some((_, old)) => old.lookup(self.freed_before, self.checkpoints),
                     None => Lookup::TooOld,
                 }
             }
@@ -235,14 +245,17 @@ impl PageTable {
 
     /// Whether what was read under `token` is still what the files hold.
     pub(crate) fn is_current(&self, page: PageNo, token: Token) -> bool {
-        token.checkpoints == self.checkpoints
-            && token.changes == self.entries.get(&page).map_or(0, |e| e.changes)
+        let changes = || self.entries.get(&page).map_or(0, |e| e.changes);
+        token.checkpoints == self.checkpoints && token.changes.is_none_or(|own| own == changes())
     }
 
-    /// Keeps what was read. False: look again.
+    /// Keeps what was read, if it is the newest. False: look again.
     pub(crate) fn keep(&mut self, page: PageNo, content: &Page, token: Token) -> bool {
         if !self.is_current(page, token) {
             return false;
+        }
+        if token.changes.is_none() {
+            return true;
         }
         let entry = self.entries.entry(page).or_default();
         if entry.newest.is_none() {
@@ -275,14 +288,22 @@ impl PageTable {
             self.cached_bytes -= self.page_bytes;
         }
         if needed < sequence && !done.fresh {
-            match entry.newest.take().or(done.base) {
-                Some(before) => {
-                    entry.old.push((entry.newest_sequence, before));
-                    self.retained.push_back((sequence, page));
+            let before = match done.base {
+                Some(content) => {
                     self.cached_bytes += self.page_bytes;
+                    self.old_cached += 1;
+                    Old::Content(content)
                 }
-                None => self.given_up_before = sequence,
-            }
+                None => {
+                    assert!(done.image, "what the page was has its own records");
+                    if entry.old.is_empty() {
+                        entry.old.reserve_exact(1);
+                    }
+                    Old::of(std::mem::take(&mut entry.chain))
+                }
+            };
+            entry.old.push((entry.newest_sequence, before));
+            self.retained.push_back((sequence, page));
         }
         if done.content.is_some() {
             self.cached_bytes += self.page_bytes;
@@ -315,11 +336,18 @@ impl PageTable {
 
     /// Adds what is to be written of the next `at_most` dirty pages from `from` on; tells where to go on. A page that
     /// was changed meanwhile has an image after `redo` and is left out.
-    pub(crate) fn capture(&self, from: PageNo, at_most: usize, into: &mut Vec<Captured>) -> Option<PageNo> {
+    pub(crate) fn capture(
+        &mut self,
+        from: PageNo,
+        at_most: usize,
+        into: &mut Vec<Captured>,
+    ) -> Option<PageNo> {
         let mut dirty = self.dirty.range(from..);
         for page in dirty.by_ref().take(at_most) {
-            let entry = &self.entries[page];
+            let entry = self.entries.get_mut(page).expect("what is dirty has an entry");
             if entry.chain[0] < self.captured_before {
+                // From the next one on that is counted.
+                entry.captured(self.checkpoints + 1);
                 let (chain, content) = (entry.chain.clone(), entry.newest.clone());
                 into.push(Captured { page: *page, chain, content });
             }
@@ -327,10 +355,16 @@ impl PageTable {
         dirty.next().copied()
     }
 
-    /// What was read from here on is not what was read before: to be told before the first page is ticked off, and after
-    /// the last, before the log is freed that some were read from.
-    pub(crate) fn ticking_off(&mut self) {
+    /// What was read from here on is not what was read before: to be told before the first page is written, when each is
+    /// visible as it was captured, and before the first is ticked off.
+    pub(crate) fn go_on(&mut self) {
         self.checkpoints += 1;
+    }
+
+    /// As that, after the last is ticked off, before the log is freed that some were read from.
+    pub(crate) fn free_log(&mut self) {
+        self.go_on();
+        self.freed_before = self.captured_before;
     }
 
     /// What was captured is durable in the data file.
@@ -338,6 +372,7 @@ impl PageTable {
         let needed = self.oldest_needed(visible);
         for (page, first) in captured {
             let Some(entry) = self.entries.get_mut(&page) else { continue };
+            entry.written(first, self.captured_before, self.checkpoints);
             if entry.chain.first() != Some(&first) {
                 continue;
             }
@@ -362,7 +397,7 @@ mod tests {
         Installed {
             page: PageNo(number),
             content: Some(page(byte)),
-            base: None,
+            base: (byte > 1).then(|| page(byte - 1)),
             lsn,
             image,
             record_bytes: 100,

@@ -160,6 +160,8 @@ impl Inner {
         let captured = self.captured();
         let pages = captured.len() as u64;
         self.journal.note(&Record::CheckpointBegin { redo: position.lsn, pages })?;
+        // The commit that has just been captured has ended: with the flush it is visible.
+        drop(lock(&self.gate));
         // The rule of write-ahead: no page before the log that made it.
         self.journal.flush()?;
 
@@ -170,6 +172,7 @@ impl Inner {
             control.durable = self.journal.durable();
             control.write(self.disk.as_ref()).inspect_err(|error| self.poison(error))?;
         }
+        lock(&self.pages).go_on();
         Ok(Checkpoint {
             inner: self,
             running,
@@ -362,13 +365,13 @@ impl SyncedCheckpoint<'_> {
         let certificate = Certificate { redo, pages: self.pages, generation };
         inner.redo.store(redo.packed(), Ordering::Release);
         // In parts, so that no commit waits for all of them; before the log is freed that they would be read from.
-        lock(&inner.pages).ticking_off();
+        lock(&inner.pages).go_on();
         for part in self.synced.pages.chunks(at_once) {
             let part = part.iter().map(|own| (own.page, own.first));
             lock(&inner.pages).written(part, inner.journal.visible());
             inner.let_others_in();
         }
-        lock(&inner.pages).ticking_off();
+        lock(&inner.pages).free_log();
         inner.journal.with(|writer| writer.vlfs.free(certificate));
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);

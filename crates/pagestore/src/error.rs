@@ -17,8 +17,7 @@ pub enum Error {
         /// The operating system's answer.
         source: Arc<io::Error>,
     },
-    /// An earlier I/O failed, so nothing is written any more. What was acknowledged can still be read, unless the failure met
-    /// a transaction larger than the cache: then it can be after opening the store again.
+    /// An earlier I/O failed, so nothing is written any more. What was acknowledged can still be read.
     #[error(
         "the store is read-only since an I/O failed ({cause}); what was being committed then may or may not be there \
          after opening it again"
@@ -94,8 +93,12 @@ pub enum Error {
         /// Why that change failed.
         cause: String,
     },
-    /// A reader's snapshot was given up, as keeping it would have outgrown the cache.
-    #[error("the snapshot is too old: the pages that it needs no longer fit in the cache; begin a new one")]
+    /// A page is not there any more as a reader's snapshot needs it: keeping it would have outgrown the cache, or a transaction
+    /// larger than that has changed it and a checkpoint was written since.
+    #[error(
+        "the snapshot is too old: a page that it needs no longer fits in the cache, or was written over by a checkpoint; \
+         begin a new one"
+    )]
     SnapshotTooOld,
     /// There is no such table.
     #[error("there is no table '{name}'")]

@@ -104,8 +104,10 @@ pub struct Options {
     /// writes. It may change more than fits: what does not fit goes to the log early. Beside it the store takes
     ///
     /// * what the pages of that transaction were before, where they left the cache: a quarter of this at most;
-    /// * 250 bytes for each page that is not in the data file yet, and for each that was changed after the oldest snapshot
-    ///   began and has left the cache (an eighth of this at most, then the snapshot is given up);
+    /// * 300 bytes for each page that is not in the data file yet, and for each that was changed after the oldest snapshot
+    ///   began and has left the cache;
+    /// * 100 bytes for each older version in the files that a snapshot may need, of those that are more than the pages that
+    ///   are not in the data file yet (of this and the latter an eighth of this at most, then the snapshot is given up);
     /// * during a checkpoint its batch, a quarter of this (1 MiB at least, 1 GiB at most), 2 MiB of the log, and the
     ///   versions that it has yet to write of pages that leave the cache meanwhile, three quarters of this at most;
     /// * 4 MiB for the log on its way.

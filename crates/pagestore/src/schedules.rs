@@ -35,6 +35,8 @@ struct Met {
     redone: AtomicU64,
     /// A snapshot was given up.
     given_up: AtomicU64,
+    /// A commit was put where readers look for it, and then failed.
+    undone: AtomicU64,
 }
 
 impl Met {

@@ -190,12 +190,12 @@ impl Store {
         Self { inner, background, report }
     }
 
-    /// Begins to read: what was committed and acknowledged by now, whatever is committed meanwhile.
+    /// Begins to read: what was committed and acknowledged by now, whatever is committed meanwhile, or fails to be.
     ///
     /// # Errors
-    /// When an I/O fails.
+    /// None: that takes no I/O. To read does.
     pub fn read(&self) -> Result<ReadTx<'_>> {
-        ReadTx::begin(&self.inner)
+        Ok(ReadTx::begin(&self.inner))
     }
 
     /// Begins to write, once the transaction that writes now has ended.

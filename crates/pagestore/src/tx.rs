@@ -64,24 +64,19 @@ fn absent(pages: &impl Pages, page: PageNo, error: Error) -> Error {
 }
 
 /// A snapshot: what was committed when it began.
+///
+/// What others commit meanwhile is kept as it was for it, in memory as long as there is room; what a transaction larger than the
+/// cache changes is read from the files, until a checkpoint has written over it. Then, or when memory was short, it is told
+/// [`Error::SnapshotTooOld`].
 pub struct ReadTx<'a> {
     inner: &'a Inner,
     sequence: u64,
 }
 
 impl<'a> ReadTx<'a> {
-    pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
-        loop {
-            let begun = lock(&inner.pages).begin_snapshot(inner.journal.visible());
-            match begun {
-                Ok(sequence) => return Ok(Self { inner, sequence }),
-                // What was before has left the cache; what comes after is not durable yet, or is just being installed.
-                Err(_) => {
-                    inner.journal.flush()?;
-                    thread::yield_now();
-                }
-            }
-        }
+    pub(crate) fn begin(inner: &'a Inner) -> Self {
+        let sequence = lock(&inner.pages).begin_snapshot(inner.journal.visible());
+        Self { inner, sequence }
     }
 
     /// The newest commit that it sees.
@@ -391,6 +386,7 @@ impl<'a> WriteTx<'a> {
         self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
 
         let visible = self.inner.journal.visible();
+        let installed = changed.len() + self.spilled.len();
         let mut pages = lock(&self.inner.pages);
         for (page, lsn) in self.spilled.drain() {
             if changed.binary_search_by_key(&page, |changed| changed.page).is_err() {
@@ -413,7 +409,7 @@ impl<'a> WriteTx<'a> {
             };
             pages.install(sequence, visible, done);
         }
-        pages.forget_old(visible);
+        pages.forget_beside(visible, installed);
         pages.make_room(visible, self.inner.journal.durable());
         pages.take_forgotten(spare);
         let dirty_pages = pages.dirty_pages();

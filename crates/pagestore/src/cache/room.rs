@@ -8,8 +8,10 @@ use crate::lsn::{Lsn, PageNo};
 const LOOKED_AT_MAX: usize = 16;
 
 /// Memory of the entry of a page that is in the data file only, for as long as a snapshot must not take it for what it was; and
-/// the part of the cache that all of them may have.
-const BARE_BYTES: usize = 250;
+/// of an old version that is not in memory, of those that are more than the pages that are not in the data file; and the
+/// part of the cache that all of them may have.
+const BARE_BYTES: usize = 300;
+const REFERENCE_BYTES: usize = 100;
 const BARE_SHARE: usize = 8;
 
 /// The pages in the order in which they are looked at: one that was used since the last time stays.
@@ -35,8 +37,11 @@ impl PageTable {
     /// Makes room: what was not used lately leaves, clean pages before dirty ones, dirty ones only if their
     /// records are durable, and at last the snapshots.
     pub(crate) fn make_room(&mut self, visible: u64, durable: Lsn) {
-        if self.bare.len() * BARE_BYTES > self.limit_bytes / BARE_SHARE {
-            self.give_up_snapshots(visible);
+        if self.beside_bytes() > self.limit_bytes / BARE_SHARE {
+            self.forget_old(visible);
+            if self.beside_bytes() > self.limit_bytes / BARE_SHARE {
+                self.give_up_snapshots(visible);
+            }
         }
         if self.cached_bytes <= self.limit_bytes {
             return;
@@ -54,9 +59,15 @@ impl PageTable {
                 *clean_sought_from = *rooms_made + (pages.len() / LOOKED_AT_MAX) as u64;
             }
         }
-        if self.cached_bytes > self.limit_bytes && !self.retained.is_empty() {
+        if self.cached_bytes > self.limit_bytes && self.old_cached > 0 {
             self.give_up_snapshots(visible);
         }
+    }
+
+    /// What snapshots have of memory, beside the pages in it.
+    fn beside_bytes(&self) -> usize {
+        let more = self.retained.len().saturating_sub(self.old_cached + self.dirty.len());
+        self.bare.len() * BARE_BYTES + more * REFERENCE_BYTES
     }
 
     fn turn_clock(&mut self, visible: u64, durable: Lsn, dirty_too: bool) {
@@ -153,7 +164,7 @@ mod tests {
     fn a_snapshot_that_outgrows_the_cache_is_given_up() {
         let mut table = PageTable::new(4096, 2 * 4096);
         table.install(1, 1, change(5, 1, 8, true));
-        let snapshot = table.begin_snapshot(1).unwrap();
+        let snapshot = table.begin_snapshot(1);
         for sequence in 2..6 {
             table.install(sequence, sequence, change(5, sequence as u8, 8 + sequence as u32, true));
         }

@@ -1,23 +1,24 @@
 //! What readers see: the versions that were current when their snapshots began, for as long as there is room for them.
 
+use super::old::Old;
 use super::{Page, PageTable};
 use crate::lsn::PageNo;
 
 /// Pages that are kept for who wants their memory.
 const FORGOTTEN_MAX: usize = 8;
+/// Pages of which old versions are dropped under one hold of the lock, where memory is not short.
+const FORGOTTEN_AT_ONCE: usize = if cfg!(test) { 1 } else { 64 };
 
 impl PageTable {
     pub(super) fn oldest_needed(&self, visible: u64) -> u64 {
         self.snapshots.keys().next().map_or(visible, |first| visible.min(*first))
     }
 
-    /// Begins a snapshot at `visible`, or tells the commit that must be visible first.
-    pub(crate) fn begin_snapshot(&mut self, visible: u64) -> Result<u64, u64> {
-        if visible < self.given_up_before {
-            return Err(self.given_up_before);
-        }
+    /// Begins a snapshot at `visible`, of which nothing is ever given up.
+    pub(crate) fn begin_snapshot(&mut self, visible: u64) -> u64 {
+        debug_assert!(visible >= self.given_up_before, "what is visible stays so");
         *self.snapshots.entry(visible).or_insert(0) += 1;
-        Ok(visible)
+        visible
     }
 
     pub(crate) fn end_snapshot(&mut self, sequence: u64, visible: u64) {
@@ -27,15 +28,28 @@ impl PageTable {
                 self.snapshots.remove(&sequence);
             }
         }
-        self.forget_old(visible);
+        self.forget_some(visible, FORGOTTEN_AT_ONCE);
+    }
+
+    /// As `forget_old`, of a few pages more than a commit of so many adds to them: what a large one leaves does not keep the
+    /// next one waiting.
+    pub(crate) fn forget_beside(&mut self, visible: u64, pages: usize) {
+        self.forget_some(visible, FORGOTTEN_AT_ONCE + 2 * pages);
     }
 
     /// Drops the old versions that no snapshot, those yet to begin at `visible` included, can read.
-    pub(crate) fn forget_old(&mut self, visible: u64) {
+    pub(super) fn forget_old(&mut self, visible: u64) {
+        self.forget_some(visible, usize::MAX);
+    }
+
+    /// As that, of so many pages.
+    fn forget_some(&mut self, visible: u64, at_most: usize) {
         let needed = self.oldest_needed(visible);
-        while let Some((replaced, page)) = self.retained.front().copied()
-            && replaced <= needed
-        {
+        for _ in 0..at_most {
+            let Some((_, page)) = self.retained.front().filter(|(replaced, _)| *replaced <= needed).copied()
+            else {
+                break;
+            };
             self.retained.pop_front();
             let Some(entry) = self.entries.get_mut(&page) else { continue };
             while !entry.old.is_empty() {
@@ -43,17 +57,20 @@ impl PageTable {
                 if successor > needed {
                     break;
                 }
-                let (_, content) = entry.old.remove(0);
-                if self.forgotten.len() < FORGOTTEN_MAX {
-                    self.forgotten.push(content);
+                if let (_, Old::Content(content)) = entry.old.remove(0) {
+                    self.cached_bytes -= self.page_bytes;
+                    self.old_cached -= 1;
+                    if self.forgotten.len() < FORGOTTEN_MAX {
+                        self.forgotten.push(content);
+                    }
                 }
-                self.cached_bytes -= self.page_bytes;
             }
             self.drop_if_bare(page, needed);
         }
-        while let Some((changed, page)) = self.bare.first().copied()
-            && changed <= needed
-        {
+        for _ in 0..at_most {
+            let Some((_, page)) = self.bare.first().filter(|(changed, _)| *changed <= needed).copied() else {
+                break;
+            };
             self.bare.pop_first();
             self.drop_if_bare(page, needed);
         }
@@ -75,7 +92,7 @@ impl PageTable {
 
     /// Ends all snapshots that begun before `visible`: what they read next is told to be too old.
     pub(super) fn give_up_snapshots(&mut self, visible: u64) {
-        // A commit that is not visible yet may have given up more.
+        // Another, who had seen a later commit, may have given up more.
         self.given_up_before = self.given_up_before.max(visible);
         self.snapshots = self.snapshots.split_off(&visible);
         self.forget_old(visible);
@@ -99,7 +116,7 @@ mod tests {
     fn a_snapshot_reads_what_was_there_when_it_began_until_it_ends() {
         let mut table = PageTable::new(4096, 1 << 20);
         table.install(1, 0, change(5, 1, 8, true));
-        let snapshot = table.begin_snapshot(1).unwrap();
+        let snapshot = table.begin_snapshot(1);
         table.install(2, 1, change(5, 2, 9, false));
         assert_eq!(cached(table.lookup(PageNo(5), View::At(snapshot))), 1);
         assert_eq!(cached(table.lookup(PageNo(5), View::Newest)), 2);
@@ -107,21 +124,27 @@ mod tests {
         assert_eq!(table.cached_bytes(), 4096);
     }
 
+    fn checkpoint(table: &mut PageTable, redo: Lsn, visible: u64) {
+        table.begin_capture(redo);
+        let mut captured = Vec::new();
+        assert_eq!(table.capture(PageNo(0), usize::MAX, &mut captured), None);
+        table.go_on();
+        table.go_on();
+        table.written(captured.iter().map(|own| (own.page, own.chain[0])), visible);
+        table.free_log();
+    }
+
     /// New pages, one a commit, that leave the cache and are written beside a snapshot from before; what is left of them.
     fn entries_after(pages: u64, cache_pages: usize, end: impl FnOnce(&mut PageTable, u64)) -> usize {
         let mut table = PageTable::new(4096, cache_pages * 4096);
         table.install(1, 1, change(5, 1, 8, true));
-        let snapshot = table.begin_snapshot(1).unwrap();
+        let snapshot = table.begin_snapshot(1);
         let last = 1 + pages;
         for sequence in 2..=last {
             table.install(sequence, sequence, change(1000 + sequence, 1, 16 + sequence as u32, true));
             table.make_room(sequence, Lsn::new(2, 0, 1));
         }
-        table.begin_capture(Lsn::new(3, 8, 1));
-        let mut captured = Vec::new();
-        assert_eq!(table.capture(PageNo(0), usize::MAX, &mut captured), None);
-        table.ticking_off();
-        table.written(captured.iter().map(|own| (own.page, own.chain[0])), last);
+        checkpoint(&mut table, Lsn::new(3, 8, 1), last);
         assert_eq!(table.dirty_pages(), 0);
         end(&mut table, snapshot);
         table.make_room(last, Lsn::new(3, 0, 1));
@@ -149,13 +172,16 @@ mod tests {
     fn a_snapshot_whose_page_was_lost_to_a_large_transaction_is_not_shown_an_older_one() {
         let mut table = PageTable::new(4096, 4096);
         table.install(1, 1, change(5, 1, 8, true));
-        let _older = table.begin_snapshot(1).unwrap();
+        let _older = table.begin_snapshot(1);
         table.install(2, 2, change(5, 2, 9, true));
-        let snapshot = table.begin_snapshot(2).unwrap();
+        let snapshot = table.begin_snapshot(2);
         table.make_room(1, Lsn::new(1, 9, 1));
         // Its pages went to the log early, and what they were before is in no memory.
-        table.install(3, 2, Installed { content: None, ..change(5, 3, 10, true) });
+        table.install(3, 2, Installed { content: None, base: None, ..change(5, 3, 10, true) });
         table.make_room(2, Lsn::new(1, 9, 1));
+        let before = table.lookup(PageNo(5), View::At(snapshot));
+        assert!(matches!(before, Lookup::Logged(chain, _) if chain == [Lsn::new(1, 9, 1)]));
+        checkpoint(&mut table, Lsn::new(1, 11, 1), 3);
         assert!(matches!(table.lookup(PageNo(5), View::At(snapshot)), Lookup::TooOld));
     }
 }

@@ -1,9 +1,9 @@
 //! Who reads while others commit, checkpoint and drive pages out of memory.
 
 use super::{BEGUN, Met, commit, store, value};
-use crate::sim::SimDisk;
+use crate::sim::{Fault, SimDisk};
 use crate::sync::scheduled::check;
-use crate::{Durability, Error, Tables};
+use crate::{Durability, Error, ReadTx, Store, Tables};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -109,4 +109,68 @@ fn a_commit_is_seen_when_its_pages_are_there_even_if_another_thread_has_made_it_
         });
         writers.into_iter().chain([reader]).for_each(|thread| thread.join().expect("it holds"));
     });
+}
+
+/// Reads these rows, all of which every commit writes; whether the snapshot was there to the end.
+fn is_whole(store: &Store, reader: &ReadTx<'_>, rows: impl Iterator<Item = u32>) -> bool {
+    let expected = value(reader.sequence());
+    for row in rows {
+        let found = reader.table("t").and_then(|table| reader.get(table, &row.to_be_bytes()));
+        match found {
+            Ok(found) => {
+                let found = found.expect("no row goes");
+                let (sequence, of) = (reader.sequence(), &found[..8]);
+                assert!(found == expected, "at commit {sequence} row {row} is that of {of:?}");
+            }
+            Err(Error::SnapshotTooOld) => {
+                let visible = store.inner.journal.visible();
+                assert!(reader.sequence() < visible, "what is visible is given up: commit {visible}");
+                return false;
+            }
+            Err(error) => panic!("a snapshot cannot be read: {error}"),
+        }
+    }
+    true
+}
+
+/// Where a transaction is larger than the cache, what its pages were is read from the files, which checkpoints write over.
+#[test]
+fn a_snapshot_stands_still_beside_large_transactions_and_what_was_visible_can_be_read_after_one_has_failed() {
+    let met = Arc::new(Met::default());
+    let begun = store(SimDisk::new(), ROWS, &met).0.disk.ops();
+    for fault_after in 0..20 {
+        let met = met.clone();
+        check(5, 12, move || {
+            let faulty = SimDisk::new().with_fault(begun + fault_after, Fault::Io);
+            let (_, store) = store(faulty, ROWS, &met);
+            let done = Arc::new(AtomicBool::new(false));
+            let writer = store.clone();
+            let rows: Vec<_> = (0..ROWS).collect();
+            let writer = shuttle::thread::spawn(move || {
+                let _ = (0..6).try_for_each(|_| commit(&writer, &rows, Durability::Full).map(|_| ()));
+            });
+            let readers = (0..2).map(|thread| {
+                let (store, met, done) = (store.clone(), met.clone(), done.clone());
+                shuttle::thread::spawn(move || {
+                    while !done.load(Ordering::Acquire) {
+                        let reader = store.read().expect("it can be read");
+                        let rows = (0..ROWS).skip(thread * 7).step_by(19);
+                        Met::count(&met.given_up, !is_whole(&store, &reader, rows.clone().chain(rows)));
+                        shuttle::thread::yield_now();
+                    }
+                })
+            });
+            let readers: Vec<_> = readers.collect();
+            writer.join().expect("it holds");
+            let _ = store.checkpoint();
+            let last = store.read().expect("it can be read");
+            assert!(is_whole(&store, &last, 0..ROWS), "what is visible is given up");
+            drop(last);
+            Met::count(&met.undone, store.stats().last_sequence > store.stats().durable_sequence);
+            done.store(true, Ordering::Release);
+            readers.into_iter().for_each(|thread| thread.join().expect("it holds"));
+        });
+    }
+    Met::assert(&met.undone, "a commit fails that was put where readers look for it");
+    Met::assert(&met.given_up, "a page is written over that a snapshot needs");
 }

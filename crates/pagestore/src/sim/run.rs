@@ -90,6 +90,7 @@ pub(super) fn perform(
     steps: &[Step],
 ) -> std::result::Result<Run, String> {
     let mut worker = Worker::new(setting, disk, Model::new(), 2);
+    worker.is_told = fault.is_some_and(|(fault, _)| fault.is_told());
     worker.event(Event::Attempt(1, Box::default()));
     worker.event(Event::Attempt(2, Box::default()));
     let created = Store::create_on(worker.disk.clone(), setting.layout, setting.options, 0xfeed_beef)
@@ -150,6 +151,8 @@ struct Worker {
     begins: Vec<usize>,
     /// What it is at, for errors.
     doing: String,
+    /// The disk says so when it fails.
+    is_told: bool,
 }
 
 /// A snapshot that is read again and again while others commit.
@@ -161,7 +164,8 @@ struct Held<'a> {
 impl Worker {
     fn new(setting: Setting, disk: SimDisk, model: Model, sequence: u64) -> Self {
         let (events, begins) = Default::default();
-        Self { setting, disk: Arc::new(disk), model, sequence, events, begins, doing: String::new() }
+        let (doing, is_told) = (String::new(), false);
+        Self { setting, disk: Arc::new(disk), model, sequence, events, begins, doing, is_told }
     }
 
     fn event(&mut self, event: Event) {
@@ -190,7 +194,7 @@ impl Worker {
         self.event(Event::Durable(self.sequence));
         let mut openings = steps.split(|step| *step == Step::Reopen).peekable();
         while let Some(steps) = openings.next() {
-            self.work_open(&store, steps)?;
+            self.work_open(&store, steps).inspect_err(|_| self.assert_readable(&store))?;
             if openings.peek().is_some() {
                 self.begins.push(self.disk.ops());
                 store.close()?;
@@ -201,6 +205,15 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Whatever has failed, who begins to read then reads what was acknowledged.
+    fn assert_readable(&self, store: &Store) {
+        if self.is_told && self.disk.fault_met().is_some() {
+            let found = store.read().and_then(|reader| Ok((reader.sequence(), contents(&reader)?)));
+            let (sequence, found) = found.expect("what was acknowledged can be read after a failure");
+            assert_eq!(found.as_ref(), Some(self.state(sequence)), "commit {sequence} after a failure");
+        }
     }
 
     fn work_open(&mut self, store: &Store, steps: &[Step]) -> Result<()> {

@@ -1,0 +1,436 @@
+//! A table beside a model that keeps all versions there ever were, and the files as they are at each moment.
+
+use super::*;
+use crate::cache::{Captured, Installed, PageTable, View};
+use crate::lsn::PageNo;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+const PAGES: u8 = 6;
+const PAGE_BYTES: usize = 8;
+
+fn content_of(sequence: u64) -> Page {
+    Arc::from(sequence.to_le_bytes())
+}
+
+/// What is done to a store, or what goes on in it.
+#[derive(Clone, Copy, Debug)]
+enum Do {
+    /// Pages, as bits; `whole`: an image although a change would do.
+    Commit {
+        pages: u8,
+        whole: bool,
+    },
+    /// The first half of a transaction that leaves pages to the log; any commit is its second, which has those again in
+    /// memory that are in both.
+    Spill {
+        pages: u8,
+    },
+    /// What was appended becomes durable.
+    Flush,
+    /// From here on nothing does.
+    Fail,
+    Begin,
+    End {
+        which: u8,
+    },
+    Checkpoint,
+    /// By one who has looked at what is visible just now, or before the last flush.
+    MakeRoom {
+        late: bool,
+    },
+    Look {
+        which: u8,
+        page: u8,
+    },
+    /// What was to be read is read, and shown.
+    Read {
+        which: u8,
+    },
+}
+
+fn actions() -> impl Strategy<Value = Do> {
+    prop_oneof![
+        6 => (1..1_u8 << PAGES, any::<bool>()).prop_map(|(pages, whole)| Do::Commit { pages, whole }),
+        3 => (1..1_u8 << PAGES).prop_map(|pages| Do::Spill { pages }),
+        6 => Just(Do::Flush),
+        1 => Just(Do::Fail),
+        4 => Just(Do::Begin),
+        2 => any::<u8>().prop_map(|which| Do::End { which }),
+        24 => Just(Do::Checkpoint),
+        4 => any::<bool>().prop_map(|late| Do::MakeRoom { late }),
+        12 => (any::<u8>(), 0..PAGES).prop_map(|(which, page)| Do::Look { which, page }),
+        8 => any::<u8>().prop_map(|which| Do::Read { which }),
+    ]
+}
+
+/// How far a checkpoint is.
+enum Checkpoint {
+    None,
+    Listing {
+        redo: Lsn,
+        from: PageNo,
+        captured: Vec<Captured>,
+    },
+    Writing {
+        redo: Lsn,
+        written: usize,
+        captured: Vec<Captured>,
+    },
+    TickingOff {
+        redo: Lsn,
+        captured: Vec<Captured>,
+    },
+    /// Nothing could be made durable.
+    Refused,
+}
+
+struct Snapshot {
+    sequence: u64,
+    /// Checkpoints that had begun to write when it began.
+    written_by: u32,
+}
+
+/// A page that is being read from one of the files.
+struct Reading {
+    page: PageNo,
+    view: View,
+    chain: Option<Vec<Lsn>>,
+    token: Token,
+}
+
+/// What was met.
+#[derive(Default)]
+struct Met {
+    stored: Cell<u32>,
+    logged: Cell<u32>,
+    lost: Cell<u32>,
+    stale: Cell<u32>,
+    after_failure: Cell<u32>,
+}
+
+fn count(cell: &Cell<u32>) {
+    cell.set(cell.get() + 1);
+}
+
+/// A table, all versions that there ever were, and what the files hold.
+struct Model<'a> {
+    table: PageTable,
+    /// The commits that changed each page.
+    versions: BTreeMap<PageNo, Vec<u64>>,
+    sequence: u64,
+    appended: u32,
+    log: BTreeMap<Lsn, u64>,
+    data: BTreeMap<PageNo, u64>,
+    spilled: BTreeMap<PageNo, Lsn>,
+    visible: u64,
+    visible_before: u64,
+    durable: Lsn,
+    failed: bool,
+    snapshots: Vec<Snapshot>,
+    readings: Vec<Reading>,
+    checkpoint: Checkpoint,
+    written_by: u32,
+    met: &'a Met,
+}
+
+impl<'a> Model<'a> {
+    /// Half of the pages are in the data file.
+    fn new(cache_pages: usize, met: &'a Met) -> Self {
+        let there = || (0..u64::from(PAGES) / 2).map(PageNo);
+        Self {
+            table: PageTable::new(PAGE_BYTES, cache_pages * PAGE_BYTES),
+            versions: there().map(|page| (page, vec![0])).collect(),
+            sequence: 0,
+            appended: 0,
+            log: BTreeMap::new(),
+            data: there().map(|page| (page, 0)).collect(),
+            spilled: BTreeMap::new(),
+            visible: 0,
+            visible_before: 0,
+            durable: Lsn::ZERO,
+            failed: false,
+            snapshots: Vec::new(),
+            readings: Vec::new(),
+            checkpoint: Checkpoint::None,
+            written_by: 0,
+            met,
+        }
+    }
+
+    fn next_lsn(&self) -> Lsn {
+        Lsn::new(1, self.appended + 1, 1)
+    }
+
+    fn append(&mut self, sequence: u64) -> Lsn {
+        let lsn = self.next_lsn();
+        self.appended += 1;
+        self.log.insert(lsn, sequence);
+        lsn
+    }
+
+    /// False where nothing becomes durable any more.
+    fn flush(&mut self) -> bool {
+        if !self.failed {
+            self.durable = Lsn::new(1, self.appended, 1);
+            self.visible_before = std::mem::replace(&mut self.visible, self.sequence);
+        }
+        !self.failed
+    }
+
+    fn of(pages: u8) -> impl Iterator<Item = PageNo> {
+        (0..PAGES).filter(move |page| pages >> page & 1 == 1).map(|page| PageNo(page.into()))
+    }
+
+    fn spill(&mut self, pages: u8) {
+        if self.failed {
+            return;
+        }
+        for page in Self::of(pages) {
+            let lsn = self.append(self.sequence + 1);
+            self.spilled.insert(page, lsn);
+        }
+        self.flush();
+    }
+
+    fn commit(&mut self, pages: u8, whole: bool) {
+        if self.failed {
+            return;
+        }
+        let sequence = self.sequence + 1;
+        let mut spilled = std::mem::take(&mut self.spilled);
+        let mut installed = Vec::new();
+        for page in Self::of(pages) {
+            let was_spilled = spilled.remove(&page).is_some();
+            let before = self.versions.get(&page).and_then(|all| all.last());
+            let base = before.filter(|_| !was_spilled).map(|own| content_of(*own));
+            let image = base.is_none() || whole || self.table.needs_image(page);
+            let (content, fresh) = (Some(content_of(sequence)), before.is_none());
+            let lsn = self.append(sequence);
+            installed.push(Installed { page, content, base, lsn, image, record_bytes: 1, fresh });
+        }
+        for (page, lsn) in spilled {
+            let fresh = !self.versions.contains_key(&page);
+            let record_bytes = PAGE_BYTES;
+            installed.push(Installed {
+                page,
+                content: None,
+                base: None,
+                lsn,
+                image: true,
+                record_bytes,
+                fresh,
+            });
+        }
+        self.sequence = sequence;
+        let count = installed.len();
+        for done in installed {
+            self.versions.entry(done.page).or_default().push(sequence);
+            self.table.install(sequence, self.visible, done);
+        }
+        self.table.forget_beside(self.visible, count);
+        self.table.make_room(self.visible, self.durable);
+    }
+
+    /// What a page is in the log.
+    fn put_together(&self, chain: &[Lsn]) -> Option<u64> {
+        self.log.get(&chain[0])?;
+        self.log.get(chain.last()?).copied()
+    }
+
+    fn step_checkpoint(&mut self) {
+        self.checkpoint = match std::mem::replace(&mut self.checkpoint, Checkpoint::Refused) {
+            Checkpoint::None if self.failed => Checkpoint::Refused,
+            Checkpoint::None => {
+                let redo = self.spilled.values().min().copied().unwrap_or(self.next_lsn());
+                self.table.begin_capture(redo);
+                Checkpoint::Listing { redo, from: PageNo(0), captured: Vec::new() }
+            }
+            Checkpoint::Listing { redo, from, mut captured } => {
+                match self.table.capture(from, 1, &mut captured) {
+                    Some(from) => Checkpoint::Listing { redo, from, captured },
+                    None if !self.flush() => Checkpoint::Refused,
+                    None => {
+                        self.table.go_on();
+                        self.written_by += 1;
+                        Checkpoint::Writing { redo, written: 0, captured }
+                    }
+                }
+            }
+            Checkpoint::Writing { redo, written, captured } if written < captured.len() => {
+                let Captured { page, chain, content } = &captured[written];
+                let content = content.as_ref().map(|own| u64::from_le_bytes(own[..].try_into().unwrap()));
+                let content = content.or_else(|| self.put_together(chain)).expect("its log is there");
+                self.data.insert(*page, content);
+                Checkpoint::Writing { redo, written: written + 1, captured }
+            }
+            Checkpoint::Writing { redo, captured, .. } => {
+                self.table.go_on();
+                Checkpoint::TickingOff { redo, captured }
+            }
+            Checkpoint::TickingOff { redo, mut captured } => match captured.pop() {
+                Some(own) => {
+                    self.table.written([(own.page, own.chain[0])], self.visible);
+                    Checkpoint::TickingOff { redo, captured }
+                }
+                None => {
+                    self.table.free_log();
+                    self.log = self.log.split_off(&redo);
+                    Checkpoint::None
+                }
+            },
+            Checkpoint::Refused => Checkpoint::Refused,
+        };
+    }
+
+    fn expected(&self, page: PageNo, view: View) -> Option<u64> {
+        let versions = self.versions.get(&page)?;
+        match view {
+            View::Newest => versions.last().copied(),
+            View::At(sequence) => versions.iter().rfind(|own| **own <= sequence).copied(),
+        }
+    }
+
+    fn look(&mut self, page: PageNo, view: View) {
+        let Some(expected) = self.expected(page, view) else { return };
+        let (token, chain) = match self.table.lookup(page, view) {
+            Lookup::Cached(content) => return assert_eq!(content, content_of(expected)),
+            Lookup::TooOld => return self.assert_may_be_lost(page, view),
+            Lookup::Logged(chain, token) => (token, Some(chain)),
+            Lookup::Stored(token) => (token, None),
+            Lookup::Unresolved(_) => unreachable!("nothing was recovered"),
+        };
+        if token.changes.is_none() {
+            count(if chain.is_some() { &self.met.logged } else { &self.met.stored });
+            if self.failed {
+                count(&self.met.after_failure);
+            }
+        }
+        self.readings.push(Reading { page, view, chain, token });
+    }
+
+    /// What new readers begin at is always there; what others need, unless it was written over or memory was short.
+    fn assert_may_be_lost(&self, page: PageNo, view: View) {
+        count(&self.met.lost);
+        let View::At(sequence) = view else { panic!("the newest is always there") };
+        assert!(sequence < self.visible, "{sequence} is what readers begin at");
+        let began = self.snapshots.iter().rfind(|own| own.sequence == sequence).expect("it is held");
+        let memory = self.table.given_up_before > sequence;
+        assert!(memory || self.written_by > began.written_by, "nothing was written over");
+        let is_written_over = match &self.checkpoint {
+            Checkpoint::Writing { captured, .. } => captured.iter().any(|own| own.page == page),
+            _ => false,
+        };
+        let is_stored = self.data.get(&page).copied() == self.expected(page, view);
+        assert!(memory || is_written_over || !is_stored, "it is in the data file");
+    }
+
+    fn read(&mut self, reading: Reading) {
+        let Reading { page, view, chain, token } = reading;
+        let found = match &chain {
+            Some(chain) => self.put_together(chain),
+            None => self.data.get(&page).copied(),
+        };
+        if !self.table.is_current(page, token) {
+            count(&self.met.stale);
+            return self.look(page, view);
+        }
+        assert_eq!(found, self.expected(page, view), "page {page} at {view:?} from {chain:?}");
+        assert!(self.table.keep(page, &content_of(found.unwrap()), token));
+        self.table.make_room(self.visible, self.durable);
+    }
+
+    fn begin(&mut self) -> View {
+        let sequence = self.table.begin_snapshot(self.visible);
+        self.snapshots.push(Snapshot { sequence, written_by: self.written_by });
+        View::At(sequence)
+    }
+
+    /// One that is held, a new one, or what is newest.
+    fn view(&mut self, which: u8) -> View {
+        match which as usize % (self.snapshots.len() + 2) {
+            0 => self.begin(),
+            1 => View::Newest,
+            held => View::At(self.snapshots[held - 2].sequence),
+        }
+    }
+
+    fn act(&mut self, action: Do) {
+        match action {
+            Do::Commit { pages, whole } => self.commit(pages, whole),
+            Do::Spill { pages } => self.spill(pages),
+            Do::Flush => drop(self.flush()),
+            Do::Fail => self.failed = true,
+            Do::Begin => drop(self.begin()),
+            Do::End { which } => {
+                if !self.snapshots.is_empty() {
+                    let ended = self.snapshots.remove(which as usize % self.snapshots.len()).sequence;
+                    self.readings.retain(|own| own.view != View::At(ended));
+                    self.table.end_snapshot(ended, self.visible);
+                }
+            }
+            Do::Checkpoint => self.step_checkpoint(),
+            Do::MakeRoom { late } => {
+                let visible = if late { self.visible_before } else { self.visible };
+                self.table.make_room(visible, self.durable);
+            }
+            Do::Look { which, page } => {
+                let view = self.view(which);
+                self.look(PageNo(page.into()), view);
+            }
+            Do::Read { which } => {
+                if !self.readings.is_empty() {
+                    let reading = self.readings.swap_remove(which as usize % self.readings.len());
+                    self.read(reading);
+                }
+            }
+        }
+    }
+
+    fn assert_counted(&self) {
+        let entries = || self.table.entries.values();
+        let all = || entries().flat_map(|entry| entry.old.iter().map(|(_, old)| old));
+        let in_memory = all().filter(|old| matches!(old, Old::Content(_))).count();
+        let newest = entries().filter(|entry| entry.newest.is_some()).count();
+        assert_eq!(self.table.cached_bytes, (in_memory + newest) * PAGE_BYTES);
+        assert_eq!(self.table.old_cached, in_memory);
+        assert!(self.table.retained.len() >= all().count());
+    }
+}
+
+#[test]
+fn a_version_is_read_as_it_was_or_is_lost_and_that_only_where_a_checkpoint_or_want_of_memory_has_come() {
+    let met = Met::default();
+    let strategy =
+        (prop_oneof![Just(2_usize), Just(8), Just(1 << 20)], proptest::collection::vec(actions(), 0..200));
+    let mut runner = TestRunner::deterministic();
+    let outcome = runner.run(&strategy, |(cache_pages, actions)| {
+        let mut model = Model::new(cache_pages, &met);
+        for action in actions {
+            model.act(action);
+            model.assert_counted();
+        }
+        // What is visible can be read to the end.
+        let view = model.begin();
+        for page in (0..PAGES).map(|page| PageNo(page.into())) {
+            model.look(page, view);
+        }
+        while let Some(reading) = model.readings.pop() {
+            model.read(reading);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+    let Met { stored, logged, lost, stale, after_failure } = &met;
+    for (met, what) in [
+        (stored, "an old version in the data file"),
+        (logged, "an old version in the log"),
+        (lost, "an old version is lost"),
+        (stale, "what was read is of no use"),
+        (after_failure, "an old version after a failure"),
+    ] {
+        assert!(met.get() > 20, "too seldom met: {what}, {} times", met.get());
+    }
+}

@@ -1,0 +1,322 @@
+//! What can be read once the commit of a transaction larger than the cache has failed, and beside one that has not.
+
+use pagestore::disk::{Disk, FileId};
+use pagestore::sim::{Chance, Files, SimDisk};
+use pagestore::{Durability, Error, Layout, Options, ReadTx, Store, Table, Tables};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const ROWS: u32 = 3000;
+const VALUE_BYTES: usize = 100;
+
+/// A disk that refuses to write log from when it is told so, or after so many more writes of it.
+struct Refusing {
+    disk: SimDisk,
+    writes_left: AtomicU64,
+}
+
+impl Refusing {
+    fn holding(files: Files) -> Arc<Self> {
+        Arc::new(Self { disk: SimDisk::holding(files), writes_left: AtomicU64::new(u64::MAX) })
+    }
+
+    fn refuse_after(&self, writes: u64) {
+        self.writes_left.store(writes, Ordering::SeqCst);
+    }
+}
+
+impl Disk for Refusing {
+    fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.disk.read(file, offset, bytes)
+    }
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write(file, offset, bytes)
+    }
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let less = |left: u64| left.checked_sub(1);
+        if file == FileId::Log
+            && self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_err()
+        {
+            return Err(io::Error::other("told to refuse"));
+        }
+        self.disk.write_through(file, offset, bytes)
+    }
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        self.disk.sync(file)
+    }
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+}
+
+/// A cache of 64 pages, a quarter of which a transaction may have.
+fn small() -> Options {
+    Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
+}
+
+/// One that the table fits into, and nothing of it is written to the data file before that is asked for.
+fn large() -> Options {
+    Options { cache_bytes: 8 << 20, ..small() }
+}
+
+/// The rows' numbers and what is in them: the number of their change.
+type Model = BTreeMap<u32, u32>;
+
+fn put(
+    store: &Store,
+    model: &mut Model,
+    rows: impl Iterator<Item = u32>,
+    change: u32,
+) -> pagestore::Result<()> {
+    let table = store.read()?.table("t")?;
+    let mut after = model.clone();
+    store.transact(Durability::Full, |tx| {
+        for row in rows {
+            tx.put(table, &row.to_be_bytes(), &[change as u8; VALUE_BYTES])?;
+            after.insert(row, change);
+        }
+        Ok(())
+    })?;
+    *model = after;
+    Ok(())
+}
+
+/// The files of a store with all rows, and nothing of them in the data file.
+fn in_the_log() -> (Files, Model) {
+    let disk = Arc::new(SimDisk::new());
+    let layout = Layout { vlf_bytes: 256 << 10, vlfs: 3, ..Layout::default() };
+    let store = Store::create_on(disk.clone(), layout, large(), 1).unwrap();
+    store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    let mut model = Model::new();
+    put(&store, &mut model, 0..ROWS, 1).unwrap();
+    // Chains of several records.
+    put(&store, &mut model, (0..ROWS).step_by(100), 2).unwrap();
+    drop(store);
+    (disk.files(), model)
+}
+
+/// … and all of them there.
+fn in_the_data_file() -> (Files, Model) {
+    let (files, model) = in_the_log();
+    let disk = Arc::new(SimDisk::holding(files));
+    Store::open_on(disk.clone(), large()).unwrap().close().unwrap();
+    (disk.files(), model)
+}
+
+/// … and a third of them changed in the log since.
+fn in_both() -> (Files, Model) {
+    let (files, mut model) = in_the_data_file();
+    let disk = Arc::new(SimDisk::holding(files));
+    let store = Store::open_on(disk.clone(), large()).unwrap();
+    put(&store, &mut model, ROWS / 3..ROWS / 3 * 2, 3).unwrap();
+    drop(store);
+    (disk.files(), model)
+}
+
+fn found(reader: &ReadTx<'_>) -> pagestore::Result<Model> {
+    let table = reader.table("t")?;
+    reader
+        .range(table, &[], None)?
+        .map(|row| {
+            let (key, value) = row?;
+            assert!(value.len() == VALUE_BYTES && value.iter().all(|byte| *byte == value[0]));
+            Ok((u32::from_be_bytes(key[..].try_into().unwrap()), u32::from(value[0])))
+        })
+        .collect()
+}
+
+/// Changes every row, takes some away and adds some, and is refused the log write that it ends with, or one before.
+fn fail(store: &Store, disk: &Refusing, table: Table, in_the_middle: bool) {
+    let mut tx = store.write().unwrap();
+    if in_the_middle {
+        disk.refuse_after(2);
+    }
+    let changed = (0..ROWS + 500).try_for_each(|row| {
+        if row % 7 == 0 {
+            return tx.delete(table, &row.to_be_bytes()).map(|_| ());
+        }
+        tx.put(table, &row.to_be_bytes(), &[99; VALUE_BYTES])
+    });
+    assert_eq!(changed.is_err(), in_the_middle, "{changed:?}");
+    disk.refuse_after(0);
+    let committed = tx.commit(Durability::Full);
+    assert!(committed.is_err(), "{committed:?}");
+}
+
+/// Reads all of it at the snapshots that were begun before, and at a new one.
+fn assert_readable(store: &Store, held: &[(ReadTx<'_>, Model)], last: &Model, when: &str) {
+    for (reader, model) in held {
+        let read = found(reader);
+        assert!(
+            read.as_ref().is_ok_and(|read| read == model),
+            "{when}, of commit {}: {:?}",
+            reader.sequence(),
+            read.err()
+        );
+    }
+    let reader = store.read().unwrap_or_else(|error| panic!("{when}: {error}"));
+    let read = found(&reader);
+    assert!(read.as_ref().is_ok_and(|read| read == last), "{when}, anew: {:?}", read.err());
+}
+
+fn stays_readable(files: Files, model: Model, commits: u32, in_the_middle: bool) {
+    let mut model = model;
+    let disk = Refusing::holding(files);
+    let store = Store::open_on(disk.clone(), small()).unwrap();
+    let mut held = Vec::new();
+    for number in 0..commits {
+        held.push((store.read().unwrap(), model.clone()));
+        // Pages that are there, and that are too few for a checkpoint.
+        put(&store, &mut model, (number * 40..number * 40 + 20).chain([ROWS - 1]), 10 + number).unwrap();
+    }
+    held.push((store.read().unwrap(), model.clone()));
+    let table = store.read().unwrap().table("t").unwrap();
+    fail(&store, &disk, table, in_the_middle);
+    assert_readable(&store, &held, &model, "after the commit failed");
+    assert!(matches!(store.checkpoint(), Err(Error::ReadOnly { .. })));
+    assert!(matches!(store.write().err(), Some(Error::ReadOnly { .. })));
+    assert_readable(&store, &held, &model, "after a checkpoint was refused");
+    drop(held);
+    assert_readable(&store, &[], &model, "when the snapshots have ended");
+    drop(store);
+    let store = Store::open_on(Arc::new(SimDisk::holding(disk.disk.files())), small()).unwrap();
+    assert_eq!(found(&store.read().unwrap()).unwrap(), model, "opened again");
+}
+
+#[test]
+fn rows_in_the_data_file_can_be_read_after_the_commit_of_a_large_transaction_has_failed() {
+    let (files, model) = in_the_data_file();
+    for in_the_middle in [false, true] {
+        stays_readable(files.clone(), model.clone(), 0, in_the_middle);
+    }
+}
+
+#[test]
+fn rows_that_are_in_the_log_only_can_be_read_after_the_commit_of_a_large_transaction_has_failed() {
+    let (files, model) = in_the_log();
+    for in_the_middle in [false, true] {
+        stays_readable(files.clone(), model.clone(), 0, in_the_middle);
+    }
+}
+
+#[test]
+fn rows_of_which_recovery_finds_some_in_the_log_can_be_read_after_the_commit_of_a_large_transaction_has_failed()
+ {
+    let (files, model) = in_both();
+    for in_the_middle in [false, true] {
+        stays_readable(files.clone(), model.clone(), 0, in_the_middle);
+    }
+}
+
+#[test]
+fn rows_of_which_some_are_in_the_log_and_some_in_memory_can_be_read_at_every_snapshot_after_such_a_failure() {
+    let (files, model) = in_the_data_file();
+    for in_the_middle in [false, true] {
+        stays_readable(files.clone(), model.clone(), 5, in_the_middle);
+    }
+}
+
+/// Puts 25 pages' worth of rows: more than a transaction has memory for, and too few for a checkpoint to be due.
+fn commit_large(store: &Store, model: &mut Model, change: u32) {
+    put(store, model, (0..700).chain([ROWS - 1]), change).unwrap();
+}
+
+#[test]
+fn who_reads_beside_large_commits_reads_on_until_a_checkpoint_has_written_over_a_page() {
+    let (files, mut model) = in_the_data_file();
+    let disk = Arc::new(SimDisk::holding(files));
+    let store = Store::open_on(disk, small()).unwrap();
+    let mut held = vec![(store.read().unwrap(), model.clone())];
+    for change in 10..13 {
+        commit_large(&store, &mut model, change);
+        held.push((store.read().unwrap(), model.clone()));
+    }
+    let checkpoints = store.stats().checkpoints;
+    assert_readable(&store, &held, &model, "after large commits");
+    assert_eq!(store.stats().checkpoints, checkpoints, "there was none yet");
+    store.checkpoint().unwrap();
+    let (last, before) = held.split_last().unwrap();
+    for (reader, model) in before {
+        let table = reader.table("t").unwrap_or_else(|error| panic!("no table was changed: {error}"));
+        let lost = reader.get(table, &0_u32.to_be_bytes());
+        assert!(matches!(lost, Err(Error::SnapshotTooOld)), "{lost:?}");
+        // What nobody has changed is where it was.
+        let row: u32 = ROWS / 2;
+        let kept = reader.get(table, &row.to_be_bytes()).unwrap();
+        assert_eq!(kept, Some(vec![model[&row] as u8; VALUE_BYTES]));
+    }
+    assert_readable(&store, std::slice::from_ref(last), &model, "after the checkpoint");
+}
+
+/// Threads that read without end, each snapshot twice, until they are told to stop.
+fn read_on(store: &Store, begun: &[Model], done: &AtomicBool, seed: u64) -> u64 {
+    let mut chance = Chance::new(seed);
+    let mut read = 0;
+    while !done.load(Ordering::SeqCst) {
+        let reader = store.read().unwrap();
+        for _ in 0..1 + chance.below(3) {
+            match found(&reader) {
+                Ok(rows) => {
+                    assert!(
+                        begun.contains(&rows),
+                        "the snapshot of commit {} is no state",
+                        reader.sequence()
+                    );
+                    read += 1;
+                }
+                Err(Error::SnapshotTooOld) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    read
+}
+
+#[test]
+fn whoever_reads_in_other_threads_while_large_transactions_commit_and_one_fails_sees_whole_states() {
+    let (files, model) = in_the_data_file();
+    let state = |change: u32| {
+        let mut state = model.clone();
+        state.extend((0..1200).map(|row| (row, change)));
+        state
+    };
+    let states: Vec<_> = [model.clone()].into_iter().chain((10..60).map(state)).collect();
+    let mut failed_at_the_end = 0;
+    for seed in 0..8 {
+        let disk = Refusing::holding(files.clone());
+        let options = Options { background: true, keep_awake: pagestore::KeepAwake::Never, ..small() };
+        let store = Store::open_on(disk.clone(), options).unwrap();
+        let done = AtomicBool::new(false);
+        let mut last = 0;
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..2)
+                .map(|thread| {
+                    scope.spawn({
+                        let (store, states, done) = (&store, &states, &done);
+                        move || read_on(store, states, done, seed * 10 + thread)
+                    })
+                })
+                .collect();
+            disk.refuse_after(20 + seed);
+            let mut model = model.clone();
+            for change in 10..60 {
+                if put(&store, &mut model, 0..1200, change).is_err() {
+                    break;
+                }
+                last = change;
+            }
+            // What nobody changes any more is read at once, and by all.
+            let stats = store.stats();
+            failed_at_the_end += u64::from(stats.last_sequence > stats.durable_sequence);
+            let held = [(store.read().unwrap(), model.clone())];
+            assert_readable(&store, &held, &model, "after a failure");
+            done.store(true, Ordering::SeqCst);
+            let read: u64 = readers.into_iter().map(|reader| reader.join().unwrap()).sum();
+            assert!(read > 0, "somebody has read");
+        });
+        assert!((10..59).contains(&last), "{last}: some commits, and then a failure");
+    }
+    assert!(failed_at_the_end > 0, "some commit was put there and did not become durable");
+}
