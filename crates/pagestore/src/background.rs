@@ -191,19 +191,19 @@ impl Inner {
     }
 
     /// A checkpoint that has become due with this commit, which left `load`, is begun by its thread, or done here where
-    /// there is none.
-    pub(crate) fn after_commit(&self, load: &Load) -> Result<()> {
-        if !self.options.background {
-            self.answer();
-        }
+    /// there is none. The commit is done: an error is told to the next writer.
+    pub(crate) fn after_commit(&self, load: &Load) {
         let due = self.is_due(load);
-        if !self.options.background {
-            return if due { self.checkpoint_unless_running() } else { Ok(()) };
+        if self.options.background {
+            if due || load.short_of_log {
+                self.wake.tell(Asked::Look);
+            }
+            return;
         }
-        if due || load.short_of_log {
-            self.wake.tell(Asked::Look);
+        self.answer();
+        if due && let Err(error) = self.checkpoint_unless_running() {
+            self.journal.give_up(&error);
         }
-        Ok(())
     }
 
     /// A transaction finds no space in the log: a checkpoint frees some, unless the one that it would have to wait

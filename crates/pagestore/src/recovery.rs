@@ -304,8 +304,10 @@ pub(crate) fn open(
     let table = VlfTable::new(slots);
     let writes = options.log_writes_in_flight.max(1);
     let mut writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
-    let entries = entries.unwrap_or_default();
-    writer.directory = if is_told { Directory::of(geometry.store, entries) } else { rebuilt(&log, &entries) };
+    writer.directory = match entries {
+        Some(entries) if is_told => Directory::of(geometry.store, entries),
+        entries => rebuilt(&log, entries.as_deref()),
+    };
     let next_tx = control.tx_max.max(tx_max) + 1;
     let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control, course };
     drop(log);
@@ -332,13 +334,20 @@ pub(crate) fn bytes_from(log: &LogFile<'_>, redo: Lsn) -> u64 {
 }
 
 /// A directory that knows which slots were used, and of the ends what was known before.
-fn rebuilt(log: &LogFile<'_>, before: &[Option<Entry>]) -> Directory {
+fn rebuilt(log: &LogFile<'_>, before: Option<&[Option<Entry>]>) -> Directory {
+    let known = |slot: usize| before.and_then(|entries| entries.get(slot).copied().flatten());
     let entry = |(slot, header): (usize, &Option<VlfHeader>)| {
         let VlfHeader { vlf, parity, .. } = (*header)?;
-        let known = before.get(slot).copied().flatten().filter(|entry| entry.vlf == vlf);
+        let known = known(slot).filter(|entry| entry.vlf == vlf);
         Some(known.unwrap_or(Entry { vlf, parity, ended: None }))
     };
-    Directory::rebuilt(log.geometry.store, log.headers().iter().enumerate().map(entry).collect())
+    let entries: Vec<_> = log.headers().iter().enumerate().map(entry).collect();
+    let store = log.geometry.store;
+    if before == Some(entries.as_slice()) {
+        Directory::of(store, entries)
+    } else {
+        Directory::rebuilt(store, entries)
+    }
 }
 
 /// Reads the log as a whole.

@@ -4,24 +4,32 @@
 //! SimDisk    the engine's files in memory; keeps the order of all writes and syncs; fails where it is told to
 //! Medium     what of that order is surely there; makes the images that a crash at any point may leave
 //! Lab        from a seed: a workload, a crash at every write and sync, recovery, the oracle, and again from there;
-//!            and two workloads for what drawn steps seldom meet: snapshots driven out of memory, a log that goes round
-//!            workload.rs the steps, run.rs doing them, crashes.rs where they are crashed, oracle.rs what must hold,
-//!            way.rs a failure after several crashes again, with less
+//!            and workloads for what drawn steps seldom meet: snapshots driven out of memory, a log that goes round,
+//!            callers who go on after errors or panic (kind.rs)
+//!            workload.rs the steps, run.rs and caller.rs doing them, crashes.rs where they are crashed, cuts.rs and
+//!            indices.rs what is damaged then, oracle.rs what must hold, way.rs a failure after several crashes again,
+//!            with less
 //! ```
 
+mod caller;
 mod crashes;
+mod cuts;
 mod disk;
 mod indices;
+mod kind;
 mod lab;
 mod oracle;
 mod run;
+mod trouble;
 mod way;
 mod workload;
 
 pub use disk::{Fault, Files, Medium, Op, SimDisk};
+pub use kind::Kind;
 pub use lab::{Failure, Lab, Outcome};
+pub use trouble::{Refused, Trouble};
 pub use way::Then;
-pub use workload::{Change, Setting, Step};
+pub use workload::{Change, End, OnError, Setting, Step};
 
 /// Random numbers from a seed (SplitMix64, Steele et al. 2014): the same on every machine and in every version.
 #[derive(Clone, Debug)]

@@ -337,10 +337,7 @@ impl<'a> WriteTx<'a> {
                 }
             }
         }
-        if !inner.options.background {
-            inner.answer();
-        }
-        inner.after_commit(&load)?;
+        inner.after_commit(&load);
         Ok(Some(committed))
     }
 

@@ -1,7 +1,7 @@
 //! A transaction whose changes are refused, that is given up, or whose thread ends in the middle.
 
 use pagestore::disk::{Disk, FileId};
-use pagestore::sim::{Chance, SimDisk};
+use pagestore::sim::{Chance, Refused, SimDisk, Trouble};
 use pagestore::{Durability, Error, Layout, Options, Store, Table, Tables, WriteTx};
 use std::io;
 use std::sync::Arc;
@@ -193,4 +193,31 @@ fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_
     drop(store);
     let store = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options()).unwrap();
     assert_eq!(rows(&store, "t"), 201);
+}
+
+#[test]
+fn a_commit_after_which_a_checkpoint_fails_is_told_as_done_and_the_store_as_read_only() {
+    let disk = Arc::new(SimDisk::new());
+    let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    let reads_fail = Trouble { refused: Refused::Reads, after: 0, times: u32::MAX };
+    let mut done = 0;
+    let committed = (0..1000_u32).find_map(|number| {
+        let mut tx = store.write().unwrap();
+        // Many pages, so that those of before leave memory and a checkpoint is due that reads the log.
+        let changed =
+            (0..20).try_for_each(|row| tx.put(table, &(row * 1000 + number).to_be_bytes(), &[1; 900]));
+        changed.unwrap();
+        disk.begin_trouble(reads_fail);
+        let committed = tx.commit(Durability::Full);
+        let met = disk.end_trouble();
+        done += usize::from(committed.is_ok());
+        met.then_some(committed)
+    });
+    committed.expect("a checkpoint reads the log").expect("the commit itself is done");
+    assert_eq!(rows(&store, "t"), 20 * done);
+    assert!(matches!(store.write().err(), Some(Error::ReadOnly { .. })));
+    drop(store);
+    let store = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options()).unwrap();
+    assert_eq!(rows(&store, "t"), 20 * done);
 }

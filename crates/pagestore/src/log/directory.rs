@@ -273,7 +273,8 @@ struct Pending {
     after: Lsn,
     slot: usize,
     entry: Entry,
-    filter: Filter,
+    /// `None` where the virtual log file is begun.
+    filter: Option<Filter>,
 }
 
 /// The directory of a log in use.
@@ -284,6 +285,8 @@ pub(crate) struct Directory {
     pending: VecDeque<Pending>,
     /// Sectors of entries that differ from what is in the file.
     stale: BTreeSet<usize>,
+    /// A crash has kept something from the file that is to be caught up with: of a log file that is cut, it tells.
+    behind: bool,
 }
 
 impl Directory {
@@ -292,38 +295,46 @@ impl Directory {
         Self { store, entries, ..Self::default() }
     }
 
-    /// As the slots' headers have it: what the file says is not known.
+    /// As the slots' headers have it: what the file says is another thing, or not known.
     pub(crate) fn rebuilt(store: u64, entries: Vec<Option<Entry>>) -> Self {
         let stale = (0..entries.len().div_ceil(SECTOR_ENTRIES)).collect();
-        Self { stale, ..Self::of(store, entries) }
+        Self { stale, behind: true, ..Self::of(store, entries) }
     }
 
     /// A virtual log file has ended, and the next one is begun.
     pub(super) fn ended(&mut self, after: Lsn, slot: usize, entry: Entry, filter: Filter) {
-        self.pending.push_back(Pending { after, slot, entry, filter });
+        self.pending.push_back(Pending { after, slot, entry, filter: Some(filter) });
+    }
+
+    /// A virtual log file is begun after one that an earlier opening had ended.
+    pub(super) fn begun(&mut self, after: Lsn, slot: usize, entry: Entry) {
+        self.pending.push_back(Pending { after, slot, entry, filter: None });
     }
 
     /// Whether there is something to write, now that the log is durable up to there.
     pub(crate) fn is_due(&self, durable: Lsn) -> bool {
-        self.pending.front().is_some_and(|first| first.after <= durable)
+        self.behind || self.pending.front().is_some_and(|first| first.after <= durable)
     }
 
     /// The writes to do, in this order: one's filter before its entry.
     pub(crate) fn take_writes(&mut self, durable: Lsn) -> Vec<DirectoryWrite> {
         let mut writes = Vec::new();
+        let mut changed = std::mem::take(&mut self.behind);
         while self.is_due(durable)
             && let Some(Pending { slot, entry, filter, .. }) = self.pending.pop_front()
         {
+            changed = true;
             if self.entries.len() <= slot {
                 self.entries.resize(slot + 1, None);
             }
             self.entries[slot] = Some(entry);
             self.stale.insert(slot / SECTOR_ENTRIES);
+            let Some(filter) = filter else { continue };
             let mut buffer = AlignedBuffer::new(FILTER_BYTES);
             buffer.extend(filter.bytes());
             writes.push(DirectoryWrite { offset: filter_offset(slot), buffer });
         }
-        if !writes.is_empty() {
+        if changed {
             writes.extend(self.stale_sectors());
         }
         writes

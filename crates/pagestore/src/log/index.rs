@@ -18,7 +18,7 @@ use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
 use crate::lsn::{COUNT_MAX, Lsn, PageNo, UNIT_BYTES};
 
-pub(super) const ENTRY_BYTES: usize = 8;
+pub(crate) const ENTRY_BYTES: usize = 8;
 /// What a block with entries has besides them.
 const LEAF_BYTES: usize = BLOCK_HEADER_BYTES + RECORD_HEADER_BYTES + 8;
 /// Entries of one block.

@@ -262,10 +262,15 @@ impl LogWriter {
         let vlf = self.vlf + 1;
         let before = self.vlfs.slot_of(self.vlf);
         let (slot, parity) = self.vlfs.take(vlf).ok_or(NoSpace)?;
-        if let (Some((end, filter)), Some(before)) = (self.closed.take(), before) {
-            let ended = Ended { epoch: self.epoch, crc: self.previous, next_slot: slot as u32, end };
-            let entry = Entry { vlf: self.vlf, parity: self.vlfs.parity(before), ended: Some(ended) };
-            self.directory.ended(self.last, before, entry, filter);
+        match (self.closed.take(), before) {
+            (Some((end, filter)), Some(before)) => {
+                let ended = Ended { epoch: self.epoch, crc: self.previous, next_slot: slot as u32, end };
+                let entry = Entry { vlf: self.vlf, parity: self.vlfs.parity(before), ended: Some(ended) };
+                self.directory.ended(self.last, before, entry, filter);
+            }
+            (None, Some(_)) => self.directory.begun(self.last, slot, Entry { vlf, parity, ended: None }),
+            // The first of all.
+            (_, None) => {}
         }
         self.finish_run(self.geometry.slot_offset(slot));
         let header =

@@ -1,18 +1,17 @@
 //! Where a run is crashed, and what is made of what is left.
 
-use super::indices;
 use super::lab::{Lab, Outcome, caught};
 use super::oracle::{Expected, Tolerance, judge};
 use super::run::{Run, Start, is_log_write, perform_from};
 use super::way::{Fell, Image, Onward, Point};
 use super::workload::{self, Model, Setting};
 use super::{Chance, Files, Medium, Op, SimDisk};
+use super::{cuts, indices};
+use crate::Recovery;
 use crate::control::Control;
 use crate::disk::FileId;
 use crate::log::MAX_BLOCK_BYTES;
 
-/// How often a run continues from what a crash left.
-const GENERATIONS_MAX: u32 = 3;
 /// Images of a log write of recovery whose end has landed and whose beginning has not.
 const ENDS_IN_RECOVERY: u64 = 6;
 
@@ -48,6 +47,11 @@ impl Lab {
             let in_flight = run.trace.get(at);
             let expected = run.expected(at);
             let place = run.place(at);
+            let is_asked_for = at == run.trace.len() || go_on.iter().any(|own| own.at == at);
+            if !is_asked_for && !run.setting.kind.is_crashed(chance) {
+                in_flight.into_iter().for_each(|op| medium.apply(op));
+                continue;
+            }
             let failed =
                 |what: String, point: Point| Fell::at(crashed(generation, at, in_flight, &what), point);
             let drawn = chance.clone();
@@ -59,7 +63,7 @@ impl Lab {
                     drawn: drawn.clone(),
                     judging: chance.clone(),
                 };
-                let found = self.judge(run, &files, expected, chance, generation);
+                let found = self.judge(run, &files, expected, chance, Tolerance::None, generation);
                 let found = found.map_err(|what| failed(what, point.clone()))?;
                 outcome.crash_points += 1;
                 outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
@@ -68,15 +72,24 @@ impl Lab {
                     && go_on.iter().any(|own| own.at == at && own.torn.is_none())
                 {
                     let start = Start { files, sequence, model, rotten: false };
-                    let steps = workload::draw_again(chance, self.steps / 3);
+                    let steps = workload::draw_again(chance, run.setting.kind, self.steps / 3);
                     self.go_on(run, point, start, steps, chance, outcome, generation + 1)?;
                 }
+            }
+            if let Some(mut aside) = cuts::is_drawn(chance) {
+                let drawn = aside.clone();
+                let files = cuts::cut(&medium, in_flight, run.setting.layout.vlf_bytes, &mut aside);
+                let point = Point { place, image: Image::Cut, drawn, judging: aside.clone() };
+                let found = self.judge(run, &files, expected, &mut aside, Tolerance::Reported, generation);
+                let found = found.map_err(|what| failed(format!("a file cut short: {what}"), point))?;
+                outcome.crash_points += 1;
+                outcome.damage_reported += u64::from(found.is_none());
             }
             for torn in go_on.iter().filter(|own| own.at == at).filter_map(|own| own.torn) {
                 let drawn = chance.clone();
                 let files = tear(&medium, in_flight.expect("what is torn is in flight"), torn, chance);
                 let point = Point { place, image: Image::Torn(torn), drawn, judging: chance.clone() };
-                let found = self.judge(run, &files, expected, chance, generation);
+                let found = self.judge(run, &files, expected, chance, Tolerance::None, generation);
                 let found = found.map_err(|what| failed(what, point.clone()))?;
                 outcome.crash_points += 1;
                 if let Some((sequence, model)) = found {
@@ -101,7 +114,8 @@ impl Lab {
         generation: u32,
     ) -> Vec<Files> {
         let in_flight = run.trace.get(at);
-        let mut images: Vec<Files> = (0..self.images).map(|_| medium.crash(in_flight, chance)).collect();
+        let mut images: Vec<Files> =
+            (0..self.images(run.setting.kind)).map(|_| medium.crash(in_flight, chance)).collect();
         if let Some(op) = in_flight.filter(|op| is_in_recovery(run, at, generation) && is_log_write(op)) {
             images.extend((0..ENDS_IN_RECOVERY).map(|_| medium.crash_with_end(op, chance)));
         }
@@ -115,10 +129,14 @@ impl Lab {
         files: &Files,
         expected: Expected,
         chance: &mut Chance,
+        tolerance: Tolerance,
         #[cfg_attr(not(test), expect(unused_variables, reason = "a broken oracle asks for it"))]
         generation: u32,
     ) -> Result<Option<(u64, Model)>, String> {
-        let found = caught(|| judge(run, files, expected, chance, Tolerance::None))?;
+        let found = caught(|| {
+            let recovery = Setting::draw_recovery(chance);
+            judge(run, files, expected, recovery, chance, tolerance)
+        })?;
         #[cfg(test)]
         if let (Some(broken), Some((_, model))) = (self.broken, &found)
             && broken(generation, model)
@@ -130,10 +148,10 @@ impl Lab {
 
     /// Some by chance, and some that chance alone would seldom find.
     fn places_to_go_on(&self, run: &Run, chance: &mut Chance, generation: u32) -> Vec<GoOn> {
-        if generation >= GENERATIONS_MAX {
+        if generation >= run.setting.kind.generations() {
             return Vec::new();
         }
-        let mut places: Vec<GoOn> = (0..self.continued)
+        let mut places: Vec<GoOn> = (0..self.continued(run.setting.kind))
             .map(|_| GoOn { at: chance.below(run.trace.len() as u64 + 1) as usize, torn: None })
             .collect();
         let log_writes = |least: usize, most: usize| -> Vec<usize> {
@@ -182,6 +200,7 @@ impl Lab {
         let went_on = match caught(|| perform_from(setting, start, &steps)) {
             Ok(Some(run)) => {
                 outcome.runs += 1;
+                outcome.survived += run.met.survived();
                 self.judge_run(&run, chance, outcome, generation)
             }
             Ok(None) => {
@@ -234,7 +253,8 @@ impl Lab {
                     expected.least = expected.least.min(run.witnessed(fault_at, at));
                 }
                 let files = medium.crash(in_flight, chance);
-                let judged = judge(run, &files, expected, chance, tolerance).map_err(|what| {
+                let recovery = Setting::draw_recovery(chance);
+                let judged = judge(run, &files, expected, recovery, chance, tolerance).map_err(|what| {
                     format!(
                         "{fault:?} at operation {fault_at} ({}), crash at {at} ({}): {what}",
                         show(run.trace.get(fault_at)),
@@ -259,13 +279,7 @@ impl Lab {
         chance: &mut Chance,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
-        let mut medium = Medium::holding(run.start.clone());
-        for op in &run.trace {
-            medium.apply(op);
-        }
-        let mut expected = run.expected(run.trace.len());
-        // The last block has no later one to witness it: damage there cannot be told from a torn end.
-        expected.least = expected.least.min(run.before_last_log_write());
+        let medium = at_the_end(run);
         for _ in 0..self.images * 8 {
             let mut files = medium.crash(None, chance);
             let file = FileId::ALL[chance.below(3) as usize];
@@ -278,13 +292,54 @@ impl Lab {
                 at = indices::byte_of_index(bytes, chance).unwrap_or(at);
             }
             bytes[at] ^= 1 << chance.below(8);
-            let judged = judge(run, &files, expected, chance, Tolerance::Reported)
+            let recovery = Setting::draw_recovery(chance);
+            judge_damaged(run, &files, recovery, chance, outcome)
                 .map_err(|what| format!("bit rot at {at} of the {file} file: {what}"))?;
-            outcome.damage_reported += u64::from(judged.is_none());
-            outcome.crash_points += 1;
         }
         Ok(())
     }
+
+    /// Indices of what was durable at the end tell of other pages and records than they should, as far as their order
+    /// and their counts leave it open.
+    pub(super) fn judge_misled(
+        &self,
+        run: &Run,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let medium = at_the_end(run);
+        for _ in 0..self.images * 2 {
+            let mut files = medium.crash(None, chance);
+            let Some(at) = indices::mislead(&mut files, chance) else { return Ok(()) };
+            judge_damaged(run, &files, Recovery::Instant, chance, outcome)
+                .map_err(|what| format!("a misleading index at {at} of the log file: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// All that a run has left.
+fn at_the_end(run: &Run) -> Medium {
+    let mut medium = Medium::holding(run.start.clone());
+    run.trace.iter().for_each(|op| medium.apply(op));
+    medium
+}
+
+/// What is there is not what was written: that is reported, or harms nothing.
+fn judge_damaged(
+    run: &Run,
+    files: &Files,
+    recovery: Recovery,
+    chance: &mut Chance,
+    outcome: &mut Outcome,
+) -> Result<(), String> {
+    let mut expected = run.expected(run.trace.len());
+    // The last block has no later one to witness it: damage there cannot be told from a torn end.
+    expected.least = expected.least.min(run.before_last_log_write());
+    let judged = judge(run, files, expected, recovery, chance, Tolerance::Reported)?;
+    outcome.damage_reported += u64::from(judged.is_none());
+    outcome.crash_points += 1;
+    Ok(())
 }
 
 impl Torn {

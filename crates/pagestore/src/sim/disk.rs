@@ -1,6 +1,7 @@
 //! The simulated disk, and what a crash leaves of it.
 
 use super::Chance;
+use super::trouble::{Refused, Trouble, Troubles};
 use crate::disk::{Disk, FileId};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -93,6 +94,7 @@ struct State {
     /// The faulty operation has come.
     fault_met: Option<Op>,
     unreadable: Option<(FileId, Range<u64>)>,
+    troubles: Troubles,
 }
 
 impl Default for SimDisk {
@@ -111,7 +113,8 @@ impl SimDisk {
     /// A disk with these files, all of it durable.
     #[must_use]
     pub fn holding(files: Files) -> Self {
-        let state = State { view: files, trace: Vec::new(), fault: None, fault_met: None, unreadable: None };
+        let (trace, troubles) = Default::default();
+        let state = State { view: files, trace, fault: None, fault_met: None, unreadable: None, troubles };
         Self { state: Mutex::new(state) }
     }
 
@@ -127,6 +130,36 @@ impl SimDisk {
     pub fn with_unreadable(self, file: FileId, bytes: Range<u64>) -> Self {
         self.lock().unreadable = Some((file, bytes));
         self
+    }
+
+    /// From here on.
+    pub fn begin_trouble(&self, trouble: Trouble) {
+        self.lock().troubles.begin(trouble);
+    }
+
+    /// Trouble is over; whether anything was refused.
+    pub fn end_trouble(&self) -> bool {
+        self.lock().troubles.end()
+    }
+
+    /// Whether anything was refused that it had to tell: since trouble began, or by its fault.
+    pub(super) fn told_of_trouble(&self) -> bool {
+        let state = self.lock();
+        let faulty = state.fault.is_some_and(|(_, fault)| fault.is_told()) && state.fault_met.is_some();
+        state.troubles.met() || faulty
+    }
+
+    /// Whether trouble ever refused anything.
+    pub(super) fn was_in_trouble(&self) -> bool {
+        self.lock().troubles.ever_met()
+    }
+
+    /// Does `work` while nothing is refused.
+    pub(super) fn without_trouble<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.lock().troubles.suspend(true);
+        let done = work();
+        self.lock().troubles.suspend(false);
+        done
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -178,6 +211,10 @@ impl SimDisk {
                 }
             }
         }
+        if !through && file != FileId::Data && state.troubles.refuses(Refused::Growth) {
+            state.trace.push(Op::FailedWrite { file, offset, bytes: bytes.to_vec() });
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
         overwrite(&mut state.view[file as usize], offset, bytes);
         state.trace.push(op);
         Ok(())
@@ -200,9 +237,12 @@ fn overwrite(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 
 impl Disk for SimDisk {
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let state = self.lock();
+        let mut state = self.lock();
         let touches = |bad: &Range<u64>| offset < bad.end && offset + buffer.len() as u64 > bad.start;
-        if state.unreadable.as_ref().is_some_and(|(bad_file, bad)| *bad_file == file && touches(bad)) {
+        let unreadable = state.unreadable.as_ref();
+        if unreadable.is_some_and(|(bad_file, bad)| *bad_file == file && touches(bad))
+            || state.troubles.refuses(Refused::Reads)
+        {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         let start = offset as usize;
@@ -218,6 +258,13 @@ impl Disk for SimDisk {
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.do_write(file, offset, bytes, true)
+    }
+
+    fn reserve(&self, _: FileId, _: u64) -> io::Result<()> {
+        if self.lock().troubles.refuses(Refused::Growth) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        Ok(())
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {

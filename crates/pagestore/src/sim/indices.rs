@@ -2,12 +2,14 @@
 //! fault or a flipped bit that is drawn anywhere seldom meets one.
 
 use super::disk::SECTOR;
-use super::{Chance, Op};
-use crate::codec::u32_at;
+use super::{Chance, Files, Op, SimDisk};
+use crate::codec::{put_u32, u32_at};
+use crate::control::Control;
 use crate::disk::FileId;
 use crate::log::LOG_HEAD_BYTES;
 use crate::log::block::BLOCK_HEADER_BYTES;
-use crate::log::record::{IndexEnd, Record, Records};
+use crate::log::index::ENTRY_BYTES;
+use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
 use crate::lsn::UNIT_BYTES;
 use std::collections::BTreeMap;
 
@@ -87,6 +89,42 @@ pub(super) fn byte_of_index(log: &[u8], chance: &mut Chance) -> Option<usize> {
     let all = indices(log);
     let (at, bytes) = *all.get(chance.below(all.len() as u64) as usize)?;
     Some(at + chance.below(bytes as u64) as usize)
+}
+
+/// One entry of an index that recovery needs is changed, so that its order and its counts stay what they are: it tells of
+/// another page, of another's record, or of a change instead of an image. Where, in the log file.
+pub(super) fn mislead(files: &mut Files, chance: &mut Chance) -> Option<usize> {
+    let redo = Control::read(&SimDisk::holding(files.clone())).ok()??.redo.lsn;
+    let log = &mut files[FileId::Log as usize];
+    let needed = |at: usize| u32_at(log, at - BLOCK_HEADER_BYTES + 8) >= redo.vlf();
+    let all: Vec<(usize, usize)> = records(log)
+        .filter_map(|(at, _, record)| match record {
+            Record::Index { open: false, entries, .. } if needed(at) => {
+                Some((at + RECORD_HEADER_BYTES + 8, entries.len() / ENTRY_BYTES))
+            }
+            _ => None,
+        })
+        .collect();
+    let (first, count) = *all.get(chance.below(all.len() as u64) as usize)?;
+    let own = chance.below(count as u64) as usize;
+    let entry = |index: usize| first + index * ENTRY_BYTES;
+    let page = |index: usize| u32_at(log, entry(index)) >> 1;
+    let at = entry(own);
+    let image = u32_at(log, at) & 1;
+    match chance.below(3) {
+        0 => {
+            let least = if own > 0 { page(own - 1) } else { page(own) };
+            let most = if own + 1 < count { page(own + 1) } else { page(own) + 8 };
+            let other = least + chance.below(u64::from(most - least) + 1) as u32;
+            put_u32(log, at, other << 1 | image);
+        }
+        1 => {
+            let other = u32_at(log, entry(chance.below(count as u64) as usize) + 4);
+            put_u32(log, at + 4, other);
+        }
+        _ => log[at] ^= 1,
+    }
+    Some(at)
 }
 
 /// An operation that writes an index.

@@ -2,10 +2,13 @@
 //! oracle's question. What was recovered is the beginning of another run, whose own recovery crashes too.
 
 use super::indices;
+use super::kind::Kind;
 use super::run::{Run, perform};
 use super::way::{Fell, Then};
-use super::workload::{self, Change};
-use super::{Chance, Fault, Setting, SimDisk, Step};
+use super::workload::Change;
+#[cfg(test)]
+use super::workload::Model;
+use super::{Chance, Fault, SimDisk, Step};
 use crate::Recovery;
 use std::cell::Cell;
 use std::fmt;
@@ -14,17 +17,6 @@ use std::sync::Once;
 
 /// How often a failure is tried with fewer steps or changes.
 const TRIES_MAX: u32 = 150;
-
-/// How the steps of a seed are drawn.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// By chance.
-    Any,
-    /// To drive out of memory what snapshots see.
-    Snapshots,
-    /// To write over the space of earlier virtual log files.
-    Round,
-}
 
 /// What is done with steps, in this order.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,8 +28,6 @@ enum Stage {
     All,
 }
 
-/// Workloads of snapshots for a seed.
-const SNAPSHOTS: u64 = 8;
 /// Lost ends of virtual log files for a seed.
 const LOST_ENDS_MAX: usize = 4;
 /// Commits that are lost right under the pages of a checkpoint, for a seed.
@@ -60,7 +50,7 @@ pub struct Lab {
     pub minimise: bool,
     /// Told the generation and what was found there: says of some that it is wrong.
     #[cfg(test)]
-    pub(super) broken: Option<fn(u32, &workload::Model) -> bool>,
+    pub(super) broken: Option<fn(u32, &Model) -> bool>,
 }
 
 impl Default for Lab {
@@ -91,6 +81,8 @@ pub struct Outcome {
     pub after_faults: u64,
     /// Damage that was reported as damage.
     pub damage_reported: u64,
+    /// Errors and panics after which callers went on.
+    pub survived: u64,
 }
 
 impl Outcome {
@@ -101,6 +93,7 @@ impl Outcome {
         self.in_recovery += other.in_recovery;
         self.after_faults += other.after_faults;
         self.damage_reported += other.damage_reported;
+        self.survived += other.survived;
     }
 }
 
@@ -147,12 +140,7 @@ impl Lab {
     /// The failure.
     pub fn run(&self) -> Result<Outcome, Box<Failure>> {
         let mut all = Outcome::default();
-        let mut own = Chance::new(self.seed ^ 0xd1ce);
-        let drawn = [(Kind::Any, workload::draw(&mut Chance::new(self.seed), self.steps))].into_iter();
-        let drawn = drawn.chain([(Kind::Round, workload::draw_round(&mut own))]);
-        let drawn =
-            drawn.chain((0..SNAPSHOTS).map(|_| (Kind::Snapshots, workload::draw_snapshots(&mut own))));
-        for (kind, steps) in drawn {
+        for (kind, steps) in self.workloads() {
             match self.run_steps(kind, &steps, Stage::All) {
                 Ok(done) => all.add(&done),
                 Err((stage, fell)) => return Err(Box::new(self.failure(kind, steps, stage, fell))),
@@ -165,7 +153,7 @@ impl Lab {
     fn failure(&self, kind: Kind, steps: Vec<Step>, stage: Stage, fell: Fell) -> Failure {
         let failure = |what, needed, then| Failure { seed: self.seed, steps: self.steps, what, needed, then };
         if !fell.way.is_empty() {
-            let (what, needed, then) = self.along(&steps, fell);
+            let (what, needed, then) = self.along(kind, &steps, fell);
             failure(what, needed, then)
         } else if self.minimise {
             let (needed, what) = self.minimise(kind, steps, stage, fell.what);
@@ -210,12 +198,6 @@ impl Lab {
         judged.map_err(|fell| (stage, fell))
     }
 
-    /// How its stores are made, and what is drawn from then on.
-    pub(super) fn setting(&self) -> (Setting, Chance) {
-        let mut chance = Chance::new(self.seed ^ 0x5eed);
-        (Setting::draw(&mut chance), chance)
-    }
-
     fn judge_steps(
         &self,
         kind: Kind,
@@ -223,20 +205,10 @@ impl Lab {
         only: Stage,
         stage: &mut Stage,
     ) -> Result<Outcome, Fell> {
-        let (mut setting, mut chance) = self.setting();
-        match kind {
-            Kind::Any => {}
-            Kind::Snapshots => setting.options.cache_bytes = 96 << 10,
-            Kind::Round => {
-                // No checkpoint but those of the steps, and yet transactions that do not fit.
-                setting.layout.page_bytes = 4096;
-                setting.options.cache_bytes = 768 << 10;
-                setting.options.checkpoint_bytes = u64::MAX;
-                setting.options.log_limit_bytes = 32 * setting.layout.vlf_bytes;
-            }
-        }
+        let (setting, mut chance) = self.setting(kind);
         let mut outcome = Outcome { runs: 1, ..Outcome::default() };
         let run = caught(|| perform(setting, SimDisk::new(), None, steps)).map_err(Fell::of)?;
+        outcome.survived += run.met.survived();
         if kind == Kind::Snapshots {
             return Ok(outcome);
         }
@@ -247,11 +219,17 @@ impl Lab {
                 let judged = || self.judge_one_fault(&run, Fault::Lost, at, steps, &mut chance, &mut outcome);
                 caught(judged).map_err(Fell::of)?;
             }
+            *stage = Stage::Rot;
+            let mut chance = Chance::new(self.seed ^ 0x1d78);
+            caught(|| self.judge_misled(&run, &mut chance, &mut outcome)).map_err(Fell::of)?;
             return Ok(outcome);
         }
         if matches!(only, Stage::Crashes | Stage::All) {
             *stage = Stage::Crashes;
             self.judge_run(&run, &mut chance, &mut outcome, 0)?;
+        }
+        if kind == Kind::Troubled {
+            return Ok(outcome);
         }
         if matches!(only, Stage::Faults | Stage::All) {
             *stage = Stage::Faults;
@@ -265,6 +243,7 @@ impl Lab {
             *stage = Stage::Rot;
             let mut chance = Chance::new(self.seed ^ 0x0b17);
             caught(|| self.judge_rot(&run, &mut chance, &mut outcome)).map_err(Fell::of)?;
+            caught(|| self.judge_misled(&run, &mut chance, &mut outcome)).map_err(Fell::of)?;
         }
         Ok(outcome)
     }
@@ -391,6 +370,8 @@ pub(super) fn without<T: Clone>(mut all: Vec<T>, fails: &mut impl FnMut(&[T]) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::kind::draw_round;
+    use super::super::workload;
     use super::*;
 
     /// The part that runs with every test; `examples/crash.rs` runs any number of seeds.
@@ -405,7 +386,10 @@ mod tests {
         }
         println!("{outcome:?}");
         assert!(
-            outcome.crash_points >= 1000 && outcome.in_recovery > 0 && outcome.damage_reported > 0,
+            outcome.crash_points >= 1000
+                && outcome.in_recovery > 0
+                && outcome.damage_reported > 0
+                && outcome.survived > 0,
             "{outcome:?}"
         );
     }
@@ -415,7 +399,7 @@ mod tests {
         let lost: u64 = (0..4)
             .map(|seed| {
                 let lab = Lab { seed, ..Lab::default() };
-                let steps = workload::draw_round(&mut Chance::new(seed));
+                let steps = draw_round(&mut Chance::new(seed));
                 let outcome = lab.run_steps(Kind::Round, &steps, Stage::All);
                 outcome.map_err(|(_, what)| what).expect("it holds").runs - 1
             })
@@ -427,7 +411,7 @@ mod tests {
     fn commits_are_lost_right_under_the_pages_of_a_checkpoint() {
         let met: usize = (0..8)
             .map(|seed| {
-                let (setting, _) = Lab { seed, ..Lab::default() }.setting();
+                let (setting, _) = Lab { seed, ..Lab::default() }.setting(Kind::Any);
                 let steps = workload::draw(&mut Chance::new(seed), Lab::default().steps);
                 let run = perform(setting, SimDisk::new(), None, &steps).expect("it works");
                 indices::commits_right_under_pages(&run.trace).len()

@@ -2,14 +2,15 @@
 //!
 //! (a) Every commit that was acknowledged as durable is there; (b) what is there is the state after one commit, with
 //! everything before it and nothing after; (c) of delayed commits only those may be missing whose log was within its
-//! bound; (d) a crash during recovery leads to the same state; (e) damage is an error, never data.
+//! bound; (d) a crash during recovery leads to the same state; (e) damage is an error, never data; (f) of a commit that
+//! was refused while the store went on nothing is there.
 
 use super::run::{Event, Run, is_log_write};
-use super::workload::{Model, contents};
-use super::{Chance, Files, Op, Setting, SimDisk};
-use crate::Store;
+use super::workload::{Model, contents, difference};
+use super::{Chance, Files, Op, SimDisk};
 use crate::disk::FileId;
 use crate::error::Error;
+use crate::{Options, Recovery, Store};
 use std::sync::Arc;
 
 /// What must be there, and what may.
@@ -28,6 +29,7 @@ impl Run {
             match event {
                 Event::Created => expected.created = true,
                 Event::Attempt(sequence, _) => expected.most = expected.most.max(*sequence),
+                Event::Refused(sequence) => expected.most = expected.most.min(sequence - 1),
                 Event::Durable(sequence) => expected.least = expected.least.max(*sequence),
             }
         }
@@ -90,12 +92,12 @@ pub(super) fn judge(
     run: &Run,
     files: &Files,
     expected: Expected,
+    recovery: Recovery,
     chance: &mut Chance,
     tolerance: Tolerance,
 ) -> Result<Option<(u64, Model)>, String> {
     let disk = Arc::new(SimDisk::holding(files.clone()));
-    let mut options = run.setting.options;
-    options.recovery = Setting::draw_recovery(chance);
+    let options = Options { recovery, ..run.setting.options };
     let recovered = Store::open_on(disk, options).and_then(|store| {
         let before = contents(&store.read()?)?;
         if chance.once_in(4) {
@@ -114,9 +116,9 @@ pub(super) fn judge(
             | Error::CorruptTree { .. }
             | Error::NotAStore { .. },
         ) if tolerance == Tolerance::Reported => return Ok(None),
-        Err(error) => return Err(format!("{:?} recovery: it cannot be opened: {error}", options.recovery)),
+        Err(error) => return Err(format!("{recovery:?} recovery: it cannot be opened: {error}")),
     };
-    let why = |what: String| Err(format!("{:?} recovery: {what}", options.recovery));
+    let why = |what: String| Err(format!("{recovery:?} recovery: {what}"));
     if sequence < expected.least {
         return why(format!(
             "commit {} was acknowledged, and {sequence} is the last one there",
@@ -128,12 +130,7 @@ pub(super) fn judge(
     }
     let model = run.state(sequence).cloned().unwrap_or_default();
     let found = found.unwrap_or_default();
-    if found != model {
-        let differs = model
-            .iter()
-            .find(|(key, value)| found.get(key) != Some(value))
-            .map(|(key, _)| *key)
-            .or_else(|| found.keys().find(|key| !model.contains_key(key)).copied());
+    if let Some(differs) = difference(&found, &model) {
         return why(format!(
             "what is there is not the state after commit {sequence}: table and key {differs:?} differ"
         ));

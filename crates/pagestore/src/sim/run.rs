@@ -1,6 +1,7 @@
 //! One workload on a simulated disk: what the disk was asked to do, and what was promised when.
 
-use super::workload::{self, Change, Model, contents, transact};
+use super::caller::{Caller, Met};
+use super::workload::{self, Change, End, Model, OnError, assert_state, contents};
 use super::{Fault, Files, Op, Setting, SimDisk, Step};
 use crate::disk::FileId;
 use crate::error::{Error, Result};
@@ -20,6 +21,8 @@ pub(super) enum Event {
     Created,
     /// A commit of this number, which leads to this state, is about to begin.
     Attempt(u64, Box<Model>),
+    /// It came to nothing, and the store goes on.
+    Refused(u64),
     /// Everything up to this commit is durable, as the engine says.
     Durable(u64),
 }
@@ -35,6 +38,7 @@ pub(super) struct Run {
     /// How many operations there were when each step began.
     pub begins: Vec<usize>,
     pub fault: Option<(Fault, usize)>,
+    pub met: Met,
 }
 
 /// An operation by what it was done for, which stays when other steps are left out.
@@ -82,7 +86,7 @@ pub(super) fn is_log_write(op: &Op) -> bool {
     matches!(op, Op::Write { file: FileId::Log, through: true, .. })
 }
 
-/// A workload on an empty disk. An error of the engine ends it where the disk was told to fail.
+/// A workload on an empty disk. An error after which the store is read-only ends it where the disk was told to fail.
 pub(super) fn perform(
     setting: Setting,
     disk: SimDisk,
@@ -103,6 +107,7 @@ pub(super) fn perform(
     let result = created.and_then(|store| worker.work(store, steps));
     if let Err(error) = result
         && (fault.is_none() || worker.disk.fault_met().is_none())
+        && !worker.is_end_by_trouble(&error)
     {
         return Err(worker.failed(&error));
     }
@@ -136,7 +141,11 @@ pub(super) fn perform_from(
         worker.sequence = store.stats().last_sequence;
         worker.work(store, steps)
     })();
-    result.map_err(|error| worker.failed(&error))?;
+    if let Err(error) = result
+        && !worker.is_end_by_trouble(&error)
+    {
+        return Err(worker.failed(&error));
+    }
     Ok(Some(worker.into_run(start.files, opened, None)))
 }
 
@@ -149,6 +158,7 @@ struct Worker {
     sequence: u64,
     events: Vec<(usize, Event)>,
     begins: Vec<usize>,
+    met: Met,
     /// What it is at, for errors.
     doing: String,
     /// The disk says so when it fails.
@@ -163,9 +173,9 @@ struct Held<'a> {
 
 impl Worker {
     fn new(setting: Setting, disk: SimDisk, model: Model, sequence: u64) -> Self {
-        let (events, begins) = Default::default();
+        let (events, begins, met) = Default::default();
         let (doing, is_told) = (String::new(), false);
-        Self { setting, disk: Arc::new(disk), model, sequence, events, begins, doing, is_told }
+        Self { setting, disk: Arc::new(disk), model, sequence, events, begins, met, doing, is_told }
     }
 
     fn event(&mut self, event: Event) {
@@ -185,32 +195,89 @@ impl Worker {
             opened,
             begins: self.begins,
             fault,
+            met: self.met,
         }
+    }
+
+    /// After trouble the store may be read-only, as when it reads back what it wrote: the workload ends there.
+    fn is_end_by_trouble(&self, error: &Error) -> bool {
+        self.disk.was_in_trouble() && matches!(error, Error::Io { .. } | Error::ReadOnly { .. })
+    }
+
+    /// Whether an error has harmed nothing: it was to be expected, and the store goes on writing.
+    fn goes_on(&self, store: &Store, error: &Error) -> bool {
+        let is_expected = match error {
+            // A full log refuses a transaction.
+            Error::LogFull { .. } => true,
+            Error::Io { .. } => self.disk.told_of_trouble(),
+            _ => false,
+        };
+        is_expected && self.disk.without_trouble(|| store.write().is_ok())
     }
 
     /// The steps, in one opening after the other. At the end the store is dropped without closing, as when a
     /// process ends.
-    fn work(&mut self, mut store: Store, steps: &[Step]) -> Result<()> {
+    fn work(&mut self, mut store: Store, mut steps: &[Step]) -> Result<()> {
         self.event(Event::Durable(self.sequence));
-        let mut openings = steps.split(|step| *step == Step::Reopen).peekable();
-        while let Some(steps) = openings.next() {
-            self.work_open(&store, steps).inspect_err(|_| self.assert_readable(&store))?;
-            if openings.peek().is_some() {
-                self.begins.push(self.disk.ops());
-                store.close()?;
-                self.event(Event::Durable(self.sequence));
-                store = Store::open_on(self.disk.clone(), self.setting.options)?;
-                let found = contents(&store.read()?)?;
-                assert_eq!(found.as_ref(), Some(&self.model), "a closed store opens as it was");
+        loop {
+            let end = steps.iter().position(Step::ends_opening).unwrap_or(steps.len());
+            self.work_open(&store, &steps[..end]).inspect_err(|_| self.assert_readable(&store))?;
+            let Some(step) = steps.get(end) else { return Ok(()) };
+            self.doing = step.to_string();
+            self.begins.push(self.disk.ops());
+            store = self.open_again(store, step)?;
+            steps = &steps[end + 1..];
+        }
+    }
+
+    fn open_again(&mut self, store: Store, step: &Step) -> Result<Store> {
+        let mut store = match step {
+            Step::Reopen => {
+                match store.close() {
+                    // What was not written as pages is in the log.
+                    Err(Error::Io { .. }) if self.disk.end_trouble() => {}
+                    closed => closed?,
+                }
+                self.open()?
+            }
+            _ => {
+                drop(store);
+                self.open()?
+            }
+        };
+        self.event(Event::Durable(self.sequence));
+        if let Step::Die { times } = step {
+            for _ in 1..*times {
+                drop(store);
+                store = self.open()?;
             }
         }
+        self.disk.end_trouble();
+        self.look(&store)?;
+        Ok(store)
+    }
+
+    /// Opens the store. What cannot be read for a moment can be read later.
+    fn open(&self) -> Result<Store> {
+        match Store::open_on(self.disk.clone(), self.setting.options) {
+            Err(Error::Io { .. }) if self.disk.end_trouble() => {
+                Store::open_on(self.disk.clone(), self.setting.options)
+            }
+            opened => opened,
+        }
+    }
+
+    /// What is read is what was committed, and nothing else.
+    fn look(&self, store: &Store) -> Result<()> {
+        assert_state(contents(&store.read()?)?, &self.model, "what is read is not what was committed");
         Ok(())
     }
 
     /// Whatever has failed, who begins to read then reads what was acknowledged.
     fn assert_readable(&self, store: &Store) {
         if self.is_told && self.disk.fault_met().is_some() {
-            let found = store.read().and_then(|reader| Ok((reader.sequence(), contents(&reader)?)));
+            let read = || store.read().and_then(|reader| Ok((reader.sequence(), contents(&reader)?)));
+            let found = self.disk.without_trouble(read);
             let (sequence, found) = found.expect("what was acknowledged can be read after a failure");
             assert_eq!(found.as_ref(), Some(self.state(sequence)), "commit {sequence} after a failure");
         }
@@ -221,21 +288,17 @@ impl Worker {
         for step in steps {
             self.doing = step.to_string();
             self.begins.push(self.disk.ops());
-            match step {
-                Step::Transaction { changes, commit } => self.transact(store, changes, *commit)?,
-                Step::Checkpoint { during } => self.checkpoint(store, during)?,
-                Step::Flush => {
-                    store.flush()?;
-                    self.event(Event::Durable(self.sequence));
-                }
-                Step::Hold if held.len() < HELD_MAX => {
-                    let reader = store.read()?;
-                    let model = self.state(reader.sequence()).clone();
-                    held.push_back(Held { reader, model });
-                }
-                Step::Hold => {}
-                Step::Release => drop(held.pop_front()),
-                Step::Reopen => unreachable!("an opening ends there"),
+            let mut failed = false;
+            match self.step(store, step, &mut held) {
+                Err(error) if self.goes_on(store, &error) => failed = true,
+                done => done?,
+            }
+            if matches!(step, Step::Trouble(_)) {
+                continue;
+            }
+            let panicked = matches!(step, Step::Transaction { end: End::Panic, .. });
+            if self.disk.end_trouble() || failed || panicked {
+                self.look(store)?;
             }
             self.doing = format!("reading {} snapshots after: {step}", held.len());
             look_again(&mut held, self.setting)?;
@@ -243,24 +306,60 @@ impl Worker {
         Ok(())
     }
 
-    fn transact(&mut self, store: &Store, changes: &[Change], commit: Option<Durability>) -> Result<()> {
+    fn step<'a>(&mut self, store: &'a Store, step: &Step, held: &mut VecDeque<Held<'a>>) -> Result<()> {
+        match step {
+            Step::Transaction { changes, end, on_error } => self.transact(store, changes, *end, *on_error),
+            Step::Checkpoint { during } => self.checkpoint(store, during),
+            Step::Flush => {
+                store.flush()?;
+                self.event(Event::Durable(self.sequence));
+                Ok(())
+            }
+            Step::Hold if held.len() < HELD_MAX => {
+                let reader = store.read()?;
+                let model = self.state(reader.sequence()).clone();
+                held.push_back(Held { reader, model });
+                Ok(())
+            }
+            Step::Hold => Ok(()),
+            Step::Release => {
+                held.pop_front();
+                Ok(())
+            }
+            Step::Trouble(trouble) => {
+                self.disk.begin_trouble(*trouble);
+                Ok(())
+            }
+            Step::Reopen | Step::Die { .. } => unreachable!("an opening ends there"),
+        }
+    }
+
+    fn transact(&mut self, store: &Store, changes: &[Change], end: End, on_error: OnError) -> Result<()> {
         let (disk, events, next) = (&self.disk, &mut self.events, self.sequence + 1);
-        let done = transact(store, &mut self.model, changes, commit, |after| {
+        let mut begun = false;
+        let mut caller = Caller { store, disk, met: &mut self.met };
+        let done = caller.transact(&mut self.model, changes, end, on_error, |after| {
+            begun = true;
             events.push((disk.ops(), Event::Attempt(next, Box::new(after.clone()))));
         });
         let committed = match done {
-            // A full log refuses a transaction and harms nothing.
-            Err(Error::LogFull { .. }) => None,
+            Err(error) if self.goes_on(store, &error) => {
+                if begun {
+                    self.met.commits += 1;
+                    self.event(Event::Refused(next));
+                }
+                None
+            }
             other => other?,
         };
         if let Some(own) = committed {
             assert_eq!(own, next, "commits are numbered one after the other");
             self.sequence = own;
-            if commit == Some(Durability::Full) {
+            if end == End::Commit(Durability::Full) {
                 self.event(Event::Durable(own));
             }
         }
-        if commit == Some(Durability::Delayed) {
+        if end == End::Commit(Durability::Delayed) {
             bounded(store, self.setting);
         }
         Ok(())
@@ -273,7 +372,7 @@ impl Worker {
         loop {
             if let Some(changes) = during.next() {
                 let commit = if changes.len() == 1 { Durability::Full } else { Durability::Delayed };
-                self.transact(store, changes, Some(commit))?;
+                self.transact(store, changes, End::Commit(commit), OnError::GiveUp)?;
             }
             if !checkpoint.write(1)? {
                 break;
@@ -281,7 +380,7 @@ impl Worker {
         }
         let synced = checkpoint.sync()?;
         for changes in during {
-            self.transact(store, changes, Some(Durability::Full))?;
+            self.transact(store, changes, End::Commit(Durability::Full), OnError::GiveUp)?;
         }
         synced.end()?;
         Ok(())

@@ -5,7 +5,10 @@
 //! failure, other draws are tried.
 
 use super::crashes::{Torn, crashed, show, tear};
+use super::cuts;
+use super::kind::Kind;
 use super::lab::{Lab, caught, without};
+use super::oracle::Tolerance;
 use super::run::{Place, Run, Start, perform, perform_from};
 use super::{Chance, Medium, Op, SimDisk, Step};
 use crate::Recovery;
@@ -21,6 +24,8 @@ const DRAWS: u64 = 4;
 pub(super) enum Image {
     Plain(usize),
     Torn(Torn),
+    /// With a file cut.
+    Cut,
 }
 
 /// A crash that was judged.
@@ -101,6 +106,7 @@ struct Leg {
 
 #[derive(Clone)]
 struct Way {
+    kind: Kind,
     legs: Vec<Leg>,
     /// Of what else is drawn.
     draw: u64,
@@ -116,7 +122,7 @@ struct Fallen {
 }
 
 impl Way {
-    fn of(steps: &[Step], fell: &Fell) -> Way {
+    fn of(kind: Kind, steps: &[Step], fell: &Fell) -> Way {
         let leg = |recovery, steps: &[Step], crash| Leg {
             recovery,
             steps: steps.iter().cloned().enumerate().collect(),
@@ -127,6 +133,7 @@ impl Way {
             .into_iter()
             .chain(fell.way.iter().map(|onward| (Some(onward.recovery), onward.steps.as_slice())));
         Way {
+            kind,
             legs: runs.zip(crashes).map(|((recovery, steps), crash)| leg(recovery, steps, crash)).collect(),
             draw: 0,
         }
@@ -146,8 +153,8 @@ impl Way {
 
 impl Lab {
     /// What is needed for a failure after several crashes: what failed, the first steps, and how it went on.
-    pub(super) fn along(&self, steps: &[Step], fell: Fell) -> (String, Vec<Step>, Vec<Then>) {
-        let way = Way::of(steps, &fell);
+    pub(super) fn along(&self, kind: Kind, steps: &[Step], fell: Fell) -> (String, Vec<Step>, Vec<Then>) {
+        let way = Way::of(kind, steps, &fell);
         let as_it_was = Fallen {
             what: fell.what,
             leg: way.legs.len() - 1,
@@ -164,7 +171,7 @@ impl Lab {
 
     /// Does a way again; what it fell by.
     fn again(&self, way: &Way) -> Option<Fallen> {
-        let (mut setting, _) = self.setting();
+        let (mut setting, _) = self.setting(way.kind);
         let mut crashes = Vec::new();
         let mut start: Option<Start> = None;
         for (index, leg) in way.legs.iter().enumerate() {
@@ -201,7 +208,7 @@ impl Lab {
                 _ => return None,
             }
             let torn = match point.image {
-                Image::Plain(_) => String::new(),
+                Image::Plain(_) | Image::Cut => String::new(),
                 Image::Torn(torn) => format!(", {torn:?} of it landed"),
             };
             crashes.push(format!("operation {at} ({}){torn}", show(run.trace.get(at))));
@@ -222,6 +229,7 @@ impl Lab {
         let mut medium = Medium::holding(run.start.clone());
         run.trace[..at].iter().for_each(|op| medium.apply(op));
         let mut drawn = other(&point.drawn, draw);
+        let mut tolerance = Tolerance::None;
         let (mut files, torn) = match point.image {
             Image::Plain(image) => {
                 let mut images = self.images_at(run, &medium, at, &mut drawn, generation);
@@ -231,8 +239,14 @@ impl Lab {
                 let several = |op: &&Op| matches!(op, Op::Write { bytes, .. } if bytes.len() > 512);
                 (tear(&medium, run.trace.get(at).filter(several)?, torn, &mut drawn), Some(torn))
             }
+            Image::Cut => {
+                tolerance = Tolerance::Reported;
+                let vlf_bytes = run.setting.layout.vlf_bytes;
+                (cuts::cut(&medium, run.trace.get(at), vlf_bytes, &mut drawn), None)
+            }
         };
-        let judged = self.judge(run, &files, run.expected(at), &mut other(&point.judging, draw), generation);
+        let (expected, mut judging) = (run.expected(at), other(&point.judging, draw));
+        let judged = self.judge(run, &files, expected, &mut judging, tolerance, generation);
         Some(judged.map(|found| {
             let (sequence, model) = found?;
             let rotten = torn.is_some_and(|torn| torn.rots(&mut files));

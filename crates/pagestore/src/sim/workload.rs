@@ -1,6 +1,7 @@
 //! What the laboratory does to a store: steps that are drawn from a seed and can be left out one by one.
 
-use super::Chance;
+use super::kind::{self, Kind};
+use super::{Chance, Trouble};
 use crate::error::Result;
 use crate::{Apply, Durability, Layout, Options, Recovery, Store, Table, Tables};
 use std::collections::BTreeMap;
@@ -21,8 +22,10 @@ pub enum Step {
     Transaction {
         /// In order.
         changes: Vec<Change>,
-        /// `None`: rolled back.
-        commit: Option<Durability>,
+        /// What comes after them.
+        end: End,
+        /// What its caller does when one of them is refused.
+        on_error: OnError,
     },
     /// A checkpoint.
     Checkpoint {
@@ -33,10 +36,39 @@ pub enum Step {
     Flush,
     /// Closed as it should be, and opened again.
     Reopen,
+    /// The process ends without closing and the store is opened again, so many times.
+    Die {
+        /// How often.
+        times: u32,
+    },
+    /// What goes wrong in the next step, and is over after it.
+    Trouble(Trouble),
     /// A snapshot begins; it is read through after every step from here on.
     Hold,
     /// The oldest snapshot ends.
     Release,
+}
+
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is committed.
+    Commit(Durability),
+    /// It is rolled back.
+    RollBack,
+    /// Its caller panics in the middle of it.
+    Panic,
+}
+
+/// What a caller does when a change is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// Gives the transaction up.
+    GiveUp,
+    /// Goes on with the next change.
+    GoOn,
+    /// Tries the change again, and goes on.
+    TryAgain,
 }
 
 /// One change of a transaction.
@@ -68,12 +100,24 @@ pub enum Change {
 }
 
 impl Step {
+    /// A transaction of a caller who gives up at the first error.
+    pub(super) fn committed(changes: Vec<Change>, durability: Durability) -> Self {
+        Self::Transaction { changes, end: End::Commit(durability), on_error: OnError::GiveUp }
+    }
+
+    /// Whether another opening of the store begins after it.
+    pub(super) fn ends_opening(&self) -> bool {
+        matches!(self, Self::Reopen | Self::Die { .. })
+    }
+
     /// The changes that it makes, by transaction.
     pub(super) fn changes_mut(&mut self) -> Vec<&mut Vec<Change>> {
         match self {
             Self::Transaction { changes, .. } => vec![changes],
             Self::Checkpoint { during } => during.iter_mut().collect(),
-            Self::Flush | Self::Reopen | Self::Hold | Self::Release => Vec::new(),
+            Self::Flush | Self::Reopen | Self::Die { .. } | Self::Trouble(_) | Self::Hold | Self::Release => {
+                Vec::new()
+            }
         }
     }
 }
@@ -85,13 +129,19 @@ impl fmt::Display for Step {
             if texts.is_empty() { "nothing".into() } else { texts.join(", ") }
         };
         match self {
-            Self::Transaction { changes, commit } => {
-                let end = match commit {
-                    Some(Durability::Full) => "commit",
-                    Some(Durability::Delayed) => "delayed commit",
-                    None => "rolled back",
+            Self::Transaction { changes, end, on_error } => {
+                let end = match end {
+                    End::Commit(Durability::Full) => "commit",
+                    End::Commit(Durability::Delayed) => "delayed commit",
+                    End::RollBack => "rolled back",
+                    End::Panic => "the caller panics",
                 };
-                write!(f, "{end}: {}", list(changes))
+                let on_error = match on_error {
+                    OnError::GiveUp => "",
+                    OnError::GoOn => ", without what is refused",
+                    OnError::TryAgain => ", what is refused is tried again",
+                };
+                write!(f, "{end}{on_error}: {}", list(changes))
             }
             Self::Checkpoint { during } if during.is_empty() => f.write_str("checkpoint"),
             Self::Checkpoint { during } => {
@@ -100,6 +150,8 @@ impl fmt::Display for Step {
             }
             Self::Flush => f.write_str("flush"),
             Self::Reopen => f.write_str("close and open"),
+            Self::Die { times } => write!(f, "{times} times: the process ends, open"),
+            Self::Trouble(trouble) => write!(f, "in the next step {trouble}"),
             Self::Hold => f.write_str("begin a snapshot"),
             Self::Release => f.write_str("end a snapshot"),
         }
@@ -119,6 +171,8 @@ impl fmt::Display for Change {
 /// How a store under test is made: small, so that everything goes round often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
+    /// Which of a seed's workloads it is for.
+    pub kind: Kind,
     /// The store's layout.
     pub layout: Layout,
     /// How it is used.
@@ -151,7 +205,7 @@ impl Setting {
             verify_writes: chance.once_in(4),
             ..Options::default()
         };
-        Self { layout, options }
+        Self { kind: Kind::Any, layout, options }
     }
 
     /// A strategy of recovery.
@@ -177,43 +231,8 @@ pub(super) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
     all
 }
 
-/// Snapshots that are held while a transaction which does not fit drives out of memory what they see: among it what
-/// was changed between two of them, and has left memory already when it is changed again.
-pub(super) fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
-    let commit = |changes| Step::Transaction { changes, commit: Some(Durability::Full) };
-    let mut steps = vec![commit(draw_puts(chance, 200, 500)), Step::Hold];
-    let mut changed = Vec::new();
-    for _ in 0..1 + chance.below(2) {
-        let count = 1 + chance.below(2);
-        let changes = draw_puts(chance, count, 500);
-        changed.extend(changes.iter().cloned());
-        steps.push(commit(changes));
-    }
-    // Clean pages leave first.
-    steps.extend([Step::Checkpoint { during: Vec::new() }, Step::Hold]);
-    let count = 60 + chance.below(120);
-    changed.extend(draw_puts(chance, count, 500));
-    steps.extend([commit(changed), Step::Release]);
-    steps
-}
-
-/// A log that goes round: virtual log files of nothing but transactions that were rolled back, and over them those
-/// of small commits.
-pub(super) fn draw_round(chance: &mut Chance) -> Vec<Step> {
-    let mut steps = Vec::new();
-    for _ in 0..2 {
-        steps.push(Step::Transaction { changes: draw_puts(chance, 240, 700), commit: None });
-    }
-    steps.push(Step::Checkpoint { during: Vec::new() });
-    for _ in 0..100 {
-        let changes = draw_puts(chance, 1, 500);
-        steps.push(Step::Transaction { changes, commit: Some(Durability::Full) });
-    }
-    steps
-}
-
 /// Values of this length and up to 200 bytes more.
-fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Change> {
+pub(super) fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Change> {
     let mut put = |_| Change::Put {
         table: chance.below(u64::from(TABLES)) as u8,
         key: chance.below(KEYS) as u32,
@@ -224,30 +243,25 @@ fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Change> {
 }
 
 /// The steps after a crash: every other time they begin with a transaction of several blocks.
-pub(super) fn draw_again(chance: &mut Chance, steps: usize) -> Vec<Step> {
-    let mut all = draw(chance, steps);
+pub(super) fn draw_again(chance: &mut Chance, kind: Kind, steps: usize) -> Vec<Step> {
+    let mut all =
+        if kind == Kind::Troubled { kind::draw_troubled(chance, steps) } else { draw(chance, steps) };
     if chance.once_in(2) {
-        let changes = draw_changes(chance, 180, true);
-        all.insert(0, Step::Transaction { changes, commit: Some(Durability::Full) });
+        all.insert(0, Step::committed(draw_changes(chance, 180, true), Durability::Full));
     }
     all
 }
 
 /// Transactions of one change each.
 pub(super) fn draw_small(chance: &mut Chance, steps: usize, bytes: usize) -> Vec<Step> {
-    let small = |chance: &mut Chance| Step::Transaction {
-        changes: vec![Change::Put {
-            table: 0,
-            key: chance.below(4) as u32,
-            byte: chance.draw() as u8,
-            bytes,
-        }],
-        commit: Some(Durability::Full),
+    let small = |chance: &mut Chance| {
+        let (key, byte) = (chance.below(4) as u32, chance.draw() as u8);
+        Step::committed(vec![Change::Put { table: 0, key, byte, bytes }], Durability::Full)
     };
     (0..steps).map(|_| small(chance)).collect()
 }
 
-fn draw_step(chance: &mut Chance, large: bool) -> Step {
+pub(super) fn draw_step(chance: &mut Chance, large: bool) -> Step {
     match chance.below(24) {
         0 | 1 => {
             let transactions = chance.below(5);
@@ -268,12 +282,12 @@ fn draw_step(chance: &mut Chance, large: bool) -> Step {
                 _ => 1 + chance.below(3),
             };
             let changes = draw_changes(chance, count, large);
-            let commit = match chance.below(10) {
-                0 => None,
-                1..=3 => Some(Durability::Delayed),
-                _ => Some(Durability::Full),
+            let end = match chance.below(10) {
+                0 => End::RollBack,
+                1..=3 => End::Commit(Durability::Delayed),
+                _ => End::Commit(Durability::Full),
             };
-            Step::Transaction { changes, commit }
+            Step::Transaction { changes, end, on_error: OnError::GiveUp }
         }
     }
 }
@@ -296,7 +310,7 @@ fn draw_change(chance: &mut Chance, large: bool) -> Change {
     }
 }
 
-fn name(table: u8) -> String {
+pub(super) fn name(table: u8) -> String {
     format!("table{table}")
 }
 
@@ -308,47 +322,6 @@ pub(super) fn prepare(store: &Store) -> Result<()> {
     }
     tx.commit(Durability::Full)?;
     Ok(())
-}
-
-/// Does a transaction's changes to the store and to the model, and ends it. Tells what the commit's sequence
-/// number is, or will be: known before anything of it can be on the disk.
-pub(super) fn transact(
-    store: &Store,
-    model: &mut Model,
-    changes: &[Change],
-    commit: Option<Durability>,
-    begin_commit: impl FnOnce(&Model),
-) -> Result<Option<u64>> {
-    let mut tx = store.write()?;
-    let mut after = model.clone();
-    for change in changes {
-        match *change {
-            Change::Put { table, key, byte, bytes } => {
-                let own = tx.table(&name(table))?;
-                let value = vec![byte; bytes];
-                tx.put(own, &key.to_be_bytes(), &value)?;
-                after.insert((table, key), value);
-            }
-            Change::Delete { table, key } => {
-                let own = tx.table(&name(table))?;
-                tx.delete(own, &key.to_be_bytes())?;
-                after.remove(&(table, key));
-            }
-            Change::Recreate { table } => {
-                tx.drop_table(&name(table))?;
-                tx.create_table(&name(table))?;
-                after.retain(|(own, _), _| *own != table);
-            }
-        }
-    }
-    let Some(durability) = commit else {
-        tx.rollback();
-        return Ok(None);
-    };
-    begin_commit(&after);
-    let committed = tx.commit(durability)?;
-    *model = after;
-    Ok(committed.map(|committed| committed.sequence))
 }
 
 /// Everything that a reader finds. `None` while the tables have not been made.
@@ -373,4 +346,17 @@ pub(super) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<b
         }
     }
     Ok(true)
+}
+
+/// Table and key of the first entry in which two states differ.
+pub(super) fn difference(found: &Model, model: &Model) -> Option<(u8, u32)> {
+    let differs = |key: &&(u8, u32)| found.get(key) != model.get(key);
+    model.keys().chain(found.keys()).find(differs).copied()
+}
+
+/// # Panics
+/// When what was found is another state than this.
+pub(super) fn assert_state(found: Option<Model>, model: &Model, otherwise: &str) {
+    let differs = difference(&found.unwrap_or_default(), model);
+    assert!(differs.is_none(), "{otherwise}: table and key {differs:?} differ");
 }

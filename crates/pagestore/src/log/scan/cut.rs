@@ -48,11 +48,12 @@ impl LogFile<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::control::COPIES_BYTES;
     use crate::disk::{Disk, FileId};
     use crate::error::Error;
     use crate::log::LOG_HEAD_BYTES;
     use crate::log::directory;
-    use crate::sim::{Files, SimDisk};
+    use crate::sim::{Chance, Files, Medium, Op, SimDisk};
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
     use std::sync::Arc;
 
@@ -142,5 +143,57 @@ mod tests {
         disk.write(FileId::Log, 0, &files[2]).unwrap();
         let store = Store::open_on(disk, options(Recovery::Instant)).unwrap();
         assert_eq!(store.stats().last_sequence, last);
+    }
+
+    /// What a crash leaves right before the directory is told that the first virtual log file has ended: with that of
+    /// the second one begun or not.
+    fn directory_behind(has_header: bool) -> Files {
+        let disk = Arc::new(SimDisk::new());
+        let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: 3, ..Layout::default() };
+        let store = Store::create_on(disk.clone(), layout, options(Recovery::Wide), 1).unwrap();
+        store.transact(Durability::Full, |tx| tx.create_table("t").map(|_| ())).unwrap();
+        while store.log_holders().next.vlf() == 1 {
+            put(&store);
+        }
+        std::mem::forget(store);
+        let trace = disk.take_trace();
+        let is_directory = |op: &Op| matches!(op, Op::Write { file: FileId::Control, offset, through: true, .. } if *offset >= COPIES_BYTES);
+        let first = trace.iter().position(is_directory).unwrap();
+        let mut medium = Medium::holding(Files::default());
+        let (before, after) = trace.split_at(first);
+        before.iter().for_each(|op| medium.apply(op));
+        if has_header {
+            after.iter().filter(|op| !is_directory(op)).for_each(|op| medium.apply(op));
+        }
+        medium.crash(None, &mut Chance::new(0))
+    }
+
+    fn put(store: &Store) {
+        let number = store.stats().last_sequence;
+        let put = |tx: &mut crate::WriteTx<'_>| {
+            let table = tx.table("t")?;
+            tx.put(table, &number.to_be_bytes(), &[number as u8; 900])
+        };
+        store.transact(Durability::Full, put).unwrap();
+    }
+
+    #[test]
+    fn a_cut_is_told_too_where_a_crash_had_kept_the_directory_from_being_written() {
+        for (recovery, has_header) in WAYS.into_iter().flat_map(|own| [(own, true), (own, false)]) {
+            let disk = Arc::new(SimDisk::holding(directory_behind(has_header)));
+            let store = Store::open_on(disk.clone(), options(recovery)).unwrap();
+            put(&store);
+            assert_eq!(store.log_holders().next.vlf(), 2);
+            drop(store);
+            for length in [LOG_HEAD_BYTES + VLF_BYTES, LOG_HEAD_BYTES + VLF_BYTES + 512] {
+                let mut cut = disk.files();
+                cut[2].truncate(length as usize);
+                let told = open(&cut, Recovery::Instant).map(|_| ()).expect_err("a commit is missing");
+                assert!(
+                    matches!(told, Error::CorruptLog { .. }),
+                    "{recovery:?} {has_header} {length}: {told}"
+                );
+            }
+        }
     }
 }

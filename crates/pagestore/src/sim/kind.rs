@@ -1,0 +1,191 @@
+//! The workloads of a seed: how each is drawn, how its store is made, and how densely it is crashed.
+
+use super::trouble::{Refused, Trouble};
+use super::workload::{self, End, OnError, Setting, Step, draw_puts};
+use super::{Chance, Lab};
+use crate::Durability;
+
+/// How often a run continues from what a crash left.
+const GENERATIONS_MAX: u32 = 3;
+/// Workloads of snapshots for a seed.
+const SNAPSHOTS: u64 = 8;
+/// Of a workload of troubles one operation in so many is crashed.
+const TROUBLED_CRASHED_ONE_IN: u64 = 4;
+/// Openings that end without closing, of a full log: more than there is space left for a record of each.
+const DEATHS: u32 = 70;
+
+/// One of a seed's workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// By chance.
+    Any,
+    /// To drive out of memory what snapshots see.
+    Snapshots,
+    /// To write over the space of earlier virtual log files.
+    Round,
+    /// To meet errors, and to go on.
+    Troubled,
+}
+
+impl Lab {
+    /// The workloads of its seed.
+    pub(super) fn workloads(&self) -> Vec<(Kind, Vec<Step>)> {
+        let mut own = Chance::new(self.seed ^ 0xd1ce);
+        let mut all = vec![
+            (Kind::Any, workload::draw(&mut Chance::new(self.seed), self.steps)),
+            (Kind::Round, draw_round(&mut own)),
+        ];
+        all.extend((0..SNAPSHOTS).map(|_| (Kind::Snapshots, draw_snapshots(&mut own))));
+        all.push((Kind::Troubled, draw_troubled(&mut Chance::new(self.seed ^ 0x7206_b1ed), self.steps)));
+        all
+    }
+
+    /// How the stores of a workload are made, and what is drawn from then on.
+    pub(super) fn setting(&self, kind: Kind) -> (Setting, Chance) {
+        let mut chance = Chance::new(self.seed ^ 0x5eed);
+        let mut setting = Setting { kind, ..Setting::draw(&mut chance) };
+        let (layout, options) = (&mut setting.layout, &mut setting.options);
+        match kind {
+            Kind::Any => {}
+            Kind::Snapshots => options.cache_bytes = 96 << 10,
+            Kind::Round => {
+                // No checkpoint but those of the steps, and yet transactions that do not fit.
+                layout.page_bytes = 4096;
+                options.cache_bytes = 768 << 10;
+                options.checkpoint_bytes = u64::MAX;
+                options.log_limit_bytes = 32 * layout.vlf_bytes;
+            }
+            Kind::Troubled => {
+                // Pages leave memory, and the log has to grow and comes to its end.
+                layout.vlfs = 2;
+                options.cache_bytes = options.cache_bytes.min(256 << 10);
+                let pages = layout.page_bytes as u64 / 4096;
+                options.log_limit_bytes = (3 + self.seed % 4) * pages.min(2) * layout.vlf_bytes;
+            }
+        }
+        (setting, chance)
+    }
+
+    /// Images of each crash.
+    pub(super) fn images(&self, kind: Kind) -> u64 {
+        if kind == Kind::Troubled { self.images.min(1) } else { self.images }
+    }
+
+    /// Runs that go on from a crash.
+    pub(super) fn continued(&self, kind: Kind) -> u64 {
+        if kind == Kind::Troubled { self.continued.min(1) } else { self.continued }
+    }
+}
+
+impl Kind {
+    /// How often a run continues from what a crash left.
+    pub(super) fn generations(self) -> u32 {
+        if self == Self::Troubled { 1 } else { GENERATIONS_MAX }
+    }
+
+    /// Whether an operation is crashed that nothing asks for in particular.
+    pub(super) fn is_crashed(self, chance: &mut Chance) -> bool {
+        self != Self::Troubled || chance.once_in(TROUBLED_CRASHED_ONE_IN)
+    }
+}
+
+/// Snapshots that are held while a transaction which does not fit drives out of memory what they see: among it what
+/// was changed between two of them, and has left memory already when it is changed again.
+fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
+    let commit = |changes| Step::committed(changes, Durability::Full);
+    let mut steps = vec![commit(draw_puts(chance, 200, 500)), Step::Hold];
+    let mut changed = Vec::new();
+    for _ in 0..1 + chance.below(2) {
+        let count = 1 + chance.below(2);
+        let changes = draw_puts(chance, count, 500);
+        changed.extend(changes.iter().cloned());
+        steps.push(commit(changes));
+    }
+    // Clean pages leave first.
+    steps.extend([Step::Checkpoint { during: Vec::new() }, Step::Hold]);
+    let count = 60 + chance.below(120);
+    changed.extend(draw_puts(chance, count, 500));
+    steps.extend([commit(changed), Step::Release]);
+    steps
+}
+
+/// A log that goes round: virtual log files of nothing but transactions that were rolled back, and over them those
+/// of small commits.
+pub(super) fn draw_round(chance: &mut Chance) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..2 {
+        let changes = draw_puts(chance, 240, 700);
+        steps.push(Step::Transaction { changes, end: End::RollBack, on_error: OnError::GiveUp });
+    }
+    steps.push(Step::Checkpoint { during: Vec::new() });
+    for _ in 0..100 {
+        let changes = draw_puts(chance, 1, 500);
+        steps.push(Step::committed(changes, Durability::Full));
+    }
+    steps
+}
+
+/// Steps that meet errors, and callers who go on after them, or panic. One in four ends with a log that is full, and a
+/// process that ends again and again.
+pub(super) fn draw_troubled(chance: &mut Chance, steps: usize) -> Vec<Step> {
+    let large = !chance.once_in(3);
+    // More pages than are kept in memory.
+    let mut all = vec![Step::committed(draw_puts(chance, 160, 500), Durability::Full)];
+    while all.len() < steps {
+        let mut step = workload::draw_step(chance, large);
+        if let Step::Transaction { end, on_error, .. } = &mut step {
+            *on_error = [OnError::GiveUp, OnError::GoOn, OnError::TryAgain][chance.below(3) as usize];
+            if chance.once_in(5) {
+                *end = End::Panic;
+            }
+        }
+        if chance.once_in(2) && !matches!(step, Step::Hold | Step::Release | Step::Flush) {
+            all.push(Step::Trouble(draw_trouble(chance)));
+        }
+        all.push(step);
+    }
+    if chance.once_in(4) {
+        all.push(Step::committed(draw_puts(chance, 3, 500), Durability::Full));
+        let changes = draw_puts(chance, 400, 700);
+        all.push(Step::Transaction { changes, end: End::RollBack, on_error: OnError::GiveUp });
+        all.push(Step::Die { times: DEATHS });
+    }
+    all
+}
+
+fn draw_trouble(chance: &mut Chance) -> Trouble {
+    let (refused, after_max) = if chance.once_in(3) {
+        (Refused::Growth, 4)
+    } else {
+        (Refused::Reads, [2, 10, 40][chance.below(3) as usize])
+    };
+    let times = if chance.once_in(3) { 1000 } else { 1 + chance.below(2) as u32 };
+    Trouble { refused, after: chance.below(after_max) as u32, times }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SimDisk;
+    use super::super::caller::Met;
+    use super::super::run::perform;
+    use super::*;
+
+    #[test]
+    fn callers_meet_errors_of_every_kind_and_most_of_them_go_on() {
+        let (mut met, mut whole) = (Met::default(), 0);
+        for seed in 0..40 {
+            let lab = Lab { seed, ..Lab::default() };
+            let steps = draw_troubled(&mut Chance::new(seed), lab.steps);
+            let (setting, _) = lab.setting(Kind::Troubled);
+            let run = perform(setting, SimDisk::new(), None, &steps).expect("it holds");
+            whole += usize::from(run.begins.len() == steps.len());
+            met.refused += run.met.refused;
+            met.broken += run.met.broken;
+            met.commits += run.met.commits;
+            met.panics += run.met.panics;
+        }
+        let Met { refused, broken, commits, panics } = met;
+        assert!([refused, broken, commits, panics].iter().all(|count| *count > 0), "{met:?}");
+        assert!(whole > 20, "of 40 runs {whole} came to their end");
+    }
+}

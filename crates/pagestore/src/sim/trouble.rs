@@ -1,0 +1,101 @@
+//! What goes wrong for a moment where the store must not be harmed by it: reads that cannot be done, space that cannot
+//! be had.
+
+use std::fmt;
+
+/// Of the next operations of a kind, some are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Which.
+    pub refused: Refused,
+    /// So many of them are done first.
+    pub after: u32,
+    /// So many are refused then.
+    pub times: u32,
+}
+
+/// Operations that are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Reads of any file, with `EIO`.
+    Reads,
+    /// What makes the log and its directory longer, with `ENOSPC`.
+    Growth,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { refused, after, times } = self;
+        let what = match refused {
+            Refused::Reads => "reads fail with EIO",
+            Refused::Growth => "the log cannot grow (ENOSPC)",
+        };
+        write!(f, "{what}, {times} times, after {after} times without")
+    }
+}
+
+/// The trouble that a disk is in.
+#[derive(Default)]
+pub(super) struct Troubles {
+    coming: Option<Trouble>,
+    /// Something was refused since `begin`.
+    met: bool,
+    ever_met: bool,
+    suspended: bool,
+}
+
+impl Troubles {
+    pub(super) fn begin(&mut self, trouble: Trouble) {
+        (self.coming, self.met) = (Some(trouble), false);
+    }
+
+    /// It is over; whether it was met.
+    pub(super) fn end(&mut self) -> bool {
+        self.coming = None;
+        std::mem::take(&mut self.met)
+    }
+
+    pub(super) fn suspend(&mut self, suspended: bool) {
+        self.suspended = suspended;
+    }
+
+    pub(super) fn met(&self) -> bool {
+        self.met
+    }
+
+    pub(super) fn ever_met(&self) -> bool {
+        self.ever_met
+    }
+
+    /// Whether the operation that comes is refused.
+    pub(super) fn refuses(&mut self, operation: Refused) -> bool {
+        let Some(trouble) = self.coming.as_mut().filter(|own| own.refused == operation && !self.suspended)
+        else {
+            return false;
+        };
+        if trouble.after > 0 {
+            trouble.after -= 1;
+            return false;
+        }
+        let refused = trouble.times > 0;
+        trouble.times = trouble.times.saturating_sub(1);
+        self.met |= refused;
+        self.ever_met |= refused;
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_so_as_often_as_it_says_and_of_its_kind_only() {
+        let mut troubles = Troubles::default();
+        troubles.begin(Trouble { refused: Refused::Reads, after: 2, times: 1 });
+        assert!(!troubles.refuses(Refused::Growth));
+        let met = [false; 5].map(|_| troubles.refuses(Refused::Reads));
+        assert_eq!(met, [false, false, true, false, false]);
+        assert!(troubles.end() && !troubles.end() && troubles.ever_met());
+    }
+}
