@@ -33,7 +33,7 @@ pub fn run(command: &LabCommand, history: Option<&Path>, out: &mut Output) -> Do
         LabCommand::Recover(args) => recover::run(args, history, out),
         LabCommand::RecoverWriter(args) => recover::write(args),
         LabCommand::Footprint(args) => footprint::run(args, out),
-        LabCommand::Crash(args) => crash::run(args, out),
+        LabCommand::Crash(args) => crash::run(args, history, out),
     }
 }
 

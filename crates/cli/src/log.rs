@@ -1,17 +1,20 @@
 //! `headroom log`: what the log of a page store holds, without opening the store; of one that a process has open, what
 //! that says through its counters.
 
+mod dump;
 mod running;
 
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE, no_answer};
 use clap::Subcommand;
-use pagestore::inspect::{Anatomy, Filter, Inspection, LogInfo, RecordInfo, WhyHeld};
+use dump::Dump;
+use pagestore::inspect::{Anatomy, Filter, Inspection, LogInfo, WhyHeld};
 use pagestore::{Lsn, PageNo, RecoveryProgress};
 use running::Running;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// What to look at.
@@ -110,7 +113,7 @@ fn inspection<'a>(path: &Path, out: &'a mut Output) -> Result<Inspection<'a>, Fa
 }
 
 /// `headroom log WHAT`.
-pub fn run(command: &LogCommand, out: &mut Output) -> Done {
+pub fn run(command: &LogCommand, json: bool, out: &mut Output) -> Done {
     match command {
         LogCommand::Info(args) => {
             if let Some(running) = args.running() {
@@ -128,19 +131,16 @@ pub fn run(command: &LogCommand, out: &mut Output) -> Done {
             {
                 return Err(Failure::usage("--from is a later record than --to: none lies between"));
             }
-            let mut records = Vec::new();
-            let limit = args.limit.unwrap_or(u64::MAX);
-            let read = inspection(&args.store.path, out)?.records(filter, |record| {
-                if (records.len() as u64) < limit {
-                    records.push(record);
-                }
-            });
-            // What lies before damage is what is left: it is told, and then the damage.
-            out.answer(
-                |_| dump_text(&records),
-                || json!({"records": records.iter().map(record_json).collect::<Value>()}),
-            );
-            read?;
+            let mut dump = Dump::new(json, args.limit.unwrap_or(u64::MAX));
+            let print = |record| dump.record(&record);
+            let read = if std::io::stdout().is_terminal() {
+                // The records say how far it is.
+                Inspection::open(&args.store.path)?.records(filter, print)
+            } else {
+                inspection(&args.store.path, out)?.records(filter, print)
+            };
+            out.clear_progress();
+            dump.finish(read)?;
         }
         LogCommand::Why(args) => {
             if let Some(running) = args.running() {
@@ -231,33 +231,6 @@ fn info_json(info: &LogInfo) -> Value {
             "used_bytes": vlf.used_bytes,
             "index_entries": vlf.index_entries,
         })).collect::<Value>(),
-    })
-}
-
-fn dump_text(records: &[RecordInfo]) -> String {
-    if records.is_empty() {
-        return "the active log has no such record\n".into();
-    }
-    let mut text = String::from("LSN                              tx  kind              bytes  what\n");
-    for record in records {
-        let _ = writeln!(
-            text,
-            "{} {:10}  {:16} {:6}  {}",
-            record.lsn, record.tx, record.kind, record.bytes, record.text
-        );
-    }
-    text
-}
-
-fn record_json(record: &RecordInfo) -> Value {
-    json!({
-        "lsn": record.lsn.to_string(),
-        "tx": record.tx,
-        "kind": record.kind,
-        "page": record.page.map(|page| page.0),
-        "commit": record.sequence,
-        "bytes": record.bytes,
-        "text": record.text,
     })
 }
 

@@ -152,7 +152,7 @@ fn main() -> ExitCode {
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, history, &mut out),
         Command::Lab(command) => lab::run(command, history, &mut out),
-        Command::Log(command) => log::run(command, &mut out),
+        Command::Log(command) => log::run(command, arguments.json, &mut out),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     match done.and_then(|code| out.finish().map(|()| code)) {

@@ -296,7 +296,7 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
         }
         placed.workload.validate().map_err(|error| Failure::usage(&error))?;
     }
-    args.flags.length().apply(&mut phase.length);
+    args.flags.length().apply(&mut phase);
     phase.slice = args.flags.series.unwrap_or(phase.slice);
     Ok(phase)
 }

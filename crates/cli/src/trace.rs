@@ -30,7 +30,7 @@ Examples:
   headroom trace --source process: --slower 10ms           whatever is slow, of anybody
   headroom trace --html trace.html -- sqlite3 shop.db 'SELECT count(*) FROM orders'
   headroom trace --source process:812 --file /data/shop.db --out shop.trace --summary
-  headroom run COPY --replay shop.trace                    the same I/Os again
+  headroom run COPY --replay shop.trace --block 1M --destroy-data COPY      the same I/Os again
 
 Exit codes: 0 fine, 1 I/Os were lost, 2 wrong usage, 3 it cannot be traced, 130 ended by Ctrl-C.")]
 pub struct TraceArgs {
@@ -190,6 +190,9 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
     }
     out.clear_progress();
     lines.finish(&traced)?;
+    if traced.ios() == 0 {
+        out.warn(format_args!("no I/O was traced of: {}{}", args.words(&whose), args.nothing_written()));
+    }
     if args.csv && traced.lost > 0 {
         out.warn(format_args!("{} I/Os were lost, because the buffer was full", traced.lost));
     }
@@ -218,6 +221,11 @@ impl TraceArgs {
             files: self.file.clone(),
             buffer_bytes: self.buffer,
         }
+    }
+
+    /// What there is not, where nothing was traced.
+    fn nothing_written(&self) -> String {
+        self.out.as_ref().map_or_else(String::new, |out| format!("; {} was not written", out.display()))
     }
 
     /// What is traced, in words.

@@ -91,6 +91,10 @@ const PACED_WIDTH_MAX: usize = 16;
 /// How long a paced checkpoint rests when it is ahead of its time.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Who asks for the state of the log waits at most so long, however long commits may be delayed: an idle store wakes ten
+/// times a second for it, and more often only where delayed commits ask for that.
+const ANSWER_WITHIN: Duration = Duration::from_millis(100);
+
 /// The threads; dropping ends and joins them.
 pub(crate) struct Threads {
     inner: Arc<Inner>,
@@ -151,7 +155,7 @@ fn checkpoint_when_due(inner: &Inner) {
 
 fn flush_when_due(inner: &Inner) {
     let bound = inner.options.delayed_time;
-    let look_every = (bound / 2).max(Duration::from_millis(1));
+    let look_every = (bound / 2).clamp(Duration::from_millis(1), ANSWER_WITHIN);
     while !inner.wake.ended(look_every) {
         inner.answer();
         let due = inner.journal.delayed_since().is_some_and(|since| since.elapsed() + look_every >= bound);

@@ -4,8 +4,8 @@
 mod in_use;
 
 use crate::control::Control;
-use crate::disk::Disk;
 use crate::disk::real::{Access, RealDisk};
+use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::BlockHeader;
 use crate::log::record::{Record, Records};
@@ -15,6 +15,8 @@ use crate::lsn::{Lsn, PageNo};
 use crate::recovery::{self, Analysis, RecoveryPhase, RecoveryProgress};
 use crate::store::in_directory;
 use std::cell::RefCell;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -116,11 +118,16 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn takes(&self, record: &RecordInfo) -> bool {
-        self.from.is_none_or(|from| record.lsn >= from)
-            && self.to.is_none_or(|to| record.lsn <= to)
-            && self.tx.is_none_or(|tx| record.tx == tx)
-            && self.page.is_none_or(|page| record.page == Some(page))
+    fn takes(&self, lsn: Lsn, tx: u64, page: Option<PageNo>) -> bool {
+        self.from.is_none_or(|from| lsn >= from)
+            && !self.is_past(lsn)
+            && self.tx.is_none_or(|own| tx == own)
+            && self.page.is_none_or(|own| page == Some(own))
+    }
+
+    /// No record from here on is wanted.
+    fn is_past(&self, lsn: Lsn) -> bool {
+        self.to.is_some_and(|to| lsn > to)
     }
 }
 
@@ -293,28 +300,39 @@ impl<'a> Inspection<'a> {
         })
     }
 
-    /// The records of the active log that the filter takes, in order, told to `visit`.
+    /// The records of the active log that the filter takes, in order, told to `visit` as they are met, until it breaks
+    /// off: nothing of the log is read after that.
     ///
     /// # Errors
     /// When acknowledged log is damaged, after the records before it; or an I/O fails.
-    pub fn records(&self, filter: Filter, mut visit: impl FnMut(RecordInfo)) -> Result<()> {
+    pub fn records(
+        &self,
+        filter: Filter,
+        mut visit: impl FnMut(RecordInfo) -> ControlFlow<()>,
+    ) -> Result<()> {
         let mut told = Lsn::ZERO;
+        let mut enough = false;
         let mut tell = |header: &BlockHeader, used: &[u8]| {
             each(header, used, |lsn, tx, record, bytes| {
-                if lsn <= told {
+                if enough || lsn <= told {
                     return;
                 }
                 told = lsn;
+                enough = filter.is_past(lsn);
                 let page = if let Record::Page { page, .. } = record { Some(page) } else { None };
-                let sequence = if let Record::Commit { sequence } = record { Some(sequence) } else { None };
-                let text = record.to_string();
-                let own = RecordInfo { lsn, tx, kind: record.name(), page, sequence, bytes, text };
-                if filter.takes(&own) {
-                    visit(own);
+                if filter.takes(lsn, tx, page) {
+                    let sequence =
+                        if let Record::Commit { sequence } = record { Some(sequence) } else { None };
+                    let text = record.to_string();
+                    let own = RecordInfo { lsn, tx, kind: record.name(), page, sequence, bytes, text };
+                    enough = visit(own).is_break();
                 }
-            })
+            })?;
+            // The scan goes on until something is wrong: this is taken back below.
+            if enough { Err(Error::io("read", FileId::Log, ErrorKind::Interrupted.into())) } else { Ok(()) }
         };
-        self.settled(|control| self.walk(control, &mut tell).map(|_| ()))
+        let read = self.settled(|control| self.walk(control, &mut tell).map(|_| ()));
+        if enough { Ok(()) } else { read }
     }
 
     /// What keeps the log from being reused.
@@ -460,7 +478,12 @@ mod tests {
         assert_eq!((info.last_sequence, info.clean, info.vlfs.len()), (12, false, 4));
         assert_eq!((info.vlfs[0].status, info.vlfs[0].parity, info.vlfs[1].status), (2, 64, 0));
         let mut kinds = Vec::new();
-        look.records(Filter { tx: Some(5), ..Filter::default() }, |record| kinds.push(record.kind)).unwrap();
+        let of_one = Filter { tx: Some(5), ..Filter::default() };
+        let told = |record: RecordInfo| {
+            kinds.push(record.kind);
+            ControlFlow::Continue(())
+        };
+        look.records(of_one, told).unwrap();
         assert_eq!(kinds, ["page delta", "commit"]);
         let anatomy = look.anatomy(Some(5)).unwrap().unwrap();
         assert_eq!(

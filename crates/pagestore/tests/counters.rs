@@ -236,6 +236,23 @@ fn another_process_reads_what_the_store_itself_tells_and_a_reopened_store_begins
     assert!(private.published().is_err() && Live::open(&directory).is_err());
 }
 
+#[test]
+fn a_store_that_may_delay_commits_for_long_says_soon_what_its_log_is_like() {
+    let place = place();
+    let directory = place.path().join("store");
+    let options = Options { delayed_time: Duration::from_secs(60), ..Options::default() };
+    let store = Store::create(&directory, small(), options).unwrap();
+    let live = Live::open(&directory).unwrap();
+    let table = with_table(&store);
+    for key in 0..3 {
+        commit(&store, table, key);
+        let asked = Instant::now();
+        let state = live.log_state(PATIENCE).unwrap();
+        assert_eq!(state.last_sequence, store.stats().last_sequence);
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    }
+}
+
 const CHILD: &str = "PAGESTORE_COUNTERS_CHILD";
 
 #[test]

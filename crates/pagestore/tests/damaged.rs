@@ -4,6 +4,7 @@
 use pagestore::inspect::{Filter, Inspection};
 use pagestore::sim::{Chance, Files, SimDisk};
 use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
+use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -118,7 +119,12 @@ fn damage(files: &mut Files, chance: &mut Chance) {
 /// All that reads the files, and what is written after it.
 fn use_them(files: &Files, recovery: Recovery) {
     if let Ok(look) = Inspection::open_on(Arc::new(SimDisk::holding(files.clone()))) {
-        let _ = (look.info(), look.why(), look.anatomy(None), look.records(Filter::default(), |_| {}));
+        let _ = (
+            look.info(),
+            look.why(),
+            look.anatomy(None),
+            look.records(Filter::default(), |_| ControlFlow::Continue(())),
+        );
     }
     let disk = Arc::new(SimDisk::holding(files.clone()));
     let Ok(store) = Store::open_on(disk, Options { recovery, ..options() }) else { return };

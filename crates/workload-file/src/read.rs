@@ -127,8 +127,6 @@ fn read_phase(mut table: Table<'_>, targets: &[&str]) -> Result<Phase, FileError
         ios_max: table.take("ios", values::ios)?,
         cool_down: table.take("cool-down", values::time)?,
     };
-    let mut length = default_length();
-    said.apply(&mut length);
     let slice = table.take("series", slice)?.unwrap_or(Phase::SLICE);
     let pool = table.table("pool")?.map(read_pool).transpose()?;
     let tables = table.tables("workloads", "[[phases.workloads]]")?;
@@ -146,7 +144,9 @@ fn read_phase(mut table: Table<'_>, targets: &[&str]) -> Result<Phase, FileError
     for table in tables {
         workloads.extend(read_workload(table, targets)?);
     }
-    Ok(Phase { name, length, slice, pool, workloads })
+    let mut phase = Phase { name, length: default_length(), slice, pool, workloads };
+    said.apply(&mut phase);
+    Ok(phase)
 }
 
 /// The width of a row of the series.

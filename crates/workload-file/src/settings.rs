@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 use workload::{
-    Arrival, Burst, Caching, Content, Distribution, Durability, Limit, Pattern, Placed, RunLength, SizeShare,
+    Arrival, Burst, Caching, Content, Distribution, Durability, Limit, Pattern, Phase, Placed, SizeShare,
     SyncEvery, SyncKind, Verify, Walk,
 };
 
@@ -244,8 +244,12 @@ pub struct LengthSettings {
 const IOS_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 impl LengthSettings {
-    /// Lays what was said over a length.
-    pub fn apply(&self, length: &mut RunLength) {
+    /// Lays what was said over the length of a phase. A trace is asked from its first I/O on, unless a warm-up is asked for.
+    pub fn apply(&self, phase: &mut Phase) {
+        let length = &mut phase.length;
+        if phase.workloads.iter().any(|placed| placed.replay.is_some()) {
+            length.warm_up = Duration::ZERO;
+        }
         set(&mut length.warm_up, self.warm_up);
         set(&mut length.cool_down, self.cool_down);
         if self.ios_max.is_some() {

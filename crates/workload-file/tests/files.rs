@@ -5,6 +5,16 @@ use workload::{Arrival, Durability, Limit, Pattern, SyncEvery, SyncKind};
 use workload_file::{PRESETS, default_workload, preset, read, write};
 
 #[test]
+fn a_trace_has_no_warm_up_unless_it_is_asked_for() {
+    let warm_up = |phase: &str| {
+        let workload = "[[phases.workloads]]\nreplay = \"shop.trace\"";
+        read(&format!("[[phases]]\n{phase}\n{workload}")).unwrap().phases[0].length.warm_up
+    };
+    assert_eq!(warm_up(""), Duration::ZERO);
+    assert_eq!(warm_up("warm-up = \"3s\""), Duration::from_secs(3));
+}
+
+#[test]
 fn a_file_is_read_as_it_is_written() {
     let plan = read(
         r#"

@@ -5,13 +5,16 @@ mod real;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt};
-use pagestore::sim::{Lab, Outcome, Step};
-use std::path::PathBuf;
+use pagestore::sim::{Failure as Fallen, Lab, Outcome, Step};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use workload_file::values;
 
 /// A workload's crash points grow with the square of its steps.
 const STEPS_MAX: u64 = 10_000;
+/// A seed may take minutes: so often it is looked whether to go on.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Arguments of `headroom lab crash`.
 #[derive(clap::Args)]
@@ -47,16 +50,34 @@ pub struct CrashArgs {
 }
 
 /// `headroom lab crash`: on the simulated disk at every write and sync, or with `--real` by killing.
-pub fn run(args: &CrashArgs, out: &mut Output) -> Done {
+pub fn run(args: &CrashArgs, history: Option<&Path>, out: &mut Output) -> Done {
     match (&args.real, &args.child) {
         (Some(directory), Some(part)) => real::child(directory, part),
-        (Some(directory), None) => real::run(directory, args.duration, out),
+        (Some(directory), None) => real::run(directory, args.duration, history, out),
         (None, _) => simulated(args, out),
     }
 }
 
 fn texts(steps: &[Step]) -> Vec<String> {
     steps.iter().map(ToString::to_string).collect()
+}
+
+/// Runs a seed and looks now and then whether to go on; `None` where it was ended before its end.
+fn beside(lab: Lab, tell: &mut impl FnMut()) -> Option<Result<Outcome, Box<Fallen>>> {
+    let (send, done) = channel();
+    let seed = std::thread::spawn(move || send.send(lab.run()));
+    while !interrupt::asked() {
+        tell();
+        match done.recv_timeout(LOOK_EVERY) {
+            Ok(result) => return Some(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                let panic = seed.join().expect_err("it ends with a result or a panic");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+    None
 }
 
 fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
@@ -70,21 +91,24 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
     let mut all = Outcome::default();
     let mut done = 0;
     let mut failed = None;
+    interrupt::install();
     for seed in first_seed..end {
-        if interrupt::asked() {
-            break;
-        }
-        let left = Duration::from_secs_f64(
-            begun.elapsed().as_secs_f64() / done.max(1) as f64 * (seeds - done) as f64,
-        );
-        out.progress(
-            format_args!("seed {seed}, {} crash points held", all.crash_points),
-            (done > 0).then_some(left),
-        );
-        match (Lab { seed, steps, ..Lab::default() }).run() {
-            Ok(outcome) => all.add(&outcome),
-            Err(failure) => {
+        let own = Instant::now();
+        let each = (done > 0).then(|| begun.elapsed() / u32::try_from(done).unwrap_or(u32::MAX));
+        let mut tell = || {
+            let taken = own.elapsed();
+            let left = each.map(|each| (each * (seeds - done) as u32).saturating_sub(taken));
+            let so_far = format_args!("{} crash points held in {done} of {seeds} seeds", all.crash_points);
+            out.progress(format_args!("{so_far} · seed {seed}, {} s", taken.as_secs()), left);
+        };
+        match beside(Lab { seed, steps, ..Lab::default() }, &mut tell) {
+            Some(Ok(outcome)) => all.add(&outcome),
+            Some(Err(failure)) => {
                 failed = Some(failure);
+                break;
+            }
+            None => {
+                out.warn("ended early: what held until then is printed");
                 break;
             }
         }
@@ -95,8 +119,14 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
         |_| {
             let held = format!(
                 "{} crash points held: {} of them during recovery, {} after faults of the disk; damage was reported \
-                 {} times\n{} workloads of {done} seeds from {}, {seconds:.1} s\n",
-                all.crash_points, all.in_recovery, all.after_faults, all.damage_reported, all.runs, first_seed
+                 {} times, and {} errors were survived by who met them\n{} workloads of {done} seeds from {}, {seconds:.1} s\n",
+                all.crash_points,
+                all.in_recovery,
+                all.after_faults,
+                all.damage_reported,
+                all.survived,
+                all.runs,
+                first_seed
             );
             match &failed {
                 Some(failure) => format!("{held}\nfailed: {failure}"),
@@ -112,6 +142,7 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
                 "in_recovery": all.in_recovery,
                 "after_faults": all.after_faults,
                 "damage_reported": all.damage_reported,
+                "survived": all.survived,
                 "workloads": all.runs,
                 "seconds": seconds,
                 "failure": failed.as_ref().map(|failure| serde_json::json!({

@@ -97,6 +97,7 @@ impl Running {
                 owner.vlf_bytes, vlf.vlf, vlf.status, vlf.parity
             );
         }
+        text.push_str("what is in each of them: --files\n");
         let unlisted = state.vlfs_total.saturating_sub(state.vlfs.len() as u64);
         if unlisted > 0 {
             let _ = writeln!(text, "and {unlisted} more: --files lists them");
@@ -112,6 +113,7 @@ impl Running {
                 "created_lsn": null,
                 "blocks": null,
                 "used_bytes": null,
+                "index_entries": null,
             })
         });
         let value = json!({

@@ -115,7 +115,7 @@ pub struct Flags {
     /// Measured time [default: 30s; of a preset 60s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = LONG)]
     duration: Option<Duration>,
-    /// Before it, not counted [default: 5s]
+    /// Before it, not counted [default: 5s; with --replay none]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = LONG)]
     warm_up: Option<Duration>,
     /// After it, not counted

@@ -116,7 +116,8 @@ fn of_a_damaged_log_the_records_before_the_damage_are_told_and_then_the_damage()
     let output = ours.run(&["log", "dump", "--json", copy]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("the log is damaged at") && said.contains("headroom log dump"), "{said}");
+    assert!(said.contains("the log is damaged at") && said.contains("try: restore a copy"), "{said}");
+    assert!(!said.contains("log dump"), "it is what was asked for: {said}");
     let left: Value = serde_json::from_slice(&output.stdout).unwrap();
     let left = left["records"].as_array().unwrap();
     assert_eq!(left.last().unwrap()["commit"], 29);
@@ -134,6 +135,55 @@ fn of_a_damaged_log_the_records_before_the_damage_are_told_and_then_the_damage()
         let output = ours.run(&[&["log", "dump", "--files", path], wrong].concat());
         assert_eq!(output.status.code(), Some(code), "{wrong:?}");
     }
+}
+
+#[test]
+fn records_are_printed_as_they_are_met_and_no_more_are_read_than_are_wanted() {
+    let (ours, open) = (Headroom::new(), Open::new());
+    (0..60).for_each(|key| open.commit(key));
+    let dump = |more: &[&str]| {
+        let output = ours.run(&[&["log", "dump", "--files", open.path()], more].concat());
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let all = ours.json(&["log", "dump", "--files", open.path()])["records"].take();
+    let all = all.as_array().unwrap();
+    let (_, text) = dump(&[]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), all.len() + 1);
+    let first = ours.json(&["log", "dump", "--files", open.path(), "--limit", "5"]);
+    assert_eq!(first, json!({"records": all[..5]}));
+    let to = all[7]["lsn"].as_str().unwrap();
+    let (_, part) = dump(&["--to", to]);
+    assert_eq!(part.lines().collect::<Vec<_>>(), lines[..9]);
+    let (_, none) = dump(&["--tx", "4000000000"]);
+    assert_eq!(none, "the active log has no such record\n");
+    let none = ours.json(&["log", "dump", "--files", open.path(), "--tx", "4000000000"]);
+    assert_eq!(none, json!({"records": []}));
+
+    // Damage behind what is wanted is not met.
+    let lsn = all.last().unwrap()["lsn"].as_str().unwrap();
+    let block = u64::from_str_radix(lsn.split(':').nth(1).unwrap(), 16).unwrap() * 512;
+    let Open { store, directory, _place, .. } = open;
+    let path = directory.to_str().unwrap();
+    // As a crash leaves it.
+    let copy = directory.with_file_name("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for file in ["control", "data", "log", "lock"] {
+        std::fs::copy(directory.join(file), copy.join(file)).unwrap();
+    }
+    drop(store);
+    let log = std::fs::OpenOptions::new().write(true).open(copy.join("log")).unwrap();
+    log.write_all_at(&[0xff; 512], (8 << 10) + block / 2 / 512 * 512).unwrap();
+    let copied = copy.to_str().unwrap();
+    assert_eq!(ours.run(&["log", "dump", copied]).status.code(), Some(3));
+    assert_eq!(ours.run(&["log", "dump", copied, "--limit", "5"]).status.code(), Some(0));
+
+    log.set_len(1 << 20).unwrap();
+    let output = ours.run(&["log", "info", copied]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("of which 1048576 bytes are left"), "{said}");
+    assert!(Path::new(path).exists());
 }
 
 #[test]

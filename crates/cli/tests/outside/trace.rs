@@ -153,8 +153,28 @@ fn filters_leave_what_they_say() {
     assert!(slow.len() < all.len() + syncs.len());
     let (first, _) = bench.trace(&["--file", "*.dat", "--count", "10"], &fio);
     assert_eq!(first.len(), 10);
+    let directory = bench.dir.path().file_name().unwrap().to_str().unwrap();
+    let (below, _) = bench.trace(&["--file", &format!("*/{directory}/*")], &fio);
+    assert_eq!(in_order(&below), all);
     let (nobody, came_to) = bench.trace(&["--file", "*.nothing"], &fio);
     assert!(nobody.is_empty() && came_to["files"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_trace_of_nothing_says_what_it_was_of() {
+    if !may_trace() {
+        return;
+    }
+    let ours = Headroom::new();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("shop.trace");
+    let mut trace = ours.command(&["trace", "--file", "*/pg_wal/*.none", "--op", "write,sync"]);
+    let output = trace.arg("--out").arg(&out).args(["--", "true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let filters = "no I/O was traced of: true, */pg_wal/*.none, writes and syncs";
+    assert!(said.contains(filters) && said.contains("shop.trace was not written"), "{said}");
+    assert!(!out.exists());
 }
 
 #[test]
@@ -169,8 +189,7 @@ fn a_recorded_trace_asked_again_makes_the_same_ios() {
     let (lines, came_to) = bench.trace(&options, &words(&fio));
     assert_eq!(came_to["files"][0]["trace"], recorded);
     assert!(std::fs::read_to_string(&page).unwrap().contains("Offset in"), "the picture");
-    let load =
-        ["--warm-up", "0s", "--speed", "max", "--outstanding", "1", "--block", "64K", "--replay", &recorded];
+    let load = ["--speed", "max", "--outstanding", "1", "--block", "64K", "--replay", &recorded];
     let run = [&["run", &copy, "--create", "1M"], &load[..]].concat();
     // The first makes the file.
     let made = bench.ours.run(&run);

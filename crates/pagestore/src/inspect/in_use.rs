@@ -30,10 +30,11 @@ impl Inspection<'_> {
 mod tests {
     use super::*;
     use crate::disk::Disk;
-    use crate::inspect::Filter;
+    use crate::inspect::{Filter, RecordInfo};
     use crate::sim::SimDisk;
     use crate::{Durability, Layout, Options, Store};
     use std::io;
+    use std::ops::ControlFlow;
     use std::sync::{Arc, Mutex};
 
     /// The disk of a store that does some work whenever somebody looks into its log.
@@ -101,7 +102,11 @@ mod tests {
             let in_use = Arc::new(InUse { disk: disk.clone(), work: Mutex::new(Box::new(work)) });
             let look = Inspection::open_on(in_use).unwrap();
             let mut told = Vec::new();
-            look.records(Filter::default(), |record| told.push(record.lsn)).unwrap();
+            let tell = |record: RecordInfo| {
+                told.push(record.lsn);
+                ControlFlow::Continue(())
+            };
+            look.records(Filter::default(), tell).unwrap();
             assert!(told.is_sorted_by(|a, b| a < b), "{at_once} {checkpoint}: none is told twice");
             let before = store.stats().last_sequence;
             let found = look.info().unwrap().last_sequence;

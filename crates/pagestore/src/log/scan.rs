@@ -238,12 +238,14 @@ impl<'a> LogFile<'a> {
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<bool> {
         if way.slot >= self.headers.len() {
+            let end = self.geometry.slot_offset(way.slot) + self.geometry.vlf_bytes;
+            let length =
+                self.disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
             return Err(Error::CorruptLog {
                 lsn: way.position.lsn,
                 why: format!(
-                    "it lies in slot {}, and the log file has {} whole slots: it was cut, or copied in part",
-                    way.slot,
-                    self.headers.len()
+                    "its virtual log file ends at byte {end} of the log file, of which {length} bytes are left: it was \
+                     cut, or copied in part"
                 ),
             });
         }

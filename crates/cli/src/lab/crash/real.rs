@@ -1,12 +1,15 @@
 //! kill -9 on a real file system, for as long as is asked.
 
 use crate::failure::Failure;
+use crate::measure::{open_workspace, remove};
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt};
 use pagestore::kill::{self, Killing, Part};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use storage::Target;
 
 /// What is killed: this program again.
 pub fn child(store: &Path, words: &[String]) -> Done {
@@ -19,22 +22,28 @@ pub fn child(store: &Path, words: &[String]) -> Done {
     Ok(FINE)
 }
 
-pub fn run(directory: &Path, lasting: Duration, out: &mut Output) -> Done {
+fn die_with_us() -> std::io::Result<()> {
+    // SAFETY: it takes a number and changes nothing in memory.
+    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mut Output) -> Done {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::new(format_args!("cannot keep a store in {}: {error}", directory.display())).with_remedy(
             "an existing directory that can be written and has room, on the file system in question",
         )
     };
-    let place = directory.join(format!("headroom-crash-{}", std::process::id()));
-    std::fs::create_dir(&place).map_err(|error| cannot(&error))?;
-    let store = place.join("store");
+    let target = Target::open(directory)?;
+    let mut history = crate::history::open_to_write(history)?;
+    interrupt::install();
+    let workspace = open_workspace(target.path(), &mut history, out)?;
+    let store = workspace.entry("lab-crash");
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let seed = u64::from(std::process::id());
-    let mut killing = Killing::create(&store, seed).map_err(|error| {
-        // Nothing was told to be there yet: of a full disk nothing is left behind.
-        let _ = std::fs::remove_dir_all(&place);
-        cannot(&error)
-    })?;
+    let mut killing = Killing::create(&store, seed).map_err(|error| cannot(&error))?;
     let begun = Instant::now();
     let mut failed = None;
     while begun.elapsed() < lasting && !interrupt::asked() && failed.is_none() {
@@ -47,13 +56,26 @@ pub fn run(directory: &Path, lasting: Duration, out: &mut Output) -> Done {
             let mut command = Command::new(&program);
             command.args(["lab", "crash", "--real"]).arg(&store);
             command.args(["--child", part.name(), &way.to_string()]);
+            // Ctrl-C on a terminal is for us alone: what ends by itself is a failure of the store.
+            command.process_group(0);
+            // SAFETY: what runs between fork and exec makes one system call. A killed laboratory leaves no process.
+            unsafe { command.pre_exec(die_with_us) };
             command
         };
         failed = killing.round(again).err();
     }
     let (killed, seconds) = (killing.killed, begun.elapsed().as_secs_f64());
-    if failed.is_none() {
-        std::fs::remove_dir_all(&place).map_err(|error| cannot(&error))?;
+    let mut kept = None;
+    if failed.is_some() {
+        // It is evidence: out of the way of the next headroom, which removes what it finds.
+        let name = format!("headroom-crash-{}", std::process::id());
+        let place = target.path().join(name);
+        std::fs::rename(&store, &place).map_err(|error| cannot(&error))?;
+        kept = Some(place);
+    }
+    remove(workspace, out)?;
+    if interrupt::asked() {
+        out.warn("ended early: what held until then is printed");
     }
     out.answer(
         |_| {
@@ -62,8 +84,10 @@ pub fn run(directory: &Path, lasting: Duration, out: &mut Output) -> Done {
                  are there; {} delayed ones are not, within their bound\n",
                 killed.kills, killed.in_recovery, killed.commits, killed.delayed_lost
             );
-            match &failed {
-                Some(what) => format!("{held}\nfailed: {what}\nthe store is left in {}\n", store.display()),
+            match failed.as_ref().zip(kept.as_ref()) {
+                Some((what, kept)) => {
+                    format!("{held}\nfailed: {what}\nthe store is left in {}\n", kept.display())
+                }
                 None => held,
             }
         },
@@ -75,6 +99,7 @@ pub fn run(directory: &Path, lasting: Duration, out: &mut Output) -> Done {
                 "delayed_lost": killed.delayed_lost,
                 "seconds": seconds,
                 "failure": failed,
+                "store": kept,
             })
         },
     );

@@ -8,7 +8,7 @@ pub enum FilePattern {
     Path(PathBuf),
     /// Names with this in them.
     Part(String),
-    /// Whole names that fit; without a slash, the last part of the name.
+    /// Names that fit from `/` on, or, where the pattern does not begin with one, from after any slash to the end.
     Glob(String),
 }
 
@@ -64,7 +64,12 @@ impl FilePattern {
                     || name.strip_suffix(" (deleted)").is_some_and(|name| Path::new(name).starts_with(wanted))
             }
             FilePattern::Part(part) => name.contains(part.as_str()),
-            FilePattern::Glob(glob) if glob.contains('/') => matches(glob.as_bytes(), name.as_bytes()),
+            FilePattern::Glob(glob) if glob.starts_with('/') => matches(glob.as_bytes(), name.as_bytes()),
+            FilePattern::Glob(glob) if glob.contains('/') => {
+                let whole = std::iter::once(name.as_ref());
+                let mut ends = whole.chain(name.match_indices('/').map(|(slash, _)| &name[slash + 1..]));
+                ends.any(|end| matches(glob.as_bytes(), end.as_bytes()))
+            }
             FilePattern::Glob(glob) => {
                 let last = name.rsplit('/').next().unwrap_or_default();
                 matches(glob.as_bytes(), last.as_bytes())
@@ -160,6 +165,23 @@ mod tests {
             fits("[0-9]*_fsm", "/base/16384_fsm") && !fits("[!0-9]*", "/base/16384") && fits("[ab]", "/b")
         );
         assert!(fits("*a*b*c", "/xaybzc") && !fits("*a*b*c", "/xaybz"));
+    }
+
+    #[test]
+    fn a_pattern_that_does_not_begin_at_the_root_fits_below_any_directory() {
+        for pattern in ["pg_wal/*", "*/pg_wal/*", "**/pg_wal/*", "pg_wal/**", "*/*/pg_wal/*"] {
+            assert!(fits(pattern, "/var/lib/data/pg_wal/0001"), "{pattern}");
+            assert!(!fits(pattern, "/var/lib/data/base/0001"), "{pattern}");
+            assert!(
+                !fits(pattern, "/var/lib/data/my_pg_wal/0001") && !fits(pattern, "/a/b/pg_wal"),
+                "{pattern}"
+            );
+        }
+        assert!(fits("*/pg_wal/*", "/pg_wal/0001"));
+        assert!(!fits("*/pg_wal/*", "/data/pg_wal/archive_status/0001.done"), "a star takes no slash");
+        assert!(fits("pg_wal/**", "/data/pg_wal/archive_status/0001.done"));
+        assert!(fits("base/*/[0-9]*", "/data/base/5/16384") && !fits("base/*/[0-9]*", "/data/base/16384"));
+        assert!(!fits("/pg_wal/*", "/data/pg_wal/0001") && !fits("/*/x", "/a/b/x"), "from the root on");
     }
 
     #[test]

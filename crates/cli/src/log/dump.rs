@@ -1,0 +1,90 @@
+//! `headroom log dump`: each record is printed as it is met, so that a log of any length takes no more memory.
+
+use crate::failure::Failure;
+use pagestore::Error;
+use pagestore::inspect::RecordInfo;
+use serde_json::{Value, json};
+use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
+use std::ops::ControlFlow;
+
+const HEADING: &str = "LSN                              tx  kind              bytes  what";
+
+/// Records on stdout: a line each, or an element each of the JSON list.
+pub struct Dump {
+    json: bool,
+    left: u64,
+    stdout: BufWriter<Stdout>,
+    begun: bool,
+    written: io::Result<()>,
+}
+
+impl Dump {
+    /// Of so many records at most.
+    pub fn new(json: bool, limit: u64) -> Dump {
+        Dump { json, left: limit, stdout: BufWriter::new(io::stdout()), begun: false, written: Ok(()) }
+    }
+
+    /// Prints one; says whether another is wanted.
+    pub fn record(&mut self, record: &RecordInfo) -> ControlFlow<()> {
+        self.left -= 1;
+        self.written = self.write(record);
+        if self.left == 0 || self.written.is_err() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn write(&mut self, record: &RecordInfo) -> io::Result<()> {
+        let first = !std::mem::replace(&mut self.begun, true);
+        if self.json {
+            let before = if first { "{\"records\": [\n" } else { ",\n" };
+            return write!(self.stdout, "{before}  {}", value(record));
+        }
+        if first {
+            writeln!(self.stdout, "{HEADING}")?;
+        }
+        let RecordInfo { lsn, tx, kind, bytes, text, .. } = record;
+        writeln!(self.stdout, "{lsn} {tx:10}  {kind:16} {bytes:6}  {text}")
+    }
+
+    /// Ends the answer, of which `read` says whether it is all there is: what lies before damage is told, and then the
+    /// damage.
+    pub fn finish(mut self, read: Result<(), Error>) -> Result<(), Failure> {
+        let end = match (self.json, self.begun) {
+            (true, true) => "\n]}\n",
+            (true, false) => "{\"records\": []}\n",
+            (false, false) if read.is_ok() => "the active log has no such record\n",
+            (false, _) => "",
+        };
+        let written =
+            self.written.and_then(|()| write!(self.stdout, "{end}")).and_then(|()| self.stdout.flush());
+        match written {
+            // A reader that went away (`| head`) is no error.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                return Err(Failure::new(format_args!("cannot write the answer to stdout: {error}")));
+            }
+            _ => {}
+        }
+        read.map_err(|error| match error {
+            Error::CorruptLog { lsn, why } => Failure::new(format_args!(
+                "the log is damaged at {lsn}: {why}; this is not a torn end, for what was there had been acknowledged"
+            ))
+            .with_fact("printed: all records before it")
+            .with_remedy("restore a copy"),
+            other => other.into(),
+        })
+    }
+}
+
+fn value(record: &RecordInfo) -> Value {
+    json!({
+        "lsn": record.lsn.to_string(),
+        "tx": record.tx,
+        "kind": record.kind,
+        "page": record.page.map(|page| page.0),
+        "commit": record.sequence,
+        "bytes": record.bytes,
+        "text": record.text,
+    })
+}
