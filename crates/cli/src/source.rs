@@ -184,6 +184,7 @@ fn shown(connection: &str, scheme: &str, options: &[&str]) -> Option<String> {
     };
     let user = place.rsplit_once('@').map_or("", |(user, _)| user);
     let plain = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '=' | ';' | '&');
+    let ends = |c: char| c == '&' || c.is_whitespace();
     let known = |option: &str| {
         option
             .split_once('=')
@@ -191,7 +192,7 @@ fn shown(connection: &str, scheme: &str, options: &[&str]) -> Option<String> {
     };
     let good = !user.contains([':', '/', '@'])
         && place.chars().all(plain)
-        && named.split('&').filter(|option| !option.is_empty()).all(known);
+        && named.split(ends).filter(|option| !option.is_empty()).all(known);
     good.then(|| text.to_owned())
 }
 

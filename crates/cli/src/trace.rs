@@ -30,7 +30,7 @@ Examples:
   headroom trace --source process: --slower 10ms           whatever is slow, of anybody
   headroom trace --html trace.html -- sqlite3 shop.db 'SELECT count(*) FROM orders'
   headroom trace --source process:812 --file /data/shop.db --out shop.trace --summary
-  headroom run COPY --replay shop.trace --block 1M --destroy-data COPY      the same I/Os again
+  headroom run COPY --replay shop.trace --block 1M --destroy-data COPY  again
 
 Exit codes: 0 fine, 1 I/Os were lost, 2 wrong usage, 3 it cannot be traced, 130 ended by Ctrl-C.")]
 pub struct TraceArgs {

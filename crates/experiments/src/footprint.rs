@@ -33,7 +33,7 @@ pub struct Footprint {
     pub storage_bytes: Figure<u64>,
     /// Of them, those that the kernel fetched ahead of need.
     pub storage_read_ahead_bytes: Figure<u64>,
-    /// Bytes sent to the client; of an engine in the program itself, none.
+    /// Bytes sent to the client; an engine in the program itself sends none: [`Reason::NoOperations`].
     pub client_bytes: Figure<u64>,
     /// The tables and indexes that it used.
     pub objects: Vec<ObjectFootprint>,

@@ -20,7 +20,7 @@ pub use commit::{CommitResult, CommitStudy, Durability};
 pub use footprint::{Footprint, ObjectFootprint};
 pub use io::IoFigures;
 pub use pace::{Pace, Step};
-pub use recover::{EmulatedDisk, LeftOut, RecoverResult, RecoverStudy, RecoveryIo};
+pub use recover::{EmulatedDisk, LeftOut, PAGES_A_COMMIT, RecoverResult, RecoverStudy, RecoveryIo};
 
 use workload::format_count;
 

@@ -24,6 +24,9 @@ pub struct RecoveryIo {
     pub n_max: Figure<u64>,
 }
 
+/// Pages that each commit of the workload writes.
+pub const PAGES_A_COMMIT: u64 = 64;
+
 /// One engine recovered the crashed image in one way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoverResult {
@@ -243,14 +246,28 @@ impl RecoverStudy {
         }
     }
 
-    /// "up to 256,000 pages of 2 GiB written in a random order, killed at 1 GiB of log".
+    /// "256,000 pages of 512,000 in a random order, killed at 1 GiB of log"; where the log had its length sooner, what was
+    /// written until then.
     pub fn work(&self) -> String {
+        let (least, most) = self.written().unwrap_or((self.pages, self.pages));
+        let fewer = if least < most { format!("{} to ", format_count(least)) } else { String::new() };
+        let not_all = if least < self.pages {
+            format!(" before all {} were written", format_count(self.pages))
+        } else {
+            String::new()
+        };
         format!(
-            "{} of {} in a random order, killed at {} of log",
-            counted(self.pages, "page", "pages"),
+            "{fewer}{} of {} in a random order, killed at {} of log{not_all}",
+            counted(most, "page", "pages"),
             format_count(self.data_pages),
             format_bytes(self.log_bytes)
         )
+    }
+
+    /// Different pages that the engines' acknowledged commits had written: the fewest and the most.
+    fn written(&self) -> Option<(u64, u64)> {
+        let of_each = || self.results.iter().map(|result| (result.commits * PAGES_A_COMMIT).min(self.pages));
+        Some((of_each().min()?, of_each().max()?))
     }
 
     /// What must be known, and who was left out and why.
@@ -373,6 +390,18 @@ mod tests {
             sentence.contains("nothing had to be redone: the first read was answered after 2.00 ms"),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn the_work_is_what_was_written() {
+        assert!(study(Vec::new()).work().starts_with("256,000 pages of 512,000 in a random order"));
+        let done = |commits| RecoverResult { commits, ..result("own", 0.002, 0.02, 1.0) };
+        assert!(study(vec![done(4_000), done(9_000)]).work().starts_with("256,000 pages of 512,000 "));
+        let work = study(vec![done(4), done(4)]).work();
+        assert!(work.starts_with("256 pages of 512,000 in a random order, killed at "), "{work}");
+        assert!(work.ends_with(" of log before all 256,000 were written"), "{work}");
+        let work = study(vec![done(4_000), done(4), done(5)]).work();
+        assert!(work.starts_with("256 to 256,000 pages of 512,000 "), "{work}");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::{Done, FINE, interrupt, no_answer, page};
 use ::lab::commit::{Engine, Outcome, Plan, run as experiment};
 use experiments::Durability;
 use std::path::{Path, PathBuf};
-use storage::Target;
+use storage::{StorageError, Target};
+use workload::{format_bytes, format_count};
 
 /// Arguments of `headroom lab commit`.
 #[derive(clap::Args)]
@@ -102,7 +103,8 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
         _ => false,
     };
     let here = || engines.iter().filter(|engine| !is_named(engine));
-    workspace.check_room(here().map(|engine| engine.bytes_max(args.rows)).sum())?;
+    let needed = here().map(|engine| engine.bytes_max(args.rows)).sum();
+    workspace.check_room(needed).map_err(|error| no_room(error, args.rows, here().count(), needed))?;
     if here().any(|engine| matches!(engine, Engine::Postgres | Engine::Mariadb)) {
         // They run as users of their own where this is root.
         workspace.let_others_through()?;
@@ -131,6 +133,21 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     page::write(args.html.as_deref(), page, out)?;
     let asked_for = !args.engine.is_empty();
     Ok(if study.results.is_empty() || (asked_for && lacking > 0) { no_answer() } else { FINE })
+}
+
+/// In the words of this experiment.
+fn no_room(error: StorageError, rows: u64, engines: usize, needed: u64) -> Failure {
+    let StorageError::NoRoom { path, free_bytes, reserve_bytes, .. } = error else { return error.into() };
+    let (engines, fewer) = match engines {
+        1 => ("an engine".to_owned(), ""),
+        many => (format!("{many} engines"), " or engines (--engine)"),
+    };
+    let (needed, rows) = (format_bytes(needed), format_count(rows));
+    Failure::new(format_args!("cannot insert {rows} rows in {}: there is not enough room", path.display()))
+        .with_fact(format_args!("{engines} may take up to: {needed}"))
+        .with_fact(format_args!("free: {}", format_bytes(free_bytes)))
+        .with_fact(format_args!("kept free for others: {}", format_bytes(reserve_bytes)))
+        .with_remedy(format_args!("fewer --rows{fewer}, or another directory"))
 }
 
 /// What was asked for, or 1, 10, 100 and so on up to all rows.

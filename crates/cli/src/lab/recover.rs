@@ -148,7 +148,11 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
     let done = counted_sqlite().and_then(|registry| {
         let mut tell = |progress: &::lab::recover::Progress| out.progress(&progress.doing, progress.left);
         let explain = |error| Failure::from(error).to_string();
-        Ok(experiment(&plan, registry, interrupt::flag(), &mut tell, explain)?)
+        experiment(&plan, registry, interrupt::flag(), &mut tell, explain).map_err(|error| match error {
+            ::lab::Error::Disk(luns::LunError::NotRoot) => Failure::from(error)
+                .with_remedy(format_args!("run it as root: sudo {}", page::command_line())),
+            other => other.into(),
+        })
     });
     remove(workspace, out)?;
     let mut study = done?;

@@ -57,14 +57,21 @@ mod tests {
             ("postgres:host=db hunter2", "has no '='"),
             ("mysql://ann:hunter2@db/", "~/.my.cnf"),
             ("mysql:host=db password = hunter2", "MYSQL_PWD"),
+            ("mysql:socket=/run/m.sock user=ann hunter2", "MYSQL_PWD"),
+            ("mysql:socket=/run/m.sock password=hunter2", "MYSQL_PWD"),
             ("sqlserver://ann:hunter2@db/", "SQLCMDPASSWORD"),
         ] {
             let why = source(text).unwrap_err();
             assert!(why.contains(place) && !why.contains("hunter2"), "{text}: {why}");
         }
-        for fine in
-            ["process:", "postgres:host=db user=ann", "mysql:", "sqlserver://ann@db/", "sqlite:/shop.db"]
-        {
+        for fine in [
+            "process:",
+            "postgres:host=db user=ann",
+            "mysql:",
+            "mysql:socket=/run/m.sock user=ann",
+            "sqlserver://ann@db/",
+            "sqlite:/shop.db",
+        ] {
             assert!(source(fine).is_ok(), "{fine}");
         }
     }

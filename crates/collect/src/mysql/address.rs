@@ -3,7 +3,7 @@
 //! ```text
 //! mysql:                                        what the option files say, else the usual socket
 //! mysql://headroom@db.example.com:3306/         TCP
-//! mysql://headroom@/run/mysqld/mysqld.sock      a socket; also mysql:socket=/run/mysqld/mysqld.sock
+//! mysql://headroom@/run/mysqld/mysqld.sock      a socket; also mysql:socket=/run/mysqld/mysqld.sock user=headroom
 //! options: user, socket, defaults-extra-file, defaults-file, ssl-mode, ssl-ca
 //! ```
 //!
@@ -50,6 +50,7 @@ impl Address {
         let (place, options) = match text.split_once('?') {
             _ if text.starts_with("socket=") => ("", text),
             Some((place, options)) => (place, options),
+            None if text.contains('=') => ("", text),
             None => (text, ""),
         };
         address.place(place)?;
@@ -100,7 +101,8 @@ impl Address {
 
     fn options(&mut self, options: &str) -> Result<(), MysqlError> {
         let (mut mode, mut authority) = (None, None);
-        for option in options.split('&').filter(|option| !option.is_empty()) {
+        let ends = |c: char| c == '&' || c.is_whitespace();
+        for option in options.split(ends).filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let value = decoded(value)?;
             match name {
@@ -162,6 +164,9 @@ mod tests {
         let socket = parse("mysql:///run/mysqld/mysqld.sock");
         assert_eq!(socket.socket, Some("/run/mysqld/mysqld.sock".into()));
         assert_eq!(parse("mysql:socket=/run/mysqld/mysqld.sock"), socket);
+        let of_ann = Address { user: Some("ann".into()), ..socket.clone() };
+        assert_eq!(parse("mysql:socket=/run/mysqld/mysqld.sock user=ann"), of_ann);
+        assert_eq!(parse("mysql:user=ann socket=/run/mysqld/mysqld.sock"), of_ann);
         assert_eq!(parse("mysql://?socket=/run/mysqld/mysqld.sock"), socket);
         assert_eq!(parse("mysql://a%40b@/x.sock").user.as_deref(), Some("a@b"));
         assert_eq!(parse("mysql://[::1]:3306").host.as_deref(), Some("::1"));

@@ -66,6 +66,7 @@ pub(super) fn footprint(path: &Path, query: &str, registry: &'static Registry) -
     footprint.pages_touched = Figure::Known((hits_after - hits) + (misses_after - misses));
     footprint.pages_read = Figure::Known(misses_after - misses);
     footprint.pages_read_ahead = Figure::Known(0);
+    footprint.client_bytes = Figure::unknown(Reason::NoOperations);
     footprint.notes.push("SQLite runs in the program: nothing is sent".into());
     drop(statement);
     footprint.objects = objects(&connection, query).map_err(failed)?;

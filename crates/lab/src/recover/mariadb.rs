@@ -186,7 +186,7 @@ impl Victim for Mariadb {
         let body = run.order.afterwards();
         self.server.move_data(dir);
         let said_before = self.server.said().len();
-        let mut own = OwnIo::counted(Engine::Mariadb.name());
+        let mut own = OwnIo::counted();
 
         let began = Instant::now();
         let mut client = self.connect()?;

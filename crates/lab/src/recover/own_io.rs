@@ -14,13 +14,13 @@ pub(super) struct OwnIo {
 }
 
 impl OwnIo {
-    /// Where it may not count, a note says why.
-    pub(super) fn counted(engine: &str) -> OwnIo {
+    /// Where it may not count, a note says why, the same for each engine.
+    pub(super) fn counted() -> OwnIo {
         match Process::open(&Selection { pids: vec![std::process::id()], ..Selection::default() }) {
             Ok(process) => OwnIo { source: Some(process), notes: Vec::new() },
             Err(error) => {
                 let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
-                let note = format!("the I/Os of {engine} are not counted: {error}{remedy}");
+                let note = format!("where a dash stands for the I/Os, they are not counted: {error}{remedy}");
                 OwnIo { source: None, notes: vec![note] }
             }
         }

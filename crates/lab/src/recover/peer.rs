@@ -104,7 +104,7 @@ fn recover(
     let wrong = wrong(name, Strategy::Own);
     let [first, second] = run.order.first_pages(crash);
     let body = run.order.afterwards();
-    let mut own = OwnIo::counted(name.name());
+    let mut own = OwnIo::counted();
 
     let began = Instant::now();
     let peer = engine.open(dir)?;

@@ -114,7 +114,7 @@ impl Victim for Postgres {
         let [first, second] = run.order.first_pages(crash);
         let body = run.order.afterwards();
         self.server.move_data(dir);
-        let mut own = OwnIo::counted(Engine::Postgres.name());
+        let mut own = OwnIo::counted();
 
         let began = Instant::now();
         self.server.launch()?;

@@ -3,7 +3,7 @@
 use crate::{Chance, Error};
 
 /// Pages that one transaction writes.
-pub(super) const BATCH: u64 = 64;
+pub(super) const BATCH: u64 = experiments::PAGES_A_COMMIT;
 /// What a page holds for the experiment: the most that fits into a page of 4 KiB of every engine.
 pub(super) const BODY_BYTES: usize = 4_040;
 /// Pages that were never written and are looked at afterwards all the same.

@@ -15,6 +15,10 @@ pub fn footprint(footprint: &Footprint, style: &Style) -> String {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right)]);
     let count = |figure: Figure<u64>| written(figure, number::count);
     let bytes = |figure: Figure<u64>| written(figure, |bytes| number::bytes(bytes as f64));
+    let sent = |figure: Figure<u64>| match figure {
+        Figure::Unknown { unknown: Reason::NoOperations } => "nothing is sent".into(),
+        other => bytes(other),
+    };
     for (level, amount, size) in [
         (
             "rows returned, bytes of their values",
@@ -28,7 +32,7 @@ pub fn footprint(footprint: &Footprint, style: &Style) -> String {
         ("reads of files", count(footprint.file_reads), bytes(footprint.file_read_bytes)),
         ("read from the storage", String::new(), bytes(footprint.storage_bytes)),
         ("read ahead by the kernel", String::new(), bytes(footprint.storage_read_ahead_bytes)),
-        ("sent to the client", String::new(), bytes(footprint.client_bytes)),
+        ("sent to the client", String::new(), sent(footprint.client_bytes)),
     ] {
         table.push(vec![level.into(), amount.into(), size.into()]);
     }

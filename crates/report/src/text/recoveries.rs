@@ -20,7 +20,8 @@ pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
         ("log", Align::Right),
         ("I/Os", Align::Right),
         ("N", Align::Right),
-    ]);
+    ])
+    .telling();
     study.results.iter().for_each(|result| table.push(row(result)));
     study.left_out.iter().for_each(|out| table.push(left_out(out)));
     lines.extend(table.lines(style));

@@ -18,6 +18,8 @@ pub(super) struct Table {
     rows: Vec<Vec<Cell>>,
     /// The column that gives way, its text cut at the beginning.
     flexible: Option<usize>,
+    /// Columns without room are left out, and a line says which.
+    tells: bool,
 }
 
 const INDENT: &str = "  ";
@@ -36,11 +38,17 @@ impl<T: Into<String>> From<T> for Cell {
 
 impl Table {
     pub(super) fn new(titles: &[(&'static str, Align)]) -> Table {
-        Table { titles: titles.to_vec(), rows: Vec::new(), flexible: None }
+        Table { titles: titles.to_vec(), rows: Vec::new(), flexible: None, tells: false }
     }
 
     pub(super) fn flexible(mut self, column: usize) -> Table {
         self.flexible = Some(column);
+        self
+    }
+
+    /// Leaves out the last columns where the terminal has no room for them, and says which.
+    pub(super) fn telling(mut self) -> Table {
+        self.tells = true;
         self
     }
 
@@ -50,14 +58,32 @@ impl Table {
 
     /// Title line and rows, each within the style's columns.
     pub(super) fn lines(&self, style: &Style) -> Vec<String> {
-        let widths = self.widths(style);
+        let mut widths = self.widths(style);
+        let all = widths.len();
+        if self.tells {
+            let mut end = 0;
+            let fits = |width: &&usize| {
+                end += INDENT.len() + **width;
+                end <= style.columns()
+            };
+            let fitting = widths.iter().take_while(fits).count();
+            widths.truncate(fitting.max(1));
+        }
+        let shown = widths.len();
         let mut lines = Vec::new();
         if self.titles.iter().any(|(title, _)| !title.is_empty()) {
             let titles =
                 self.titles.iter().map(|(title, _)| Cell::inked(*title, Ink::Dim)).collect::<Vec<_>>();
-            lines.push(self.line(&titles, &widths, style));
+            lines.push(self.line(&titles[..shown], &widths, style));
         }
-        lines.extend(self.rows.iter().map(|row| self.line(row, &widths, style)));
+        lines.extend(self.rows.iter().map(|row| self.line(&row[..shown.min(row.len())], &widths, style)));
+        if shown < all {
+            let missing: Vec<&str> = self.titles[shown..].iter().map(|(title, _)| *title).collect();
+            let told = format!("no room here for: {}", missing.join(", "));
+            lines.extend(
+                super::wrap(&told, style.columns(), 3).iter().map(|line| style.paint(Ink::Dim, line)),
+            );
+        }
         lines
     }
 
@@ -101,5 +127,29 @@ impl Table {
             }
         }
         line.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_have_no_room_are_named() {
+        let titles =
+            [("engine", Align::Left), ("read", Align::Right), ("log", Align::Right), ("N", Align::Right)];
+        let table = |engine: &str| {
+            let mut table = Table::new(&titles).telling();
+            table.push(vec![engine.into(), "12.0 ms".into(), "1.0 GiB".into(), "60.1".into()]);
+            table.lines(&Style { color: false, width: 80 })
+        };
+        // With the indent and the gaps there is room for 80 - 2 - 3 * 2 - 7 - 7 - 4 letters.
+        let all = table(&"e".repeat(54));
+        assert!(all.len() == 2 && all[0].ends_with("  read      log     N"), "{all:?}");
+        assert!(all[1].ends_with("  12.0 ms  1.0 GiB  60.1"), "{all:?}");
+        let some = table(&"e".repeat(55));
+        assert!(some[0].ends_with("  read      log") && some[1].ends_with("  1.0 GiB"), "{some:?}");
+        assert_eq!(some[2..], ["no room here for: N"]);
+        assert_eq!(table(&"e".repeat(65))[2..], ["no room here for: log, N"]);
     }
 }

@@ -90,6 +90,11 @@ fn a_scan_of_sqlite_is_told_by_its_file_and_by_dbstat() {
     let point = footprint(&source, "SELECT n FROM numbers WHERE rowid = 7", &[]);
     assert_eq!(figure(&point, "rows"), 1);
     assert!(figure(&point, "pages_touched") < 8, "{point:#}");
+    assert_eq!(point["client_bytes"]["unknown"], "no-operations");
+    let told = Headroom::new().run(&["lab", "footprint", "SELECT n FROM numbers", "--source", &source]);
+    let told = String::from_utf8_lossy(&told.stdout);
+    let sent = told.lines().find(|line| line.contains("sent to the client"));
+    assert!(sent.is_some_and(|line| line.ends_with("nothing is sent")), "{told}");
     assert!(refused(&source, "DELETE FROM numbers", &[]).contains("it is no SELECT"));
     let missing = format!("sqlite:{}", dir.path().join("none.db").display());
     assert!(refused(&missing, "SELECT 1", &[]).contains("there is no such file"));

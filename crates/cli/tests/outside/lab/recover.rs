@@ -238,3 +238,18 @@ fn wrong_words_and_too_little_room_are_told_apart() {
     );
     assert!(is_empty(dir.path()));
 }
+
+#[test]
+fn who_may_count_nothing_is_told_so_once_and_what_was_written_is_said() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    // Root without what makes it root.
+    let mut bare = Command::new("setpriv");
+    bare.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(crate::programs::built().join("headroom"));
+    bare.args(["lab", "recover", dir.path().to_str().unwrap(), "--engine", "redb,lmdb,rocksdb"]);
+    bare.args(["--pages", "5000", "--log", "1M", "--history"]).arg(headroom.history());
+    let output = bare.output().expect("setpriv is installed");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.matches("they are not counted").count(), 1, "{said}");
+    assert!(!said.starts_with("5,000 pages"), "{said}");
+    assert!(said.contains("before all 5,000 were written"), "{said}");
+}
