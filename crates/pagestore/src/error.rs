@@ -42,7 +42,10 @@ pub enum Error {
         why: String,
     },
     /// Creating would write over what is there.
-    #[error("{path}: there is something here already; a page store is created in an empty or new directory")]
+    #[error(
+        "{path}: there is something here already; a page store is created in an empty or new directory, or where its own \
+         creation was interrupted"
+    )]
     Exists {
         /// The directory.
         path: String,

@@ -7,7 +7,7 @@ use crate::cache::{Lookup, Page, PageTable, View};
 use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
 use crate::counters::{Counters, OfEngine, OfLog};
-use crate::disk::real::{Access, RealDisk};
+use crate::disk::real::{Access, RealDisk, creation};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
@@ -96,20 +96,30 @@ pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
 }
 
 impl Store {
-    /// Creates a store in a new or empty directory.
+    /// Creates a store in a new or empty directory, or where a creation was interrupted. One that fails leaves nothing.
     ///
     /// # Errors
     /// When there is something already, an option is out of range, or an I/O fails.
     pub fn create(directory: &Path, layout: Layout, options: Options) -> Result<Self> {
+        let store = identity();
+        layout.geometry(store)?;
+        layout.log_bytes(options.log_limit_bytes)?;
+        let is_new = !directory.exists();
         std::fs::create_dir_all(directory)
             .map_err(|error| Error::io("create", directory.display(), error))?;
-        let mut entries =
-            std::fs::read_dir(directory).map_err(|error| Error::io("read", directory.display(), error))?;
-        if entries.next().is_some() {
-            return Err(Error::Exists { path: directory.display().to_string() });
+        creation::look_for_room(directory)?;
+        let created = RealDisk::open(directory, Access::Create).and_then(|disk| {
+            let disk = Arc::new(disk);
+            disk.check_sector(layout.log_sector_bytes)
+                .and_then(|()| Self::create_on(disk.clone(), layout, options, store))
+                .and_then(|store| disk.creation_finished().map(|()| store))
+                .inspect_err(|_| creation::abandon(directory))
+        });
+        if created.is_err() && is_new {
+            // Where another has created one meanwhile it is not empty.
+            let _ = std::fs::remove_dir(directory);
         }
-        let disk = RealDisk::open(directory, Access::Create)?;
-        Self::create_on(Arc::new(disk), layout, options, identity())
+        created
     }
 
     /// Opens a store, and recovers it if it was not closed.
@@ -129,7 +139,9 @@ impl Store {
         let geometry = layout.geometry(store)?;
         let counters = Counters::begin(disk.directory().filter(|_| options.publish));
         let disk = counters.watch(disk);
-        let length = LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes;
+        let length = LOG_HEAD_BYTES + layout.log_bytes(options.log_limit_bytes)?;
+        // Where there is no space for it, that is known before it is written.
+        disk.reserve(FileId::Log, length).map_err(|error| Error::io("reserve", FileId::Log, error))?;
         write_zeros(disk.as_ref(), FileId::Log, 0, length, || {})?;
         let entries = [0, layout.vlfs].map(directory::end_of);
         write_zeros(disk.as_ref(), FileId::Control, entries[0], entries[1], || {})?;
