@@ -100,11 +100,24 @@ pub enum Error {
     /// A reader's snapshot was given up, as keeping it would have outgrown the cache.
     #[error("the snapshot is too old: the pages that it needs no longer fit in the cache; begin a new one")]
     SnapshotTooOld,
+    /// A thread that has a transaction which writes began another.
+    #[error(
+        "this thread has a transaction that writes, and a second one would wait for it for ever: commit it or drop it first"
+    )]
+    AlreadyWriting,
     /// There is no such table.
     #[error("there is no table '{name}'")]
     NoSuchTable {
         /// Its name.
         name: String,
+    },
+    /// A handle of a table that is not there: dropped, rolled back, of another store, younger than the snapshot.
+    #[error(
+        "this handle of a table is stale: {why}; ask for it by its name, `table`, in the transaction that uses it"
+    )]
+    StaleTable {
+        /// How that is known.
+        why: &'static str,
     },
     /// There is such a table already.
     #[error("there is a table '{name}' already")]
@@ -127,6 +140,17 @@ pub enum Error {
     NoSuchPage {
         /// Which page.
         page: PageNo,
+    },
+    /// A page that the engine keeps for itself was to be changed or given back.
+    #[error(
+        "page {page} is the engine's own: {what}; what `allocate` handed out can be changed and given back, tables are \
+         changed by `put`, `delete` and `drop_table`"
+    )]
+    ReservedPage {
+        /// Which page.
+        page: PageNo,
+        /// What it is for.
+        what: &'static str,
     },
     /// An option is out of range.
     #[error("{option}: {why}")]

@@ -24,7 +24,7 @@ use crate::sync::{AtomicU64, Mutex};
 use crate::tx::{Buffers, ReadTx, WriteTx};
 use crate::{background, page};
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 
 pub use stats::{LogHolders, Stats};
@@ -41,6 +41,8 @@ pub(crate) struct Writing {
     pub next_tx: u64,
     pub sequence: u64,
     pub buffers: Buffers,
+    /// The number of the newest table, whether it was committed or not.
+    pub tables: u32,
 }
 
 /// What the threads of a store share.
@@ -52,6 +54,8 @@ pub(crate) struct Inner {
     pub pages: Mutex<PageTable>,
     /// One transaction writes at a time.
     pub writing: Mutex<Writing>,
+    /// The thread whose transaction that is; 0: nobody's. The one that asks whether it is its own has written it itself.
+    pub whose_turn: AtomicUsize,
     /// A commit is appended and installed as one, as a checkpoint sees it.
     pub gate: Mutex<()>,
     pub control: Mutex<Control>,
@@ -213,7 +217,7 @@ impl Store {
     /// Begins to write, once the transaction that writes now has ended.
     ///
     /// # Errors
-    /// When the store is read-only since an I/O failed.
+    /// When this thread has one that it has not ended, or the store is read-only since an I/O failed.
     pub fn write(&self) -> Result<WriteTx<'_>> {
         WriteTx::begin(&self.inner)
     }
@@ -292,7 +296,9 @@ impl Inner {
                 next_tx: found.next_tx,
                 sequence: found.sequence,
                 buffers: Buffers::default(),
+                tables: first_table(found.control.epoch),
             }),
+            whose_turn: AtomicUsize::new(0),
             gate: Mutex::new(()),
             redo: AtomicU64::new(found.control.redo.lsn.packed()),
             control: Mutex::new(found.control),
@@ -379,6 +385,12 @@ impl Inner {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         redo.bytes_to(next, self.geometry.vlf_bytes)
     }
+}
+
+/// Where tables are numbered from in an opening: those of others are far away, however many there were (Knuth 6.4,
+/// multiplication by the golden section).
+fn first_table(epoch: u32) -> u32 {
+    epoch.wrapping_mul(0x9e37_79b9)
 }
 
 /// A new identity, from the system's random numbers as the standard library hands them out.

@@ -342,7 +342,7 @@ pub(super) fn transact(
         }
     }
     let Some(durability) = commit else {
-        tx.rollback();
+        tx.rollback()?;
         return Ok(None);
     };
     begin_commit(&after);
