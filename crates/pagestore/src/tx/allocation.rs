@@ -249,4 +249,46 @@ mod tests {
             );
         }
     }
+
+    // As stores were before headers said whose a page is.
+    #[test]
+    fn a_store_whose_pages_have_no_owners_is_used_as_ever() {
+        use crate::Tables;
+        let disk = Arc::new(SimDisk::new());
+        let created = store(&disk);
+        let put = |tx: &mut WriteTx<'_>, from: u32| {
+            let table = tx.table("t")?;
+            (from..from + 300).try_for_each(|key| tx.put(table, &key.to_be_bytes(), &[7; 100]))
+        };
+        let make = |tx: &mut WriteTx<'_>| tx.create_table("t").and_then(|_| put(tx, 0));
+        created.transact(Durability::Full, make).unwrap();
+        let mut tx = created.write().unwrap();
+        let freed = tx.allocate().unwrap();
+        tx.free(freed).unwrap();
+        for page in (0..tx.page_count().unwrap()).map(PageNo) {
+            let before = tx.page(page).unwrap();
+            let bytes = tx.change(page, before).unwrap();
+            if page::owner(bytes) == page::FREE {
+                put_u64(bytes, FREE_MARK_AT, FREE_MARK);
+            }
+            page::set_owner(bytes, page::USERS);
+        }
+        tx.commit(Durability::Full).unwrap();
+        drop(created);
+        let store = Store::open_on(disk, options(Recovery::Instant)).unwrap();
+        let mut tx = store.write().unwrap();
+        assert!(matches!(tx.page_mut(freed), Err(Error::NoSuchPage { .. })));
+        for page in [META, CATALOG] {
+            assert!(matches!(tx.page_mut(page), Err(Error::ReservedPage { .. })));
+        }
+        assert_eq!(tx.allocate().unwrap(), freed);
+        put(&mut tx, 300).unwrap();
+        let old = tx.table("t").unwrap();
+        assert_eq!(tx.range(old, b"", None).unwrap().count(), 600);
+        tx.drop_table("t").unwrap();
+        let new = tx.create_table("new").unwrap();
+        assert!(matches!(tx.put(old, b"x", b"y"), Err(Error::StaleTable { .. })));
+        tx.put(new, b"x", b"y").unwrap();
+        tx.commit(Durability::Full).unwrap();
+    }
 }
