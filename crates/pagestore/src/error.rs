@@ -41,7 +41,10 @@ pub enum Error {
         why: String,
     },
     /// Creating would write over what is there.
-    #[error("{path}: there is something here already; a page store is created in an empty or new directory")]
+    #[error(
+        "{path}: there is something here already; a page store is created in an empty or new directory, or where its own \
+         creation was interrupted"
+    )]
     Exists {
         /// The directory.
         path: String,
@@ -100,11 +103,24 @@ pub enum Error {
          begin a new one"
     )]
     SnapshotTooOld,
+    /// A thread that has a transaction which writes began another.
+    #[error(
+        "this thread has a transaction that writes, and a second one would wait for it for ever: commit it or drop it first"
+    )]
+    AlreadyWriting,
     /// There is no such table.
     #[error("there is no table '{name}'")]
     NoSuchTable {
         /// Its name.
         name: String,
+    },
+    /// A handle of a table that is not there: dropped, rolled back, of another store, younger than the snapshot.
+    #[error(
+        "this handle of a table is stale: {why}; ask for it by its name, `table`, in the transaction that uses it"
+    )]
+    StaleTable {
+        /// How that is known.
+        why: &'static str,
     },
     /// There is such a table already.
     #[error("there is a table '{name}' already")]
@@ -127,6 +143,17 @@ pub enum Error {
     NoSuchPage {
         /// Which page.
         page: PageNo,
+    },
+    /// A page that the engine keeps for itself was to be changed or given back.
+    #[error(
+        "page {page} is the engine's own: {what}; what `allocate` handed out can be changed and given back, tables are \
+         changed by `put`, `delete` and `drop_table`"
+    )]
+    ReservedPage {
+        /// Which page.
+        page: PageNo,
+        /// What it is for.
+        what: &'static str,
     },
     /// An option is out of range.
     #[error("{option}: {why}")]

@@ -2,7 +2,7 @@
 
 use crate::delta::MAX_PAGE_BYTES;
 use crate::error::{Error, Result};
-use crate::log::{Geometry, MAX_BLOCK_BYTES};
+use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES};
 use crate::lsn::Lsn;
 use std::time::Duration;
 
@@ -11,12 +11,14 @@ use std::time::Duration;
 pub struct Layout {
     /// Bytes of a page: 4, 8 or 16 KiB.
     pub page_bytes: usize,
-    /// Log blocks are padded to this: the unit that the device writes without reading, 4 KiB almost everywhere.
+    /// Log blocks are padded to this: the unit that the device writes without reading, 4 KiB almost everywhere. The device is
+    /// not asked for it, only whether it takes writes of this size.
     pub log_sector_bytes: usize,
-    /// Bytes of a virtual log file, from 256 KiB to less than 512 MiB. Opening after a crash reads the last one as
-    /// a whole, and of the others an index.
+    /// Bytes of a virtual log file, a multiple of 4 KiB from 120 KiB to less than 512 MiB. Opening after a crash reads the
+    /// last one as a whole, and of the others an index.
     pub vlf_bytes: u64,
-    /// Virtual log files that are made, and written with zeros, at the beginning.
+    /// Virtual log files that are made, and written with zeros, at the beginning: two at least, and no more than
+    /// `Options::log_limit_bytes` lets the log have.
     pub vlfs: usize,
 }
 
@@ -38,7 +40,7 @@ impl Layout {
         // Small ones are for tests, which must go round often.
         let least = 2 * MAX_BLOCK_BYTES as u64;
         if !(least..Lsn::MAX_VLF_BYTES).contains(&self.vlf_bytes) || !self.vlf_bytes.is_multiple_of(4096) {
-            return bad("vlf_bytes", "a multiple of 4096 from 122880 to less than 512 MiB");
+            return bad("vlf_bytes", "a multiple of 4 KiB from 120 KiB (122880 bytes) to less than 512 MiB");
         }
         if self.vlfs < 2 {
             return bad("vlfs", "at least 2: one is written while the other is freed");
@@ -48,6 +50,21 @@ impl Layout {
             page_bytes: self.page_bytes,
             sector_bytes: self.log_sector_bytes,
             vlf_bytes: self.vlf_bytes,
+        })
+    }
+
+    /// The bytes of all virtual log files that are made at the beginning.
+    pub(crate) fn log_bytes(&self, limit: u64) -> Result<u64> {
+        let file_bytes_max = i64::MAX as u64 - LOG_HEAD_BYTES;
+        let bytes =
+            u32::try_from(self.vlfs).ok().and_then(|vlfs| u64::from(vlfs).checked_mul(self.vlf_bytes));
+        bytes.filter(|bytes| *bytes <= limit.min(file_bytes_max)).ok_or_else(|| {
+            let Self { vlfs, vlf_bytes, .. } = self;
+            let why = format!(
+                "{vlfs} virtual log files of {vlf_bytes} bytes are more than the log may have: make fewer, or raise \
+                 log_limit_bytes ({limit})"
+            );
+            Error::BadOption { option: "vlfs", why }
         })
     }
 }
@@ -114,7 +131,7 @@ pub struct Options {
     ///
     /// `tests/memory.rs` holds it to that. What the system's allocator adds to it is not counted.
     pub cache_bytes: usize,
-    /// The log grows up to this.
+    /// The log grows up to this, and is not made larger.
     pub log_limit_bytes: u64,
     /// Recovery shall not take longer than this to redo what the data file does not have: a checkpoint begins early
     /// enough, and is written slowly enough not to be noticed, by what reading log and writing pages were measured
@@ -179,6 +196,6 @@ pub enum Durability {
     #[default]
     Full,
     /// At once; it is on the medium within the bounds of `delayed_time` and `delayed_bytes`, and with the next
-    /// full commit.
+    /// full commit or `rollback`.
     Delayed,
 }

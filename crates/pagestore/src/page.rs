@@ -2,13 +2,19 @@
 //!
 //! ```text
 //!  0  CRC-32C u32 of everything after it
-//!  4  zero    u32
+//!  4  owner   u32 what it is for: see `owner`
 //!  8  page    u64 number: a page at a wrong place is told from the right one
 //! 16  lsn     u64 of the last log record that changed it
 //! 24  store   u64 low half of the store's identity
 //! 32  what the page holds
 //! ```
-//! In memory the first 32 bytes are zeros; they are filled in when the page is written.
+//! In memory the first 32 bytes are zeros but for the owner; the others are filled in when the page is written.
+//!
+//! ```text
+//! owner 0   a user's page; any page of a store whose own page has no owner either: it was made before there were owners
+//!       1   free          2   the store's own page          3   a page of the tables' names
+//!       16 or more        a page of the table of this number
+//! ```
 
 use crate::codec::{put_u32, put_u64, u32_at, u64_at};
 use crate::error::{Error, Result};
@@ -17,9 +23,25 @@ use crate::{Lsn, PageNo};
 /// Bytes of a page that are the engine's own.
 pub const PAGE_HEADER_BYTES: usize = 32;
 
+const OWNER_AT: usize = 4;
+pub(crate) const USERS: u32 = 0;
+pub(crate) const FREE: u32 = 1;
+pub(crate) const STORES: u32 = 2;
+pub(crate) const CATALOGS: u32 = 3;
+/// Tables are numbered from here on.
+pub(crate) const TABLES_FROM: u32 = 16;
+
+/// What a page is for. No bytes of a user's say so: the header is not in his hands.
+pub(crate) fn owner(bytes: &[u8]) -> u32 {
+    u32_at(bytes, OWNER_AT)
+}
+
+pub(crate) fn set_owner(bytes: &mut [u8], owner: u32) {
+    put_u32(bytes, OWNER_AT, owner);
+}
+
 /// Fills in the header of a page that is about to be written.
 pub(crate) fn stamp(bytes: &mut [u8], store: u64, page: PageNo, lsn: Lsn) {
-    put_u32(bytes, 4, 0);
     put_u64(bytes, 8, page.0);
     put_u64(bytes, 16, lsn.packed());
     put_u64(bytes, 24, store);
@@ -27,7 +49,7 @@ pub(crate) fn stamp(bytes: &mut [u8], store: u64, page: PageNo, lsn: Lsn) {
     put_u32(bytes, 0, crc);
 }
 
-/// Checks a page that was read and empties its header; tells the LSN it had.
+/// Checks a page that was read and empties its header but for the owner; tells the LSN it had.
 pub(crate) fn unstamp(bytes: &mut [u8], store: u64, page: PageNo) -> Result<Lsn> {
     let lsn = Lsn::from_packed(u64_at(bytes, 16));
     let damaged = |why: String| Err(Error::CorruptPage { page, why });
@@ -40,7 +62,8 @@ pub(crate) fn unstamp(bytes: &mut [u8], store: u64, page: PageNo) -> Result<Lsn>
     if u64_at(bytes, 24) != store {
         return damaged("it belongs to another store".into());
     }
-    bytes[..PAGE_HEADER_BYTES].fill(0);
+    bytes[..OWNER_AT].fill(0);
+    bytes[OWNER_AT + 4..PAGE_HEADER_BYTES].fill(0);
     Ok(lsn)
 }
 
@@ -52,6 +75,7 @@ mod tests {
     fn a_page_at_a_wrong_place_of_another_store_or_with_a_wrong_bit_is_refused() {
         let mut page = vec![0; 4096];
         page[100] = 1;
+        set_owner(&mut page, CATALOGS);
         stamp(&mut page, 7, PageNo(3), Lsn::new(1, 8, 1));
         assert!(unstamp(&mut page.clone(), 7, PageNo(4)).is_err());
         assert!(unstamp(&mut page.clone(), 8, PageNo(3)).is_err());
@@ -59,6 +83,7 @@ mod tests {
         flipped[4000] ^= 1;
         assert!(unstamp(&mut flipped, 7, PageNo(3)).is_err());
         assert_eq!(unstamp(&mut page, 7, PageNo(3)).unwrap(), Lsn::new(1, 8, 1));
-        assert_eq!(&page[..32], [0; 32]);
+        assert_eq!(page[..32].iter().filter(|byte| **byte != 0).count(), 1);
+        assert_eq!(owner(&page), CATALOGS);
     }
 }

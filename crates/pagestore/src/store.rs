@@ -7,7 +7,7 @@ use crate::cache::{Lookup, Page, PageTable, View};
 use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
 use crate::counters::{Counters, OfEngine, OfLog};
-use crate::disk::real::{Access, RealDisk};
+use crate::disk::real::{Access, RealDisk, creation};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
@@ -24,7 +24,7 @@ use crate::sync::{AtomicU64, Mutex};
 use crate::tx::{Buffers, ReadTx, WriteTx};
 use crate::{background, page};
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 
 pub use stats::{LogHolders, Stats};
@@ -41,6 +41,8 @@ pub(crate) struct Writing {
     pub next_tx: u64,
     pub sequence: u64,
     pub buffers: Buffers,
+    /// The number of the newest table, whether it was committed or not.
+    pub tables: u32,
 }
 
 /// What the threads of a store share.
@@ -52,6 +54,8 @@ pub(crate) struct Inner {
     pub pages: Mutex<PageTable>,
     /// One transaction writes at a time.
     pub writing: Mutex<Writing>,
+    /// The thread whose transaction that is; 0: nobody's. The one that asks whether it is its own has written it itself.
+    pub whose_turn: AtomicUsize,
     /// A commit is appended and installed as one, as a checkpoint sees it.
     pub gate: Mutex<()>,
     pub control: Mutex<Control>,
@@ -96,20 +100,30 @@ pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
 }
 
 impl Store {
-    /// Creates a store in a new or empty directory.
+    /// Creates a store in a new or empty directory, or where a creation was interrupted. One that fails leaves nothing.
     ///
     /// # Errors
     /// When there is something already, an option is out of range, or an I/O fails.
     pub fn create(directory: &Path, layout: Layout, options: Options) -> Result<Self> {
+        let store = identity();
+        layout.geometry(store)?;
+        layout.log_bytes(options.log_limit_bytes)?;
+        let is_new = !directory.exists();
         std::fs::create_dir_all(directory)
             .map_err(|error| Error::io("create", directory.display(), error))?;
-        let mut entries =
-            std::fs::read_dir(directory).map_err(|error| Error::io("read", directory.display(), error))?;
-        if entries.next().is_some() {
-            return Err(Error::Exists { path: directory.display().to_string() });
+        creation::look_for_room(directory)?;
+        let created = RealDisk::open(directory, Access::Create).and_then(|disk| {
+            let disk = Arc::new(disk);
+            disk.check_sector(layout.log_sector_bytes)
+                .and_then(|()| Self::create_on(disk.clone(), layout, options, store))
+                .and_then(|store| disk.creation_finished().map(|()| store))
+                .inspect_err(|_| creation::abandon(directory))
+        });
+        if created.is_err() && is_new {
+            // Where another has created one meanwhile it is not empty.
+            let _ = std::fs::remove_dir(directory);
         }
-        let disk = RealDisk::open(directory, Access::Create)?;
-        Self::create_on(Arc::new(disk), layout, options, identity())
+        created
     }
 
     /// Opens a store, and recovers it if it was not closed.
@@ -129,7 +143,9 @@ impl Store {
         let geometry = layout.geometry(store)?;
         let counters = Counters::begin(disk.directory().filter(|_| options.publish));
         let disk = counters.watch(disk);
-        let length = LOG_HEAD_BYTES + layout.vlfs as u64 * geometry.vlf_bytes;
+        let length = LOG_HEAD_BYTES + layout.log_bytes(options.log_limit_bytes)?;
+        // Where there is no space for it, that is known before it is written.
+        disk.reserve(FileId::Log, length).map_err(|error| Error::io("reserve", FileId::Log, error))?;
         write_zeros(disk.as_ref(), FileId::Log, 0, length, || {})?;
         let entries = [0, layout.vlfs].map(directory::end_of);
         write_zeros(disk.as_ref(), FileId::Control, entries[0], entries[1], || {})?;
@@ -201,7 +217,7 @@ impl Store {
     /// Begins to write, once the transaction that writes now has ended.
     ///
     /// # Errors
-    /// When the store is read-only since an I/O failed.
+    /// When this thread has one that it has not ended, or the store is read-only since an I/O failed.
     pub fn write(&self) -> Result<WriteTx<'_>> {
         WriteTx::begin(&self.inner)
     }
@@ -280,7 +296,9 @@ impl Inner {
                 next_tx: found.next_tx,
                 sequence: found.sequence,
                 buffers: Buffers::default(),
+                tables: first_table(found.control.epoch),
             }),
+            whose_turn: AtomicUsize::new(0),
             gate: Mutex::new(()),
             redo: AtomicU64::new(found.control.redo.lsn.packed()),
             control: Mutex::new(found.control),
@@ -367,6 +385,12 @@ impl Inner {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         redo.bytes_to(next, self.geometry.vlf_bytes)
     }
+}
+
+/// Where tables are numbered from in an opening: those of others are far away, however many there were (Knuth 6.4,
+/// multiplication by the golden section).
+fn first_table(epoch: u32) -> u32 {
+    epoch.wrapping_mul(0x9e37_79b9)
 }
 
 /// A new identity, from the system's random numbers as the standard library hands them out.

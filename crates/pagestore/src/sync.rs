@@ -25,6 +25,15 @@ pub(crate) fn together<T: Send, E: Send>(
     })
 }
 
+/// Which thread this is: no other one that lives has this number, and none has 0.
+#[cfg(not(test))]
+pub(crate) fn thread_number() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
 mod event_count;
 pub(crate) use event_count::Classes;
 #[cfg(not(test))]
@@ -33,4 +42,4 @@ pub(crate) use event_count::EventCount;
 #[cfg(test)]
 pub(crate) mod scheduled;
 #[cfg(test)]
-pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, thread, together};
+pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, thread, thread_number, together};

@@ -8,6 +8,7 @@ use crate::cache::Page;
 use crate::codec::u64_at;
 use crate::error::{Error, Result};
 use crate::lsn::PageNo;
+use crate::page;
 use crate::tx::{Pages, ReadTx, WriteTx};
 pub(crate) use finger::Finger;
 use node::{Halves, Kind, Node, NodeMut};
@@ -16,19 +17,45 @@ pub use range::Range;
 /// The deepest tree: 16 levels of at least two children each are more pages than fit on a disk; deeper is damage.
 const DEPTH_MAX: usize = 64;
 
-/// A table of a store, as `create_table` and `table` hand it out. Its number stays its own until it is dropped.
+/// A table of a store, as `create_table` and `table` hand it out. It stays good, whoever uses it, until the table is dropped
+/// or its making rolled back; then, and in another store, it is refused ([`Error::StaleTable`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
+    /// Low half of the store's identity.
+    store: u64,
     root: PageNo,
+    /// The owner of its pages: the next table whose root this page becomes has another one.
+    number: u32,
 }
 
 /// The inner nodes above a leaf, from the root, each with the index of the child.
 type Path = Vec<(PageNo, usize)>;
 
-/// Makes `page` an empty tree.
-pub(crate) fn format(tx: &mut WriteTx<'_>, page: PageNo) -> Result<()> {
-    NodeMut::format(tx.page_mut(page)?, Kind::Leaf);
+/// Makes `page` an empty tree of the table of this number.
+pub(crate) fn format(tx: &mut WriteTx<'_>, page: PageNo, table: u32) -> Result<()> {
+    NodeMut::format(tx.any_page_mut(page)?, Kind::Leaf, table);
     Ok(())
+}
+
+/// The tables' names.
+fn catalog(pages: &impl Pages) -> Result<Table> {
+    let root = pages.catalog()?;
+    Ok(Table { store: pages.store(), root, number: page::owner(&pages.page(root)?) })
+}
+
+/// What every use of a table reads first: its root, if that is still the table's.
+fn root_page(pages: &impl Pages, table: Table) -> Result<Page> {
+    let stale = |why| Err(Error::StaleTable { why });
+    if table.store != pages.store() {
+        return stale("it is of another store");
+    }
+    match pages.page(table.root) {
+        Ok(root) if page::owner(&root) == table.number => Ok(root),
+        Ok(_) | Err(Error::NoSuchPage { .. }) => {
+            stale("the table was dropped, or its making rolled back, or a snapshot is older than it")
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Reading of tables, the same in a snapshot and in the transaction that writes.
@@ -38,11 +65,17 @@ pub trait Tables: Pages + Sized {
     /// # Errors
     /// When there is none, or a page cannot be read.
     fn table(&self, name: &str) -> Result<Table> {
-        let root = get(self, self.catalog()?, name.as_bytes())?;
-        match root {
-            Some(root) if root.len() == 8 => Ok(Table { root: PageNo(u64_at(&root, 0)) }),
-            _ => Err(Error::NoSuchTable { name: name.into() }),
+        let entry = get(self, catalog(self)?, name.as_bytes())?.filter(|entry| entry.len() == 8);
+        let Some(entry) = entry else { return Err(Error::NoSuchTable { name: name.into() }) };
+        let root = PageNo(u64_at(&entry, 0));
+        let number = page::owner(&self.page(root)?);
+        if number != page::USERS && number < page::TABLES_FROM {
+            return Err(Error::CorruptTree {
+                page: root,
+                why: "a table's name leads to it, and it is not a table's",
+            });
         }
+        Ok(Table { store: self.store(), root, number })
     }
 
     /// The names of all tables, in order.
@@ -50,37 +83,39 @@ pub trait Tables: Pages + Sized {
     /// # Errors
     /// When a page cannot be read.
     fn tables(&self) -> Result<Vec<String>> {
-        let all = Range::new(self, self.catalog()?, &[], None)?;
+        let all = Range::new(self, catalog(self)?, &[], None)?;
         all.map(|entry| entry.map(|(name, _)| String::from_utf8_lossy(&name).into_owned())).collect()
     }
 
     /// The value at `key`.
     ///
     /// # Errors
-    /// When a page cannot be read.
+    /// When the handle is stale, or a page cannot be read.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        get(self, table.root, key)
+        get(self, table, key)
     }
 
     /// The entries from key `from` on, up to but without `to`.
     ///
     /// # Errors
-    /// When a page cannot be read.
+    /// When the handle is stale, or a page cannot be read.
     fn range<'a>(&'a self, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Range<'a, Self>> {
-        Range::new(self, table.root, from, to)
+        Range::new(self, table, from, to)
     }
 }
 
 impl Tables for ReadTx<'_> {}
 impl Tables for WriteTx<'_> {}
 
-fn get(pages: &impl Pages, root: PageNo, key: &[u8]) -> Result<Option<Vec<u8>>> {
-    let mut at = root;
+fn get(pages: &impl Pages, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    let (mut at, mut page) = (table.root, root_page(pages, table)?);
     for _ in 0..DEPTH_MAX {
-        let page = pages.page(at)?;
         let node = Node::open(&page, at)?;
         match node.kind() {
-            Kind::Inner => at = node.child(node.child_index(key)?)?,
+            Kind::Inner => {
+                at = node.child(node.child_index(key)?)?;
+                page = pages.page(at)?;
+            }
             Kind::Leaf => {
                 return match node.search(key)? {
                     Ok(index) => Ok(Some(node.value(index)?.to_vec())),
@@ -89,7 +124,7 @@ fn get(pages: &impl Pages, root: PageNo, key: &[u8]) -> Result<Option<Vec<u8>>> 
             }
         }
     }
-    Err(too_deep(root))
+    Err(too_deep(table.root))
 }
 
 fn too_deep(page: PageNo) -> Error {
@@ -106,15 +141,15 @@ impl WriteTx<'_> {
         if name.len() > limit {
             return Err(Error::TooLong { what: "table name", bytes: name.len(), limit });
         }
-        let catalog = self.catalog()?;
+        let catalog = catalog(self)?;
         if get(self, catalog, name.as_bytes())?.is_some() {
             return Err(Error::TableExists { name: name.into() });
         }
         self.as_one(|tx| {
-            let root = tx.allocate()?;
-            format(tx, root)?;
-            tx.put(Table { root: catalog }, name.as_bytes(), &root.0.to_le_bytes())?;
-            Ok(Table { root })
+            let (root, number) = (tx.allocate()?, tx.table_number());
+            format(tx, root, number)?;
+            tx.put(catalog, name.as_bytes(), &root.0.to_le_bytes())?;
+            Ok(Table { store: catalog.store, root, number })
         })
     }
 
@@ -124,9 +159,9 @@ impl WriteTx<'_> {
     /// When there is none of this name, and as `page_mut`.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let table = self.table(name)?;
-        let catalog = self.catalog()?;
+        let catalog = catalog(self)?;
         self.as_one(|tx| {
-            tx.delete(Table { root: catalog }, name.as_bytes())?;
+            tx.delete(catalog, name.as_bytes())?;
             tx.free_tree(table.root, 0)
         })
     }
@@ -143,13 +178,13 @@ impl WriteTx<'_> {
                 self.free_tree(node.child(index)?, depth + 1)?;
             }
         }
-        self.free(at)
+        self.free_any(at)
     }
 
     /// Puts `value` at `key`, whether there was one or not.
     ///
     /// # Errors
-    /// When key and value do not fit a quarter of a page, and as `page_mut`.
+    /// When the handle is stale, key and value do not fit a quarter of a page, and as `page_mut`.
     pub fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         let limit = node::entry_bytes_max(self.page_bytes());
         if key.len() + value.len() > limit {
@@ -170,7 +205,7 @@ impl WriteTx<'_> {
                 return Ok(());
             }
         }
-        let (path, leaf, page) = self.path_to(table.root, key)?;
+        let (path, leaf, page) = self.path_to(table, key)?;
         let node = Node::open(&page, leaf)?;
         let found = node.search(key)?;
         let index = found.unwrap_or_else(|index| index);
@@ -194,29 +229,28 @@ impl WriteTx<'_> {
     /// Removes `key`; tells whether it was there.
     ///
     /// # Errors
-    /// As `page_mut`.
+    /// When the handle is stale, and as `page_mut`.
     pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
         self.as_one(|tx| tx.delete_found(table, key))
     }
 
     fn delete_found(&mut self, table: Table, key: &[u8]) -> Result<bool> {
-        let (path, leaf, page) = self.path_to(table.root, key)?;
+        let (path, leaf, page) = self.path_to(table, key)?;
         let node = Node::open(&page, leaf)?;
         let Ok(index) = node.search(key)? else { return Ok(false) };
         let last = node.count() == 1;
         NodeMut::of(self.change(leaf, page)?, leaf).remove(index)?;
         if last {
-            self.remove_empty(path, leaf)?;
+            self.remove_empty(path, leaf, table.number)?;
         }
         Ok(true)
     }
 
     /// The way to the leaf of `key`, the leaf, and what it holds.
-    fn path_to(&self, root: PageNo, key: &[u8]) -> Result<(Path, PageNo, Page)> {
+    fn path_to(&self, table: Table, key: &[u8]) -> Result<(Path, PageNo, Page)> {
         let mut path = Vec::new();
-        let mut at = root;
+        let (mut at, mut page) = (table.root, root_page(self, table)?);
         for _ in 0..DEPTH_MAX {
-            let page = self.page(at)?;
             let node = Node::open(&page, at)?;
             if node.kind() == Kind::Leaf {
                 return Ok((path, at, page));
@@ -224,8 +258,9 @@ impl WriteTx<'_> {
             let index = node.child_index(key)?;
             path.push((at, index));
             at = node.child(index)?;
+            page = self.page(at)?;
         }
-        Err(too_deep(root))
+        Err(too_deep(table.root))
     }
 
     /// Puts the halves of `page` into it and a new page. Tells the first key of the new page, and the page.
@@ -233,9 +268,9 @@ impl WriteTx<'_> {
         self.finger.forget();
         let right = self.allocate()?;
         if let Some(left) = halves.left {
-            self.page_mut(page)?.copy_from_slice(&left);
+            self.any_page_mut(page)?.copy_from_slice(&left);
         }
-        self.page_mut(right)?.copy_from_slice(&halves.right);
+        self.any_page_mut(right)?.copy_from_slice(&halves.right);
         Ok((halves.separator, right))
     }
 
@@ -247,7 +282,7 @@ impl WriteTx<'_> {
         (mut separator, mut right): (Vec<u8>, PageNo),
     ) -> Result<()> {
         while let Some((parent, index)) = path.pop() {
-            let mut node = NodeMut::of(self.page_mut(parent)?, parent);
+            let mut node = NodeMut::of(self.any_page_mut(parent)?, parent);
             if node.insert_inner(index, &separator, left, right)? {
                 return Ok(());
             }
@@ -259,9 +294,9 @@ impl WriteTx<'_> {
         // The root was split: it keeps its number, and its left half moves.
         let moved = self.allocate()?;
         let bytes = self.page(left)?;
-        self.page_mut(moved)?.copy_from_slice(&bytes);
-        let root = self.page_mut(left)?;
-        NodeMut::format(root, Kind::Inner);
+        self.any_page_mut(moved)?.copy_from_slice(&bytes);
+        let root = self.any_page_mut(left)?;
+        NodeMut::format(root, Kind::Inner, page::owner(&bytes));
         let mut node = NodeMut::of(root, left);
         node.set_right_child(right);
         if !node.insert_inner(0, &separator, moved, right)? {
@@ -270,19 +305,19 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Takes an empty leaf out of its parents.
-    fn remove_empty(&mut self, mut path: Path, mut empty: PageNo) -> Result<()> {
+    /// Takes an empty leaf of a table out of its parents.
+    fn remove_empty(&mut self, mut path: Path, mut empty: PageNo, table: u32) -> Result<()> {
         self.finger.forget();
         while let Some((parent, index)) = path.pop() {
-            self.free(empty)?;
-            let mut node = NodeMut::of(self.page_mut(parent)?, parent);
+            self.free_any(empty)?;
+            let mut node = NodeMut::of(self.any_page_mut(parent)?, parent);
             if node.remove_child(index)? {
                 return Ok(());
             }
             // It had this one child.
             empty = parent;
         }
-        format(self, empty)
+        format(self, empty, table)
     }
 }
 

@@ -3,6 +3,7 @@
 mod allocation;
 mod buffers;
 mod records;
+mod turn;
 
 use crate::background::Load;
 use crate::cache::{Installed, Page, View};
@@ -15,25 +16,22 @@ use crate::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
+use crate::page::{self, PAGE_HEADER_BYTES};
 use crate::store::{Inner, Store, Writing, lock};
-use crate::sync::thread;
+use crate::sync::thread_number;
 use crate::tree::Finger;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard};
 
-use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, is_free};
+use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, has_header};
 pub(crate) use buffers::Buffers;
 use buffers::Changed;
 use records::Records;
 
-/// How often a thread gives way to others before it sleeps until it is its turn to write: most turns take less than to
-/// fall asleep and be woken.
-const YIELDS_MAX: usize = 32;
-
 /// What pages are read from: a snapshot, or a transaction with its own changes.
 pub trait Pages {
-    /// The bytes of a page; the first 32 are the engine's and zero.
+    /// The bytes of a page; the first 32 are the engine's, and zeros in a page of yours.
     ///
     /// # Errors
     /// When there is none, it is damaged, cannot be read, or a snapshot is too old.
@@ -52,13 +50,17 @@ pub trait Pages {
     fn catalog(&self) -> Result<PageNo> {
         Ok(PageNo(u64_at(&self.page(META)?, CATALOG_AT)))
     }
+
+    /// The low half of the store's identity.
+    #[doc(hidden)]
+    fn store(&self) -> u64;
 }
 
 /// The error of a page that could not be read, where it is that there is none.
 fn absent(pages: &impl Pages, page: PageNo, error: Error) -> Error {
     let is_beyond = || page != META && pages.page_count().is_ok_and(|count| page.0 >= count);
     match error {
-        Error::CorruptPage { .. } if is_beyond() => Error::NoSuchPage { page },
+        Error::CorruptPage { .. } | Error::SnapshotTooOld if is_beyond() => Error::NoSuchPage { page },
         other => other,
     }
 }
@@ -90,6 +92,10 @@ impl Pages for ReadTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
         self.inner.page(page, View::At(self.sequence)).map_err(|error| absent(self, page, error))
     }
+
+    fn store(&self) -> u64 {
+        self.inner.geometry.store
+    }
 }
 
 impl Drop for ReadTx<'_> {
@@ -115,6 +121,8 @@ pub struct WriteTx<'a> {
     own: FxHashMap<PageNo, OwnPage>,
     /// The leaf that was put into last.
     pub(crate) finger: Finger,
+    /// The page that the user had last to change: what he wrote into its header is nobody's.
+    lent: Option<PageNo>,
     /// Pages whose newest image went to the log before the commit, for want of memory.
     spilled: FxHashMap<PageNo, Lsn>,
     /// Pages from this number on did not exist before.
@@ -148,12 +156,20 @@ impl Pages for WriteTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
         self.check()?;
         if let Some(own) = self.own.get(&page) {
-            return Ok(Arc::clone(&own.content));
+            let mut content = Arc::clone(&own.content);
+            if self.lent == Some(page) && has_header(&content) {
+                Arc::make_mut(&mut content)[..PAGE_HEADER_BYTES].fill(0);
+            }
+            return Ok(content);
         }
         match self.spilled.get(&page) {
             Some(lsn) => self.inner.redo(&[*lsn]),
             None => self.inner.page(page, View::Newest).map_err(|error| absent(self, page, error)),
         }
+    }
+
+    fn store(&self) -> u64 {
+        self.inner.geometry.store
     }
 }
 
@@ -177,7 +193,8 @@ impl Store {
 impl<'a> WriteTx<'a> {
     pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
         inner.journal.check()?;
-        let (mut writing, queued_ns) = inner.turn();
+        let (mut writing, queued_ns) = inner.turn()?;
+        inner.whose_turn.store(thread_number(), Ordering::Relaxed);
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
@@ -188,6 +205,7 @@ impl<'a> WriteTx<'a> {
             tx,
             own,
             finger: Finger::default(),
+            lent: None,
             spilled: FxHashMap::default(),
             fresh_from: 0,
             queued_ns,
@@ -203,10 +221,12 @@ impl<'a> WriteTx<'a> {
     /// The first commit of a store.
     pub(crate) fn format(&mut self) -> Result<()> {
         self.own.insert(META, OwnPage { content: self.empty_page(), base: None });
-        put_u64(self.page_mut(META)?, PAGE_COUNT_AT, 1);
+        let meta = self.any_page_mut(META)?;
+        page::set_owner(meta, page::STORES);
+        put_u64(meta, PAGE_COUNT_AT, 1);
         let catalog = self.allocate()?;
-        crate::tree::format(self, catalog)?;
-        put_u64(self.page_mut(META)?, CATALOG_AT, catalog.0);
+        crate::tree::format(self, catalog, page::CATALOGS)?;
+        put_u64(self.any_page_mut(META)?, CATALOG_AT, catalog.0);
         Ok(())
     }
 
@@ -239,20 +259,7 @@ impl<'a> WriteTx<'a> {
         done
     }
 
-    /// The bytes of a page, to be changed; the first 32 are the engine's and stay zero.
-    ///
-    /// # Errors
-    /// When there is no such page or it is free, it is damaged or cannot be read, room must be made and the log is full,
-    /// or a change before this one failed halfway.
-    pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
-        let before = self.page(page)?;
-        if is_free(&before) {
-            return Err(Error::NoSuchPage { page });
-        }
-        self.change(page, before)
-    }
-
-    /// As `page_mut`, of a page that was looked at: `before` is what it holds.
+    /// As `any_page_mut`, of a page that was looked at: `before` is what it holds.
     pub(crate) fn change(&mut self, page: PageNo, before: Page) -> Result<&mut [u8]> {
         if self.own.contains_key(&page) {
             // The last but the transaction's own, so that it changes in its place.
@@ -276,14 +283,24 @@ impl<'a> WriteTx<'a> {
     }
 
     fn own_bytes(&mut self, page: PageNo) -> &mut [u8] {
+        self.take_back();
         self.changes += 1;
+        self.content_mut(page)
+    }
+
+    fn content_mut(&mut self, page: PageNo) -> &mut [u8] {
         Arc::make_mut(&mut self.own.get_mut(&page).expect("it was put there").content)
     }
 
     /// Room for these pages among the changed ones, so that to change all of them fails before the first.
     fn make_room(&mut self, pages: &[PageNo]) -> Result<()> {
         let more = pages.iter().filter(|page| !self.own.contains_key(page)).count();
-        if self.own.len() + more > self.inner.own_pages_max() { self.spill() } else { Ok(()) }
+        if self.own.len() + more > self.inner.own_pages_max() {
+            self.take_back();
+            self.spill()
+        } else {
+            Ok(())
+        }
     }
 
     /// Bytes of log that these pages need at most.
@@ -317,6 +334,7 @@ impl<'a> WriteTx<'a> {
     /// store is read-only then, and whether the commit is there is known only after opening it again).
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
         self.check()?;
+        self.take_back();
         let called = now_ns();
         let Some(Put { committed, appended, load }) = self.install()? else { return Ok(None) };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
@@ -349,8 +367,15 @@ impl<'a> WriteTx<'a> {
         inner.journal.wait(committed.lsn).map(|_| ())
     }
 
-    /// Gives the transaction up; the same as dropping it.
-    pub fn rollback(self) {}
+    /// Gives the transaction up, as dropping it does, and makes every delayed commit before it durable, as SQL Server does.
+    ///
+    /// # Errors
+    /// When that write fails; the store is read-only then. Of the transaction nothing is left in any case.
+    pub fn rollback(self) -> Result<()> {
+        let inner = self.inner;
+        drop(self);
+        inner.journal.flush()
+    }
 
     /// Appends the commit and makes it the newest version of its pages.
     fn install(&mut self) -> Result<Option<Put>> {
@@ -420,6 +445,8 @@ impl<'a> WriteTx<'a> {
 
 impl Drop for WriteTx<'_> {
     fn drop(&mut self) {
+        // Before the next one has it: who finds his own number there has the turn.
+        self.inner.whose_turn.store(0, Ordering::Relaxed);
         let own = std::mem::take(&mut self.own);
         self.writing().buffers.keep_own(own);
         if !self.spilled.is_empty() {
@@ -434,30 +461,6 @@ impl Drop for WriteTx<'_> {
 }
 
 impl Inner {
-    /// The turn to write, and how long it was waited for.
-    fn turn(&self) -> (MutexGuard<'_, Writing>, u64) {
-        if let Some(writing) = self.turn_at_once() {
-            return (writing, 0);
-        }
-        let begun = now_ns();
-        let yielded = (0..YIELDS_MAX).find_map(|_| {
-            thread::yield_now();
-            self.turn_at_once()
-        });
-        let writing = yielded.unwrap_or_else(|| self.writing.lock().unwrap_or_else(PoisonError::into_inner));
-        (writing, now_ns() - begun)
-    }
-
-    /// The turn, if nobody has it. A program that panicked in its turn has given its transaction up by that, as
-    /// `WriteTx::drop` does; a panic in the middle of a commit leaves `gate` poisoned, which ends all writing.
-    fn turn_at_once(&self) -> Option<MutexGuard<'_, Writing>> {
-        match self.writing.try_lock() {
-            Ok(writing) => Some(writing),
-            Err(TryLockError::Poisoned(given_up)) => Some(given_up.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
     /// How many changed pages a transaction keeps in memory: a quarter of the cache, and what they were before.
     fn own_pages_max(&self) -> usize {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)

@@ -86,7 +86,7 @@ fn commits_that_wait_for_each_other_are_queued_and_slow_ones_are_kept_with_their
         });
         has_begun.recv().unwrap();
         std::thread::sleep(Duration::from_millis(200));
-        held.rollback();
+        held.rollback().unwrap();
     });
     let times = store.commit_times();
     assert_eq!(times.commits(), 640 + 2, "the table's commit, all threads', and the one that waited");

@@ -115,7 +115,7 @@ fn a_transaction_larger_than_the_cache_keeps_to_the_cache_and_survives() {
     for row in 0..ROWS {
         tx.delete(table, &row.wrapping_mul(2_654_435_761).to_be_bytes()).unwrap();
     }
-    tx.rollback();
+    tx.rollback().unwrap();
     let reader = store.read().unwrap();
     assert_eq!(reader.range(table, &[], None).unwrap().map(Result::unwrap).count(), ROWS as usize);
 }
@@ -133,7 +133,7 @@ fn a_transaction_that_the_log_cannot_hold_is_refused_and_the_store_goes_on() {
     let mut tx = store.write().unwrap();
     let refused = (0..4000_u32).find_map(|row| tx.put(table, &row.to_be_bytes(), &[1; 800]).err());
     assert!(matches!(refused, Some(Error::LogFull { .. })), "{refused:?}");
-    tx.rollback();
+    tx.rollback().unwrap();
     let mut tx = store.write().unwrap();
     tx.put(table, b"after", b"1").unwrap();
     tx.commit(Durability::Full).unwrap();

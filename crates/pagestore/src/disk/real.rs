@@ -1,17 +1,19 @@
 //! The files of a store in a directory: direct I/O where the file system has it, the log written through.
 
+pub(crate) mod creation;
 mod mapped;
 mod ring;
 
 use super::{Disk, FileId, PageWrite, Told};
 use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
+use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::options::Apply;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, StatxFlags, fallocate, flock, statx};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,8 +34,8 @@ pub(crate) struct RealDisk {
     log_through: File,
     /// For reading and for filling new space.
     log: File,
-    // Held open for its lock.
-    _lock: Option<File>,
+    // Held open for its lock; see `creation` for what may be in it.
+    lock: Option<File>,
 }
 
 /// Whether the files may be written.
@@ -47,29 +49,41 @@ pub(crate) enum Access {
 
 impl RealDisk {
     pub(crate) fn open(directory: &Path, access: Access) -> Result<Self> {
-        let path = directory.display();
-        let lock = if access == Access::Look {
-            None
-        } else {
-            let name = directory.join("lock");
-            let lock = OpenOptions::new()
-                .create(access == Access::Create)
-                .truncate(false)
-                .write(true)
-                .open(&name)
-                .map_err(|error| missing(directory, "lock", error))?;
-            flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-                if error == rustix::io::Errno::WOULDBLOCK {
-                    Error::Locked { path: path.to_string() }
-                } else {
-                    Error::io("lock", path, error.into())
+        let lock = match access {
+            Access::Look => None,
+            Access::Write => {
+                // A copy of a store may lack its lock, which is empty; what is no store gets none.
+                for file in FileId::ALL {
+                    let path = directory.join(file.name());
+                    std::fs::metadata(path).map_err(|error| missing(directory, file.name(), error))?;
                 }
-            })?;
-            Some(lock)
+                Some(lock_of(directory)?)
+            }
+            Access::Create => {
+                let lock = lock_of(directory)?;
+                // Whoever has looked before had no lock yet, and another may have created a store meanwhile.
+                creation::look_for_room(directory)?;
+                let begun =
+                    creation::begin(directory, &lock).and_then(|()| Self::open_files(directory, access));
+                let begun = begun.inspect_err(|_| creation::abandon(directory))?;
+                return Ok(Self { lock: Some(lock), ..begun });
+            }
         };
-        if access == Access::Create {
-            create_files(directory)?;
+        let disk = Self { lock, ..Self::open_files(directory, access)? };
+        if let Some(lock) = &disk.lock
+            && creation::is_unfinished(directory)
+        {
+            if Control::read(&disk)?.is_none() {
+                let why = "its creation did not finish: create it again".into();
+                return Err(Error::NotAStore { path: directory.display().to_string(), why });
+            }
+            creation::finish(directory, lock)?;
         }
+        Ok(disk)
+    }
+
+    /// All but the lock.
+    fn open_files(directory: &Path, access: Access) -> Result<Self> {
         let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
         let disk = Self {
             directory: directory.into(),
@@ -79,7 +93,7 @@ impl RealDisk {
             rings: ring::Rings::default(),
             log_through: open(FileId::Log, libc::O_DSYNC)?,
             log: open(FileId::Log, 0)?,
-            _lock: lock,
+            lock: None,
         };
         if access != Access::Look {
             // The names too must be there after a crash.
@@ -88,6 +102,22 @@ impl RealDisk {
                 .map_err(|error| Error::io("sync", directory.display(), error))?;
         }
         Ok(disk)
+    }
+
+    /// There is a store here now.
+    pub(crate) fn creation_finished(&self) -> Result<()> {
+        self.lock.as_ref().map_or(Ok(()), |lock| creation::finish(&self.directory, lock))
+    }
+
+    /// Whether the device takes direct I/O of so many bytes, as far as the kernel tells (since Linux 6.1).
+    pub(crate) fn check_sector(&self, bytes: usize) -> Result<()> {
+        let Ok(told) = statx(&self.log, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else { return Ok(()) };
+        let is_told = told.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+        if is_told && told.stx_dio_offset_align as usize > bytes {
+            let why = format!("the device takes direct I/O in units of {} bytes", told.stx_dio_offset_align);
+            return Err(Error::BadOption { option: "log_sector_bytes", why });
+        }
+        Ok(())
     }
 
     fn file(&self, file: FileId) -> &File {
@@ -99,20 +129,20 @@ impl RealDisk {
     }
 }
 
-/// Makes the files, of which there is none: whoever has looked before had no lock yet, and another may have created a store
-/// meanwhile.
-fn create_files(directory: &Path) -> Result<()> {
-    for file in FileId::ALL {
-        let path = directory.join(file.name());
-        OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| {
-            if error.kind() == io::ErrorKind::AlreadyExists {
-                Error::Exists { path: directory.display().to_string() }
-            } else {
-                Error::io("create", path.display(), error)
-            }
-        })?;
-    }
-    Ok(())
+/// The lock of a directory, which nobody else has.
+fn lock_of(directory: &Path) -> Result<File> {
+    let path = directory.join("lock");
+    let failed = |error| Error::io("lock", path.display(), error);
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let locked = || Error::Locked { path: directory.display().to_string() };
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+        if error == rustix::io::Errno::WOULDBLOCK { locked() } else { failed(error.into()) }
+    })?;
+    // A creation that failed has removed it meanwhile, and somebody else may have the next one.
+    let own = lock.metadata().map_err(failed)?;
+    let is_there =
+        std::fs::metadata(&path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino()));
+    if is_there { Ok(lock) } else { Err(locked()) }
 }
 
 fn missing(directory: &Path, name: &str, error: io::Error) -> Error {

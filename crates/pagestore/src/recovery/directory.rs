@@ -167,7 +167,7 @@ mod tests {
             // The first ten only at first: their images lie furthest back.
             let page = if commit < PAGES { commit } else { 10 + commit % (PAGES - 10) };
             let mut tx = store.write().unwrap();
-            tx.page_mut(PageNo(1 + page)).unwrap()[40..].fill(commit as u8);
+            tx.any_page_mut(PageNo(1 + page)).unwrap()[40..].fill(commit as u8);
             tx.commit(Durability::Full).unwrap();
             expected[page as usize] = commit as u8;
         }

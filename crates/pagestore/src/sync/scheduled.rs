@@ -214,6 +214,10 @@ pub(crate) fn together<T: Send + 'static, E: Send + 'static>(
     })
 }
 
+pub(crate) fn thread_number() -> usize {
+    thread::number()
+}
+
 pub(crate) mod thread {
     use super::SCHEDULED;
     use std::sync::Arc;
@@ -252,6 +256,17 @@ pub(crate) mod thread {
             Thread::Scheduled(TOKEN.with(Arc::clone))
         } else {
             Thread::Std(std::thread::current())
+        }
+    }
+
+    pub(super) fn number() -> usize {
+        thread_local! {
+            static HERE: u8 = const { 0 };
+        }
+        if SCHEDULED.get() {
+            TOKEN.with(|token| Arc::as_ptr(token).addr())
+        } else {
+            HERE.with(|here| std::ptr::from_ref(here).addr())
         }
     }
 

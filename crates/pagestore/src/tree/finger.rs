@@ -10,8 +10,8 @@ use crate::tx::Pages;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Finger {
-    /// The table's root, and the leaf.
-    at: Option<(PageNo, PageNo)>,
+    /// The table, whose handle was checked on the way to it, and the leaf.
+    at: Option<(Table, PageNo)>,
     /// Whether its bounds are known: they are sought when it is met again, so that one entry alone does not pay for it.
     is_bound: bool,
     from: Vec<u8>,
@@ -22,11 +22,9 @@ pub(crate) struct Finger {
 impl Finger {
     /// The leaf, where `key` belongs into it.
     pub(super) fn leaf_of(&self, table: Table, key: &[u8]) -> Option<PageNo> {
-        let (root, leaf) = self.at?;
-        let inside = self.is_bound
-            && root == table.root
-            && *key >= *self.from
-            && (self.to.is_empty() || *key < *self.to);
+        let (own, leaf) = self.at?;
+        let inside =
+            self.is_bound && own == table && *key >= *self.from && (self.to.is_empty() || *key < *self.to);
         inside.then_some(leaf)
     }
 
@@ -39,7 +37,7 @@ impl Finger {
 impl WriteTx<'_> {
     /// The next entry may belong into `leaf` too, which lies below `path`.
     pub(super) fn point_to(&mut self, table: Table, path: &Path, leaf: PageNo) -> Result<()> {
-        let at = Some((table.root, leaf));
+        let at = Some((table, leaf));
         if self.finger.at != at {
             (self.finger.at, self.finger.is_bound) = (at, false);
             return Ok(());

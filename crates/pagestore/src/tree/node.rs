@@ -12,6 +12,7 @@
 use crate::codec::{put_u16, put_u64, u16_at, u64_at};
 use crate::error::{Error, Result};
 use crate::lsn::PageNo;
+use crate::page;
 
 const KIND_AT: usize = 32;
 const COUNT_AT: usize = 34;
@@ -203,7 +204,7 @@ impl<'a> Node<'a> {
     /// A page of such cells.
     fn pack(&self, cells: &[&[u8]]) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes.len()];
-        NodeMut::format(&mut bytes, self.kind);
+        NodeMut::format(&mut bytes, self.kind, page::owner(self.bytes));
         cells.iter().try_for_each(|cell| NodeMut::of(&mut bytes, self.page).append(cell))?;
         Ok(bytes)
     }
@@ -253,9 +254,10 @@ pub(crate) struct NodeMut<'a> {
 }
 
 impl<'a> NodeMut<'a> {
-    /// Makes the page an empty node.
-    pub(crate) fn format(bytes: &mut [u8], kind: Kind) {
+    /// Makes the page an empty node of a table of this number.
+    pub(crate) fn format(bytes: &mut [u8], kind: Kind, table: u32) {
         bytes.fill(0);
+        page::set_owner(bytes, table);
         bytes[KIND_AT] = if kind == Kind::Leaf { 1 } else { 2 };
         let end = bytes.len() as u16;
         put_u16(bytes, LOWEST_AT, end);
@@ -303,7 +305,7 @@ impl<'a> NodeMut<'a> {
     fn compact(&mut self) -> Result<()> {
         let node = self.read()?;
         let mut packed = vec![0; self.bytes.len()];
-        Self::format(&mut packed, node.kind());
+        Self::format(&mut packed, node.kind(), page::owner(self.bytes));
         packed[RIGHT_AT..SLOTS_AT].copy_from_slice(&self.bytes[RIGHT_AT..SLOTS_AT]);
         for index in 0..node.count() {
             NodeMut::of(&mut packed, self.page).append(node.cell(index)?)?;

@@ -1,7 +1,7 @@
 //! Walking through a table in the order of its keys.
 
 use super::node::{Kind, Node};
-use super::{DEPTH_MAX, too_deep};
+use super::{DEPTH_MAX, Table, root_page, too_deep};
 use crate::cache::Page;
 use crate::error::Result;
 use crate::lsn::PageNo;
@@ -10,7 +10,7 @@ use crate::tx::Pages;
 /// The entries of a table between two keys, as `(key, value)`.
 pub struct Range<'a, P> {
     pages: &'a P,
-    root: PageNo,
+    table: Table,
     /// The nodes on the way to the next entry, each with the index of what comes next in it.
     path: Vec<(PageNo, Page, usize)>,
     to: Option<Vec<u8>>,
@@ -18,19 +18,19 @@ pub struct Range<'a, P> {
 }
 
 impl<'a, P: Pages> Range<'a, P> {
-    pub(crate) fn new(pages: &'a P, root: PageNo, from: &[u8], to: Option<&[u8]>) -> Result<Self> {
-        let mut range = Self { pages, root, path: Vec::new(), to: to.map(<[u8]>::to_vec), failed: false };
-        range.descend(root, Some(from))?;
+    pub(crate) fn new(pages: &'a P, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Self> {
+        let root = root_page(pages, table)?;
+        let mut range = Self { pages, table, path: Vec::new(), to: to.map(<[u8]>::to_vec), failed: false };
+        range.descend(table.root, root, Some(from))?;
         Ok(range)
     }
 
-    /// Down to the leaf of `from`, or to the first.
-    fn descend(&mut self, mut at: PageNo, from: Option<&[u8]>) -> Result<()> {
+    /// From a node down to the leaf of `from`, or to the first.
+    fn descend(&mut self, mut at: PageNo, mut page: Page, from: Option<&[u8]>) -> Result<()> {
         loop {
             if self.path.len() >= DEPTH_MAX {
-                return Err(too_deep(self.root));
+                return Err(too_deep(self.table.root));
             }
-            let page = self.pages.page(at)?;
             let node = Node::open(&page, at)?;
             if node.kind() == Kind::Leaf {
                 let index = match from {
@@ -43,7 +43,7 @@ impl<'a, P: Pages> Range<'a, P> {
             let index = from.map_or(Ok(0), |key| node.child_index(key))?;
             let child = node.child(index)?;
             self.path.push((at, page, index + 1));
-            at = child;
+            (at, page) = (child, self.pages.page(child)?);
         }
     }
 
@@ -63,7 +63,8 @@ impl<'a, P: Pages> Range<'a, P> {
                 }
             } else if next <= node.count() {
                 let child = node.child(next)?;
-                self.descend(child, None)?;
+                let page = self.pages.page(child)?;
+                self.descend(child, page, None)?;
                 continue;
             }
             self.path.pop();

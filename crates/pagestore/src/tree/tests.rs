@@ -79,7 +79,7 @@ proptest! {
                     tx = store.write().unwrap();
                 }
                 Step::Rollback => {
-                    tx.rollback();
+                    tx.rollback().unwrap();
                     model = committed.clone();
                     tx = store.write().unwrap();
                 }
@@ -154,7 +154,7 @@ proptest! {
         let (page, page_bytes) = (PageNo(1), 1_usize << (10 + kib));
         let (longest, mut chance, mut like) = (entry_bytes_max(page_bytes), Chance::new(seed), 0);
         let mut bytes = vec![0; page_bytes];
-        NodeMut::format(&mut bytes, if is_leaf { Kind::Leaf } else { Kind::Inner });
+        NodeMut::format(&mut bytes, if is_leaf { Kind::Leaf } else { Kind::Inner }, 16);
         let mut expected = Entries { is_leaf, ..Entries::default() };
         let halves = loop {
             let count = expected.all.len();

@@ -1,17 +1,20 @@
-//! Which pages there are, and which of them are free.
+//! Which pages there are, which of them are free, and which are the user's.
 
 use super::{OwnPage, Pages, WriteTx};
+use crate::cache::Page;
 use crate::codec::{put_u64, u64_at};
 use crate::error::{Error, Result};
 use crate::lsn::PageNo;
-use crate::page::PAGE_HEADER_BYTES;
+use crate::page::{self, PAGE_HEADER_BYTES};
+use std::sync::Arc;
 
 /// The store's own page, after the page header.
 ///
 /// ```text
 /// 32 pages u64 in all     40 free u64 the first free page, 0 for none     48 catalog u64 the root of the tables' names
 /// ```
-/// A free page holds the number of the next one at 32, `FREE` at 40, and zeros.
+/// A free page, whose header says that it is one, holds the number of the next one at 32, and zeros. In a store that was made
+/// before headers told, it may have `FREEPAGE` at 40 instead.
 pub(super) const META: PageNo = PageNo(0);
 pub(super) const PAGE_COUNT_AT: usize = 32;
 const FREE_HEAD_AT: usize = 40;
@@ -22,12 +25,76 @@ const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
 
 const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
 
-/// Whether a page was given back, by what it holds.
-pub(super) fn is_free(page: &[u8]) -> bool {
-    u64_at(page, FREE_MARK_AT) == FREE_MARK && page[FREE_MARK_AT + 8..].iter().all(|byte| *byte == 0)
-}
+/// The tables' names are in the first page that a new store allocates, and its root stays there.
+const CATALOG: PageNo = PageNo(1);
 
 impl WriteTx<'_> {
+    /// Whether a page was given back, by what it holds.
+    fn is_free(&self, page: &[u8]) -> Result<bool> {
+        let is_marked = || {
+            u64_at(page, FREE_MARK_AT) == FREE_MARK && page[FREE_MARK_AT + 8..].iter().all(|byte| *byte == 0)
+        };
+        match page::owner(page) {
+            page::FREE => Ok(true),
+            page::USERS if is_marked() => Ok(page::owner(&self.page(META)?) == page::USERS),
+            _ => Ok(false),
+        }
+    }
+
+    /// Refuses what is not the user's to change or give back.
+    fn check_users(&self, page: PageNo, holds: &[u8]) -> Result<()> {
+        let what = match page::owner(holds) {
+            _ if page == META => "it holds the store's own counts",
+            page::CATALOGS => "it holds the tables' names",
+            _ if page == CATALOG => "it holds the tables' names",
+            page::USERS | page::FREE => return Ok(()),
+            _ => "it is part of a table",
+        };
+        Err(Error::ReservedPage { page, what })
+    }
+
+    /// The bytes of a page of yours, that is, one which `allocate` handed out, to be changed. The first 32 are the
+    /// engine's: they read as zeros, whatever is written there.
+    ///
+    /// # Errors
+    /// When there is no such page, it is free, or the engine's own (the store's, a table's), it is damaged or cannot be read,
+    /// room must be made and the log is full, or a change before this one failed halfway.
+    pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
+        let before = self.not_free(page)?;
+        self.check_users(page, &before)?;
+        self.change(page, before)?;
+        self.lent = Some(page);
+        Ok(self.content_mut(page))
+    }
+
+    /// As `page_mut`, of any page.
+    pub(crate) fn any_page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
+        let before = self.not_free(page)?;
+        self.change(page, before)
+    }
+
+    fn not_free(&self, page: PageNo) -> Result<Page> {
+        let holds = self.page(page)?;
+        if self.is_free(&holds)? { Err(Error::NoSuchPage { page }) } else { Ok(holds) }
+    }
+
+    /// Takes a page back that the user had in his hands: its header is the engine's.
+    pub(super) fn take_back(&mut self) {
+        if let Some(page) = self.lent.take()
+            && let Some(own) = self.own.get_mut(&page)
+            && has_header(&own.content)
+        {
+            Arc::make_mut(&mut own.content)[..PAGE_HEADER_BYTES].fill(0);
+        }
+    }
+
+    /// A number for a table, which none has had since long before.
+    pub(crate) fn table_number(&mut self) -> u32 {
+        let tables = &mut self.writing().tables;
+        *tables = tables.wrapping_add(1).max(page::TABLES_FROM);
+        *tables
+    }
+
     /// A new page of zeros.
     ///
     /// # Errors
@@ -42,7 +109,7 @@ impl WriteTx<'_> {
                 return damaged(head, "the list of free pages leads to it, and there is none");
             }
             let free = self.page(head)?;
-            if !is_free(&free) {
+            if !self.is_free(&free)? {
                 return damaged(head, "the list of free pages leads to it, and it is not free");
             }
             let next = u64_at(&free, NEXT_FREE_AT);
@@ -61,28 +128,41 @@ impl WriteTx<'_> {
         Ok(page)
     }
 
-    /// Gives a page back.
+    /// Gives a page of yours back.
     ///
     /// # Errors
-    /// When there is no such page or it is free already, and as `page_mut`.
+    /// When there is no such page, it is free already, or the engine's own, and as `page_mut`.
     pub fn free(&mut self, page: PageNo) -> Result<()> {
+        let holds = self.page(page)?;
+        self.check_users(page, &holds)?;
+        drop(holds);
+        self.free_any(page)
+    }
+
+    /// As `free`, of any page but the store's own.
+    pub(crate) fn free_any(&mut self, page: PageNo) -> Result<()> {
         let meta = self.page(META)?;
         if page == META || page.0 >= u64_at(&meta, PAGE_COUNT_AT) {
             return Err(Error::NoSuchPage { page });
         }
         let head = u64_at(&meta, FREE_HEAD_AT);
         let given = self.page(page)?;
-        if is_free(&given) {
+        if self.is_free(&given)? {
             return Err(Error::CorruptTree { page, why: "it is given back twice" });
         }
         self.make_room(&[META, page])?;
         let bytes = self.change(page, given)?;
         bytes.fill(0);
         put_u64(bytes, NEXT_FREE_AT, head);
-        put_u64(bytes, FREE_MARK_AT, FREE_MARK);
+        page::set_owner(bytes, page::FREE);
         put_u64(self.change(META, meta)?, FREE_HEAD_AT, page.0);
         Ok(())
     }
+}
+
+/// Whether something is where the engine's part of a user's page is.
+pub(super) fn has_header(page: &[u8]) -> bool {
+    page[..PAGE_HEADER_BYTES].iter().any(|byte| *byte != 0)
 }
 
 #[cfg(test)]
@@ -90,7 +170,6 @@ mod tests {
     use super::*;
     use crate::sim::SimDisk;
     use crate::{Durability, Layout, Options, Recovery, Store};
-    use std::sync::Arc;
 
     fn options(recovery: Recovery) -> Options {
         Options { background: false, publish: false, recovery, ..Options::default() }
@@ -162,12 +241,54 @@ mod tests {
             (PAGE_COUNT_AT, u64::MAX, META),
         ] {
             let mut tx = store.write().unwrap();
-            put_u64(tx.page_mut(META).unwrap(), at, number);
+            put_u64(tx.any_page_mut(META).unwrap(), at, number);
             let refused = tx.allocate();
             assert!(
                 matches!(refused, Err(Error::CorruptPage { page, .. }) if page == named),
                 "{named}: {refused:?}"
             );
         }
+    }
+
+    // As stores were before headers said whose a page is.
+    #[test]
+    fn a_store_whose_pages_have_no_owners_is_used_as_ever() {
+        use crate::Tables;
+        let disk = Arc::new(SimDisk::new());
+        let created = store(&disk);
+        let put = |tx: &mut WriteTx<'_>, from: u32| {
+            let table = tx.table("t")?;
+            (from..from + 300).try_for_each(|key| tx.put(table, &key.to_be_bytes(), &[7; 100]))
+        };
+        let make = |tx: &mut WriteTx<'_>| tx.create_table("t").and_then(|_| put(tx, 0));
+        created.transact(Durability::Full, make).unwrap();
+        let mut tx = created.write().unwrap();
+        let freed = tx.allocate().unwrap();
+        tx.free(freed).unwrap();
+        for page in (0..tx.page_count().unwrap()).map(PageNo) {
+            let before = tx.page(page).unwrap();
+            let bytes = tx.change(page, before).unwrap();
+            if page::owner(bytes) == page::FREE {
+                put_u64(bytes, FREE_MARK_AT, FREE_MARK);
+            }
+            page::set_owner(bytes, page::USERS);
+        }
+        tx.commit(Durability::Full).unwrap();
+        drop(created);
+        let store = Store::open_on(disk, options(Recovery::Instant)).unwrap();
+        let mut tx = store.write().unwrap();
+        assert!(matches!(tx.page_mut(freed), Err(Error::NoSuchPage { .. })));
+        for page in [META, CATALOG] {
+            assert!(matches!(tx.page_mut(page), Err(Error::ReservedPage { .. })));
+        }
+        assert_eq!(tx.allocate().unwrap(), freed);
+        put(&mut tx, 300).unwrap();
+        let old = tx.table("t").unwrap();
+        assert_eq!(tx.range(old, b"", None).unwrap().count(), 600);
+        tx.drop_table("t").unwrap();
+        let new = tx.create_table("new").unwrap();
+        assert!(matches!(tx.put(old, b"x", b"y"), Err(Error::StaleTable { .. })));
+        tx.put(new, b"x", b"y").unwrap();
+        tx.commit(Durability::Full).unwrap();
     }
 }
