@@ -93,10 +93,10 @@ impl InOnePiece {
         assert!(at != libc::MAP_FAILED, "no memory: {}", std::io::Error::last_os_error());
         let mapping = NonNull::new(at).expect("nothing is mapped at address 0");
         let start = at.addr().next_multiple_of(PIECE_BYTES) - at.addr();
-        if len >= PIECE_BYTES {
-            // SAFETY: a part of an own mapping. Where the kernel does not do it, the memory is as any other.
-            unsafe { libc::madvise(at.byte_add(start), mapped - PIECE_BYTES, libc::MADV_HUGEPAGE) };
-        }
+        // What is smaller shall not take a whole large page, which some systems give to whoever begins at one.
+        let advice = if len >= PIECE_BYTES { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: a part of an own mapping. Where the kernel does not do it, the memory is as any other.
+        unsafe { libc::madvise(at.byte_add(start), mapped - PIECE_BYTES, advice) };
         Self { mapping, mapped, start, len }
     }
 

@@ -91,8 +91,8 @@ const PACED_WIDTH_MAX: usize = 16;
 /// How long a paced checkpoint rests when it is ahead of its time.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Who asks for the state of the log waits at most so long, however long commits may be delayed: an idle store wakes ten
-/// times a second for it, and more often only where delayed commits ask for that.
+/// Who asks for the state of the log waits at most so long, however long commits may be delayed: a store wakes ten times a
+/// second for it, and more often only where `delayed_time` asks for that.
 const ANSWER_WITHIN: Duration = Duration::from_millis(100);
 
 /// The threads; dropping ends and joins them.

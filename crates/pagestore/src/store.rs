@@ -131,8 +131,10 @@ impl Store {
     /// # Errors
     /// When there is none, another process has it, acknowledged data is damaged, or an I/O fails.
     pub fn open(directory: &Path, options: Options) -> Result<Self> {
-        let disk = RealDisk::open(directory, Access::Write)?;
-        Self::open_on(Arc::new(disk), options).map_err(|error| in_directory(error, directory))
+        let disk = Arc::new(RealDisk::open(directory, Access::Write)?);
+        let store = Self::open_on(disk.clone(), options).map_err(|error| in_directory(error, directory))?;
+        disk.creation_finished()?;
+        Ok(store)
     }
 
     /// As `create`, on any disk whose files are empty.

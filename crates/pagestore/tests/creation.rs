@@ -110,7 +110,10 @@ fn a_store_that_was_killed_when_its_creation_had_ended_but_for_the_lock_is_one()
     let place = place();
     Store::create(place.path(), layout(), options()).unwrap().close().unwrap();
     std::fs::write(place.path().join("lock"), "a page store is being created here\n").unwrap();
+    // It may as well be one that was put there since.
+    assert!(matches!(Store::create(place.path(), layout(), options()), Err(Error::Exists { .. })));
     drop(Store::open(place.path(), options()).unwrap());
+    assert_eq!(std::fs::read(place.path().join("lock")).unwrap(), b"");
     // It says so from then on.
     assert!(matches!(Store::create(place.path(), layout(), options()), Err(Error::Exists { .. })));
     Store::open(place.path(), options()).unwrap();

@@ -47,14 +47,16 @@ impl Address {
         let text = text.strip_prefix("mysql:").or_else(|| text.strip_prefix("mariadb:")).unwrap_or(text);
         let text = text.strip_prefix("//").unwrap_or(text);
         let mut address = Address::default();
-        let (place, options) = match text.split_once('?') {
-            _ if text.starts_with("socket=") => ("", text),
-            Some((place, options)) => (place, options),
-            None if text.contains('=') => ("", text),
-            None => (text, ""),
+        // In a URL a space is a part of a value.
+        let spaced = |c: char| c == '&' || c.is_whitespace();
+        let (place, options): (_, Vec<&str>) = match text.split_once('?') {
+            _ if text.starts_with("socket=") => ("", text.split(spaced).collect()),
+            Some((place, options)) => (place, options.split('&').collect()),
+            None if text.contains('=') => ("", text.split(spaced).collect()),
+            None => (text, Vec::new()),
         };
         address.place(place)?;
-        address.options(options)?;
+        address.options(&options)?;
         Ok(address)
     }
 
@@ -99,10 +101,9 @@ impl Address {
         Ok(())
     }
 
-    fn options(&mut self, options: &str) -> Result<(), MysqlError> {
+    fn options(&mut self, options: &[&str]) -> Result<(), MysqlError> {
         let (mut mode, mut authority) = (None, None);
-        let ends = |c: char| c == '&' || c.is_whitespace();
-        for option in options.split(ends).filter(|option| !option.is_empty()) {
+        for option in options.iter().copied().filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let value = decoded(value)?;
             match name {

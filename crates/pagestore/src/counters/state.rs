@@ -1,5 +1,5 @@
 //! The state of the log of a running store, for who asks: the asker raises `asked`, the store's thread for delayed
-//! commits sees it within milliseconds, fills the table in and raises `answered`. It costs nothing while nobody asks.
+//! commits sees it within a tenth of a second, fills the table in and raises `answered`. It costs nothing while nobody asks.
 
 use super::now_ns;
 use crate::log::vlf::{Certificate, Slot};

@@ -63,6 +63,11 @@ impl RealDisk {
                 let lock = lock_of(directory)?;
                 // Whoever has looked before had no lock yet, and another may have created a store meanwhile.
                 creation::look_for_room(directory)?;
+                // What an interrupted creation leaves has none, but for its last moment: a store may have been put here since.
+                let there = Self::open_files(directory, Access::Look);
+                if there.is_ok_and(|there| !matches!(Control::read(&there), Ok(None))) {
+                    return Err(Error::Exists { path: directory.display().to_string() });
+                }
                 let begun =
                     creation::begin(directory, &lock).and_then(|()| Self::open_files(directory, access));
                 let begun = begun.inspect_err(|_| creation::abandon(directory))?;
@@ -70,14 +75,9 @@ impl RealDisk {
             }
         };
         let disk = Self { lock, ..Self::open_files(directory, access)? };
-        if let Some(lock) = &disk.lock
-            && creation::is_unfinished(directory)
-        {
-            if Control::read(&disk)?.is_none() {
-                let why = "its creation did not finish: create it again".into();
-                return Err(Error::NotAStore { path: directory.display().to_string(), why });
-            }
-            creation::finish(directory, lock)?;
+        if disk.lock.is_some() && creation::is_unfinished(directory) && Control::read(&disk)?.is_none() {
+            let why = "its creation did not finish: create it again".into();
+            return Err(Error::NotAStore { path: directory.display().to_string(), why });
         }
         Ok(disk)
     }
@@ -104,9 +104,12 @@ impl RealDisk {
         Ok(disk)
     }
 
-    /// There is a store here now.
+    /// There is a store here now, whatever the lock says.
     pub(crate) fn creation_finished(&self) -> Result<()> {
-        self.lock.as_ref().map_or(Ok(()), |lock| creation::finish(&self.directory, lock))
+        match &self.lock {
+            Some(lock) if creation::is_unfinished(&self.directory) => creation::finish(&self.directory, lock),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the device takes direct I/O of so many bytes, as far as the kernel tells (since Linux 6.1).

@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// ```text
 /// 32 pages u64 in all     40 free u64 the first free page, 0 for none     48 catalog u64 the root of the tables' names
 /// ```
-/// A free page, whose header says that it is one, holds the number of the next one at 32, and zeros. In a store that was made
-/// before headers told, it may have `FREEPAGE` at 40 instead.
+/// A free page, whose header says that it is one, holds the number of the next one at 32, `FREEPAGE` at 40, and zeros. In a
+/// store that was made before headers told, the mark alone says it.
 pub(super) const META: PageNo = PageNo(0);
 pub(super) const PAGE_COUNT_AT: usize = 32;
 const FREE_HEAD_AT: usize = 40;
@@ -131,9 +131,9 @@ impl WriteTx<'_> {
     /// Gives a page of yours back.
     ///
     /// # Errors
-    /// When there is no such page, it is free already, or the engine's own, and as `page_mut`.
+    /// As `page_mut`.
     pub fn free(&mut self, page: PageNo) -> Result<()> {
-        let holds = self.page(page)?;
+        let holds = self.not_free(page)?;
         self.check_users(page, &holds)?;
         drop(holds);
         self.free_any(page)
@@ -154,6 +154,7 @@ impl WriteTx<'_> {
         let bytes = self.change(page, given)?;
         bytes.fill(0);
         put_u64(bytes, NEXT_FREE_AT, head);
+        put_u64(bytes, FREE_MARK_AT, FREE_MARK);
         page::set_owner(bytes, page::FREE);
         put_u64(self.change(META, meta)?, FREE_HEAD_AT, page.0);
         Ok(())

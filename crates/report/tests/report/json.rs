@@ -6,8 +6,8 @@ use experiments::{
     RecoverResult, RecoverStudy, RecoveryIo,
 };
 use filestats::{
-    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, IoFlags, Meaning, Ops, Profile, Sample, Served,
-    Snapshot, TracedIo, TracedOp, WaitClass, WaitSample,
+    Cache, Counters, Durable, Epoch, Figure, FileIdentity, FileKind, IoFlags, Meaning, Ops, Profile, Sample,
+    Served, Snapshot, TracedIo, TracedOp, WaitClass, WaitSample,
 };
 use report::json;
 use serde_json::Value;
@@ -107,7 +107,7 @@ fn glance() -> report::Glance {
             object: None,
         },
         epoch: Epoch::of_run("1"),
-        meaning: Meaning { cache, ..Meaning::REQUESTS },
+        meaning: Meaning { cache, durable: Durable::ByItself, ..Meaning::REQUESTS },
         counters: Counters { read: Ops::timed(9, 9, 9), ..Counters::ZERO },
         size_bytes: Figure::Known(9),
         latencies: None,

@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt};
 use pagestore::kill::{self, Killing, Part};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use storage::Target;
@@ -28,6 +28,14 @@ fn die_with_us() -> std::io::Result<()> {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
+}
+
+/// Where a store that was found wrong can be kept: an earlier one of a process of this number is evidence too.
+fn free_name(directory: &Path) -> PathBuf {
+    let own = format!("headroom-crash-{}", std::process::id());
+    let names = std::iter::once(own.clone()).chain((2..).map(|number: u64| format!("{own}-{number}")));
+    let mut places = names.map(|name| directory.join(name));
+    places.find(|place| place.symlink_metadata().is_err()).expect("there are enough numbers")
 }
 
 pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mut Output) -> Done {
@@ -68,12 +76,21 @@ pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mu
     let mut kept = None;
     if failed.is_some() {
         // It is evidence: out of the way of the next headroom, which removes what it finds.
-        let name = format!("headroom-crash-{}", std::process::id());
-        let place = target.path().join(name);
-        std::fs::rename(&store, &place).map_err(|error| cannot(&error))?;
-        kept = Some(place);
+        let place = free_name(target.path());
+        match std::fs::rename(&store, &place) {
+            Ok(()) => kept = Some(place),
+            Err(error) => {
+                out.warn(format_args!("cannot move the store to {}: {error}", place.display()));
+                kept = Some(store);
+            }
+        }
     }
-    remove(workspace, out)?;
+    if kept.as_ref().is_some_and(|kept| kept.starts_with(workspace.path())) {
+        // With the evidence in it.
+        std::mem::forget(workspace);
+    } else {
+        remove(workspace, out)?;
+    }
     if interrupt::asked() {
         out.warn("ended early: what held until then is printed");
     }

@@ -319,7 +319,7 @@ fn wrong_words_are_told_apart_from_work_that_cannot_be_done() {
 #[test]
 fn rows_that_have_no_room_are_refused_in_words_of_rows() {
     let (headroom, dir) = (Headroom::new(), directory());
-    let rows = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "1000000000"];
+    let rows = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "1000000000000"];
     for (engines, remedy) in [
         ("pagestore,sqlite-wal", "try: fewer --rows or engines (--engine), or another directory"),
         ("sqlite-wal", "try: fewer --rows, or another directory"),
@@ -327,7 +327,7 @@ fn rows_that_have_no_room_are_refused_in_words_of_rows() {
         let output = headroom.run(&[&rows[..], &["--engine", engines]].concat());
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains("cannot insert 1,000,000,000 rows in ") && said.contains(remedy), "{said}");
+        assert!(said.contains("cannot insert 1,000,000,000,000 rows in ") && said.contains(remedy), "{said}");
         assert!(is_empty(dir.path()));
     }
 }
