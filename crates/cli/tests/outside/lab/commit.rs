@@ -316,10 +316,22 @@ fn wrong_words_are_told_apart_from_work_that_cannot_be_done() {
     assert!(is_empty(dir.path()));
 }
 
+fn bytes_free(dir: &Path) -> u64 {
+    let path = std::ffi::CString::new(dir.to_str().unwrap()).unwrap();
+    // SAFETY: zeros are a value of it, and the call writes to it alone.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: both point to what outlives the call.
+    assert_eq!(unsafe { libc::statvfs(path.as_ptr(), &mut found) }, 0);
+    found.f_bavail * found.f_frsize
+}
+
 #[test]
 fn rows_that_have_no_room_are_refused_in_words_of_rows() {
     let (headroom, dir) = (Headroom::new(), directory());
-    let rows = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "1000000000000"];
+    if bytes_free(dir.path()) > 400 << 30 {
+        return eprintln!("skipped: there may be room for them here");
+    }
+    let rows = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "1000000000"];
     for (engines, remedy) in [
         ("pagestore,sqlite-wal", "try: fewer --rows or engines (--engine), or another directory"),
         ("sqlite-wal", "try: fewer --rows, or another directory"),
@@ -327,7 +339,7 @@ fn rows_that_have_no_room_are_refused_in_words_of_rows() {
         let output = headroom.run(&[&rows[..], &["--engine", engines]].concat());
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains("cannot insert 1,000,000,000,000 rows in ") && said.contains(remedy), "{said}");
+        assert!(said.contains("cannot insert 1,000,000,000 rows in ") && said.contains(remedy), "{said}");
         assert!(is_empty(dir.path()));
     }
 }
