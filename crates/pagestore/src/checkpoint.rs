@@ -50,6 +50,9 @@ const RECOVERED_AT_ONCE: usize = if cfg!(test) { 1 } else { 1024 };
 /// … and the time before the next, for a lock goes to who is awake: without it the same thread has it again and again.
 const LET_IN: Duration = Duration::from_micros(20);
 
+/// What failed where it could not be read whether what was written is there.
+pub(crate) const READ_BACK: &str = "read back";
+
 /// A page that is written, and its first record.
 #[derive(Clone, Copy)]
 struct Own {
@@ -246,7 +249,7 @@ impl Inner {
             let found = self
                 .disk
                 .read(FileId::Data, offset, &mut bytes)
-                .map_err(|error| self.journal.fail("read back", FileId::Data, error))
+                .map_err(|error| self.journal.fail(READ_BACK, FileId::Data, error))
                 .and_then(|()| page::unstamp(&mut bytes, self.geometry.store, *page));
             let stale = match found {
                 Ok(lsn) if lsn >= *first => continue,

@@ -3,6 +3,7 @@
 use super::caller::{Caller, Met};
 use super::workload::{self, Change, End, Model, OnError, assert_state, contents};
 use super::{Fault, Files, Op, Setting, SimDisk, Step};
+use crate::checkpoint::READ_BACK;
 use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::{Durability, ReadTx, Store};
@@ -199,9 +200,15 @@ impl Worker {
         }
     }
 
-    /// After trouble the store may be read-only, as when it reads back what it wrote: the workload ends there.
+    /// With `verify_writes` a checkpoint reads back what it wrote, and where it cannot, the store is read-only: the
+    /// workload ends there. Of nothing else that is refused for a moment.
     fn is_end_by_trouble(&self, error: &Error) -> bool {
-        self.disk.was_in_trouble() && matches!(error, Error::Io { .. } | Error::ReadOnly { .. })
+        let cannot_read_back = match error {
+            Error::Io { action, .. } => *action == READ_BACK,
+            Error::ReadOnly { cause } => cause.starts_with(READ_BACK),
+            _ => false,
+        };
+        cannot_read_back && self.setting.options.verify_writes && self.disk.was_in_trouble()
     }
 
     /// Whether an error has harmed nothing: it was to be expected, and the store goes on writing.
