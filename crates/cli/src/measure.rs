@@ -1,3 +1,4 @@
+use crate::clean::remove_disks;
 use crate::failure::{DMESG, Failure};
 use crate::layouts::{self, LayoutFlags};
 use crate::output::Output;
@@ -182,6 +183,9 @@ pub fn open_workspace(dir: &Path, history: &mut History, out: &mut Output) -> Re
     forget_test_files(&workspace, history)?;
     for stranger in workspace.strangers() {
         out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
+    }
+    if let Err(error) = remove_disks(&workspace) {
+        out.warn(format_args!("a killed experiment left a disk: {error}"));
     }
     Ok(workspace)
 }

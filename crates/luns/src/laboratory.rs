@@ -163,7 +163,7 @@ impl Laboratory {
     /// Takes a LUN away, with its content: also what a killed run or a restart of the host left of it.
     ///
     /// # Errors
-    /// [`LunError::InUse`] where its device is mounted or held, and nothing was changed; [`LunError::Io`].
+    /// [`LunError::InUse`] where its device is mounted or held, and its content and record stay; [`LunError::Io`].
     pub fn remove(&self, lun: &Lun) -> Result<(), LunError> {
         need_root()?;
         for device in self.attached(lun) {

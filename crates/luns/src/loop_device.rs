@@ -45,6 +45,8 @@ struct LoopConfig {
 const TRIES_MAX: u32 = 64;
 /// A device goes when the last who has it open closes it, udev among them.
 const DETACH_MAX: Duration = Duration::from_secs(3);
+/// Processes named of those that keep a device.
+const HOLDERS_TOLD_MAX: usize = 4;
 
 impl LoopDevice {
     /// Attaches a free device to a file, with direct I/O to it. Limits and queue settings that an earlier one left on
@@ -147,10 +149,38 @@ impl LoopDevice {
         uses
     }
 
+    /// The processes that keep it: that have it open, or have it mounted where others need not see it.
+    fn holders(&self) -> Vec<String> {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = processes
+            .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        let held = numbers.filter_map(|pid| {
+            let of = Path::new("/proc").join(pid.to_string());
+            let mounts = fs::read_to_string(of.join("mountinfo")).unwrap_or_default();
+            let place = mounts.lines().find_map(|mount| {
+                let fields: Vec<&str> = mount.split(' ').collect();
+                (fields.get(2) == Some(&self.number.as_str()))
+                    .then(|| fields.get(4).map(|at| (*at).to_owned()))?
+            });
+            let mut files = fs::read_dir(of.join("fd")).into_iter().flatten().flatten();
+            let how = match place {
+                Some(place) => format!("mounted on {place} for"),
+                None if files.any(|file| fs::read_link(file.path()).is_ok_and(|to| to == self.device)) => {
+                    "held open by".into()
+                }
+                None => return None,
+            };
+            let name = fs::read_to_string(of.join("comm")).unwrap_or_default();
+            Some(format!("{how} process {pid} ({})", name.trim_end()))
+        });
+        held.take(HOLDERS_TOLD_MAX).collect()
+    }
+
     /// Takes its limits away and lets go of its file; waits until it did.
     ///
     /// # Errors
-    /// [`LunError::Io`] with what the kernel refuses, `EBUSY` where somebody keeps it open.
+    /// [`LunError::InUse`] where somebody keeps it: it goes by itself when the last lets go, and its limits are gone;
+    /// [`LunError::Io`] with what the kernel refuses.
     pub fn detach(&self) -> Result<(), LunError> {
         let failed = || LunError::io("detach", &self.device);
         crate::throttle::clear(&self.number);
@@ -167,7 +197,10 @@ impl LoopDevice {
         let until = Instant::now() + DETACH_MAX;
         while sys_of(&self.device).join("loop/backing_file").exists() {
             if Instant::now() > until {
-                return Err(failed()(io::Error::from_raw_os_error(libc::EBUSY)));
+                return Err(match self.holders() {
+                    uses if !uses.is_empty() => LunError::InUse { device: self.device.clone(), uses },
+                    _ => failed()(io::Error::from_raw_os_error(libc::EBUSY)),
+                });
             }
             std::thread::sleep(Duration::from_millis(2));
         }

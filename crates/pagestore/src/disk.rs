@@ -1,5 +1,6 @@
 //! The three files of a store, as the engine sees them: real ones, or simulated ones that lose and tear.
 
+mod beneath;
 pub(crate) mod real;
 
 use crate::counters::now_ns;

@@ -75,6 +75,8 @@ impl Slow {
 }
 
 impl Disk for Slow {
+    crate::from_disk_beneath!(len);
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         linger();
         self.disk.read(file, offset, buffer)
@@ -112,10 +114,6 @@ impl Disk for Slow {
     fn sync(&self, file: FileId) -> io::Result<()> {
         linger();
         self.disk.sync(file)
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

@@ -26,10 +26,14 @@ pub(crate) fn together<T: Send, E: Send>(
 }
 
 /// Which thread this is: no other one that lives has this number, and none has 0.
-#[cfg(not(test))]
 pub(crate) fn thread_number() -> usize {
     thread_local! {
         static HERE: u8 = const { 0 };
+    }
+    // All threads of a schedule are on this one.
+    #[cfg(test)]
+    if let Some(number) = thread::scheduled_number() {
+        return number;
     }
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
@@ -42,4 +46,4 @@ pub(crate) use event_count::EventCount;
 #[cfg(test)]
 pub(crate) mod scheduled;
 #[cfg(test)]
-pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, thread, thread_number, together};
+pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, thread, together};

@@ -119,6 +119,8 @@ impl Witness {
 }
 
 impl Disk for Witness {
+    pagestore::from_disk_beneath!(len);
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.note(file, 0, buffer.len());
         self.disk.read(file, offset, buffer)
@@ -138,9 +140,6 @@ impl Disk for Witness {
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.note(file, 4, 0);
         self.disk.sync(file)
-    }
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

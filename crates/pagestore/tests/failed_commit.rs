@@ -28,12 +28,8 @@ impl Refusing {
 }
 
 impl Disk for Refusing {
-    fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.disk.read(file, offset, bytes)
-    }
-    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write(file, offset, bytes)
-    }
+    pagestore::from_disk_beneath!(read, write, sync, len);
+
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let less = |left: u64| left.checked_sub(1);
         if file == FileId::Log
@@ -42,12 +38,6 @@ impl Disk for Refusing {
             return Err(io::Error::other("told to refuse"));
         }
         self.disk.write_through(file, offset, bytes)
-    }
-    fn sync(&self, file: FileId) -> io::Result<()> {
-        self.disk.sync(file)
-    }
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

@@ -77,9 +77,7 @@ struct Unsynced {
 }
 
 impl Disk for Unsynced {
-    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.disk.read(file, offset, buffer)
-    }
+    pagestore::from_disk_beneath!(read, write_through, len);
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if file == FileId::Data && self.told.load(Ordering::Relaxed) {
@@ -88,19 +86,11 @@ impl Disk for Unsynced {
         self.disk.write(file, offset, bytes)
     }
 
-    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write_through(file, offset, bytes)
-    }
-
     fn sync(&self, file: FileId) -> io::Result<()> {
         if file == FileId::Data && self.fails.load(Ordering::Relaxed) {
             return Err(io::Error::other("told to fail"));
         }
         self.disk.sync(file)
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

@@ -130,6 +130,8 @@ impl Held {
 }
 
 impl Disk for Held {
+    pagestore::from_disk_beneath!(write_through, len);
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let of_records = file == FileId::Log && buffer.len() != HEAD_BYTES;
         if of_records {
@@ -155,18 +157,10 @@ impl Disk for Held {
         Ok(())
     }
 
-    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write_through(file, offset, bytes)
-    }
-
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.disk.sync(file)?;
         self.count(file, |asked| asked.syncs += 1);
         Ok(())
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

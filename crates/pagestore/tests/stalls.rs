@@ -47,6 +47,8 @@ impl Stalling {
 }
 
 impl Disk for Stalling {
+    pagestore::from_disk_beneath!(len);
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.around(|| self.disk.read(file, offset, buffer))
     }
@@ -61,10 +63,6 @@ impl Disk for Stalling {
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.around(|| self.disk.sync(file))
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

@@ -15,26 +15,13 @@ struct Full {
 }
 
 impl Disk for Full {
-    fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.disk.read(file, offset, bytes)
-    }
-    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write(file, offset, bytes)
-    }
-    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write_through(file, offset, bytes)
-    }
+    pagestore::from_disk_beneath!(read, write, write_through, sync, len);
+
     fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
         if self.is_full.swap(false, Ordering::Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.disk.reserve(file, length)
-    }
-    fn sync(&self, file: FileId) -> io::Result<()> {
-        self.disk.sync(file)
-    }
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

@@ -15,8 +15,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const SAID_BYTES_MAX: usize = 1_000;
 
 /// The signal is sent to the program when the thread that started it ends, however it ends: a killed experiment or
-/// test leaves no server.
-pub(crate) fn ends_with_thread(command: &mut Command, signal: libc::c_int) {
+/// test leaves no server, and no other process of its own.
+pub fn ends_with_thread(command: &mut Command, signal: libc::c_int) {
     let with_thread = move || {
         // SAFETY: prctl is a system call and takes no pointers here.
         match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) } {

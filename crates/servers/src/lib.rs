@@ -7,6 +7,7 @@
 //!                                         open it
 //!   .launch() .end(signal)                a server that answers, and none
 //! ```
+//!   ends_with_thread(command, signal)     how they end with us: for any program that an experiment starts
 //!
 //! The experiments of `lab` run on them, and so do the tests, by way of `testbed`.
 //!
@@ -19,6 +20,7 @@ mod mariadb;
 mod postgres;
 mod user;
 
+pub use child::ends_with_thread;
 pub use error::Error;
 pub use mariadb::{Mariadb, MariadbPrograms};
 pub use postgres::{Postgres, PostgresPrograms};

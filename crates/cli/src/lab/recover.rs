@@ -127,7 +127,6 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
     let mut history = crate::history::open_to_write(history)?;
     interrupt::install();
     let workspace = open_workspace(target.path(), &mut history, out)?;
-    clear_disks(workspace.path());
     workspace.check_room(room_bytes(&plan)).map_err(|error| {
         let needed = format!(
             "needed for {} of log and a data file of {}: {}",
@@ -198,16 +197,4 @@ fn fit(args: &RecoverArgs, plan: &mut Plan, free_bytes: u64) -> Result<(), Failu
 /// One engine after the other: what the largest needs.
 fn room_bytes(plan: &Plan) -> u64 {
     plan.engines.iter().map(|engine| engine.room_bytes(plan)).max().unwrap_or(0)
-}
-
-/// Takes away the disks of a run that was killed: their files lay in this workspace, which is ours now.
-fn clear_disks(workspace: &Path) {
-    let laboratory = luns::Laboratory::here();
-    let workspace = crate::measure::real(workspace);
-    for (lun, _) in laboratory.list().unwrap_or_default() {
-        if lun.file.starts_with(&workspace) {
-            // One that cannot be removed is told by `headroom luns list`.
-            let _ = laboratory.remove(&lun);
-        }
-    }
 }

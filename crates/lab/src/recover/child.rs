@@ -6,7 +6,7 @@ use super::work::{BATCH, Crash, Order};
 use super::{Engine, Run};
 use crate::Error;
 use std::io::{Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
@@ -88,13 +88,7 @@ pub(super) fn crash(
     command.args(["lab", "recover-writer", engine.name()]).arg(dir);
     command.args([work.pages, work.data_pages, work.log_bytes, work.seed].map(|number| number.to_string()));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: what runs between fork and exec makes one system call. A killed experiment leaves no writer.
-    unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        });
-    }
+    servers::ends_with_thread(&mut command, libc::SIGKILL);
     let failed = |source| Error::Io { doing: "run", path: run.plan.program.clone(), source };
     let mut child = command.spawn().map_err(failed)?;
     let mut told = child.stdout.take().expect("piped");

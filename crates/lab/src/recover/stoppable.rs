@@ -3,7 +3,6 @@
 use pagestore::Apply;
 use pagestore::disk::{Disk, FileId, PageWrite, Told};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -47,6 +46,8 @@ impl Stoppable {
 }
 
 impl Disk for Stoppable {
+    pagestore::from_disk_beneath!(reserve, len, directory);
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.pass(|| self.disk.read(file, offset, buffer))
     }
@@ -83,19 +84,7 @@ impl Disk for Stoppable {
         self.disk.write_many(writes, way, at_once, &followed)
     }
 
-    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
-        self.disk.reserve(file, length)
-    }
-
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.pass(|| self.disk.sync(file))
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
-    }
-
-    fn directory(&self) -> Option<&Path> {
-        self.disk.directory()
     }
 }

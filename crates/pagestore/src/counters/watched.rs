@@ -4,7 +4,6 @@ use super::{Counters, now_ns};
 use crate::disk::{Disk, FileId, PageWrite, Told};
 use crate::options::Apply;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 pub(super) struct Watched {
@@ -19,6 +18,8 @@ impl Watched {
 }
 
 impl Disk for Watched {
+    crate::from_disk_beneath!(reserve, len, directory);
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let begun = now_ns();
         let result = self.disk.read(file, offset, buffer);
@@ -59,21 +60,9 @@ impl Disk for Watched {
         self.disk.write_many(writes, way, at_once, &counted)
     }
 
-    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
-        self.disk.reserve(file, length)
-    }
-
     fn sync(&self, file: FileId) -> io::Result<()> {
         let begun = now_ns();
         let result = self.disk.sync(file);
         self.counters.file(file).syncs.count(0, result, now_ns() - begun)
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
-    }
-
-    fn directory(&self) -> Option<&Path> {
-        self.disk.directory()
     }
 }

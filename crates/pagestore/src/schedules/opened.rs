@@ -150,6 +150,8 @@ impl Failing {
 }
 
 impl Disk for Failing {
+    crate::from_disk_beneath!(write_through, sync, len);
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.disk.read(file, offset, buffer)?;
         if file == FileId::Log { Self::fails(&self.reads_left) } else { Ok(()) }
@@ -160,18 +162,6 @@ impl Disk for Failing {
             Self::fails(&self.writes_left)?;
         }
         self.disk.write(file, offset, bytes)
-    }
-
-    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write_through(file, offset, bytes)
-    }
-
-    fn sync(&self, file: FileId) -> io::Result<()> {
-        self.disk.sync(file)
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 

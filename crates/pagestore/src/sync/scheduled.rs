@@ -214,10 +214,6 @@ pub(crate) fn together<T: Send + 'static, E: Send + 'static>(
     })
 }
 
-pub(crate) fn thread_number() -> usize {
-    thread::number()
-}
-
 pub(crate) mod thread {
     use super::SCHEDULED;
     use std::sync::Arc;
@@ -259,15 +255,9 @@ pub(crate) mod thread {
         }
     }
 
-    pub(super) fn number() -> usize {
-        thread_local! {
-            static HERE: u8 = const { 0 };
-        }
-        if SCHEDULED.get() {
-            TOKEN.with(|token| Arc::as_ptr(token).addr())
-        } else {
-            HERE.with(|here| std::ptr::from_ref(here).addr())
-        }
+    /// Which of a schedule's threads this is, if it is one.
+    pub(crate) fn scheduled_number() -> Option<usize> {
+        SCHEDULED.get().then(|| TOKEN.with(|token| Arc::as_ptr(token).addr()))
     }
 
     pub(crate) fn park() {

@@ -22,14 +22,6 @@ pub fn child(store: &Path, words: &[String]) -> Done {
     Ok(FINE)
 }
 
-fn die_with_us() -> std::io::Result<()> {
-    // SAFETY: it takes a number and changes nothing in memory.
-    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
-}
-
 /// Where a store that was found wrong can be kept: an earlier one of a process of this number is evidence too.
 fn free_name(directory: &Path) -> PathBuf {
     let own = format!("headroom-crash-{}", std::process::id());
@@ -66,8 +58,7 @@ pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mu
             command.args(["--child", part.name(), &way.to_string()]);
             // Ctrl-C on a terminal is for us alone: what ends by itself is a failure of the store.
             command.process_group(0);
-            // SAFETY: what runs between fork and exec makes one system call. A killed laboratory leaves no process.
-            unsafe { command.pre_exec(die_with_us) };
+            servers::ends_with_thread(&mut command, libc::SIGKILL);
             command
         };
         failed = killing.round(again).err();

@@ -128,13 +128,7 @@ fn on_a_wide_but_slow_disk_wide_is_many_times_as_fast_as_serial() {
     // Each of its I/Os takes the latency, one after the other.
     assert!(of("serial", "full_recovery_s") >= of("serial", "writes") * 0.004, "{answer:#}");
     assert!(is_empty(dir.path()), "nothing stays");
-    let luns = headroom.json(&["luns", "list"]);
-    let ours = luns["luns"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|lun| lun["file"].as_str().is_some_and(|file| Path::new(file).starts_with(dir.path())));
-    assert_eq!(ours.count(), 0, "{luns:#}");
+    assert!(disks(&headroom, dir.path()).is_empty());
 }
 
 #[test]
@@ -208,6 +202,82 @@ fn what_is_ended_or_killed_leaves_no_writer_and_is_cleaned() {
             }
         }
         assert!(is_empty(dir.path()), "{signal}");
+    }
+}
+
+/// The devices on record whose files lie in `dir`, or did.
+fn disks(headroom: &Headroom, dir: &Path) -> Vec<String> {
+    let luns = headroom.json(&["luns", "list"]);
+    let luns = luns["luns"].as_array().unwrap().iter();
+    let ours = luns.filter(|lun| lun["file"].as_str().is_some_and(|file| Path::new(file).starts_with(dir)));
+    ours.map(|lun| lun["device"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Whether a thread of that process has mounted something below `dir`, which the others do not see.
+fn has_mounted(pid: u32, dir: &Path) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut mounts =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("mountinfo")).ok());
+    mounts.any(|mounts| mounts.contains(dir.to_str().unwrap()))
+}
+
+/// Whether any process has a file open that lies in `dir`, or did.
+fn is_held(dir: &Path) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut files =
+        processes.flat_map(|process| std::fs::read_dir(process.path().join("fd")).into_iter().flatten());
+    files.any(|file| {
+        file.and_then(|file| std::fs::read_link(file.path())).is_ok_and(|file| file.starts_with(dir))
+    })
+}
+
+#[test]
+fn the_disk_of_one_that_was_killed_is_cleaned_or_told_with_who_holds_it() {
+    if !is_root() {
+        return;
+    }
+    let (headroom, dir) = (Headroom::new(), directory());
+    let clean = || headroom.run(&["clean", dir.path().to_str().unwrap(), "--json"]);
+    for held in [false, true] {
+        let arguments = ["lab", "recover", dir.path().to_str().unwrap(), "--emulate", "wide"];
+        let small = ["--engine", "pagestore", "--strategy", "serial", "--log", "8M", "--pages", "500"];
+        let mut running = headroom.command(&[&arguments[..], &small].concat());
+        let mut running = running.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let began = Instant::now();
+        while !has_mounted(running.id(), dir.path()) {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            if running.try_wait().unwrap().is_some() {
+                let said = running.wait_with_output().unwrap().stderr;
+                let said = String::from_utf8_lossy(&said);
+                assert!(said.contains("/dev/fuse") || said.contains("loop"), "{said}");
+                println!("skipped: no loop devices or FUSE here: {said}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        let left = disks(&headroom, dir.path());
+        assert_eq!(left.len(), 1, "it was killed in the middle");
+        assert!(is_held(dir.path()), "its server goes on");
+
+        if held {
+            let holder = std::fs::File::open(&left[0]).unwrap();
+            let output = clean();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{said}");
+            assert!(said.contains(&format!("cannot remove {}", left[0])), "{said}");
+            assert!(said.contains(&format!("held open by process {}", std::process::id())), "{said}");
+            assert!(said.contains("try: "), "{said}");
+            assert_eq!(disks(&headroom, dir.path()), left, "it can still be found");
+            drop(holder);
+        }
+        let output = clean();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["disks_removed"], serde_json::json!(left), "{answer:#}");
+        assert!(is_empty(dir.path()) && disks(&headroom, dir.path()).is_empty());
+        assert!(!is_held(dir.path()), "its server has ended");
     }
 }
 
