@@ -116,3 +116,37 @@ fn checkpoints_beside_an_open_transaction_do_not_fill_the_log() {
         assert_eq!(reader.range(table, &[], None).unwrap().count(), 2000);
     }
 }
+
+// Of the log that a transaction needs the limit allows a part to be added, and a checkpoint would free the rest.
+#[test]
+fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_some() {
+    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..LAYOUT };
+    for background in [true, false] {
+        let options = Options {
+            background,
+            cache_bytes: 32 << 20,
+            log_limit_bytes: 18 << 20,
+            checkpoint_bytes: u64::MAX,
+            ..options()
+        };
+        let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
+        let mut tx = store.write().unwrap();
+        let page = tx.allocate().unwrap();
+        tx.commit(Durability::Full).unwrap();
+        // Half of the log is of one page, and not needed once that is written.
+        for number in 1_u32.. {
+            let fill = |tx: &mut pagestore::WriteTx<'_>| {
+                tx.page_mut(page)?[32..].fill((number % 2) as u8 + 1);
+                Ok(())
+            };
+            store.transact(Durability::Full, fill).unwrap();
+            if store.log_holders().next.vlf() == 9 {
+                break;
+            }
+        }
+        let many = |tx: &mut pagestore::WriteTx<'_>| (0..1_250).try_for_each(|_| tx.allocate().map(|_| ()));
+        store
+            .transact(Durability::Full, many)
+            .unwrap_or_else(|error| panic!("background {background}: {error}"));
+    }
+}

@@ -84,7 +84,7 @@ pub(super) fn write_all(inner: &Inner, load: Load, at_once: usize, done: &mut Ve
     let state = Mutex::new(state);
     let pipeline = Pipeline { inner, pages, copied_max, state, changed: EventCount::default() };
     // A part or less is not worth threads.
-    let gathering = if at_once == 1 || left <= part_pages {
+    let gathering = if at_once <= 1 || left <= part_pages {
         pipeline.one_after_the_other(&mut windows, at_once)?
     } else {
         pipeline.beside_each_other(windows, at_once)?
