@@ -8,7 +8,7 @@ use crate::log_space::SPARE_SLOTS;
 use crate::lsn::Lsn;
 use crate::pace::{self, Pace, Width};
 use crate::store::{Inner, lock};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, thread_number};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
@@ -213,7 +213,8 @@ impl Inner {
     /// A transaction finds no space in the log: a checkpoint frees some, unless the one that it would have to wait
     /// for is this thread's own.
     pub(crate) fn checkpoint_for_space(&self) -> Result<()> {
-        if self.options.background { self.checkpoint().map(|_| ()) } else { self.checkpoint_unless_running() }
+        let is_own = self.whose_checkpoint.load(Ordering::Relaxed) == thread_number();
+        if is_own { self.checkpoint_unless_running() } else { self.checkpoint().map(|_| ()) }
     }
 
     /// A writer does not wait for a checkpoint as long as the log may grow instead.

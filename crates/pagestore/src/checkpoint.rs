@@ -24,6 +24,7 @@ use crate::lsn::{Lsn, PageNo};
 use crate::options::Apply;
 use crate::page;
 use crate::store::{Checkpoints, Inner, lock};
+use crate::sync::thread_number;
 use batch::Batch;
 use pipeline::Load;
 use std::sync::MutexGuard;
@@ -150,6 +151,7 @@ impl Inner {
         &'a self,
         running: MutexGuard<'a, Checkpoints>,
     ) -> Result<Checkpoint<'a>> {
+        self.whose_checkpoint.store(thread_number(), Ordering::Relaxed);
         self.journal.check()?;
         self.absorb_runs()?;
         let (position, slot, sequence, tx_max) = {
@@ -379,6 +381,7 @@ impl SyncedCheckpoint<'_> {
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
         self.running.last = Some(certificate);
+        inner.whose_checkpoint.store(0, Ordering::Relaxed);
         Ok(Certified { certificate })
     }
 }

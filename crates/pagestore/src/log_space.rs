@@ -23,7 +23,9 @@ impl Inner {
         }
         // A checkpoint that would free nothing is not worth its writes.
         let held = self.journal.with(|writer| writer.oldest_active.is_some());
-        if !held && !self.grown_beside_checkpoint()? {
+        let mut may_checkpoint = !held;
+        if may_checkpoint && !self.grown_beside_checkpoint()? {
+            may_checkpoint = false;
             self.checkpoint_for_space()?;
         }
         loop {
@@ -31,7 +33,14 @@ impl Inner {
             if available >= bytes {
                 return Ok(());
             }
-            if !self.grow_log_at_once()? {
+            let grown = self.grow_log_at_once();
+            // What could be added does not do.
+            if may_checkpoint && !matches!(grown, Ok(true)) {
+                may_checkpoint = false;
+                self.checkpoint_for_space()?;
+                continue;
+            }
+            if !grown? {
                 let holders = self.log_holders();
                 let holder = match (holders.active_transaction, holders.oldest_dirty_page) {
                     (Some(lsn), _) => format!("the transaction that began at {lsn}, this one"),

@@ -148,7 +148,7 @@ pub struct Options {
     /// quickest for 16 and 64 threads that commit, two for four.
     pub log_writes_in_flight: usize,
     /// Writes of pages in flight at once where pages are written as fast as can be: after a crash, and by a checkpoint
-    /// that somebody waits for. Of reads of the log, up to 16.
+    /// that somebody waits for. Of reads of the log, up to 16. 0 is taken for 1.
     pub parallel: usize,
     /// How it is recovered.
     pub recovery: Recovery,

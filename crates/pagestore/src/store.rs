@@ -61,6 +61,8 @@ pub(crate) struct Inner {
     pub control: Mutex<Control>,
     /// One checkpoint at a time.
     pub checkpointing: Mutex<Checkpoints>,
+    /// The thread whose checkpoint runs, or ran last; 0: nobody's. As `whose_turn`, it is asked for one's own only.
+    pub whose_checkpoint: AtomicUsize,
     /// Threads that wait for the one that runs.
     pub hurry: AtomicU64,
     pub growing: Mutex<()>,
@@ -305,6 +307,7 @@ impl Inner {
             redo: AtomicU64::new(found.control.redo.lsn.packed()),
             control: Mutex::new(found.control),
             checkpointing: Mutex::new(Checkpoints::default()),
+            whose_checkpoint: AtomicUsize::new(0),
             hurry: AtomicU64::new(0),
             growing: Mutex::new(()),
             growth_awaited: AtomicU64::new(0),

@@ -8,20 +8,21 @@ pub(crate) use std::{
     thread,
 };
 
-/// Has so many threads do the same, this one alone where one is enough; waits for them all. Their results, or the first
-/// error.
+/// Has so many threads do the same, this one among them; fewer, where the system has no more. Waits for them all. Their
+/// results, or the first error.
 #[cfg(not(test))]
 pub(crate) fn together<T: Send, E: Send>(
     threads: usize,
     work: impl Fn() -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    if threads <= 1 {
-        return work().map(|done| vec![done]);
-    }
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        let begin = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let others: Vec<_> = (1..threads).map_while(begin).collect();
+        let own = work();
+        let others = others.into_iter().map(|thread| thread.join().expect("none of them panics"));
         // All of them have ended before the first error is told.
-        threads.into_iter().map(|thread| thread.join().expect("none of them panics")).collect()
+        let ended: Vec<_> = std::iter::once(own).chain(others).collect();
+        ended.into_iter().collect()
     })
 }
 

@@ -1,8 +1,11 @@
 //! A log that nothing but the store's own records goes into, and a transaction that stays open.
 
+use pagestore::disk::{Disk, FileId};
 use pagestore::sim::SimDisk;
 use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const LAYOUT: Layout = Layout { vlf_bytes: 128 << 10, vlfs: 4, page_bytes: 4096, log_sector_bytes: 4096 };
@@ -115,4 +118,102 @@ fn checkpoints_beside_an_open_transaction_do_not_fill_the_log() {
         let table = reader.table("t").unwrap();
         assert_eq!(reader.range(table, &[], None).unwrap().count(), 2000);
     }
+}
+
+// Of the log that a transaction needs the limit allows a part to be added, and a checkpoint would free the rest.
+#[test]
+fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_some() {
+    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..LAYOUT };
+    for background in [true, false] {
+        let options = Options {
+            background,
+            cache_bytes: 32 << 20,
+            log_limit_bytes: 18 << 20,
+            checkpoint_bytes: u64::MAX,
+            ..options()
+        };
+        let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
+        let mut tx = store.write().unwrap();
+        let page = tx.allocate().unwrap();
+        tx.commit(Durability::Full).unwrap();
+        // Half of the log is of one page, and not needed once that is written.
+        for number in 1_u32.. {
+            let fill = |tx: &mut pagestore::WriteTx<'_>| {
+                tx.page_mut(page)?[32..].fill((number % 2) as u8 + 1);
+                Ok(())
+            };
+            store.transact(Durability::Full, fill).unwrap();
+            if store.log_holders().next.vlf() == 9 {
+                break;
+            }
+        }
+        let many = |tx: &mut pagestore::WriteTx<'_>| (0..1_250).try_for_each(|_| tx.allocate().map(|_| ()));
+        store
+            .transact(Durability::Full, many)
+            .unwrap_or_else(|error| panic!("background {background}: {error}"));
+    }
+}
+
+/// A disk whose syncs of the data file take until `goes_on`.
+struct Held {
+    disk: SimDisk,
+    is_met: AtomicBool,
+    goes_on: AtomicBool,
+}
+
+impl Disk for Held {
+    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.disk.read(file, offset, buffer)
+    }
+
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write(file, offset, bytes)
+    }
+
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.write_through(file, offset, bytes)
+    }
+
+    fn sync(&self, file: FileId) -> io::Result<()> {
+        if file == FileId::Data {
+            self.is_met.store(true, Ordering::SeqCst);
+            while !self.goes_on.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+        self.disk.sync(file)
+    }
+
+    fn len(&self, file: FileId) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+}
+
+#[test]
+fn who_finds_no_log_waits_for_the_checkpoint_of_another_thread() {
+    let (is_met, goes_on) = <(AtomicBool, AtomicBool)>::default();
+    let disk = Arc::new(Held { disk: SimDisk::new(), is_met, goes_on });
+    let options = Options { log_limit_bytes: 4 * LAYOUT.vlf_bytes, cache_bytes: 8 << 20, ..options() };
+    let store = Store::create_on(disk.clone(), LAYOUT, options, 1).unwrap();
+    let mut tx = store.write().unwrap();
+    let page = tx.allocate().unwrap();
+    tx.commit(Durability::Full).unwrap();
+    let fill = |number: u32| {
+        let fill = |tx: &mut pagestore::WriteTx<'_>| {
+            tx.page_mut(page)?[32..].fill((number % 2) as u8 + 1);
+            Ok(())
+        };
+        store.transact(Durability::Full, fill)
+    };
+    (1..).take_while(|number| fill(*number).is_ok() && store.stats().vlfs_reusable > 1).count();
+    std::thread::scope(|scope| {
+        scope.spawn(|| store.checkpoint().unwrap());
+        while !disk.is_met.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        let filled = scope.spawn(|| (0..100).try_for_each(|number| fill(number).map(|_| ())));
+        std::thread::sleep(Duration::from_millis(300));
+        disk.goes_on.store(true, Ordering::SeqCst);
+        filled.join().unwrap().unwrap_or_else(|error| panic!("a checkpoint was about to free log: {error}"));
+    });
 }

@@ -261,3 +261,32 @@ fn delayed_commits_wait_for_no_more_bytes_than_their_bound() {
     }
     assert!(waited, "none waited");
 }
+
+#[test]
+fn no_io_at_once_is_taken_for_one() {
+    let disk = Arc::new(SimDisk::new());
+    let options = Options {
+        parallel: 0,
+        log_writes_in_flight: 0,
+        background: false,
+        publish: false,
+        ..Options::default()
+    };
+    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 8, ..Layout::default() };
+    let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
+    let table = with_table(&store);
+    let mut tx = store.write().unwrap();
+    for row in 0..1_000_u32 {
+        tx.put(table, &row.to_be_bytes(), &[7; 900]).unwrap();
+    }
+    tx.commit(Durability::Full).unwrap();
+    let crashed = disk.files();
+    store.checkpoint().unwrap();
+    for recovery in [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant] {
+        let disk = Arc::new(SimDisk::holding(crashed.clone()));
+        let store = Store::open_on(disk, Options { recovery, ..options }).unwrap();
+        store.checkpoint().unwrap();
+        let reader = store.read().unwrap();
+        assert_eq!(reader.range(reader.table("t").unwrap(), b"", None).unwrap().count(), 1_000);
+    }
+}

@@ -53,9 +53,14 @@ struct State<'m> {
     free: Vec<&'m mut [u8]>,
     full: VecDeque<Part<'m>>,
     done: Vec<Own>,
+    /// Threads that do nothing but write. Where there is none (yet), who puts batches together does.
+    writers: usize,
     /// Nothing more is put together: that was all, or somebody has met an error.
     ended: bool,
 }
+
+/// What the next batch is of, and the memory for it.
+type Taken<'m> = (Vec<Captured>, Vec<&'m mut [u8]>);
 
 /// A part of a batch, in the order of its places.
 struct Part<'m> {
@@ -80,11 +85,12 @@ pub(super) fn write_all(inner: &Inner, load: Load, at_once: usize, done: &mut Ve
     let mut memory = AlignedBuffer::new(pages * page_bytes);
     memory.resize(pages * page_bytes);
     let free = memory.bytes_mut().chunks_mut(part_pages * page_bytes).collect();
-    let state = State { captured, free, full: VecDeque::new(), done: std::mem::take(done), ended: false };
+    let state =
+        State { captured, free, full: VecDeque::new(), done: std::mem::take(done), writers: 0, ended: false };
     let state = Mutex::new(state);
     let pipeline = Pipeline { inner, pages, copied_max, state, changed: EventCount::default() };
     // A part or less is not worth threads.
-    let gathering = if at_once == 1 || left <= part_pages {
+    let gathering = if at_once <= 1 || left <= part_pages {
         pipeline.one_after_the_other(&mut windows, at_once)?
     } else {
         pipeline.beside_each_other(windows, at_once)?
@@ -107,13 +113,9 @@ impl Drop for Leaves<'_, '_, '_> {
 impl<'m> Pipeline<'_, 'm> {
     fn one_after_the_other(&self, windows: &mut Windows, at_once: usize) -> Result<Duration> {
         let mut gathering = Duration::ZERO;
-        while let Some((captured, free)) = self.next_batch() {
+        while let Some((captured, free)) = self.next_batch(at_once)? {
             gathering += self.gather(captured, free, windows)?;
-            loop {
-                let next = lock(&self.state).full.pop_front();
-                let Some(part) = next else { break };
-                self.write(part, at_once)?;
-            }
+            while self.write_alone(at_once)? {}
         }
         Ok(gathering)
     }
@@ -128,11 +130,13 @@ impl<'m> Pipeline<'_, 'm> {
             let own = lock(&windows).take();
             match own {
                 Some(mut windows) => {
-                    while let Some((captured, free)) = self.next_batch() {
+                    while let Some((captured, free)) = self.next_batch(at_once)? {
                         gathering += self.gather(captured, free, &mut windows)?;
                     }
+                    while self.write_alone(at_once)? {}
                 }
                 None => {
+                    lock(&self.state).writers += 1;
                     while let Some(part) = self.next_part() {
                         self.write(part, at_once / writers)?;
                     }
@@ -143,15 +147,24 @@ impl<'m> Pipeline<'_, 'm> {
         Ok(together(1 + writers, work)?.into_iter().sum())
     }
 
+    /// Writes a part, where nobody else does. False: there is nothing for this thread to write.
+    fn write_alone(&self, at_once: usize) -> Result<bool> {
+        let part = {
+            let mut state = lock(&self.state);
+            if state.writers == 0 { state.full.pop_front() } else { None }
+        };
+        part.map_or(Ok(false), |part| self.write(part, at_once).map(|()| true))
+    }
+
     /// Waits until there is memory for the next batch; `None` when there is none.
-    fn next_batch(&self) -> Option<(Vec<Captured>, Vec<&'m mut [u8]>)> {
+    fn next_batch(&self, at_once: usize) -> Result<Option<Taken<'m>>> {
         loop {
             let key = self.changed.key();
             {
                 let mut state = lock(&self.state);
                 let left = state.captured.as_slice();
                 if state.ended || left.is_empty() {
-                    return None;
+                    return Ok(None);
                 }
                 // What is in memory comes first, and lies in order as it is.
                 let most = match left.partition_point(|own| own.content.is_some()) {
@@ -162,13 +175,15 @@ impl<'m> Pipeline<'_, 'm> {
                 let room = state.free.iter().map(|memory| memory.len() / page_bytes).sum::<usize>();
                 if room >= most.min(self.pages.div_ceil(2)) {
                     let count = most.min(room);
-                    return Some((
+                    return Ok(Some((
                         state.captured.by_ref().take(count).collect(),
                         state.take_free(count * page_bytes),
-                    ));
+                    )));
                 }
             }
-            self.changed.wait(key, 0);
+            if !self.write_alone(at_once)? {
+                self.changed.wait(key, 0);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::options::Apply;
+use crate::sync::together;
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, StatxFlags, fallocate, flock, statx};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -242,16 +243,7 @@ fn on_threads(
         }
         Ok(())
     };
-    let threads = at_once.min(writes.len()).min(THREADS_MAX);
-    if threads <= 1 {
-        return work();
-    }
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let results: Vec<_> =
-            threads.into_iter().map(|thread| thread.join().expect("who writes does not panic")).collect();
-        results.into_iter().collect()
-    })
+    together(at_once.min(writes.len()).min(THREADS_MAX), work).map(|_| ())
 }
 
 impl Disk for RealDisk {

@@ -1,0 +1,59 @@
+//! A system that has no more threads to give.
+
+use pagestore::sim::SimDisk;
+use pagestore::{Durability, Layout, Options, Store, Tables};
+use std::sync::Arc;
+
+const ROWS: u32 = 4_000;
+
+/// From now on this thread begins no other.
+fn no_more_threads() {
+    let code = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let is = |call: libc::c_long, jt: u8| libc::sock_filter {
+        jt,
+        ..code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32)
+    };
+    let mut filter = [
+        code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        is(libc::SYS_clone3, 2),
+        is(libc::SYS_clone, 1),
+        code(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+        code(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EAGAIN as u32),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the filter outlives the call, which copies it.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            + libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+    };
+    assert_eq!(done, 0);
+    assert!(std::thread::Builder::new().spawn(|| ()).is_err());
+}
+
+// More pages than the memory of a checkpoint holds.
+#[test]
+fn a_checkpoint_is_written_by_the_threads_that_there_are() {
+    let disk = Arc::new(SimDisk::new());
+    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..Layout::default() };
+    let options = Options { background: false, publish: false, ..Options::default() };
+    let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
+    let put = |tx: &mut pagestore::WriteTx<'_>| {
+        let table = tx.create_table("t")?;
+        (0..ROWS).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[row as u8; 900]))
+    };
+    store.transact(Durability::Full, put).unwrap();
+    let disk = Arc::new(SimDisk::holding(disk.files()));
+    let store = Store::open_on(disk.clone(), Options { cache_bytes: 1 << 20, ..options }).unwrap();
+    std::thread::scope(|scope| {
+        let checkpoint = || {
+            no_more_threads();
+            store.checkpoint().map(|certificate| certificate.pages)
+        };
+        assert!(scope.spawn(checkpoint).join().unwrap().unwrap() > 512);
+    });
+    store.close().unwrap();
+    let store = Store::open_on(disk, options).unwrap();
+    assert!(store.recovery_report().clean);
+    let reader = store.read().unwrap();
+    assert_eq!(reader.range(reader.table("t").unwrap(), b"", None).unwrap().count(), ROWS as usize);
+}
