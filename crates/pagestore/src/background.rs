@@ -2,7 +2,7 @@
 //! commits, one may keep a processor awake.
 
 use crate::awake::Awake;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::journal::Slots;
 use crate::log_space::SPARE_SLOTS;
 use crate::lsn::Lsn;
@@ -102,22 +102,21 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(crate) fn start(inner: &Arc<Inner>) -> Self {
-        let checkpoints = Arc::clone(inner);
-        let delays = Arc::clone(inner);
-        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new().name(name.into()).spawn(work).expect("a thread can be started")
-        };
-        let mut threads = vec![
-            spawn("checkpoint", Box::new(move || checkpoint_when_due(&checkpoints))),
-            spawn("delayed", Box::new(move || flush_when_due(&delays))),
-        ];
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let mut own = Self { inner: Arc::clone(inner), threads: Vec::new() };
+        own.begin("checkpoint", checkpoint_when_due)?;
+        own.begin("delayed", flush_when_due)?;
         if inner.journal.awake.is_some() {
-            let turns = Arc::clone(inner);
-            let work = move || turns.journal.awake.iter().for_each(Awake::run);
-            threads.push(spawn("keep awake", Box::new(work)));
+            own.begin("keep awake", |inner| inner.journal.awake.iter().for_each(Awake::run))?;
         }
-        Self { inner: Arc::clone(inner), threads }
+        Ok(own)
+    }
+
+    fn begin(&mut self, name: &str, work: fn(&Inner)) -> Result<()> {
+        let inner = Arc::clone(&self.inner);
+        let begun = std::thread::Builder::new().name(name.into()).spawn(move || work(&inner));
+        self.threads.push(begun.map_err(|error| Error::io("start", "a thread of the store", error))?);
+        Ok(())
     }
 }
 

@@ -276,7 +276,11 @@ impl Journal {
     /// A commit is acknowledged before it is durable.
     pub(crate) fn delayed(&self, sequence: u64) {
         self.visible.fetch_max(sequence, Ordering::AcqRel);
-        self.lock().delayed_since.get_or_insert_with(Instant::now);
+        let mut shared = self.lock();
+        // Another's write may have made it durable already.
+        if !shared.commits.is_empty() {
+            shared.delayed_since.get_or_insert_with(Instant::now);
+        }
     }
 
     /// Since when a delayed commit waits.

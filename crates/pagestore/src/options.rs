@@ -142,7 +142,7 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// A delayed commit is durable at the latest after this time (with background threads) …
     pub delayed_time: Duration,
-    /// … or when this many bytes of log wait.
+    /// … or when this many bytes of log wait, beside those of a write that is on its way.
     pub delayed_bytes: usize,
     /// Log writes in flight at once. More than one are smaller ones: on a virtual disk whose writes take 130 us, one was the
     /// quickest for 16 and 64 threads that commit, two for four.

@@ -45,7 +45,8 @@ use crate::options::{Options, Recovery};
 use crate::store::Inner;
 use directory::Found as Led;
 use indexed::Collected;
-use std::collections::HashMap;
+use one_by_one::Steps;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -122,6 +123,8 @@ pub(crate) struct Analysis {
     pub records: u64,
     pub commits: u64,
     pub dropped: u64,
+    /// Transactions of which records are here and no commit.
+    pub dead: HashSet<u64>,
     /// Changes of pages that have an image before them, and images.
     pub changes: u64,
     pub sequence: u64,
@@ -173,6 +176,9 @@ impl Analysis {
     }
 
     fn drop_open(&mut self) {
+        if !self.open.is_empty() {
+            self.dead.insert(self.open_tx);
+        }
         self.dropped += self.open.len() as u64;
         self.open.clear();
     }
@@ -248,6 +254,7 @@ pub(crate) fn open(
             (log, None)
         }
     };
+    let mut dead = HashSet::new();
     let (way, index, tx_max, writes) = if options.recovery == Recovery::Instant {
         let (way, collected) = told.map_or_else(|| indexed::read(&log, &control, reading), Ok)?;
         report.vlfs_indexed = collected.indexed;
@@ -269,6 +276,7 @@ pub(crate) fn open(
                 pages.recovered(page, chain.lsns, chain.bytes);
             }
         }
+        dead = analysis.dead;
         (way, index, analysis.tx_max, writes)
     };
     if report.last_sequence == 0 {
@@ -285,7 +293,8 @@ pub(crate) fn open(
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
         // All of it is durable in the data file then.
-        one_by_one::apply(disk.as_ref(), &control, &log, reading, sync_each, options.apply)?;
+        let steps = Steps { reading, sync_each, way: options.apply };
+        one_by_one::apply(disk.as_ref(), &control, &log, &dead, steps)?;
     }
     // Where nothing is to be redone, recovery begins at the end from now on: openings alone do not fill the log.
     let is_at_end = report.pages == 0 && way.position.lsn.unit() < index::end_unit(&geometry);

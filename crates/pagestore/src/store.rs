@@ -186,7 +186,7 @@ impl Store {
         tx.format()?;
         tx.commit_full()?;
         lock(&inner.control).create(inner.disk.as_ref())?;
-        Ok(Self::start(inner, RecoveryReport::default()))
+        Self::start(inner, RecoveryReport::default())
     }
 
     /// As `open`, on any disk.
@@ -197,17 +197,18 @@ impl Store {
         let counters = Counters::begin(disk.directory().filter(|_| options.publish));
         let course = Course::begin(&counters, options.recovery);
         let (inner, report) = recovery::open(counters.watch(disk), counters, options, course)?;
-        Ok(Self::start(inner, report))
+        Self::start(inner, report)
     }
 
-    pub(crate) fn start(inner: Inner, report: RecoveryReport) -> Self {
+    pub(crate) fn start(inner: Inner, report: RecoveryReport) -> Result<Self> {
         inner.announce();
         let inner = Arc::new(inner);
-        let background = inner.options.background.then(|| background::Threads::start(&inner));
+        let background =
+            if inner.options.background { Some(background::Threads::start(&inner)?) } else { None };
         if report.pages > 0 {
             inner.wake.checkpoint();
         }
-        Self { inner, background, report }
+        Ok(Self { inner, background, report })
     }
 
     /// Begins to read: what was committed and acknowledged by now, whatever is committed meanwhile, or fails to be.

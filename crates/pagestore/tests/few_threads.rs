@@ -1,7 +1,7 @@
 //! A system that has no more threads to give.
 
 use pagestore::sim::SimDisk;
-use pagestore::{Durability, Layout, Options, Store, Tables};
+use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
 use std::sync::Arc;
 
 const ROWS: u32 = 4_000;
@@ -28,6 +28,38 @@ fn no_more_threads() {
     };
     assert_eq!(done, 0);
     assert!(std::thread::Builder::new().spawn(|| ()).is_err());
+}
+
+// Whichever way it is recovered; the threads that it has for itself are asked for.
+#[test]
+fn a_store_opens_with_the_threads_that_there_are_or_says_that_there_are_too_few() {
+    let disk = Arc::new(SimDisk::new());
+    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..Layout::default() };
+    let options = Options { background: false, publish: false, ..Options::default() };
+    let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
+    let put = |tx: &mut pagestore::WriteTx<'_>| {
+        let table = tx.create_table("t")?;
+        (0..ROWS).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[row as u8; 900]))
+    };
+    store.transact(Durability::Full, put).unwrap();
+    let crashed = disk.files();
+    let open = move || {
+        no_more_threads();
+        for recovery in [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant] {
+            let disk = || Arc::new(SimDisk::holding(crashed.clone()));
+            let own = Options { recovery, ..options };
+            for store in [Store::open_on(disk(), own), Store::open_on_with(disk(), own, |_| ())] {
+                let store = store.unwrap();
+                let reader = store.read().unwrap();
+                let table = reader.table("t").unwrap();
+                assert_eq!(reader.range(table, b"", None).unwrap().count(), ROWS as usize);
+            }
+            let refused =
+                Store::open_on(disk(), Options { background: true, ..own }).map(|_| ()).unwrap_err();
+            assert!(refused.to_string().starts_with("start a thread of the store: "), "{refused}");
+        }
+    };
+    std::thread::spawn(open).join().unwrap();
 }
 
 // More pages than the memory of a checkpoint holds.

@@ -6,12 +6,13 @@
 //! checkpoint    all of them written to the data file
 //! again         every page changed in one transaction, beside a snapshot from before it
 //! recovery      the store left before any of that is in the data file, and opened (instant), until its pages are written
+//! one by one    the same, opened page by page in the order of the log
 //! ```
 //! `cargo test --release -p pagestore --test memory -- --include-ignored --nocapture --test-threads 1` prints them, for 400
 //! MiB and a cache of 32 too.
 
 use pagestore::disk::{Disk, FileId, open_directory};
-use pagestore::{Durability, Layout, Options, PageNo, Pages, Store};
+use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::io;
 use std::path::Path;
@@ -101,6 +102,7 @@ struct Peaks {
     checkpoint: usize,
     again: usize,
     recovery: usize,
+    one_by_one: usize,
     pages: usize,
 }
 
@@ -142,6 +144,15 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
     drop(reader);
     drop(store);
     drop(disk);
+    let crashed = place.join("crashed");
+    std::fs::create_dir(&crashed).unwrap();
+    for file in FileId::ALL {
+        std::fs::copy(directory.join(file.name()), crashed.join(file.name())).unwrap();
+    }
+    let (one_by_one, store) =
+        peak(closed, || Store::open(&crashed, Options { recovery: Recovery::Prefetch, ..options }).unwrap());
+    assert_eq!(store.read().unwrap().page(PageNo(pages as u64 / 2)).unwrap()[100], 2);
+    drop(store);
     let (recovery, store) = peak(closed, || {
         let store = Store::open(&directory, options).unwrap();
         assert!(store.recovery_report().pages as usize >= pages);
@@ -150,7 +161,7 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
     });
     let page = store.read().unwrap().page(PageNo(pages as u64 / 2)).unwrap();
     assert_eq!(page[100], 2, "what was committed is there");
-    Peaks { transaction, checkpoint, again, recovery, pages }
+    Peaks { transaction, checkpoint, again, recovery, one_by_one, pages }
 }
 
 /// As `Options::cache_bytes` has it.
@@ -165,18 +176,20 @@ static ONE: Mutex<()> = Mutex::new(());
 fn stays_within_the_bound(bytes: usize, cache_bytes: usize) {
     let _one = ONE.lock().unwrap();
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
-    let Peaks { transaction, checkpoint, again, recovery, pages } = measure(place.path(), bytes, cache_bytes);
+    let Peaks { transaction, checkpoint, again, recovery, one_by_one, pages } =
+        measure(place.path(), bytes, cache_bytes);
     let figures = format!(
-        "{} MiB in {pages} pages, a cache of {} MiB: transaction {:.1} MiB, checkpoint {:.1}, again {:.1}, recovery {:.1}",
+        "{} MiB in {pages} pages, a cache of {} MiB: transaction {:.1} MiB, checkpoint {:.1}, again {:.1}, recovery {:.1}, one by one {:.1}",
         bytes / MIB,
         cache_bytes / MIB,
         transaction as f64 / MIB as f64,
         checkpoint as f64 / MIB as f64,
         again as f64 / MIB as f64,
-        recovery as f64 / MIB as f64
+        recovery as f64 / MIB as f64,
+        one_by_one as f64 / MIB as f64
     );
     println!("{figures}");
-    for phase in [transaction, checkpoint, again, recovery] {
+    for phase in [transaction, checkpoint, again, recovery, one_by_one] {
         assert!(phase <= bound(pages, cache_bytes), "{figures}");
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -14,6 +14,7 @@ use crate::log::vlf::Slot;
 use crate::log::writer::Position;
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::sync::together;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use window::Window;
 
@@ -153,7 +154,7 @@ impl<'a> LogFile<'a> {
     }
 
     /// Reads places of the log file (offset and length), several at once, and tells what `look` makes of each.
-    pub(crate) fn read_places<T: Send>(
+    pub(crate) fn read_places<T: Send + 'static>(
         &self,
         places: &[(u64, usize)],
         parallel: usize,
@@ -173,22 +174,7 @@ impl<'a> LogFile<'a> {
                 seen.push((index, look(index, buffer.bytes())));
             }
         };
-        let threads = parallel.min(places.len());
-        let mut seen = if threads <= 1 {
-            work()?
-        } else {
-            std::thread::scope(|scope| {
-                let readers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-                let parts: Vec<Result<Vec<_>>> = readers
-                    .into_iter()
-                    .map(|reader| reader.join().expect("a reader of the log does not panic"))
-                    .collect();
-                parts.into_iter().try_fold(Vec::new(), |mut all, part| {
-                    all.extend(part?);
-                    Ok(all)
-                })
-            })?
-        };
+        let mut seen: Vec<_> = together(parallel.min(places.len()), work)?.into_iter().flatten().collect();
         seen.sort_by_key(|(index, _)| *index);
         Ok(seen.into_iter().map(|(_, seen)| seen).collect())
     }

@@ -127,22 +127,30 @@ impl Course {
         }
     }
 
-    /// Has a thread of its own `open`, and tells meanwhile: whoever does an I/O has nothing to do with it.
+    /// Has a thread of its own `open`, and tells meanwhile: whoever does an I/O has nothing to do with it. Where no thread
+    /// is to be had nothing is told.
     pub(super) fn tell_while<T: Send>(
         &self,
         open: impl FnOnce() -> T + Send,
         tell: &mut impl FnMut(RecoveryProgress),
     ) -> T {
-        thread::scope(|scope| {
+        let open = Mutex::new(Some(open));
+        let opened = thread::scope(|scope| {
             let (done, waiting) = mpsc::channel::<()>();
-            let opening = scope.spawn(move || {
+            let begun = thread::Builder::new().spawn_scoped(scope, || {
                 let _done = done;
-                open()
+                let open = open.lock().unwrap_or_else(PoisonError::into_inner).take();
+                open.map(|open| open())
             });
+            let opening = begun.ok()?;
             while waiting.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
                 tell(self.progress());
             }
             opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        opened.unwrap_or_else(|| {
+            let open = open.into_inner().unwrap_or_else(PoisonError::into_inner);
+            open.expect("it has not been begun")()
         })
     }
 

@@ -45,13 +45,16 @@ pub(super) fn read<'a>(
     // A page is looked for in all of them, unless it is in the last virtual log file.
     let ahead: Vec<_> = passed.iter().rev().take(FILTERS_AHEAD).map(|own| (own.vlf, own.slot)).collect();
     let (found, filters) = std::thread::scope(|scope| {
-        let filters = scope.spawn(|| directory::read_filters(disk, control.geometry.store, &ahead));
+        let read_filters = || directory::read_filters(disk, control.geometry.store, &ahead);
+        // Without a thread for it, a page that is asked for has them read.
+        let filters = std::thread::Builder::new().spawn_scoped(scope, read_filters);
         let found = last(disk, control, reading, entries, &passed, slot);
-        (found, filters.join().expect("a reader of filters does not panic"))
+        let filters = filters.map(|filters| filters.join().expect("a reader of filters does not panic"));
+        (found, filters.ok().and_then(Result::ok))
     });
     let mut found = found?;
     // Those that cannot be read are done without, when a page is asked for.
-    if let (Some(found), Ok(filters)) = (&mut found, filters) {
+    if let (Some(found), Some(filters)) = (&mut found, filters) {
         found.collected.filters = ahead.iter().map(|(vlf, _)| *vlf).zip(filters).collect();
     }
     Ok(found)

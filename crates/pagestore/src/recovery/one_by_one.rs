@@ -12,26 +12,35 @@ use crate::options::Apply;
 use crate::page;
 use std::collections::HashSet;
 
-struct Change {
+struct Change<'a> {
     page: PageNo,
     lsn: Lsn,
     image: bool,
-    runs: Vec<u8>,
+    runs: &'a [u8],
 }
 
-/// Applies every committed change of the log to the data file; `sync_each` virtual log file, or once.
+/// How the changes come to the data file.
+#[derive(Clone, Copy)]
+pub(super) struct Steps {
+    pub reading: Reading,
+    /// A sync for each virtual log file, or one.
+    pub sync_each: bool,
+    pub way: Apply,
+}
+
+/// Applies every change of the log to the data file, but those of transactions that are known not to have committed: so
+/// none has to be kept until its commit comes.
 pub(super) fn apply(
     disk: &dyn Disk,
     control: &Control,
     log: &LogFile<'_>,
-    reading: Reading,
-    sync_each: bool,
-    way: Apply,
+    dead: &HashSet<u64>,
+    steps: Steps,
 ) -> Result<()> {
+    let Steps { reading, sync_each, way } = steps;
     let mut applied =
         Applied { disk, control, way, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
-    let mut open: Vec<Change> = Vec::new();
-    let (mut open_tx, mut vlf) = (0, control.redo.lsn.vlf());
+    let mut vlf = control.redo.lsn.vlf();
     log.scan(control.redo_slot as usize, control.redo, control.known(), reading, |header, used| {
         if sync_each && header.vlf != vlf {
             vlf = header.vlf;
@@ -43,21 +52,10 @@ pub(super) fn apply(
             if lsn < control.redo.lsn {
                 continue;
             }
-            if tx != 0 && tx != open_tx {
-                open.clear();
-                open_tx = tx;
-            }
-            match record {
-                Record::Page { page, image, runs } => {
-                    open.push(Change { page, lsn, image, runs: runs.to_vec() });
-                }
-                Record::Commit { .. } => {
-                    for change in open.drain(..) {
-                        applied.change(&change)?;
-                    }
-                }
-                Record::Abort => open.clear(),
-                _ => {}
+            if let Record::Page { page, image, runs } = record
+                && !dead.contains(&tx)
+            {
+                applied.change(&Change { page, lsn, image, runs })?;
             }
         }
         Ok(())
@@ -75,7 +73,7 @@ struct Applied<'a> {
 }
 
 impl Applied<'_> {
-    fn change(&mut self, change: &Change) -> Result<()> {
+    fn change(&mut self, change: &Change<'_>) -> Result<()> {
         let store = self.control.geometry.store;
         let offset = change.page.0 * self.control.geometry.page_bytes as u64;
         if change.image {
@@ -89,7 +87,7 @@ impl Applied<'_> {
         } else {
             return Ok(());
         }
-        delta::apply(&change.runs, &mut self.page)
+        delta::apply(change.runs, &mut self.page)
             .map_err(|why| Error::CorruptLog { lsn: change.lsn, why: why.into() })?;
         page::stamp(&mut self.page, store, change.page, change.lsn);
         let written = match self.way {

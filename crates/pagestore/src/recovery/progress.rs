@@ -136,7 +136,7 @@ impl Store {
         let own = Arc::clone(&course);
         let opened = course.tell_while(move || open(counters.watch(disk), counters, options, own), &mut tell);
         let (inner, report) = opened?;
-        let store = Self::start(inner, report);
+        let store = Self::start(inner, report)?;
         tell(course.progress());
         Ok(store)
     }

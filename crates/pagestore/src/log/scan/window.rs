@@ -12,6 +12,8 @@ use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::log::{MAX_BLOCK_BYTES, index};
 use crate::lsn::UNIT_BYTES;
+use crate::store::lock;
+use crate::sync::{Mutex, together};
 
 /// What one read's worth of blocks may leave that the next goes on with.
 const REST_BYTES: usize = MAX_BLOCK_BYTES.next_multiple_of(ALIGNMENT) + ALIGNMENT;
@@ -82,16 +84,13 @@ impl<'a> Window<'a> {
         if bytes <= read_bytes {
             read(log, begin, target)?;
         } else {
-            std::thread::scope(|scope| {
-                let offsets = (begin..).step_by(read_bytes);
-                let parts: Vec<_> = target
-                    .chunks_mut(read_bytes)
-                    .zip(offsets)
-                    .map(|(part, offset)| scope.spawn(move || read(log, offset, part)))
-                    .collect();
-                parts
-                    .into_iter()
-                    .try_for_each(|part| part.join().expect("a reader of the log does not panic"))
+            let parts = Mutex::new(target.chunks_mut(read_bytes).zip((begin..).step_by(read_bytes)));
+            together(parallel, || {
+                loop {
+                    let next = lock(&parts).next();
+                    let Some((part, offset)) = next else { return Ok(()) };
+                    read(log, offset, part)?;
+                }
             })?;
         }
         self.loaded += bytes;
