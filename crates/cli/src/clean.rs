@@ -20,7 +20,7 @@ pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let mut history = crate::history::open_to_write(history)?;
     let workspace = Workspace::open(target.path())?;
     let forgotten = forget_test_files(&workspace, &mut history)?;
-    let disks = remove_disks(&workspace);
+    let disks = remove_disks(&workspace, out);
     workspace.remove()?;
     let disks = disks?;
     out.answer(
@@ -45,13 +45,17 @@ pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
 ///
 /// # Errors
 /// The first that cannot be removed, once all others are: it is mounted or held by somebody else.
-pub fn remove_disks(workspace: &Workspace) -> Result<Vec<PathBuf>, LunError> {
+pub fn remove_disks(workspace: &Workspace, out: &mut Output) -> Result<Vec<PathBuf>, LunError> {
     let laboratory = Laboratory::here();
     let workspace = real(workspace.path());
     let disks = match laboratory.list() {
         // Only root makes disks, and a workspace with one in it is root's: this one, which we hold, has none.
         Err(LunError::Io { error, .. }) if error.kind() == std::io::ErrorKind::PermissionDenied => Vec::new(),
-        disks => disks?,
+        Err(error) => {
+            out.warn(format_args!("whether a killed experiment left a disk is not known: {error}"));
+            Vec::new()
+        }
+        Ok(disks) => disks,
     };
     let mut removed = Vec::new();
     let mut done = Ok(());

@@ -184,7 +184,7 @@ pub fn open_workspace(dir: &Path, history: &mut History, out: &mut Output) -> Re
     for stranger in workspace.strangers() {
         out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
     }
-    if let Err(error) = remove_disks(&workspace) {
+    if let Err(error) = remove_disks(&workspace, out) {
         out.warn(format_args!("a killed experiment left a disk: {error}"));
     }
     Ok(workspace)

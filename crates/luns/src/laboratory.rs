@@ -139,10 +139,14 @@ impl Laboratory {
         let mut luns = Vec::new();
         for id in numbers {
             // A directory without a record: whoever made it was killed at once, or is about to write it.
-            if self.dir(id).join(RECORD).exists() {
-                let lun = self.record(id)?;
-                let state = self.state(&lun);
-                luns.push((lun, state));
+            match self.record(id) {
+                // … or it is removed just now.
+                Err(LunError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+                lun => {
+                    let lun = lun?;
+                    let state = self.state(&lun);
+                    luns.push((lun, state));
+                }
             }
         }
         Ok(luns)
@@ -163,7 +167,7 @@ impl Laboratory {
     /// Takes a LUN away, with its content: also what a killed run or a restart of the host left of it.
     ///
     /// # Errors
-    /// [`LunError::InUse`] where its device is mounted or held, and its content and record stay; [`LunError::Io`].
+    /// [`LunError::InUse`] where its device is mounted or held, and its record stays; [`LunError::Io`].
     pub fn remove(&self, lun: &Lun) -> Result<(), LunError> {
         need_root()?;
         for device in self.attached(lun) {

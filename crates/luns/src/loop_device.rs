@@ -156,11 +156,16 @@ impl LoopDevice {
             .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
         let held = numbers.filter_map(|pid| {
             let of = Path::new("/proc").join(pid.to_string());
-            let mounts = fs::read_to_string(of.join("mountinfo")).unwrap_or_default();
-            let place = mounts.lines().find_map(|mount| {
-                let fields: Vec<&str> = mount.split(' ').collect();
-                (fields.get(2) == Some(&self.number.as_str()))
-                    .then(|| fields.get(4).map(|at| (*at).to_owned()))?
+            // Each thread may see other mounts.
+            let threads = fs::read_dir(of.join("task")).into_iter().flatten().flatten();
+            let mut mounts =
+                threads.map(|thread| fs::read_to_string(thread.path().join("mountinfo")).unwrap_or_default());
+            let place = mounts.find_map(|mounts| {
+                mounts.lines().find_map(|mount| {
+                    let fields: Vec<&str> = mount.split(' ').collect();
+                    (fields.get(2) == Some(&self.number.as_str()))
+                        .then(|| fields.get(4).map(|at| (*at).to_owned()))?
+                })
             });
             let mut files = fs::read_dir(of.join("fd")).into_iter().flatten().flatten();
             let how = match place {

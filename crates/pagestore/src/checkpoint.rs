@@ -82,11 +82,30 @@ impl Certified {
     }
 }
 
+/// The one checkpoint that there may be at a time, and whose it is.
+struct Running<'a> {
+    inner: &'a Inner,
+    checkpoints: MutexGuard<'a, Checkpoints>,
+}
+
+impl<'a> Running<'a> {
+    fn begin(inner: &'a Inner, checkpoints: MutexGuard<'a, Checkpoints>) -> Self {
+        inner.whose_checkpoint.store(thread_number(), Ordering::Relaxed);
+        Self { inner, checkpoints }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.inner.whose_checkpoint.store(0, Ordering::Relaxed);
+    }
+}
+
 /// A checkpoint that is being written, in as many steps as its owner likes: between them commits go on.
 pub(crate) struct Checkpoint<'a> {
     inner: &'a Inner,
     /// One at a time.
-    running: MutexGuard<'a, Checkpoints>,
+    running: Running<'a>,
     position: Position,
     slot: u32,
     sequence: u64,
@@ -103,7 +122,7 @@ pub(crate) struct Checkpoint<'a> {
 /// A checkpoint whose pages are durable.
 pub(crate) struct SyncedCheckpoint<'a> {
     inner: &'a Inner,
-    running: MutexGuard<'a, Checkpoints>,
+    running: Running<'a>,
     position: Position,
     slot: u32,
     sequence: u64,
@@ -151,7 +170,7 @@ impl Inner {
         &'a self,
         running: MutexGuard<'a, Checkpoints>,
     ) -> Result<Checkpoint<'a>> {
-        self.whose_checkpoint.store(thread_number(), Ordering::Relaxed);
+        let running = Running::begin(self, running);
         self.journal.check()?;
         self.absorb_runs()?;
         let (position, slot, sequence, tx_max) = {
@@ -380,8 +399,7 @@ impl SyncedCheckpoint<'_> {
         inner.journal.with(|writer| writer.vlfs.free(certificate));
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
-        self.running.last = Some(certificate);
-        inner.whose_checkpoint.store(0, Ordering::Relaxed);
+        self.running.checkpoints.last = Some(certificate);
         Ok(Certified { certificate })
     }
 }

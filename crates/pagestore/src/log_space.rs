@@ -22,8 +22,7 @@ impl Inner {
             return Ok(());
         }
         // A checkpoint that would free nothing is not worth its writes.
-        let held = self.journal.with(|writer| writer.oldest_active.is_some());
-        let mut may_checkpoint = !held;
+        let mut may_checkpoint = self.may_move_redo();
         if may_checkpoint && !self.grown_beside_checkpoint()? {
             may_checkpoint = false;
             self.checkpoint_for_space()?;
@@ -34,8 +33,9 @@ impl Inner {
                 return Ok(());
             }
             let grown = self.grow_log_at_once();
-            // What could be added does not do.
-            if may_checkpoint && !matches!(grown, Ok(true)) {
+            let is_enough = matches!(grown, Ok(true));
+            // Where that has ended all writing, its error is the one to tell.
+            if may_checkpoint && !is_enough && self.journal.check().is_ok() {
                 may_checkpoint = false;
                 self.checkpoint_for_space()?;
                 continue;

@@ -61,7 +61,7 @@ pub(crate) struct Inner {
     pub control: Mutex<Control>,
     /// One checkpoint at a time.
     pub checkpointing: Mutex<Checkpoints>,
-    /// The thread whose checkpoint runs, or ran last; 0: nobody's. As `whose_turn`, it is asked for one's own only.
+    /// The thread whose checkpoint runs; 0: nobody's. As `whose_turn`, it is asked for one's own only.
     pub whose_checkpoint: AtomicUsize,
     /// Threads that wait for the one that runs.
     pub hurry: AtomicU64,

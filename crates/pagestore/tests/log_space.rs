@@ -162,17 +162,7 @@ struct Held {
 }
 
 impl Disk for Held {
-    fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.disk.read(file, offset, buffer)
-    }
-
-    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write(file, offset, bytes)
-    }
-
-    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write_through(file, offset, bytes)
-    }
+    pagestore::from_disk_beneath!(read, write, write_through, len);
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         if file == FileId::Data {
@@ -182,10 +172,6 @@ impl Disk for Held {
             }
         }
         self.disk.sync(file)
-    }
-
-    fn len(&self, file: FileId) -> io::Result<u64> {
-        self.disk.len(file)
     }
 }
 
@@ -212,8 +198,56 @@ fn who_finds_no_log_waits_for_the_checkpoint_of_another_thread() {
             std::thread::yield_now();
         }
         let filled = scope.spawn(|| (0..100).try_for_each(|number| fill(number).map(|_| ())));
-        std::thread::sleep(Duration::from_millis(300));
+        // Until it comes no further.
+        let (mut next, mut same) = (store.log_holders().next, 0);
+        while same < 20 && !filled.is_finished() {
+            std::thread::sleep(Duration::from_millis(10));
+            let now = store.log_holders().next;
+            same = if now == next { same + 1 } else { 0 };
+            next = now;
+        }
         disk.goes_on.store(true, Ordering::SeqCst);
         filled.join().unwrap().unwrap_or_else(|error| panic!("a checkpoint was about to free log: {error}"));
     });
+}
+
+// What lies before its own first record a checkpoint frees, although it has gone to the log in part.
+#[test]
+fn a_transaction_that_is_in_the_log_in_part_has_a_checkpoint_free_what_lies_before_it() {
+    let layout = Layout { vlf_bytes: 512 << 10, ..LAYOUT };
+    for background in [true, false] {
+        let options = Options {
+            background,
+            cache_bytes: 64 << 10,
+            log_limit_bytes: 4 * layout.vlf_bytes,
+            checkpoint_bytes: u64::MAX,
+            redo_target: Duration::MAX,
+            ..options()
+        };
+        let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
+        let mut tx = store.write().unwrap();
+        let page = tx.allocate().unwrap();
+        tx.commit(Durability::Full).unwrap();
+        for number in 1_u32.. {
+            let fill = |tx: &mut pagestore::WriteTx<'_>| {
+                tx.page_mut(page)?[32..].fill((number % 2) as u8 + 1);
+                Ok(())
+            };
+            store.transact(Durability::Full, fill).unwrap();
+            if store.log_holders().next.vlf() == 3 {
+                break;
+            }
+        }
+        let many = |tx: &mut pagestore::WriteTx<'_>| {
+            (0..200_u8).try_for_each(|number| {
+                let page = tx.allocate()?;
+                let mut words = pagestore::sim::Chance::new(number.into());
+                tx.page_mut(page)?[32..].fill_with(|| words.draw() as u8);
+                Ok(())
+            })
+        };
+        store
+            .transact(Durability::Full, many)
+            .unwrap_or_else(|error| panic!("background {background}: {error}"));
+    }
 }

@@ -6,8 +6,8 @@
 //!   ::initialise(home, data, ...)         the server's files in DATA, its log and the socket in HOME: nobody else may
 //!                                         open it
 //!   .launch() .end(signal)                a server that answers, and none
+//! ends_with_thread(command, signal)       how they end with us: for any program that an experiment starts
 //! ```
-//!   ends_with_thread(command, signal)     how they end with us: for any program that an experiment starts
 //!
 //! The experiments of `lab` run on them, and so do the tests, by way of `testbed`.
 //!

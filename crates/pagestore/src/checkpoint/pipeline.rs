@@ -156,7 +156,8 @@ impl<'m> Pipeline<'_, 'm> {
         part.map_or(Ok(false), |part| self.write(part, at_once).map(|()| true))
     }
 
-    /// Waits until there is memory for the next batch; `None` when there is none.
+    /// Waits until there is memory for the next batch, or makes it by writing where nobody else does; `None` when there
+    /// is none left.
     fn next_batch(&self, at_once: usize) -> Result<Option<Taken<'m>>> {
         loop {
             let key = self.changed.key();

@@ -200,15 +200,19 @@ impl Worker {
         }
     }
 
-    /// With `verify_writes` a checkpoint reads back what it wrote, and where it cannot, the store is read-only: the
-    /// workload ends there. Of nothing else that is refused for a moment.
+    /// Two reads that are refused for a moment make the store read-only, and the workload ends there: of a checkpoint that
+    /// reads back what it wrote, and of the log by one that came due, whose failure nobody else would be told. Nothing
+    /// else that is refused for a moment may end it.
     fn is_end_by_trouble(&self, error: &Error) -> bool {
-        let cannot_read_back = match error {
-            Error::Io { action, .. } => *action == READ_BACK,
-            Error::ReadOnly { cause } => cause.starts_with(READ_BACK),
+        let verifies = self.setting.options.verify_writes;
+        let is_of_checkpoint = match error {
+            Error::Io { action, .. } => verifies && *action == READ_BACK,
+            Error::ReadOnly { cause } => {
+                verifies && cause.starts_with(READ_BACK) || cause.starts_with("read log: ")
+            }
             _ => false,
         };
-        cannot_read_back && self.setting.options.verify_writes && self.disk.was_in_trouble()
+        is_of_checkpoint && self.disk.was_in_trouble()
     }
 
     /// Whether an error has harmed nothing: it was to be expected, and the store goes on writing.

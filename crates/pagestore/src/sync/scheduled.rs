@@ -16,14 +16,17 @@ use std::sync::{LockResult, MutexGuard, TryLockError, TryLockResult};
 
 thread_local! {
     static SCHEDULED: Cell<bool> = const { Cell::new(false) };
+    static STALLS_ONCE_IN: Cell<u32> = const { Cell::new(STALLS_SELDOM) };
 }
 
 /// How often a thread is put behind all others in a schedule that goes by priorities, and one more.
 const DEPTH: usize = 4;
 /// The longest time that something lingers, in steps of its thread.
 const LINGERS_MAX: u32 = 100;
-/// At one of so many places a thread is held up.
-const STALLS_ONCE_IN: u32 = 80;
+/// At one of so many places a thread is held up …
+const STALLS_SELDOM: u32 = 80;
+/// … and where one thread must be left behind in the middle of its work while others do all of theirs.
+const STALLS_OFTEN: u32 = 12;
 
 /// Runs `test` under so many schedules, half of them by chance and half by priorities. One that fails is printed as
 /// Shuttle does, to be replayed by it.
@@ -47,6 +50,19 @@ pub(crate) fn check(seed: u64, schedules: usize, test: impl Fn() + Send + Sync +
     run(PctScheduler::new_from_seed(seed, DEPTH, half), test);
 }
 
+/// As `check`, where threads are held up often.
+pub(crate) fn check_stalled(seed: u64, schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
+    struct Seldom;
+    impl Drop for Seldom {
+        fn drop(&mut self) {
+            STALLS_ONCE_IN.set(STALLS_SELDOM);
+        }
+    }
+    let _seldom = Seldom;
+    STALLS_ONCE_IN.set(STALLS_OFTEN);
+    check(seed, schedules, test);
+}
+
 /// Does this without giving way: it is the test's own looking, and no part of what is tested.
 pub(crate) fn at_once<T>(look: impl FnOnce() -> T) -> T {
     let before = SCHEDULED.replace(false);
@@ -57,7 +73,7 @@ pub(crate) fn at_once<T>(look: impl FnOnce() -> T) -> T {
 
 /// A place where the schedule may go on with another thread, now and then for long.
 pub(crate) fn give_way() {
-    linger_once_in(STALLS_ONCE_IN);
+    linger_once_in(STALLS_ONCE_IN.get());
 }
 
 /// As `give_way`, for what takes its time.
@@ -204,10 +220,16 @@ pub(crate) fn together<T: Send + 'static, E: Send + 'static>(
     }
     if !SCHEDULED.get() {
         return std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
-            threads.into_iter().map(|thread| thread.join().expect("none of them panics")).collect()
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+            let own = work();
+            let others = others.into_iter().map(|thread| thread.join().expect("none of them panics"));
+            let ended: Vec<_> = std::iter::once(own).chain(others).collect();
+            ended.into_iter().collect()
         });
     }
+    // Now and then there are fewer. This one only waits: Shuttle wakes it when one that it has begun ends, whatever it
+    // waits for itself.
+    let threads = shuttle::rand::thread_rng().gen_range(1..=threads);
     shuttle::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
         threads.into_iter().map(|thread| thread.join().expect("none of them panics")).collect()

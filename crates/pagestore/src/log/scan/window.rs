@@ -85,7 +85,7 @@ impl<'a> Window<'a> {
             read(log, begin, target)?;
         } else {
             let parts = Mutex::new(target.chunks_mut(read_bytes).zip((begin..).step_by(read_bytes)));
-            together(parallel, || {
+            together(bytes.div_ceil(read_bytes), || {
                 loop {
                     let next = lock(&parts).next();
                     let Some((part, offset)) = next else { return Ok(()) };
