@@ -39,6 +39,10 @@ pub(crate) fn thread_number() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
+/// A place at which others may do whole commits before this thread goes on; schedules have them do so.
+#[cfg(not(test))]
+pub(crate) fn linger() {}
+
 mod event_count;
 pub(crate) use event_count::Classes;
 #[cfg(not(test))]
@@ -47,4 +51,4 @@ pub(crate) use event_count::EventCount;
 #[cfg(test)]
 pub(crate) mod scheduled;
 #[cfg(test)]
-pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, thread, together};
+pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, linger, thread, together};

@@ -18,7 +18,7 @@ use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
 use crate::page::{self, PAGE_HEADER_BYTES};
 use crate::store::{Inner, Store, Writing, lock};
-use crate::sync::thread_number;
+use crate::sync::{linger, thread_number};
 use crate::tree::Finger;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
@@ -403,6 +403,8 @@ impl<'a> WriteTx<'a> {
         }
         let (logged, commit) = records.commit(sequence)?;
         let appended = now_ns();
+        // Another's write may make it durable before its pages are there.
+        linger();
         *newest = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
         self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use super::{BEGUN, Met, commit, store, value};
 use crate::sim::{Fault, SimDisk};
-use crate::sync::scheduled::{check, check_stalled};
+use crate::sync::scheduled::check;
 use crate::{Durability, Error, ReadTx, Store, Tables};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,7 +83,7 @@ fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwh
 #[test]
 fn a_commit_is_seen_when_its_pages_are_there_even_if_another_thread_has_made_it_durable() {
     let met = Arc::new(Met::default());
-    check_stalled(6, 500, move || {
+    check(6, 500, move || {
         let (_, store) = store(SimDisk::new(), 1, &met);
         let writers = [(); 3].map(|()| {
             let writer = store.clone();

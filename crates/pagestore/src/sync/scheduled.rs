@@ -16,17 +16,14 @@ use std::sync::{LockResult, MutexGuard, TryLockError, TryLockResult};
 
 thread_local! {
     static SCHEDULED: Cell<bool> = const { Cell::new(false) };
-    static STALLS_ONCE_IN: Cell<u32> = const { Cell::new(STALLS_SELDOM) };
 }
 
 /// How often a thread is put behind all others in a schedule that goes by priorities, and one more.
 const DEPTH: usize = 4;
 /// The longest time that something lingers, in steps of its thread.
 const LINGERS_MAX: u32 = 100;
-/// At one of so many places a thread is held up …
-const STALLS_SELDOM: u32 = 80;
-/// … and where one thread must be left behind in the middle of its work while others do all of theirs.
-const STALLS_OFTEN: u32 = 12;
+/// At one of so many places a thread is held up.
+const STALLS_ONCE_IN: u32 = 80;
 
 /// Runs `test` under so many schedules, half of them by chance and half by priorities. One that fails is printed as
 /// Shuttle does, to be replayed by it.
@@ -50,19 +47,6 @@ pub(crate) fn check(seed: u64, schedules: usize, test: impl Fn() + Send + Sync +
     run(PctScheduler::new_from_seed(seed, DEPTH, half), test);
 }
 
-/// As `check`, where threads are held up often.
-pub(crate) fn check_stalled(seed: u64, schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
-    struct Seldom;
-    impl Drop for Seldom {
-        fn drop(&mut self) {
-            STALLS_ONCE_IN.set(STALLS_SELDOM);
-        }
-    }
-    let _seldom = Seldom;
-    STALLS_ONCE_IN.set(STALLS_OFTEN);
-    check(seed, schedules, test);
-}
-
 /// Does this without giving way: it is the test's own looking, and no part of what is tested.
 pub(crate) fn at_once<T>(look: impl FnOnce() -> T) -> T {
     let before = SCHEDULED.replace(false);
@@ -73,7 +57,7 @@ pub(crate) fn at_once<T>(look: impl FnOnce() -> T) -> T {
 
 /// A place where the schedule may go on with another thread, now and then for long.
 pub(crate) fn give_way() {
-    linger_once_in(STALLS_ONCE_IN.get());
+    linger_once_in(STALLS_ONCE_IN);
 }
 
 /// As `give_way`, for what takes its time.
