@@ -1,6 +1,6 @@
 //! A system that has no more threads to give.
 
-use pagestore::sim::SimDisk;
+use pagestore::sim::{Files, SimDisk};
 use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
 use std::sync::Arc;
 
@@ -30,9 +30,8 @@ fn no_more_threads() {
     assert!(std::thread::Builder::new().spawn(|| ()).is_err());
 }
 
-// Whichever way it is recovered; the threads that it has for itself are asked for.
-#[test]
-fn a_store_opens_with_the_threads_that_there_are_or_says_that_there_are_too_few() {
+/// A store whose rows are in the log alone, as a crash leaves it.
+fn crashed() -> (Files, Options) {
     let disk = Arc::new(SimDisk::new());
     let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..Layout::default() };
     let options = Options { background: false, publish: false, ..Options::default() };
@@ -42,7 +41,13 @@ fn a_store_opens_with_the_threads_that_there_are_or_says_that_there_are_too_few(
         (0..ROWS).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[row as u8; 900]))
     };
     store.transact(Durability::Full, put).unwrap();
-    let crashed = disk.files();
+    (disk.files(), options)
+}
+
+// Whichever way it is recovered; the threads that it has for itself are asked for.
+#[test]
+fn a_store_opens_with_the_threads_that_there_are_or_says_that_there_are_too_few() {
+    let (crashed, options) = crashed();
     let open = move || {
         no_more_threads();
         for recovery in [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant] {
@@ -65,16 +70,8 @@ fn a_store_opens_with_the_threads_that_there_are_or_says_that_there_are_too_few(
 // More pages than the memory of a checkpoint holds.
 #[test]
 fn a_checkpoint_is_written_by_the_threads_that_there_are() {
-    let disk = Arc::new(SimDisk::new());
-    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..Layout::default() };
-    let options = Options { background: false, publish: false, ..Options::default() };
-    let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
-    let put = |tx: &mut pagestore::WriteTx<'_>| {
-        let table = tx.create_table("t")?;
-        (0..ROWS).try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[row as u8; 900]))
-    };
-    store.transact(Durability::Full, put).unwrap();
-    let disk = Arc::new(SimDisk::holding(disk.files()));
+    let (crashed, options) = crashed();
+    let disk = Arc::new(SimDisk::holding(crashed));
     let store = Store::open_on(disk.clone(), Options { cache_bytes: 1 << 20, ..options }).unwrap();
     std::thread::scope(|scope| {
         let checkpoint = || {

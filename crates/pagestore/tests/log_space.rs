@@ -120,6 +120,22 @@ fn checkpoints_beside_an_open_transaction_do_not_fill_the_log() {
     }
 }
 
+/// Changes one page until the log has come to this virtual log file.
+fn fill_up_to(store: &Store, vlf: u32) {
+    let mut tx = store.write().unwrap();
+    let page = tx.allocate().unwrap();
+    tx.commit(Durability::Full).unwrap();
+    let mut number = 0_u8;
+    while store.log_holders().next.vlf() < vlf {
+        number = number.wrapping_add(1);
+        let fill = |tx: &mut pagestore::WriteTx<'_>| {
+            tx.page_mut(page)?[32..].fill(number % 2 + 1);
+            Ok(())
+        };
+        store.transact(Durability::Full, fill).unwrap();
+    }
+}
+
 // Of the log that a transaction needs the limit allows a part to be added, and a checkpoint would free the rest.
 #[test]
 fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_some() {
@@ -133,20 +149,8 @@ fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_so
             ..options()
         };
         let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
-        let mut tx = store.write().unwrap();
-        let page = tx.allocate().unwrap();
-        tx.commit(Durability::Full).unwrap();
         // Half of the log is of one page, and not needed once that is written.
-        for number in 1_u32.. {
-            let fill = |tx: &mut pagestore::WriteTx<'_>| {
-                tx.page_mut(page)?[32..].fill((number % 2) as u8 + 1);
-                Ok(())
-            };
-            store.transact(Durability::Full, fill).unwrap();
-            if store.log_holders().next.vlf() == 9 {
-                break;
-            }
-        }
+        fill_up_to(&store, 9);
         let many = |tx: &mut pagestore::WriteTx<'_>| (0..1_250).try_for_each(|_| tx.allocate().map(|_| ()));
         store
             .transact(Durability::Full, many)
@@ -225,19 +229,7 @@ fn a_transaction_that_is_in_the_log_in_part_has_a_checkpoint_free_what_lies_befo
             ..options()
         };
         let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
-        let mut tx = store.write().unwrap();
-        let page = tx.allocate().unwrap();
-        tx.commit(Durability::Full).unwrap();
-        for number in 1_u32.. {
-            let fill = |tx: &mut pagestore::WriteTx<'_>| {
-                tx.page_mut(page)?[32..].fill((number % 2) as u8 + 1);
-                Ok(())
-            };
-            store.transact(Durability::Full, fill).unwrap();
-            if store.log_holders().next.vlf() == 3 {
-                break;
-            }
-        }
+        fill_up_to(&store, 3);
         let many = |tx: &mut pagestore::WriteTx<'_>| {
             (0..200_u8).try_for_each(|number| {
                 let page = tx.allocate()?;
