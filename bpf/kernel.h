@@ -215,7 +215,7 @@ struct request_queue {
 /* READ(pointer, field): of any address that is thought to be of a kernel's structure. Where the kernel can be told to take
  * a number for a typed pointer (bpf_rdonly_cast, since Linux 6.2) it is one load, which finds zero at an address that
  * cannot be read; elsewhere a call of bpf_probe_read_kernel, which costs ten times that. User space knows which, and puts
- * the function's number in the place of this one (crates/collect/src/process/casts.rs). */
+ * the function's number in the place of this one (crates/observe/collect/src/process/casts.rs). */
 const volatile bool casts = false;
 static void *(*rdonly_cast)(const void *address, u64 type) = (void *)0x6b66756e;
 

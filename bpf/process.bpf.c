@@ -1,4 +1,4 @@
-/* What programs ask of storage: per file and process, counted in the kernel. crates/collect/src/process reads it.
+/* What programs ask of storage: per file and process, counted in the kernel. crates/observe/collect/src/process reads it.
  *
  *   calls.h     system calls that a thread waits for: read, write, fsync, ...
  *   ring.h      io_uring: from submission to completion

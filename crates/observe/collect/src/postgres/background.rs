@@ -1,0 +1,81 @@
+//! What no backend's own row has: the log up to 17, and up to 15 who writes the data files.
+
+use super::answer::Columns;
+use super::scene::{Now, Scene, UNCOUNTED, What, ops, untimed};
+use filestats::{Counters, Figure, FileKind, Meaning, Ops, Reason, Sample};
+use tokio_postgres::SimpleQueryRow;
+
+/// Up to 17.
+pub(super) const WAL: &str = "
+    SELECT wal_bytes, wal_write, wal_write_time, wal_sync, wal_sync_time,
+           extract(epoch FROM stats_reset) AS reset
+      FROM pg_stat_wal";
+
+/// Up to 15.
+pub(super) const WRITERS: &str = "
+    SELECT buffers_checkpoint, buffers_clean, buffers_backend, buffers_backend_fsync,
+           checkpoints_timed + checkpoints_req AS checkpoints, checkpoint_sync_time,
+           extract(epoch FROM stats_reset) AS reset
+      FROM pg_stat_bgwriter";
+
+/// The log as a whole. The server counts the bytes of its records, and writes whole blocks: a write that is
+/// followed by a sync ends in a block that is half full, and the next one begins with that block again. Where
+/// records end anywhere in a block, that adds block - 1 bytes in the mean. Writes that only make room in the
+/// server's buffers end with a full block. (Against the kernel's count: within 2 %, crates/observe/collect/tests/postgres.)
+pub(super) fn wal(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample> {
+    let (Some(bytes), Some(writes), Some(syncs)) =
+        (row.count("wal_bytes"), row.count("wal_write"), row.count("wal_sync"))
+    else {
+        return Vec::new();
+    };
+    let rewritten = syncs.saturating_mul(scene.wal_block_bytes.saturating_sub(1));
+    let timed = now.timing.wal;
+    let counters = Counters {
+        read: UNCOUNTED,
+        write: ops(writes, bytes.saturating_add(rewritten), row.ms_as_ns("wal_write_time"), timed),
+        sync: Figure::Known(ops(syncs, 0, row.ms_as_ns("wal_sync_time"), timed)),
+        busy_ns: Figure::unknown(Reason::NotCounted),
+    };
+    let meaning = Meaning { durable: scene.log_durable, ..Meaning::REQUESTS };
+    let what = What { hole: now.holes.wal, ..of_server("wal", FileKind::Log, row, meaning) };
+    vec![scene.sample(now, what, counters)]
+}
+
+/// Who writes data files, in blocks. Nobody times it: the time that pg_stat_bgwriter has of a checkpoint's writes
+/// is mostly deliberate pauses, and blk_write_time is not of all that `buffers_backend` counts.
+pub(super) fn writers(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample> {
+    let blocks =
+        |name: &str| row.count(name).map(|count| untimed(count, count.saturating_mul(scene.block_bytes)));
+    // One sync is the sync phase of one checkpoint: its time is kept, the number of files is not.
+    let phases = row.count("checkpoints").zip(row.ms_as_ns("checkpoint_sync_time"));
+    let phases = phases.map(|(count, ns)| Ops::timed(count, 0, ns));
+    let fsyncs = row.count("buffers_backend_fsync").map(|count| untimed(count, 0));
+    let writers = [
+        ("checkpointer", blocks("buffers_checkpoint"), phases),
+        ("background writer", blocks("buffers_clean"), Some(Ops::ZERO)),
+        ("backends", blocks("buffers_backend"), fsyncs),
+    ];
+    let meaning = Meaning::BLOCKS;
+    let sample = |(path, write, sync): (&str, Option<Ops>, Option<Ops>)| {
+        let counters = Counters {
+            read: Ops::ZERO,
+            write: write?,
+            sync: sync.map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
+            busy_ns: Figure::unknown(Reason::NotCounted),
+        };
+        Some(scene.sample(now, of_server(path, FileKind::Data, row, meaning), counters))
+    };
+    writers.into_iter().filter_map(sample).collect()
+}
+
+fn of_server(path: &str, kind: FileKind, row: &impl Columns, meaning: Meaning) -> What {
+    What {
+        path: path.into(),
+        kind,
+        file_id: String::new(),
+        database: None,
+        reset: row.text("reset").unwrap_or_default().to_owned(),
+        hole: None,
+        meaning,
+    }
+}

@@ -1,0 +1,160 @@
+//! The object as it is loaded: what was chosen filled in, its tables made, nothing running yet.
+
+use super::refused::{not_filled, open_error};
+use super::{OpenError, Selection, casts, cgroup, target, trace};
+use crate::mounts::Mounts;
+use aya::maps::{HashMap as KernelMap, MapError};
+use aya::{Btf, Ebpf, EbpfLoader};
+
+/// Compiled by scripts/bpf, and committed: whoever builds Headroom needs no clang.
+pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/process.bpf.o");
+
+/// The same, with another outcome: I/Os are told one by one.
+pub(super) static TRACE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/trace.bpf.o");
+
+/// Functions of the kernel by which programs tell whose I/O a completion is: names of bpf/aio.h and block.h.
+const FUNCTIONS: [&str; 6] = [
+    "aio_complete_rw",
+    "iomap_dio_bio_end_io",
+    "blkdev_bio_end_io",
+    "blkdev_bio_end_io_simple",
+    "blkdev_bio_end_io_async",
+    "bio_chain_endio",
+];
+
+/// Memory for counters, of all CPUs together; each file of each process takes 912 bytes a CPU for reads, writes and
+/// syncs each.
+pub(super) const COUNTERS_BYTES_MAX: usize = 64 << 20;
+pub(super) const KEYS_MIN: usize = 2048;
+pub(super) const KEYS_MAX: usize = 32_768;
+
+/// What a system call number means to the programs: `enum call` of thread.h.
+const CALLS: &[(libc::c_long, u8)] = &[
+    (libc::SYS_read, 1),
+    (libc::SYS_pread64, 1),
+    (libc::SYS_readv, 1),
+    (libc::SYS_preadv, 1),
+    (libc::SYS_preadv2, 1),
+    (libc::SYS_write, 2),
+    (libc::SYS_pwrite64, 2),
+    (libc::SYS_writev, 2),
+    (libc::SYS_pwritev, 2),
+    (libc::SYS_pwritev2, 2),
+    (libc::SYS_fsync, 3),
+    (libc::SYS_fdatasync, 3),
+    (libc::SYS_sync_file_range, 3),
+    (libc::SYS_msync, 4),
+    (libc::SYS_copy_file_range, 5),
+    (libc::SYS_splice, 5),
+    (libc::SYS_sendfile, 6),
+    (libc::SYS_io_submit, 7),
+    (libc::SYS_io_getevents, 8),
+    (SYS_IO_PGETEVENTS, 8),
+];
+const SYSCALLS: usize = 512;
+/// Which libc does not name.
+const SYS_IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
+
+/// The addresses of functions of the kernel; 0 of those that it does not have or does not tell.
+fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let mut addresses = [0; N];
+    for line in symbols.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (address, name) = (words.next(), words.nth(1));
+        if let Some(at) = names.iter().position(|wanted| Some(*wanted) == name) {
+            addresses[at] = address.and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0);
+        }
+    }
+    addresses
+}
+
+/// The object with what was chosen filled in, its maps made, nothing running yet.
+pub(super) fn configured(
+    selection: &Selection,
+    trace: Option<&trace::Filter>,
+    btf: &Btf,
+    counters_max: usize,
+    cast: Option<i32>,
+) -> Result<Ebpf, OpenError> {
+    let mut calls = [0_u8; SYSCALLS];
+    for (number, call) in CALLS {
+        if let Some(slot) = usize::try_from(*number).ok().and_then(|number| calls.get_mut(number)) {
+            *slot = *call;
+        }
+    }
+    let group = selection.cgroup.as_deref().map(cgroup::Group::of).transpose()?;
+    let only_chosen = u8::from(!selection.pids.is_empty() || group.is_some());
+    let only_files = u8::from(!selection.files.is_empty());
+    let own = std::process::id();
+    let (id, level, hierarchy) = group.map_or((0, 0, 0), |group| (group.id, group.level, group.hierarchy));
+    let functions = addresses(FUNCTIONS);
+    let object = if trace.is_some() { TRACE_OBJECT } else { OBJECT };
+    let object = cast.map_or_else(|| object.to_vec(), |number| casts::put_in(object, number));
+    let casts = u8::from(cast.is_some());
+    let direct = libc::O_DIRECT as u32;
+    // SAFETY: sysconf only reads.
+    let page_bytes = u32::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let filling = trace.map(trace::Filling::of);
+    let mut loader = EbpfLoader::new();
+    for (name, address) in FUNCTIONS.iter().zip(&functions) {
+        // A trace knows no block I/O.
+        loader.override_global(name, address, trace.is_none());
+    }
+    if let Some(filling) = &filling {
+        filling.put_in(&mut loader);
+    }
+    let counters_max = if trace.is_some() { 1 } else { counters_max };
+    loader
+        .btf(Some(btf))
+        .allow_unsupported_maps()
+        .map_max_entries("files", counters_max as u32)
+        .override_global("casts", &casts, true)
+        .override_global("calls", calls.as_slice(), true)
+        .override_global("only_chosen", &only_chosen, true)
+        .override_global("only_files", &only_files, true)
+        .override_global("own_tgid", &own, true)
+        .override_global("o_direct", &direct, true)
+        .override_global("page_bytes", &page_bytes, true)
+        .override_global("cgroup_id", &id, true)
+        .override_global("cgroup_level", &level, true)
+        .override_global("cgroup_hierarchy", &hierarchy, true)
+        .load(&object)
+        .map_err(|error| open_error("maps", &error))
+}
+
+/// Writes down the chosen files, before any program runs.
+pub(super) fn choose_files(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), OpenError> {
+    let mut files: KernelMap<_, super::tables::WantedFile, u8> = table_to_fill(ebpf, "chosen_files")?;
+    let mounts = Mounts::now();
+    for path in &selection.files {
+        files.insert(target::file(path, &mounts)?, 1, 0).map_err(not_filled)?;
+    }
+    Ok(())
+}
+
+/// Writes down the chosen processes, once the program is there that adds the children which they get from then on. Those
+/// that were born while we looked are found by looking again.
+pub(super) fn choose_processes(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), OpenError> {
+    let mut processes: KernelMap<_, u32, u8> = table_to_fill(ebpf, "chosen_processes")?;
+    let mut chosen = target::processes(&selection.pids)?;
+    loop {
+        chosen = target::with_descendants(chosen)?;
+        let known = |pid: &u32| processes.get(pid, 0).is_ok();
+        let new: Vec<u32> = chosen.iter().copied().filter(|pid| !known(pid)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        for pid in new {
+            processes.insert(pid, 1, 0).map_err(not_filled)?;
+        }
+    }
+}
+
+fn table_to_fill<'a, T: TryFrom<&'a mut aya::maps::Map, Error = MapError>>(
+    ebpf: &'a mut Ebpf,
+    name: &str,
+) -> Result<T, OpenError> {
+    let missing = || OpenError::Refused { program: "maps".into(), why: format!("{name} is missing") };
+    T::try_from(ebpf.map_mut(name).ok_or_else(missing)?).map_err(not_filled)
+}

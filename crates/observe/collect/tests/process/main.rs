@@ -1,0 +1,442 @@
+//! Against fio: what it says that it did is what the process source counted, exactly.
+
+mod block;
+mod chosen;
+
+use collect::process::{Process, Selection};
+use collect::{Source, SourceError};
+use filestats::{Ops, Sample, Snapshot};
+use serde_json::Value;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use workload::CapKind;
+
+/// Of each file: 2,048 blocks.
+const FILE_BYTES: u64 = 8 << 20;
+const BLOCK_BYTES: u64 = 4096;
+
+/// A file for fio in a directory of the tests' own, filled and on stable storage.
+struct Bench {
+    /// What one test times is not to be another.
+    _alone: MutexGuard<'static, ()>,
+    _directory: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::in_directory(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    fn in_directory(directory: tempfile::TempDir) -> Bench {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = directory.path().join("data.db");
+        let blocks: Vec<u8> = (0..FILE_BYTES).map(|at| (at / 512) as u8).collect();
+        fs::write(&file, blocks).unwrap();
+        fs::File::open(&file).unwrap().sync_all().unwrap();
+        Bench { _alone: alone, _directory: directory, file }
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { files: vec![self.file.clone()], ..Selection::default() }
+    }
+
+    /// Counts what fio does with the file; `None`, after saying so, where this user may not. A round is repeated of
+    /// which the source itself says that one of `told` was lost. It may have been a neighbour's, whose rings end while we
+    /// look, in each of them: then the figures of the last one decide.
+    fn watched(&self, options: &[&str], told: &[&str]) -> Option<(Fio, Snapshot)> {
+        let mut tries = 0;
+        loop {
+            let mut source = opened(&self.selection())?;
+            let fio = Fio::run(&self.file, options);
+            let snapshot = source.snapshot().unwrap();
+            // Of a device, whoever used it.
+            let (of_devices, notes): (Vec<String>, Vec<String>) =
+                snapshot.notes.iter().cloned().partition(|note| note.contains(NOT_PASSED_ON));
+            let is_told = |note: &String| told.iter().any(|words| note.contains(words));
+            // Rings are everybody's, whatever file is chosen.
+            let others = |note: &String| UNSEEN_REQUESTS.iter().any(|words| note.contains(words));
+            assert!(notes.iter().all(|note| is_told(note) || others(note)), "{notes:?}");
+            tries += 1;
+            if !notes.iter().chain(&of_devices).any(is_told) || tries == TRIES_MAX {
+                return Some((fio, snapshot));
+            }
+            eprintln!("{options:?}: once more: {:?}", snapshot.notes);
+        }
+    }
+}
+
+/// Completions of which the kernel does not call the programs: not told, or counted as told for nobody. Other
+/// machines have none; where some task may not be interrupted by programs, there are.
+const NOT_PASSED_ON: &str = "the kernel did not pass on";
+const UNSEEN_REQUESTS: [&str; 1] = ["io_uring I/Os that ended without a completion"];
+
+/// The source; `None`, after saying so, where this user may not load programs into the kernel.
+fn opened(selection: &Selection) -> Option<Process> {
+    match Process::open(selection) {
+        Ok(source) => Some(source),
+        Err(error @ SourceError::Process(_)) if !rustix::process::geteuid().is_root() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What fio says of itself.
+struct Fio(Value);
+
+impl Fio {
+    fn run(file: &Path, options: &[&str]) -> Fio {
+        // Not to be put off the CPU between its clock and ours by what else runs here.
+        let output = Command::new("nice")
+            .args(["-n", "-20", "fio"])
+            .args(["--name=truth", "--output-format=json", "--bs=4k", "--size=8m", "--randseed=7"])
+            .arg(format!("--filename={}", file.display()))
+            .args(options)
+            .output()
+            .expect("fio is installed");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{options:?}: {text} {}", String::from_utf8_lossy(&output.stderr));
+        let start = text.find('{').expect("JSON");
+        Fio(serde_json::from_str(&text[start..]).unwrap())
+    }
+
+    /// Count, bytes and mean nanoseconds.
+    fn of(&self, kind: &str) -> (u64, u64, f64) {
+        let part = &self.0["jobs"][0][kind];
+        let bytes = part["io_bytes"].as_u64().unwrap_or(0);
+        (part["total_ios"].as_u64().unwrap(), bytes, part["lat_ns"]["mean"].as_f64().unwrap())
+    }
+}
+
+/// The samples of one layer of fio's processes.
+fn of_layer<'a>(snapshot: &'a Snapshot, file: &Path, layer: &str) -> Vec<&'a Sample> {
+    let path = file.to_str().unwrap();
+    let of_file = snapshot.samples.iter().filter(|sample| sample.file.path == path);
+    of_file.filter(|sample| sample.file.instance.ends_with(layer)).collect()
+}
+
+fn sum(samples: &[&Sample], ops: impl Fn(&Sample) -> Ops) -> Ops {
+    samples.iter().map(|sample| ops(sample)).fold(Ops::ZERO, Ops::plus)
+}
+
+/// So often a run is repeated in which fio was put off the CPU between its clock and ours. Counts are exact in each.
+const TRIES_MAX: usize = 5;
+
+/// What fio and the system call's own entry and exit take between fio's clock and ours: two clock reads, the way
+/// into the kernel, and the counting itself, which lies outside of what is timed.
+const BETWEEN_NS: f64 = 3000.0;
+
+/// How our mean may differ from fio's.
+#[derive(Clone, Copy)]
+enum Apart {
+    /// By 5 %, or by what lies between the clocks.
+    Little,
+    /// fio looks at its clock when its thread woke up and fetched the result, which is later than the completion, and
+    /// before it submits several at once: on fast storage by more than the I/O takes. Slow storage shows that it is
+    /// the same (see below).
+    FioLater,
+    /// fio begins to time a sync when its submission has returned.
+    FioFromReturn,
+    /// fio lets all that is outstanding complete first, within what it times as a sync.
+    FioFromBefore,
+}
+
+fn same_time(ours: &Ops, fio_ns: f64, apart: Apart, what: &str) -> bool {
+    let ours_ns = ours.latency_ns().known().unwrap();
+    eprintln!("{what}: {ours_ns:.0} ns, fio {fio_ns:.0} ns");
+    let small = (fio_ns * 0.05).max(BETWEEN_NS);
+    match apart {
+        Apart::Little => (ours_ns - fio_ns).abs() <= small,
+        Apart::FioLater | Apart::FioFromBefore => ours_ns <= fio_ns + small,
+        Apart::FioFromReturn => ours_ns <= fio_ns * 1.5,
+    }
+}
+
+/// Of the page cache's I/O a small part cannot be told for which file it is when it completes; never too much.
+fn nearly_all(bytes: u64, of: u64, what: &str) {
+    assert!(bytes <= of && bytes >= of / 10 * 8, "{what}: {bytes} of {of}");
+}
+
+/// All that a synchronous or asynchronous engine says is what was counted.
+fn agrees(engine: &str, options: &[&str], transfers: Apart, syncs: Apart) -> Option<()> {
+    let bench = Bench::new();
+    for direct in ["--direct=1", "--direct=0"] {
+        for sync in [None, Some("--fsync=32")] {
+            let engine_option = format!("--ioengine={engine}");
+            let mut all = vec![engine_option.as_str(), "--rw=randrw", direct];
+            all.extend(options);
+            all.extend(sync);
+            let what = format!("{engine} {direct} {}", sync.unwrap_or(""));
+            let mut tries = 0;
+            loop {
+                let (fio, snapshot) = bench.watched(&all, &UNSEEN_REQUESTS)?;
+                let layer = of_layer(&snapshot, &bench.file, "(fio)");
+                let (read, write) =
+                    (sum(&layer, |one| one.counters.read), sum(&layer, |one| one.counters.write));
+                let synced = sum(&layer, |one| one.counters.sync.known().unwrap());
+                let counted = |ops: &Ops| (ops.count, ops.bytes);
+                let (reads, read_bytes, read_ns) = fio.of("read");
+                let (writes, write_bytes, write_ns) = fio.of("write");
+                assert_eq!(reads + writes, FILE_BYTES / BLOCK_BYTES, "fio did all of it");
+                assert_eq!(counted(&read), (reads, read_bytes), "{what}: reads");
+                assert_eq!(counted(&write), (writes, write_bytes), "{what}: writes");
+                let mut fine = same_time(&read, read_ns, transfers, &format!("{what}: a read"));
+                fine &= same_time(&write, write_ns, transfers, &format!("{what}: a write"));
+                assert_eq!(synced.count, fio.of("sync").0, "{what}: syncs");
+                if sync.is_some() {
+                    fine &= same_time(&synced, fio.of("sync").2, syncs, &format!("{what}: a sync"));
+                }
+                let histograms: u64 =
+                    layer.iter().map(|one| one.latencies.as_ref().unwrap().read.count()).sum();
+                assert_eq!(histograms, reads, "{what}: every read is in the histogram");
+                tries += 1;
+                if fine {
+                    break;
+                }
+                assert!(tries < TRIES_MAX, "{what}: the times differ from fio's");
+            }
+        }
+    }
+    Some(())
+}
+
+#[test]
+fn synchronous_io_is_counted_as_fio_counts_it() {
+    for engine in ["psync", "pvsync2"] {
+        if agrees(engine, &[], Apart::Little, Apart::Little).is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn io_uring_is_counted_to_its_completion() {
+    agrees("io_uring", &["--iodepth=1"], Apart::Little, Apart::FioFromReturn);
+    agrees("io_uring", &["--iodepth=8", "--registerfiles"], Apart::FioLater, Apart::FioFromReturn);
+}
+
+#[test]
+fn libaio_is_counted_to_its_completion() {
+    agrees("libaio", &["--iodepth=1"], Apart::FioLater, Apart::FioFromBefore);
+    agrees("libaio", &["--iodepth=8", "--iodepth_batch=4"], Apart::FioLater, Apart::FioFromBefore);
+}
+
+/// Linux's own asynchronous I/O, without the library.
+fn aio(call: libc::c_long, context: u64, arguments: [usize; 3]) -> libc::c_long {
+    let [a, b, c] = arguments;
+    // SAFETY: the arguments are of memory that outlives the call, laid out as linux/aio_abi.h has it.
+    unsafe { libc::syscall(call, context, a, b, c, 0_usize) }
+}
+
+/// A program may submit an iocb again before it fetched the result: the kernel took a copy. Which of both a result is of,
+/// nobody can tell.
+#[test]
+fn an_iocb_that_is_submitted_again_before_it_is_fetched_is_told() {
+    let bench = Bench::new();
+    let selection = Selection { pids: vec![std::process::id()], ..bench.selection() };
+    let Some(mut source) = opened(&selection) else { return };
+    let file = fs::File::open(&bench.file).unwrap();
+    let mut block = [0_u8; BLOCK_BYTES as usize];
+    let mut context = 0_u64;
+    // SAFETY: it writes a number to where it is told.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 8_usize, &raw mut context) }, 0);
+    // data, key and flags, PREAD and descriptor, buffer, bytes, offset, ...
+    let number = u64::from(file.as_raw_fd() as u32) << 32;
+    let iocb = [0, 0, number, block.as_mut_ptr() as u64, BLOCK_BYTES, 0, 0, 0_u64];
+    let iocbs = [iocb.as_ptr()];
+    let mut events = [[0_u64; 4]; 2];
+    let fetch = |events: &mut [[u64; 4]; 2], count| {
+        aio(libc::SYS_io_getevents, context, [count, count, events.as_mut_ptr() as usize])
+    };
+    let submit = || aio(libc::SYS_io_submit, context, [1, iocbs.as_ptr() as usize, 0]);
+    assert_eq!((submit(), fetch(&mut events, 1)), (1, 1));
+    let told = |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("submitted again"));
+    let before = source.snapshot().unwrap();
+    assert_eq!((submit(), submit(), fetch(&mut events, 2)), (1, 1, 2));
+    let after = source.snapshot().unwrap();
+    // SAFETY: nothing of it is used any more.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_io_destroy, context) }, 0);
+    assert_eq!(events.map(|event| event[2]), [BLOCK_BYTES; 2]);
+    assert!(!told(&before) && told(&after), "{:?} {:?}", before.notes, after.notes);
+    let read =
+        |snapshot: &Snapshot| sum(&of_layer(snapshot, &bench.file, ")"), |one| one.counters.read).count;
+    assert_eq!((read(&before), read(&after)), (1, 2), "one of both is counted");
+}
+
+/// On a disk of so many I/Os a second, what lies between the clocks does not matter.
+#[test]
+fn slow_storage_is_timed_within_a_twentieth_of_what_fio_says() {
+    let Some(mut disk) = testbed::LoopDisk::new(64 << 20) else { return };
+    let directory = disk.format_and_mount().to_path_buf();
+    let bench = Bench::in_directory(tempfile::tempdir_in(directory).unwrap());
+    if !disk.throttle(CapKind::ReadIops, 400) || !disk.throttle(CapKind::WriteIops, 400) {
+        return;
+    }
+    for engine in ["psync", "io_uring", "libaio"] {
+        for depth in [1, 8] {
+            let (engine, depth) = (format!("--ioengine={engine}"), format!("--iodepth={depth}"));
+            let options = [engine.as_str(), depth.as_str(), "--rw=randrw", "--direct=1", "--io_size=1m"];
+            let mut tries = 0;
+            loop {
+                let Some((fio, snapshot)) = bench.watched(&options, &UNSEEN_REQUESTS) else { return };
+                let layer = of_layer(&snapshot, &bench.file, "(fio)");
+                let read = sum(&layer, |one| one.counters.read);
+                let write = sum(&layer, |one| one.counters.write);
+                assert_eq!((read.count, write.count), (fio.of("read").0, fio.of("write").0));
+                let mut fine = same_time(
+                    &read,
+                    fio.of("read").2,
+                    Apart::Little,
+                    &format!("{engine} {depth}: a slow read"),
+                );
+                fine &= same_time(
+                    &write,
+                    fio.of("write").2,
+                    Apart::Little,
+                    &format!("{engine} {depth}: a slow write"),
+                );
+                tries += 1;
+                if fine {
+                    break;
+                }
+                if tries == TRIES_MAX {
+                    // So busy a machine that fio wakes up late each time: what libaio says is of the completion itself,
+                    // which is not before the device's and not after fio's.
+                    let block = of_layer(&snapshot, &bench.file, "block layer");
+                    let device_ns =
+                        |of: fn(&Sample) -> Ops| sum(&block, of).latency_ns().known().unwrap_or(0.0);
+                    let between = |ours: &Ops, device_ns: f64, kind: &str| {
+                        let ours_ns = ours.latency_ns().known().unwrap();
+                        ours_ns >= device_ns * 0.95 && ours_ns <= fio.of(kind).2 * 1.05
+                    };
+                    let fine = between(&read, device_ns(|one| one.counters.read), "read")
+                        && between(&write, device_ns(|one| one.counters.write), "write");
+                    assert!(
+                        fine && engine.ends_with("libaio"),
+                        "{engine} {depth}: the times differ from fio's"
+                    );
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Each block is touched once, none is in memory: each is a page fault, and a read of the device.
+#[test]
+fn reads_of_a_mapped_file_are_its_page_faults_and_block_reads() {
+    let bench = Bench::new();
+    let mut tries = 0;
+    loop {
+        let options = ["--ioengine=mmap", "--rw=randread", "--invalidate=1"];
+        let Some((fio, snapshot)) = bench.watched(&options, &[]) else { return };
+        let (count, bytes, ns) = fio.of("read");
+        let faults = sum(&of_layer(&snapshot, &bench.file, "page faults"), |one| one.counters.read);
+        let block = sum(&of_layer(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
+        assert_eq!((count, bytes), (2048, FILE_BYTES));
+        assert_eq!((faults.count, faults.bytes), (count, bytes), "faults");
+        nearly_all(block.bytes, bytes, "reads of the device");
+        // Beside the fault fio times the exception that it is and the copy of the page.
+        let ours = faults.latency_ns().known().unwrap();
+        if ours <= ns && ours >= ns - 2.0 * BETWEEN_NS - ns * 0.05 {
+            return;
+        }
+        tries += 1;
+        assert!(tries < TRIES_MAX, "a page fault: {ours} ns, fio {ns} ns");
+    }
+}
+
+/// Whoever changes bpf/ compiles it: scripts/bpf.
+#[test]
+fn the_committed_objects_are_of_the_committed_source() {
+    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bpf");
+    let mut check = Command::new("sha256sum");
+    check.args(["--check", "--quiet", "objects.sum"]).current_dir(&bpf);
+    assert!(check.status().unwrap().success(), "run scripts/bpf");
+    let sum = fs::read_to_string(bpf.join("objects.sum")).unwrap();
+    let major = sum.lines().next().unwrap().trim_start_matches("# clang ").to_owned();
+    let version = Command::new("clang").arg("--version").output();
+    let here = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    if !here.contains(&format!("clang version {major}.")) {
+        eprintln!("skipped: clang {major} is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let compiled = Command::new(bpf.join("../scripts/bpf")).arg(directory.path()).status().unwrap();
+    assert!(compiled.success());
+    for object in ["process.bpf.o", "trace.bpf.o"] {
+        let [made, committed] = [directory.path(), &bpf].map(|at| fs::read(at.join(object)).unwrap());
+        assert!(made == committed, "{object}: run scripts/bpf");
+    }
+}
+
+#[test]
+fn each_layer_counts_direct_io_once() {
+    let bench = Bench::new();
+    for (engine, depth) in [("psync", "--iodepth=1"), ("io_uring", "--iodepth=8"), ("libaio", "--iodepth=8")]
+    {
+        let engine = format!("--ioengine={engine}");
+        let options = [engine.as_str(), depth, "--rw=randrw", "--direct=1"];
+        let told = [UNSEEN_REQUESTS[0], NOT_PASSED_ON];
+        let Some((fio, snapshot)) = bench.watched(&options, &told) else { return };
+        let block = of_layer(&snapshot, &bench.file, "block layer");
+        assert_eq!(sum(&block, |one| one.counters.read).bytes, fio.of("read").1, "{engine}");
+        assert_eq!(sum(&block, |one| one.counters.write).bytes, fio.of("write").1, "{engine}");
+        assert!(
+            of_layer(&snapshot, &bench.file, "misses").is_empty(),
+            "direct reads do not look in the cache"
+        );
+    }
+}
+
+/// Twice the same reads: the first time from storage, the second time from memory.
+#[test]
+fn reads_from_memory_are_told_from_reads_of_the_device() {
+    let bench = Bench::new();
+    let Some(mut source) = opened(&bench.selection()) else { return };
+    for from in ["--invalidate=1", "--invalidate=0"] {
+        Fio::run(&bench.file, &["--ioengine=psync", "--rw=randread", from]);
+    }
+    let snapshot = source.snapshot().unwrap();
+    let read = sum(&of_layer(&snapshot, &bench.file, "(fio)"), |one| one.counters.read);
+    let missed = sum(&of_layer(&snapshot, &bench.file, "misses"), |one| one.counters.read);
+    let block = sum(&of_layer(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
+    assert_eq!((read.count, read.bytes), (2 * 2048, 2 * FILE_BYTES));
+    // The kernel may have thrown a few pages out meanwhile, on a machine that others use too.
+    assert!((2048..=2048 + 2048 / 100).contains(&missed.count), "{missed:?}");
+    assert_eq!(missed.bytes, missed.count * (FILE_BYTES / 2048));
+    nearly_all(block.bytes, missed.bytes, "reads of the device");
+    let hit_ns = (read.stall_ns.known().unwrap() - missed.stall_ns.known().unwrap()) as f64
+        / (read.count - missed.count) as f64;
+    assert!(missed.latency_ns().known().unwrap() > 2.0 * hit_ns, "{missed:?}, hits {hit_ns} ns");
+}
+
+/// Without system calls traced, the block layer is the same.
+#[test]
+fn the_block_layer_alone_has_each_file_with_its_bytes() {
+    let bench = Bench::new();
+    let selection = Selection { block_only: true, ..bench.selection() };
+    let Some(mut source) = opened(&selection) else { return };
+    let tells = |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("only the block layer"));
+    let before = source.snapshot().unwrap();
+    assert!(tells(&before), "{:?}", before.notes);
+    Fio::run(&bench.file, &["--ioengine=psync", "--rw=randread", "--direct=1"]);
+    Fio::run(&bench.file, &["--ioengine=io_uring", "--rw=randwrite", "--direct=1", "--iodepth=8"]);
+    let snapshot = source.snapshot().unwrap();
+    assert!(of_layer(&snapshot, &bench.file, "(fio)").is_empty(), "{snapshot:?}");
+    let block = of_layer(&snapshot, &bench.file, "block layer");
+    let (read, written) = (sum(&block, |one| one.counters.read), sum(&block, |one| one.counters.write));
+    nearly_all(read.bytes, FILE_BYTES, "read");
+    nearly_all(written.bytes, FILE_BYTES, "written");
+    assert!(read.latency_ns().known().unwrap() > 1_000.0, "{read:?}");
+
+    let of_a_process = Selection { pids: vec![std::process::id()], block_only: true, ..Selection::default() };
+    let refused = Process::open(&of_a_process).unwrap_err();
+    assert!(refused.to_string().contains("does not know whose"), "{refused}");
+}

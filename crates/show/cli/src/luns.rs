@@ -1,0 +1,315 @@
+//! `headroom luns`: disks to experiment on.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Done, FINE};
+use ::luns::{Asked, Laboratory, Lun, LunCap, LunError, LunState, Model, Stalls};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+use workload::{CapKind, format_bytes, parse_bytes};
+use workload_file::values;
+
+/// Arguments of `headroom luns`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom luns create --count 3 --size 4G --read-iops 800        three disks of 800 reads a second
+  headroom luns create --size 1G --latency 20ms --width 16        slow, but 16 at once: 800 a second
+  headroom luns create --size 1G --latency 5ms --stall 2s --every 30s --cache 256M
+  headroom luns list
+  headroom luns remove --all
+
+Needs root. What is made stays until it is removed or the host restarts (docs/luns.md).")]
+pub struct LunsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Make block devices with limits, a latency and a width of their own
+    Create(CreateArgs),
+    /// List what was made, and what there is of it
+    List,
+    /// Take devices away with their content, also what a killed run left
+    Remove(RemoveArgs),
+    /// What `create` starts: serves a file with a latency until it is unmounted
+    #[command(hide = true)]
+    Serve(ServeArgs),
+}
+
+#[derive(clap::Args)]
+struct CreateArgs {
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    count: u32,
+    /// Size of each
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = values::some_bytes)]
+    size: u64,
+    /// Most reads a second of each
+    #[arg(long, value_name = "N", help_heading = CAPS)]
+    read_iops: Option<u64>,
+    /// Most writes a second
+    #[arg(long, value_name = "N", help_heading = CAPS)]
+    write_iops: Option<u64>,
+    /// Most bytes read a second
+    #[arg(long, value_name = "SIZE", value_parser = bytes_a_second, help_heading = CAPS)]
+    read_bandwidth: Option<u64>,
+    /// Most bytes written a second
+    #[arg(long, value_name = "SIZE", value_parser = bytes_a_second, help_heading = CAPS)]
+    write_bandwidth: Option<u64>,
+    /// What one I/O takes
+    #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = MODEL)]
+    latency: Option<Duration>,
+    /// I/Os that it works at at once; more wait [default: any number]
+    #[arg(long, value_name = "N", requires = "latency", help_heading = MODEL)]
+    width: Option<u32>,
+    /// Nothing gets on for so long
+    #[arg(long, value_name = "TIME", requires_all = ["latency", "every"], value_parser = values::some_time, help_heading = MODEL)]
+    stall: Option<Duration>,
+    /// From one stall to the next
+    #[arg(long, value_name = "TIME", requires = "stall", value_parser = values::some_time, help_heading = MODEL)]
+    every: Option<Duration>,
+    /// Writes are done at once until so many bytes of them wait to be written
+    #[arg(long, value_name = "SIZE", requires = "latency", value_parser = values::some_bytes, help_heading = MODEL)]
+    cache: Option<u64>,
+    /// Where their files lie [default: /var/lib/headroom/luns]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Set the files' space aside; without it they grow as they are written
+    #[arg(long)]
+    allocate: bool,
+}
+
+const CAPS: &str = "Limits, kept by the kernel";
+const MODEL: &str = "A disk's nature, served by Headroom";
+
+#[derive(clap::Args)]
+struct RemoveArgs {
+    /// Devices as `list` names them, or their numbers there
+    #[arg(value_name = "DEVICE", required_unless_present = "all")]
+    devices: Vec<PathBuf>,
+    /// All that headroom made
+    #[arg(long, conflicts_with = "devices")]
+    all: bool,
+}
+
+#[derive(clap::Args)]
+struct ServeArgs {
+    root: PathBuf,
+    id: u32,
+}
+
+fn bytes_a_second(text: &str) -> Result<u64, String> {
+    parse_bytes(text.strip_suffix("/s").unwrap_or(text)).map_err(|error| error.to_string())
+}
+
+/// `headroom luns`.
+pub fn run(args: &LunsArgs, out: &mut Output) -> Done {
+    let laboratory = Laboratory::here();
+    match &args.action {
+        Action::Create(args) => create(args, &laboratory, out),
+        Action::List => list(&laboratory, out),
+        Action::Remove(args) => remove(args, &laboratory, out),
+        Action::Serve(args) => {
+            ::luns::serve(&Laboratory::at(&args.root), args.id)?;
+            Ok(FINE)
+        }
+    }
+}
+
+fn create(args: &CreateArgs, laboratory: &Laboratory, out: &mut Output) -> Done {
+    let asked = asked(args);
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format_args!("cannot find this program itself: {error}")))?;
+    let mut made: Vec<Lun> = Vec::new();
+    for _ in 0..args.count {
+        match laboratory.create(&asked, &program) {
+            Ok(lun) => made.push(lun),
+            Err(error) => {
+                // All or none.
+                made.iter().for_each(|lun| drop(laboratory.remove(lun)));
+                return Err(error.into());
+            }
+        }
+    }
+    let luns: Vec<(Lun, LunState)> = made.into_iter().map(|lun| (lun, LunState::Ready)).collect();
+    out.answer(|_| text(&luns), || json(&luns));
+    Ok(FINE)
+}
+
+fn asked(args: &CreateArgs) -> Asked {
+    let cap = |kind, per_second: Option<u64>| Some(LunCap { kind, per_second: per_second? });
+    let caps = [
+        cap(CapKind::ReadIops, args.read_iops),
+        cap(CapKind::WriteIops, args.write_iops),
+        cap(CapKind::ReadBytes, args.read_bandwidth),
+        cap(CapKind::WriteBytes, args.write_bandwidth),
+    ];
+    let ns = |time: Duration| time.as_nanos() as u64;
+    let stalls = args.stall.zip(args.every);
+    Asked {
+        bytes: args.size,
+        directory: args.directory.clone(),
+        allocate: args.allocate,
+        caps: caps.into_iter().flatten().collect(),
+        model: args.latency.map(|latency| Model {
+            latency_ns: ns(latency),
+            width: args.width,
+            stalls: stalls.map(|(stall, every)| Stalls { stall_ns: ns(stall), every_ns: ns(every) }),
+            cache_bytes: args.cache,
+        }),
+    }
+}
+
+fn list(laboratory: &Laboratory, out: &mut Output) -> Done {
+    let luns = laboratory.list()?;
+    out.answer(
+        |_| if luns.is_empty() { "headroom made no LUNs here".into() } else { text(&luns) },
+        || json(&luns),
+    );
+    Ok(FINE)
+}
+
+fn remove(args: &RemoveArgs, laboratory: &Laboratory, out: &mut Output) -> Done {
+    let luns = match args.all {
+        // What another process is just making is its own.
+        true => laboratory.list()?.into_iter().filter(|(_, state)| *state != LunState::Making).collect(),
+        false => {
+            let all = laboratory.list()?;
+            let named = |name: &PathBuf| -> Result<(Lun, LunState), Failure> {
+                let number = name.to_str().and_then(|name| name.parse().ok());
+                let lun = match all.iter().find(|(lun, _)| Some(lun.id) == number) {
+                    Some((lun, _)) => lun.clone(),
+                    None => laboratory.of_device(name)?,
+                };
+                Ok((lun, LunState::Ready))
+            };
+            args.devices.iter().map(named).collect::<Result<Vec<_>, Failure>>()?
+        }
+    };
+    let mut removed = Vec::new();
+    let mut done = Ok(());
+    for (lun, _) in luns {
+        match laboratory.remove(&lun) {
+            Ok(()) => removed.push(lun.device.unwrap_or(lun.file)),
+            Err(error) => done = done.and(Err(error)),
+        }
+    }
+    out.answer(
+        |_| match removed.as_slice() {
+            [] => "nothing to remove".into(),
+            removed => {
+                let names: Vec<String> = removed.iter().map(|device| device.display().to_string()).collect();
+                format!("removed {}", names.join(", "))
+            }
+        },
+        || removed_json(&removed),
+    );
+    done?;
+    Ok(FINE)
+}
+
+fn text(luns: &[(Lun, LunState)]) -> String {
+    let mut text = format!("{:>3}  {:<12} {:>9}  {:<40} {}\n", "", "device", "size", "nature", "state");
+    for (lun, state) in luns {
+        let device = lun.device.as_ref().map_or("-".into(), |device| device.display().to_string());
+        let _ = writeln!(
+            text,
+            "{:>3}  {device:<12} {:>9}  {:<40} {}",
+            lun.id,
+            format_bytes(lun.bytes),
+            lun.nature(),
+            in_words(state)
+        );
+    }
+    text
+}
+
+fn in_words(state: &LunState) -> String {
+    match state {
+        LunState::Ready => "ready".into(),
+        LunState::Making => "being made".into(),
+        LunState::Broken(missing) => missing.join(", "),
+    }
+}
+
+fn json(luns: &[(Lun, LunState)]) -> serde_json::Value {
+    let one = |(lun, state): &(Lun, LunState)| {
+        let caps = lun.caps.iter().map(|cap| (name(cap.kind).to_owned(), cap.per_second.into()));
+        serde_json::json!({
+            "id": lun.id,
+            "device": lun.device,
+            "number": lun.number,
+            "file": lun.file,
+            "bytes": lun.bytes,
+            "made_unix_ns": lun.made_unix_ns,
+            "caps": caps.collect::<serde_json::Map<String, serde_json::Value>>(),
+            "latency_ns": lun.model.map(|model| model.latency_ns),
+            "width": lun.model.and_then(|model| model.width),
+            "stall_ns": lun.model.and_then(|model| model.stalls).map(|stalls| stalls.stall_ns),
+            "stall_every_ns": lun.model.and_then(|model| model.stalls).map(|stalls| stalls.every_ns),
+            "cache_bytes": lun.model.and_then(|model| model.cache_bytes),
+            "iops_max": lun.model.and_then(|model| model.iops_max()),
+            "ready": *state == LunState::Ready,
+            "state": in_words(state),
+        })
+    };
+    serde_json::json!({ "luns": luns.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn removed_json(devices: &[PathBuf]) -> serde_json::Value {
+    serde_json::json!({ "removed": devices })
+}
+
+fn name(kind: CapKind) -> &'static str {
+    match kind {
+        CapKind::ReadIops => "read_iops",
+        CapKind::WriteIops => "write_iops",
+        CapKind::ReadBytes => "read_bytes_per_s",
+        CapKind::WriteBytes => "write_bytes_per_s",
+    }
+}
+
+impl From<LunError> for Failure {
+    fn from(error: LunError) -> Failure {
+        let failure = match &error {
+            LunError::Asked(_) => Failure::usage(&error),
+            _ => Failure::new(&error),
+        };
+        match error.remedy() {
+            Some(remedy) => failure.with_remedy(remedy),
+            None => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_key_is_documented_and_each_documented_key_is_there() {
+        let lun: Lun = serde_json::from_str(
+            r#"{"id": 3, "made_unix_ns": 9, "device": "/dev/loop3", "number": "7:3", "file": "/f.img", "inode": [1, 2],
+                "bytes": 4096, "server": null, "maker": null,
+                "caps": [{"kind": "read-iops", "per_second": 800}, {"kind": "write-iops", "per_second": 1},
+                         {"kind": "read-bytes", "per_second": 1}, {"kind": "write-bytes", "per_second": 1}],
+                "model": {"latency_ns": 5, "width": 2, "stalls": {"stall_ns": 1, "every_ns": 9}, "cache_bytes": 1}}"#,
+        )
+        .unwrap();
+        let listed = json(&[(lun, LunState::Ready)]);
+        let keys = |value: &serde_json::Value, prefix: &str| -> Vec<String> {
+            value.as_object().unwrap().keys().map(|key| format!("{prefix}{key}")).collect()
+        };
+        let lun = &listed["luns"][0];
+        let found = keys(lun, "luns[].").into_iter().filter(|key| key != "luns[].caps");
+        let found = found.chain(keys(&lun["caps"], "luns[].caps.")).chain(keys(&removed_json(&[]), ""));
+        let document = include_str!("../../../../docs/json.md");
+        let chapter = document.split("\n## ").find(|part| part.starts_with("luns\n")).unwrap();
+        let rows = chapter.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        assert_eq!(found.collect::<BTreeSet<String>>(), rows.map(str::to_owned).collect());
+    }
+}

@@ -1,0 +1,271 @@
+//! `headroom import` from outside: what is kept, what is told, and that nothing is kept twice.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headroom"));
+        command.args(arguments).arg("--history").arg(self.0.path().join("history.db"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.command(arguments).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// How many are kept; where nothing ever was, there is no history either.
+    fn runs(&self) -> usize {
+        if !self.0.path().join("history.db").exists() {
+            return 0;
+        }
+        self.json(&["history"]).as_array().unwrap().len()
+    }
+}
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../formats/import/tests/samples").join(name)
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn imported_runs_are_printed_in_the_shape_of_run_and_kept() {
+    let place = Place::new();
+    let path = sample("fio_two.json");
+    let value = place.json(&["import", path.to_str().unwrap()]);
+    let phases = value["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 2);
+    assert_eq!(phases[1]["name"], "reads + beside");
+    let log = &phases[0]["results"][0];
+    assert_eq!((&log["tool"], &log["backend"]), (&"fio-3.33".into(), &"foreign".into()));
+    assert_eq!((&log["write"]["count"], &log["write"]["bytes"]), (&7663.into(), &31_387_648.into()));
+    assert_eq!(log["sync"]["count"], 7663);
+    assert_eq!(value["imported"][0]["runs"], serde_json::json!([1, 2, 3]));
+    let kept = place.json(&["history", "show", "run", "1"]);
+    assert_eq!(kept, *log);
+}
+
+#[test]
+fn the_same_text_is_kept_once_whatever_its_file() {
+    let place = Place::new();
+    let old = std::fs::read_to_string(sample("diskspd_2.0.17.txt")).unwrap();
+    let dated = place.file("2016-11-04.txt", &old);
+    let dated = dated.to_str().unwrap();
+    assert!(text(&place.run(&["import", dated])).contains("1 run imported"));
+    let again = text(&place.run(&["import", dated]));
+    assert!(again.contains("0 runs imported; 1 run known from before"), "{again}");
+    assert!(again.contains("1 (known)"), "{again}");
+    // The batch went on and appended a result, as PowerShell writes it.
+    let next = old + &std::fs::read_to_string(sample("diskspd_2.0.17_plain.txt")).unwrap();
+    let utf16: Vec<u8> = [0xff, 0xfe]
+        .into_iter()
+        .chain(next.replace('\n', "\r\n").encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
+    let grown = place.file("grown.txt", utf16);
+    let grown = grown.to_str().unwrap();
+    assert!(text(&place.run(&["import", grown])).contains("1 run imported; 1 run known"));
+    assert_eq!(place.runs(), 2);
+    assert!(text(&place.run(&["import", grown, "--again"])).contains("2 runs imported"));
+    assert_eq!(place.runs(), 4);
+}
+
+#[test]
+fn a_dry_run_keeps_nothing() {
+    let place = Place::new();
+    let path = sample("diskspd_2.2.xml");
+    let told = text(&place.run(&["import", path.to_str().unwrap(), "--dry-run"]));
+    assert!(told.contains("random read 8 KiB") && told.contains("1 run would be imported"), "{told}");
+    assert_eq!(place.runs(), 0);
+}
+
+#[test]
+fn latencies_that_were_not_measured_are_not_known() {
+    let place = Place::new();
+    let path = sample("diskspd_2.0.17_plain.txt");
+    let told = text(&place.run(&["import", path.to_str().unwrap()]));
+    assert!(told.contains("not known") && told.contains("20000"), "{told}");
+    assert!(told.contains("when it ran is not told: the time of the file is taken"), "{told}");
+    let entries = place.json(&["history"]);
+    let summary = entries[0]["summary"].as_str().unwrap();
+    assert!(summary.contains("latency not known"), "{summary}");
+}
+
+#[test]
+fn a_folder_of_bench_fio_is_imported_whole() {
+    let place = Place::new();
+    let mix = std::fs::read_to_string(sample("fio_mix.json")).unwrap();
+    place.file("out/nvme0n1/randrw70/8k/randrw-8-1.json", &mix);
+    place.file("out/nvme0n1/4k/randread-1-1.json", "fio: cannot open\n");
+    place.file("out/nvme0n1/4k/randread-1-1_bw.1.log", "1, 2, 3\n");
+    let folder = place.0.path().join("out");
+    let output = place.run(&["import", folder.to_str().unwrap()]);
+    let told = text(&output);
+    assert!(output.status.success() && told.contains("1 run imported"), "{told}");
+    assert!(told.contains("randread-1-1.json was left out: the text holds no JSON of fio"), "{told}");
+}
+
+#[test]
+fn what_comes_through_a_pipe_is_read() {
+    let place = Place::new();
+    let mut child =
+        place.command(&["import", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&std::fs::read(sample("fio_group.json")).unwrap()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && text(&output).contains("1 run imported"), "{}", text(&output));
+}
+
+#[test]
+fn what_cannot_be_read_names_line_reason_and_remedy() {
+    let place = Place::new();
+    let whole = std::fs::read_to_string(sample("diskspd_2.0.17.txt")).unwrap();
+    let damaged = place.file("damaged.txt", whole.replace("|       300000 |", "|       3OO000 |"));
+    let refuse = |arguments: &[&str], pieces: &[&str]| {
+        let output = place.run(arguments);
+        let told = text(&output);
+        assert_eq!(output.status.code(), Some(3), "{told}");
+        pieces.iter().for_each(|piece| assert!(told.contains(piece), "no '{piece}' in {told}"));
+    };
+    refuse(
+        &["import", damaged.to_str().unwrap()],
+        &["error: cannot import", "line 58: '3OO000' is no number"],
+    );
+    let diary = place.file("diary.txt", "dear diary\n");
+    refuse(
+        &["import", diary.to_str().unwrap()],
+        &["this is no output of diskspd or fio", "try: give diskspd's text"],
+    );
+    let trace = place.file("trace.csv", "at_ns,kind,offset_bytes,bytes\n0,read,0,512\n");
+    refuse(&["import", trace.to_str().unwrap()], &["this is a trace", "headroom run --replay"]);
+    let other = place.file("other.json", "{}\n");
+    refuse(
+        &["import", "--as", "fio", other.to_str().unwrap()],
+        &["line 1: this JSON is not fio's", "try: give what fio --output-format=json"],
+    );
+    refuse(&["import", "/no/such/file"], &["cannot read /no/such/file", "try: name a file"]);
+    refuse(&["import", place.0.path().join("empty").to_str().unwrap()], &["cannot read"]);
+    assert_eq!(place.runs(), 0);
+}
+
+fn counters(name: &str) -> String {
+    sample(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_servers_history_becomes_captures_that_intervals_and_exports_work_on() {
+    let place = Place::new();
+    let path = counters("counters_file_stats.csv");
+    let value = place.json(&["import", &path]);
+    let kept = &value["counters"][0];
+    assert_eq!((&kept["source"], &kept["new"]), (&r"sqlserver:PROD01\SQL2019".into(), &7.into()));
+    assert_eq!(kept["captures"].as_array().unwrap().len(), 7);
+    let reasons: Vec<(&str, u64)> = kept["unknown"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|unknown| (unknown["reason"].as_str().unwrap(), unknown["intervals"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(reasons, [("restart", 4), ("reopened", 2)]);
+
+    let between = place.json(&["intervals", "restarted, nothing ran", "two minutes of \"everyday\""]);
+    let sales = between["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["file"]["file_id"].as_str().unwrap().starts_with("5:1@"));
+    let delta = &sales.unwrap()["interval"]["known"];
+    assert_eq!(delta["elapsed_ns"], 120_000_000_000_u64);
+    assert_eq!(
+        delta["counters"]["read"],
+        serde_json::json!({"count": 4_000, "bytes": 262_144_000, "stall_ns": 228_000_000_000_u64})
+    );
+    assert_eq!(sales.unwrap()["between"]["read_ns"], 57_000_000.0);
+
+    let table = text(&place.run(&["history", "captures", "--source", "sqlserver"]));
+    assert_eq!(table.lines().count(), 1 + 28, "{table}");
+    assert!(table.contains(r#"sales.mdf""#) && table.contains(",10000,655360000,57000.0,"), "{table}");
+
+    let again = text(&place.run(&["import", &path]));
+    assert!(again.contains("nothing new in it") && again.contains("7 captures known from before"), "{again}");
+    assert_eq!(place.json(&["history", "captures"]).as_array().unwrap().len(), 28);
+}
+
+#[test]
+fn an_export_that_grew_adds_what_is_new_and_an_older_one_is_told() {
+    let place = Place::new();
+    let whole = std::fs::read_to_string(sample("counters_blitz_first.csv")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let part = |rows: std::ops::Range<usize>| lines[0].to_owned() + "\n" + &lines[rows].join("\n");
+    let middle = place.file("middle.csv", part(4..11));
+    assert!(
+        text(&place.run(&["import", middle.to_str().unwrap()]))
+            .contains("2 captures of up to 4 files imported")
+    );
+    let grown = place.file("grown.csv", part(4..lines.len()));
+    let told = text(&place.run(&["import", grown.to_str().unwrap()]));
+    assert!(
+        told.contains("3 captures of up to 4 files imported") && told.contains("2 captures known"),
+        "{told}"
+    );
+    assert!(told.contains("unknown: the engine restarted"), "{told}");
+    let old = place.file("old.csv", part(1..7));
+    let told = text(&place.run(&["import", old.to_str().unwrap()]));
+    assert!(told.contains("1 capture left out: older than the newest that is kept"), "{told}");
+}
+
+#[test]
+fn a_counter_log_is_reported_and_not_kept() {
+    let place = Place::new();
+    let path = counters("counters_perfmon.csv");
+    let told = text(&place.run(&["import", &path]));
+    for piece in
+        ["PhysicalDisk 1 D: of SQL01", "140", "queue as sampled: 1.00 on average", "not kept", "Memory"]
+    {
+        assert!(told.contains(piece), "no '{piece}' in {told}");
+    }
+    let value = place.json(&["import", &path]);
+    let interval = &value["disks"][0]["intervals"][1];
+    assert_eq!((&interval["outstanding"], &interval["iops"]), (&2.2.into(), &600.0.into()));
+    assert_eq!(interval["queue_sampled"], 0.0);
+    let csv = text(&place.run(&["import", &path, "--csv"]));
+    assert_eq!(csv.lines().count(), 1 + 6, "{csv}");
+    assert_eq!(
+        csv.lines().nth(1).unwrap().matches(',').count(),
+        csv.lines().next().unwrap().matches(',').count()
+    );
+    assert_eq!(place.runs(), 0);
+}
+
+#[test]
+fn the_script_is_printed_for_a_database_of_the_users_choice() {
+    let place = Place::new();
+    let script = text(&place.run(&["capture-script", "sqlserver"]));
+    assert!(script.contains("CREATE TABLE headroom.file_stats") && !script.contains("\nUSE ["), "{script}");
+    let used = text(&place.run(&["capture-script", "sqlserver", "--database", "a]b"]));
+    assert_eq!(used, format!("USE [a]]b];\nGO\n\n{script}"));
+    assert_eq!(place.run(&["capture-script", "oracle"]).status.code(), Some(2));
+}
