@@ -10,8 +10,8 @@
 mod limits;
 mod trial;
 
-use crate::counters::now_ns;
 use crate::options::KeepAwake;
+use pagestore_counters::monotonic_ns;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock};
@@ -128,9 +128,9 @@ impl Awake {
                 processor = Some(wanted);
             }
             (0..TURNS_AT_ONCE).for_each(|_| std::hint::spin_loop());
-            if now_ns() >= self.until.load(SeqCst) {
+            if monotonic_ns() >= self.until.load(SeqCst) {
                 self.is_asleep.store(true, SeqCst);
-                if now_ns() >= self.until.load(SeqCst) && !self.is_ending.load(SeqCst) {
+                if monotonic_ns() >= self.until.load(SeqCst) && !self.is_ending.load(SeqCst) {
                     std::thread::park();
                 }
                 self.is_asleep.store(false, SeqCst);
@@ -236,7 +236,7 @@ mod tests {
             // else to do it gets a three hundredth.
             while time_and_policy(thread).0 < before + 2 {
                 in_time();
-                let began = now_ns();
+                let began = monotonic_ns();
                 let begun = awake.begins(began);
                 std::thread::sleep(Duration::from_micros(100));
                 awake.ended(&begun, began + 100_000);

@@ -10,8 +10,8 @@ mod old;
 mod room;
 mod snapshots;
 
-use crate::lsn::{Lsn, PageNo};
 use crate::recovery::runs::Runs;
+use crate::types::{Lsn, PageNo};
 use old::Old;
 use room::Clock;
 use rustc_hash::FxHashMap;

@@ -18,14 +18,14 @@ use crate::cache::Captured;
 use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::log::record::Record;
-use crate::log::vlf::Certificate;
 use crate::log::writer::Position;
-use crate::lsn::{Lsn, PageNo};
 use crate::options::Apply;
 use crate::page;
 use crate::store::{Checkpoints, Inner, lock};
 use crate::sync::thread_number;
+use crate::types::{Lsn, PageNo};
 use batch::Batch;
+use pagestore_counters::Certificate;
 use pipeline::Load;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -258,7 +258,7 @@ impl Inner {
 
     fn sync_pages(&self, written: Written) -> Result<Synced> {
         self.disk.sync(FileId::Data).map_err(|error| self.journal.fail("sync", FileId::Data, error))?;
-        self.counters.data_syncs.fetch_add(1, Ordering::Relaxed);
+        self.counters.engine.data_syncs.fetch_add(1, Ordering::Relaxed);
         Ok(Synced { pages: written.pages })
     }
 
@@ -398,7 +398,7 @@ impl SyncedCheckpoint<'_> {
         lock(&inner.pages).free_log();
         inner.journal.with(|writer| writer.vlfs.free(certificate));
         inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
-        inner.counters.checkpoints.fetch_add(1, Ordering::AcqRel);
+        inner.counters.engine.checkpoints.fetch_add(1, Ordering::AcqRel);
         self.running.checkpoints.last = Some(certificate);
         Ok(Certified { certificate })
     }

@@ -28,8 +28,9 @@ use crate::error::{Error, Result};
 use crate::log::scan::Known;
 use crate::log::writer::Position;
 use crate::log::{Geometry, VLF_HEADER_BYTES};
-use crate::lsn::{COUNT_MAX, COUNT_MAX_U32, Lsn, UNIT_BYTES};
 use crate::options::Layout;
+use crate::types::{COUNT_MAX, COUNT_MAX_U32, Lsn, UNIT_BYTES};
+use pagestore_counters::Opening;
 
 const MAGIC: &[u8; 8] = b"HRPAGES1";
 const COPY_BYTES: usize = 4096;
@@ -115,6 +116,17 @@ impl Control {
                 .all(|count| *count < COUNT_MAX_U32)
             && [self.generation, self.sequence, self.tx_max].iter().all(|count| *count < COUNT_MAX)
             && (VLF_HEADER_BYTES as u64..=vlf_bytes).contains(&within)
+    }
+
+    /// The store as its counters name it.
+    pub(crate) fn opening(&self) -> Opening {
+        Opening {
+            store: self.store,
+            epoch: self.epoch,
+            page_bytes: self.geometry.page_bytes as u64,
+            log_sector_bytes: self.geometry.sector_bytes as u64,
+            vlf_bytes: self.geometry.vlf_bytes,
+        }
     }
 
     /// What it says of the log.

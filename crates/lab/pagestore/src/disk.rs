@@ -1,47 +1,16 @@
 //! The three files of a store, as the engine sees them: real ones, or simulated ones that lose and tear.
 
 mod beneath;
+pub(crate) mod counted;
 pub(crate) mod real;
 
-use crate::counters::now_ns;
 use crate::error::Result;
 use crate::options::Apply;
-use std::fmt;
+pub use pagestore_counters::FileId;
+use pagestore_counters::monotonic_ns;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-/// One of the files of a store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-pub enum FileId {
-    /// Two copies of what must be known to open the store.
-    Control,
-    /// The pages.
-    Data,
-    /// The virtual log files.
-    Log,
-}
-
-impl FileId {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Control, Self::Data, Self::Log];
-
-    /// The name of the file in the store's directory.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Control => "control",
-            Self::Data => "data",
-            Self::Log => "log",
-        }
-    }
-}
-
-impl fmt::Display for FileId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// The files of the store in a directory, for [`Store::open_on`](crate::Store::open_on): what stands between may
 /// count their I/Os.
@@ -85,9 +54,9 @@ impl PageWrite<'_> {
         tell: &(dyn Fn(Told) + Sync),
     ) -> io::Result<()> {
         tell(Told::Begun);
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let result = write(self.offset, self.bytes);
-        tell(Told::Ended { bytes: self.bytes.len(), ns: now_ns() - begun, done: result.is_ok() });
+        tell(Told::Ended { bytes: self.bytes.len(), ns: monotonic_ns() - begun, done: result.is_ok() });
         result
     }
 }

@@ -5,15 +5,15 @@
 //! the commit's own, without a hand-over; at many, those who come during a write go together in the next.
 
 use crate::awake::Awake;
-use crate::counters::{OfLog, now_ns};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::MAX_WRITE_BYTES;
 use crate::log::record::Record;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
 use crate::log_space::SPARE_SLOTS;
-use crate::lsn::Lsn;
 use crate::sync::{AtomicU64, Classes, EventCount, Mutex, thread};
+use crate::types::Lsn;
+use pagestore_counters::{Publisher, monotonic_ns};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
@@ -73,7 +73,7 @@ impl Shared {
         }
         let durable = self.writer.durable();
         // One that was done in its turn was durable when it was done.
-        let now = if later == 0 { write.written } else { now_ns() };
+        let now = if later == 0 { write.written } else { monotonic_ns() };
         for own in self.writes.iter_mut().rev().filter(|own| own.end <= durable) {
             if own.durable > 0 {
                 break;
@@ -106,7 +106,7 @@ pub(crate) struct Journal {
     durable_sequence: AtomicU64,
     durable: AtomicU64,
     poison: Arc<OnceLock<String>>,
-    pub(crate) counters: OfLog,
+    pub(crate) counters: Arc<Publisher>,
     /// One writes the log's directory at a time.
     directory: Mutex<()>,
 }
@@ -130,7 +130,7 @@ impl Journal {
         writer: LogWriter,
         sequence: u64,
         poison: Arc<OnceLock<String>>,
-        counters: OfLog,
+        counters: Arc<Publisher>,
         awake: Option<Awake>,
     ) -> Self {
         let durable = AtomicU64::new(writer.durable().packed());
@@ -229,7 +229,7 @@ impl Journal {
         if let Some(sequence) = commit {
             shared.commits.push_back((last, sequence));
         }
-        self.counters.records.fetch_add(ends.len() as u64, Ordering::Relaxed);
+        self.counters.log.records.fetch_add(ends.len() as u64, Ordering::Relaxed);
         Ok(last)
     }
 
@@ -267,7 +267,7 @@ impl Journal {
         if shared.writer.space(SPARE_SLOTS) < bytes.len() as u64 {
             return Ok(());
         }
-        self.counters.records.fetch_add(1, Ordering::Relaxed);
+        self.counters.log.records.fetch_add(1, Ordering::Relaxed);
         let appended = shared.writer.append(&bytes);
         drop(shared);
         appended.map(drop).map_err(|NoSpace| self.no_space())
@@ -368,12 +368,12 @@ impl Journal {
 
     /// `is_alone`: nothing but this write is waited for, and so its processor has nothing else to do.
     fn write(&self, write: LogWrite, is_alone: bool) -> Result<()> {
-        let submitted = now_ns();
+        let submitted = monotonic_ns();
         let awake = self.awake.as_ref().filter(|_| is_alone);
         let begun = awake.map(|awake| awake.begins(submitted));
         let (end, bytes) = (write.end, write.buffer.len() as u64);
         let result = self.disk.write_through(FileId::Log, write.offset, write.buffer.bytes());
-        let written = now_ns();
+        let written = monotonic_ns();
         if let Some((awake, begun)) = awake.zip(begun) {
             awake.ended(&begun, written);
         }
@@ -381,9 +381,9 @@ impl Journal {
         let before = shared.writer.first_unacknowledged();
         let outcome = match result {
             Ok(()) => {
-                self.counters.writes.fetch_add(1, Ordering::Relaxed);
-                self.counters.write_bytes.fetch_add(bytes, Ordering::Relaxed);
-                self.counters.write_ns.fetch_add(written - submitted, Ordering::Relaxed);
+                self.counters.log.writes.fetch_add(1, Ordering::Relaxed);
+                self.counters.log.write_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.counters.log.write_ns.fetch_add(written - submitted, Ordering::Relaxed);
                 shared.writer.complete(write);
                 shared.note_write(WriteTimes { end, submitted, written, durable: 0 });
                 Ok(())

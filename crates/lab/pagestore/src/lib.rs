@@ -28,7 +28,7 @@
 //! commits alone has its processor kept awake meanwhile, where that is found to pay (`Options::keep_awake`).
 //!
 //! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
-//! memory, where any process reads it: `counters`.
+//! memory, where any process reads it: the crate `pagestore-counters`.
 //!
 //! ```
 //! # let place = std::env::temp_dir().join(format!("pagestore-doc-{}", std::process::id()));
@@ -59,7 +59,6 @@ mod cache;
 mod checkpoint;
 mod codec;
 mod control;
-pub mod counters;
 mod delta;
 pub mod disk;
 mod error;
@@ -68,7 +67,6 @@ mod journal;
 pub mod kill;
 mod log;
 mod log_space;
-mod lsn;
 mod options;
 mod pace;
 mod page;
@@ -81,16 +79,14 @@ mod store;
 mod sync;
 mod tree;
 mod tx;
+mod types;
 
 pub use awake::AwakeTrial;
 pub use cache::Page;
-pub use counters::FileStatistics;
-pub use counters::anatomy::CommitTimes;
 pub use error::{Error, Result};
-pub use log::vlf::Certificate;
-pub use lsn::{Lsn, PageNo};
 pub use options::{Apply, Durability, KeepAwake, Layout, Options, Recovery};
 pub use page::PAGE_HEADER_BYTES;
+pub use pagestore_counters::{Certificate, CommitTimes, FileStatistics, Lsn, PageNo};
 pub use recovery::{RecoveryEnd, RecoveryPhase, RecoveryProgress, RecoveryReport};
 pub use store::{LogHolders, Stats, Store};
 pub use tree::{Range, Table, Tables};

@@ -16,7 +16,7 @@ pub(crate) mod vlf;
 pub(crate) mod writer;
 
 /// Bytes before the first slot of the log file.
-pub(crate) const LOG_HEAD_BYTES: u64 = 8 << 10;
+pub(crate) use pagestore_counters::LOG_HEAD_BYTES;
 /// Bytes of a slot's own header.
 pub(crate) const VLF_HEADER_BYTES: usize = 4096;
 /// The largest block.

@@ -3,7 +3,7 @@
 use crate::delta::MAX_PAGE_BYTES;
 use crate::error::{Error, Result};
 use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES};
-use crate::lsn::Lsn;
+use crate::types::Lsn;
 use std::time::Duration;
 
 /// What is fixed when a store is created.

@@ -30,7 +30,6 @@ pub(crate) mod runs;
 
 use crate::cache::PageTable;
 use crate::control::Control;
-use crate::counters::Counters;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block::{BlockHeader, VlfHeader};
@@ -40,12 +39,13 @@ use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading, Way};
 use crate::log::vlf::VlfTable;
 use crate::log::writer::LogWriter;
-use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Options, Recovery};
 use crate::store::Inner;
+use crate::types::{Lsn, PageNo, UNIT_BYTES};
 use directory::Found as Led;
 use indexed::Collected;
 use one_by_one::Steps;
+use pagestore_counters::Publisher;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -213,7 +213,7 @@ pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
 /// Opens what lies on `disk`.
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
-    counters: Arc<Counters>,
+    counters: Arc<Publisher>,
     options: Options,
     course: Arc<Course>,
 ) -> Result<(Inner, RecoveryReport)> {

@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::log::block;
 use crate::log::record::{Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
-use crate::lsn::{Lsn, UNIT_BYTES};
 use crate::store::{Inner, lock};
 use crate::sync::{Mutex, thread, together};
+use crate::types::{Lsn, UNIT_BYTES};
 use std::sync::atomic::Ordering;
 
 /// The largest read, and of one block: it begins and ends where direct I/O may.
@@ -257,7 +257,7 @@ impl Inner {
         let mut window = AlignedBuffer::new(BLOCK_READ_BYTES);
         window.resize(BLOCK_READ_BYTES);
         self.redo_into(&wanted, vec![window.bytes_mut()], std::iter::once(&mut bytes[..]))?;
-        self.counters.page_redone.fetch_add(1, Ordering::Relaxed);
+        self.counters.engine.page_redone.fetch_add(1, Ordering::Relaxed);
         Ok(Page::from(bytes))
     }
 }

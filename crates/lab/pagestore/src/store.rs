@@ -6,23 +6,23 @@ use crate::awake::Awake;
 use crate::cache::{Lookup, Page, PageTable, View};
 use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
-use crate::counters::{Counters, OfEngine, OfLog};
+use crate::disk::counted::CountedDisk;
 use crate::disk::real::{Access, RealDisk, creation};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::log::directory;
-use crate::log::vlf::Certificate;
 use crate::log::writer::{LogWriter, Position};
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::log_space::write_zeros;
-use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::options::{Layout, Options};
 use crate::pace::RedoCost;
 use crate::recovery::{self, Course, RecoveryReport};
 use crate::sync::{AtomicU64, Mutex};
 use crate::tx::{Buffers, ReadTx, WriteTx};
+use crate::types::{Lsn, PageNo, UNIT_BYTES};
 use crate::{background, page};
+use pagestore_counters::{Certificate, Publisher};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
@@ -77,8 +77,7 @@ pub(crate) struct Inner {
     pub course: Arc<Course>,
     pub wake: background::Wake,
     pub redo_cost: RedoCost,
-    pub counters: OfEngine,
-    pub board: Arc<Counters>,
+    pub counters: Arc<Publisher>,
     /// One answers at a time.
     answering: Mutex<()>,
 }
@@ -145,8 +144,8 @@ impl Store {
     /// As `create`.
     pub fn create_on(disk: Arc<dyn Disk>, layout: Layout, options: Options, store: u128) -> Result<Self> {
         let geometry = layout.geometry(store)?;
-        let counters = Counters::begin(disk.directory().filter(|_| options.publish));
-        let disk = counters.watch(disk);
+        let counters = Publisher::new(disk.directory().filter(|_| options.publish));
+        let disk = CountedDisk::wrap(disk, &counters);
         let length = LOG_HEAD_BYTES + layout.log_bytes(options.log_limit_bytes)?;
         // Where there is no space for it, that is known before it is written.
         disk.reserve(FileId::Log, length).map_err(|error| Error::io("reserve", FileId::Log, error))?;
@@ -194,9 +193,9 @@ impl Store {
     /// # Errors
     /// As `open`.
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
-        let counters = Counters::begin(disk.directory().filter(|_| options.publish));
+        let counters = Publisher::new(disk.directory().filter(|_| options.publish));
         let course = Course::begin(&counters, options.recovery);
-        let (inner, report) = recovery::open(counters.watch(disk), counters, options, course)?;
+        let (inner, report) = recovery::open(CountedDisk::wrap(disk, &counters), counters, options, course)?;
         Self::start(inner, report)
     }
 
@@ -281,15 +280,21 @@ impl Drop for Store {
 impl Inner {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
-        board: Arc<Counters>,
+        counters: Arc<Publisher>,
         options: Options,
         found: recovery::Found,
     ) -> Self {
         let poison = Arc::new(OnceLock::new());
         let geometry = found.control.geometry;
-        let counters = OfLog(Arc::clone(&board));
         let awake = options.background.then(|| Awake::new(options.keep_awake)).flatten();
-        let journal = Journal::new(Arc::clone(&disk), found.writer, found.sequence, poison, counters, awake);
+        let journal = Journal::new(
+            Arc::clone(&disk),
+            found.writer,
+            found.sequence,
+            poison,
+            Arc::clone(&counters),
+            awake,
+        );
         Self {
             last_tx: AtomicU64::new(found.next_tx - 1),
             disk,
@@ -316,15 +321,17 @@ impl Inner {
             course: found.course,
             wake: background::Wake::default(),
             redo_cost: RedoCost::of(options.recovery),
-            counters: OfEngine(Arc::clone(&board)),
-            board,
+            counters,
             answering: Mutex::new(()),
         }
     }
 
     /// Shows the counters to other processes.
     fn announce(&self) {
-        self.board.announce(self.disk.directory(), &lock(&self.control));
+        if let Some(directory) = self.disk.directory() {
+            let opening = lock(&self.control).opening();
+            self.counters.announce(directory, &opening);
+        }
         self.publish_state();
     }
 
@@ -382,7 +389,7 @@ impl Inner {
             }
         })?;
         page::unstamp(&mut bytes, self.geometry.store, page)?;
-        self.counters.page_reads.fetch_add(1, Ordering::Relaxed);
+        self.counters.engine.page_reads.fetch_add(1, Ordering::Relaxed);
         Ok(Page::from(bytes))
     }
 

@@ -8,18 +8,17 @@ mod turn;
 use crate::background::Load;
 use crate::cache::{Installed, Page, View};
 use crate::codec::{put_u64, u64_at};
-use crate::counters::anatomy::Instants;
-use crate::counters::now_ns;
 use crate::delta::ZEROS;
 use crate::error::{Error, Result};
 use crate::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
-use crate::lsn::{Lsn, PageNo};
 use crate::options::Durability;
 use crate::page::{self, PAGE_HEADER_BYTES};
 use crate::store::{Inner, Store, Writing, lock};
 use crate::sync::{linger, thread_number};
 use crate::tree::Finger;
+use crate::types::{Lsn, PageNo};
+use pagestore_counters::{Instants, monotonic_ns};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -335,7 +334,7 @@ impl<'a> WriteTx<'a> {
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
         self.check()?;
         self.take_back();
-        let called = now_ns();
+        let called = monotonic_ns();
         let Some(Put { committed, appended, load }) = self.install()? else { return Ok(None) };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
         drop(self);
@@ -345,7 +344,7 @@ impl<'a> WriteTx<'a> {
                     inner.journal.wait(committed.lsn)?
                 {
                     let instants = Instants { queued_ns, called, appended, submitted, written, durable };
-                    inner.board.commits.record(committed.sequence, &instants);
+                    inner.counters.commits.record(committed.sequence, &instants);
                 }
             }
             Durability::Delayed => {
@@ -402,12 +401,12 @@ impl<'a> WriteTx<'a> {
             records.page(*page, own.base.as_deref().filter(|_| !*image), &own.content)?;
         }
         let (logged, commit) = records.commit(sequence)?;
-        let appended = now_ns();
+        let appended = monotonic_ns();
         // Another's write may make it durable before its pages are there.
         linger();
         *newest = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
-        self.inner.journal.counters.commits.fetch_add(1, Ordering::Relaxed);
+        self.inner.journal.counters.log.commits.fetch_add(1, Ordering::Relaxed);
 
         let visible = self.inner.journal.visible();
         let installed = changed.len() + self.spilled.len();

@@ -1,10 +1,9 @@
 //! What a running store counts, seen from inside and from other processes.
 
-use pagestore::counters::anatomy::Part;
-use pagestore::counters::live::{Live, LiveError};
 use pagestore::disk::{Disk, FileId};
 use pagestore::sim::SimDisk;
 use pagestore::{Apply, Durability, Layout, Options, Recovery, Store, Table};
+use pagestore_counters::{CommitPart, ReadError, Reader};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -53,16 +52,16 @@ fn the_parts_of_commits_add_up_to_the_whole_and_the_whole_to_the_time_of_the_cal
     }
     let (times, after) = (store.commit_times(), store.stats());
     assert_eq!(times.commits() - before.commits(), 300);
-    let sum = |part: Part| times.parts[part as usize].sum_ns - before.parts[part as usize].sum_ns;
+    let sum = |part: CommitPart| times.parts[part as usize].sum_ns - before.parts[part as usize].sum_ns;
     let whole = times.whole.sum_ns - before.whole.sum_ns;
-    assert_eq!(Part::ALL.into_iter().map(sum).sum::<u64>(), whole);
+    assert_eq!(CommitPart::ALL.into_iter().map(sum).sum::<u64>(), whole);
     let called = called.as_nanos() as u64;
     assert!(whole <= called && whole * 10 >= called * 7, "{whole} ns told, {called} ns seen from outside");
     // One thread: nobody else writes, so every commit's write is its own, and nothing was before it.
-    assert_eq!(sum(Part::Queued), 0);
-    assert_eq!(sum(Part::Submitted), after.log_write_ns - stats.log_write_ns);
-    assert!(sum(Part::Submitted) * 2 > whole, "a commit is mostly its write: {times:?}");
-    assert_eq!(times.parts[Part::Durable as usize].latencies.count(), times.commits());
+    assert_eq!(sum(CommitPart::Queued), 0);
+    assert_eq!(sum(CommitPart::Submitted), after.log_write_ns - stats.log_write_ns);
+    assert!(sum(CommitPart::Submitted) * 2 > whole, "a commit is mostly its write: {times:?}");
+    assert_eq!(times.parts[CommitPart::Durable as usize].latencies.count(), times.commits());
 }
 
 #[test]
@@ -91,7 +90,7 @@ fn commits_that_wait_for_each_other_are_queued_and_slow_ones_are_kept_with_their
     let times = store.commit_times();
     assert_eq!(times.commits(), 640 + 2, "the table's commit, all threads', and the one that waited");
     let slowest = times.slow.last().expect("a commit of 200 ms is a slow one");
-    let queued = slowest.parts_ns[Part::Queued as usize];
+    let queued = slowest.parts_ns[CommitPart::Queued as usize];
     assert_eq!(slowest.sequence, store.stats().last_sequence);
     assert!(queued > 100_000_000 && queued * 2 > slowest.whole_ns(), "{slowest:?}");
     assert!(times.slow.iter().all(|slow| slow.whole_ns() > 0) && times.slow.len() <= 16);
@@ -185,12 +184,12 @@ fn another_process_reads_what_the_store_itself_tells_and_a_reopened_store_begins
     // Large enough not to grow: what is written to the log file is commits alone.
     let layout = Layout { vlf_bytes: 1 << 20, ..small() };
     Store::create(&directory, layout, Options::default()).unwrap().close().unwrap();
-    assert!(matches!(Live::open(&directory), Err(LiveError::NobodyPublishes { .. })));
-    assert!(matches!(Live::open(place.path()), Err(LiveError::NotAStore { .. })));
+    assert!(matches!(Reader::open(&directory), Err(ReadError::NotPublished { .. })));
+    assert!(matches!(Reader::open(place.path()), Err(ReadError::NotAStore { .. })));
 
     let store = Store::open(&directory, Options::default()).unwrap();
     let table = with_table(&store);
-    let live = Live::open(&directory).unwrap();
+    let live = Reader::open(&directory).unwrap();
     (0..100).for_each(|key| commit(&store, table, key));
     store.checkpoint().unwrap();
     assert_eq!((live.owner().epoch, live.owner().process.pid), (2, std::process::id()));
@@ -225,14 +224,14 @@ fn another_process_reads_what_the_store_itself_tells_and_a_reopened_store_begins
     assert!(live.is_open());
     drop(store);
     assert!(!live.is_open());
-    assert!(matches!(Live::open(&directory), Err(LiveError::NobodyPublishes { .. })));
+    assert!(matches!(Reader::open(&directory), Err(ReadError::NotPublished { .. })));
     let store = Store::open(&directory, Options::default()).unwrap();
-    let live = Live::open(&directory).unwrap();
+    let live = Reader::open(&directory).unwrap();
     assert_eq!((live.owner().epoch, live.counts().unwrap().commits), (3, 0));
     assert!(store.published().unwrap().exists());
     drop(store);
     let private = Store::open(&directory, Options { publish: false, ..Options::default() }).unwrap();
-    assert!(private.published().is_err() && Live::open(&directory).is_err());
+    assert!(private.published().is_err() && Reader::open(&directory).is_err());
 }
 
 #[test]
@@ -241,7 +240,7 @@ fn a_store_that_may_delay_commits_for_long_says_soon_what_its_log_is_like() {
     let directory = place.path().join("store");
     let options = Options { delayed_time: Duration::from_secs(60), ..Options::default() };
     let store = Store::create(&directory, small(), options).unwrap();
-    let live = Live::open(&directory).unwrap();
+    let live = Reader::open(&directory).unwrap();
     let table = with_table(&store);
     for key in 0..3 {
         commit(&store, table, key);
@@ -276,13 +275,13 @@ fn the_counters_of_a_killed_store_are_known_for_dead_and_removed() {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let published = lines.filter_map(|line| line.strip_prefix("published ").map(str::to_owned)).next();
     let published = published.expect("the child opens its store");
-    let live = Live::open(&directory).unwrap();
+    let live = Reader::open(&directory).unwrap();
     // The store's own page, the table, and the rows.
     assert_eq!((live.owner().process.pid, live.counts().unwrap().commits), (child.id(), 11));
     assert!(live.log_state(PATIENCE).is_some_and(|state| state.last_sequence == 11));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!live.is_open());
-    assert!(matches!(Live::open(&directory), Err(LiveError::NobodyPublishes { .. })));
+    assert!(matches!(Reader::open(&directory), Err(ReadError::NotPublished { .. })));
     assert!(!Path::new(&published).exists());
 }

@@ -143,7 +143,7 @@ pub enum SourceError {
     SqlServer(#[from] sqlserver::SqlServerError),
     /// A page store, or whoever has it open.
     #[error(transparent)]
-    Pagestore(#[from] ::pagestore::counters::live::LiveError),
+    Pagestore(#[from] pagestore_counters::ReadError),
     /// Something of the system that is always there cannot be read.
     #[error("cannot read {path}: {error}")]
     System {

@@ -1,61 +1,58 @@
-//! A page store that a program has open, through the counters that it publishes (`pagestore::counters`).
+//! A page store that a program has open, through the counters that it publishes (`pagestore_counters`).
 //!
 //! A sample is one of its three files. What its commits waited for the log stands beside them as a wait.
 
 use crate::mounts::Mounts;
 use crate::{Source, SourceError, time};
-use ::pagestore::counters::anatomy::{CommitTimes, Part};
-use ::pagestore::counters::live;
-use ::pagestore::disk::FileId;
-use ::pagestore::{FileStatistics, Store};
 use filestats::{
     Cache, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass,
     WaitSample,
 };
+use pagestore_counters::{CommitPart, CommitTimes, FileId, FileStatistics, ReadError, Reader};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// One store, whoever has it open.
+/// One store, in the process that has it open.
 pub struct Live {
     name: String,
     directory: PathBuf,
-    opened: Option<live::Live>,
+    reader: Option<Reader>,
     processes: Vec<u32>,
 }
 
 impl Live {
-    /// Finds out who has the store open; looks in `HEADROOM_COUNTERS_DIR` or /dev/shm.
+    /// Finds the process that has the store open, by the files in `HEADROOM_COUNTERS_DIR` or /dev/shm.
     ///
     /// # Errors
-    /// [`SourceError::Pagestore`], which says what to do: there is no store, or nobody publishes counters of it.
+    /// [`SourceError::Pagestore`], which says what to do: there is no store, or no process publishes counters of it.
     pub fn open(directory: &Path) -> Result<Live, SourceError> {
-        let opened = live::Live::open(directory)?;
+        let reader = Reader::open(directory)?;
         let directory = fs::canonicalize(directory)
             .map_err(|error| SourceError::System { path: directory.into(), error })?;
-        let processes = vec![opened.owner().process.pid];
+        let processes = vec![reader.owner().process.pid];
         Ok(Live {
             name: format!("pagestore {}", directory.display()),
             directory,
-            opened: Some(opened),
+            reader: Some(reader),
             processes,
         })
     }
 
-    /// The counters of whoever has the store open now.
-    fn current(&mut self) -> Result<Option<&live::Live>, SourceError> {
-        if !self.opened.as_ref().is_some_and(live::Live::is_open) {
-            self.opened = match live::Live::open(&self.directory) {
-                Ok(opened) => {
-                    self.processes = vec![opened.owner().process.pid];
-                    Some(opened)
+    /// The counters of the process that has the store open now.
+    fn current(&mut self) -> Result<Option<&Reader>, SourceError> {
+        if !self.reader.as_ref().is_some_and(Reader::is_open) {
+            self.reader = match Reader::open(&self.directory) {
+                Ok(reader) => {
+                    self.processes = vec![reader.owner().process.pid];
+                    Some(reader)
                 }
                 // Programs come and go.
-                Err(live::LiveError::NobodyPublishes { .. }) => None,
+                Err(ReadError::NotPublished { .. }) => None,
                 Err(error) => return Err(error.into()),
             };
         }
-        Ok(self.opened.as_ref())
+        Ok(self.reader.as_ref())
     }
 }
 
@@ -72,11 +69,11 @@ impl Source for Live {
         Some(&self.directory)
     }
 
-    /// While nobody has the store open, a snapshot is empty.
+    /// While no process has the store open, a snapshot is empty.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let directory = self.directory.clone();
-        let found = self.current()?.and_then(|live| {
-            let owner = live.owner();
+        let counters = self.current()?.and_then(|reader| {
+            let owner = reader.owner();
             let process = &owner.process;
             let command = process.command().map_or_else(String::new, |command| format!(" ({command})"));
             let epoch = Epoch::of_run(format!(
@@ -84,19 +81,18 @@ impl Source for Live {
                 owner.store, owner.epoch, process.pid, process.start_ticks, process.boot_id
             ));
             let instance = format!("pagestore pid {}{command}", process.pid);
-            Some((instance, epoch, live.file_statistics()?, live.commit_times()?))
+            Some((instance, epoch, reader.file_statistics()?, reader.commit_times()?))
         });
-        Ok(match found {
-            Some((instance, epoch, files, times)) => told(&directory, instance, epoch, files, &times),
+        Ok(match counters {
+            Some((instance, epoch, files, times)) => snapshot(&directory, instance, epoch, files, &times),
             None => empty(&directory),
         })
     }
 }
 
-/// What a store of this program has counted since it was opened; `run` tells one opening from another.
-pub fn in_process(store: &Store, directory: &Path, run: &str) -> Snapshot {
-    let (files, times) = (store.file_statistics(), store.commit_times());
-    told(directory, "pagestore".into(), Epoch::of_run(run.to_owned()), files, &times)
+/// The counters of a store in this process; `run` tells one opening of it from another.
+pub fn in_process(directory: &Path, run: &str, files: [FileStatistics; 3], times: &CommitTimes) -> Snapshot {
+    snapshot(directory, "pagestore".into(), Epoch::of_run(run.to_owned()), files, times)
 }
 
 fn empty(directory: &Path) -> Snapshot {
@@ -111,7 +107,7 @@ fn empty(directory: &Path) -> Snapshot {
     }
 }
 
-fn told(
+fn snapshot(
     directory: &Path,
     instance: String,
     epoch: Epoch,
@@ -120,8 +116,8 @@ fn told(
 ) -> Snapshot {
     let mounts = Mounts::now();
     let samples = files.into_iter().map(|file| sample(file, directory, &instance, &epoch, &mounts)).collect();
-    // What came before was the commit's own work, or the wait for another transaction.
-    let waited = [Part::Buffered, Part::Submitted, Part::Durable, Part::Acknowledged];
+    // The parts before are work of the commit, or the wait for another transaction.
+    let waited = [CommitPart::Buffered, CommitPart::Submitted, CommitPart::Durable, CommitPart::Acknowledged];
     let waits = vec![WaitSample {
         instance,
         event: "commit".into(),
@@ -135,10 +131,10 @@ fn told(
 
 fn sample(file: FileStatistics, directory: &Path, instance: &str, epoch: &Epoch, mounts: &Mounts) -> Sample {
     let path = directory.join(file.file.name());
-    let found = fs::metadata(&path).ok();
-    let id = found
-        .as_ref()
-        .map(|found| format!("{}:{}:{}", libc::major(found.dev()), libc::minor(found.dev()), found.ino()));
+    let metadata = fs::metadata(&path).ok();
+    let id = metadata.as_ref().map(|metadata| {
+        format!("{}:{}:{}", libc::major(metadata.dev()), libc::minor(metadata.dev()), metadata.ino())
+    });
     Sample {
         file: FileIdentity {
             instance: instance.into(),
@@ -163,7 +159,7 @@ fn sample(file: FileStatistics, directory: &Path, instance: &str, epoch: &Epoch,
             ..Meaning::REQUESTS
         },
         counters: file.counters,
-        size_bytes: found.map_or(Figure::unknown(Reason::Gone), |found| Figure::Known(found.len())),
+        size_bytes: metadata.map_or(Figure::unknown(Reason::Gone), |metadata| Figure::Known(metadata.len())),
         latencies: Some(file.latencies),
     }
 }

@@ -1,20 +1,18 @@
-//! The counters as bytes: one table of atomics, in native byte order, of one store.
+//! The layout of the counters of one store: a table of atomics, in native byte order.
 //!
 //! ```text
 //! head      magic "HDRMPGS2" (written last), sizes, process, store, directory, opening, closed
 //! files     for control, data, log: reads, writes, syncs with bytes, stalls, errors and histograms
-//! log       the journal's counts                 engine   the pages' and checkpoints' counts
-//! commits   a sum and a histogram for each part of a commit's time; the last slow ones, each under a sequence lock
-//! state     the log's state under a sequence lock, filled in when `asked` is ahead of `answered`
+//! log       counts of the journal                engine   counts of pages and checkpoints
+//! commits   a sum and a histogram for each part of a commit's time; the last slow commits, each under a sequence lock
+//! state     the log's state under a sequence lock, written when `asked` is ahead of `answered`
 //! ```
-//! How many operations there were is the sum of their histogram: one add less, and the two cannot disagree.
+//! The number of operations is the sum of their histogram: one addition less, and the two cannot disagree.
 
-use super::anatomy::CommitBoard;
-use super::state::StateBoard;
-use super::{Counts, FileStatistics, now_ns};
-use crate::control::Control;
-use crate::disk::FileId;
-use crate::log::LOG_HEAD_BYTES;
+use crate::commits::CommitBoard;
+use crate::file::{FileId, FileStatistics};
+use crate::log_state::StateBoard;
+use crate::monotonic_ns;
 use filestats::{Counters as FileCounters, Figure, Latencies, LatencyBuckets, Ops, Reason};
 use published::{Board as Shown, ProcessIdentity};
 use std::os::unix::fs::MetadataExt;
@@ -24,22 +22,33 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::time::Duration;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS2");
-/// Until the store is open: only the process is there.
+/// Until the store is open: only the process is known.
 const OPENING: u64 = u64::from_ne_bytes(*b"HDRMPGS0");
 pub(crate) const BOARD_BYTES: usize = size_of::<Board>().next_multiple_of(4096);
 const BOOT_ID_BYTES: usize = 36;
+/// A board's file is named `headroom-pagestore-PID-NUMBER.counters`.
+pub(crate) const FILE_PREFIX: &str = "headroom-pagestore-";
+pub(crate) const FILE_SUFFIX: &str = ".counters";
 
+/// Bytes before the first slot of the log file.
+pub const LOG_HEAD_BYTES: u64 = 8 << 10;
+
+/// All counters of one store.
 #[repr(C)]
-pub(crate) struct Board {
-    pub head: Head,
-    pub files: [FileBoard; 3],
+pub struct Board {
+    pub(crate) head: Head,
+    files: [FileBoard; 3],
+    /// Counts of the journal.
     pub log: LogCounts,
+    /// Counts of the rest of the engine.
     pub engine: EngineCounts,
+    /// The times of commits.
     pub commits: CommitBoard,
+    /// The state of the log.
     pub state: StateBoard,
 }
 
-// SAFETY: all of it is atomics, in structs and arrays of them; aligned to 64 at most.
+// SAFETY: it consists of atomics, in structs and arrays; aligned to 64 at most.
 unsafe impl Shown for Board {}
 
 #[repr(C, align(64))]
@@ -47,7 +56,7 @@ pub(crate) struct Head {
     magic: AtomicU64,
     bytes: AtomicU64,
     pid: AtomicU32,
-    /// How often the store has been opened: this opening's number.
+    /// The number of this opening of the store.
     epoch: AtomicU32,
     start_ticks: AtomicU64,
     pid_namespace: AtomicU64,
@@ -61,14 +70,29 @@ pub(crate) struct Head {
     boot_id: [AtomicU8; BOOT_ID_BYTES],
 }
 
-/// Whose a board is.
+/// The store that the counters belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The store's identity.
+    pub store: u128,
+    /// The number of this opening.
+    pub epoch: u32,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Log blocks are padded to this.
+    pub log_sector_bytes: u64,
+    /// Bytes of a virtual log file.
+    pub vlf_bytes: u64,
+}
+
+/// The process and the store that a board belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The process that has the store open.
     pub process: ProcessIdentity,
     /// The store's identity.
     pub store: u128,
-    /// How often it has been opened: this is the number of this opening.
+    /// The number of this opening of the store.
     pub epoch: u32,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -82,13 +106,13 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// How long it has been open.
+    /// The time since it was opened.
     #[must_use]
     pub fn open_for(&self) -> Duration {
-        Duration::from_nanos(now_ns().saturating_sub(self.opened_ns))
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.opened_ns))
     }
 
-    /// Where a virtual log file's place begins in the log file.
+    /// The offset of a slot, the place of a virtual log file, in the log file.
     #[must_use]
     pub fn slot_offset(&self, slot: usize) -> u64 {
         LOG_HEAD_BYTES + slot as u64 * self.vlf_bytes
@@ -96,8 +120,8 @@ impl Owner {
 }
 
 impl Head {
-    /// Says which process it is: what one leaves that is killed before its store is open is known for dead too.
-    pub(super) fn begin(&self, process: &ProcessIdentity) {
+    /// Records the process, so that the file of one that is killed before its store is open is recognised as dead.
+    pub(crate) fn begin(&self, process: &ProcessIdentity) {
         self.bytes.store(BOARD_BYTES as u64, Relaxed);
         self.pid.store(process.pid, Relaxed);
         self.start_ticks.store(process.start_ticks, Relaxed);
@@ -108,27 +132,27 @@ impl Head {
         self.magic.store(OPENING, Release);
     }
 
-    /// Says which store it is, once it is open.
-    pub(super) fn announce(&self, directory: &Path, control: &Control) {
-        let Some(place) = directory_id(directory) else { return };
+    /// Records the store, once it is open.
+    pub(crate) fn announce(&self, directory: &Path, opening: &Opening) {
+        let Some(id) = directory_id(directory) else { return };
         if self.magic.load(Relaxed) != OPENING {
             return;
         }
-        self.epoch.store(control.epoch, Relaxed);
-        self.store[0].store(control.store as u64, Relaxed);
-        self.store[1].store((control.store >> 64) as u64, Relaxed);
-        for (to, from) in self.directory.iter().zip(place) {
+        self.epoch.store(opening.epoch, Relaxed);
+        self.store[0].store(opening.store as u64, Relaxed);
+        self.store[1].store((opening.store >> 64) as u64, Relaxed);
+        for (to, from) in self.directory.iter().zip(id) {
             to.store(from, Relaxed);
         }
-        self.page_bytes.store(control.geometry.page_bytes as u64, Relaxed);
-        self.sector_bytes.store(control.geometry.sector_bytes as u64, Relaxed);
-        self.vlf_bytes.store(control.geometry.vlf_bytes, Relaxed);
-        self.opened_ns.store(now_ns(), Relaxed);
+        self.page_bytes.store(opening.page_bytes, Relaxed);
+        self.sector_bytes.store(opening.log_sector_bytes, Relaxed);
+        self.vlf_bytes.store(opening.vlf_bytes, Relaxed);
+        self.opened_ns.store(monotonic_ns(), Relaxed);
         self.magic.store(MAGIC, Release);
     }
 
-    /// The process that made it; `None` of another version.
-    pub(super) fn process(&self) -> Option<ProcessIdentity> {
+    /// The process that made it; `None` for another version of the layout.
+    pub(crate) fn process(&self) -> Option<ProcessIdentity> {
         let known = matches!(self.magic.load(Acquire), MAGIC | OPENING);
         if !known || self.bytes.load(Relaxed) != BOARD_BYTES as u64 {
             return None;
@@ -142,8 +166,8 @@ impl Head {
         })
     }
 
-    /// Whose it is; `None` where the store is not open yet, or of another version.
-    pub(super) fn owner(&self) -> Option<Owner> {
+    /// The owner; `None` if the store is not open yet, or for another version of the layout.
+    pub(crate) fn owner(&self) -> Option<Owner> {
         if self.magic.load(Acquire) != MAGIC {
             return None;
         }
@@ -162,35 +186,71 @@ impl Head {
 }
 
 /// Device and inode: a directory has many names.
-pub(super) fn directory_id(directory: &Path) -> Option<[u64; 2]> {
-    let found = std::fs::metadata(directory).ok()?;
-    Some([found.dev(), found.ino()])
+pub(crate) fn directory_id(directory: &Path) -> Option<[u64; 2]> {
+    let metadata = std::fs::metadata(directory).ok()?;
+    Some([metadata.dev(), metadata.ino()])
+}
+
+/// What the engine did since the store was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Writes of blocks to the log.
+    pub log_writes: u64,
+    /// Their bytes.
+    pub log_write_bytes: u64,
+    /// Their time, in nanoseconds.
+    pub log_write_ns: u64,
+    /// Transactions that committed.
+    pub commits: u64,
+    /// Pages read from the data file.
+    pub page_reads: u64,
+    /// Pages reconstructed from the log.
+    pub pages_redone: u64,
+    /// Writes to the data file; one may hold many pages.
+    pub page_writes: u64,
+    /// Their bytes.
+    pub page_write_bytes: u64,
+    /// Syncs of the data file.
+    pub data_syncs: u64,
+    /// Checkpoints that have ended.
+    pub checkpoints: u64,
 }
 
 /// Counts of the journal.
 #[repr(C, align(64))]
-pub(crate) struct LogCounts {
+pub struct LogCounts {
+    /// Writes of blocks.
     pub writes: AtomicU64,
+    /// Their bytes.
     pub write_bytes: AtomicU64,
+    /// Their time.
     pub write_ns: AtomicU64,
+    /// Commits.
     pub commits: AtomicU64,
+    /// Records appended.
     pub records: AtomicU64,
 }
 
 /// Counts of the rest of the engine.
 #[repr(C, align(64))]
-pub(crate) struct EngineCounts {
+pub struct EngineCounts {
+    /// Pages read from the data file.
     pub page_reads: AtomicU64,
+    /// Pages reconstructed from the log.
     pub page_redone: AtomicU64,
+    /// Writes to the data file; one may hold many pages.
     pub page_writes: AtomicU64,
+    /// Their bytes.
     pub page_write_bytes: AtomicU64,
+    /// Syncs of the data file.
     pub data_syncs: AtomicU64,
+    /// Checkpoints that have ended.
     pub checkpoints: AtomicU64,
 }
 
-/// Operations of one kind on one file: what each adds to lies in two cache lines.
+/// Operations of one type on one file. One operation changes two cache lines.
 #[repr(C, align(64))]
-pub(crate) struct OpsBoard {
+pub struct OpsBoard {
     bytes: AtomicU64,
     errors: AtomicU64,
     stall_ns: AtomicU64,
@@ -198,13 +258,17 @@ pub(crate) struct OpsBoard {
 }
 
 impl OpsBoard {
-    pub(super) fn count<T>(&self, bytes: usize, result: std::io::Result<T>, ns: u64) -> std::io::Result<T> {
+    /// Counts an I/O that took `ns`, and passes its result on.
+    ///
+    /// # Errors
+    /// Those of `result`.
+    pub fn count<T>(&self, bytes: usize, result: std::io::Result<T>, ns: u64) -> std::io::Result<T> {
         self.ended(bytes, ns, result.is_ok());
         result
     }
 
-    /// An I/O has come back, with or without an error.
-    pub(super) fn ended(&self, bytes: usize, ns: u64, done: bool) {
+    /// Counts an I/O that took `ns`, with or without an error.
+    pub fn ended(&self, bytes: usize, ns: u64, done: bool) {
         if done {
             self.bytes.fetch_add(bytes as u64, Relaxed);
             self.stall_ns.fetch_add(ns, Relaxed);
@@ -214,8 +278,8 @@ impl OpsBoard {
         }
     }
 
-    /// Bytes of those that came back without an error.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Bytes of the successful ones.
+    pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
@@ -228,14 +292,18 @@ impl OpsBoard {
 
 /// The I/O of one file.
 #[repr(C, align(64))]
-pub(crate) struct FileBoard {
+pub struct FileBoard {
+    /// Its reads.
     pub reads: OpsBoard,
+    /// Its writes.
     pub writes: OpsBoard,
+    /// Its syncs.
     pub syncs: OpsBoard,
 }
 
 impl Board {
-    pub(crate) fn counts(&self) -> Counts {
+    /// The counts of the engine so far.
+    pub fn counts(&self) -> Counts {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         Counts {
             log_writes: load(&self.log.writes),
@@ -251,12 +319,14 @@ impl Board {
         }
     }
 
-    pub(crate) fn file(&self, file: FileId) -> &FileBoard {
+    /// The counters of one file.
+    pub fn file(&self, file: FileId) -> &FileBoard {
         // In the order of `FileId::ALL`.
         &self.files[file as usize]
     }
 
-    pub(crate) fn file_statistics(&self) -> [FileStatistics; 3] {
+    /// The I/O of the three files so far.
+    pub fn file_statistics(&self) -> [FileStatistics; 3] {
         FileId::ALL.map(|file| {
             let board = self.file(file);
             let ((read, reads), (write, writes), (sync, syncs)) =

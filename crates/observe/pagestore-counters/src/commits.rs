@@ -1,13 +1,13 @@
-//! Where the time of commits goes.
+//! The parts of the time that commits take.
 //!
 //! ```text
 //! Store::write ──queued──> the turn … commit() ──appended──> in the log's block ──buffered──> its write begins
-//!    ──submitted──> written ──durable──> all before it too ──acknowledged──> commit() returns
+//!    ──submitted──> written ──durable──> all writes before it too ──acknowledged──> commit() returns
 //! ```
-//! Of every commit that is acknowledged as durable, the parts add up to the whole: the wait for the writer's turn and
-//! the time in `commit`. What the program does between the two is its own.
+//! For every commit that is acknowledged as durable, the parts add up to the whole: the wait for the writer's turn and
+//! the time in `commit`. The time that the program takes between the two is not counted.
 
-use super::now_ns;
+use crate::monotonic_ns;
 use filestats::LatencyBuckets;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -15,27 +15,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A part of a commit's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// Another transaction writes.
+pub enum CommitPart {
+    /// Another transaction has the turn to write.
     Queued,
-    /// Its records are made and put into the log's open block.
+    /// Its records are built and copied into the log's open block.
     Appended,
-    /// They are there; the write that takes them has not begun.
+    /// The records are in the block; its write has not begun.
     Buffered,
     /// The write is in flight.
     Submitted,
-    /// The write is done, one before it is not.
+    /// The write has ended, an earlier one has not.
     Durable,
-    /// It is durable; the thread that committed does not run yet.
+    /// The commit is durable; its thread does not run yet.
     Acknowledged,
 }
 
-impl Part {
-    /// In the order in which a commit goes through them.
+impl CommitPart {
+    /// In the order in which a commit passes through them.
     pub const ALL: [Self; 6] =
         [Self::Queued, Self::Appended, Self::Buffered, Self::Submitted, Self::Durable, Self::Acknowledged];
 
-    /// The word for it.
+    /// The name in text and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Part {
         }
     }
 
-    /// What happens meanwhile.
+    /// A description of what happens in it.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -62,51 +62,51 @@ impl Part {
     }
 }
 
-/// Of all commits, one part or the whole.
+/// The times of one part of all commits, or of whole commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartTimes {
-    /// Summed, in nanoseconds.
+    /// The sum, in nanoseconds.
     pub sum_ns: u64,
-    /// The longest.
+    /// The longest, in nanoseconds.
     pub longest_ns: u64,
-    /// All of them.
+    /// The histogram.
     pub latencies: LatencyBuckets,
 }
 
-/// One commit that took long.
+/// A slow commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowCommit {
-    /// Which.
+    /// The number of the commit.
     pub sequence: u64,
     /// When it was acknowledged, in nanoseconds since 1970.
     pub at_unix_ns: u64,
-    /// Its parts, in the order of [`Part::ALL`], in nanoseconds.
-    pub parts_ns: [u64; Part::ALL.len()],
+    /// Its parts, in the order of [`CommitPart::ALL`], in nanoseconds.
+    pub parts_ns: [u64; CommitPart::ALL.len()],
 }
 
 impl SlowCommit {
-    /// All of it.
+    /// The sum of its parts, in nanoseconds.
     #[must_use]
     pub fn whole_ns(&self) -> u64 {
         self.parts_ns.iter().sum()
     }
 }
 
-/// Where the time of the commits went that were acknowledged as durable, since the store was opened.
+/// The times of all commits that were acknowledged as durable since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitTimes {
-    /// From the wait for the turn to the return of `commit`, without the program's own time in between.
+    /// From the wait for the turn to the return of `commit`, without the program's time between the two.
     pub whole: PartTimes,
-    /// In the order of [`Part::ALL`].
-    pub parts: [PartTimes; Part::ALL.len()],
-    /// A commit is kept as a slow one from this on: longer than 99 of 100 before it.
+    /// In the order of [`CommitPart::ALL`].
+    pub parts: [PartTimes; CommitPart::ALL.len()],
+    /// The threshold of slow commits: the 99th percentile of the commits before.
     pub slow_from_ns: u64,
-    /// The last slow ones, the oldest first.
+    /// The last slow commits, the oldest first.
     pub slow: Vec<SlowCommit>,
 }
 
 impl CommitTimes {
-    /// How many there were.
+    /// The number of commits.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.whole.latencies.count()
@@ -115,35 +115,42 @@ impl CommitTimes {
 
 /// The instants of one commit, on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Instants {
+pub struct Instants {
+    /// Nanoseconds that it waited for the writer's turn.
     pub queued_ns: u64,
+    /// `commit` was called.
     pub called: u64,
+    /// Its records were in the log's open block.
     pub appended: u64,
+    /// The write of the block began.
     pub submitted: u64,
+    /// The write ended.
     pub written: u64,
+    /// Every write before it had ended, too.
     pub durable: u64,
 }
 
 /// Slow commits that are kept.
 const SLOW_KEPT: usize = 16;
-/// What is slow is asked again after so many commits; before the first time it is `SLOW_AT_FIRST_NS`.
+/// The threshold of slow commits is computed again after this many commits; before the first time it is
+/// `SLOW_AT_FIRST_NS`.
 const SLOW_EVERY: u64 = 256;
 const SLOW_AT_FIRST_NS: u64 = 10_000_000;
 
 /// The parts, and the whole after them.
-const COLUMNS: usize = Part::ALL.len() + 1;
-const WHOLE: usize = Part::ALL.len();
+const COLUMNS: usize = CommitPart::ALL.len() + 1;
+const WHOLE: usize = CommitPart::ALL.len();
 
-/// A commit has just come back from its write, and little of this is in the processor's caches: so what one commit
-/// adds to lies together. A line of `buckets` has the counts of all parts in one band of time, and parts often share
-/// one (buffered and appended, submitted and the whole); a part that took no time at all is not counted anywhere.
+/// A commit that returns from its write finds little of this in the processor's caches, so the counters that one commit
+/// changes are adjacent. A line of `buckets` has the counts of all parts in one band of time, and parts often share a
+/// band (buffered and appended, submitted and the whole). A part that took no time is not counted.
 #[repr(C, align(64))]
-pub(crate) struct CommitBoard {
+pub struct CommitBoard {
     sums_ns: [AtomicU64; COLUMNS],
-    /// Commits since `slow_from_ns` was asked.
+    /// Commits since `slow_from_ns` was computed.
     since: AtomicU64,
     longest_ns: [AtomicU64; COLUMNS],
-    /// 0: not asked yet.
+    /// 0: not computed yet.
     slow_from_ns: AtomicU64,
     buckets: [[AtomicU64; COLUMNS + 1]; LatencyBuckets::LEN],
     slow_count: AtomicU64,
@@ -152,20 +159,20 @@ pub(crate) struct CommitBoard {
 
 const _: () = assert!(std::mem::offset_of!(CommitBoard, buckets) == 128);
 
-/// `version` is odd while it is written, and twice its number in the order of all when it is whole.
+/// `version` is odd during a write, and twice the number of the slow commit afterwards.
 #[repr(C, align(64))]
 struct SlowBoard {
     version: AtomicU64,
     sequence: AtomicU64,
     at_unix_ns: AtomicU64,
-    parts_ns: [AtomicU64; Part::ALL.len()],
+    parts_ns: [AtomicU64; CommitPart::ALL.len()],
 }
 
 impl CommitBoard {
-    /// Takes in a commit whose thread runs again now.
-    pub(crate) fn record(&self, sequence: u64, at: &Instants) {
-        // What another thread noted may lie a little before what this one did: no part is less than nothing, and
-        // each begins where the one before it ended.
+    /// Counts a commit whose thread runs again now.
+    pub fn record(&self, sequence: u64, at: &Instants) {
+        // Instants that another thread took may lie slightly before those of this thread: no part is negative, and each
+        // begins where the one before it ended.
         let mut last = at.called;
         let mut until = |instant: u64| {
             let instant = instant.max(last);
@@ -177,7 +184,7 @@ impl CommitBoard {
             until(at.submitted),
             until(at.written),
             until(at.durable),
-            until(now_ns()),
+            until(monotonic_ns()),
         ];
         let whole_ns = parts_ns.iter().sum();
         for (part, ns) in parts_ns.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
@@ -213,7 +220,7 @@ impl CommitBoard {
         }
     }
 
-    fn keep_slow(&self, sequence: u64, parts_ns: &[u64; Part::ALL.len()]) {
+    fn keep_slow(&self, sequence: u64, parts_ns: &[u64; CommitPart::ALL.len()]) {
         let number = self.slow_count.fetch_add(1, Relaxed) + 1;
         let slot = &self.slow[number as usize % SLOW_KEPT];
         slot.version.store(2 * number - 1, Relaxed);
@@ -227,13 +234,14 @@ impl CommitBoard {
         slot.version.store(2 * number, Release);
     }
 
-    pub(crate) fn read(&self) -> CommitTimes {
+    /// The times so far.
+    pub fn read(&self) -> CommitTimes {
         let whole = self.histogram(WHOLE);
         let commits = whole.count();
         let times = |column: usize| {
             let mut counts: [u64; LatencyBuckets::LEN] =
                 std::array::from_fn(|at| self.buckets[at][column].load(Relaxed));
-            // What took no time was not counted.
+            // Parts that took no time were not counted.
             counts[0] = commits.saturating_sub(counts[1..].iter().sum());
             PartTimes {
                 latencies: LatencyBuckets::from_counts(counts),

@@ -1,14 +1,14 @@
-//! The state of the log of a running store, for who asks: the asker raises `asked`, the store's thread for delayed
-//! commits sees it within a tenth of a second, fills the table in and raises `answered`. It costs nothing while nobody asks.
+//! The state of the log of a running store, on request: a reader increments `asked`; the store's thread for delayed
+//! commits sees it within a tenth of a second, writes the state and sets `answered`. Without requests it costs nothing.
 
-use super::now_ns;
-use crate::log::vlf::{Certificate, Slot};
 use crate::lsn::{Lsn, PageNo};
+use crate::monotonic_ns;
+use std::fmt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
-/// Virtual log files that are listed; there may be more.
+/// The largest number of virtual log files that are listed; there may be more.
 const VLFS_LISTED: usize = 1024;
 
 /// A virtual log file of a running store.
@@ -22,20 +22,33 @@ pub struct VlfState {
     pub parity: u32,
 }
 
-impl VlfState {
-    pub(crate) fn of(slot: &Slot) -> Self {
-        match *slot {
-            Slot::Unused => Self { vlf: 0, status: 0, parity: 0 },
-            Slot::Active { vlf, parity } => Self { vlf, status: 2, parity },
-            Slot::Reusable { vlf, parity, .. } => Self { vlf, status: 0, parity },
-        }
+/// The proof that a checkpoint's pages are durable and that recovery begins at `redo`. Only `checkpoint` makes one,
+/// after it has checked the completion of every write and of the sync and has written the control file that says so.
+/// Nothing else makes a virtual log file reusable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Recovery begins here; virtual log files that end before it are not needed.
+    pub redo: Lsn,
+    /// Pages whose writes were checked.
+    pub pages: u64,
+    /// The control file's generation that says so.
+    pub generation: u64,
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} pages written and synced, redo from {} (control {})",
+            self.pages, self.redo, self.generation
+        )
     }
 }
 
-/// The log of a running store, and who holds it.
+/// The log of a running store, and what holds it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogState {
-    /// When it was so, on CLOCK_MONOTONIC.
+    /// The time of this state, on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// Recovery would begin here.
     pub redo: Lsn,
@@ -47,59 +60,60 @@ pub struct LogState {
     pub last_sequence: u64,
     /// The newest durable one.
     pub durable_sequence: u64,
-    /// Log that waits to be written, in bytes.
+    /// Log that is not written yet, in bytes.
     pub waiting_bytes: u64,
     /// The transaction that has records in the log and has not ended: its number and its first record.
     pub active: Option<(u64, Lsn)>,
     /// Pages whose newest version is not in the data file.
     pub dirty_pages: u64,
-    /// The one that has waited longest, and its first record.
+    /// The one that has been dirty longest, and its first record.
     pub oldest_dirty_page: Option<(PageNo, Lsn)>,
-    /// The proof of the last checkpoint since the store was opened.
+    /// The certificate of the last checkpoint since the store was opened.
     pub last_certificate: Option<Certificate>,
     /// A checkpoint is running.
     pub checkpointing: bool,
-    /// An I/O failed: nothing is written any more.
+    /// An I/O failed: nothing is written from then on.
     pub read_only: bool,
-    /// All virtual log files there are.
+    /// The number of all virtual log files.
     pub vlfs_total: u64,
-    /// Those that are listed, in the order of their places.
+    /// The first of them, in the order of their slots.
     pub vlfs: Vec<VlfState>,
 }
 
 impl LogState {
-    /// How long ago it was so.
+    /// The time since then.
     #[must_use]
     pub fn age(&self) -> Duration {
-        Duration::from_nanos(now_ns().saturating_sub(self.at_ns))
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.at_ns))
     }
 }
 
-/// The fields of a `LogState` apart from the list, as words; `NONE` where there is none.
+/// The fields of a `LogState` apart from the list, as words; `NONE` for an absent value.
 const WORDS: usize = 18;
 const NONE: u64 = u64::MAX;
 
+/// The last state, under a sequence lock.
 #[repr(C, align(64))]
-pub(crate) struct StateBoard {
+pub struct StateBoard {
     asked: AtomicU64,
     answered: AtomicU64,
-    /// Odd while it is written.
+    /// Odd during a write.
     version: AtomicU64,
     words: [AtomicU64; WORDS],
     slots: [[AtomicU32; 2]; VLFS_LISTED],
 }
 
 impl StateBoard {
-    /// Whether somebody waits for the state.
-    pub(crate) fn is_asked(&self) -> bool {
+    /// Whether a reader waits for the state.
+    pub fn is_asked(&self) -> bool {
         self.asked.load(Relaxed) != self.answered.load(Relaxed)
     }
 
-    /// Writes the state down. One at a time.
-    pub(crate) fn answer(&self, state: impl FnOnce() -> LogState) {
+    /// Writes the state that `state` returns. One thread at a time may call it.
+    pub fn answer(&self, state: impl FnOnce() -> LogState) {
         let asked = self.asked.load(Acquire);
         let mut state = state();
-        state.at_ns = now_ns();
+        state.at_ns = monotonic_ns();
         let version = self.version.load(Relaxed) | 1;
         self.version.store(version, Relaxed);
         fence(Release);
@@ -114,17 +128,17 @@ impl StateBoard {
         self.answered.store(asked, Release);
     }
 
-    /// Asks for the state; tells the number of the question.
-    pub(super) fn ask(&self) -> u64 {
+    /// Requests the state; returns the number of the request.
+    pub(crate) fn request(&self) -> u64 {
         self.asked.fetch_add(1, AcqRel) + 1
     }
 
-    pub(super) fn is_answered(&self, question: u64) -> bool {
-        self.answered.load(Acquire) >= question
+    pub(crate) fn is_answered(&self, request: u64) -> bool {
+        self.answered.load(Acquire) >= request
     }
 
-    /// What was written down last; `None` while it is being written, or before the first time.
-    pub(super) fn read(&self) -> Option<LogState> {
+    /// The state written last; `None` during a write, or before the first.
+    pub(crate) fn read(&self) -> Option<LogState> {
         let version = self.version.load(Acquire);
         let words = std::array::from_fn(|at| self.words[at].load(Relaxed));
         let mut state = from_words(&words);
@@ -157,9 +171,9 @@ fn words(state: &LogState) -> [u64; WORDS] {
         state.dirty_pages,
         page,
         page_lsn,
-        certificate.map_or(NONE, |own| own.redo.packed()),
-        certificate.map_or(NONE, |own| own.pages),
-        certificate.map_or(NONE, |own| own.generation),
+        certificate.map_or(NONE, |it| it.redo.packed()),
+        certificate.map_or(NONE, |it| it.pages),
+        certificate.map_or(NONE, |it| it.generation),
         u64::from(state.checkpointing),
         u64::from(state.read_only),
         state.vlfs_total,
@@ -195,15 +209,15 @@ fn from_words(words: &[u64; WORDS]) -> LogState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Counters;
+    use crate::Publisher;
 
     #[test]
-    fn a_state_is_read_as_it_was_written_and_a_question_is_answered_once() {
-        let counters = Counters::begin(None);
-        let board = &counters.state;
+    fn a_state_is_read_as_it_was_written_and_one_request_is_answered_once() {
+        let publisher = Publisher::new(None);
+        let board = &publisher.state;
         assert!(board.read().is_none() && !board.is_asked());
-        let question = board.ask();
-        assert!(board.is_asked() && !board.is_answered(question));
+        let request = board.request();
+        assert!(board.is_asked() && !board.is_answered(request));
         let lsn = Lsn::new(3, 8, 2);
         let state = LogState {
             redo: lsn,
@@ -221,7 +235,7 @@ mod tests {
             ..LogState::default()
         };
         board.answer(|| state.clone());
-        assert!(board.is_answered(question) && !board.is_asked());
+        assert!(board.is_answered(request) && !board.is_asked());
         let read = board.read().unwrap();
         assert_eq!(read, LogState { at_ns: read.at_ns, ..state });
     }

@@ -3,15 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Blocks are placed at multiples of this many bytes in a virtual log file.
-pub const UNIT_BYTES: u64 = 512;
-
-/// What is counted one by one (commits, transactions, openings) never comes to this, nor does the number of a page whose
-/// offset a file can have: what is read and is more was never written by a store.
-pub(crate) const COUNT_MAX: u64 = 1 << 48;
-/// As `COUNT_MAX`, of what has 32 bits.
-pub(crate) const COUNT_MAX_U32: u32 = 1 << 31;
-
 /// Where a log record is: virtual log file, block (offset in units of 512 bytes), record (from 1).
 /// Grows with every record; printed as `00000031:00000da0:0001`, all three in hexadecimal.
 ///
@@ -22,10 +13,12 @@ pub struct Lsn(u64);
 impl Lsn {
     /// Before every record.
     pub const ZERO: Self = Self(0);
+    /// Blocks are placed at multiples of this many bytes in a virtual log file.
+    pub const UNIT_BYTES: u64 = 512;
     /// The largest number of records in a block.
     pub const MAX_RECORD: u16 = (1 << 12) - 1;
     /// The largest virtual log file, in bytes.
-    pub const MAX_VLF_BYTES: u64 = (1 << 20) * UNIT_BYTES;
+    pub const MAX_VLF_BYTES: u64 = (1 << 20) * Self::UNIT_BYTES;
 
     /// The number of record `record` of the block at `unit` of virtual log file `vlf`.
     #[must_use]
@@ -49,7 +42,7 @@ impl Lsn {
     /// Bytes of log from here to a later place, in virtual log files of `vlf_bytes`.
     #[must_use]
     pub fn bytes_to(self, later: Self, vlf_bytes: u64) -> u64 {
-        let at = |lsn: Self| u64::from(lsn.vlf()) * vlf_bytes + u64::from(lsn.unit()) * UNIT_BYTES;
+        let at = |lsn: Self| u64::from(lsn.vlf()) * vlf_bytes + u64::from(lsn.unit()) * Self::UNIT_BYTES;
         at(later).saturating_sub(at(self))
     }
 
@@ -117,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_sequence_number_prints_as_the_field_prints_it_and_reads_back() {
+    fn a_log_sequence_number_is_printed_as_three_hexadecimal_fields_and_parsed_again() {
         let lsn = Lsn::new(0x31, 0xda0, 1);
         assert_eq!(lsn.to_string(), "00000031:00000da0:0001");
         assert_eq!("00000031:00000da0:0001".parse(), Ok(lsn));

@@ -1,21 +1,21 @@
-//! The counters of a store that a process has open, read from any other process of the same user, or by root.
+//! The reading side: the counters of a store that a process has open, for any process of the same user or of root.
 
-use super::anatomy::CommitTimes;
-use super::board::{BOARD_BYTES, Board, Owner, directory_id};
-use super::state::LogState;
-use super::{Counts, FileStatistics, is_board_name};
+use crate::board::{BOARD_BYTES, Board, Counts, FILE_PREFIX, FILE_SUFFIX, Owner, directory_id};
+use crate::commits::CommitTimes;
+use crate::file::FileStatistics;
+use crate::log_state::LogState;
 use published::{Mapping, counters_dir};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a question was answered.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// The interval at which a reader checks whether its request was answered.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why there are no counters.
+/// Why counters cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum LiveError {
+pub enum ReadError {
     /// There is no such directory, or no page store in it.
     #[error("cannot watch {path}: {why}")]
     NotAStore {
@@ -24,22 +24,22 @@ pub enum LiveError {
         /// What is wrong with it.
         why: String,
     },
-    /// It is a page store, and no process shows counters of it.
+    /// It is a page store, and no process publishes counters of it.
     #[error("cannot watch {path}: no running program publishes counters of this page store")]
-    NobodyPublishes {
+    NotPublished {
         /// The directory.
         path: PathBuf,
-        /// Where counters were looked for.
+        /// The directory that was searched.
         dir: PathBuf,
     },
-    /// No counters of it were found, and some could not be read: they may be those.
+    /// No counters of it were found, and some files could not be read: theirs may be among them.
     #[error("cannot watch {path}: {count} counters file(s) cannot be read")]
     Unreadable {
         /// The store's directory.
         path: PathBuf,
-        /// How many.
+        /// The number of unreadable files.
         count: usize,
-        /// What is wrong with the first one.
+        /// The error of the first one.
         first: String,
     },
     /// The directory of counters cannot be listed.
@@ -47,17 +47,17 @@ pub enum LiveError {
     CountersDir {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
-impl LiveError {
-    /// What is known about the case, a line each.
+impl ReadError {
+    /// What is known about the error, one line each.
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
         match self {
-            Self::NobodyPublishes { dir, .. } => {
+            Self::NotPublished { dir, .. } => {
                 vec![format!("looked for counters in: {}", dir.display())]
             }
             Self::Unreadable { first, .. } => vec![format!("the first one: {first}")],
@@ -65,12 +65,12 @@ impl LiveError {
         }
     }
 
-    /// What the person can do about it.
+    /// What to do about it.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotAStore { .. } => "give the directory of a page store",
-            Self::NobodyPublishes { .. } => {
+            Self::NotPublished { .. } => {
                 "watch it while a program has it open, with the same HEADROOM_COUNTERS_DIR if that is set; headroom log \
                  looks into a store that nobody has open"
             }
@@ -84,40 +84,44 @@ impl LiveError {
     }
 }
 
-/// Removes what killed programs left in `dir`.
-pub(super) fn remove_dead(dir: &Path) {
+/// Whether a file's name is that of a board.
+fn is_board_name(name: &str) -> bool {
+    name.starts_with(FILE_PREFIX) && name.ends_with(FILE_SUFFIX)
+}
+
+/// Removes the files of dead processes from `dir`.
+pub(crate) fn remove_dead(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(is_board_name)
             && let Ok(Some(mapping)) = Mapping::open(&entry.path(), BOARD_BYTES)
         {
-            Live::of(mapping, &entry.path());
+            Reader::from_mapping(mapping, &entry.path());
         }
     }
 }
 
 /// The counters of one opening of a store.
-pub struct Live {
+pub struct Reader {
     mapping: Mapping,
     owner: Owner,
 }
 
-impl Live {
-    /// Finds who has the store in `directory` open; looks in `HEADROOM_COUNTERS_DIR` or /dev/shm.
+impl Reader {
+    /// Finds the process that has the store in `directory` open, by the files in `HEADROOM_COUNTERS_DIR` or /dev/shm.
     ///
     /// # Errors
-    /// [`LiveError`].
-    pub fn open(directory: &Path) -> Result<Self, LiveError> {
-        let not_a_store = |why: String| LiveError::NotAStore { path: directory.into(), why };
+    /// [`ReadError`].
+    pub fn open(directory: &Path) -> Result<Self, ReadError> {
         if let Err(error) = std::fs::metadata(directory.join("control")) {
-            let what = if error.kind() == io::ErrorKind::NotFound {
+            let why = if error.kind() == io::ErrorKind::NotFound {
                 "there is no page store in it".into()
             } else {
                 error.to_string()
             };
-            return Err(not_a_store(what));
+            return Err(ReadError::NotAStore { path: directory.into(), why });
         }
         let dir = counters_dir();
-        let unlisted = |error| LiveError::CountersDir { dir: dir.clone(), error };
+        let unlisted = |error| ReadError::CountersDir { dir: dir.clone(), error };
         let wanted = directory_id(directory);
         let mut unreadable = Vec::new();
         for entry in std::fs::read_dir(&dir).map_err(unlisted)? {
@@ -127,11 +131,11 @@ impl Live {
             }
             match Mapping::open(&entry.path(), BOARD_BYTES) {
                 Ok(mapping) => {
-                    let found = mapping.and_then(|mapping| Self::of(mapping, &entry.path()));
-                    if let Some(live) = found
-                        && Some(live.owner.directory) == wanted
+                    let reader = mapping.and_then(|mapping| Self::from_mapping(mapping, &entry.path()));
+                    if let Some(reader) = reader
+                        && Some(reader.owner.directory) == wanted
                     {
-                        return Ok(live);
+                        return Ok(reader);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -139,17 +143,17 @@ impl Live {
             }
         }
         match unreadable.first() {
-            Some(first) => Err(LiveError::Unreadable {
+            Some(first) => Err(ReadError::Unreadable {
                 path: directory.into(),
                 count: unreadable.len(),
                 first: first.clone(),
             }),
-            None => Err(LiveError::NobodyPublishes { path: directory.into(), dir }),
+            None => Err(ReadError::NotPublished { path: directory.into(), dir }),
         }
     }
 
-    /// Of a process that runs; what a dead one left is removed.
-    fn of(mapping: Mapping, path: &Path) -> Option<Self> {
+    /// The counters of a process that runs. Removes the file of a dead one.
+    fn from_mapping(mapping: Mapping, path: &Path) -> Option<Self> {
         let head = &mapping.as_board::<Board>().head;
         match head.process()?.is_alive() {
             Some(true) => {
@@ -164,7 +168,7 @@ impl Live {
         }
     }
 
-    /// Whose counters they are.
+    /// The process and the store.
     #[must_use]
     pub fn owner(&self) -> &Owner {
         &self.owner
@@ -177,7 +181,7 @@ impl Live {
             && self.owner.process.is_alive() == Some(true)
     }
 
-    /// The board; `None` where its file was cut.
+    /// The board; `None` if its file was truncated.
     fn board(&self) -> Option<&Board> {
         self.mapping.is_whole().then(|| self.mapping.as_board())
     }
@@ -188,28 +192,28 @@ impl Live {
         self.board().map(Board::file_statistics)
     }
 
-    /// What the engine did.
+    /// The counts of the engine.
     #[must_use]
     pub fn counts(&self) -> Option<Counts> {
         self.board().map(Board::counts)
     }
 
-    /// Where the time of its commits went.
+    /// The times of its commits.
     #[must_use]
     pub fn commit_times(&self) -> Option<CommitTimes> {
         self.board().map(|board| board.commits.read())
     }
 
-    /// Asks the store for the state of its log, and waits for the answer up to `patience`; after that the last one
-    /// that it gave, if there is one.
+    /// Requests the state of the store's log and waits for the answer up to `patience`. After that it returns the last
+    /// state that the store wrote, if any.
     #[must_use]
     pub fn log_state(&self, patience: Duration) -> Option<LogState> {
-        let question = self.board()?.state.ask();
+        let request = self.board()?.state.request();
         let until = Instant::now() + patience;
         loop {
             let state = &self.board()?.state;
             let late = Instant::now() >= until;
-            if (late || state.is_answered(question))
+            if (late || state.is_answered(request))
                 && let Some(state) = state.read()
             {
                 return Some(state);
@@ -217,7 +221,7 @@ impl Live {
             if late {
                 return None;
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

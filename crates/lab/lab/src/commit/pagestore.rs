@@ -96,8 +96,9 @@ impl Committer for Pagestore {
 
     fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
         let Some(open) = &self.store else { return Ok(None) };
+        let (files, times) = (open.store.file_statistics(), open.store.commit_times());
         let mut snapshot =
-            collect::pagestore::in_process(&open.store, &self.step_dir(), &self.step.to_string());
+            collect::pagestore::in_process(&self.step_dir(), &self.step.to_string(), files, &times);
         // A commit's wait is in the figures of the log already.
         snapshot.waits.clear();
         // What the engine asks for is all that is asked of its files: direct I/O is both the request and the miss.

@@ -10,7 +10,7 @@
 //! all that it has captured is visible: what is lost by it no snapshot needs that begins from then on.
 
 use super::{Entry, Lookup, Page, Token};
-use crate::lsn::Lsn;
+use crate::types::Lsn;
 use std::sync::Arc;
 
 /// See the module.

@@ -1,7 +1,7 @@
 //! What leaves memory when there is too much in it: a clock of the pages whose newest version may be there.
 
 use super::PageTable;
-use crate::lsn::{Lsn, PageNo};
+use crate::types::{Lsn, PageNo};
 
 /// After all pages were looked at for a clean one in vain, they are not for a while: it costs no more than to look at so
 /// many each time that room is made.

@@ -2,7 +2,7 @@
 
 use super::old::Old;
 use super::{Page, PageTable};
-use crate::lsn::PageNo;
+use crate::types::PageNo;
 
 /// Pages that are kept for who wants their memory.
 const FORGOTTEN_MAX: usize = 8;
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::cache::tests::{cached, change};
     use crate::cache::{Installed, Lookup, View};
-    use crate::lsn::Lsn;
+    use crate::types::Lsn;
 
     #[test]
     fn a_snapshot_reads_what_was_there_when_it_began_until_it_ends() {

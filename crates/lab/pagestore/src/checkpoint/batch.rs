@@ -5,11 +5,11 @@ use crate::aligned::AlignedBuffer;
 use crate::cache::{Captured, Page};
 use crate::disk::{FileId, PageWrite, Told};
 use crate::error::Result;
-use crate::lsn::Lsn;
 use crate::options::Apply;
 use crate::page;
 use crate::redo::{Wanted, Windows};
 use crate::store::Inner;
+use crate::types::Lsn;
 use std::sync::atomic::Ordering;
 
 /// The largest single write to the data file.
@@ -62,7 +62,7 @@ pub(super) fn gather<'a>(
     }
     wanted.sort_unstable();
     inner.redo_into(&wanted, windows.each(), pages)?;
-    inner.counters.page_redone.fetch_add(logged, Ordering::Relaxed);
+    inner.counters.engine.page_redone.fetch_add(logged, Ordering::Relaxed);
     Ok(gathered)
 }
 
@@ -98,8 +98,8 @@ pub(super) fn write(inner: &Inner, gathered: &[Gathered], memory: &mut [u8], at_
     let counters = &inner.counters;
     let count = |told| {
         if let Told::Ended { bytes, done: true, .. } = told {
-            counters.page_writes.fetch_add(1, Ordering::Relaxed);
-            counters.page_write_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            counters.engine.page_writes.fetch_add(1, Ordering::Relaxed);
+            counters.engine.page_write_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
     };
     let way = if inner.applies_mapped() { Apply::Mapped } else { Apply::Direct };
@@ -166,7 +166,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lsn::PageNo;
+    use crate::types::PageNo;
 
     fn captured(pages: impl Iterator<Item = u64>) -> Vec<Captured> {
         let chain = |at: usize| vec![Lsn::new(1, 8 + at as u32, 1)];

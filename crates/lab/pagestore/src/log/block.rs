@@ -24,7 +24,7 @@
 
 use crate::codec::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::log::{Geometry, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
-use crate::lsn::{COUNT_MAX_U32, Lsn, UNIT_BYTES};
+use crate::types::{COUNT_MAX_U32, Lsn, UNIT_BYTES};
 
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"HLB1");
 const VLF_MAGIC: u32 = u32::from_le_bytes(*b"HVL1");

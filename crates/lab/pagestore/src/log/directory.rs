@@ -19,7 +19,7 @@ use crate::control::COPIES_BYTES;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::record::IndexEnd;
-use crate::lsn::{COUNT_MAX_U32, Lsn, PageNo};
+use crate::types::{COUNT_MAX_U32, Lsn, PageNo};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 

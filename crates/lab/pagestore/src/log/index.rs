@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::log::block::{BLOCK_HEADER_BYTES, BlockHeader};
 use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
-use crate::lsn::{COUNT_MAX, Lsn, PageNo, UNIT_BYTES};
+use crate::types::{COUNT_MAX, Lsn, PageNo, UNIT_BYTES};
 
 pub(crate) const ENTRY_BYTES: usize = 8;
 /// What a block with entries has besides them.

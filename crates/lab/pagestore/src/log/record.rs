@@ -15,7 +15,7 @@
 
 use crate::codec::{u16_at, u32_at, u64_at};
 use crate::log::index::{self, Outcome};
-use crate::lsn::COUNT_MAX;
+use crate::types::COUNT_MAX;
 use crate::{Lsn, PageNo};
 use std::fmt;
 

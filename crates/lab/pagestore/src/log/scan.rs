@@ -13,8 +13,8 @@ use crate::log::index;
 use crate::log::vlf::Slot;
 use crate::log::writer::Position;
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
-use crate::lsn::{Lsn, UNIT_BYTES};
 use crate::sync::together;
+use crate::types::{Lsn, UNIT_BYTES};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use window::Window;
 

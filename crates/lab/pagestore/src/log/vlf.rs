@@ -1,30 +1,6 @@
 //! Which virtual log file lies in which slot of the log file, and which slots may be written again.
 
-use crate::Lsn;
-use std::fmt;
-
-/// The proof that a checkpoint's pages are durable and that recovery begins at `redo`: it can only be had from
-/// `checkpoint`, after every write's completion and the sync over them were checked and the control file that
-/// says so was written. A virtual log file is reusable by this and nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    /// Recovery begins here; virtual log files that end before it are not needed.
-    pub redo: Lsn,
-    /// Pages whose writes were checked.
-    pub pages: u64,
-    /// The control file's generation that says so.
-    pub generation: u64,
-}
-
-impl fmt::Display for Certificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} pages written and synced, redo from {} (control {})",
-            self.pages, self.redo, self.generation
-        )
-    }
-}
+use pagestore_counters::Certificate;
 
 /// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +96,7 @@ impl VlfTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Lsn;
 
     #[test]
     fn a_slot_is_reusable_only_when_redo_begins_in_a_later_virtual_log_file() {

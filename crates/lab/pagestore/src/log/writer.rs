@@ -9,7 +9,7 @@ use crate::log::index::Index;
 use crate::log::record::{IndexEnd, Records};
 use crate::log::vlf::VlfTable;
 use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
-use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::types::{Lsn, UNIT_BYTES};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 

@@ -6,9 +6,9 @@
 //! What was read and written is counted where I/O is counted anyway (`counters`): nothing is done for an I/O.
 
 use super::progress::{RecoveryEnd, RecoveryPhase, RecoveryProgress};
-use crate::counters::Counters;
 use crate::disk::FileId;
 use crate::options::Recovery;
+use pagestore_counters::Publisher;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -19,7 +19,7 @@ const TELL_EVERY: Duration = Duration::from_millis(200);
 
 /// See the module.
 pub(crate) struct Course {
-    counters: Arc<Counters>,
+    counters: Arc<Publisher>,
     recovery: Recovery,
     pub(super) begun: Instant,
     at: Mutex<At>,
@@ -40,7 +40,7 @@ struct At {
 
 impl Course {
     /// Of a store that is about to be opened.
-    pub(crate) fn begin(counters: &Arc<Counters>, recovery: Recovery) -> Arc<Self> {
+    pub(crate) fn begin(counters: &Arc<Publisher>, recovery: Recovery) -> Arc<Self> {
         let begun = Instant::now();
         let at = At {
             phase: RecoveryPhase::ReadingLog,
@@ -55,7 +55,7 @@ impl Course {
     }
 
     /// Of a store that has just been created: there is nothing to recover.
-    pub(crate) fn none(counters: &Arc<Counters>) -> Arc<Self> {
+    pub(crate) fn none(counters: &Arc<Publisher>) -> Arc<Self> {
         let course = Self::begin(counters, Recovery::default());
         let _ = course.end.set(RecoveryEnd::default());
         course

@@ -11,7 +11,7 @@ use crate::log::directory::{self, Ended, Entry, FILTER_BYTES};
 use crate::log::index;
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
 use crate::log::writer::Position;
-use crate::lsn::Lsn;
+use crate::types::Lsn;
 
 /// Filters that are read while the last virtual log file is, the newest: as much as it may hold itself. The others are
 /// when a page is asked for.
@@ -143,8 +143,8 @@ mod tests {
     use crate::control::COPIES_BYTES;
     use crate::disk::FileId;
     use crate::log::directory::Directory;
-    use crate::lsn::PageNo;
     use crate::sim::SimDisk;
+    use crate::types::PageNo;
     use crate::{Durability, Layout, Options, Pages, Recovery, RecoveryReport, Store};
     use std::sync::Arc;
 

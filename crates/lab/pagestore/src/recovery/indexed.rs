@@ -12,7 +12,7 @@ use crate::log::index::{self, Index, Outcome};
 use crate::log::record::{IndexEnd, Record, Records};
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
 use crate::log::writer::Position;
-use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::types::{Lsn, UNIT_BYTES};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading};
-use crate::lsn::{Lsn, PageNo};
 use crate::options::Apply;
 use crate::page;
+use crate::types::{Lsn, PageNo};
 use std::collections::HashSet;
 
 struct Change<'a> {

@@ -2,11 +2,12 @@
 
 use super::course::Course;
 use super::{RecoveryReport, open};
-use crate::counters::Counters;
+use crate::disk::counted::CountedDisk;
 use crate::disk::{Disk, open_directory};
 use crate::error::Result;
 use crate::options::Options;
 use crate::store::{Store, in_directory};
+use pagestore_counters::Publisher;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,10 +132,11 @@ impl Store {
         options: Options,
         mut tell: impl FnMut(RecoveryProgress),
     ) -> Result<Self> {
-        let counters = Counters::begin(disk.directory().filter(|_| options.publish));
+        let counters = Publisher::new(disk.directory().filter(|_| options.publish));
         let course = Course::begin(&counters, options.recovery);
         let own = Arc::clone(&course);
-        let opened = course.tell_while(move || open(counters.watch(disk), counters, options, own), &mut tell);
+        let opened = course
+            .tell_while(move || open(CountedDisk::wrap(disk, &counters), counters, options, own), &mut tell);
         let (inner, report) = opened?;
         let store = Self::start(inner, report)?;
         tell(course.progress());

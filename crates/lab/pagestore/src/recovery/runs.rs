@@ -10,8 +10,8 @@ use crate::log::index::{Entry, Index};
 use crate::log::scan::{FIRST_UNIT, Known, LogFile, Reading, Way};
 use crate::log::writer::Position;
 use crate::log::{Geometry, VLF_HEADER_BYTES};
-use crate::lsn::{Lsn, PageNo, UNIT_BYTES};
 use crate::store::{Inner, lock};
+use crate::types::{Lsn, PageNo, UNIT_BYTES};
 use std::sync::{Arc, OnceLock};
 
 /// Pages that are moved into the page table before it is let go.

@@ -10,7 +10,7 @@ use crate::log::LOG_HEAD_BYTES;
 use crate::log::block::BLOCK_HEADER_BYTES;
 use crate::log::index::ENTRY_BYTES;
 use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
-use crate::lsn::UNIT_BYTES;
+use crate::types::UNIT_BYTES;
 use std::collections::BTreeMap;
 
 /// The blocks among these bytes of a log: where their records begin, and those.

@@ -2,11 +2,9 @@
 
 use super::{Inner, Store, lock};
 use crate::awake::AwakeTrial;
-use crate::counters::FileStatistics;
-use crate::counters::anatomy::CommitTimes;
-use crate::counters::state::{LogState, VlfState};
-use crate::log::vlf::Certificate;
-use crate::lsn::{Lsn, PageNo};
+use crate::log::vlf::Slot;
+use crate::types::{Lsn, PageNo};
+use pagestore_counters::{Certificate, CommitTimes, FileStatistics, LogState, VlfState};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -79,7 +77,7 @@ impl Store {
         let (reusable, vlfs, waiting) = inner.journal.with(|writer| {
             (writer.vlfs.available() as u64, writer.vlfs.slots().len() as u64, writer.waiting_bytes() as u64)
         });
-        let counts = inner.board.counts();
+        let counts = inner.counters.counts();
         Stats {
             log_writes: counts.log_writes,
             log_write_bytes: counts.log_write_bytes,
@@ -104,13 +102,13 @@ impl Store {
     /// The I/O of the store's files since it was opened, its recovery included: what other processes see too.
     #[must_use]
     pub fn file_statistics(&self) -> [FileStatistics; 3] {
-        self.inner.board.file_statistics()
+        self.inner.counters.file_statistics()
     }
 
     /// Where the time of commits went that were acknowledged as durable.
     #[must_use]
     pub fn commit_times(&self) -> CommitTimes {
-        self.inner.board.commits.read()
+        self.inner.counters.commits.read()
     }
 
     /// What keeping the processor awake was last found to bring a thread that commits alone (`KeepAwake::Auto`); `None`
@@ -125,7 +123,7 @@ impl Store {
     /// # Errors
     /// Why they do not.
     pub fn published(&self) -> Result<&Path, &str> {
-        self.inner.board.published()
+        self.inner.counters.path()
     }
 
     /// What keeps the log from being reused.
@@ -138,7 +136,7 @@ impl Store {
 impl Inner {
     /// Answers who asked for the state of the log.
     pub(crate) fn answer(&self) {
-        if self.board.state.is_asked() {
+        if self.counters.state.is_asked() {
             self.publish_state();
         }
     }
@@ -146,7 +144,7 @@ impl Inner {
     /// Writes the state of the log where other processes see it.
     pub(crate) fn publish_state(&self) {
         let Ok(_one) = self.answering.try_lock() else { return };
-        self.board.state.answer(|| self.log_state());
+        self.counters.state.answer(|| self.log_state());
     }
 
     fn log_state(&self) -> LogState {
@@ -154,7 +152,7 @@ impl Inner {
         let (checkpointing, dirty_pages) =
             (self.checkpointing.try_lock().is_err(), lock(&self.pages).dirty_pages() as u64);
         let (waiting_bytes, vlfs) = self.journal.with(|writer| {
-            let vlfs: Vec<_> = writer.vlfs.slots().iter().map(VlfState::of).collect();
+            let vlfs: Vec<_> = writer.vlfs.slots().iter().map(vlf_state).collect();
             (writer.waiting_bytes() as u64, vlfs)
         });
         LogState {
@@ -201,5 +199,13 @@ impl Inner {
             oldest_dirty_page: self.oldest_dirty(),
             last_certificate: self.checkpointing.try_lock().ok().and_then(|checkpoints| checkpoints.last),
         }
+    }
+}
+
+fn vlf_state(slot: &Slot) -> VlfState {
+    match *slot {
+        Slot::Unused => VlfState { vlf: 0, status: 0, parity: 0 },
+        Slot::Active { vlf, parity } => VlfState { vlf, status: 2, parity },
+        Slot::Reusable { vlf, parity, .. } => VlfState { vlf, status: 0, parity },
     }
 }

@@ -4,8 +4,8 @@
 use super::node::Node;
 use super::{Path, Table, WriteTx};
 use crate::error::Result;
-use crate::lsn::PageNo;
 use crate::tx::Pages;
+use crate::types::PageNo;
 
 /// See the module.
 #[derive(Default)]

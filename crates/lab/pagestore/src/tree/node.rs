@@ -11,8 +11,8 @@
 
 use crate::codec::{put_u16, put_u64, u16_at, u64_at};
 use crate::error::{Error, Result};
-use crate::lsn::PageNo;
 use crate::page;
+use crate::types::PageNo;
 
 const KIND_AT: usize = 32;
 const COUNT_AT: usize = 34;

@@ -4,8 +4,8 @@ use super::node::{Kind, Node};
 use super::{DEPTH_MAX, Table, root_page, too_deep};
 use crate::cache::Page;
 use crate::error::Result;
-use crate::lsn::PageNo;
 use crate::tx::Pages;
+use crate::types::PageNo;
 
 /// The entries of a table between two keys, as `(key, value)`.
 pub struct Range<'a, P> {

@@ -4,8 +4,8 @@ use super::{OwnPage, Pages, WriteTx};
 use crate::cache::Page;
 use crate::codec::{put_u64, u64_at};
 use crate::error::{Error, Result};
-use crate::lsn::PageNo;
 use crate::page::{self, PAGE_HEADER_BYTES};
+use crate::types::PageNo;
 use std::sync::Arc;
 
 /// The store's own page, after the page header.

@@ -4,7 +4,7 @@
 use super::OwnPage;
 use super::records::Encoded;
 use crate::cache::Page;
-use crate::lsn::PageNo;
+use crate::types::PageNo;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use crate::delta;
 use crate::error::Result;
 use crate::journal::Journal;
 use crate::log::record::Record;
-use crate::lsn::{Lsn, PageNo};
+use crate::types::{Lsn, PageNo};
 
 /// What is put together before the log takes it; one record may go over it.
 const PART_BYTES: usize = 256 << 10;

@@ -1,9 +1,9 @@
 //! Whose turn it is to write.
 
-use crate::counters::now_ns;
 use crate::error::{Error, Result};
 use crate::store::{Inner, Writing};
 use crate::sync::{thread, thread_number};
+use pagestore_counters::monotonic_ns;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
@@ -20,13 +20,13 @@ impl Inner {
         if self.whose_turn.load(Ordering::Relaxed) == thread_number() {
             return Err(Error::AlreadyWriting);
         }
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let yielded = (0..YIELDS_MAX).find_map(|_| {
             thread::yield_now();
             self.turn_at_once()
         });
         let writing = yielded.unwrap_or_else(|| self.writing.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok((writing, now_ns() - begun))
+        Ok((writing, monotonic_ns() - begun))
     }
 
     /// The turn, if nobody has it. A program that panicked in its turn has given its transaction up by that, as

@@ -1,10 +1,7 @@
 //! What a running store says of its log and its commits through its counters.
 
 use crate::failure::Failure;
-use pagestore::counters::Counts;
-use pagestore::counters::anatomy::{CommitTimes, Part, PartTimes, SlowCommit};
-use pagestore::counters::live::Live;
-use pagestore::counters::state::LogState;
+use pagestore_counters::{CommitPart, CommitTimes, Counts, LogState, PartTimes, Reader, SlowCommit};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -15,35 +12,35 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A store that a process has open.
 pub struct Running {
-    live: Live,
+    counters: Reader,
 }
 
 impl Running {
     /// `None` where nobody has it open, or its counters are not for us to read: the files tell, then.
     pub fn find(directory: &Path) -> Option<Running> {
-        Live::open(directory).ok().map(|live| Running { live })
+        Reader::open(directory).ok().map(|counters| Running { counters })
     }
 
     fn state(&self) -> Result<LogState, Failure> {
-        self.live.log_state(PATIENCE).ok_or_else(|| {
+        self.counters.log_state(PATIENCE).ok_or_else(|| {
             Failure::new(format!(
                 "process {} has not said what its log is like",
-                self.live.owner().process.pid
+                self.counters.owner().process.pid
             ))
             .with_remedy("read the files with --files")
         })
     }
 
     fn counts(&self) -> Result<Counts, Failure> {
-        self.live.counts().ok_or_else(cut)
+        self.counters.counts().ok_or_else(cut)
     }
 
     fn times(&self) -> Result<CommitTimes, Failure> {
-        self.live.commit_times().ok_or_else(cut)
+        self.counters.commit_times().ok_or_else(cut)
     }
 
     fn head(&self) -> String {
-        let owner = self.live.owner();
+        let owner = self.counters.owner();
         let command = owner.process.command().map_or_else(String::new, |command| format!(" ({command})"));
         let open = owner.open_for().as_secs();
         format!(
@@ -53,7 +50,7 @@ impl Running {
     }
 
     fn json(&self) -> Value {
-        let owner = self.live.owner();
+        let owner = self.counters.owner();
         json!({
             "pid": owner.process.pid,
             "command": owner.process.command(),
@@ -64,7 +61,7 @@ impl Running {
     /// `headroom log info`: text and JSON.
     pub fn info(&self) -> Result<(String, Value), Failure> {
         let (state, counts) = (self.state()?, self.counts()?);
-        let owner = self.live.owner();
+        let owner = self.counters.owner();
         let mut text = format!(
             "store {:032x}, pages of {} bytes, log blocks of multiples of {}\n{}{}\
              redo from {}, durable up to {}, next record {}\nlast commit {}, durable {}\n\
@@ -146,7 +143,7 @@ impl Running {
 
     /// Bytes of log between where recovery would begin and the end.
     fn redo_bytes(&self, state: &LogState) -> u64 {
-        state.redo.bytes_to(state.next, self.live.owner().vlf_bytes)
+        state.redo.bytes_to(state.next, self.counters.owner().vlf_bytes)
     }
 
     /// `headroom log why`.
@@ -215,7 +212,7 @@ impl Running {
             text.push_str(
                 "\npart              mean us    p50 us    p99 us longest us  share  what happens meanwhile\n",
             );
-            for (part, own) in Part::ALL.into_iter().zip(&times.parts) {
+            for (part, own) in CommitPart::ALL.into_iter().zip(&times.parts) {
                 let _ = writeln!(text, "{}  {}", row(part.name(), own, &times), part.meaning());
             }
             let _ = writeln!(
@@ -225,7 +222,7 @@ impl Running {
             );
         }
         text.push_str(&slow_list(&times));
-        let parts = Part::ALL.into_iter().zip(&times.parts).map(|(part, own)| {
+        let parts = CommitPart::ALL.into_iter().zip(&times.parts).map(|(part, own)| {
             let mut value = part_json(own, &times);
             value["part"] = part.name().into();
             value
@@ -243,7 +240,7 @@ impl Running {
 
     /// The times of one commit, if it is one of the slow ones that are kept.
     pub fn slow(&self, sequence: u64) -> Option<SlowCommit> {
-        let times = self.live.commit_times()?;
+        let times = self.counters.commit_times()?;
         times.slow.into_iter().find(|slow| slow.sequence == sequence)
     }
 }
@@ -302,7 +299,7 @@ fn slow_list(times: &CommitTimes) -> String {
 }
 
 fn slow_header() -> String {
-    let parts: String = Part::ALL.iter().map(|part| format!(" {:>12}", part.name())).collect();
+    let parts: String = CommitPart::ALL.iter().map(|part| format!(" {:>12}", part.name())).collect();
     format!("    commit      whole{parts}  at\n")
 }
 
@@ -321,7 +318,7 @@ pub fn slow_text(slow: &SlowCommit) -> String {
 pub fn slow_json(slow: &SlowCommit) -> Value {
     let mut value =
         json!({"commit": slow.sequence, "at_unix_ns": slow.at_unix_ns, "whole_ns": slow.whole_ns()});
-    for (part, ns) in Part::ALL.into_iter().zip(slow.parts_ns) {
+    for (part, ns) in CommitPart::ALL.into_iter().zip(slow.parts_ns) {
         value[format!("{}_ns", part.name())] = ns.into();
     }
     value

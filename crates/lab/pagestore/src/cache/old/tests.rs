@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cache::{Captured, Installed, PageTable, View};
-use crate::lsn::PageNo;
+use crate::types::PageNo;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;

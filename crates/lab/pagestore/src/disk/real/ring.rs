@@ -1,9 +1,9 @@
 //! Many writes of one thread at once, by io_uring: 128 in flight cost one thread, where each would need one of its own.
 
 use crate::aligned::ALIGNMENT;
-use crate::counters::now_ns;
 use crate::disk::{PageWrite, Told};
 use io_uring::{IoUring, Probe, opcode, types};
+use pagestore_counters::monotonic_ns;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -108,7 +108,7 @@ fn write_all(
     let mut flying = Flying { ring, count: 0 };
     loop {
         if next < writes.len() && failure.is_none() {
-            let now = now_ns();
+            let now = monotonic_ns();
             while next < writes.len() && flying.count < at_once {
                 let PageWrite { offset, bytes } = writes[next];
                 let entry = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32)
@@ -129,7 +129,7 @@ fn write_all(
             return failure.map_or(Ok(()), Err);
         }
         flying.wait();
-        let now = now_ns();
+        let now = monotonic_ns();
         while let Some(completion) = flying.ring.completion().next() {
             flying.count -= 1;
             let at = completion.user_data() as usize;

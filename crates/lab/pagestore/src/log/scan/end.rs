@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::log::MAX_BLOCK_BYTES;
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader};
 use crate::log::writer::RUN_CAPACITY;
-use crate::lsn::{Lsn, UNIT_BYTES};
+use crate::types::{Lsn, UNIT_BYTES};
 
 /// How far a witness is looked for after the end: much more than can have been in flight.
 const LOOK_AHEAD_BYTES: u64 = 16 << 20;

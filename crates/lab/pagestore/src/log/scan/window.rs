@@ -11,9 +11,9 @@ use crate::aligned::{ALIGNMENT, AlignedBuffer, InOnePiece};
 use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::log::{MAX_BLOCK_BYTES, index};
-use crate::lsn::UNIT_BYTES;
 use crate::store::lock;
 use crate::sync::{Mutex, together};
+use crate::types::UNIT_BYTES;
 
 /// What one read's worth of blocks may leave that the next goes on with.
 const REST_BYTES: usize = MAX_BLOCK_BYTES.next_multiple_of(ALIGNMENT) + ALIGNMENT;

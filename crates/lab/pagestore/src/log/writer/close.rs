@@ -6,7 +6,7 @@ use crate::log::block::BLOCK_HEADER_BYTES;
 use crate::log::directory::Filter;
 use crate::log::index::{self, Index};
 use crate::log::record::{IndexEnd, Record};
-use crate::lsn::UNIT_BYTES;
+use crate::types::UNIT_BYTES;
 
 impl LogWriter {
     /// Bytes that are kept for the end of the virtual log file.

@@ -1,47 +1,48 @@
-//! A disk whose I/O is counted and timed, whoever asks for it.
+//! A disk that counts and times every I/O.
 
-use super::{Counters, now_ns};
 use crate::disk::{Disk, FileId, PageWrite, Told};
 use crate::options::Apply;
+use pagestore_counters::{Publisher, monotonic_ns};
 use std::io;
 use std::sync::Arc;
 
-pub(super) struct Watched {
+pub(crate) struct CountedDisk {
     disk: Arc<dyn Disk>,
-    counters: Arc<Counters>,
+    counters: Arc<Publisher>,
 }
 
-impl Watched {
-    pub(super) fn new(disk: Arc<dyn Disk>, counters: Arc<Counters>) -> Self {
-        Self { disk, counters }
+impl CountedDisk {
+    /// The same disk, counted in `counters`.
+    pub(crate) fn wrap(disk: Arc<dyn Disk>, counters: &Arc<Publisher>) -> Arc<dyn Disk> {
+        Arc::new(Self { disk, counters: Arc::clone(counters) })
     }
 }
 
-impl Disk for Watched {
+impl Disk for CountedDisk {
     crate::from_disk_beneath!(reserve, len, directory);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let result = self.disk.read(file, offset, buffer);
-        self.counters.file(file).reads.count(buffer.len(), result, now_ns() - begun)
+        self.counters.file(file).reads.count(buffer.len(), result, monotonic_ns() - begun)
     }
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let result = self.disk.write(file, offset, bytes);
-        self.counters.file(file).writes.count(bytes.len(), result, now_ns() - begun)
+        self.counters.file(file).writes.count(bytes.len(), result, monotonic_ns() - begun)
     }
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let result = self.disk.write_through(file, offset, bytes);
-        self.counters.file(file).writes.count(bytes.len(), result, now_ns() - begun)
+        self.counters.file(file).writes.count(bytes.len(), result, monotonic_ns() - begun)
     }
 
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let result = self.disk.write_mapped(offset, bytes);
-        self.counters.file(FileId::Data).writes.count(bytes.len(), result, now_ns() - begun)
+        self.counters.file(FileId::Data).writes.count(bytes.len(), result, monotonic_ns() - begun)
     }
 
     fn write_many(
@@ -61,8 +62,8 @@ impl Disk for Watched {
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let result = self.disk.sync(file);
-        self.counters.file(file).syncs.count(0, result, now_ns() - begun)
+        self.counters.file(file).syncs.count(0, result, monotonic_ns() - begun)
     }
 }

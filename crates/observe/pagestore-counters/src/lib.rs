@@ -1,0 +1,39 @@
+//! The counters of an open page store: the engine publishes them in shared memory, any process of the same user reads
+//! them. The reader does not need the engine.
+//!
+//! ```text
+//! engine   Publisher::new(directory) ── Board: atomics in a file under /dev/shm ──> Reader::open(directory)
+//!          announce(opening)            head      process, store, directory                 owner()
+//!          file(..), log, engine        files     I/O of each file                          file_statistics()
+//!          commits.record(..)           commits   the parts of each commit's time           commit_times()
+//!          state.answer(..)             state     the state of the log, on request          log_state(patience)
+//! ```
+//! Main path: a store calls [`Publisher::new`], counts on the [`Board`] and calls [`Publisher::announce`] once it is
+//! open. A reader calls [`Reader::open`] with the store's directory.
+//!
+//! Counting takes no lock and makes no system call. A store opens and works even when its counters cannot be shared.
+
+mod board;
+mod commits;
+mod file;
+mod log_state;
+mod lsn;
+mod publisher;
+mod reader;
+
+pub use board::{
+    Board, Counts, EngineCounts, FileBoard, LOG_HEAD_BYTES, LogCounts, Opening, OpsBoard, Owner,
+};
+pub use commits::{CommitBoard, CommitPart, CommitTimes, Instants, PartTimes, SlowCommit};
+pub use file::{FileId, FileStatistics};
+pub use log_state::{Certificate, LogState, StateBoard, VlfState};
+pub use lsn::{Lsn, PageNo};
+pub use publisher::Publisher;
+pub use reader::{ReadError, Reader};
+
+/// CLOCK_MONOTONIC in nanoseconds, without a system call.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
