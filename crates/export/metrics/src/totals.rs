@@ -200,7 +200,7 @@ mod tests {
                 handle: None,
                 object: None,
             },
-            epoch: Epoch::of_run(run),
+            epoch: Epoch::for_run(run),
             meaning: Meaning::REQUESTS,
             counters: Counters { read, ..Counters::ZERO },
             size_bytes: Figure::Known(1),
@@ -302,7 +302,7 @@ mod tests {
             instance: "engine".into(),
             event,
             class,
-            epoch: Epoch::of_run("1"),
+            epoch: Epoch::for_run("1"),
             count: Figure::Known(1),
             wait_ns: Figure::Known(wait_ns),
         };

@@ -347,7 +347,7 @@ fn warm_up_and_cool_down_load_but_do_not_count() {
     let last = seen.last().unwrap();
     assert!(last.0 == load::Stage::CoolDown && last.1 > 600, "{last:?}");
     assert_eq!(seen[0].0, load::Stage::WarmUp);
-    assert_eq!(Phase::of(workload, length).length.total(), Duration::from_millis(700));
+    assert_eq!(Phase::single(workload, length).length.total(), Duration::from_millis(700));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! knee FILE
 
-use capability::{Curve, Surroundings};
+use capability::{Curve, StorageLimits};
 use measure::{Effort, Go, Plan, Progress, sweep_adaptive, sweep_fixed};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let plan = Plan::new(Effort::Default);
     let shape = Shape::random_read(8192);
-    let around = Surroundings::default();
+    let around = StorageLimits::default();
     let mut quiet = |_: &Progress| Go::On;
 
     let began = Instant::now();

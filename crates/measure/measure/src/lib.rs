@@ -27,7 +27,7 @@ mod sweep;
 pub use plan::{Effort, Plan};
 pub use sweep::next_step;
 
-use capability::{Capability, Conditions, CostModel, Curve, Maximum, Surroundings, find_knee};
+use capability::{Capability, Conditions, CostModel, Curve, Maximum, StorageLimits, find_knee};
 use point::{PointRun, Stopped};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use storage::Region;
@@ -145,7 +145,7 @@ pub fn sweep_adaptive(
     region: &Region,
     shape: &Shape,
     plan: &Plan,
-    around: &Surroundings,
+    around: &StorageLimits,
     allotted: Duration,
     watch: &mut dyn FnMut(&Progress) -> Go,
 ) -> Result<Curve, MeasureError> {
@@ -161,7 +161,7 @@ pub fn sweep_fixed(
     region: &Region,
     shape: &Shape,
     plan: &Plan,
-    around: &Surroundings,
+    around: &StorageLimits,
     steps: &[u32],
     each: Duration,
     watch: &mut dyn FnMut(&Progress) -> Go,
@@ -182,19 +182,19 @@ pub fn sweep_fixed(
 }
 
 /// What must be known of a target to name a knee's reason.
-pub fn surroundings(facts: &TargetFacts) -> Surroundings {
+pub fn surroundings(facts: &TargetFacts) -> StorageLimits {
     let requests_max = facts
         .devices
         .first()
         .and_then(|device| Some(device.requests_max? * device.queues.unwrap_or(1).max(1)));
-    Surroundings { caps: facts.caps.clone(), requests_max }
+    StorageLimits { caps: facts.caps.clone(), requests_max }
 }
 
 fn curves(
     run: &mut PointRun,
     log: Option<&Region>,
     plan: &Plan,
-    around: &Surroundings,
+    around: &StorageLimits,
 ) -> Result<(Vec<Curve>, Option<Stopped>), MeasureError> {
     let mut curves = Vec::new();
     let shapes = plan.curves();

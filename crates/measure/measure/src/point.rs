@@ -61,7 +61,7 @@ impl<'a> PointRun<'a> {
         let start = |error| LoadError::Start { path: log.path.display().to_string(), error };
         log.file.set_len(0).map_err(start)?;
         let (result, half_width, steady) = self.run(log, shape, 1, 1, time_max)?;
-        Ok((Point::of(&result, half_width, steady), result.interrupted.then_some(Stopped)))
+        Ok((Point::new(&result, half_width, steady), result.interrupted.then_some(Stopped)))
     }
 
     /// Time until the plan's end.
@@ -94,7 +94,7 @@ impl<'a> PointRun<'a> {
                 continue;
             }
             self.backend = Some(result.backend);
-            return Ok((Point::of(&result, half_width, steady), stopped));
+            return Ok((Point::new(&result, half_width, steady), stopped));
         }
     }
 

@@ -1,6 +1,6 @@
 use crate::point::{POINT_TIME_MIN, PointRun, Stopped};
 use crate::{MeasureError, Plan};
-use capability::{Curve, Knee, KneeReason, Point, Surroundings, find_knee};
+use capability::{Curve, Knee, KneeReason, Point, StorageLimits, find_knee};
 use std::time::{Duration, Instant};
 use workload::Shape;
 
@@ -18,7 +18,7 @@ pub fn curve(
     run: &mut PointRun,
     shape: &Shape,
     plan: &Plan,
-    around: &Surroundings,
+    around: &StorageLimits,
     allotted: Duration,
 ) -> Result<(Curve, Option<Stopped>), MeasureError> {
     let (began, extra_before) = (Instant::now(), run.extra);
@@ -71,7 +71,7 @@ pub fn next_step(
     points: &[Point],
     shape: &Shape,
     outstanding_max: u32,
-    around: &Surroundings,
+    around: &StorageLimits,
 ) -> Option<u32> {
     let doublings: Vec<Point> =
         points.iter().filter(|point| point.outstanding.is_power_of_two()).cloned().collect();
@@ -89,7 +89,7 @@ fn has_flattened(points: &[Point]) -> bool {
     middle.iops < before.iops * (1.0 + GAIN_MIN) && last.iops < middle.iops * (1.0 + GAIN_MIN)
 }
 
-fn is_far_beyond(points: &[Point], shape: &Shape, around: &Surroundings) -> bool {
+fn is_far_beyond(points: &[Point], shape: &Shape, around: &StorageLimits) -> bool {
     let last = points.last().map_or(0, |point| point.outstanding);
     find_knee(shape, points, around).is_none_or(|knee| f64::from(last) >= BEYOND_KNEE * knee.outstanding)
 }
@@ -98,7 +98,7 @@ fn next_around_knee(
     points: &[Point],
     shape: &Shape,
     outstanding_max: u32,
-    around: &Surroundings,
+    around: &StorageLimits,
 ) -> Option<u32> {
     let knee: Knee = find_knee(shape, points, around).filter(|knee| knee.reason != KneeReason::NotReached)?;
     let candidates = AROUND_KNEE.iter().map(|factor| (knee.outstanding * factor).round() as u32);

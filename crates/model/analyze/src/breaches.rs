@@ -3,7 +3,7 @@
 use crate::case::{Direction, FileCase, Total, episodes, spans, worst};
 use crate::finding::{at, stretches};
 use crate::limits::{BREACHED_SHARE, IOS_FEW, IOS_MIN, LARGE_BYTES, PLATEAU_NS};
-use crate::{Finding, Kind};
+use crate::{Finding, FindingKind};
 use filestats::{FileKind, IoClass};
 use findings::{Weight, words};
 
@@ -29,9 +29,9 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
     let explained = large && level.kept(class, mean_ns * LARGE_BYTES / average_bytes);
     let lasting = total.elapsed_ns >= PLATEAU_NS || share >= BREACHED_SHARE;
     let (kind, weight) = match (explained, total.count >= IOS_MIN && lasting) {
-        (true, _) => (Kind::LargeIos, Weight::Note),
-        (false, true) => (Kind::Breach, Weight::Warning),
-        (false, false) => (Kind::Breach, Weight::Note),
+        (true, _) => (FindingKind::LargeIos, Weight::Note),
+        (false, true) => (FindingKind::Breach, Weight::Warning),
+        (false, false) => (FindingKind::Breach, Weight::Note),
     };
     let episodes = episodes(slow());
     let (name, what) = (&case.file.file.path, direction.plural());

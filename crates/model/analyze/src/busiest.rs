@@ -2,9 +2,9 @@
 
 use crate::gathering::SourceCase;
 use crate::limits::{BUSY_OUTSTANDING, BUSY_SHARE};
-use crate::{Analysis, Direction, Finding, Kind};
+use crate::{Analysis, Direction, Finding, FindingKind};
 use filestats::{
-    Counters, Figure, FileCourse, FileIdentity, FileKind, Latencies, LatencyBuckets, Meaning, Ops,
+    Counters, Figure, FileIdentity, FileKind, FileSeries, Latencies, LatencyBuckets, Meaning, Ops,
 };
 use findings::{Fact, Weight, words};
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ impl Analysis {
 }
 
 impl BusyFile {
-    pub(crate) fn of(course: &FileCourse) -> Option<BusyFile> {
+    pub(crate) fn of(course: &FileSeries) -> Option<BusyFile> {
         let known = course.steps.iter().filter_map(|step| step.added.known());
         let counters = known.reduce(Counters::followed_by)?;
         Some(BusyFile {
@@ -139,7 +139,7 @@ pub(crate) fn one_file(case: &SourceCase) -> Vec<Finding> {
             "the tables and indexes in it: what changes them, which indexes are not needed; checkpoint settings"
         }
     };
-    let finding = Finding::new(Kind::Busiest, Weight::Note, text)
+    let finding = Finding::new(FindingKind::Busiest, Weight::Note, text)
         .of(&first.file, Some(most))
         .fact("share of all time waited", share, "share")
         .fact("mean outstanding", outstanding, "I/Os")

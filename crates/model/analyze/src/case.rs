@@ -3,7 +3,7 @@
 use crate::hours::Captured;
 use crate::limits::{APART_NS, LARGE_BYTES};
 use crate::{Settings, Span};
-use filestats::{Counts, Course, Figure, FileCourse, FileKind, IoClass, Ops, Step, Time};
+use filestats::{Counts, Figure, FileKind, FileSeries, IoClass, Ops, Step, Time, TimeSeries};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -23,15 +23,15 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug)]
 pub struct Earlier<'a> {
     /// The captures.
-    pub course: &'a Course,
+    pub course: &'a TimeSeries,
     /// The file through them; `None` where it was not there.
-    pub file: Option<&'a FileCourse>,
+    pub file: Option<&'a FileSeries>,
 }
 
 /// One file.
 pub(crate) struct FileCase<'a> {
-    pub course: &'a Course,
-    pub file: &'a FileCourse,
+    pub course: &'a TimeSeries,
+    pub file: &'a FileSeries,
     pub earlier: Option<Earlier<'a>>,
     pub settings: &'a Settings,
     /// How much of each hour is known.
@@ -117,7 +117,7 @@ impl FileCase<'_> {
 }
 
 pub(crate) fn readings(
-    course: &Course,
+    course: &TimeSeries,
     steps: &[Step],
     direction: Direction,
     settings: &Settings,

@@ -3,8 +3,8 @@
 use crate::finding::{Span, at, stretches};
 use crate::gathering::SourceCase;
 use crate::limits::{HOLE, KNOWN_SHARE};
-use crate::{Finding, Kind, Settings};
-use filestats::{Course, Reason};
+use crate::{Finding, FindingKind, Settings};
+use filestats::{Reason, TimeSeries};
 use findings::{Weight, words};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub struct Unknown {
 }
 
 impl Coverage {
-    pub(crate) fn of(course: &Course, settings: &Settings) -> Coverage {
+    pub(crate) fn of(course: &TimeSeries, settings: &Settings) -> Coverage {
         let mut lengths: Vec<u64> = (1..course.ticks.len()).map(|at| course.wall_ns(at)).collect();
         lengths.sort_unstable();
         let first = course.ticks.first().map(|tick| tick.taken_unix_ns);
@@ -113,7 +113,7 @@ pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
             text.push_str(&format!("; the recorder says: {}", gap.reason));
         }
         findings.push(
-            Finding::new(Kind::Hole, Weight::Note, text)
+            Finding::new(FindingKind::Hole, Weight::Note, text)
                 .fact("time", all as f64, "ns")
                 .when(spans)
                 .next("the recorder's log, and whether the source was there (headroom doctor)"),
@@ -124,7 +124,7 @@ pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
         let text =
             format!("only {} of the files' time is known; nothing is said of the rest", words::share(known));
         findings.push(
-            Finding::new(Kind::Hole, Weight::Note, text)
+            Finding::new(FindingKind::Hole, Weight::Note, text)
                 .fact("known", known, "share")
                 .next("the reasons listed with it: restarts, resets, files that come and go"),
         );
@@ -153,7 +153,7 @@ pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
                 },
                 at(unknown.when.first().map_or(0, |span| span.until_unix_ns)),
             );
-            let mut finding = Finding::new(Kind::Epoch, Weight::Note, text)
+            let mut finding = Finding::new(FindingKind::Epoch, Weight::Note, text)
                 .fact("intervals", unknown.intervals as f64, "intervals")
                 .fact("files' intervals", unknown.file_intervals as f64, "intervals")
                 .when(unknown.when.clone());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Which rule found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FindingKind {
     /// Slower than the service level.
     Breach,
     /// Slower than the service level because its I/Os are large.
@@ -56,7 +56,7 @@ pub struct Span {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Which rule.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// How it bears on the storage and its users.
     pub weight: Weight,
     /// Whose file it is about; `None` where it is about the source.
@@ -80,7 +80,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(kind: Kind, weight: Weight, text: impl Into<String>) -> Finding {
+    pub(crate) fn new(kind: FindingKind, weight: Weight, text: impl Into<String>) -> Finding {
         Finding {
             kind,
             weight,

@@ -9,16 +9,17 @@ use crate::limits::{BUSIEST_MAX, DAYS_MIN, FINDINGS_MAX, STRETCHES_MAX};
 use crate::timeline::{Sum, Timeline};
 use crate::waits::{Waited, nobody_waits, reconciled};
 use crate::{
-    Analysis, BusyFile, Coverage, Earlier, FILE_RULES, Finding, Gap, Kind, SOURCE_RULES, Settings, Span,
+    Analysis, BusyFile, Coverage, Earlier, FILE_RULES, Finding, FindingKind, Gap, SOURCE_RULES, Settings,
+    Span,
 };
-use filestats::{Cache, Course, Figure, FileCourse, FileKind, Reason, Step, Time, WaitClass, WaitCourse};
+use filestats::{Cache, Figure, FileKind, FileSeries, Reason, Step, Time, TimeSeries, WaitClass, WaitSeries};
 use findings::Weight;
 use std::collections::BTreeMap;
 
 /// The stretch of one source, while its files go through.
 pub struct Gathering<'a> {
-    course: &'a Course,
-    earlier: Option<&'a Course>,
+    course: &'a TimeSeries,
+    earlier: Option<&'a TimeSeries>,
     settings: &'a Settings,
     captured: Captured,
     coverage: Coverage,
@@ -41,7 +42,7 @@ pub struct Gathering<'a> {
 
 /// A source as a whole, at the end.
 pub(crate) struct SourceCase<'a> {
-    pub course: &'a Course,
+    pub course: &'a TimeSeries,
     pub settings: &'a Settings,
     pub coverage: &'a Coverage,
     pub timeline: &'a Timeline,
@@ -64,7 +65,11 @@ pub(crate) struct SourceCase<'a> {
 
 impl<'a> Gathering<'a> {
     /// Begins a source. `earlier` are captures before the stretch, an hour apart, for what is usual.
-    pub fn new(course: &'a Course, earlier: Option<&'a Course>, settings: &'a Settings) -> Gathering<'a> {
+    pub fn new(
+        course: &'a TimeSeries,
+        earlier: Option<&'a TimeSeries>,
+        settings: &'a Settings,
+    ) -> Gathering<'a> {
         Gathering {
             course,
             earlier,
@@ -91,7 +96,7 @@ impl<'a> Gathering<'a> {
     /// Takes one file. `earlier` is the same file before the stretch.
     ///
     /// What a source tells of a file below its page cache is the same I/O a second time, and left out.
-    pub fn file(&mut self, file: &FileCourse, earlier: Option<&FileCourse>) {
+    pub fn file(&mut self, file: &FileSeries, earlier: Option<&FileSeries>) {
         let is_device = file.file.kind == FileKind::Device;
         if file.meaning.cache == Cache::Below && !is_device {
             return;
@@ -126,12 +131,12 @@ impl<'a> Gathering<'a> {
     }
 
     /// Whether a file is worth a look at the days before: where it did nothing there is nothing to compare.
-    pub fn wants_earlier(file: &FileCourse) -> bool {
+    pub fn wants_earlier(file: &FileSeries) -> bool {
         file.steps.iter().any(|step| step.added.known().is_some())
     }
 
     /// Takes what sessions waited for, after the last file.
-    pub fn waits(&mut self, waits: &[WaitCourse]) {
+    pub fn waits(&mut self, waits: &[WaitSeries]) {
         self.waited = reconciled(self.course, &self.timeline, waits, self.settings);
     }
 
@@ -157,8 +162,9 @@ impl<'a> Gathering<'a> {
         let mut findings: Vec<Finding> =
             self.findings.iter().map(|(finding, kind)| self.as_felt(finding.clone(), *kind)).collect();
         let days = self.captured.days_max(self.course);
-        let broken =
-            findings.iter().any(|finding| finding.kind == Kind::Breach && finding.weight == Weight::Warning);
+        let broken = findings
+            .iter()
+            .any(|finding| finding.kind == FindingKind::Breach && finding.weight == Weight::Warning);
         let case = SourceCase {
             course: self.course,
             settings: self.settings,
@@ -195,7 +201,7 @@ impl<'a> Gathering<'a> {
 
     /// A slow file that nobody waits for is worth a note, not an alarm.
     fn as_felt(&self, mut finding: Finding, kind: FileKind) -> Finding {
-        let breach = finding.kind == Kind::Breach && finding.weight == Weight::Warning;
+        let breach = finding.kind == FindingKind::Breach && finding.weight == Weight::Warning;
         if let Some(direction) = finding.direction.filter(|_| breach)
             && nobody_waits(&self.waited, kind, direction)
         {
@@ -206,7 +212,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Counts what of a file is known.
-    fn cover(&mut self, file: &FileCourse) {
+    fn cover(&mut self, file: &FileSeries) {
         self.coverage.files += 1;
         self.known_ns += u128::from(file.known_ns);
         self.unknown_ns += u128::from(file.unknown_ns);
@@ -238,8 +244,11 @@ impl<'a> Gathering<'a> {
 /// That there are so many findings more.
 fn not_listed(findings: usize) -> Option<Finding> {
     let text = format!("{findings} more findings of single files, which weigh less, are not listed");
-    let finding =
-        Finding::new(Kind::NotListed, Weight::Note, text).fact("findings not listed", findings as f64, "");
+    let finding = Finding::new(FindingKind::NotListed, Weight::Note, text).fact(
+        "findings not listed",
+        findings as f64,
+        "",
+    );
     (findings > 0)
         .then(|| finding.next("fewer at once: --source, --from and --to, or a service level that fits"))
 }

@@ -2,7 +2,7 @@
 
 use crate::case::{Direction, FileCase, Reading, readings};
 use crate::limits::{DAY, DAYS_MIN, HOUR, HOUR_STEP_NS, IOS_MIN};
-use filestats::{Course, Rules};
+use filestats::{Rules, TimeSeries};
 use std::collections::BTreeMap;
 
 /// Less than this of an hour captured says nothing of it.
@@ -38,7 +38,7 @@ fn hour_of(from_unix_ns: u64, until_unix_ns: u64) -> Option<DayHour> {
 }
 
 impl Captured {
-    pub fn of(course: &Course, earlier: Option<&Course>, rules: Rules) -> Captured {
+    pub fn of(course: &TimeSeries, earlier: Option<&TimeSeries>, rules: Rules) -> Captured {
         let mut captured = Captured::default();
         for course in earlier.into_iter().chain([course]) {
             for at in 1..course.ticks.len() {
@@ -59,7 +59,7 @@ impl Captured {
     }
 
     /// The most other days that any hour of a course has.
-    pub fn days_max(&self, course: &Course) -> usize {
+    pub fn days_max(&self, course: &TimeSeries) -> usize {
         let mut hours: Vec<DayHour> = course.ticks.iter().map(|tick| day_hour(tick.taken_unix_ns)).collect();
         hours.dedup();
         hours.into_iter().map(|hour| self.others(hour).count()).max().unwrap_or(0)
@@ -77,7 +77,7 @@ impl<'a> Hours<'a> {
         let mut hours = Hours { captured: case.captured, slots: BTreeMap::new() };
         hours.add(now);
         // Of another meaning, its figures are not to be compared.
-        let same = |file: &&filestats::FileCourse| file.meaning == case.file.meaning;
+        let same = |file: &&filestats::FileSeries| file.meaning == case.file.meaning;
         if let Some(earlier) = case.earlier
             && let Some(file) = earlier.file.filter(same)
         {

@@ -11,7 +11,7 @@ pub(crate) use checkpoint::checkpoints;
 pub(crate) use rebuild::{Rebuild, VmWrite, rebuild_candidates, rebuilds, vm_writes};
 
 use crate::case::{FileCase, episodes, spans};
-use crate::{Direction, Finding, Kind};
+use crate::{Direction, Finding, FindingKind};
 use filestats::{Counters, FileKind};
 use findings::{Weight, words};
 
@@ -34,7 +34,7 @@ pub(crate) fn vacuum_by_name(case: &FileCase) -> Vec<Finding> {
         words::bytes(all.write.bytes),
         file.path,
     );
-    let finding = Finding::new(Kind::Vacuum, Weight::Note, text)
+    let finding = Finding::new(FindingKind::Vacuum, Weight::Note, text)
         .of(file, None)
         .fact("bytes read", all.read.bytes as f64, "B")
         .fact("bytes written", all.write.bytes as f64, "B")

@@ -3,7 +3,7 @@
 use crate::case::{Direction, FileCase, Reading};
 use crate::finding::{self, at};
 use crate::gathering::SourceCase;
-use crate::{Finding, Kind, Settings};
+use crate::{Finding, FindingKind, Settings};
 use filestats::IoClass;
 use findings::{Weight, words};
 
@@ -91,7 +91,7 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
                 "whether the service level ({promised}) was kept cannot be said: no I/O is timed{untimed}"
             )
         };
-        let finding = Finding::new(Kind::ServiceLevel, Weight::Note, text);
+        let finding = Finding::new(FindingKind::ServiceLevel, Weight::Note, text);
         return vec![finding.next("headroom doctor, which says what the source needs to time its I/O")];
     };
     let share = kept.kept as f64 / kept.operations.max(1) as f64;
@@ -108,7 +108,7 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
     );
     let finding = if case.broken {
         let seen = seen.replacen("nearest to it came", "farthest from it were", 1);
-        Finding::new(Kind::ServiceLevel, Weight::Note, format!("service level ({promised}): {seen}"))
+        Finding::new(FindingKind::ServiceLevel, Weight::Note, format!("service level ({promised}): {seen}"))
     } else {
         let seen = if worst.share > 1.0 {
             seen.replacen("nearest to it came", "beyond it, but too few or explained, were", 1)
@@ -116,7 +116,7 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
             seen
         };
         let text = format!("storage is acceptable for its service level ({promised}): {seen}");
-        Finding::new(Kind::ServiceLevel, Weight::Good, text)
+        Finding::new(FindingKind::ServiceLevel, Weight::Good, text)
     };
     let finding = finding
         .fact("operations", kept.operations as f64, "I/Os")

@@ -2,7 +2,7 @@
 //! PAL for today.
 //!
 //! Design: a week of twenty servers is a hundred million intervals, so that it is never held as a whole. One source
-//! after the other goes through a [`Gathering`], in it one file after the other (a [`FileCourse`], a few megabytes at
+//! after the other goes through a [`Gathering`], in it one file after the other (a [`FileSeries`], a few megabytes at
 //! most). What a rule can say of one file alone it says at once (`FILE_RULES`); what needs several files (checkpoints,
 //! backups, rebuilds, waits beside stalls, the busiest file) is left as a sum per interval (`timeline.rs`) or as a
 //! short list, and judged at the end (`SOURCE_RULES`). It is a room of its own, not a part of `findings`: that one
@@ -10,9 +10,9 @@
 //! words, facts and weights.
 //!
 //! ```text
-//! Course (captures) + FileCourse (one file, step by step) ──> Gathering::file ──> FILE_RULES ──┐
+//! TimeSeries (captures) + FileSeries (one file, step by step) ──> Gathering::file ──> FILE_RULES ──┐
 //!          + the same hours of other days (Earlier)             └ sums per interval            ├─> Analysis
-//! WaitCourse ──> Gathering::waits      gaps ──> Gathering::gaps     SOURCE_RULES at the end  ──┘   findings, busiest
+//! WaitSeries ──> Gathering::waits      gaps ──> Gathering::gaps     SOURCE_RULES at the end  ──┘   findings, busiest
 //!                                                                                                  files, coverage
 //! ```
 //!
@@ -39,10 +39,10 @@ mod waits;
 pub use busiest::{AtMost, BusyFile};
 pub use case::{Direction, Earlier};
 pub use coverage::{Coverage, Gap};
-pub use finding::{Finding, Kind, Span};
+pub use finding::{Finding, FindingKind, Span};
 pub use gathering::Gathering;
 
-pub use filestats::{Course, FileCourse, WaitCourse};
+pub use filestats::{FileSeries, TimeSeries, WaitSeries};
 
 use case::FileCase;
 use filestats::{Profile, Rules, ServiceLevel};

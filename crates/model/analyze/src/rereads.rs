@@ -2,7 +2,7 @@
 
 use crate::case::{Direction, FileCase, Total};
 use crate::limits::{CACHED_NS, HOUR, REREAD, REREAD_BYTES, REREAD_OUTSTANDING, REREAD_PER_HOUR};
-use crate::{Finding, Kind};
+use crate::{Finding, FindingKind};
 use filestats::{Cache, FileKind};
 use findings::{Weight, words};
 
@@ -48,7 +48,7 @@ fn find(case: &FileCase) -> Option<Finding> {
     }
     let costs = !from_memory && latency_ns.is_some() && outstanding >= REREAD_OUTSTANDING;
     let weight = if costs { Weight::Warning } else { Weight::Note };
-    let mut finding = Finding::new(Kind::Reread, weight, text)
+    let mut finding = Finding::new(FindingKind::Reread, weight, text)
         .of(&case.file.file, Some(Direction::Read))
         .fact("read, of its size", times, "times")
         .fact("bytes read", read_bytes as f64, "B")

@@ -5,7 +5,7 @@ use crate::finding::stretches;
 use crate::limits::{
     IOS_MIN, SERIAL_FROM, SERIAL_LATENCY_NS, SERIAL_NS, SERIAL_SHARE, SERIAL_SLOW_NS, SERIAL_UNTIL,
 };
-use crate::{Finding, Kind};
+use crate::{Finding, FindingKind};
 use filestats::{FileKind, Ops};
 use findings::{Weight, words};
 
@@ -74,7 +74,7 @@ fn find(case: &FileCase) -> Option<Finding> {
         }
         (_, Direction::Sync) => "fewer syncs: larger transactions, or a log instead of a journal",
     };
-    let finding = Finding::new(Kind::Serial, weight, text)
+    let finding = Finding::new(FindingKind::Serial, weight, text)
         .of(&case.file.file, Some(*most))
         .fact("mean outstanding", stall_ns as f64 / serial_ns as f64, "I/Os")
         .fact("mean latency", latency_ns, "ns")

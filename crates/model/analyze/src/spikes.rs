@@ -5,7 +5,7 @@ use crate::finding::{at, stretches};
 use crate::gathering::SourceCase;
 use crate::hours::Hours;
 use crate::limits::{DAYS_MIN, IOS_MIN, MORE, MORE_PER_S, SLOWER, SLOWER_NS};
-use crate::{Finding, Kind};
+use crate::{Finding, FindingKind};
 use findings::{Weight, words};
 
 /// Latency far above that hour's usual one.
@@ -42,7 +42,7 @@ pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
             case.captured.days(worst.span.from_unix_ns),
         );
         Some(
-            Finding::new(Kind::Slower, Weight::Note, text)
+            Finding::new(FindingKind::Slower, Weight::Note, text)
                 .of(&case.file.file, Some(direction))
                 .fact("mean latency in them", mean_ns, "ns")
                 .fact("worst interval's mean latency", worst.latency_ns, "ns")
@@ -88,7 +88,7 @@ pub(crate) fn more_than_usual(case: &FileCase) -> Vec<Finding> {
             case.captured.days(most.span.from_unix_ns),
         );
         Some(
-            Finding::new(Kind::More, Weight::Note, text)
+            Finding::new(FindingKind::More, Weight::Note, text)
                 .of(&case.file.file, Some(direction))
                 .fact("most in an interval", most.per_second(), "1/s")
                 .fact("usual at that hour", usual_per_s, "1/s")
@@ -115,7 +115,7 @@ pub(crate) fn no_normal(case: &SourceCase) -> Vec<Finding> {
         }
     );
     let finding =
-        Finding::new(Kind::NoNormal, Weight::Note, text).fact("other days", case.days as f64, "days");
+        Finding::new(FindingKind::NoNormal, Weight::Note, text).fact("other days", case.days as f64, "days");
     vec![
         finding.next(
             "headroom record for some days; spikes against what is usual are not looked for until then",

@@ -2,7 +2,7 @@
 //! captures of the stretch, not on the files.
 
 use crate::limits::CANDIDATES_MAX;
-use filestats::{Counters, Figure, FileCourse, FileKind, Reason, Step};
+use filestats::{Counters, Figure, FileKind, FileSeries, Reason, Step};
 
 /// Kinds that are summed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Timeline {
         Timeline { cells: [vec![IDLE; ticks], vec![IDLE; ticks], vec![IDLE; ticks]] }
     }
 
-    pub fn add(&mut self, file: &FileCourse) {
+    pub fn add(&mut self, file: &FileSeries) {
         let Some(sum) = Sum::of(file.file.kind) else { return };
         for step in &file.steps {
             let cell = &mut self.cells[sum as usize][step.at];

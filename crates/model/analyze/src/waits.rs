@@ -5,11 +5,11 @@ use crate::finding::Span;
 use crate::gathering::SourceCase;
 use crate::limits::{WAITS_NS, WAITS_SHARE};
 use crate::timeline::{Sum, Timeline};
-use crate::{Direction, Finding, Kind, Settings};
+use crate::{Direction, Finding, FindingKind, Settings};
 use filestats::waits::{Agreement, reconcile};
 use filestats::{
-    Course, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Reason, WaitClass,
-    WaitCourse, WaitDelta, WaitInterval,
+    Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Reason, TimeSeries, WaitClass,
+    WaitDelta, WaitInterval, WaitSeries,
 };
 use findings::{Weight, words};
 use std::collections::BTreeMap;
@@ -29,9 +29,9 @@ pub(crate) struct Waited {
 
 /// Waits and stalls over stretches of a minute or more: both are read at slightly different times.
 pub(crate) fn reconciled(
-    course: &Course,
+    course: &TimeSeries,
     timeline: &Timeline,
-    waits: &[WaitCourse],
+    waits: &[WaitSeries],
     settings: &Settings,
 ) -> BTreeMap<WaitClass, Waited> {
     let mut classes: BTreeMap<WaitClass, Waited> = BTreeMap::new();
@@ -86,7 +86,7 @@ pub(crate) fn reconciled(
 }
 
 /// One event's waits up to a tick.
-fn sum(wait: &WaitCourse, next: &mut usize, last: usize, elapsed: Figure<u64>) -> WaitInterval {
+fn sum(wait: &WaitSeries, next: &mut usize, last: usize, elapsed: Figure<u64>) -> WaitInterval {
     let zero = |elapsed_ns| WaitDelta { elapsed_ns, count: Figure::Known(0), wait_ns: Figure::Known(0) };
     let mut interval = elapsed.map(zero);
     while let Some((_, delta)) = wait.steps.get(*next).filter(|(at, _)| *at <= last) {
@@ -133,7 +133,7 @@ pub(crate) fn not_the_disk(case: &SourceCase) -> Vec<Finding> {
             words::length(waited.wait_ns as f64),
             words::length(waited.stall_ns as f64),
         );
-        Finding::new(Kind::NotTheDisk, Weight::Warning, text)
+        Finding::new(FindingKind::NotTheDisk, Weight::Warning, text)
             .fact("time waited", waited.wait_ns as f64, "ns")
             .fact("time the files took", waited.stall_ns as f64, "ns")
             .fact("of it where the waits are not the disk", waited.not_disk_ns as f64, "ns")

@@ -42,7 +42,7 @@ pub struct Point {
 
 impl Point {
     /// A run as a point: its interval is Student's t over the rows of its series as batches.
-    pub fn of_run(result: &RunResult) -> Point {
+    pub fn from_result(result: &RunResult) -> Point {
         let mut slices = Steadiness::default();
         let (mut elapsed, mut ios) = (Duration::ZERO, 0_u64);
         slices.reading(elapsed, ios);
@@ -52,11 +52,11 @@ impl Point {
             slices.reading(elapsed, ios);
         }
         let counted = 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
-        Point::of(result, slices.verdict().half_width.unwrap_or(counted), slices.is_steady())
+        Point::new(result, slices.verdict().half_width.unwrap_or(counted), slices.is_steady())
     }
 
     /// A run as a point, of whose throughput is known how sure and how steady it is.
-    pub fn of(result: &RunResult, iops_half_width: f64, steady: bool) -> Point {
+    pub fn new(result: &RunResult, iops_half_width: f64, steady: bool) -> Point {
         let latencies = result.latency();
         Point {
             outstanding: result.workload.outstanding_total(),

@@ -49,7 +49,7 @@ pub struct Knee {
 
 /// What must be known besides the points to name the reason.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct StorageLimits {
     /// Throttles found on the device chain.
     pub caps: Vec<Cap>,
     /// Requests that the kernel lets through to the device at once, all hardware queues together.
@@ -66,7 +66,7 @@ const CAP_SPREAD_MAX: f64 = 0.01;
 const CLIENT_BUSY_MIN: f64 = 0.92;
 
 /// Finds the knee of a curve's points (by rising N); `None` with fewer than two of them.
-pub fn find_knee(shape: &Shape, points: &[Point], around: &Surroundings) -> Option<Knee> {
+pub fn find_knee(shape: &Shape, points: &[Point], around: &StorageLimits) -> Option<Knee> {
     if points.len() < 2 {
         return None;
     }
@@ -117,7 +117,7 @@ fn reason(
     points: &[Point],
     plateau: &[&Point],
     outstanding: f64,
-    around: &Surroundings,
+    around: &StorageLimits,
 ) -> (KneeReason, String) {
     let (first, last) = (plateau[0], plateau[plateau.len() - 1]);
     let end = &points[points.len() - 1];
@@ -254,7 +254,7 @@ pub(crate) mod tests {
     fn sixteen_wide_at_20_ms_has_its_knee_at_sixteen() {
         let points = device(16.0, 20e6, &SWEEP, 0.008);
         let shape = Shape::random_read(65536);
-        let knee = find_knee(&shape, &points, &Surroundings::default()).unwrap();
+        let knee = find_knee(&shape, &points, &StorageLimits::default()).unwrap();
         assert!((15.0..17.0).contains(&knee.outstanding), "{knee:?}");
         assert!(knee.low < 16.0 && knee.high > 16.0, "{knee:?}");
         assert!((780.0..820.0).contains(&knee.iops));
@@ -264,16 +264,19 @@ pub(crate) mod tests {
 
     #[test]
     fn a_curve_that_still_rises_is_not_given_a_knee() {
-        let knee =
-            find_knee(&Shape::random_read(8192), &device(400.0, 1e5, &SWEEP, 0.01), &Surroundings::default())
-                .unwrap();
+        let knee = find_knee(
+            &Shape::random_read(8192),
+            &device(400.0, 1e5, &SWEEP, 0.01),
+            &StorageLimits::default(),
+        )
+        .unwrap();
         assert_eq!(knee.reason, KneeReason::NotReached);
     }
 
     #[test]
     fn each_reason_has_its_evidence() {
         let shape = Shape::random_read(8192);
-        let around = Surroundings::default();
+        let around = StorageLimits::default();
         let flat = device(4.0, 1e6, &SWEEP, 0.0001);
         assert_eq!(find_knee(&shape, &flat, &around).unwrap().reason, KneeReason::Cap);
 
@@ -287,12 +290,12 @@ pub(crate) mod tests {
             device: "7:0".into(),
             origin: "blkio cgroup /".into(),
         };
-        let capped = Surroundings { caps: vec![cap], ..around.clone() };
+        let capped = StorageLimits { caps: vec![cap], ..around.clone() };
         let knee = find_knee(&shape, &device(4.0, 1e6, &SWEEP, 0.01), &capped).unwrap();
         assert_eq!(knee.reason, KneeReason::Cap);
         assert!(knee.why.contains("4000 reads a second"), "{}", knee.why);
 
-        let queue = Surroundings { requests_max: Some(32), ..around };
+        let queue = StorageLimits { requests_max: Some(32), ..around };
         let knee = find_knee(&shape, &device(32.0, 1e6, &SWEEP, 0.01), &queue).unwrap();
         assert_eq!(knee.reason, KneeReason::KernelQueue);
     }
@@ -304,7 +307,7 @@ pub(crate) mod tests {
             service_us in 10.0_f64..50_000.0,
         ) {
             let points = device(servers, service_us * 1e3, &SWEEP, 0.005);
-            let knee = find_knee(&Shape::random_read(8192), &points, &Surroundings::default()).unwrap();
+            let knee = find_knee(&Shape::random_read(8192), &points, &StorageLimits::default()).unwrap();
             prop_assert!((knee.outstanding / servers - 1.0).abs() < 0.05, "{:?} for {}", knee, servers);
         }
     }

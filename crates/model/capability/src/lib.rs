@@ -28,7 +28,7 @@ mod sweep;
 pub use cost::{Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, Sharing, Side, Utilisation};
 pub use curve::{Curve, Point};
 pub use humps::{Humps, humps};
-pub use knee::{Knee, KneeReason, Surroundings, find_knee};
+pub use knee::{Knee, KneeReason, StorageLimits, find_knee};
 pub use saturation::{CRITICAL_NS, Crossing, DEGRADED_NS, Level, Linear, Saturation};
 pub use steady::{Steadiness, Verdict as SteadyVerdict};
 pub use sweep::{QueueSeen, RatioIs, Sweep, SweepComparison, SweepStep};

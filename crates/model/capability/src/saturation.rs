@@ -1,4 +1,4 @@
-use crate::{Knee, KneeReason, Point, Surroundings, find_knee};
+use crate::{Knee, KneeReason, Point, StorageLimits, find_knee};
 use serde::{Deserialize, Serialize};
 use workload::Shape;
 
@@ -77,7 +77,7 @@ const LINEAR_POINTS_MIN: usize = 4;
 
 impl Saturation {
     /// What points by rising N say.
-    pub fn of(shape: &Shape, points: &[Point], around: &Surroundings) -> Saturation {
+    pub fn from_points(shape: &Shape, points: &[Point], around: &StorageLimits) -> Saturation {
         let floor = points.iter().map(|point| point.latency_ns).min_by(f64::total_cmp);
         let knee = find_knee(shape, points, around);
         // With one outstanding there is nothing lower to begin with.
@@ -231,7 +231,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn saturation(points: &[Point]) -> Saturation {
-        Saturation::of(&Shape::random_read(65536), points, &Surroundings::default())
+        Saturation::from_points(&Shape::random_read(65536), points, &StorageLimits::default())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use crate::{Knee, KneeReason, Point, Saturation, Surroundings};
+use crate::{Knee, KneeReason, Point, Saturation, StorageLimits};
 use serde::{Deserialize, Serialize};
 use workload::{Layout, RunResult};
 
@@ -38,18 +38,19 @@ pub struct Sweep {
 
 impl SweepStep {
     /// A run as a step, of whose queue nothing is known.
-    pub fn of_run(result: RunResult) -> SweepStep {
-        SweepStep { point: Point::of_run(&result), result, queue: None }
+    pub fn from_result(result: RunResult) -> SweepStep {
+        SweepStep { point: Point::from_result(&result), result, queue: None }
     }
 }
 
 impl Sweep {
     /// Steps in any order, and what they say.
-    pub fn of(target: String, mut steps: Vec<SweepStep>, around: &Surroundings) -> Sweep {
+    pub fn from_steps(target: String, mut steps: Vec<SweepStep>, around: &StorageLimits) -> Sweep {
         steps.sort_by_key(|step| step.point.outstanding);
         let points: Vec<Point> = steps.iter().map(|step| step.point.clone()).collect();
         let shape = steps.first().map(|step| step.result.workload.shape);
-        let saturation = shape.map(|shape| Saturation::of(&shape, &points, around)).unwrap_or_default();
+        let saturation =
+            shape.map(|shape| Saturation::from_points(&shape, &points, around)).unwrap_or_default();
         Sweep { target, steps, saturation }
     }
 
@@ -109,7 +110,7 @@ pub enum RatioIs {
 
 impl SweepComparison {
     /// Of two curves that both saturated; `None` where one did not.
-    pub fn of(first: &Saturation, second: &Saturation) -> Option<SweepComparison> {
+    pub fn between(first: &Saturation, second: &Saturation) -> Option<SweepComparison> {
         let reached = |saturation: &'_ Saturation| {
             saturation.knee.clone().filter(|knee| knee.reason != KneeReason::NotReached)
         };
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn three_disks_striped_saturate_at_three_times_the_outstanding() {
         let (span, stripe) = (saturation(&studied(16.0)), saturation(&studied(48.0)));
-        let compared = SweepComparison::of(&span, &stripe).unwrap();
+        let compared = SweepComparison::between(&span, &stripe).unwrap();
         assert!((compared.throughput_ratio - 3.0).abs() < 0.01, "{compared:?}");
         let (low, high) = compared.knee_ratio_interval;
         assert!(low < 3.0 && 3.0 < high, "{compared:?}");
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn a_knee_that_lies_lower_than_measured_makes_the_ratio_a_bound() {
         let (late, stripe) = (saturation(&studied(16.0)[2..]), saturation(&studied(48.0)));
-        let is = |first, second| SweepComparison::of(first, second).unwrap().knee_ratio_is;
+        let is = |first, second| SweepComparison::between(first, second).unwrap().knee_ratio_is;
         assert_eq!(is(&late, &stripe), RatioIs::AtLeast);
         assert_eq!(is(&stripe, &late), RatioIs::AtMost);
         assert_eq!(is(&late, &late), RatioIs::Unknown);

@@ -182,7 +182,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn of(measure: Measure, figure: String, rules: &Rules) -> Candidate {
+    pub(crate) fn new(measure: Measure, figure: String, rules: &Rules) -> Candidate {
         Candidate {
             subject: None,
             figure,

@@ -83,7 +83,7 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
             a,
             b,
             evidence,
-            ..Candidate::of(measure, figure, rules)
+            ..Candidate::new(measure, figure, rules)
         });
     };
     let (top_a, top_b) = (top(a), top(b));
@@ -130,7 +130,7 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
             a: value(&knee_a),
             b: value(&knee_b),
             evidence,
-            ..Candidate::of(Measure::Iops, "knee".into(), rules)
+            ..Candidate::new(Measure::Iops, "knee".into(), rules)
         });
     }
 }
@@ -185,7 +185,7 @@ fn best(stated: &Stated, capability: &Capability, rules: &Rules) -> Candidate {
         a: Ok(stated),
         b: value(&measured),
         evidence,
-        ..Candidate::of(figure.measure, Figure { of: Of::All, ..figure }.to_string(), rules)
+        ..Candidate::new(figure.measure, Figure { of: Of::All, ..figure }.to_string(), rules)
     }
 }
 

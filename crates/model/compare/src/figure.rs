@@ -151,7 +151,7 @@ impl Of {
 
 impl Figure {
     /// What a run gave; the error says why there is no figure.
-    pub(crate) fn of_run(self, run: &RunResult) -> Result<f64, String> {
+    pub(crate) fn value(self, run: &RunResult) -> Result<f64, String> {
         if run.elapsed_ns == 0 {
             return Err("no time was measured".into());
         }
@@ -240,9 +240,9 @@ mod tests {
         run.read.count = 999;
         run.read.latency.record_n(100_000, 999);
         let p99 = Figure { measure: Measure::P99, of: Of::Reads };
-        assert_eq!(p99.of_run(&run).unwrap_err(), "999 reads are too few for it: 1000 are needed");
-        assert!(Figure { measure: Measure::P90, of: Of::Reads }.of_run(&run).is_ok());
-        assert_eq!(Figure { measure: Measure::Mean, of: Of::Writes }.of_run(&run).unwrap_err(), "no writes");
+        assert_eq!(p99.value(&run).unwrap_err(), "999 reads are too few for it: 1000 are needed");
+        assert!(Figure { measure: Measure::P90, of: Of::Reads }.value(&run).is_ok());
+        assert_eq!(Figure { measure: Measure::Mean, of: Of::Writes }.value(&run).unwrap_err(), "no writes");
     }
 
     #[test]

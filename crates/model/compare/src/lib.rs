@@ -8,7 +8,7 @@
 //!                                        Comparison { rows, verdict, more needed, summary }
 //! ```
 //!
-//! Main path: [`runs`], [`pairs`], [`capabilities`] or [`stated`] give a [`Comparison`]; [`Looks`] says when a
+//! Main path: [`runs`], [`pairs`], [`capabilities`] or [`stated`] give a [`Comparison`]; [`InterimSchedule`] says when a
 //! series of pairs may be looked at, and how strictly.
 //!
 //! Design. Ratios are compared by their logarithms. The I/Os of one run resemble their neighbours, so that
@@ -38,7 +38,7 @@ mod words;
 pub use comparison::{Comparison, Difference, Method, Mismatch, More, Row, Rules, Verdict};
 pub use curves::{capabilities, stated_capability};
 pub use figure::{Figure, Measure, Of, Unit};
-pub use looks::Looks;
+pub use looks::InterimSchedule;
 pub use runs::{Side, pairs, runs, stated};
 pub use stated::{BadStated, Stated};
 pub use words::{interval as interval_in_words, more_short};

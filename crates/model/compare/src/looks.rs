@@ -5,19 +5,19 @@
 /// shows the interval of that confidence: the intervals of all looks hold together in 95 % of cases
 /// (repeated confidence intervals, Jennison and Turnbull 1989), wherever the series ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub struct InterimSchedule {
     rounds: Vec<u32>,
 }
 
 /// With fewer rounds, which are two pairs each, there is no noise to be seen.
 const ROUNDS_MIN: u32 = 2;
 
-impl Looks {
+impl InterimSchedule {
     /// Most rounds of any series: pairs are compared run by run, and [`RUNS_MAX`](crate::RUNS_MAX) is the bound.
     pub const ROUNDS_MAX: u32 = 25;
 
     /// The looks of a series of at most that many rounds; `None` with fewer than two.
-    pub fn of(rounds_max: u32) -> Option<Looks> {
+    pub fn for_rounds(rounds_max: u32) -> Option<InterimSchedule> {
         let rounds_max = rounds_max.min(Self::ROUNDS_MAX);
         if rounds_max < ROUNDS_MIN {
             return None;
@@ -25,7 +25,7 @@ impl Looks {
         let doubling = std::iter::successors(Some(ROUNDS_MIN), |rounds| Some(rounds * 2));
         let mut rounds: Vec<u32> = doubling.take_while(|rounds| *rounds < rounds_max).collect();
         rounds.push(rounds_max);
-        Some(Looks { rounds })
+        Some(InterimSchedule { rounds })
     }
 
     /// How many there are.
@@ -50,11 +50,11 @@ mod tests {
 
     #[test]
     fn looks_double_and_end_with_the_last_round() {
-        let rounds = |max| Looks::of(max).map(|looks| looks.rounds);
+        let rounds = |max| InterimSchedule::for_rounds(max).map(|looks| looks.rounds);
         assert_eq!(rounds(1), None);
         assert_eq!(rounds(2), Some(vec![2]));
         assert_eq!(rounds(10), Some(vec![2, 4, 8, 10]));
         assert_eq!(rounds(16), Some(vec![2, 4, 8, 16]));
-        assert_eq!(rounds(900).unwrap().last(), Some(&Looks::ROUNDS_MAX));
+        assert_eq!(rounds(900).unwrap().last(), Some(&InterimSchedule::ROUNDS_MAX));
     }
 }

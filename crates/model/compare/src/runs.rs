@@ -2,7 +2,7 @@ use crate::comparison::{self, Candidate, Comparison, Method, Rules};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Measure, Of};
 use crate::stated::Stated;
-use crate::within::Course;
+use crate::within::SliceSeries;
 use crate::{comparable, words};
 use workload::RunResult;
 
@@ -44,7 +44,7 @@ pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Compariso
             let values = values_of(stated.figure, runs);
             let evidence = match &values {
                 Err(why) => Err(why.clone()),
-                Ok(values) if single => Course::of(&runs[0]).and_then(|course| {
+                Ok(values) if single => SliceSeries::from_run(&runs[0]).and_then(|course| {
                     let estimate = course.estimate(stated.figure, values[0])?;
                     let ln_ratio = estimate.ln() - stated.value.ln();
                     Ok(Evidence::Within { a: None, b: estimate, ln_ratio, seconds: course.seconds() })
@@ -59,7 +59,7 @@ pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Compariso
                 a: Ok(stated.value),
                 b: values.map(|values| typical(&values)),
                 evidence,
-                ..Candidate::of(figure.measure, figure.to_string(), rules)
+                ..Candidate::new(figure.measure, figure.to_string(), rules)
             }
         })
         .collect();
@@ -70,11 +70,11 @@ pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Compariso
 
 fn single(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
     let (run_a, run_b) = (&a.runs[0], &b.runs[0]);
-    let courses = Course::of(run_a).and_then(|a| Ok((a, Course::of(run_b)?)));
+    let courses = SliceSeries::from_run(run_a).and_then(|a| Ok((a, SliceSeries::from_run(run_b)?)));
     let candidates = candidates(a, b, rules, &|figure, _, _| {
         let (course_a, course_b) = courses.as_ref().map_err(Clone::clone)?;
-        let estimate_a = course_a.estimate(figure, figure.of_run(run_a)?)?;
-        let estimate_b = course_b.estimate(figure, figure.of_run(run_b)?)?;
+        let estimate_a = course_a.estimate(figure, figure.value(run_a)?)?;
+        let estimate_b = course_b.estimate(figure, figure.value(run_b)?)?;
         let ln_ratio = estimate_b.ln() - estimate_a.ln();
         let seconds = course_a.seconds().min(course_b.seconds());
         Ok(Evidence::Within { a: Some(estimate_a), b: estimate_b, ln_ratio, seconds })
@@ -110,7 +110,7 @@ fn candidates(a: Side<'_>, b: Side<'_>, rules: &Rules, evidence: OfFigure<'_>) -
                 a: values_a.map(|values| typical(&values)),
                 b: values_b.map(|values| typical(&values)),
                 evidence,
-                ..Candidate::of(figure.measure, figure.to_string(), rules)
+                ..Candidate::new(figure.measure, figure.to_string(), rules)
             }
         })
         .collect()
@@ -178,7 +178,7 @@ fn headline(runs: &[&RunResult]) -> Vec<Figure> {
 }
 
 fn values_of(figure: Figure, runs: &[RunResult]) -> Result<Vec<f64>, String> {
-    runs.iter().map(|run| figure.of_run(run)).collect()
+    runs.iter().map(|run| figure.value(run)).collect()
 }
 
 /// The geometric mean: its logarithm is the mean of the logarithms that are compared.

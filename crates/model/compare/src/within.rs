@@ -29,11 +29,11 @@ struct Ranks {
 }
 
 /// A run's slices that can be used, with the seconds of each.
-pub(crate) struct Course<'a>(Vec<(&'a Slice, f64)>);
+pub(crate) struct SliceSeries<'a>(Vec<(&'a Slice, f64)>);
 
-impl<'a> Course<'a> {
+impl<'a> SliceSeries<'a> {
     /// The slices of a run; the error says why it has none.
-    pub(crate) fn of(run: &'a RunResult) -> Result<Course<'a>, String> {
+    pub(crate) fn from_run(run: &'a RunResult) -> Result<SliceSeries<'a>, String> {
         let mut from_ns = 0;
         let mut slices = Vec::with_capacity(run.series.len());
         for slice in &run.series {
@@ -55,7 +55,7 @@ impl<'a> Course<'a> {
                 slices.len()
             ));
         }
-        Ok(Course(slices))
+        Ok(SliceSeries(slices))
     }
 
     /// Seconds in all.

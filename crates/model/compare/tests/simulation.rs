@@ -1,6 +1,6 @@
 //! How often the comparison is right, counted on simulated runs whose truth is known: plain values, fixed seeds.
 
-use compare::{Comparison, Looks, Rules, Side, Verdict, pairs, runs};
+use compare::{Comparison, InterimSchedule, Rules, Side, Verdict, pairs, runs};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use workload::{RunResult, Shape, Slice, Workload};
@@ -130,7 +130,7 @@ fn equal_repeats_alarm_in_no_more_than_5_percent() {
 
 /// Pairs done in turn up to eight rounds, looked at as `headroom compare --interleave` does.
 fn interleaved(a: Storage, b: Storage, rules: Rules, noise: &mut Noise) -> (Comparison, u32) {
-    let looks = Looks::of(8).unwrap();
+    let looks = InterimSchedule::for_rounds(8).unwrap();
     let rules = Rules { looks: looks.count(), ..rules };
     let (mut runs_a, mut runs_b) = (Vec::new(), Vec::new());
     for round in 1.. {

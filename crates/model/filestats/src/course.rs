@@ -5,7 +5,7 @@
 //! ticks        0    1    2    3    4    5        one a capture; interval n ends at tick n
 //! spell A      a    a    a'   a    -             one file in one epoch, with its changes (') and the tick that lacks it
 //! spell B                          b    b'       the same name in another epoch, or another file
-//! FileCourse        .    *    .    ?    *        steps: * known, ? unknown; . nothing happened, which is known
+//! FileSeries        .    *    .    ?    *        steps: * known, ? unknown; . nothing happened, which is known
 //! ```
 //!
 //! Where captures between two ticks were thinned away, an interval is the sum of those that lay between: several
@@ -31,7 +31,7 @@ pub struct Tick {
 
 /// For how long something was there in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct Lifetime {
     /// The first tick that has it, or the first after it began where no tick does.
     pub first: usize,
     /// The first tick after it ended.
@@ -46,9 +46,9 @@ pub struct Life {
 
 /// One file in one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spell {
+pub struct FileEpoch {
     /// When it was there.
-    pub life: Life,
+    pub life: Lifetime,
     /// The file as it was first seen, or as it was at the first tick where it began before.
     pub sample: Sample,
     /// Its counters where they changed after that, each with the tick that shows it first.
@@ -57,12 +57,12 @@ pub struct Spell {
 
 /// One wait event in one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitSpell {
+pub struct WaitEpoch {
     /// When it was there.
-    pub life: Life,
-    /// As in [`Spell::sample`].
+    pub life: Lifetime,
+    /// As in [`FileEpoch::sample`].
     pub sample: WaitSample,
-    /// Its count and time where they changed, as in [`Spell::changes`].
+    /// Its count and time where they changed, as in [`FileEpoch::changes`].
     pub changes: Vec<(usize, Figure<u64>, Figure<u64>)>,
 }
 
@@ -77,7 +77,7 @@ pub struct Step {
 
 /// One file over all ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileCourse {
+pub struct FileSeries {
     /// The file as its last spell names it.
     pub file: FileIdentity,
     /// What its counters stand for.
@@ -95,27 +95,27 @@ pub struct FileCourse {
 
 /// One wait event over all ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitCourse {
+pub struct WaitSeries {
     /// Who waited.
     pub instance: String,
     /// For what, in the engine's word.
     pub event: String,
     /// And in ours.
     pub class: crate::WaitClass,
-    /// The intervals in which there was any wait, or of which nothing is known: as in [`FileCourse::steps`].
+    /// The intervals in which there was any wait, or of which nothing is known: as in [`FileSeries::steps`].
     pub steps: Vec<(usize, Figure<WaitDelta>)>,
 }
 
 /// The captures of a source over a stretch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct TimeSeries {
     /// The source.
     pub source: String,
     /// Its captures, the oldest first.
     pub ticks: Vec<Tick>,
 }
 
-impl Course {
+impl TimeSeries {
     /// Time of the interval that ends at that tick on the source's clock, or why there is none.
     pub fn elapsed_ns(&self, at: usize, rules: Rules) -> Figure<u64> {
         match rules.elapsed_ns(self.clock_ns(at)) {
@@ -142,7 +142,7 @@ impl Course {
 }
 
 /// The spells from which those of `lives` go on: each has one heir at most, its own file before another one.
-fn heirs(lives: &[Life], same: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+fn heirs(lives: &[Lifetime], same: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
     let mut inherited = vec![false; lives.len()];
     let mut before = Vec::with_capacity(lives.len());
     for (n, life) in lives.iter().enumerate() {

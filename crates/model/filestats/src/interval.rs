@@ -259,7 +259,7 @@ mod tests {
                     handle: None,
                     object: None,
                 },
-                epoch: Epoch::of_run(epoch.to_string()),
+                epoch: Epoch::for_run(epoch.to_string()),
                 meaning: Meaning::REQUESTS,
                 counters,
                 size_bytes: Figure::Known(0),
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_file_that_a_complete_source_shows_for_the_first_time_began_at_zero() {
         let complete =
-            |run: &str, snapshot: Snapshot| Snapshot { complete: Some(Epoch::of_run(run)), ..snapshot };
+            |run: &str, snapshot: Snapshot| Snapshot { complete: Some(Epoch::for_run(run)), ..snapshot };
         let empty = complete("1", Snapshot { samples: vec![], ..snapshot(0, 1, Counters::ZERO) });
         let one = complete("1", snapshot(5, 1, reads(3, 4096, 70)));
         assert_eq!(only(&empty, &one).known().unwrap().counters.read, Ops::timed(3, 4096, 70));

@@ -36,7 +36,7 @@ pub mod waits;
 
 pub use band::{Band, BandLimits, IoClass, Profile, UnknownProfile};
 pub use buckets::LatencyBuckets;
-pub use course::{Course, FileCourse, Life, Spell, Step, Tick, WaitCourse, WaitSpell};
+pub use course::{FileEpoch, FileSeries, Lifetime, Step, Tick, TimeSeries, WaitEpoch, WaitSeries};
 pub use figure::{Figure, Reason};
 pub use interval::{Delta, FileInterval, Interval, Rules, intervals};
 pub use ops::{Counters, Ops};

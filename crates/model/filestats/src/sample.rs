@@ -191,7 +191,7 @@ impl Sample {
 
 impl Epoch {
     /// Of statistics that nobody can reset.
-    pub fn of_run(run: impl Into<String>) -> Epoch {
+    pub fn for_run(run: impl Into<String>) -> Epoch {
         Epoch { run: run.into(), reset: String::new() }
     }
 

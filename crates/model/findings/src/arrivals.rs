@@ -5,7 +5,7 @@ use crate::ladder::LADDER;
 use crate::limits::{
     CHANCE_DEVIATIONS, IOS_MIN, LATE_EXPLAINS, LATE_PERCENT, RATE_SHORT, RESPONSE_EXTRA, RESPONSE_RATIO,
 };
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use workload::{Arrival, LatencyHistogram, Response};
 
 /// Reads and writes together, from their intended start.
@@ -29,9 +29,9 @@ pub fn rate(case: &Case) -> Option<Finding> {
         _ => 1.0 / expected,
     };
     // All that may be outstanding is, and more have come: a queue that only the end of the run kept short.
-    let queue = waiting > u64::from(result.outstanding_asked());
+    let queue = waiting > u64::from(result.outstanding_requested());
     let new = |weight, text: String| {
-        Finding::new(Kind::ArrivalRate, weight, text)
+        Finding::new(FindingKind::ArrivalRate, weight, text)
             .fact("asked", asked, "1/s")
             .fact("reached", result.iops(), "1/s")
             .fact("waiting at the end", waiting as f64, "I/Os")
@@ -77,7 +77,7 @@ pub fn late_generator(case: &Case) -> Option<Finding> {
         extra > RESPONSE_EXTRA * service && late_ns >= LATE_EXPLAINS * extra
     });
     let new = |weight, text: String| {
-        Finding::new(Kind::GeneratorLate, weight, text)
+        Finding::new(FindingKind::GeneratorLate, weight, text)
             .fact("longest delay of the generator", late_ns, "ns")
             .fact("lowest percentile in doubt", suspect.map_or(f64::NAN, |rung| rung.percent), "percent")
     };
@@ -123,7 +123,7 @@ pub fn response(case: &Case) -> Option<Finding> {
         .filter_map(|rung| Some((rung, ratio_at(rung.percent)?)))
         .max_by(|a, b| a.1.2.total_cmp(&b.1.2))?;
     let new = |weight, text: String| {
-        Finding::new(Kind::Response, weight, text)
+        Finding::new(FindingKind::Response, weight, text)
             .fact("percentile", rung.percent, "percent")
             .fact("response", user, "ns")
             .fact("service", storage, "ns")
@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn a_rate_missed_by_more_than_two_percent_is_not_reached() {
-        let asked = |iops| weight(&open(Arrival::Constant { iops }, &prompt(), 0), Kind::ArrivalRate);
+        let asked = |iops| weight(&open(Arrival::Constant { iops }, &prompt(), 0), FindingKind::ArrivalRate);
         assert_eq!([asked(20_300.0), asked(20_500.0)], [Some(Weight::Good), Some(Weight::Warning)]);
         assert_eq!(asked(19_000.0), Some(Weight::Note));
-        assert_eq!(weight(&plain(), Kind::ArrivalRate), None);
+        assert_eq!(weight(&plain(), FindingKind::ArrivalRate), None);
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let few = |arrival| {
             let mut run = open(arrival, &prompt(), 0);
             run.read = direction(950, 100_000, 200_000);
-            weight(&run, Kind::ArrivalRate)
+            weight(&run, FindingKind::ArrivalRate)
         };
         assert_eq!(few(Arrival::Poisson { iops: 100.0 }), Some(Weight::Good));
         assert_eq!(few(Arrival::Constant { iops: 100.0 }), Some(Weight::Warning));
@@ -192,7 +192,7 @@ mod tests {
         let with = |waiting| {
             let mut run = open(ASKED, &prompt(), 0);
             run.response.as_mut().unwrap().waiting = waiting;
-            weight(&run, Kind::ArrivalRate)
+            weight(&run, FindingKind::ArrivalRate)
         };
         assert_eq!([with(128), with(129)], [Some(Weight::Good), Some(Weight::Warning)]);
     }
@@ -201,30 +201,30 @@ mod tests {
     fn a_stall_that_a_closed_loop_hides_is_told() {
         let mut stalled = direction(190_000, 152_000, 255_000);
         stalled.merge(&direction(10_000, 1_000_000, 500_000_000));
-        let found = finding(&open(ASKED, &stalled, 20_000), Kind::Response).unwrap();
+        let found = finding(&open(ASKED, &stalled, 20_000), FindingKind::Response).unwrap();
         assert_eq!(found.weight, Weight::Warning);
         assert!(found.text.contains("at 99.99 %"), "{}", found.text);
-        assert_eq!(weight(&open(ASKED, &prompt(), 0), Kind::Response), Some(Weight::Good));
+        assert_eq!(weight(&open(ASKED, &prompt(), 0), FindingKind::Response), Some(Weight::Good));
     }
 
     #[test]
     fn a_generator_that_is_late_all_the_time_makes_the_result_invalid() {
         let delayed = direction(200_000, 250_000, 350_000);
-        let found = finding(&open(ASKED, &delayed, 120_000), Kind::GeneratorLate).unwrap();
+        let found = finding(&open(ASKED, &delayed, 120_000), FindingKind::GeneratorLate).unwrap();
         assert!(found.invalidates() && found.text.starts_with("Not valid"), "{}", found.text);
         // The same waiting, which the generator's delay does not explain: a queue before the storage.
-        assert_eq!(weight(&open(ASKED, &delayed, 10_000), Kind::GeneratorLate), Some(Weight::Good));
+        assert_eq!(weight(&open(ASKED, &delayed, 10_000), FindingKind::GeneratorLate), Some(Weight::Good));
     }
 
     #[test]
     fn a_generator_that_is_late_once_puts_only_the_last_percentiles_in_doubt() {
         let mut late = direction(199_500, 152_000, 255_000);
         late.merge(&direction(500, 1_000_000, 2_000_000));
-        let found = finding(&open(ASKED, &late, 2_000_000), Kind::GeneratorLate).unwrap();
+        let found = finding(&open(ASKED, &late, 2_000_000), FindingKind::GeneratorLate).unwrap();
         assert_eq!(found.weight, Weight::Note);
         assert!(found.text.contains("from 99.9 % on"), "{}", found.text);
         assert_eq!(
-            weight(&open(ASKED, &prompt(), 2_000_000), Kind::GeneratorLate),
+            weight(&open(ASKED, &prompt(), 2_000_000), FindingKind::GeneratorLate),
             Some(Weight::Good),
             "it touched nobody"
         );

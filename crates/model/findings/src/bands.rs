@@ -1,7 +1,7 @@
 //! Reads, writes and log writes by the named ranges of latency that people use.
 
 use crate::case::Case;
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use filestats::IoClass;
 use workload::{Durability, LatencyHistogram, Pattern, RunResult};
 
@@ -34,7 +34,7 @@ pub fn bands(case: &Case) -> Option<Finding> {
     let profile = case.around.profile;
     let graded = graded(case.result);
     let mut worst = Weight::Good;
-    let mut finding = Finding::new(Kind::Bands, Weight::Good, "");
+    let mut finding = Finding::new(FindingKind::Bands, Weight::Good, "");
     let mut parts = Vec::new();
     for (name, class, ns) in &graded {
         let (band, bands) = (profile.band(*class, *ns), profile.bands(*class).len());
@@ -62,7 +62,7 @@ pub fn bands(case: &Case) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Surroundings;
+    use crate::RunConditions;
     use crate::case::tests::{direction, find, finding, plain};
     use filestats::Profile;
     use workload::{Direction, Response, Shape};
@@ -70,23 +70,23 @@ mod tests {
     #[test]
     fn the_worst_class_gives_the_weight() {
         let run = RunResult { write: direction(100, 30_000_000, 40_000_000), ..plain() };
-        let found = finding(&run, Kind::Bands).unwrap();
+        let found = finding(&run, FindingKind::Bands).unwrap();
         assert!(found.text.ends_with("reads excellent (200 us), writes bad (35.0 ms)."), "{}", found.text);
         assert_eq!(found.weight, Weight::Note);
         let awful = RunResult { write: direction(100, 500_000_000, 600_000_000), ..plain() };
-        assert_eq!(finding(&awful, Kind::Bands).unwrap().weight, Weight::Warning);
-        assert_eq!(finding(&plain(), Kind::Bands).unwrap().weight, Weight::Good);
+        assert_eq!(finding(&awful, FindingKind::Bands).unwrap().weight, Weight::Warning);
+        assert_eq!(finding(&plain(), FindingKind::Bands).unwrap().weight, Weight::Good);
     }
 
     #[test]
     fn log_writes_and_syncs_have_a_scale_of_their_own() {
-        let around = Surroundings {
+        let around = RunConditions {
             profile: Profile::named("first-responder-kit").unwrap(),
-            ..Surroundings::default()
+            ..RunConditions::default()
         };
         let mut run =
             RunResult { read: Direction::default(), write: direction(100, 4_900_000, 5_100_000), ..plain() };
-        let text = |run: &RunResult| find(run, &around, Kind::Bands).unwrap().text;
+        let text = |run: &RunResult| find(run, &around, FindingKind::Bands).unwrap().text;
         assert!(text(&run).contains("writes ok"), "{}", text(&run));
         run.workload.shape = Shape::log_write(4096);
         assert!(text(&run).contains("log writes above guidance"), "{}", text(&run));
@@ -98,7 +98,7 @@ mod tests {
     fn an_open_loop_is_graded_by_what_its_users_wait() {
         let response =
             Response { read: direction(200_000, 15_000_000, 15_000_001).latency, ..Response::default() };
-        let found = finding(&RunResult { response: Some(response), ..plain() }, Kind::Bands).unwrap();
+        let found = finding(&RunResult { response: Some(response), ..plain() }, FindingKind::Bands).unwrap();
         assert!(found.text.contains("reads poor (15.0 ms)"), "{}", found.text);
     }
 }

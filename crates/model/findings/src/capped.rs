@@ -8,7 +8,7 @@
 use crate::case::Case;
 use crate::course::Measure;
 use crate::limits::{FLAT, FLAT_OF_CHANCE, FLAT_ROWS};
-use crate::{Finding, Kind, Weight, steady, words};
+use crate::{Finding, FindingKind, Weight, steady, words};
 use capability::humps;
 
 pub fn capped(case: &Case) -> Option<Finding> {
@@ -58,13 +58,13 @@ pub fn capped(case: &Case) -> Option<Finding> {
                 words::share(humps.slow_share),
                 words::time(humps.slow_ns),
             );
-            Finding::new(Kind::Capped, Weight::Warning, text).remedy(remedy)
+            Finding::new(FindingKind::Capped, Weight::Warning, text).remedy(remedy)
         }
         None => {
             let text = format!(
                 "{flat}: evener than I/Os of such differing latencies are by chance, as under a cap."
             );
-            Finding::new(Kind::Capped, Weight::Note, text).remedy(remedy)
+            Finding::new(FindingKind::Capped, Weight::Note, text).remedy(remedy)
         }
     }))
 }
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_flat_plateau_of_two_groups_of_latency_is_a_cap() {
-        assert_eq!(weight(&bucket(&[2_000; 20]), Kind::Capped), Some(Weight::Warning));
+        assert_eq!(weight(&bucket(&[2_000; 20]), FindingKind::Capped), Some(Weight::Warning));
         let uneven: Vec<u64> = (0..20).map(|at| 2_000 + 20 * (at % 3)).collect();
-        assert_eq!(weight(&bucket(&uneven), Kind::Capped), None, "2 % between the rows");
+        assert_eq!(weight(&bucket(&uneven), FindingKind::Capped), None, "2 % between the rows");
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let latencies = |rates: &[u64]| {
             let mut run = of_rates(rates);
             run.read = direction(rates.iter().sum(), 10_000, 1_000_000);
-            weight(&run, Kind::Capped)
+            weight(&run, FindingKind::Capped)
         };
         // Latencies of 10 us to 1 ms: by chance 0.57 / sqrt(2,000) = 1.3 % from row to row.
         assert_eq!(latencies(&[2_000; 20]), Some(Weight::Note));
@@ -108,6 +108,6 @@ mod tests {
     fn nothing_is_said_of_a_rate_that_was_asked_for() {
         let mut run = bucket(&[2_000; 20]);
         run.workload.limit.iops = Some(2_000.0);
-        assert_eq!(weight(&run, Kind::Capped), None);
+        assert_eq!(weight(&run, FindingKind::Capped), None);
     }
 }

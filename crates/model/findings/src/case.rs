@@ -1,19 +1,19 @@
-use crate::Surroundings;
-use crate::course::Course;
+use crate::RunConditions;
+use crate::course::RunSeries;
 use workload::{Arrival, Caching, Direction, LatencyHistogram, Limit, RunResult};
 
 /// A run with what several rules need of it.
 pub struct Case<'a> {
     pub result: &'a RunResult,
-    pub around: &'a Surroundings,
+    pub around: &'a RunConditions,
     /// Reads and writes together.
     pub latency: LatencyHistogram,
-    pub course: Course,
+    pub course: RunSeries,
 }
 
 impl<'a> Case<'a> {
-    pub fn new(result: &'a RunResult, around: &'a Surroundings) -> Case<'a> {
-        Case { result, around, latency: result.latency(), course: Course::of(result) }
+    pub fn new(result: &'a RunResult, around: &'a RunConditions) -> Case<'a> {
+        Case { result, around, latency: result.latency(), course: RunSeries::from_result(result) }
     }
 
     /// The directions in which I/Os completed, with their names.
@@ -74,19 +74,19 @@ pub fn is_paced(result: &RunResult) -> bool {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::{Finding, Kind, Weight, findings};
+    use crate::{Finding, FindingKind, Weight, findings};
     use workload::{CoreUse, Shape, Slice, Tally, ThreadShare, Workload};
 
     /// The finding of a kind, in surroundings of which nothing is known.
-    pub fn finding(result: &RunResult, kind: Kind) -> Option<Finding> {
-        find(result, &Surroundings::default(), kind)
+    pub fn finding(result: &RunResult, kind: FindingKind) -> Option<Finding> {
+        find(result, &RunConditions::default(), kind)
     }
 
-    pub fn find(result: &RunResult, around: &Surroundings, kind: Kind) -> Option<Finding> {
+    pub fn find(result: &RunResult, around: &RunConditions, kind: FindingKind) -> Option<Finding> {
         findings(result, around).into_iter().find(|finding| finding.kind == kind)
     }
 
-    pub fn weight(result: &RunResult, kind: Kind) -> Option<Weight> {
+    pub fn weight(result: &RunResult, kind: FindingKind) -> Option<Weight> {
         finding(result, kind).map(|finding| finding.weight)
     }
 
@@ -148,7 +148,7 @@ pub mod tests {
 
     #[test]
     fn of_a_run_in_which_nothing_is_the_matter_nothing_is_said_against_it() {
-        let found = findings(&plain(), &Surroundings::default());
+        let found = findings(&plain(), &RunConditions::default());
         let against: Vec<&Finding> = found.iter().filter(|finding| finding.weight != Weight::Good).collect();
         assert!(against.is_empty(), "{against:?}");
         assert!(found.len() >= 6, "{found:?}");

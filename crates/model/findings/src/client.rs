@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, CORE_BUSY, OTHERS_SHARE, STOLEN_SHARE, THREAD_BUSY, THREADS_SPREAD};
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use workload::{CoreUse, format_count};
 
 impl Case<'_> {
@@ -49,7 +49,7 @@ pub fn cpu(case: &Case) -> Option<Finding> {
         }
         finding
     };
-    let new = |weight, text: String| with_facts(Finding::new(Kind::Cpu, weight, text));
+    let new = |weight, text: String| with_facts(Finding::new(FindingKind::Cpu, weight, text));
     let threads = case.result.threads.len();
     if let Some((at, busy)) = thread.filter(|(_, busy)| *busy >= THREAD_BUSY) {
         let text = format!(
@@ -129,7 +129,7 @@ pub fn other_load(case: &Case) -> Option<Finding> {
             words::share(stolen)
         );
         return Some(
-            Finding::new(Kind::OtherLoad, Weight::Warning, text)
+            Finding::new(FindingKind::OtherLoad, Weight::Warning, text)
                 .fact("time taken from a core", stolen, "share")
                 .remedy("measure where the cores are your own, and repeat: such runs differ"),
         );
@@ -148,7 +148,7 @@ pub fn other_load(case: &Case) -> Option<Finding> {
         cores.len()
     );
     Some(
-        Finding::new(Kind::OtherLoad, Weight::Note, text)
+        Finding::new(FindingKind::OtherLoad, Weight::Note, text)
             .fact("cores used by others", others, "cores")
             .fact("cores used by the load", ours, "cores")
             .remedy("repeat it on a quiet machine where the last percent counts"),
@@ -183,7 +183,7 @@ pub fn threads(case: &Case) -> Option<Finding> {
         });
         let text =
             format!("The {count} threads agree: their I/Os within {}{latencies}.", words::share(ios_spread));
-        return Some(with_facts(Finding::new(Kind::Threads, Weight::Good, text)));
+        return Some(with_facts(Finding::new(FindingKind::Threads, Weight::Good, text)));
     }
     let latencies = latency.map_or(String::new(), |(low, high, _)| {
         format!(", at {} to {} on average", words::time(low), words::time(high))
@@ -194,7 +194,7 @@ pub fn threads(case: &Case) -> Option<Finding> {
         format_count(most as u64),
         words::share(ios_spread)
     );
-    Some(with_facts(Finding::new(Kind::Threads, Weight::Warning, text)).remedy(
+    Some(with_facts(Finding::new(FindingKind::Threads, Weight::Warning, text)).remedy(
         "look for what differs between them: their parts of the target, their cores, the queues of the device",
     ))
 }
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn a_thread_near_a_whole_core_is_cpu_bound() {
-        assert_eq!(weight(&with_cpu(9_190_000_000), Kind::Cpu), Some(Weight::Good));
-        let found = finding(&with_cpu(9_210_000_000), Kind::Cpu).unwrap();
+        assert_eq!(weight(&with_cpu(9_190_000_000), FindingKind::Cpu), Some(Weight::Good));
+        let found = finding(&with_cpu(9_210_000_000), FindingKind::Cpu).unwrap();
         assert_eq!(found.weight, Weight::Warning);
         assert!(found.text.contains("load thread 1 used 92 % of a core"), "{}", found.text);
     }
@@ -233,7 +233,7 @@ mod tests {
             let mut run = plain();
             run.cores[1] =
                 CoreUse { core: 1, user_percent: 1.0, kernel_percent, idle_percent: 99.0 - kernel_percent };
-            finding(&run, Kind::Cpu).unwrap()
+            finding(&run, FindingKind::Cpu).unwrap()
         };
         assert_eq!(with(93.0).weight, Weight::Good);
         assert_eq!(with(95.0).weight, Weight::Warning);
@@ -245,7 +245,7 @@ mod tests {
         let with = |user_percent: f64, idle_percent: f64| {
             let mut run = plain();
             run.cores[0] = CoreUse { core: 0, user_percent, kernel_percent: 12.0, idle_percent };
-            weight(&run, Kind::OtherLoad)
+            weight(&run, FindingKind::OtherLoad)
         };
         // The load threads use 0.3 cores, core 1 is busy by 0.17.
         assert_eq!(with(48.0, 40.0), None);
@@ -260,7 +260,7 @@ mod tests {
                 read: Tally { count, stall_ns: count * 200_000, ..Tally::default() },
                 ..ThreadShare::default()
             };
-            weight(&RunResult { threads: counts.map(share).into(), ..plain() }, Kind::Threads)
+            weight(&RunResult { threads: counts.map(share).into(), ..plain() }, FindingKind::Threads)
         };
         assert_eq!(with([100_000, 109_000]), Some(Weight::Good));
         assert_eq!(with([100_000, 112_000]), Some(Weight::Warning));
@@ -272,13 +272,13 @@ mod tests {
     fn equal_ios_of_unequal_latency_do_not_agree() {
         let mut run = plain();
         run.threads[0].read.stall_ns *= 2;
-        assert_eq!(weight(&run, Kind::Threads), Some(Weight::Warning));
+        assert_eq!(weight(&run, FindingKind::Threads), Some(Weight::Warning));
     }
 
     #[test]
     fn what_is_not_known_is_not_said() {
         let run = RunResult { cores: Vec::new(), threads: vec![ThreadShare::default()], ..plain() };
-        assert_eq!(finding(&run, Kind::Cpu), None);
-        assert_eq!(finding(&run, Kind::Threads), None);
+        assert_eq!(finding(&run, FindingKind::Cpu), None);
+        assert_eq!(finding(&run, FindingKind::Threads), None);
     }
 }

@@ -4,7 +4,7 @@
 //! the step explains the stretch between its neighbouring cuts better than a line does, the level falls by
 //! enough, and nearly all rows of the run before and after it lie on their side of it.
 
-use crate::course::{Course, Measure, Row};
+use crate::course::{Measure, Row, RunSeries};
 use crate::limits::{CLIFF_FALL, CLIFF_LASTING, CLIFF_ROWS};
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub struct Cliff {
 const CUTS_DEEP: usize = 3;
 
 /// All cliffs of a run, in their order.
-pub fn cliffs_of(course: &Course) -> Vec<Cliff> {
+pub fn cliffs_of(course: &RunSeries) -> Vec<Cliff> {
     let speeds: Vec<f64> = course.rows.iter().map(|row| speed(course.measure, row)).collect();
     let rows_min = CLIFF_ROWS.max(speeds.len() / 20);
     let mut cuts = vec![0, speeds.len()];
@@ -129,7 +129,10 @@ mod tests {
     use crate::case::tests::of_rates;
 
     fn times(rates: &[u64]) -> Vec<u64> {
-        cliffs_of(&Course::of(&of_rates(rates))).iter().map(|cliff| cliff.at_ns / 1_000_000_000).collect()
+        cliffs_of(&RunSeries::from_result(&of_rates(rates)))
+            .iter()
+            .map(|cliff| cliff.at_ns / 1_000_000_000)
+            .collect()
     }
 
     fn levels(levels: &[(u64, usize)]) -> Vec<u64> {

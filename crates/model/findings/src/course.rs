@@ -4,7 +4,7 @@ use crate::case::{Case, is_paced};
 use crate::cliffs::{Cliff, cliffs_of};
 use crate::limits::{STALL_IOS, STEADY_EXCURSION, STEADY_RANGE, STEADY_ROUNDS};
 use crate::steady::{self, Steadiness, Window, excursion};
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use workload::RunResult;
 
 /// What is looked at: of a given rate, only the latency can change.
@@ -27,14 +27,14 @@ pub struct Row {
 }
 
 /// The full rows of a run, and their sums from the first on.
-pub struct Course {
+pub struct RunSeries {
     pub rows: Vec<Row>,
     pub measure: Measure,
     sums: Vec<(f64, f64, f64)>,
 }
 
-impl Course {
-    pub fn of(result: &RunResult) -> Course {
+impl RunSeries {
+    pub fn from_result(result: &RunResult) -> RunSeries {
         let mut rows: Vec<Row> = Vec::with_capacity(result.series.len());
         let mut from_ns = 0;
         for (at, slice) in result.series.iter().enumerate() {
@@ -53,7 +53,7 @@ impl Course {
             sums.push(sum);
         }
         let measure = if is_paced(result) { Measure::Latency } else { Measure::Rate };
-        Course { rows, measure, sums }
+        RunSeries { rows, measure, sums }
     }
 
     /// I/Os, summed latency and time (ns) of some rows.
@@ -139,7 +139,7 @@ pub fn steady_state(case: &Case) -> Option<Finding> {
             (Weight::Note, text, Some(window))
         }
     };
-    let mut finding = Finding::new(Kind::SteadyState, weight, text).fact("drift", drift, "share");
+    let mut finding = Finding::new(FindingKind::SteadyState, weight, text).fact("drift", drift, "share");
     if let Some(window) = window {
         finding = finding.fact("range", window.range, "share").fact("excursion", window.excursion, "share");
     }
@@ -219,7 +219,7 @@ pub fn cliffs(case: &Case) -> Option<Finding> {
         write(after),
         words::bytes(bytes_before as u64),
     );
-    let mut finding = Finding::new(Kind::Cliff, Weight::Warning, text)
+    let mut finding = Finding::new(FindingKind::Cliff, Weight::Warning, text)
         .fact("fall", fall, "share")
         .fact("bytes moved before", bytes_before, "B")
         .remedy("warm up beyond it: what comes after is what lasts");
@@ -243,7 +243,7 @@ pub fn stalls(case: &Case) -> Option<Finding> {
         rows.len(),
         words::length(first.from_ns as f64)
     );
-    let finding = Finding::new(Kind::Stalls, Weight::Warning, text)
+    let finding = Finding::new(FindingKind::Stalls, Weight::Warning, text)
         .fact("empty rows", empty.len() as f64, "rows")
         .fact("first", first.from_ns as f64, "ns")
         .remedy("look at the kernel's log and at the neighbours of that time; an open loop shows what users would have waited");
@@ -259,24 +259,24 @@ mod tests {
     fn a_run_says_from_when_it_was_steady_and_what_it_gave_then() {
         let mut rates = vec![90_000, 70_000, 40_000, 20_000];
         rates.extend([10_000; 40]);
-        let found = finding(&of_rates(&rates), Kind::SteadyState).unwrap();
+        let found = finding(&of_rates(&rates), FindingKind::SteadyState).unwrap();
         assert_eq!(found.weight, Weight::Note);
         assert!(
             found.text.contains("steady only from 4 s on") && found.text.contains("there 10,000 IOPS"),
             "{}",
             found.text
         );
-        assert_eq!(weight(&of_rates(&[10_000; 40]), Kind::SteadyState), Some(Weight::Good));
-        assert_eq!(weight(&of_rates(&[10_000; 4]), Kind::SteadyState), Some(Weight::Note));
+        assert_eq!(weight(&of_rates(&[10_000; 40]), FindingKind::SteadyState), Some(Weight::Good));
+        assert_eq!(weight(&of_rates(&[10_000; 4]), FindingKind::SteadyState), Some(Weight::Note));
         let swinging: Vec<u64> = (0..40).map(|at| 1000 + 50 * at).collect();
-        assert_eq!(weight(&of_rates(&swinging), Kind::SteadyState), Some(Weight::Warning));
+        assert_eq!(weight(&of_rates(&swinging), FindingKind::SteadyState), Some(Weight::Warning));
     }
 
     #[test]
     fn a_fifth_in_which_nothing_completed_is_said_instead_of_figures() {
         let mut stalled = of_rates(&[500, 500, 500, 0, 1_000]);
         stalled.workload.arrival = workload::Arrival::Constant { iops: 500.0 };
-        let found = finding(&stalled, Kind::SteadyState).unwrap();
+        let found = finding(&stalled, FindingKind::SteadyState).unwrap();
         assert_eq!(found.weight, Weight::Warning);
         assert!(found.text.ends_with("in a fifth of the run, or more, nothing completed."), "{}", found.text);
         assert!(found.facts.iter().all(|fact| fact.value.is_finite()), "{:?}", found.facts);
@@ -285,17 +285,17 @@ mod tests {
     #[test]
     fn the_drift_is_that_of_the_line_over_the_whole_run() {
         let rising: Vec<u64> = (0..41).map(|at| 10_000 + 20 * at).collect();
-        let found = finding(&of_rates(&rising), Kind::SteadyState).unwrap();
+        let found = finding(&of_rates(&rising), FindingKind::SteadyState).unwrap();
         assert!(found.text.contains("drift over the run +7.7 %"), "{}", found.text);
     }
 
     #[test]
     fn a_lasting_fall_is_a_cliff_with_its_time_and_bytes() {
         let rates: Vec<u64> = (0..60).map(|at| if at < 20 { 9_000 } else { 2_000 }).collect();
-        let found = finding(&of_rates(&rates), Kind::Cliff).unwrap();
+        let found = finding(&of_rates(&rates), FindingKind::Cliff).unwrap();
         assert!(found.text.contains("at 20 s, from 9,000 IOPS to 2,000 IOPS"), "{}", found.text);
         assert!(found.text.contains("1.4 GiB"), "{}", found.text);
-        assert_eq!(finding(&of_rates(&[9_000; 60]), Kind::Cliff), None);
+        assert_eq!(finding(&of_rates(&[9_000; 60]), FindingKind::Cliff), None);
     }
 
     #[test]
@@ -303,10 +303,10 @@ mod tests {
         let with = |rate: u64| {
             let mut rates = [rate; 20];
             rates[7] = 0;
-            weight(&of_rates(&rates), Kind::Stalls)
+            weight(&of_rates(&rates), FindingKind::Stalls)
         };
         assert_eq!(with(1_000), Some(Weight::Warning));
         assert_eq!(with(3), None);
-        assert_eq!(weight(&of_rates(&[1_000; 20]), Kind::Stalls), None);
+        assert_eq!(weight(&of_rates(&[1_000; 20]), FindingKind::Stalls), None);
     }
 }

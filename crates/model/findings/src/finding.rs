@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 /// Which rule found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FindingKind {
     /// No I/O completed.
     NothingMeasured,
     /// I/Os or syncs failed.
@@ -85,7 +85,7 @@ pub struct Fact {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Which rule.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// How it bears on the result.
     pub weight: Weight,
     /// One sentence with its numbers.
@@ -97,7 +97,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(kind: Kind, weight: Weight, text: impl Into<String>) -> Finding {
+    pub(crate) fn new(kind: FindingKind, weight: Weight, text: impl Into<String>) -> Finding {
         Finding { kind, weight, text: text.into(), facts: Vec::new(), remedy: None }
     }
 
@@ -118,7 +118,10 @@ impl Finding {
     pub fn invalidates(&self) -> bool {
         let grave = matches!(
             self.kind,
-            Kind::NothingMeasured | Kind::TooFewIos | Kind::Verification | Kind::GeneratorLate
+            FindingKind::NothingMeasured
+                | FindingKind::TooFewIos
+                | FindingKind::Verification
+                | FindingKind::GeneratorLate
         );
         grave && self.weight == Weight::Warning
     }

@@ -7,7 +7,7 @@
 use crate::case::Case;
 use crate::ladder::LADDER;
 use crate::limits::{IOS_MIN, JUMP};
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use capability::humps;
 use workload::{Durability, LatencyHistogram};
 
@@ -64,7 +64,7 @@ pub fn percentile_jump(case: &Case) -> Option<Finding> {
         label(above)
     );
     let new = |weight, text: String| {
-        Finding::new(Kind::PercentileJump, weight, text)
+        Finding::new(FindingKind::PercentileJump, weight, text)
             .fact("ratio", step.ratio(), "times")
             .fact("below the jump", below_ns as f64, "ns")
             .fact("above the jump", above_ns as f64, "ns")
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_pair_with_the_largest_ratio_is_named_with_both_values() {
-        let found = finding(&study(), Kind::PercentileJump).unwrap();
+        let found = finding(&study(), FindingKind::PercentileJump).unwrap();
         assert_eq!(found.weight, Weight::Note);
         assert!(found.text.contains("jump 8.0"), "{}", found.text);
         assert!(found.text.contains("from 4.80 ms at 99 % to 38.7 ms at 99.9 %"), "{}", found.text);
@@ -153,7 +153,7 @@ mod tests {
         let with = |ns: u64| {
             let mut read = direction(98_000, 100_000, 100_000);
             read.merge(&direction(2_000, ns, ns));
-            finding(&RunResult { read, ..plain() }, Kind::PercentileJump).unwrap()
+            finding(&RunResult { read, ..plain() }, FindingKind::PercentileJump).unwrap()
         };
         assert_eq!(with(290_000).weight, Weight::Good);
         assert_eq!(with(310_000).weight, Weight::Note);
@@ -164,7 +164,7 @@ mod tests {
     fn single_ios_count_only_where_nothing_else_jumps() {
         let mut read = direction(100_000, 100_000, 150_000);
         read.merge(&direction(1, 2_000_000_000, 2_000_000_000));
-        let found = finding(&RunResult { read, ..plain() }, Kind::PercentileJump).unwrap();
+        let found = finding(&RunResult { read, ..plain() }, FindingKind::PercentileJump).unwrap();
         assert!(
             found.text.contains("at the maximum") && found.text.contains("single I/Os"),
             "{}",
@@ -172,13 +172,13 @@ mod tests {
         );
         let mut both = study();
         both.read.merge(&direction(1, 3_000_000_000, 3_000_000_000));
-        let found = finding(&both, Kind::PercentileJump).unwrap();
+        let found = finding(&both, FindingKind::PercentileJump).unwrap();
         assert!(found.text.contains("at 99.9 %, the longest 3.00 s"), "{}", found.text);
     }
 
     #[test]
     fn two_directions_of_different_speed_are_no_jump() {
         let run = RunResult { write: direction(200_000, 9_000_000, 12_000_000), ..plain() };
-        assert_eq!(finding(&run, Kind::PercentileJump).unwrap().weight, Weight::Good);
+        assert_eq!(finding(&run, FindingKind::PercentileJump).unwrap().weight, Weight::Good);
     }
 }

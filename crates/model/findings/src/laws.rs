@@ -5,14 +5,14 @@ use crate::limits::{
     BYTES_DIFFER, CHANCE_DEVIATIONS, KNEE_BEYOND, KNEE_IMPOSSIBLE, KNEE_REACHED, OUTSTANDING_OVER,
     OUTSTANDING_REACHED,
 };
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use capability::KneeReason;
 use workload::format_count;
 
 /// N = X x R holds in any stable system (Little 1961); what is asked for and what is reached need not agree.
 pub fn outstanding(case: &Case) -> Option<Finding> {
     let result = case.result;
-    let asked = f64::from(result.outstanding_asked());
+    let asked = f64::from(result.outstanding_requested());
     let mean_ns = case.latency.mean_ns()?;
     if !case.has_latencies() || result.elapsed_ns == 0 || asked == 0.0 {
         return None;
@@ -25,7 +25,7 @@ pub fn outstanding(case: &Case) -> Option<Finding> {
         words::rate(reached)
     );
     let new = |weight, text: String| {
-        Finding::new(Kind::Outstanding, weight, text)
+        Finding::new(FindingKind::Outstanding, weight, text)
             .fact("outstanding reached", reached, "I/Os")
             .fact("outstanding asked", asked, "I/Os")
             .fact("rate", result.iops(), "1/s")
@@ -112,7 +112,7 @@ pub fn transfer_size(case: &Case) -> Option<Finding> {
         if off < 0.0 { "transfers were cut short" } else { "larger ones were among them" }
     );
     Some(
-        Finding::new(Kind::TransferSize, Weight::Warning, text)
+        Finding::new(FindingKind::TransferSize, Weight::Warning, text)
             .fact("moved by an I/O", moved, "B")
             .fact("asked", asked, "B")
             .remedy("look at the end of the target, and at how the tool counts"),
@@ -128,7 +128,7 @@ pub fn knee(case: &Case) -> Option<Finding> {
         return None;
     }
     let new = |weight, text: String| {
-        Finding::new(Kind::Knee, weight, text)
+        Finding::new(FindingKind::Knee, weight, text)
             .fact("rate of the measured knee", knee.iops, "1/s")
             .fact("outstanding at the measured knee", knee.outstanding, "I/Os")
             .fact("share of the measured rate", iops / knee.iops, "share")
@@ -177,7 +177,7 @@ pub fn knee(case: &Case) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Surroundings;
+    use crate::RunConditions;
     use crate::case::tests::{direction, find, finding, plain, weight};
     use ::workload::{Arrival, Limit, Pool, RunResult, SizeShare};
     use capability::Knee;
@@ -189,10 +189,10 @@ mod tests {
 
     #[test]
     fn outstanding_reached_is_held_against_asked() {
-        assert_eq!(weight(&of(199_000), Kind::Outstanding), Some(Weight::Good));
-        assert_eq!(weight(&of(179_000), Kind::Outstanding), Some(Weight::Warning));
-        assert_eq!(weight(&of(221_000), Kind::Outstanding), Some(Weight::Note));
-        let text = finding(&of(200_000), Kind::Outstanding).unwrap().text;
+        assert_eq!(weight(&of(199_000), FindingKind::Outstanding), Some(Weight::Good));
+        assert_eq!(weight(&of(179_000), FindingKind::Outstanding), Some(Weight::Warning));
+        assert_eq!(weight(&of(221_000), FindingKind::Outstanding), Some(Weight::Note));
+        let text = finding(&of(200_000), FindingKind::Outstanding).unwrap().text;
         assert_eq!(
             text,
             "The laws hold: 20,000 IOPS x 200 us = 4 outstanding of 4 asked, and x 8 KiB = 156 MiB/s."
@@ -203,11 +203,11 @@ mod tests {
     fn a_limit_explains_fewer_and_an_open_loop_has_none_to_keep() {
         let mut run = of(50_000);
         run.workload.limit = Limit { iops: Some(20_000.0), bytes_per_s: None };
-        assert_eq!(weight(&run, Kind::Outstanding), Some(Weight::Good));
+        assert_eq!(weight(&run, FindingKind::Outstanding), Some(Weight::Good));
         let open = |latency_ns| {
             let mut run = of(latency_ns);
             run.workload.arrival = Arrival::Poisson { iops: 20_000.0 };
-            weight(&run, Kind::Outstanding)
+            weight(&run, FindingKind::Outstanding)
         };
         assert_eq!([open(100_000), open(190_000)], [Some(Weight::Good), Some(Weight::Warning)]);
     }
@@ -216,30 +216,30 @@ mod tests {
     fn of_what_workloads_share_none_owes_all() {
         let mut run = of(50_000);
         run.pool = Some(Pool { threads: 2, outstanding: Some(4) });
-        let found = finding(&run, Kind::Outstanding).unwrap();
+        let found = finding(&run, FindingKind::Outstanding).unwrap();
         assert_eq!(found.weight, Weight::Good);
         assert_eq!(found.text, "20,000 IOPS x 50.0 us = 1 outstanding, of the 8 that all workloads shared.");
         run.pool = Some(Pool { threads: 2, outstanding: None });
-        assert_eq!(weight(&run, Kind::Outstanding), Some(Weight::Warning), "each has its own");
+        assert_eq!(weight(&run, FindingKind::Outstanding), Some(Weight::Warning), "each has its own");
     }
 
     #[test]
     fn bytes_must_be_ios_times_size() {
         let mut run = plain();
-        assert_eq!(weight(&run, Kind::TransferSize), None);
+        assert_eq!(weight(&run, FindingKind::TransferSize), None);
         run.read.bytes = run.read.bytes / 100 * 98;
-        assert_eq!(weight(&run, Kind::TransferSize), Some(Weight::Warning));
+        assert_eq!(weight(&run, FindingKind::TransferSize), Some(Weight::Warning));
         run.workload.sizes =
             vec![SizeShare { block_bytes: 4096, percent: 50 }, SizeShare { block_bytes: 8192, percent: 50 }];
         run.read.bytes = run.read.count * 6180;
-        assert_eq!(weight(&run, Kind::TransferSize), None, "the mix is left to chance");
+        assert_eq!(weight(&run, FindingKind::TransferSize), None, "the mix is left to chance");
         run.read.bytes = run.read.count * 6500;
-        assert_eq!(weight(&run, Kind::TransferSize), Some(Weight::Warning));
+        assert_eq!(weight(&run, FindingKind::TransferSize), Some(Weight::Warning));
         run.replayed = true;
-        assert_eq!(weight(&run, Kind::TransferSize), None, "a trace has sizes of its own");
+        assert_eq!(weight(&run, FindingKind::TransferSize), None, "a trace has sizes of its own");
     }
 
-    fn at_knee(outstanding: f64, iops: f64, reason: KneeReason) -> Surroundings {
+    fn at_knee(outstanding: f64, iops: f64, reason: KneeReason) -> RunConditions {
         let knee = Knee {
             outstanding,
             iops,
@@ -252,13 +252,13 @@ mod tests {
             reason,
             why: String::new(),
         };
-        Surroundings { knee: Some(knee), ..Surroundings::default() }
+        RunConditions { knee: Some(knee), ..RunConditions::default() }
     }
 
     #[test]
     fn the_run_is_placed_on_the_measured_curve() {
         let weigh = |outstanding, iops| {
-            find(&of(200_000), &at_knee(outstanding, iops, KneeReason::Device), Kind::Knee)
+            find(&of(200_000), &at_knee(outstanding, iops, KneeReason::Device), FindingKind::Knee)
                 .map(|found| found.weight)
         };
         assert_eq!(weigh(4.0, 21_000.0), Some(Weight::Good));
@@ -266,10 +266,10 @@ mod tests {
         assert_eq!(weigh(4.0, 13_000.0), Some(Weight::Warning), "nobody gives that much more");
         assert_eq!(weigh(1.9, 21_000.0), Some(Weight::Note), "far beyond");
         let unreached = at_knee(4.0, 1_000.0, KneeReason::NotReached);
-        assert_eq!(find(&of(200_000), &unreached, Kind::Knee), None);
+        assert_eq!(find(&of(200_000), &unreached, FindingKind::Knee), None);
         let replayed = RunResult { replayed: true, ..of(200_000) };
         let measured = at_knee(4.0, 13_000.0, KneeReason::Device);
-        assert_eq!(find(&replayed, &measured, Kind::Knee), None, "the knee of other I/Os");
-        assert_eq!(finding(&of(200_000), Kind::Knee), None);
+        assert_eq!(find(&replayed, &measured, FindingKind::Knee), None, "the knee of other I/Os");
+        assert_eq!(finding(&of(200_000), FindingKind::Knee), None);
     }
 }

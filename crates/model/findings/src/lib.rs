@@ -2,7 +2,7 @@
 //! what do they say.
 //!
 //! ```text
-//! RunResult + Surroundings (RAM, device cache, cores, a measured knee: what the caller knows)
+//! RunResult + RunConditions (RAM, device cache, cores, a measured knee: what the caller knows)
 //!      │  Case::new(): latencies of both directions, the course row by row
 //!      v
 //! findings()   RULES, each of them a function Case -> Option<Finding>:
@@ -39,7 +39,7 @@ mod target;
 mod whole;
 pub mod words;
 
-pub use finding::{Fact, Finding, Kind, Weight};
+pub use finding::{Fact, Finding, FindingKind, Weight};
 
 use capability::Knee;
 use case::Case;
@@ -48,7 +48,7 @@ use workload::RunResult;
 
 /// What the caller knows of the machine and the storage, and a result does not carry.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Surroundings {
+pub struct RunConditions {
     /// Bytes of main memory.
     pub memory_bytes: Option<u64>,
     /// Bytes of the cache in the device, controller or array.
@@ -96,7 +96,7 @@ const RULES: &[fn(&Case) -> Option<Finding>] = &[
 ];
 
 /// What a run means; warnings first, then notes, then what is as it should be.
-pub fn findings(result: &RunResult, around: &Surroundings) -> Vec<Finding> {
+pub fn findings(result: &RunResult, around: &RunConditions) -> Vec<Finding> {
     let case = Case::new(result, around);
     let mut found: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&case)).collect();
     found.sort_by_key(|finding| std::cmp::Reverse(finding.weight));

@@ -4,7 +4,7 @@
 use crate::case::Case;
 use crate::ladder::{LADDER, Rung, last_that_stands};
 use crate::limits::{IOS_FOR_99, IOS_FOR_999, IOS_MIN};
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 
 /// How many of the percentiles that do not stand yet are foretold.
 const FORETOLD: usize = 2;
@@ -20,7 +20,7 @@ pub fn percentiles(case: &Case) -> Option<Finding> {
         let text = format!(
             "The result carries no distribution of its {name} latencies: percentiles cannot be checked."
         );
-        return Some(Finding::new(Kind::Percentiles, Weight::Note, text));
+        return Some(Finding::new(FindingKind::Percentiles, Weight::Note, text));
     }
     let last = last_that_stands(&direction.latency);
     let next: Vec<&Rung> =
@@ -41,7 +41,7 @@ pub fn percentiles(case: &Case) -> Option<Finding> {
         format!("; at this rate a run would take {}", words::list(&foretold))
     };
     let text = format!("{}: {stands}{after}.", words::counted(count, name));
-    let mut finding = Finding::new(Kind::Percentiles, weight, text)
+    let mut finding = Finding::new(FindingKind::Percentiles, weight, text)
         .fact("I/Os of the rarer direction", count as f64, "I/Os")
         .fact("last percentile that stands", last.map_or(f64::NAN, |rung| rung.percent), "percent");
     for rung in next {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_last_percentile_that_stands_and_the_time_for_the_next_are_told() {
-        let text = finding(&with(90_000), Kind::Percentiles).unwrap().text;
+        let text = finding(&with(90_000), FindingKind::Percentiles).unwrap().text;
         assert_eq!(
             text,
             "90,000 reads: percentiles stand up to 99.9 %; at this rate a run would take 11 s for 99.99 % and 111 s for 99.999 %."
@@ -72,17 +72,17 @@ mod tests {
     #[test]
     fn the_rarer_direction_decides() {
         let run = RunResult { write: direction(999, 100_000, 200_000), ..with(90_000) };
-        let found = finding(&run, Kind::Percentiles).unwrap();
+        let found = finding(&run, FindingKind::Percentiles).unwrap();
         assert!(found.text.starts_with("999 writes: percentiles stand up to 95 %"), "{}", found.text);
     }
 
     #[test]
     fn weights_follow_the_count() {
-        let weigh = |reads| weight(&with(reads), Kind::Percentiles);
+        let weigh = |reads| weight(&with(reads), FindingKind::Percentiles);
         assert_eq!([weigh(99), weigh(999), weigh(1_000)], [None, Some(Weight::Warning), Some(Weight::Note)]);
         assert_eq!([weigh(9_999), weigh(10_000)], [Some(Weight::Note), Some(Weight::Good)]);
         let mut imported = plain();
         imported.read.latency = LatencyHistogram::new();
-        assert_eq!(weight(&imported, Kind::Percentiles), Some(Weight::Note));
+        assert_eq!(weight(&imported, FindingKind::Percentiles), Some(Weight::Note));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, SYNC_SHARE, WRITE_SHARE_DIFFERS};
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use workload::format_count;
 
 pub fn write_share(case: &Case) -> Option<Finding> {
@@ -18,7 +18,7 @@ pub fn write_share(case: &Case) -> Option<Finding> {
     let chance =
         CHANCE_DEVIATIONS * (asked * (1.0 - asked) * ios_a_coin / case.result.ios() as f64).max(0.0).sqrt();
     let new = |weight, text: String| {
-        Finding::new(Kind::WriteShare, weight, text)
+        Finding::new(FindingKind::WriteShare, weight, text)
             .fact("asked", asked, "share")
             .fact("obtained", got, "share")
     };
@@ -52,7 +52,7 @@ pub fn syncs(case: &Case) -> Option<Finding> {
         words::rate(writes)
     );
     let weight = if share >= SYNC_SHARE { Weight::Note } else { Weight::Good };
-    let finding = Finding::new(Kind::Syncs, weight, text)
+    let finding = Finding::new(FindingKind::Syncs, weight, text)
         .fact("time in syncs", share, "share")
         .fact("mean latency of a sync", mean_ns, "ns")
         .fact("writes a sync", writes, "I/Os");
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn the_write_share_may_differ_by_a_percent_and_by_chance() {
-        assert_eq!(weight(&with_writes(30, 69_000, 31_000), Kind::WriteShare), Some(Weight::Good));
-        assert_eq!(weight(&with_writes(30, 67_000, 33_000), Kind::WriteShare), Some(Weight::Warning));
-        assert_eq!(weight(&with_writes(30, 62, 38), Kind::WriteShare), Some(Weight::Good), "chance");
-        assert_eq!(weight(&with_writes(0, 100_000, 0), Kind::WriteShare), None);
-        assert_eq!(weight(&with_writes(0, 90_000, 10_000), Kind::WriteShare), Some(Weight::Warning));
+        assert_eq!(weight(&with_writes(30, 69_000, 31_000), FindingKind::WriteShare), Some(Weight::Good));
+        assert_eq!(weight(&with_writes(30, 67_000, 33_000), FindingKind::WriteShare), Some(Weight::Warning));
+        assert_eq!(weight(&with_writes(30, 62, 38), FindingKind::WriteShare), Some(Weight::Good), "chance");
+        assert_eq!(weight(&with_writes(0, 100_000, 0), FindingKind::WriteShare), None);
+        assert_eq!(weight(&with_writes(0, 90_000, 10_000), FindingKind::WriteShare), Some(Weight::Warning));
     }
 
     #[test]
@@ -96,30 +96,30 @@ mod tests {
             run
         };
         for arrival in [Arrival::Closed, Arrival::Recorded { speed: 2.0 }] {
-            assert_eq!(weight(&replayed(arrival), Kind::WriteShare), None, "{arrival:?}");
+            assert_eq!(weight(&replayed(arrival), FindingKind::WriteShare), None, "{arrival:?}");
         }
     }
 
     #[test]
     fn stretches_of_equal_ios_are_given_more_chance() {
         let mut run = with_writes(30, 6_600, 3_400);
-        assert_eq!(weight(&run, Kind::WriteShare), Some(Weight::Warning));
+        assert_eq!(weight(&run, FindingKind::WriteShare), Some(Weight::Warning));
         run.workload.access.random_percent = Some(5);
-        assert_eq!(weight(&run, Kind::WriteShare), Some(Weight::Good));
+        assert_eq!(weight(&run, FindingKind::WriteShare), Some(Weight::Good));
     }
 
     #[test]
     fn syncs_that_take_half_the_time_are_told() {
         // Two threads of ten seconds: 20 s in all.
         let with = |ns: u64| RunResult { sync: direction(10_000, ns, ns), ..plain() };
-        assert_eq!(weight(&with(990_000), Kind::Syncs), Some(Weight::Good));
-        let found = finding(&with(1_010_000), Kind::Syncs).unwrap();
+        assert_eq!(weight(&with(990_000), FindingKind::Syncs), Some(Weight::Good));
+        let found = finding(&with(1_010_000), FindingKind::Syncs).unwrap();
         assert_eq!(found.weight, Weight::Note);
         assert!(
             found.text.starts_with("Syncs took 51 % of the threads' time: 10,000 of 1.01 ms each"),
             "{}",
             found.text
         );
-        assert_eq!(weight(&plain(), Kind::Syncs), None);
+        assert_eq!(weight(&plain(), FindingKind::Syncs), None);
     }
 }

@@ -9,7 +9,7 @@
 //! neighbouring seconds shows over the stretch, and bursts (a token bucket's refills) even out in rounds
 //! that hold several of them. Rows at its beginning that stand out from the rest are left out as well.
 
-use crate::course::{Course, Measure};
+use crate::course::{Measure, RunSeries};
 use crate::limits::{STEADY_EXCURSION, STEADY_RANGE, STEADY_ROUNDS, STEADY_SHARE};
 use workload::RunResult;
 
@@ -56,10 +56,10 @@ impl Steadiness {
 
 /// Looks for the steady part: of the rate, or of the latency where the rate is given (open loops, limits).
 pub fn steadiness(result: &RunResult) -> Steadiness {
-    of(&Course::of(result))
+    of(&RunSeries::from_result(result))
 }
 
-pub(crate) fn of(course: &Course) -> Steadiness {
+pub(crate) fn of(course: &RunSeries) -> Steadiness {
     let rows = course.rows.len();
     if rows < STEADY_ROUNDS {
         return Steadiness::TooShort { rows };
@@ -101,7 +101,7 @@ impl Rounds {
 }
 
 /// Five equal rounds from a row to the end; `None` where one of them has no value.
-fn rounds(course: &Course, first: usize) -> Option<Rounds> {
+fn rounds(course: &RunSeries, first: usize) -> Option<Rounds> {
     let rows = course.rows.len() - first;
     let edge = |round: usize| first + rows * round / STEADY_ROUNDS;
     let mut values = [0.0; STEADY_ROUNDS];
@@ -130,7 +130,7 @@ pub(crate) fn excursion(values: &[f64]) -> f64 {
     if squares > 0.0 && mean > 0.0 { products / squares * (count - 1.0) / mean } else { 0.0 }
 }
 
-fn window(course: &Course, first: usize, rounds: Rounds) -> Window {
+fn window(course: &RunSeries, first: usize, rounds: Rounds) -> Window {
     let (begin, end) = (&course.rows[first], &course.rows[course.rows.len() - 1]);
     Window {
         first: begin.at,
@@ -142,7 +142,7 @@ fn window(course: &Course, first: usize, rounds: Rounds) -> Window {
     }
 }
 
-impl Course {
+impl RunSeries {
     /// Rate (I/Os a second) or mean latency (ns) over some rows; `None` where there is none.
     fn value(&self, rows: std::ops::Range<usize>) -> Option<f64> {
         let (ios, stall_ns, ns) = self.sums(rows);

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::limits::{CACHED_SHARE, MULTIPLE_NEAR, MULTIPLES_MAX, PLAUSIBLE_CACHE_BYTES};
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use workload::Durability;
 
 pub fn size(case: &Case) -> Option<Finding> {
@@ -15,7 +15,7 @@ pub fn size(case: &Case) -> Option<Finding> {
 /// Through the page cache: reads of what lies in memory never reach the storage, nor do writes at once.
 fn buffered(case: &Case) -> Option<Finding> {
     let workload = &case.result.workload;
-    let new = |weight, text: String| Finding::new(Kind::TargetSize, weight, text);
+    let new = |weight, text: String| Finding::new(FindingKind::TargetSize, weight, text);
     if case.result.read.count == 0 {
         let durable = workload.shape.durability != Durability::Cached || workload.sync.is_some();
         return (!durable).then(|| {
@@ -52,7 +52,11 @@ fn buffered(case: &Case) -> Option<Finding> {
 fn direct(case: &Case) -> Option<Finding> {
     let used_bytes = case.used_bytes()?;
     let new = |weight, text: String| {
-        Finding::new(Kind::TargetSize, weight, text).fact("used part of the target", used_bytes as f64, "B")
+        Finding::new(FindingKind::TargetSize, weight, text).fact(
+            "used part of the target",
+            used_bytes as f64,
+            "B",
+        )
     };
     let used = words::bytes(used_bytes);
     let Some(cache_bytes) = case.around.device_cache_bytes.filter(|bytes| *bytes > 0) else {
@@ -112,7 +116,7 @@ pub fn multiple(case: &Case) -> Option<Finding> {
         words::bytes(bytes)
     );
     Some(
-        Finding::new(Kind::TargetMultiple, Weight::Note, text)
+        Finding::new(FindingKind::TargetMultiple, Weight::Note, text)
             .fact("used part of the target", used as f64, "B")
             .fact("multiple", times, "times")
             .remedy("choose a size that is no multiple of it"),
@@ -142,7 +146,7 @@ pub fn sectors(case: &Case) -> Option<Finding> {
     );
     let weight = if writes { Weight::Warning } else { Weight::Note };
     Some(
-        Finding::new(Kind::Sectors, weight, text)
+        Finding::new(FindingKind::Sectors, weight, text)
             .fact("sector", sector as f64, "B")
             .fact("in use", bytes as f64, "B")
             .remedy("use multiples of the sector, unless this is what is to be measured"),
@@ -152,7 +156,7 @@ pub fn sectors(case: &Case) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Surroundings;
+    use crate::RunConditions;
     use crate::case::tests::{direction, find, plain};
     use workload::{Access, Caching, Direction, RunResult};
 
@@ -164,64 +168,72 @@ mod tests {
         run
     }
 
-    fn weigh(run: &RunResult, around: &Surroundings, kind: Kind) -> Option<Weight> {
+    fn weigh(run: &RunResult, around: &RunConditions, kind: FindingKind) -> Option<Weight> {
         find(run, around, kind).map(|finding| finding.weight)
     }
 
     #[test]
     fn buffered_reads_are_held_against_memory() {
-        let around = Surroundings { memory_bytes: Some(16 * GIB), ..Surroundings::default() };
-        let size = |gib: u64| weigh(&of(gib * GIB, Caching::Buffered), &around, Kind::TargetSize);
+        let around = RunConditions { memory_bytes: Some(16 * GIB), ..RunConditions::default() };
+        let size = |gib: u64| weigh(&of(gib * GIB, Caching::Buffered), &around, FindingKind::TargetSize);
         assert_eq!(
             [size(16), size(17), size(159), size(160)],
             [Some(Weight::Warning), Some(Weight::Note), Some(Weight::Note), Some(Weight::Good)]
         );
-        assert_eq!(weigh(&of(8 * GIB, Caching::Direct), &around, Kind::TargetSize), Some(Weight::Good));
-        assert_eq!(weigh(&of(8 * GIB, Caching::Buffered), &Surroundings::default(), Kind::TargetSize), None);
+        assert_eq!(
+            weigh(&of(8 * GIB, Caching::Direct), &around, FindingKind::TargetSize),
+            Some(Weight::Good)
+        );
+        assert_eq!(
+            weigh(&of(8 * GIB, Caching::Buffered), &RunConditions::default(), FindingKind::TargetSize),
+            None
+        );
     }
 
     #[test]
     fn only_the_part_in_use_counts() {
-        let around = Surroundings { memory_bytes: Some(16 * GIB), ..Surroundings::default() };
+        let around = RunConditions { memory_bytes: Some(16 * GIB), ..RunConditions::default() };
         let mut run = of(500 * GIB, Caching::Mapped);
         run.workload.access = Access { base_bytes: GIB, length_bytes: Some(4 * GIB), ..Access::default() };
-        assert_eq!(weigh(&run, &around, Kind::TargetSize), Some(Weight::Warning));
+        assert_eq!(weigh(&run, &around, FindingKind::TargetSize), Some(Weight::Warning));
         run.workload.access.base_bytes = 501 * GIB;
-        assert_eq!(weigh(&run, &around, Kind::TargetSize), None, "outside the target");
+        assert_eq!(weigh(&run, &around, FindingKind::TargetSize), None, "outside the target");
     }
 
     #[test]
     fn buffered_writes_are_memory_s_unless_they_are_synced() {
         let mut run = of(500 * GIB, Caching::Buffered);
         (run.write, run.read) = (direction(1_000, 1_000, 2_000), Direction::default());
-        assert_eq!(weigh(&run, &Surroundings::default(), Kind::TargetSize), Some(Weight::Warning));
+        assert_eq!(weigh(&run, &RunConditions::default(), FindingKind::TargetSize), Some(Weight::Warning));
         run.workload.shape.durability = Durability::Synced;
-        assert_eq!(weigh(&run, &Surroundings::default(), Kind::TargetSize), None);
+        assert_eq!(weigh(&run, &RunConditions::default(), FindingKind::TargetSize), None);
     }
 
     #[test]
     fn direct_io_is_held_against_the_device_s_cache() {
-        let around = Surroundings { device_cache_bytes: Some(8 * GIB), ..Surroundings::default() };
-        let size = |gib: u64| weigh(&of(gib * GIB, Caching::Direct), &around, Kind::TargetSize);
+        let around = RunConditions { device_cache_bytes: Some(8 * GIB), ..RunConditions::default() };
+        let size = |gib: u64| weigh(&of(gib * GIB, Caching::Direct), &around, FindingKind::TargetSize);
         assert_eq!(
             [size(8), size(9), size(80)],
             [Some(Weight::Warning), Some(Weight::Note), Some(Weight::Good)]
         );
-        let unknown = |bytes| weigh(&of(bytes, Caching::Direct), &Surroundings::default(), Kind::TargetSize);
+        let unknown =
+            |bytes| weigh(&of(bytes, Caching::Direct), &RunConditions::default(), FindingKind::TargetSize);
         assert_eq!([unknown(GIB - 1), unknown(GIB)], [Some(Weight::Note), Some(Weight::Good)]);
     }
 
     #[test]
     fn a_small_multiple_of_a_cache_is_told_and_what_lies_between_is_not() {
-        let around = Surroundings { device_cache_bytes: Some(8 * GIB), ..Surroundings::default() };
-        let multiple = |gib: u64| weigh(&of(gib * GIB, Caching::Direct), &around, Kind::TargetMultiple);
+        let around = RunConditions { device_cache_bytes: Some(8 * GIB), ..RunConditions::default() };
+        let multiple =
+            |gib: u64| weigh(&of(gib * GIB, Caching::Direct), &around, FindingKind::TargetMultiple);
         assert_eq!(
             [multiple(8), multiple(24), multiple(25), multiple(72)],
             [None, Some(Weight::Note), None, None]
         );
-        let memory = Surroundings { memory_bytes: Some(8 * GIB), ..Surroundings::default() };
+        let memory = RunConditions { memory_bytes: Some(8 * GIB), ..RunConditions::default() };
         assert_eq!(
-            weigh(&of(24 * GIB, Caching::Direct), &memory, Kind::TargetMultiple),
+            weigh(&of(24 * GIB, Caching::Direct), &memory, FindingKind::TargetMultiple),
             None,
             "memory has no part in it"
         );
@@ -229,15 +241,15 @@ mod tests {
 
     #[test]
     fn parts_of_sectors_are_told() {
-        let around = Surroundings { sector_bytes: Some(4096), ..Surroundings::default() };
+        let around = RunConditions { sector_bytes: Some(4096), ..RunConditions::default() };
         let mut run = plain();
-        assert_eq!(weigh(&run, &around, Kind::Sectors), None);
+        assert_eq!(weigh(&run, &around, FindingKind::Sectors), None);
         run.workload.shape.block_bytes = 512;
-        assert_eq!(weigh(&run, &around, Kind::Sectors), Some(Weight::Note));
+        assert_eq!(weigh(&run, &around, FindingKind::Sectors), Some(Weight::Note));
         run.write = direction(10, 1, 2);
-        assert_eq!(weigh(&run, &around, Kind::Sectors), Some(Weight::Warning));
+        assert_eq!(weigh(&run, &around, FindingKind::Sectors), Some(Weight::Warning));
         let mut shifted = plain();
         shifted.workload.access.base_bytes = 512;
-        assert_eq!(weigh(&shifted, &around, Kind::Sectors), Some(Weight::Note));
+        assert_eq!(weigh(&shifted, &around, FindingKind::Sectors), Some(Weight::Note));
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::case::Case;
 use crate::limits::IOS_MIN;
-use crate::{Finding, Kind, Weight, words};
+use crate::{Finding, FindingKind, Weight, words};
 use workload::format_count;
 
 pub fn nothing_measured(case: &Case) -> Option<Finding> {
     (case.result.ios() == 0).then(|| {
         let text = format!("No I/O completed in {}.", words::length(case.result.elapsed_ns as f64));
-        Finding::new(Kind::NothingMeasured, Weight::Warning, text).remedy("run longer, or look at the errors")
+        Finding::new(FindingKind::NothingMeasured, Weight::Warning, text)
+            .remedy("run longer, or look at the errors")
     })
 }
 
@@ -28,7 +29,7 @@ pub fn errors(case: &Case) -> Option<Finding> {
     );
     let all = failed as f64 + result.ios() as f64 + result.sync.count as f64;
     Some(
-        Finding::new(Kind::Errors, Weight::Warning, text)
+        Finding::new(FindingKind::Errors, Weight::Warning, text)
             .fact("failed", failed as f64, "I/Os")
             .fact("share of all", failed as f64 / all, "share")
             .remedy("read the errors' names and the kernel's log before using the figures"),
@@ -37,7 +38,7 @@ pub fn errors(case: &Case) -> Option<Finding> {
 
 pub fn verification(case: &Case) -> Option<Finding> {
     let result = case.result;
-    let new = |weight, text: String| Finding::new(Kind::Verification, weight, text);
+    let new = |weight, text: String| Finding::new(FindingKind::Verification, weight, text);
     let Some(verification) = &result.verification else {
         let asked = result.workload.verify.is_some() && result.write.count > 0;
         return asked.then(|| {
@@ -77,7 +78,7 @@ pub fn interrupted(case: &Case) -> Option<Finding> {
             "Ended early by the user: the figures cover the {} until then.",
             words::length(case.result.elapsed_ns as f64)
         );
-        Finding::new(Kind::Interrupted, Weight::Note, text).fact(
+        Finding::new(FindingKind::Interrupted, Weight::Note, text).fact(
             "measured",
             case.result.elapsed_ns as f64,
             "ns",
@@ -89,7 +90,7 @@ pub fn too_few_ios(case: &Case) -> Option<Finding> {
     let ios = case.result.ios();
     (ios > 0 && ios < IOS_MIN).then(|| {
         let text = format!("{} prove nothing: {IOS_MIN} are the least.", words::counted(ios, "I/O"));
-        Finding::new(Kind::TooFewIos, Weight::Warning, text)
+        Finding::new(FindingKind::TooFewIos, Weight::Warning, text)
             .fact("I/Os", ios as f64, "I/Os")
             .remedy("run longer")
     })
@@ -105,19 +106,19 @@ mod tests {
     fn no_io_few_ios_and_enough() {
         let with = |count| RunResult { read: direction(count, 100_000, 200_000), ..plain() };
         let none = RunResult { read: Direction::default(), ..plain() };
-        assert_eq!(weight(&none, Kind::NothingMeasured), Some(Weight::Warning));
-        assert_eq!(weight(&with(99), Kind::TooFewIos), Some(Weight::Warning));
-        assert_eq!(weight(&with(100), Kind::TooFewIos), None);
-        assert_eq!(weight(&with(100), Kind::NothingMeasured), None);
+        assert_eq!(weight(&none, FindingKind::NothingMeasured), Some(Weight::Warning));
+        assert_eq!(weight(&with(99), FindingKind::TooFewIos), Some(Weight::Warning));
+        assert_eq!(weight(&with(100), FindingKind::TooFewIos), None);
+        assert_eq!(weight(&with(100), FindingKind::NothingMeasured), None);
     }
 
     #[test]
     fn failures_are_counted_by_what_failed() {
         let mut run = plain();
-        assert_eq!(finding(&run, Kind::Errors), None);
+        assert_eq!(finding(&run, FindingKind::Errors), None);
         run.read.errors.insert(5, 1);
         run.sync.errors.insert(28, 2);
-        let found = finding(&run, Kind::Errors).unwrap();
+        let found = finding(&run, FindingKind::Errors).unwrap();
         assert!(found.text.starts_with("1 read and 2 syncs failed"), "{}", found.text);
     }
 
@@ -125,23 +126,23 @@ mod tests {
     fn damage_is_a_warning_that_invalidates_and_soundness_is_good() {
         let with = |blocks, bad| {
             let verification = Some(Verification { blocks, bad, first_bad: Vec::new() });
-            finding(&RunResult { verification, ..plain() }, Kind::Verification).unwrap()
+            finding(&RunResult { verification, ..plain() }, FindingKind::Verification).unwrap()
         };
         assert!(with(1_000, 1).invalidates());
         assert_eq!(with(1_000, 0).weight, Weight::Good);
         assert_eq!(with(0, 0).weight, Weight::Note);
         let mut unchecked = plain();
         unchecked.workload.verify = Some(Verify::Checksum);
-        assert_eq!(weight(&unchecked, Kind::Verification), None, "nothing was written");
+        assert_eq!(weight(&unchecked, FindingKind::Verification), None, "nothing was written");
         unchecked.write = direction(10, 1, 2);
-        assert_eq!(weight(&unchecked, Kind::Verification), Some(Weight::Note));
+        assert_eq!(weight(&unchecked, FindingKind::Verification), Some(Weight::Note));
     }
 
     #[test]
     fn an_interrupted_run_says_so() {
-        assert_eq!(weight(&plain(), Kind::Interrupted), None);
+        assert_eq!(weight(&plain(), FindingKind::Interrupted), None);
         assert_eq!(
-            weight(&RunResult { interrupted: true, ..plain() }, Kind::Interrupted),
+            weight(&RunResult { interrupted: true, ..plain() }, FindingKind::Interrupted),
             Some(Weight::Note)
         );
     }

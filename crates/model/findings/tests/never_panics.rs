@@ -1,7 +1,7 @@
 //! Whatever a result holds, its findings come out: text in every sentence, finite numbers in every fact.
 
 use capability::{Knee, KneeReason};
-use findings::{Surroundings, Weight, findings, is_valid, steady};
+use findings::{RunConditions, Weight, findings, is_valid, steady};
 use proptest::prelude::*;
 use workload::{
     Access, Arrival, Backend, Caching, CoreUse, Direction, Durability, Latencies, LatencyHistogram, Limit,
@@ -160,8 +160,8 @@ impl Numbers<'_> {
         }
     }
 
-    fn around(&mut self) -> Surroundings {
-        Surroundings {
+    fn around(&mut self) -> RunConditions {
+        RunConditions {
             memory_bytes: self.flag().then(|| self.int()),
             device_cache_bytes: self.flag().then(|| self.int()),
             sector_bytes: self.flag().then(|| self.int() as u32),
@@ -179,7 +179,7 @@ impl Numbers<'_> {
                 reason: KneeReason::Device,
                 why: String::new(),
             }),
-            ..Surroundings::default()
+            ..RunConditions::default()
         }
     }
 }
@@ -220,7 +220,7 @@ proptest! {
 #[test]
 fn an_empty_result_says_that_nothing_was_measured() {
     let empty = RunResult::empty(Shape::random_read(8192).into(), "/data".into());
-    let found = findings(&empty, &Surroundings::default());
+    let found = findings(&empty, &RunConditions::default());
     assert_eq!(found[0].text, "No I/O completed in 0 ns.");
     assert_eq!(found[0].weight, Weight::Warning);
 }

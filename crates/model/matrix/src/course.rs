@@ -5,7 +5,7 @@ use workload::{RunLength, parse_duration};
 /// How the runs of a matrix follow each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Course {
+pub struct RunSchedule {
     /// Of each run, not measured.
     pub warm_up: Time,
     /// Of each run, measured.
@@ -42,7 +42,7 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
-impl Course {
+impl RunSchedule {
     /// How long each run goes on.
     pub fn length(&self) -> RunLength {
         RunLength {
@@ -54,10 +54,10 @@ impl Course {
     }
 }
 
-impl Default for Course {
-    fn default() -> Course {
+impl Default for RunSchedule {
+    fn default() -> RunSchedule {
         let seconds = |seconds| Time(Duration::from_secs(seconds));
-        Course {
+        RunSchedule {
             warm_up: seconds(1),
             duration: seconds(10),
             cool_down: seconds(0),

@@ -1,4 +1,4 @@
-use crate::{Course, Point, RunKey};
+use crate::{Point, RunKey, RunSchedule};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ pub struct Matrix {
     /// What is the same in every run.
     pub fixed: Fixed,
     /// How the runs follow each other.
-    pub runs: Course,
+    pub runs: RunSchedule,
 }
 
 /// The values that are combined, each with each.
@@ -259,7 +259,7 @@ impl Default for Matrix {
             targets: vec![".".into()],
             axes: Axes::default(),
             fixed: Fixed::default(),
-            runs: Course::default(),
+            runs: RunSchedule::default(),
         }
     }
 }

@@ -39,7 +39,7 @@ const STUDENT_T: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
 
 impl Estimate {
     /// Of rates, which are never negative; `None` without values.
-    pub fn of(values: &[f64]) -> Option<Estimate> {
+    pub fn from_values(values: &[f64]) -> Option<Estimate> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let n = sorted.len();
@@ -105,11 +105,11 @@ mod tests {
 
     #[test]
     fn few_repeats_have_a_mean_many_a_median() {
-        assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(Estimate::of(&[5.0]).unwrap().interval, None);
-        let two = Estimate::of(&[99.0, 101.0]).unwrap();
+        assert_eq!(Estimate::from_values(&[]), None);
+        assert_eq!(Estimate::from_values(&[5.0]).unwrap().interval, None);
+        let two = Estimate::from_values(&[99.0, 101.0]).unwrap();
         assert!((two.interval.unwrap().low - (100.0 - 12.706)).abs() < 1e-9);
-        let six = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 600.0]).unwrap();
+        let six = Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0, 600.0]).unwrap();
         assert_eq!((six.value, six.interval.unwrap().high), (3.5, 600.0));
         assert_eq!(six.interval.unwrap().method, Method::MedianOrder);
     }
@@ -117,7 +117,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_interval_holds_its_value(values in prop::collection::vec(1.0_f64..1e6, 2..60)) {
-            let estimate = Estimate::of(&values).unwrap();
+            let estimate = Estimate::from_values(&values).unwrap();
             let interval = estimate.interval.unwrap();
             prop_assert!(interval.low <= estimate.value && estimate.value <= interval.high);
         }
@@ -134,7 +134,7 @@ mod tests {
             };
             let covered = (0..400).filter(|_| {
                 let runs: Vec<f64> = (0..9).map(|_| -(1.0 - uniform()).ln()).collect();
-                let interval = Estimate::of(&runs).unwrap().interval.unwrap();
+                let interval = Estimate::from_values(&runs).unwrap().interval.unwrap();
                 (interval.low..=interval.high).contains(&std::f64::consts::LN_2)
             });
             prop_assert!(covered.count() >= 365);

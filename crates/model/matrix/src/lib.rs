@@ -2,10 +2,10 @@
 //! several times.
 //!
 //! ```text
-//! Matrix (TOML or flags) ── points() ──> Planner ── foretell() ──> Foretold   runs and time, before anything runs
+//! Matrix (TOML or flags) ── points() ──> Planner ── foretell() ──> Forecast   runs and time, before anything runs
 //!                                           │
 //!            Progress (what is done) ───────┴── next() ──> Step::Run(RunKey) | Skip(.., why) | Finished
-//!            RunResults of a point ── Row::of() ──> Summary   a row a point: figures and their interval
+//!            RunResults of a point ── Row::from_results() ──> Summary   a row a point: figures and their interval
 //! Matrix ── script::emit() ──> the same runs for diskspd or fio, where Headroom is not installed
 //! ```
 //!
@@ -30,10 +30,10 @@ pub mod script;
 mod spread;
 mod summary;
 
-pub use course::{Course, Order, Time};
+pub use course::{Order, RunSchedule, Time};
 pub use definition::{Axes, BlockBytes, Fixed, InvalidMatrix, Matrix};
 pub use estimate::{Estimate, Interval, Method};
-pub use planner::{Foretold, Planner, RUN_OVERHEAD, Step};
+pub use planner::{Forecast, Planner, RUN_OVERHEAD, Step};
 pub use points::{Point, RunKey};
 pub use progress::{Figures, Progress, RunState};
 pub use summary::{Row, RunFigures, Summary};

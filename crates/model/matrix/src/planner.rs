@@ -16,7 +16,7 @@ pub enum Step {
 
 /// What will be done, before it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Foretold {
+pub struct Forecast {
     /// Runs still to come.
     pub runs: usize,
     /// Of those, runs of the coarse pass that a budget begins with.
@@ -106,7 +106,7 @@ impl Planner {
 
     /// What will be done from here on, test files of so many bytes written first. Points that will be pruned
     /// are not known before.
-    pub fn foretell(&self, progress: &Progress, prepared_bytes: u64) -> Foretold {
+    pub fn forecast(&self, progress: &Progress, prepared_bytes: u64) -> Forecast {
         let preparation = Duration::from_secs_f64(prepared_bytes as f64 / FILL_BYTES_PER_S as f64);
         let planned = progress.counts().0;
         let cost = self.cost(progress);
@@ -120,7 +120,7 @@ impl Planner {
         let coarse = self.coarse.iter().map(|point| RunKey { point: *point, repeat: 0 });
         let coarse = coarse.filter(|key| progress.is_planned(*key)).count().min(runs);
         let time = cost.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX)).saturating_add(preparation);
-        Foretold { runs, coarse, left_out: planned - runs, time }
+        Forecast { runs, coarse, left_out: planned - runs, time }
     }
 
     /// Time of one run, as measured, or as foretold.
@@ -175,7 +175,7 @@ fn in_words(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Axes, BlockBytes, Course, Figures, Order, Time};
+    use crate::{Axes, BlockBytes, Figures, Order, RunSchedule, Time};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -228,7 +228,7 @@ mod tests {
                     threads: (0..threads).map(|at| 1 << at).collect(),
                     ..Axes::default()
                 },
-                runs: Course {
+                runs: RunSchedule {
                     duration: Time(Duration::from_secs(1)),
                     warm_up: Time(Duration::ZERO),
                     repeats,
@@ -236,7 +236,7 @@ mod tests {
                     seed,
                     prune_percent,
                     budget: budget_s.map(|seconds| Time(Duration::from_secs(seconds))),
-                    ..Course::default()
+                    ..RunSchedule::default()
                 },
                 ..Matrix::default()
             }
@@ -284,7 +284,7 @@ mod tests {
             matrix.runs.prune_percent = None;
             let planner = Planner::new(&matrix);
             let mut progress = Progress::new(&matrix);
-            let foretold = planner.foretell(&progress, 0);
+            let foretold = planner.forecast(&progress, 0);
             prop_assert_eq!(foretold.runs + foretold.left_out, matrix.order().len());
             let ran = drive(&matrix, &mut progress, noise, usize::MAX).len();
             match matrix.runs.budget {
@@ -321,7 +321,7 @@ mod tests {
         let mut matrix = Matrix::default();
         matrix.runs.budget = Some(Time(Duration::from_secs(3600)));
         let mut progress = Progress::new(&matrix);
-        let foretold = Planner::new(&matrix).foretell(&progress, 0);
+        let foretold = Planner::new(&matrix).forecast(&progress, 0);
         assert_eq!((foretold.runs, foretold.left_out), (7, 0));
         assert_eq!(drive(&matrix, &mut progress, 1, usize::MAX).len(), 7);
     }
@@ -336,7 +336,7 @@ mod tests {
         matrix.runs.budget = Some(Time(Duration::from_secs(17)));
         let planner = Planner::new(&matrix);
         assert_eq!(planner.coarse().len(), 8);
-        let foretold = planner.foretell(&Progress::new(&matrix), 0);
+        let foretold = planner.forecast(&Progress::new(&matrix), 0);
         assert_eq!((foretold.runs, foretold.coarse, foretold.left_out), (16, 8, 8));
         let ran = drive(&matrix, &mut Progress::new(&matrix), 7, usize::MAX);
         // The knees are at 64 (number 6) and 8 (number 3) outstanding: the doublings around them are run.

@@ -104,12 +104,12 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Axes, BlockBytes, Course};
+    use crate::{Axes, BlockBytes, RunSchedule};
     use std::collections::BTreeSet;
 
     fn matrix(order: Order) -> Matrix {
         let axes = Axes { block: vec![BlockBytes(8192), BlockBytes(65536)], ..Axes::default() };
-        let runs = Course { repeats: 3, order, ..Course::default() };
+        let runs = RunSchedule { repeats: 3, order, ..RunSchedule::default() };
         Matrix { axes, runs, ..Matrix::default() }
     }
 

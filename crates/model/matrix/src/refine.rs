@@ -91,7 +91,7 @@ fn bend_near(bends: &[(f64, f64)], here: f64) -> Option<f64> {
 
 fn disagreement(progress: &Progress, point: usize) -> Option<f64> {
     let iops: Vec<f64> = progress.done(point).map(|figures| figures.iops).collect();
-    Estimate::of(&iops)?.relative_half_width()
+    Estimate::from_values(&iops)?.relative_half_width()
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -1,4 +1,4 @@
-use crate::{Estimate, Foretold, Matrix, Point, RunKey};
+use crate::{Estimate, Forecast, Matrix, Point, RunKey};
 use serde::Serialize;
 use workload::{LatencyHistogram, RunResult, Shape};
 
@@ -12,7 +12,7 @@ pub struct Summary {
     /// A row for each point, as listed.
     pub rows: Vec<Row>,
     /// What is still to come; `None` when all is done.
-    pub left: Option<Foretold>,
+    pub left: Option<Forecast>,
 }
 
 /// What a point gave.
@@ -66,7 +66,7 @@ pub struct RunFigures {
 
 impl Row {
     /// Of a point and its results, each with its number in the history.
-    pub fn of(matrix: &Matrix, point: &Point, results: &[(RunKey, i64, RunResult)]) -> Row {
+    pub fn from_results(matrix: &Matrix, point: &Point, results: &[(RunKey, i64, RunResult)]) -> Row {
         let mut all = LatencyHistogram::new();
         let mut failed = 0;
         let mut runs = Vec::new();
@@ -85,7 +85,8 @@ impl Row {
             failed += result.failed();
             all.merge(&latency);
         }
-        let estimate = |of: fn(&RunFigures) -> f64| Estimate::of(&runs.iter().map(of).collect::<Vec<_>>());
+        let estimate =
+            |of: fn(&RunFigures) -> f64| Estimate::from_values(&runs.iter().map(of).collect::<Vec<_>>());
         Row {
             point: point.clone(),
             target_path: matrix.targets[point.target].clone(),

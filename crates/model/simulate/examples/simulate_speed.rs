@@ -22,7 +22,7 @@ fn main() {
     ];
     for (name, workload, storage, seconds) in cases {
         let length = RunLength { duration: Duration::from_secs(seconds), ..RunLength::default() };
-        let plan = Plan { targets: Vec::new(), phases: vec![Phase::of(workload, length)] };
+        let plan = Plan { targets: Vec::new(), phases: vec![Phase::single(workload, length)] };
         let began = cpu_s();
         let simulated =
             simulate(&plan, &storage, &|_| None, &mut |_| true).expect("a model that can be simulated");

@@ -1,7 +1,7 @@
 use crate::interval::intervals;
 use crate::machine::{Job, Machine};
 use crate::model::{Impossible, Storage};
-use capability::{Curve, KneeReason, Point, Surroundings, find_knee};
+use capability::{Curve, KneeReason, Point, StorageLimits, find_knee};
 use std::time::Duration;
 use workload::{Phase, RunLength, RunResult, Shape, Workload, format_ns};
 
@@ -46,7 +46,7 @@ fn alone(
 ) -> Result<RunResult, Impossible> {
     let mut machine = Machine::new(storage)?;
     let slice = (duration / ROWS as u32).max(Duration::from_millis(1));
-    let phase = Phase { slice, ..Phase::of(workload.clone(), length) };
+    let phase = Phase { slice, ..Phase::single(workload.clone(), length) };
     let bytes = storage.size_bytes();
     let job = Job { workload, target: "simulated".into(), offset: 0, bytes, weight: 1, trace: None };
     let results = machine.run(&phase, &[job], &mut |_, _| true)?;
@@ -87,7 +87,7 @@ pub fn curve(storage: &Storage, shape: &Shape, outstanding: &[u32], ios: u64) ->
         let workload = Workload::from(*shape).with_outstanding(*outstanding);
         points.push(point(&simulate_alone(storage, &workload, ios)?));
     }
-    let mut knee = find_knee(shape, &points, &Surroundings::default());
+    let mut knee = find_knee(shape, &points, &StorageLimits::default());
     if let Some(knee) = &mut knee
         && knee.reason != KneeReason::NotReached
     {

@@ -179,7 +179,7 @@ fn ask(storage: &Storage, demand: &Demand, times: f64, arrival: impl Fn(f64) -> 
         |workload| Job { workload, target: String::new(), offset: 0, bytes: size, weight: 1, trace: None };
     let jobs: Vec<Job<'_>> = workloads.iter().map(job).collect();
     let Some(first) = workloads.first() else { return Vec::new() };
-    let phase = Phase::of(first.clone(), length);
+    let phase = Phase::single(first.clone(), length);
     let machine = Machine::new(storage);
     machine.and_then(|mut machine| machine.run(&phase, &jobs, &mut |_, _| true)).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use crate::thresholds::{
     CAP_REACHED, CAPABILITY_DAYS_MAX, COMMIT_RATIO_DEGRADED, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX, IOS_MIN,
     LARGER_DATA, OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR,
 };
-use crate::{Confidence, Figures, Kind, Observation};
+use crate::{Confidence, Figures, Observation, VerdictKind};
 use capability::{Capability, KneeReason};
 use filestats::{IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
@@ -110,10 +110,10 @@ impl Case<'_> {
     }
 
     /// Every doubt takes one step off.
-    pub fn confidence(&self, kind: Kind) -> (Confidence, Vec<String>) {
+    pub fn confidence(&self, kind: VerdictKind) -> (Confidence, Vec<String>) {
         let mut doubts = Vec::new();
         let figures = &self.figures;
-        if kind == Kind::CannotSay {
+        if kind == VerdictKind::CannotSay {
             return (Confidence::High, doubts);
         }
         let operations = figures.database.as_ref().map_or(0, |database| database.counters.operations());
@@ -169,12 +169,12 @@ impl Case<'_> {
                 ));
             }
         }
-        if kind == Kind::Healthy
+        if kind == VerdictKind::Healthy
             && let Some(used) = figures.utilisation.filter(|u| u.value >= UTILISATION_NEAR)
         {
             doubts.push(format!("{:.0} % is close to the knee", used.value * 100.0));
         }
-        if kind == Kind::Healthy
+        if kind == VerdictKind::Healthy
             && let Some(wait) = self.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
         {
             let (what, times) = (wait.what, wait.times);
@@ -182,7 +182,9 @@ impl Case<'_> {
                 "{what} take {times:.1} x what the curve expects (hardly anybody waits for them)"
             ));
         }
-        if kind == Kind::StorageDegraded && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR) {
+        if kind == VerdictKind::StorageDegraded
+            && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR)
+        {
             doubts.push("the demand is close to the knee as well".into());
         }
         let confidence = match doubts.len() {

@@ -73,7 +73,7 @@ pub(crate) const IOS_TO_COMPARE: u64 = 30;
 
 impl Figures {
     /// The figures of a stretch of moments.
-    pub fn of(moments: &[Moment], capability: Option<&Capability>) -> Figures {
+    pub fn from_moments(moments: &[Moment], capability: Option<&Capability>) -> Figures {
         let known = moments.iter().filter(|moment| moment.database().is_some()).count();
         let database = sum(moments.iter().filter_map(Moment::database));
         let floor_ns = capability.and_then(resting_read_ns);

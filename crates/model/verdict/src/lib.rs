@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Observation  moments (short intervals of the database's files on a volume and of the device below), caps now
-//!      │  Figures::of(): rates, N by Little's law, latency of what reached storage, utilisation,
+//!      │  Figures::from_moments(): rates, N by Little's law, latency of what reached storage, utilisation,
 //!      │                 the latency the curve expects at that N and size
 //!      v
 //! judge()      TABLE, first row whose condition holds: cannot say, throttled, nobody waits, demand exceeds
@@ -32,7 +32,7 @@ use std::fmt;
 /// What is the matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum VerdictKind {
     /// Latency agrees with the curve, demand well below the knee.
     Healthy,
     /// Demand at or over the knee; latency is what the curve says at that load.
@@ -84,7 +84,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// What is the matter.
-    pub verdict: Kind,
+    pub verdict: VerdictKind,
     /// In one sentence.
     pub summary: String,
     /// How far to trust it.
@@ -105,18 +105,18 @@ pub struct Verdict {
     pub place: Option<Place>,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for VerdictKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Healthy => "healthy",
-            Kind::DemandExceedsCapability => "demand exceeds capability",
-            Kind::StorageDegraded => "storage degraded",
-            Kind::Throttled => "throttled",
-            Kind::Serialized => "serialized",
-            Kind::Burst => "burst",
-            Kind::NotStorage => "not storage",
-            Kind::NobodyWaits => "nobody waits",
-            Kind::CannotSay => "cannot say",
+            VerdictKind::Healthy => "healthy",
+            VerdictKind::DemandExceedsCapability => "demand exceeds capability",
+            VerdictKind::StorageDegraded => "storage degraded",
+            VerdictKind::Throttled => "throttled",
+            VerdictKind::Serialized => "serialized",
+            VerdictKind::Burst => "burst",
+            VerdictKind::NotStorage => "not storage",
+            VerdictKind::NobodyWaits => "nobody waits",
+            VerdictKind::CannotSay => "cannot say",
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::thresholds::{
     RATIO_DEGRADED, SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN,
     UNTIMED_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_IMPOSSIBLE, UTILISATION_LOW, UTILISATION_NEAR,
 };
-use crate::{Evidence, Figures, Kind, Moment, Observation, Verdict};
+use crate::{Evidence, Figures, Moment, Observation, Verdict, VerdictKind};
 use capability::Capability;
 use filestats::{IoClass, ServiceLevel};
 use workload::format_ns;
@@ -33,16 +33,16 @@ type Rule = fn(&Case) -> Option<Grounds>;
 /// | burst | U low on average, at the knee in some seconds |
 /// | serialized | N about 1 second for second, U low: the time goes into waiting one I/O at a time |
 /// | healthy | none of these |
-const TABLE: [(Kind, Rule); 9] = [
-    (Kind::CannotSay, cannot_say),
-    (Kind::Throttled, throttled),
-    (Kind::NobodyWaits, nobody_waits),
-    (Kind::DemandExceedsCapability, demand_exceeds_capability),
-    (Kind::StorageDegraded, storage_degraded),
-    (Kind::NotStorage, not_storage),
-    (Kind::Burst, burst),
-    (Kind::Serialized, serialized),
-    (Kind::Healthy, healthy),
+const TABLE: [(VerdictKind, Rule); 9] = [
+    (VerdictKind::CannotSay, cannot_say),
+    (VerdictKind::Throttled, throttled),
+    (VerdictKind::NobodyWaits, nobody_waits),
+    (VerdictKind::DemandExceedsCapability, demand_exceeds_capability),
+    (VerdictKind::StorageDegraded, storage_degraded),
+    (VerdictKind::NotStorage, not_storage),
+    (VerdictKind::Burst, burst),
+    (VerdictKind::Serialized, serialized),
+    (VerdictKind::Healthy, healthy),
 ];
 
 /// Judges what was observed by what the storage can give.
@@ -51,7 +51,7 @@ pub fn judge(
     capability: Option<&Capability>,
     service_level: &ServiceLevel,
 ) -> Verdict {
-    let figures_of = |moments: &[Moment]| Figures::of(moments, capability);
+    let figures_of = |moments: &[Moment]| Figures::from_moments(moments, capability);
     let one = |moment: &Moment| figures_of(std::slice::from_ref(moment));
     let course = observation.moments.iter().filter_map(|moment| {
         let utilisation = one(moment).utilisation?;

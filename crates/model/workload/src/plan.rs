@@ -96,7 +96,7 @@ impl Phase {
     pub const SLICE: Duration = Duration::from_secs(1);
 
     /// One workload on the first target.
-    pub fn of(workload: Workload, length: RunLength) -> Phase {
+    pub fn single(workload: Workload, length: RunLength) -> Phase {
         let placed = Placed { target: 0, weight: 1, workload, replay: None };
         Phase { name: String::new(), length, slice: Phase::SLICE, pool: None, workloads: vec![placed] }
     }

@@ -303,7 +303,7 @@ impl RunResult {
 
     /// Outstanding I/Os that were asked for, over all threads: this workload's own, or those that the workloads of
     /// a pool share.
-    pub fn outstanding_asked(&self) -> u32 {
+    pub fn outstanding_requested(&self) -> u32 {
         match self.pool {
             Some(pool) => pool.threads.saturating_mul(pool.outstanding.unwrap_or(self.workload.outstanding)),
             None => self.workload.outstanding_total(),

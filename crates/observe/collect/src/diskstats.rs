@@ -161,7 +161,7 @@ pub(crate) fn sample(line: DiskLine, sequence: &str, boot_id: &str, mounts: &Mou
             handle: None,
             object: None,
         },
-        epoch: Epoch::of_run(format!("{boot_id}:{}:{sequence}", line.device)),
+        epoch: Epoch::for_run(format!("{boot_id}:{}:{sequence}", line.device)),
         meaning: Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
         counters: line.counters,
         latencies: None,

@@ -76,7 +76,7 @@ impl Source for Live {
             let owner = reader.owner();
             let process = &owner.process;
             let command = process.command().map_or_else(String::new, |command| format!(" ({command})"));
-            let epoch = Epoch::of_run(format!(
+            let epoch = Epoch::for_run(format!(
                 "{:032x}:{}:{}:{}:{}",
                 owner.store, owner.epoch, process.pid, process.start_ticks, process.boot_id
             ));
@@ -92,7 +92,7 @@ impl Source for Live {
 
 /// The counters of a store in this process; `run` tells one opening of it from another.
 pub fn in_process(directory: &Path, run: &str, files: [FileStatistics; 3], times: &CommitTimes) -> Snapshot {
-    snapshot(directory, "pagestore".into(), Epoch::of_run(run.to_owned()), files, times)
+    snapshot(directory, "pagestore".into(), Epoch::for_run(run.to_owned()), files, times)
 }
 
 fn empty(directory: &Path) -> Snapshot {

@@ -208,7 +208,7 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
             handle: None,
             object: None,
         },
-        epoch: Epoch::of_run(format!("{pid}:{start_ticks}:{boot_id}:{generation}")),
+        epoch: Epoch::for_run(format!("{pid}:{start_ticks}:{boot_id}:{generation}")),
         meaning: Meaning::REQUESTS,
         counters: file.counters,
         size_bytes: match fs::metadata(&file.path) {

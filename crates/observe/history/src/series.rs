@@ -19,7 +19,9 @@ use crate::exact::{Exact, Json};
 use crate::file_rows::IDENTITY;
 use crate::{Error, History};
 use files::FileRow;
-use filestats::{Course, Epoch, FileCourse, Latencies, Life, Meaning, Rules, Spell, Tick, WaitCourse};
+use filestats::{
+    Epoch, FileEpoch, FileSeries, Latencies, Lifetime, Meaning, Rules, Tick, TimeSeries, WaitSeries,
+};
 use rusqlite::{Connection, Row, named_params};
 use std::collections::BTreeMap;
 
@@ -27,7 +29,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// The captures.
-    pub course: Course,
+    pub course: TimeSeries,
     ids: Vec<i64>,
     /// By name; each as often as it began anew.
     files: Vec<Vec<FileRow>>,
@@ -67,14 +69,14 @@ impl Series {
     }
 
     /// When something was there that began in one capture and was gone in another.
-    fn life(&self, born: i64, died: Option<i64>, from_zero: bool) -> Life {
+    fn life(&self, born: i64, died: Option<i64>, from_zero: bool) -> Lifetime {
         let gone = died.map(|died| self.tick(died)).filter(|gone| *gone < self.ids.len());
-        Life { first: self.tick(born), gone, born, died, from_zero }
+        Lifetime { first: self.tick(born), gone, born, died, from_zero }
     }
 
     /// From where to where the rows are to be read of something that began in some capture: from the last row that is
     /// not after the first of these on.
-    fn rows_of(&self, life: &Life) -> Option<(i64, i64)> {
+    fn rows_of(&self, life: &Lifetime) -> Option<(i64, i64)> {
         let (first, last) = (*self.ids.first()?, *self.ids.last()?);
         (life.born <= last).then_some((first.max(life.born), last))
     }
@@ -149,8 +151,8 @@ impl History {
     ///
     /// # Errors
     /// Where the file cannot be read.
-    pub fn file_course(&self, series: &Series, file: usize, rules: Rules) -> Result<Vec<FileCourse>, Error> {
-        let spells = || -> rusqlite::Result<Vec<Spell>> {
+    pub fn file_course(&self, series: &Series, file: usize, rules: Rules) -> Result<Vec<FileSeries>, Error> {
+        let spells = || -> rusqlite::Result<Vec<FileEpoch>> {
             let rows = series.files[file].iter();
             Ok(rows
                 .map(|row| files::spell(&self.connection, series, row))
@@ -183,7 +185,7 @@ impl History {
     ///
     /// # Errors
     /// Where the file cannot be read.
-    pub fn wait_courses(&self, series: &Series, rules: Rules) -> Result<Vec<WaitCourse>, Error> {
+    pub fn wait_courses(&self, series: &Series, rules: Rules) -> Result<Vec<WaitSeries>, Error> {
         let read = || waits::courses(&self.connection, series, rules);
         read().map_err(|source| Error::sqlite("read waits", &self.path, source))
     }
@@ -229,7 +231,7 @@ fn series(
             by_name.entry((row.file.instance.clone(), row.file.path.clone())).or_default().push(row);
         }
     }
-    let course = Course { source: source.into(), ticks };
+    let course = TimeSeries { source: source.into(), ticks };
     Ok(Series { course, ids, files: by_name.into_values().collect(), sparse })
 }
 

@@ -37,7 +37,7 @@ impl Engine {
                 handle: None,
                 object: None,
             },
-            epoch: Epoch::of_run("4f2c:812:1763740000"),
+            epoch: Epoch::for_run("4f2c:812:1763740000"),
             meaning: Meaning::REQUESTS,
             counters: Counters::ZERO,
             size_bytes: Figure::Known(1 << 30),

@@ -52,7 +52,7 @@ impl Source for Engine {
         };
         let sample = Sample {
             file,
-            epoch: Epoch::of_run("1"),
+            epoch: Epoch::for_run("1"),
             meaning: Meaning::REQUESTS,
             counters: Counters { read: Ops::timed(self.count, self.count, self.count), ..Counters::ZERO },
             size_bytes: Figure::Known(0),

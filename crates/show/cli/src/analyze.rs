@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt, no_answer, page};
 use analyze::{Analysis, Gap, Gathering, Settings, limits};
-use filestats::{FileCourse, Profile, Rules, ServiceLevel};
+use filestats::{FileSeries, Profile, Rules, ServiceLevel};
 use history::{History, Series, SourceInfo};
 use moment::Moment;
 use report::{Analysed, Charted, StretchChart};
@@ -212,9 +212,9 @@ fn hours_of(series: &Series) -> [bool; 24] {
 fn before_it(
     history: &History,
     earlier: &Series,
-    course: &FileCourse,
+    course: &FileSeries,
     rules: Rules,
-) -> Result<Option<FileCourse>, Failure> {
+) -> Result<Option<FileSeries>, Failure> {
     if !Gathering::wants_earlier(course) {
         return Ok(None);
     }

@@ -15,7 +15,7 @@ use simulate::{Advice, Demand};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::{Target, Workspace};
-use verdict::{Figures, Kind, Observation, judge};
+use verdict::{Figures, Observation, VerdictKind, judge};
 use workload::{Caching, parse_duration};
 
 /// Arguments of `headroom check`.
@@ -98,7 +98,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     };
     let verdict = judge(&seen.observation, seen.capability.as_ref(), &args.service_level);
     let kind = verdict.verdict;
-    let advice = seen.capability.as_ref().filter(|_| kind == Kind::DemandExceedsCapability);
+    let advice = seen.capability.as_ref().filter(|_| kind == VerdictKind::DemandExceedsCapability);
     let advice = advice.and_then(|capability| advice_for(&seen.observation, capability));
     let check = Check {
         verdict,
@@ -118,15 +118,15 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     history.save_verdict(&check.verdict, &check.target, &check.source, &report::json::check(&check))?;
     page::write(args.html.as_deref(), || report::html::check(&check), out)?;
     Ok(match kind {
-        Kind::Healthy | Kind::NobodyWaits => FINE,
-        Kind::CannotSay => no_answer(),
+        VerdictKind::Healthy | VerdictKind::NobodyWaits => FINE,
+        VerdictKind::CannotSay => no_answer(),
         _ => bad_news(),
     })
 }
 
 /// How far each remedy would carry what the device, or at least the database, was seen to do.
 fn advice_for(observation: &Observation, capability: &Capability) -> Option<Advice> {
-    let figures = Figures::of(&observation.moments, Some(capability));
+    let figures = Figures::from_moments(&observation.moments, Some(capability));
     let delta = figures.device.as_ref().or(figures.database.as_ref())?;
     let (read, write) = (delta.counters.read, delta.counters.write);
     let bytes = |ops: filestats::Ops| ops.average_bytes().known().unwrap_or(0.0);

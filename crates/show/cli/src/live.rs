@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_line_tells_the_last_second_and_the_time_left() {
         let length = RunLength { duration: Duration::from_secs(60), ..RunLength::default() };
-        let mut line = Line::new(&Phase::of(Shape::random_read(8192).into(), length));
+        let mut line = Line::new(&Phase::single(Shape::random_read(8192).into(), length));
         let recent = Recent {
             time: Duration::from_millis(500),
             ios: 1000,

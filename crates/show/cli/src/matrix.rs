@@ -8,7 +8,7 @@ mod sheet;
 use crate::failure::{DMESG, Failure};
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt, page};
-use ::matrix::script::{self, Kind};
+use ::matrix::script::{self, ScriptFormat};
 use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
 use definition::DefinitionArgs;
 use history::{History, MatrixId};
@@ -48,7 +48,7 @@ pub struct MatrixArgs {
     dry_run: bool,
     /// Print a script that does the runs where Headroom is not installed: diskspd, fio (a job file) or sh (fio)
     #[arg(long, value_name = "TOOL", value_parser = kind, conflicts_with = "resume")]
-    emit: Option<Kind>,
+    emit: Option<ScriptFormat>,
     /// Write over the content of targets that are files or devices; a mounted device is refused even then
     #[arg(long)]
     destroy_data: bool,
@@ -60,11 +60,11 @@ pub struct MatrixArgs {
     csv: Option<PathBuf>,
 }
 
-fn kind(text: &str) -> Result<Kind, String> {
+fn kind(text: &str) -> Result<ScriptFormat, String> {
     match text {
-        "diskspd" => Ok(Kind::Diskspd),
-        "fio" => Ok(Kind::Fio),
-        "sh" => Ok(Kind::Sh),
+        "diskspd" => Ok(ScriptFormat::Diskspd),
+        "fio" => Ok(ScriptFormat::Fio),
+        "sh" => Ok(ScriptFormat::Sh),
         _ => Err("give diskspd, fio or sh".into()),
     }
 }
@@ -199,7 +199,7 @@ fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Outpu
     let planner = Planner::new(&matrix);
     let began = Instant::now();
     let places = Places::look(&matrix, &planner, &progress, destroy_data)?;
-    let foretold = planner.foretell(&progress, places.bytes_to_write());
+    let foretold = planner.forecast(&progress, places.bytes_to_write());
     out.tell(format_args!("matrix {id}: {}", report::text::foretold(&matrix, &foretold)));
     let prepared = places.prepare(id, history, out)?;
     let spent = began.elapsed();
@@ -253,7 +253,7 @@ impl Work<'_> {
     fn one(&self, key: RunKey, progress: &Progress, out: &mut Output) -> Result<RunResult, Failure> {
         let point = &self.planner.points()[key.point];
         let workload = self.matrix.workload(point, self.matrix.seed(key, point));
-        let foretold = self.planner.foretell(progress, 0);
+        let foretold = self.planner.forecast(progress, 0);
         let (_, done, _) = progress.counts();
         let (label, all) = (self.matrix.label(point), done + foretold.runs.max(1));
         let mut watch = |live: &load::Live| {
@@ -301,7 +301,7 @@ fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {
             .into_iter()
             .map(|(key, run, result)| (key, run.0, result))
             .collect();
-        let mut row = Row::of(&matrix, point, &results);
+        let mut row = Row::from_results(&matrix, point, &results);
         for repeat in 0..matrix.runs.repeats {
             match progress.get(RunKey { point: at, repeat }) {
                 Some(RunState::Skipped { reason }) => row.skipped = Some(reason.clone()),
@@ -311,13 +311,13 @@ fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {
         }
         rows.push(row);
     }
-    let left = (progress.counts().0 > 0).then(|| planner.foretell(&progress, 0));
+    let left = (progress.counts().0 > 0).then(|| planner.forecast(&progress, 0));
     Ok(Summary { id: id.0, matrix, rows, left })
 }
 
 fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
     let planner = Planner::new(matrix);
-    let foretold = planner.foretell(&Progress::new(matrix), 0);
+    let foretold = planner.forecast(&Progress::new(matrix), 0);
     // Of a budget that has not time for all, only the coarse pass is known before.
     let known: Vec<RunKey> = if foretold.left_out > 0 {
         planner.coarse().iter().map(|point| RunKey { point: *point, repeat: 0 }).collect()

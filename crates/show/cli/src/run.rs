@@ -285,7 +285,7 @@ fn read_file(file: &Path) -> Result<Plan, Failure> {
 fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     let mut phase = match args.preset {
         Some(preset) => preset.phase(),
-        None => Phase::of(default_workload(), default_length()),
+        None => Phase::single(default_workload(), default_length()),
     };
     let (settings, shared) = (args.flags.settings(), args.flags.shared());
     for (at, placed) in phase.workloads.iter_mut().enumerate() {

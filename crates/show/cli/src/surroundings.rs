@@ -1,25 +1,25 @@
 //! What this machine and the history know beside a result, so that it can be interpreted.
 
-use findings::Surroundings;
+use findings::RunConditions;
 use history::History;
 use workload::{RunResult, TargetFacts};
 
 /// Around a result; without the facts of its target only the machine is known.
-pub fn of(result: &RunResult, facts: Option<&TargetFacts>, history: &History) -> Surroundings {
+pub fn of(result: &RunResult, facts: Option<&TargetFacts>, history: &History) -> RunConditions {
     let device = facts.and_then(|facts| facts.devices.first());
     let capability = facts.and_then(|facts| history.latest_capability(facts).ok().flatten());
     let knee = capability.and_then(|(_, capability)| {
         let same = capability.curves.into_iter().find(|curve| curve.workload == result.workload.shape);
         same?.knee
     });
-    Surroundings {
+    RunConditions {
         memory_bytes: memory_bytes(),
         device_cache_bytes: None,
         sector_bytes: device.and_then(|device| device.physical_block_bytes),
         cores: std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()),
         rotational: device.and_then(|device| device.rotational),
         knee,
-        ..Surroundings::default()
+        ..RunConditions::default()
     }
 }
 

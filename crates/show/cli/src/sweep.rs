@@ -117,7 +117,7 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
         return Err(Failure::new("ended before anything was measured"));
     }
     let compared = match sweeps.as_slice() {
-        [first, second, ..] => SweepComparison::of(&first.saturation, &second.saturation),
+        [first, second, ..] => SweepComparison::between(&first.saturation, &second.saturation),
         _ => None,
     };
     out.answer(
@@ -158,7 +158,7 @@ fn plan(args: &SweepArgs) -> Result<Plan, Failure> {
     workload.validate().map_err(|error| Failure::usage(&error))?;
     let placed = Placed { target: 0, weight: 1, workload, replay: None };
     let phase =
-        Phase { workloads: vec![placed], ..Phase::of(Workload::from(shape(args)), RunLength::default()) };
+        Phase { workloads: vec![placed], ..Phase::single(Workload::from(shape(args)), RunLength::default()) };
     Ok(Plan { targets, phases: vec![phase] })
 }
 
@@ -223,7 +223,7 @@ fn sweep(
             break;
         }
     }
-    Ok(Sweep::of(region.name(), taken, &around))
+    Ok(Sweep::from_steps(region.name(), taken, &around))
 }
 
 fn step(
@@ -252,7 +252,7 @@ fn step(
     let how = load::Together { slice, ..load::Together::from(length) };
     let mut results = load::run_together(&[job], &how, &mut watch)?;
     let result = results.pop().ok_or_else(|| Failure::new("a step gave no result"))?;
-    Ok(SweepStep { point: Point::of_run(&result), result, queue: queue.seen() })
+    Ok(SweepStep { point: Point::from_result(&result), result, queue: queue.seen() })
 }
 
 /// Each sweep is a session of the history: its runs are found by `history`, `chart` and `compare`.

@@ -2,7 +2,7 @@
 
 use crate::chart::Stretch;
 use analyze::{Analysis, Gap};
-use filestats::{Course, FileKind, Profile, ServiceLevel, Step};
+use filestats::{FileKind, Profile, ServiceLevel, Step, TimeSeries};
 use findings::Weight;
 
 /// The analysis of one or several sources.
@@ -46,7 +46,13 @@ pub enum Charted {
 impl StretchChart {
     /// Of what files of a kind, or one of them, did in the captures of a source, by the source's number. It keeps a few
     /// hundred points, however long the stretch.
-    pub fn new(source: usize, of: Charted, course: &Course, kind: FileKind, steps: &[Step]) -> StretchChart {
+    pub fn new(
+        source: usize,
+        of: Charted,
+        course: &TimeSeries,
+        kind: FileKind,
+        steps: &[Step],
+    ) -> StretchChart {
         let several = matches!(of, Charted::Kind(_));
         StretchChart { source, of, stretch: Stretch::of(course, kind, steps, several) }
     }

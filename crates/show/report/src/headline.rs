@@ -2,7 +2,7 @@
 
 use crate::{Check, number};
 use capability::KneeReason;
-use verdict::{Figures, Kind};
+use verdict::{Figures, VerdictKind};
 
 /// A large figure and what it means.
 pub(crate) struct Headline {
@@ -47,12 +47,16 @@ fn utilisation(check: &Check, figures: &Figures) -> Headline {
 fn headroom(check: &Check, figures: &Figures) -> Headline {
     let title = "headroom";
     match check.verdict.headroom.filter(|headroom| headroom.is_finite()) {
-        Some(value) if matches!(check.verdict.verdict, Kind::StorageDegraded | Kind::Throttled) => Headline {
-            title,
-            value: number::times(value),
-            note: "by its measurement, which does not hold now".into(),
-            share: None,
-        },
+        Some(value)
+            if matches!(check.verdict.verdict, VerdictKind::StorageDegraded | VerdictKind::Throttled) =>
+        {
+            Headline {
+                title,
+                value: number::times(value),
+                note: "by its measurement, which does not hold now".into(),
+                share: None,
+            }
+        }
         Some(value) if value >= 1.0 => Headline {
             title,
             value: number::times(value),

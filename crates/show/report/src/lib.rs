@@ -111,13 +111,15 @@ pub enum Tone {
 }
 
 impl Tone {
-    pub(crate) fn of(kind: verdict::Kind) -> Tone {
-        use verdict::Kind;
+    pub(crate) fn of(kind: verdict::VerdictKind) -> Tone {
+        use verdict::VerdictKind;
         match kind {
-            Kind::Healthy | Kind::NobodyWaits => Tone::Good,
-            Kind::Burst | Kind::Serialized | Kind::NotStorage => Tone::Warning,
-            Kind::DemandExceedsCapability | Kind::StorageDegraded | Kind::Throttled => Tone::Bad,
-            Kind::CannotSay => Tone::Neutral,
+            VerdictKind::Healthy | VerdictKind::NobodyWaits => Tone::Good,
+            VerdictKind::Burst | VerdictKind::Serialized | VerdictKind::NotStorage => Tone::Warning,
+            VerdictKind::DemandExceedsCapability | VerdictKind::StorageDegraded | VerdictKind::Throttled => {
+                Tone::Bad
+            }
+            VerdictKind::CannotSay => Tone::Neutral,
         }
     }
 

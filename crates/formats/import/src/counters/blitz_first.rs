@@ -57,7 +57,7 @@ fn line(cells: &Cells<'_>) -> Result<(u64, Sample), ImportError> {
     let sample = Sample {
         file,
         // Not told: `epochs` says what can be known.
-        epoch: Epoch::of_run(""),
+        epoch: Epoch::for_run(""),
         meaning: MEANING,
         counters: Counters {
             read: ops(cells, "num_of_reads", "bytes_read", "io_stall_read_ms")?,

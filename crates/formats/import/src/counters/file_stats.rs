@@ -67,7 +67,7 @@ fn line(cells: &Cells<'_>) -> Result<Line, ImportError> {
     let started = cells.read("sqlserver_start_time", cell::local)?;
     let sample = Sample {
         file,
-        epoch: Epoch::of_run(started.map(|at| format!("started {at}")).unwrap_or_default()),
+        epoch: Epoch::for_run(started.map(|at| format!("started {at}")).unwrap_or_default()),
         meaning: MEANING,
         counters: Counters {
             read: ops(cells, "num_of_reads", "num_of_bytes_read", "io_stall_read_ms")?,

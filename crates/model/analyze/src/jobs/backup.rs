@@ -8,7 +8,7 @@ use crate::limits::{
     WHOLE_UNTIL,
 };
 use crate::timeline::push_bounded;
-use crate::{Finding, Kind};
+use crate::{Finding, FindingKind};
 use filestats::FileKind;
 use findings::{Weight, words};
 
@@ -115,7 +115,7 @@ fn find(case: &SourceCase) -> Option<Finding> {
         stretches(spans.len()),
     );
     Some(
-        Finding::new(Kind::Backup, Weight::Note, text)
+        Finding::new(FindingKind::Backup, Weight::Note, text)
             .fact("files read whole", files as f64, "files")
             .fact("bytes read", read_bytes as f64, "B")
             .fact("mean size of a read", read_bytes as f64 / reads.max(1) as f64, "B")

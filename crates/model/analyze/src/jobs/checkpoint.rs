@@ -5,7 +5,7 @@ use crate::finding::Span;
 use crate::gathering::SourceCase;
 use crate::limits::{CHECKPOINTS_BYTES, CHECKPOINTS_MIN, CHECKPOINTS_VARY};
 use crate::timeline::{Cell, Sum};
-use crate::{Finding, Kind};
+use crate::{Finding, FindingKind};
 use findings::{Weight, words};
 
 /// Syncs of data files with quiet between them, at a regular distance.
@@ -61,7 +61,7 @@ fn find(case: &SourceCase) -> Option<Finding> {
     });
     let next = "where latency rises with them: smaller and spread checkpoints; where they come too often: a larger log";
     Some(
-        Finding::new(Kind::Checkpoint, Weight::Note, text)
+        Finding::new(FindingKind::Checkpoint, Weight::Note, text)
             .fact("checkpoints", bursts.len() as f64, "times")
             .fact("distance", mean, "ns")
             .fact("distance varies by", varies, "share")

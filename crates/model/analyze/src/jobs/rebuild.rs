@@ -6,7 +6,7 @@ use crate::finding::{Span, at};
 use crate::gathering::SourceCase;
 use crate::limits::{APART_NS, JOB_FILE_BYTES, REBUILD_FASTER, REBUILD_LOG, REBUILD_READ};
 use crate::timeline::{Sum, push_bounded};
-use crate::{Finding, Kind};
+use crate::{Finding, FindingKind};
 use filestats::{FileIdentity, FileKind, Ops};
 use findings::{Weight, words};
 
@@ -133,7 +133,7 @@ fn find(case: &SourceCase, candidate: &Rebuild) -> Option<Finding> {
     if vm_writes > 0 {
         let text = format!("looks like a vacuum: {read}, and its visibility map was written");
         return Some(
-            finding(Kind::Vacuum, text)
+            finding(FindingKind::Vacuum, text)
                 .next("where it disturbs: its cost delay and limits; where it never ends: more workers or more memory for it"),
         );
     }
@@ -153,7 +153,7 @@ fn find(case: &SourceCase, candidate: &Rebuild) -> Option<Finding> {
         words::bytes(data.bytes),
     );
     Some(
-        finding(Kind::IndexRebuild, text)
+        finding(FindingKind::IndexRebuild, text)
             .fact("mean size of a log write", log.average_bytes().known().unwrap_or(f64::NAN), "B")
             .fact("otherwise", outside.0.average_bytes().known().unwrap_or(f64::NAN), "B")
             .next("whether it must run then, or at all: rebuild what is fragmented, at a quiet hour, online where possible"),

@@ -11,25 +11,29 @@ pub const HOUR: u64 = 60 * MIN;
 pub const BEGIN: u64 = 1_793_577_600 * S;
 
 /// Captures so far apart, from [`BEGIN`] on.
-pub fn course(intervals: usize, every_ns: u64) -> Course {
+pub fn course(intervals: usize, every_ns: u64) -> TimeSeries {
     course_from(BEGIN, intervals, every_ns)
 }
 
-pub fn course_from(begin_unix_ns: u64, intervals: usize, every_ns: u64) -> Course {
+pub fn course_from(begin_unix_ns: u64, intervals: usize, every_ns: u64) -> TimeSeries {
     let tick = |at: usize| Tick {
         taken_unix_ns: begin_unix_ns + at as u64 * every_ns,
         clock_ns: at as u64 * every_ns,
         complete: None,
     };
-    Course { source: "engine:1".into(), ticks: (0..=intervals).map(tick).collect() }
+    TimeSeries { source: "engine:1".into(), ticks: (0..=intervals).map(tick).collect() }
 }
 
 /// A data file of 1 GiB that did this in those intervals, and nothing in all others.
-pub fn file(path: &str, course: &Course, added: impl IntoIterator<Item = (usize, Counters)>) -> FileCourse {
+pub fn file(
+    path: &str,
+    course: &TimeSeries,
+    added: impl IntoIterator<Item = (usize, Counters)>,
+) -> FileSeries {
     let steps: Vec<Step> =
         added.into_iter().map(|(at, added)| Step { at, added: Figure::Known(added) }).collect();
     let last = course.ticks.last().unwrap().clock_ns - course.ticks[0].clock_ns;
-    FileCourse {
+    FileSeries {
         file: FileIdentity {
             instance: "engine".into(),
             database: None,
@@ -49,12 +53,12 @@ pub fn file(path: &str, course: &Course, added: impl IntoIterator<Item = (usize,
     }
 }
 
-pub fn log(mut file: FileCourse) -> FileCourse {
+pub fn log(mut file: FileSeries) -> FileSeries {
     file.file.kind = FileKind::Log;
     file
 }
 
-pub fn sized(mut file: FileCourse, size_bytes: Figure<u64>) -> FileCourse {
+pub fn sized(mut file: FileSeries, size_bytes: Figure<u64>) -> FileSeries {
     file.size_bytes = size_bytes;
     file
 }
@@ -76,7 +80,7 @@ pub fn with_syncs(counters: Counters, count: u64, ns_each: u64) -> Counters {
     Counters { sync: Figure::Known(ops(count, 0, ns_each)), ..counters }
 }
 
-pub fn settings(course: &Course) -> Settings {
+pub fn settings(course: &TimeSeries) -> Settings {
     Settings {
         from_unix_ns: course.ticks[0].taken_unix_ns,
         until_unix_ns: course.ticks.last().unwrap().taken_unix_ns,
@@ -86,11 +90,11 @@ pub fn settings(course: &Course) -> Settings {
     }
 }
 
-pub fn analysis(course: &Course, files: &[FileCourse]) -> Analysis {
+pub fn analysis(course: &TimeSeries, files: &[FileSeries]) -> Analysis {
     with_waits(course, files, &[])
 }
 
-pub fn with_waits(course: &Course, files: &[FileCourse], waits: &[WaitCourse]) -> Analysis {
+pub fn with_waits(course: &TimeSeries, files: &[FileSeries], waits: &[WaitSeries]) -> Analysis {
     let settings = settings(course);
     let mut gathering = Gathering::new(course, None, &settings);
     files.iter().for_each(|file| gathering.file(file, None));
@@ -98,12 +102,12 @@ pub fn with_waits(course: &Course, files: &[FileCourse], waits: &[WaitCourse]) -
     gathering.finish()
 }
 
-pub fn find(analysis: &Analysis, kind: Kind) -> Option<Finding> {
+pub fn find(analysis: &Analysis, kind: FindingKind) -> Option<Finding> {
     analysis.findings.iter().find(|finding| finding.kind == kind).cloned()
 }
 
 #[track_caller]
-pub fn found(analysis: &Analysis, kind: Kind) -> Finding {
+pub fn found(analysis: &Analysis, kind: FindingKind) -> Finding {
     find(analysis, kind).unwrap_or_else(|| panic!("no {kind:?} in {:#?}", analysis.findings))
 }
 

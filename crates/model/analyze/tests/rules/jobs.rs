@@ -1,5 +1,5 @@
 use crate::build::*;
-use analyze::{Analysis, Course, FileCourse, Kind};
+use analyze::{Analysis, FileSeries, FindingKind, TimeSeries};
 use filestats::{Counters, Counts, Figure, Reason};
 
 const MIB: u64 = 1 << 20;
@@ -13,7 +13,7 @@ fn checkpoints(at: &[usize]) -> Analysis {
 
 #[test]
 fn syncs_at_a_regular_distance_look_like_checkpoints() {
-    let found = found(&checkpoints(&[10, 30, 50, 70]), Kind::Checkpoint);
+    let found = found(&checkpoints(&[10, 30, 50, 70]), FindingKind::Checkpoint);
     assert_eq!(fact(&found, "distance"), (5 * MIN) as f64);
     assert_eq!(found.when.len(), 4);
     assert!(
@@ -21,14 +21,17 @@ fn syncs_at_a_regular_distance_look_like_checkpoints() {
         "{}",
         found.text
     );
-    assert!(find(&checkpoints(&[10, 30, 50]), Kind::Checkpoint).is_none(), "three are no row");
-    assert!(find(&checkpoints(&[10, 30, 35, 70, 72]), Kind::Checkpoint).is_none(), "no regular distance");
+    assert!(find(&checkpoints(&[10, 30, 50]), FindingKind::Checkpoint).is_none(), "three are no row");
+    assert!(
+        find(&checkpoints(&[10, 30, 35, 70, 72]), FindingKind::Checkpoint).is_none(),
+        "no regular distance"
+    );
     let all: Vec<usize> = (1..=100).collect();
-    assert!(find(&checkpoints(&all), Kind::Checkpoint).is_none(), "each commit syncs: no distance");
+    assert!(find(&checkpoints(&all), FindingKind::Checkpoint).is_none(), "each commit syncs: no distance");
 }
 
 /// Two data files of 64 MiB, read in reads of that size; the second of them only in part.
-fn backup(bytes_each: u64, share_of_second: f64) -> Vec<FileCourse> {
+fn backup(bytes_each: u64, share_of_second: f64) -> Vec<FileSeries> {
     let course = course(40, 15 * S);
     let read = |path: &str, from: usize, bytes: u64| {
         let added = (from..from + 4).map(|at| (at, reads(bytes / 4 / bytes_each, bytes_each, MS)));
@@ -37,8 +40,8 @@ fn backup(bytes_each: u64, share_of_second: f64) -> Vec<FileCourse> {
     vec![read("/data/a.db", 5, 64 * MIB), read("/data/b.db", 9, (64.0 * share_of_second) as u64 * MIB)]
 }
 
-fn backup_in(files: &[FileCourse]) -> Option<analyze::Finding> {
-    find(&analysis(&course(40, 15 * S), files), Kind::Backup)
+fn backup_in(files: &[FileSeries]) -> Option<analyze::Finding> {
+    find(&analysis(&course(40, 15 * S), files), FindingKind::Backup)
 }
 
 #[test]
@@ -58,7 +61,7 @@ fn all_files_read_whole_in_large_reads_look_like_a_backup() {
 }
 
 /// A table of 64 MiB under an everyday load; from interval 20 to 23 so much of it is read and so much log written.
-fn rebuild(read_share: f64, log_mib: u64) -> (Course, Vec<FileCourse>) {
+fn rebuild(read_share: f64, log_mib: u64) -> (TimeSeries, Vec<FileSeries>) {
     let course = course(40, 15 * S);
     let everyday = |at: usize| !(20..24).contains(&at);
     let read = (read_share * 64.0 * 128.0) as u64 / 4;
@@ -74,24 +77,30 @@ fn rebuild(read_share: f64, log_mib: u64) -> (Course, Vec<FileCourse>) {
     (course, files)
 }
 
-fn looks_like(kind: Kind, (course, files): &(Course, Vec<FileCourse>)) -> Option<analyze::Finding> {
+fn looks_like(
+    kind: FindingKind,
+    (course, files): &(TimeSeries, Vec<FileSeries>),
+) -> Option<analyze::Finding> {
     find(&analysis(course, files), kind)
 }
 
 #[test]
 fn a_table_read_whole_while_the_log_grows_looks_like_an_index_rebuild() {
-    let found = looks_like(Kind::IndexRebuild, &rebuild(1.0, 5)).unwrap();
+    let found = looks_like(FindingKind::IndexRebuild, &rebuild(1.0, 5)).unwrap();
     assert_eq!(found.path.as_deref(), Some("/data/base/5/16384"));
     assert_eq!(fact(&found, "log written"), (5 * MIB) as f64);
     assert_eq!((fact(&found, "mean size of a log write"), fact(&found, "otherwise")), (65_536.0, 4096.0));
     assert_eq!(found.when[0].length_ns(), MIN);
-    assert!(looks_like(Kind::IndexRebuild, &rebuild(0.49, 5)).is_none(), "less than half of it");
-    assert!(looks_like(Kind::IndexRebuild, &rebuild(1.0, 4)).is_some(), "4 MiB of log for 64 of table");
-    assert!(looks_like(Kind::IndexRebuild, &rebuild(1.0, 3)).is_none(), "3 MiB are under 5 %");
-    assert!(looks_like(Kind::IndexRebuild, &rebuild(1.0, 0)).is_none(), "a scan writes no log");
+    assert!(looks_like(FindingKind::IndexRebuild, &rebuild(0.49, 5)).is_none(), "less than half of it");
+    assert!(
+        looks_like(FindingKind::IndexRebuild, &rebuild(1.0, 4)).is_some(),
+        "4 MiB of log for 64 of table"
+    );
+    assert!(looks_like(FindingKind::IndexRebuild, &rebuild(1.0, 3)).is_none(), "3 MiB are under 5 %");
+    assert!(looks_like(FindingKind::IndexRebuild, &rebuild(1.0, 0)).is_none(), "a scan writes no log");
     let mut unknown = rebuild(1.0, 5);
     unknown.1[0].size_bytes = Figure::unknown(Reason::NotCounted);
-    assert!(looks_like(Kind::IndexRebuild, &unknown).is_none());
+    assert!(looks_like(FindingKind::IndexRebuild, &unknown).is_none());
 }
 
 #[test]
@@ -99,9 +108,9 @@ fn with_its_visibility_map_written_it_looks_like_a_vacuum() {
     let (course, mut files) = rebuild(1.0, 5);
     files.push(file("/data/base/5/16384_vm", &course, [(22, writes(3, 8192, MS))]));
     let both = (course, files);
-    let vacuum = looks_like(Kind::Vacuum, &both).unwrap();
+    let vacuum = looks_like(FindingKind::Vacuum, &both).unwrap();
     assert!(vacuum.text.contains("visibility map"), "{}", vacuum.text);
-    assert!(looks_like(Kind::IndexRebuild, &both).is_none());
+    assert!(looks_like(FindingKind::IndexRebuild, &both).is_none());
 }
 
 #[test]
@@ -109,7 +118,7 @@ fn postgresqls_own_context_of_vacuums_is_believed() {
     let course = course(40, 15 * S);
     let of = |added: Counters| {
         let file = file("autovacuum worker/relation/vacuum", &course, [(7, added)]);
-        find(&analysis(&course, &[file]), Kind::Vacuum)
+        find(&analysis(&course, &[file]), FindingKind::Vacuum)
     };
     assert_eq!(fact(&of(reads(10, 8192, MS)).unwrap(), "bytes read"), 81_920.0);
     assert!(of(Counters::ZERO).is_none());

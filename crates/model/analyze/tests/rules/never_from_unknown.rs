@@ -1,5 +1,5 @@
 use crate::build::*;
-use analyze::Kind;
+use analyze::FindingKind;
 use filestats::*;
 use proptest::prelude::*;
 
@@ -43,10 +43,10 @@ proptest! {
             (at + 1, Figure::Known(WaitDelta { elapsed_ns: 15 * S, count: Figure::Known(1), wait_ns }))
         });
         let class = WaitClass::DataRead;
-        let waits = WaitCourse { instance: "engine".into(), event: "x".into(), class, steps: steps.collect() };
+        let waits = WaitSeries { instance: "engine".into(), event: "x".into(), class, steps: steps.collect() };
         let analysis = with_waits(&course, &[file], &[waits]);
         for finding in &analysis.findings {
-            let allowed = [Kind::NoNormal, Kind::ServiceLevel, Kind::Checkpoint];
+            let allowed = [FindingKind::NoNormal, FindingKind::ServiceLevel, FindingKind::Checkpoint];
             prop_assert!(allowed.contains(&finding.kind), "{finding:?}");
             prop_assert!(finding.weight < findings::Weight::Warning);
         }
@@ -63,7 +63,7 @@ proptest! {
         let analysis = analysis(&course, &[file]);
         prop_assert_eq!(analysis.coverage.known_share, Some(0.0));
         for finding in &analysis.findings {
-            let allowed = [Kind::Epoch, Kind::Hole, Kind::ServiceLevel, Kind::NoNormal];
+            let allowed = [FindingKind::Epoch, FindingKind::Hole, FindingKind::ServiceLevel, FindingKind::NoNormal];
             prop_assert!(allowed.contains(&finding.kind), "{finding:?}");
         }
     }
@@ -74,7 +74,7 @@ proptest! {
         size in prop_oneof![Just(0), any::<u64>()],
     ) {
         let course = course(30, 15 * S);
-        let files: Vec<FileCourse> = files
+        let files: Vec<FileSeries> = files
             .into_iter()
             .enumerate()
             .map(|(n, mut added)| {

@@ -1,5 +1,5 @@
 use crate::build::*;
-use analyze::{Kind, limits};
+use analyze::{FindingKind, limits};
 use filestats::*;
 use findings::Weight;
 
@@ -14,7 +14,7 @@ fn a_breach_says_how_long_how_often_how_bad_and_when() {
         at => quick(at),
     });
     let analysis = analysis(&course, &[file("/data/shop.db", &course, added)]);
-    let breach = found(&analysis, Kind::Breach);
+    let breach = found(&analysis, FindingKind::Breach);
     assert_eq!(breach.weight, Weight::Warning);
     assert_eq!((breach.path.as_deref(), breach.stretches), (Some("/data/shop.db"), 2));
     assert_eq!(fact(&breach, "time"), (10 * 15 * S) as f64);
@@ -34,17 +34,17 @@ fn a_breach_says_how_long_how_often_how_bad_and_when() {
 fn of_very_many_findings_the_worst_are_listed_and_the_rest_is_counted() {
     let course = course(20, 15 * S);
     let slow = |of: usize| (1..=20).map(move |at| (at, reads(100, 8192, (30 + of as u64) * MS)));
-    let files: Vec<FileCourse> =
+    let files: Vec<FileSeries> =
         (0..300).map(|of| file(&format!("/data/{of:03}"), &course, slow(of))).collect();
     let all = analysis(&course, &files);
     let of_files: Vec<&str> = all.findings.iter().filter_map(|finding| finding.path.as_deref()).collect();
     assert_eq!(of_files.len(), limits::FINDINGS_MAX);
     assert_eq!(of_files[0], "/data/299", "the longest waited for");
-    let more = found(&all, Kind::NotListed);
+    let more = found(&all, FindingKind::NotListed);
     assert!(fact(&more, "findings not listed") >= 100.0 && more.weight == Weight::Note);
     let few = analysis(&course, &files[..10]);
-    assert!(find(&few, Kind::NotListed).is_none());
-    assert_eq!(found(&few, Kind::Breach).weight, Weight::Warning);
+    assert!(find(&few, FindingKind::NotListed).is_none());
+    assert_eq!(found(&few, FindingKind::Breach).weight, Weight::Warning);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn what_keeps_its_level_to_the_nanosecond_is_said_to_be_acceptable() {
     let course = course(10, 15 * S);
     let at_the_limit = (1..=10).map(|at| (at, reads(100, 8192, 20 * MS)));
     let analysis = analysis(&course, &[file("/data/shop.db", &course, at_the_limit)]);
-    assert!(find(&analysis, Kind::Breach).is_none());
-    let level = found(&analysis, Kind::ServiceLevel);
+    assert!(find(&analysis, FindingKind::Breach).is_none());
+    let level = found(&analysis, FindingKind::ServiceLevel);
     assert_eq!(level.weight, Weight::Good);
     assert!(level.text.starts_with("storage is acceptable for its service level"), "{}", level.text);
     assert_eq!(fact(&level, "of what is promised"), 1.0);
@@ -67,14 +67,18 @@ fn a_few_slow_operations_are_no_bad_news() {
             (1..=100).map(|at| (at, reads(1000, 8192, MS))).chain([(50, reads(count, 8192, 90 * MS))]);
         analysis(&course, &[file("/data/shop.db", &course, added)])
     };
-    assert!(find(&with(9), Kind::Breach).is_none(), "nothing");
-    assert_eq!(found(&with(10), Kind::Breach).weight, Weight::Note);
-    assert_eq!(found(&with(99), Kind::Breach).weight, Weight::Note);
+    assert!(find(&with(9), FindingKind::Breach).is_none(), "nothing");
+    assert_eq!(found(&with(10), FindingKind::Breach).weight, Weight::Note);
+    assert_eq!(found(&with(99), FindingKind::Breach).weight, Weight::Note);
     // Of 100 intervals one is the share from which on it counts, a second operation ahead of the first of them.
-    assert_eq!(found(&with(100), Kind::Breach).weight, Weight::Note, "15 s of 101 intervals are under 1 %");
+    assert_eq!(
+        found(&with(100), FindingKind::Breach).weight,
+        Weight::Note,
+        "15 s of 101 intervals are under 1 %"
+    );
     let lasting = (1..=100).map(|at| (at, reads(100, 8192, if at <= 4 { 90 } else { 1 } * MS)));
     let lasting = analysis(&course, &[file("/data/shop.db", &course, lasting)]);
-    assert_eq!(found(&lasting, Kind::Breach).weight, Weight::Warning, "a minute is a plateau");
+    assert_eq!(found(&lasting, FindingKind::Breach).weight, Weight::Warning, "a minute is a plateau");
 }
 
 #[test]
@@ -84,12 +88,16 @@ fn a_file_that_is_slow_because_its_ios_are_large_is_told_apart() {
         let added = (1..=20).map(|at| (at, reads(100, bytes, ns)));
         analysis(&course, &[file("/data/shop.db", &course, added)])
     };
-    let large = found(&of(1 << 20, 80 * MS), Kind::LargeIos);
+    let large = found(&of(1 << 20, 80 * MS), FindingKind::LargeIos);
     assert_eq!(large.weight, Weight::Note);
     assert!(large.text.contains("1 MiB each") && large.text.contains("5.00 ms"), "{}", large.text);
-    assert!(find(&of(1 << 20, 80 * MS), Kind::Breach).is_none());
-    assert_eq!(found(&of((64 << 10) - 1, 80 * MS), Kind::Breach).weight, Weight::Warning);
-    assert_eq!(found(&of(128 << 10, 80 * MS), Kind::Breach).weight, Weight::Warning, "40 ms for 64 KiB");
+    assert!(find(&of(1 << 20, 80 * MS), FindingKind::Breach).is_none());
+    assert_eq!(found(&of((64 << 10) - 1, 80 * MS), FindingKind::Breach).weight, Weight::Warning);
+    assert_eq!(
+        found(&of(128 << 10, 80 * MS), FindingKind::Breach).weight,
+        Weight::Warning,
+        "40 ms for 64 KiB"
+    );
 }
 
 #[test]
@@ -97,9 +105,9 @@ fn logs_have_a_level_of_their_own_and_their_own_next_step() {
     let course = course(20, 15 * S);
     let added = || (1..=20).map(|at| (at, with_syncs(writes(100, 4096, MS), 100, 12 * MS)));
     let data = analysis(&course, &[file("/data/shop.db", &course, added())]);
-    assert!(find(&data, Kind::Breach).is_none());
+    assert!(find(&data, FindingKind::Breach).is_none());
     let log = analysis(&course, &[log(file("/data/shop.db-wal", &course, added()))]);
-    assert!(found(&log, Kind::Breach).next.unwrap().contains("batch commits"));
+    assert!(found(&log, FindingKind::Breach).next.unwrap().contains("batch commits"));
 }
 
 #[test]
@@ -108,9 +116,9 @@ fn the_time_of_a_submission_is_no_latency() {
     let mut file = file("/data/shop.ibd", &course, (1..=20).map(|at| (at, writes(100, 8192, 90 * MS))));
     file.meaning.write_time = Time::ToSubmission;
     let analysis = analysis(&course, &[file]);
-    assert!(find(&analysis, Kind::Breach).is_none());
+    assert!(find(&analysis, FindingKind::Breach).is_none());
     assert_eq!(analysis.coverage.files_untimed, 1);
-    assert!(found(&analysis, Kind::ServiceLevel).text.contains("cannot be said"));
+    assert!(found(&analysis, FindingKind::ServiceLevel).text.contains("cannot be said"));
 }
 
 #[test]
@@ -120,7 +128,7 @@ fn one_io_at_a_time_is_found_where_n_is_near_one() {
     let of = |n: f64| {
         let count = (n * 15_000.0 / 5.0).round() as u64;
         let added = (1..=20).map(|at| (at, reads(count, 8192, 5 * MS)));
-        find(&analysis(&course, &[file("/data/shop.db", &course, added)]), Kind::Serial)
+        find(&analysis(&course, &[file("/data/shop.db", &course, added)]), FindingKind::Serial)
     };
     let serial = of(1.0).unwrap();
     assert_eq!(serial.weight, Weight::Warning);
@@ -137,7 +145,7 @@ fn one_at_a_time_from_memory_or_for_a_moment_is_nothing() {
         let added = (1..=20).map(|at| {
             if at <= intervals { (at, reads(15 * S / ns, 8192, ns)) } else { (at, reads(9, 8192, ns)) }
         });
-        find(&analysis(&course, &[file("/data/shop.db", &course, added)]), Kind::Serial)
+        find(&analysis(&course, &[file("/data/shop.db", &course, added)]), FindingKind::Serial)
     };
     assert!(of(20, 99_999).is_none());
     assert_eq!(of(20, 100_000).unwrap().weight, Weight::Note);
@@ -151,7 +159,7 @@ fn a_file_read_many_times_over_lacks_memory() {
     let of = |times: f64, size, ns| {
         let count = (times * 131_072.0 / 4.0) as u64;
         let added = (1..=4).map(|at| (at, reads(count, 8192, ns)));
-        find(&analysis(&course, &[sized(file("/data/shop.db", &course, added), size)]), Kind::Reread)
+        find(&analysis(&course, &[sized(file("/data/shop.db", &course, added), size)]), FindingKind::Reread)
     };
     let size = Figure::Known(1 << 30);
     let reread = of(12.0, size, MS).unwrap();
@@ -168,7 +176,7 @@ fn ten_times_in_a_week_is_no_reread() {
     let course = course(20, HOUR);
     let of = |times: u64| {
         let added = [(1, reads(times * 131_072, 8192, MS))];
-        find(&analysis(&course, &[file("/data/shop.db", &course, added)]), Kind::Reread)
+        find(&analysis(&course, &[file("/data/shop.db", &course, added)]), FindingKind::Reread)
     };
     assert!(of(19).is_none() && of(20).is_some());
 }
@@ -184,15 +192,15 @@ fn the_busiest_of_several_files_is_named_with_its_share() {
         analysis(&course, &files)
     };
     let both = of(900, 100);
-    let busiest = found(&both, Kind::Busiest);
+    let busiest = found(&both, FindingKind::Busiest);
     assert_eq!(
         (busiest.path.as_deref(), fact(&busiest, "share of all time waited")),
         (Some("/data/busy.db"), 0.9)
     );
     assert_eq!(both.busiest[1].share, Some(0.1));
     assert_eq!(both.busiest[0].outstanding(), Figure::Known(0.3));
-    assert!(find(&of(500, 500), Kind::Busiest).is_some());
-    assert!(find(&of(9, 1), Kind::Busiest).is_none(), "nobody is busy");
+    assert!(find(&of(500, 500), FindingKind::Busiest).is_some());
+    assert!(find(&of(9, 1), FindingKind::Busiest).is_none(), "nobody is busy");
 }
 
 #[test]
@@ -202,7 +210,7 @@ fn a_restart_is_told_and_costs_only_its_interval() {
     file.steps[9].added = Figure::unknown(Reason::Restart);
     (file.known_ns, file.unknown_ns) = (19 * 15 * S, 15 * S);
     let analysis = analysis(&course, &[file]);
-    let epoch = found(&analysis, Kind::Epoch);
+    let epoch = found(&analysis, FindingKind::Epoch);
     assert!(
         epoch.text.starts_with("the engine restarted: 1 interval is not known because of it"),
         "{}",
@@ -210,7 +218,7 @@ fn a_restart_is_told_and_costs_only_its_interval() {
     );
     assert_eq!(epoch.when[0].from_unix_ns, BEGIN + 9 * 15 * S);
     assert_eq!(analysis.coverage.known_share, Some(0.95));
-    assert_eq!(fact(&found(&analysis, Kind::ServiceLevel), "operations"), 1900.0);
+    assert_eq!(fact(&found(&analysis, FindingKind::ServiceLevel), "operations"), 1900.0);
 }
 
 #[test]
@@ -221,7 +229,7 @@ fn where_headroom_counts_itself_it_may_be_what_restarted() {
         let mut file = file("/data/shop.db", &course, (1..=20).map(|at| (at, reads(100, 8192, MS))));
         file.steps[9].added = Figure::unknown(Reason::Restart);
         (file.known_ns, file.unknown_ns) = (19 * 15 * S, 15 * S);
-        found(&analysis(&course, &[file]), Kind::Epoch).next.unwrap()
+        found(&analysis(&course, &[file]), FindingKind::Epoch).next.unwrap()
     };
     assert_eq!(next("postgres:5432"), "why it restarted, if nobody meant it to");
     assert!(next("process:812").contains("or Headroom"), "{}", next("process:812"));
@@ -236,7 +244,7 @@ fn a_hole_in_the_recording_is_no_silence() {
             tick.clock_ns += (factor - 1) * 15 * S;
         });
         let files = [file("/data/shop.db", &course, [(3, reads(100, 8192, MS))])];
-        find(&analysis(&course, &files), Kind::Hole)
+        find(&analysis(&course, &files), FindingKind::Hole)
     };
     assert!(with(3).is_none());
     let hole = with(4).unwrap();
@@ -251,8 +259,8 @@ fn what_is_below_the_page_cache_is_not_counted_twice() {
     let above = file("/data/shop.db", &course, (1..=20).map(|at| (at, reads(100, 8192, MS))));
     let both = analysis(&course, &[above, below.clone()]);
     assert_eq!(both.busiest.len(), 1);
-    assert!(find(&both, Kind::Breach).is_none());
+    assert!(find(&both, FindingKind::Breach).is_none());
     // A device has no other I/O than that.
     below.file.kind = FileKind::Device;
-    assert!(find(&analysis(&course, &[below]), Kind::Breach).is_some());
+    assert!(find(&analysis(&course, &[below]), FindingKind::Breach).is_some());
 }

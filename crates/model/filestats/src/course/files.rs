@@ -1,23 +1,23 @@
 //! Spells of a file's name -> its course.
 
-use super::{Course, FileCourse, Life, Parts, Spell, Step, add, heirs};
+use super::{FileEpoch, FileSeries, Lifetime, Parts, Step, TimeSeries, add, heirs};
 use crate::interval::between;
 use crate::{Counters, Figure, Interval, Ops, Reason, Rules, Sample};
 use std::collections::BTreeMap;
 
-impl Course {
+impl TimeSeries {
     /// The course of one file from all spells of its name. A file whose counters came to stand for something else has
     /// a course for each meaning.
-    pub fn file(&self, mut spells: Vec<Spell>, rules: Rules) -> Vec<FileCourse> {
+    pub fn file(&self, mut spells: Vec<FileEpoch>, rules: Rules) -> Vec<FileSeries> {
         spells.sort_by_key(|spell| (spell.life.first, spell.life.born));
-        let lives: Vec<Life> = spells.iter().map(|spell| spell.life).collect();
+        let lives: Vec<Lifetime> = spells.iter().map(|spell| spell.life).collect();
         let same = |a: usize, b: usize| spells[a].sample.file.file_id == spells[b].sample.file.file_id;
         let before = heirs(&lives, same);
-        let mut courses: Vec<(FileCourse, Parts<Counters>)> = Vec::new();
+        let mut courses: Vec<(FileSeries, Parts<Counters>)> = Vec::new();
         for (spell, before) in spells.iter().zip(&before) {
             let meaning = spell.sample.meaning;
             let at = courses.iter().position(|(course, _)| course.meaning == meaning).unwrap_or_else(|| {
-                courses.push((FileCourse::new(&spell.sample), BTreeMap::new()));
+                courses.push((FileSeries::new(&spell.sample), BTreeMap::new()));
                 courses.len() - 1
             });
             let (course, parts) = &mut courses[at];
@@ -42,7 +42,12 @@ impl Course {
     }
 
     /// What was done before a spell was first seen; `None` at the first tick, before which there is no interval.
-    fn first_sight(&self, spell: &Spell, before: Option<&Spell>, rules: Rules) -> Option<Figure<Counters>> {
+    fn first_sight(
+        &self,
+        spell: &FileEpoch,
+        before: Option<&FileEpoch>,
+        rules: Rules,
+    ) -> Option<Figure<Counters>> {
         let at = spell.life.first;
         if at == 0 {
             return None;
@@ -61,10 +66,16 @@ impl Course {
     }
 
     /// All that a spell did after it was first seen.
-    fn go_through(&self, course: &mut FileCourse, parts: &mut Parts<Counters>, spell: &Spell, rules: Rules) {
+    fn go_through(
+        &self,
+        course: &mut FileSeries,
+        parts: &mut Parts<Counters>,
+        spell: &FileEpoch,
+        rules: Rules,
+    ) {
         let mut counters = spell.sample.counters;
         let mut changes = spell.changes.iter().peekable();
-        let Life { first, gone, .. } = spell.life;
+        let Lifetime { first, gone, .. } = spell.life;
         for at in first..=gone.unwrap_or(self.ticks.len().saturating_sub(1)) {
             // The first tick has an interval before it only where there is a tick before it.
             let there_all_along = at > first && gone != Some(at);
@@ -95,7 +106,7 @@ impl Course {
         }
     }
 
-    fn steps(&self, mut course: FileCourse, parts: Parts<Counters>, rules: Rules) -> FileCourse {
+    fn steps(&self, mut course: FileSeries, parts: Parts<Counters>, rules: Rules) -> FileSeries {
         for (at, part) in parts {
             if part.known.is_some() {
                 let elapsed_ns = self.elapsed_ns(at, rules).known().unwrap_or(0);
@@ -134,7 +145,7 @@ fn known(interval: Interval) -> Figure<Counters> {
     }
 }
 
-impl Spell {
+impl FileEpoch {
     /// As it was last seen.
     fn last(&self) -> Sample {
         let counters = self.changes.last().map_or(self.sample.counters, |(_, counters)| *counters);
@@ -142,9 +153,9 @@ impl Spell {
     }
 }
 
-impl FileCourse {
-    fn new(sample: &Sample) -> FileCourse {
-        FileCourse {
+impl FileSeries {
+    fn new(sample: &Sample) -> FileSeries {
+        FileSeries {
             file: sample.file.clone(),
             meaning: sample.meaning,
             size_bytes: sample.size_bytes,

@@ -1,19 +1,19 @@
 //! Spells of a wait event -> its course.
 
-use super::{Course, Life, Parts, WaitCourse, WaitSpell, add, heirs};
+use super::{Lifetime, Parts, TimeSeries, WaitEpoch, WaitSeries, add, heirs};
 use crate::waits::between;
 use crate::{Figure, Reason, Rules, WaitDelta, WaitSample};
 use std::collections::BTreeMap;
 
-impl Course {
+impl TimeSeries {
     /// The course of one wait event from all its spells; `None` of none.
-    pub fn wait(&self, mut spells: Vec<WaitSpell>, rules: Rules) -> Option<WaitCourse> {
+    pub fn wait(&self, mut spells: Vec<WaitEpoch>, rules: Rules) -> Option<WaitSeries> {
         spells.sort_by_key(|spell| (spell.life.first, spell.life.born));
-        let lives: Vec<Life> = spells.iter().map(|spell| spell.life).collect();
+        let lives: Vec<Lifetime> = spells.iter().map(|spell| spell.life).collect();
         let before = heirs(&lives, |_, _| true);
         let mut parts: Parts<WaitDelta> = BTreeMap::new();
         for (spell, before) in spells.iter().zip(before) {
-            let Life { first, gone, from_zero, .. } = spell.life;
+            let Lifetime { first, gone, from_zero, .. } = spell.life;
             let between =
                 |at: usize, then: &WaitSample, now: &WaitSample| between(then, now, self.clock_ns(at), rules);
             if first > 0 {
@@ -41,14 +41,14 @@ impl Course {
                 }
             }
         }
-        let WaitSpell { sample, .. } = spells.pop()?;
+        let WaitEpoch { sample, .. } = spells.pop()?;
         let steps = parts.into_iter().flat_map(|(at, part)| {
             let known = part.known.map(Figure::Known);
             let all = known.into_iter().chain(part.unknown.into_iter().map(Figure::unknown));
             all.filter(|added| !is_idle(added)).map(move |added| (at, added)).collect::<Vec<_>>()
         });
         let steps = steps.collect();
-        Some(WaitCourse { instance: sample.instance, event: sample.event, class: sample.class, steps })
+        Some(WaitSeries { instance: sample.instance, event: sample.event, class: sample.class, steps })
     }
 }
 
@@ -72,7 +72,7 @@ fn is_idle(added: &Figure<WaitDelta>) -> bool {
     }
 }
 
-impl WaitSpell {
+impl WaitEpoch {
     /// As it was last seen.
     fn last(&self) -> WaitSample {
         let (count, wait_ns) = self

@@ -138,7 +138,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::{Kind, emit};
+    use crate::script::{ScriptFormat, emit};
 
     #[test]
     fn a_run_says_what_study_c_says() {
@@ -149,7 +149,7 @@ mod tests {
         matrix.axes.threads = vec![8];
         matrix.fixed.durability = Durability::WriteThrough;
         matrix.runs.duration = crate::Time(Duration::from_millis(100));
-        let script = emit(Kind::Diskspd, &matrix, false).unwrap();
+        let script = emit(ScriptFormat::Diskspd, &matrix, false).unwrap();
         let lines: Vec<&str> = script.lines().filter(|line| line.starts_with("    run '")).collect();
         assert!(
             lines[0].starts_with(
@@ -171,8 +171,8 @@ mod tests {
     fn a_device_is_neither_made_nor_removed() {
         let mut matrix = Matrix { targets: vec!["#1".into()], ..Matrix::default() };
         matrix.axes.write_percent = vec![100];
-        assert!(emit(Kind::Diskspd, &matrix, false).is_err());
-        let script = emit(Kind::Diskspd, &matrix, true).unwrap();
+        assert!(emit(ScriptFormat::Diskspd, &matrix, false).is_err());
+        let script = emit(ScriptFormat::Diskspd, &matrix, true).unwrap();
         assert!(!script.contains("    New-TestFile '"));
         assert!(script.contains(" '#1'\r\n"));
     }

@@ -193,14 +193,14 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::{Kind, emit};
+    use crate::script::{ScriptFormat, emit};
 
     #[test]
     fn a_path_that_a_job_file_cannot_hold_is_refused() {
         for path in ["/a;b", "/a#b", "/${HOME}", "/a\"b"] {
             let matrix = Matrix { targets: vec![path.into()], ..Matrix::default() };
-            assert!(emit(Kind::Fio, &matrix, false).is_err(), "{path}");
-            assert!(emit(Kind::Sh, &matrix, false).is_ok(), "{path}");
+            assert!(emit(ScriptFormat::Fio, &matrix, false).is_err(), "{path}");
+            assert!(emit(ScriptFormat::Sh, &matrix, false).is_ok(), "{path}");
         }
     }
 

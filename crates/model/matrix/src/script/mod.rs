@@ -1,9 +1,9 @@
 //! The runs of a matrix as a script for a machine where Headroom is not installed.
 //!
 //! ```text
-//! Kind::Diskspd   PowerShell that calls diskspd.exe for each run and appends to a dated file
-//! Kind::Fio       an fio job file: one section a run, one JSON with all of them
-//! Kind::Sh        a shell script that calls fio for each run: a folder with a JSON file each
+//! ScriptFormat::Diskspd   PowerShell that calls diskspd.exe for each run and appends to a dated file
+//! ScriptFormat::Fio       an fio job file: one section a run, one JSON with all of them
+//! ScriptFormat::Sh        a shell script that calls fio for each run: a folder with a JSON file each
 //! ```
 //!
 //! A target is a directory, in which the script makes `headroom-test.dat` and removes it; it refuses to start
@@ -21,7 +21,7 @@ use workload::{Caching, Content, Limit, Pattern, format_bytes};
 
 /// Which script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScriptFormat {
     /// PowerShell and diskspd, for Windows.
     Diskspd,
     /// An fio job file.
@@ -45,18 +45,18 @@ const TEST_FILE: &str = "headroom-test.dat";
 ///
 /// # Errors
 /// What the tool cannot do as Headroom does it, and names that cannot be written safely.
-pub fn emit(kind: Kind, matrix: &Matrix, destroy_data: bool) -> Result<String, NotEmitted> {
+pub fn emit(kind: ScriptFormat, matrix: &Matrix, destroy_data: bool) -> Result<String, NotEmitted> {
     let tool = match kind {
-        Kind::Diskspd => "diskspd",
-        Kind::Fio | Kind::Sh => "fio",
+        ScriptFormat::Diskspd => "diskspd",
+        ScriptFormat::Fio | ScriptFormat::Sh => "fio",
     };
     let refused = |what: String| NotEmitted { tool, what };
     translatable(matrix).map_err(|what| refused(what.into()))?;
     let places = places(matrix, kind, destroy_data).map_err(refused)?;
     match kind {
-        Kind::Diskspd => diskspd::emit(matrix, &places),
-        Kind::Fio => fio::job_file(matrix, &places),
-        Kind::Sh => fio::shell(matrix, &places),
+        ScriptFormat::Diskspd => diskspd::emit(matrix, &places),
+        ScriptFormat::Fio => fio::job_file(matrix, &places),
+        ScriptFormat::Sh => fio::shell(matrix, &places),
     }
     .map_err(refused)
 }
@@ -78,12 +78,12 @@ impl Place {
     }
 }
 
-fn places(matrix: &Matrix, kind: Kind, destroy_data: bool) -> Result<Vec<Place>, String> {
+fn places(matrix: &Matrix, kind: ScriptFormat, destroy_data: bool) -> Result<Vec<Place>, String> {
     let is_device = |target: &str| match kind {
-        Kind::Diskspd => target.starts_with('#') || target.starts_with("\\\\.\\"),
-        Kind::Fio | Kind::Sh => target.starts_with("/dev/"),
+        ScriptFormat::Diskspd => target.starts_with('#') || target.starts_with("\\\\.\\"),
+        ScriptFormat::Fio | ScriptFormat::Sh => target.starts_with("/dev/"),
     };
-    let separator = if kind == Kind::Diskspd { '\\' } else { '/' };
+    let separator = if kind == ScriptFormat::Diskspd { '\\' } else { '/' };
     let place = |target: &String| {
         if !is_device(target) {
             let end = if target.ends_with(['/', separator]) { "" } else { &separator.to_string() };
@@ -232,9 +232,11 @@ mod tests {
         let names = matrix.order().into_iter().map(|key| name(&matrix, &points[key.point], key.repeat));
         let names: BTreeSet<String> = names.collect();
         assert_eq!(names.len(), 1024);
-        for (kind, before, after) in
-            [(Kind::Diskspd, "run '", "' "), (Kind::Fio, "\n[", "]\n"), (Kind::Sh, "\nrun ", " ")]
-        {
+        for (kind, before, after) in [
+            (ScriptFormat::Diskspd, "run '", "' "),
+            (ScriptFormat::Fio, "\n[", "]\n"),
+            (ScriptFormat::Sh, "\nrun ", " "),
+        ] {
             let script = emit(kind, &matrix, false).unwrap();
             for name in &names {
                 let found = script.matches(&format!("{before}{name}{after}")).count();
@@ -247,7 +249,7 @@ mod tests {
     fn the_time_is_on_top_in_minutes_and_hours() {
         let mut matrix = study_c();
         matrix.runs.duration = crate::Time(Duration::from_secs(119));
-        for kind in [Kind::Diskspd, Kind::Fio, Kind::Sh] {
+        for kind in [ScriptFormat::Diskspd, ScriptFormat::Fio, ScriptFormat::Sh] {
             let script = emit(kind, &matrix, false).unwrap();
             let top = script.lines().take(8).collect::<Vec<_>>().join("\n");
             assert!(top.contains("1024.0 minutes (17.07 hours)"), "{kind:?}: {top}");
@@ -261,15 +263,16 @@ mod tests {
             change(&mut matrix);
             emit(kind, &matrix, false).unwrap_err().to_string()
         };
-        assert!(refused(|it| it.axes.write_percent = vec![1], Kind::Sh).contains("--destroy-data"));
+        assert!(refused(|it| it.axes.write_percent = vec![1], ScriptFormat::Sh).contains("--destroy-data"));
         let threads = |it: &mut Matrix| {
             it.axes.threads = vec![2];
             it.axes.pattern = vec![Pattern::Sequential];
         };
-        assert!(refused(threads, Kind::Fio).contains("--size"));
-        assert!(refused(|it| it.fixed.limit.iops = Some(1.0), Kind::Sh).contains("fixed.limit"));
+        assert!(refused(threads, ScriptFormat::Fio).contains("--size"));
+        assert!(refused(|it| it.fixed.limit.iops = Some(1.0), ScriptFormat::Sh).contains("fixed.limit"));
         assert!(
-            refused(|it| it.fixed.durability = workload::Durability::Synced, Kind::Diskspd).contains("sync")
+            refused(|it| it.fixed.durability = workload::Durability::Synced, ScriptFormat::Diskspd)
+                .contains("sync")
         );
     }
 }

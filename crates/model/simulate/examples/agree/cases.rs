@@ -39,7 +39,7 @@ fn limited(workload: Workload, iops: f64) -> Workload {
 pub fn all(real: &Real, duration: Duration) -> Vec<Case> {
     let length = RunLength { warm_up: Duration::from_millis(500), duration, ..RunLength::default() };
     let named =
-        |name: &str, workload: Workload| Phase { name: name.to_owned(), ..Phase::of(workload, length) };
+        |name: &str, workload: Workload| Phase { name: name.to_owned(), ..Phase::single(workload, length) };
     let case = |storage: &str, phases: Vec<Phase>| Case { tested: real.named(storage), phases };
     let one = |storage: &str, name: &str, workload: Workload| case(storage, vec![named(name, workload)]);
     let sizes = vec![

@@ -2,7 +2,7 @@
 
 use crate::cases::{Case, Sweep};
 use crate::storages::Real;
-use capability::{Curve, Knee, Surroundings, find_knee};
+use capability::{Curve, Knee, StorageLimits, find_knee};
 use load::{Next, run};
 use simulate::{Storage, point, simulate};
 use std::time::Duration;
@@ -118,7 +118,7 @@ pub fn knees(real: &Real, sweeps: &[Sweep]) -> Vec<KneeRow> {
         eprint!("curve {} of {}: {:60}\r", at + 1, sweeps.len(), tested.name);
         let length = |workload: &Workload| {
             let length = length_s(1.2);
-            (in_virtual_time(&tested.storage, &[Phase::of(workload.clone(), length)]), length)
+            (in_virtual_time(&tested.storage, &[Phase::single(workload.clone(), length)]), length)
         };
         let mut real = |workload: &Workload| measured_for(&tested.region, workload, length_s(1.2));
         let measured = curve_of(&sweep.shape, sweep.outstanding, &mut real);
@@ -142,7 +142,7 @@ pub fn curve_of(shape: &Shape, outstanding: &[u32], run: &mut dyn FnMut(&Workloa
         .iter()
         .map(|outstanding| point(&run(&Workload::from(*shape).with_outstanding(*outstanding))))
         .collect();
-    let knee = find_knee(shape, &points, &Surroundings::default());
+    let knee = find_knee(shape, &points, &StorageLimits::default());
     Curve { workload: *shape, points, knee }
 }
 

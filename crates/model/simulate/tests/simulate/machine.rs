@@ -16,7 +16,7 @@ const STRIPE: Layout = Layout::Stripe { unit_bytes: 65_536 };
 
 fn plan(workload: Workload, seconds: u64) -> Plan {
     let length = RunLength { duration: Duration::from_secs(seconds), ..RunLength::default() };
-    Plan { targets: Vec::new(), phases: vec![Phase::of(workload, length)] }
+    Plan { targets: Vec::new(), phases: vec![Phase::single(workload, length)] }
 }
 
 fn run(storage: &Storage, workload: &Workload, seconds: u64) -> RunResult {
@@ -108,7 +108,7 @@ fn reads_and_writes_are_metered_apart() {
         phases: vec![Phase {
             workloads: [Shape::random_read(4096), Shape::random_write(4096)]
                 .map(|shape| {
-                    Phase::of(Workload::from(shape).with_outstanding(8), RunLength::default())
+                    Phase::single(Workload::from(shape).with_outstanding(8), RunLength::default())
                         .workloads
                         .remove(0)
                 })
@@ -316,7 +316,7 @@ proptest! {
         // A count, so that every I/O that was asked for comes back.
         let count = 400_u64;
         let length = RunLength { duration: Duration::from_secs(86_400), ios_max: Some(count), ..RunLength::default() };
-        let counted = Plan { targets: Vec::new(), phases: vec![Phase::of(workload.clone(), length)] };
+        let counted = Plan { targets: Vec::new(), phases: vec![Phase::single(workload.clone(), length)] };
         let simulated = all(&counted, &storage);
         let result = &simulated.phases[0].results[0];
         prop_assert_eq!(result.ios(), count);

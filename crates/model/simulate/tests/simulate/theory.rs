@@ -13,7 +13,7 @@ fn run(storage: &Storage, workload: &Workload, seconds: u64) -> RunResult {
         duration: Duration::from_secs(seconds),
         ..RunLength::default()
     };
-    let phase = Phase { slice: Duration::from_secs(5), ..Phase::of(workload.clone(), length) };
+    let phase = Phase { slice: Duration::from_secs(5), ..Phase::single(workload.clone(), length) };
     let bytes = storage.size_bytes();
     let job = Job { workload, target: "queue".into(), offset: 0, bytes, weight: 1, trace: None };
     Machine::new(storage).unwrap().run(&phase, &[job], &mut |_, _| true).unwrap().remove(0)

@@ -1,6 +1,6 @@
 //! A disk, seconds of a database on it, and what is judged of them.
 
-use capability::{Capability, Conditions, CostModel, Curve, Maximum, Point, Surroundings, find_knee};
+use capability::{Capability, Conditions, CostModel, Curve, Maximum, Point, StorageLimits, find_knee};
 use filestats::{
     Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Latencies, Meaning, Ops, Reason,
     ServiceLevel,
@@ -45,7 +45,7 @@ pub fn disk() -> Capability {
     };
     let curve = |workload: Shape, service_ns: f64| {
         let points = points(service_ns, workload.block_bytes);
-        let knee = find_knee(&workload, &points, &Surroundings::default());
+        let knee = find_knee(&workload, &points, &StorageLimits::default());
         Curve { workload, points, knee }
     };
     let log = |bytes: u32, latency_ns: f64| {

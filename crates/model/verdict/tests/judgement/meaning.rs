@@ -4,7 +4,7 @@ use crate::builder::*;
 use filestats::{
     Cache, Counters, Delta, Durable, Figure, FileInterval, FileKind, Interval, Meaning, Ops, Reason, Time,
 };
-use verdict::{Figures, Kind, Moment, Observation};
+use verdict::{Figures, Moment, Observation, VerdictKind};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -60,14 +60,14 @@ fn mostly_cached(from_disk: u64, each_ns: u64) -> Observation {
 fn blocks_that_the_page_cache_answered_are_no_demand_and_do_not_make_the_storage_fast() {
     let good = mostly_cached(100, 4 * MS);
     let healthy = verdict(&good);
-    assert_eq!(healthy.verdict, Kind::Healthy, "{healthy:#?}");
+    assert_eq!(healthy.verdict, VerdictKind::Healthy, "{healthy:#?}");
     assert!(healthy.utilisation.unwrap() < 0.06, "100 of 4,000: {:?}", healthy.utilisation);
     let place = healthy.place.unwrap();
     assert!((3.0e6..4.6e6).contains(&place.latency_ns) && (95.0..105.0).contains(&place.iops), "{place:?}");
 
     // 3 of 20,000 blocks in a hundred would look like 1.2 ms a read.
     let slow = verdict(&mostly_cached(600, 80 * MS));
-    assert_eq!(slow.verdict, Kind::StorageDegraded, "{slow:#?}");
+    assert_eq!(slow.verdict, VerdictKind::StorageDegraded, "{slow:#?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn where_the_page_caches_answers_took_most_of_the_time_the_device_says_how_long_
         (vec![reads(BLOCKS, read)], device(many(100, 8192, 4 * MS), Ops::ZERO, Ops::ZERO))
     });
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::Healthy, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
     assert_eq!(verdict.place.as_ref().unwrap().latency_ns, 4e6);
     assert!(verdict.doubts.iter().any(|doubt| doubt.contains("the device's stand for them")), "{verdict:#?}");
 }
@@ -93,7 +93,7 @@ fn a_time_that_begins_after_the_submission_is_not_taken_for_the_storages() {
         )
     });
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::StorageDegraded, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::StorageDegraded, "{verdict:#?}");
     assert_eq!(verdict.place.as_ref().unwrap().latency_ns, 80e6);
 }
 
@@ -114,7 +114,7 @@ fn submissions_are_neither_waited_for_nor_graded() {
     };
     let (quick, slow) = (verdict(&of(5 * US)), verdict(&of(MS)));
     assert_eq!((quick.verdict, quick.summary.clone()), (slow.verdict, slow.summary));
-    let n = Figures::of(&of(MS).moments, None).outstanding;
+    let n = Figures::from_moments(&of(MS).moments, None).outstanding;
     assert!((0.19..0.21).contains(&n), "50 reads of 4 ms: {n}");
 }
 
@@ -152,7 +152,7 @@ fn commits_of_a_log_that_is_written_through_are_its_writes_however_seldom_it_is_
             (files, device(Ops::ZERO, many(450, 4096, 2 * MS), Ops::ZERO))
         });
         let verdict = verdict(&observation);
-        assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+        assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
         let waited = value(&verdict, "time waited for each");
         assert!((2.0e6..2.01e6).contains(&waited), "{waited}");
         assert!(verdict.summary.contains("450 log writes a second"), "{}", verdict.summary);
@@ -163,7 +163,7 @@ fn commits_of_a_log_that_is_written_through_are_its_writes_however_seldom_it_is_
 #[test]
 fn commits_that_the_database_cannot_time_are_seen_at_the_device() {
     let verdict = verdict(&untimed_log(Reason::NotCounted));
-    assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
     assert_eq!(value(&verdict, "time waited for each"), 3e6);
     assert!(verdict.next_step.contains("one transaction"), "{}", verdict.next_step);
     assert!(
@@ -178,7 +178,7 @@ fn commits_that_the_database_could_time_are_unknown_until_it_does() {
     let mut observation = untimed_log(Reason::TimingOff);
     observation.notes = vec!["to switch it on: SET timing = on".into()];
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::CannotSay, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::CannotSay, "{verdict:#?}");
     assert!(verdict.next_step.contains("SET timing = on"), "{}", verdict.next_step);
 }
 
@@ -193,7 +193,7 @@ fn a_few_untimed_commits_among_many_timed_reads_are_a_doubt() {
         (files, device(many(200, 8192, 4 * MS), many(10, 8192, 2 * MS), Ops::ZERO))
     });
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
     assert!(
         verdict.doubts.iter().any(|doubt| doubt.contains("100 I/Os were not timed")),
         "{:?}",
@@ -218,12 +218,12 @@ fn a_session_that_tells_late_is_serialized_all_the_same() {
     });
     assert_ne!(
         verdict(&observation).verdict,
-        Kind::Serialized,
+        VerdictKind::Serialized,
         "as it is told it looks like a burst each second"
     );
     observation.told_late_ns = SECOND;
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn what_went_on_below_the_page_cache_is_not_the_databases_a_second_time() {
         (files, device)
     };
     let (once, twice) = (observed_of(10, once), observed_of(10, twice));
-    assert_eq!(Figures::of(&once.moments, None), Figures::of(&twice.moments, None));
+    assert_eq!(Figures::from_moments(&once.moments, None), Figures::from_moments(&twice.moments, None));
 }
 
 #[test]
@@ -247,9 +247,9 @@ fn blocks_of_the_catalog_out_of_the_page_cache_are_not_enough_to_judge_by() {
         observed_of(10, |_| (vec![reads(BLOCKS, read)], device(many(2, 8192, MS), Ops::ZERO, Ops::ZERO)))
     };
     let verdict_of_few = verdict(&few(12));
-    assert_eq!(verdict_of_few.verdict, Kind::CannotSay, "{verdict_of_few:#?}");
+    assert_eq!(verdict_of_few.verdict, VerdictKind::CannotSay, "{verdict_of_few:#?}");
     assert!(verdict_of_few.summary.contains("only 20 I/Os beside 100 reads"), "{}", verdict_of_few.summary);
-    assert_eq!(verdict(&few(2_000)).verdict, Kind::Healthy, "busy, and not with its storage");
+    assert_eq!(verdict(&few(2_000)).verdict, VerdictKind::Healthy, "busy, and not with its storage");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn what_lies_on_another_volume_is_not_judged_here_and_is_told() {
         let Interval::Known(data) = &mut moment.files[0].interval else { panic!() };
         data.counters.sync = Figure::Known(Ops::timed(3, 0, 3 * 50_000 * US));
     }
-    let here = Figures::of(&observation.moments, Some(&disk()));
+    let here = Figures::from_moments(&observation.moments, Some(&disk()));
     assert_eq!(here.commits.count, 0, "a checkpoint's syncs are no commits");
     let elsewhere = observation.elsewhere();
     assert_eq!(elsewhere.len(), 1);

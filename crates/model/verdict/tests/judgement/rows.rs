@@ -1,13 +1,13 @@
 use crate::builder::*;
 use filestats::{Figure, FileKind, Interval, Reason, ServiceLevel};
-use verdict::{Confidence, Kind, Observation, judge};
+use verdict::{Confidence, Observation, VerdictKind, judge};
 use workload::{Cap, CapKind};
 
 #[test]
 fn a_modest_workload_at_the_latency_of_the_curve_is_healthy() {
     let load = Load { reads: 100, read_ns: 4 * MS, commits: 20, sync_ns: 2 * MS, ..Load::default() };
     let verdict = verdict(&steady(load));
-    assert_eq!(verdict.verdict, Kind::Healthy, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
     assert_eq!(verdict.confidence, Confidence::High, "{:?}", verdict.doubts);
     let headroom = verdict.headroom.unwrap();
     assert!((30.0..40.0).contains(&headroom), "100 of 4,000 reads and 20 of 8,000 writes: {headroom}");
@@ -17,7 +17,7 @@ fn a_modest_workload_at_the_latency_of_the_curve_is_healthy() {
 fn reads_from_memory_do_not_count_as_demand_on_storage() {
     let load = Load { reads: 100, read_ns: 4 * MS, cached: 200_000, ..Load::default() };
     let verdict = verdict(&steady(load));
-    assert_eq!(verdict.verdict, Kind::Healthy, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
     assert!(verdict.utilisation.unwrap() < 0.05);
     let place = verdict.place.unwrap();
     assert!((3.4e6..4.6e6).contains(&place.latency_ns), "of the reads that reached storage: {place:?}");
@@ -27,7 +27,7 @@ fn reads_from_memory_do_not_count_as_demand_on_storage() {
 fn many_readers_past_the_knee_exceed_the_capability() {
     // 64 outstanding at 4,000 a second: 16 ms each, as the curve says.
     let verdict = verdict(&steady(Load { reads: 3_990, read_ns: 16 * MS, ..Load::default() }));
-    assert_eq!(verdict.verdict, Kind::DemandExceedsCapability, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::DemandExceedsCapability, "{verdict:#?}");
     assert!(verdict.headroom.unwrap() < 1.02);
     assert!(verdict.summary.contains("operations"), "{}", verdict.summary);
     assert!((15.0..17.0).contains(&value(&verdict, "knee")));
@@ -36,7 +36,7 @@ fn many_readers_past_the_knee_exceed_the_capability() {
 #[test]
 fn the_same_readers_on_a_device_gone_slow_find_storage_degraded() {
     let verdict = verdict(&steady(Load { reads: 800, read_ns: 80 * MS, ..Load::default() }));
-    assert_eq!(verdict.verdict, Kind::StorageDegraded, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::StorageDegraded, "{verdict:#?}");
     assert!(value(&verdict, "latency of reads from storage") > 70e6);
     assert!(value(&verdict, "latency the curve expects") < 20e6);
 }
@@ -53,25 +53,25 @@ fn a_new_cap_that_is_reached_throttles_and_an_old_one_is_part_of_the_storage() {
     let mut observation = steady(load);
     observation.caps = vec![cap.clone()];
     let new = verdict(&observation);
-    assert_eq!(new.verdict, Kind::Throttled, "{new:#?}");
+    assert_eq!(new.verdict, VerdictKind::Throttled, "{new:#?}");
     assert!(new.next_step.contains("blkio cgroup /"));
 
     let mut capped = disk();
     capped.target.caps = vec![Cap { per_second: 4_000, ..cap.clone() }];
     let lowered = judge(&observation, Some(&capped), &ServiceLevel::OLTP);
-    assert_eq!(lowered.verdict, Kind::Throttled, "a cap lowered since is a new one");
+    assert_eq!(lowered.verdict, VerdictKind::Throttled, "a cap lowered since is a new one");
 
     let mut full = steady(Load { reads: 3_990, read_ns: 16 * MS, ..Load::default() });
     full.caps = vec![Cap { per_second: 4_000, ..cap }];
     let old = judge(&full, Some(&capped), &ServiceLevel::OLTP);
-    assert_eq!(old.verdict, Kind::DemandExceedsCapability, "{old:#?}");
+    assert_eq!(old.verdict, VerdictKind::DemandExceedsCapability, "{old:#?}");
     assert!(old.summary.contains("when it was measured"), "{}", old.summary);
 }
 
 #[test]
 fn single_row_commits_are_serialized_and_told_what_batching_gains() {
     let verdict = verdict(&steady(Load { commits: 400, sync_ns: 2_300 * US, ..Load::default() }));
-    assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
     // 15 commits of 4 KiB fit into 60 KiB: 15 x 2 ms against 3 ms.
     let gain = value(&verdict, "gain by batching, estimated");
     assert!((9.5..10.5).contains(&gain), "{gain}");
@@ -84,13 +84,13 @@ fn a_session_that_waits_two_thirds_of_its_time_is_serialized_however_it_wavers()
     let slow = Load { commits: 400, sync_ns: 2_000 * US, ..Load::default() };
     let loads: Vec<Load> = (0..20).map(|at| if at % 2 == 0 { quick } else { slow }).collect();
     let verdict = verdict(&observed(&loads));
-    assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
 }
 
 #[test]
 fn reads_one_at_a_time_are_serialized_and_told_to_go_wide() {
     let verdict = verdict(&steady(Load { reads: 240, read_ns: 4 * MS, ..Load::default() }));
-    assert_eq!(verdict.verdict, Kind::Serialized, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
     assert!(
         verdict.next_step.contains("prefetch") && verdict.next_step.contains("16 x"),
         "{}",
@@ -106,7 +106,7 @@ fn seconds_over_the_knee_in_an_easy_minute_are_a_burst() {
     loads[12] = rebuild;
     loads[13] = rebuild;
     let verdict = verdict(&observed(&loads));
-    assert_eq!(verdict.verdict, Kind::Burst, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Burst, "{verdict:#?}");
     assert!(verdict.summary.contains("2 of 30"), "{}", verdict.summary);
 }
 
@@ -114,7 +114,7 @@ fn seconds_over_the_knee_in_an_easy_minute_are_a_burst() {
 fn a_database_that_waits_on_a_device_that_does_not_is_not_storage() {
     let load = Load { reads: 100, read_ns: 40 * MS, device_read_ns: Some(4 * MS), ..Load::default() };
     let verdict = verdict(&steady(load));
-    assert_eq!(verdict.verdict, Kind::NotStorage, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::NotStorage, "{verdict:#?}");
 }
 
 #[test]
@@ -128,18 +128,18 @@ fn slow_background_writes_that_no_session_waits_for_are_nobodys_problem() {
         ..Load::default()
     };
     let verdict = verdict(&steady(load));
-    assert_eq!(verdict.verdict, Kind::NobodyWaits, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::NobodyWaits, "{verdict:#?}");
 }
 
 #[test]
 fn too_little_io_no_capability_and_gaps_cannot_be_judged() {
     let few = verdict(&steady(Load { reads: 2, read_ns: 4 * MS, ..Load::default() }));
-    assert_eq!(few.verdict, Kind::CannotSay);
+    assert_eq!(few.verdict, VerdictKind::CannotSay);
     assert!(few.summary.contains("only 20 I/Os"), "{}", few.summary);
 
     let load = Load { reads: 200, read_ns: 4 * MS, ..Load::default() };
     let unmeasured = judge(&steady(load), None, &ServiceLevel::OLTP);
-    assert_eq!(unmeasured.verdict, Kind::CannotSay);
+    assert_eq!(unmeasured.verdict, VerdictKind::CannotSay);
     assert!(unmeasured.next_step.contains("headroom measure"));
 
     let mut gaps = steady(load);
@@ -147,11 +147,11 @@ fn too_little_io_no_capability_and_gaps_cannot_be_judged() {
         moment.files.iter_mut().for_each(|file| file.interval = Interval::Unknown(Reason::Restart));
     }
     let gaps = verdict(&gaps);
-    assert_eq!(gaps.verdict, Kind::CannotSay);
+    assert_eq!(gaps.verdict, VerdictKind::CannotSay);
     assert!(gaps.summary.contains("restarted"), "{}", gaps.summary);
 
     let nothing = verdict(&Observation::default());
-    assert_eq!(nothing.verdict, Kind::CannotSay);
+    assert_eq!(nothing.verdict, VerdictKind::CannotSay);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn many_sessions_with_a_mean_of_one_are_not_serialized() {
     let many = Load { reads: 420, read_ns: 4 * MS, ..Load::default() };
     let loads: Vec<Load> = (0..20).map(|at| if at % 2 == 0 { few } else { many }).collect();
     let verdict = verdict(&observed(&loads));
-    assert_eq!(verdict.verdict, Kind::Healthy, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn checkpoints_of_a_wal_without_syncs_on_commit_are_no_slow_commits() {
         }
     }
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::Healthy, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn reads_alone_are_judged_where_only_reads_were_measured() {
     reads_only.curves.retain(|curve| !curve.workload.writes());
     let load = Load { reads: 3_990, read_ns: 16 * MS, commits: 5, sync_ns: 2 * MS, ..Load::default() };
     let verdict = judge(&steady(load), Some(&reads_only), &ServiceLevel::OLTP);
-    assert_eq!(verdict.verdict, Kind::DemandExceedsCapability, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::DemandExceedsCapability, "{verdict:#?}");
     assert!(
         verdict.doubts.iter().any(|doubt| doubt.contains("writes were not measured")),
         "{:?}",
@@ -197,7 +197,7 @@ fn reads_alone_are_judged_where_only_reads_were_measured() {
 #[test]
 fn more_than_was_ever_measured_says_that_the_measurement_no_longer_holds() {
     let verdict = verdict(&steady(Load { reads: 9_000, read_ns: MS, ..Load::default() }));
-    assert_eq!(verdict.verdict, Kind::CannotSay, "{verdict:#?}");
+    assert_eq!(verdict.verdict, VerdictKind::CannotSay, "{verdict:#?}");
     assert!(verdict.next_step.contains("measure"));
 }
 
@@ -206,7 +206,7 @@ fn data_far_larger_than_the_measured_region_is_a_doubt() {
     let mut observation = steady(Load { reads: 800, read_ns: 80 * MS, ..Load::default() });
     observation.data_bytes = Some(500 << 30);
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::StorageDegraded);
+    assert_eq!(verdict.verdict, VerdictKind::StorageDegraded);
     assert!(verdict.doubts[0].contains("500 x as large"), "{:?}", verdict.doubts);
 }
 
@@ -219,7 +219,7 @@ fn timing_off_is_not_a_latency_of_zero() {
         }
     }
     let verdict = verdict(&untimed);
-    assert_eq!(verdict.verdict, Kind::CannotSay);
+    assert_eq!(verdict.verdict, VerdictKind::CannotSay);
     assert!(verdict.summary.contains("does not time"), "{}", verdict.summary);
 }
 
@@ -230,7 +230,7 @@ fn an_old_measurement_costs_confidence() {
         moment.ended_unix_ns += 90 * DAY;
     }
     let verdict = verdict(&observation);
-    assert_eq!(verdict.verdict, Kind::Healthy);
+    assert_eq!(verdict.verdict, VerdictKind::Healthy);
     assert_eq!(verdict.confidence, Confidence::Medium);
     assert!(verdict.doubts[0].contains("90 days"), "{:?}", verdict.doubts);
 }

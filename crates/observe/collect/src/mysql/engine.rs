@@ -81,7 +81,7 @@ fn sample(owner: &Owner, file: FileIdentity, counters: Counters) -> Sample {
     Sample {
         file,
         // FLUSH STATUS does not touch these counters: only a restart ends their epoch.
-        epoch: Epoch::of_run(owner.run),
+        epoch: Epoch::for_run(owner.run),
         meaning: Meaning::REQUESTS,
         counters,
         size_bytes: Figure::unknown(Reason::NotCounted),

@@ -41,7 +41,7 @@ pub(super) fn samples(look: &Look, owner: &Owner) -> Vec<WaitSample> {
             instance: owner.name.into(),
             event: (*event).into(),
             class: *class,
-            epoch: Epoch::of_run(owner.run),
+            epoch: Epoch::for_run(owner.run),
             count: Figure::Known(count),
             // No waits took no time; how long others took is not kept.
             wait_ns: if count == 0 { Figure::Known(0) } else { Figure::unknown(Reason::NotCounted) },

@@ -101,7 +101,7 @@ impl Waits {
 
     /// Nobody looked between two connections: the sums begin anew with each.
     pub fn epoch(&self, now: &Now) -> Epoch {
-        Epoch::of_run(format!("{} looks since {}", now.run, self.began_unix_ns))
+        Epoch::for_run(format!("{} looks since {}", now.run, self.began_unix_ns))
     }
 
     /// The sums so far. An event that is not there was not seen yet.
@@ -136,7 +136,7 @@ fn of_profile(row: &impl Columns, scene: &Scene, now: &Now) -> Option<WaitSample
         instance: scene.instance.clone(),
         event: event.to_owned(),
         class: class(kind, event)?,
-        epoch: Epoch::of_run(now.run.clone()),
+        epoch: Epoch::for_run(now.run.clone()),
         count: Figure::unknown(Reason::NotCounted),
         wait_ns: Figure::Known(row.count("looks")?.saturating_mul(period_ns)),
     })

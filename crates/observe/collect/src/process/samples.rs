@@ -105,7 +105,7 @@ impl Samples<'_> {
         seen.sort_unstable();
         seen.dedup();
         seen.retain(|pid| self.running.contains(pid));
-        let complete = Epoch::of_run(self.run);
+        let complete = Epoch::for_run(self.run);
         let snapshot = Snapshot {
             source: self.source.to_owned(),
             taken_unix_ns,

@@ -47,7 +47,7 @@ fn sample(row: &FileRow, owner: &Owner) -> Sample {
             handle: Some(row.opening()),
             object: None,
         },
-        epoch: Epoch::of_run(owner.run),
+        epoch: Epoch::for_run(owner.run),
         meaning: MEANING,
         counters: Counters {
             read: ops(row.read),

@@ -4,7 +4,7 @@ use super::Series;
 use crate::blocks::Change;
 use crate::changes::{self, Read};
 use crate::file_rows::identity;
-use filestats::{Epoch, FileIdentity, Latencies, Meaning, Sample, Spell};
+use filestats::{Epoch, FileEpoch, FileIdentity, Latencies, Meaning, Sample};
 use rusqlite::{Connection, Row};
 
 #[derive(Clone, Debug)]
@@ -36,14 +36,14 @@ pub(super) fn spell(
     connection: &Connection,
     series: &Series,
     row: &FileRow,
-) -> rusqlite::Result<Option<Spell>> {
+) -> rusqlite::Result<Option<FileEpoch>> {
     let life = series.life(row.first, row.gone, row.from_zero);
-    let mut spell: Option<Spell> = None;
+    let mut spell: Option<FileEpoch> = None;
     let mut add = |at: usize, Change { counters, size_bytes, .. }: Change| match &mut spell {
         None => {
             let (file, epoch, meaning) = (row.file.clone(), row.epoch.clone(), row.meaning);
             let sample = Sample { file, epoch, meaning, counters, size_bytes, latencies: None };
-            spell = Some(Spell { life, sample, changes: Vec::new() });
+            spell = Some(FileEpoch { life, sample, changes: Vec::new() });
         }
         Some(spell) => {
             spell.sample.size_bytes = size_bytes;
@@ -80,7 +80,7 @@ pub(super) fn latencies(
     for row in rows.iter().filter(|row| row.meaning == meaning) {
         let life = series.life(row.first, row.gone, row.from_zero);
         let Some((first, until)) = series.rows_of(&life) else { continue };
-        // What one that goes on from another had at first is not known, as in `Course::file`.
+        // What one that goes on from another had at first is not known, as in `TimeSeries::file`.
         let goes_on = rows.iter().any(|other| other.gone == Some(row.first));
         let before = if row.from_zero && first == row.first && life.first > 0 && !goes_on {
             Some(Latencies::default())

@@ -3,7 +3,7 @@
 use super::{Series, present_in};
 use crate::exact::Word;
 use crate::file_rows::figure;
-use filestats::{Epoch, Rules, WaitCourse, WaitSample, WaitSpell};
+use filestats::{Epoch, Rules, WaitEpoch, WaitSample, WaitSeries};
 use rusqlite::{Connection, named_params};
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ pub(super) fn courses(
     connection: &Connection,
     series: &Series,
     rules: Rules,
-) -> rusqlite::Result<Vec<WaitCourse>> {
+) -> rusqlite::Result<Vec<WaitSeries>> {
     let (Some(first), Some(last)) = (series.ids.first(), series.ids.last()) else { return Ok(Vec::new()) };
-    let mut by_name: BTreeMap<(String, String), Vec<WaitSpell>> = BTreeMap::new();
+    let mut by_name: BTreeMap<(String, String), Vec<WaitEpoch>> = BTreeMap::new();
     // What lies before the series is told by the last row of an event alone.
     let query = format!(
         "SELECT w.*, s.capture_id, s.waits, s.waits_unknown, s.wait_ns, s.wait_unknown \
@@ -44,7 +44,7 @@ pub(super) fn courses(
         let epoch = Epoch { run: row.get("epoch")?, reset: row.get("epoch_reset")? };
         let sample = WaitSample { instance: name.0, event: name.1, class, epoch, count, wait_ns };
         let life = series.life(born, died, row.get("from_zero")?);
-        spells.push(WaitSpell { life, sample, changes: Vec::new() });
+        spells.push(WaitEpoch { life, sample, changes: Vec::new() });
     }
     Ok(by_name.into_values().filter_map(|spells| series.course.wait(spells, rules)).collect())
 }

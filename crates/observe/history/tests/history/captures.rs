@@ -34,7 +34,7 @@ fn sample(file: FileIdentity, read: Ops, write: Ops) -> Sample {
     let size_bytes = Figure::Known(3 << 20);
     Sample {
         file,
-        epoch: Epoch::of_run("boot 1"),
+        epoch: Epoch::for_run("boot 1"),
         meaning: Meaning::REQUESTS,
         counters,
         size_bytes,
@@ -233,7 +233,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
                 handle: database,
                 object: None,
             },
-            epoch: Epoch::of_run(epoch.to_string()),
+            epoch: Epoch::for_run(epoch.to_string()),
             meaning: Meaning::REQUESTS,
             counters: Counters { read, write, sync, busy_ns: sync.map(|sync| sync.count) },
             size_bytes,

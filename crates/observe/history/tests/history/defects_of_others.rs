@@ -51,7 +51,7 @@ fn sample(path: &str, run: &str, read: Ops, write: Ops) -> Sample {
             handle: None,
             object: None,
         },
-        epoch: Epoch::of_run(run),
+        epoch: Epoch::for_run(run),
         meaning: Meaning::REQUESTS,
         counters: Counters { read, write, ..Counters::ZERO },
         size_bytes: Figure::Known(1 << 30),

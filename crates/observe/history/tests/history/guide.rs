@@ -34,7 +34,7 @@ fn snapshot(days_ago: u64, files: &[(&str, u64)]) -> Snapshot {
             handle: None,
             object: None,
         },
-        epoch: Epoch::of_run("1"),
+        epoch: Epoch::for_run("1"),
         meaning: Meaning::REQUESTS,
         counters: Counters { read: Ops::timed(*reads, 0, reads * 2_000_000), ..Counters::ZERO },
         size_bytes: Figure::Known(0),

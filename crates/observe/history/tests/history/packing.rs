@@ -90,7 +90,7 @@ fn who_reads_while_another_packs_sees_every_change_once() {
     history.save_snapshots(&some).unwrap();
     let reader = History::open(history.path()).unwrap();
     let rules = Rules::default();
-    let courses = |history: &History| -> Vec<Vec<FileCourse>> {
+    let courses = |history: &History| -> Vec<Vec<FileSeries>> {
         let series = history.series("engine:1", 0, u64::MAX).unwrap();
         (0..series.files()).map(|file| history.file_course(&series, file, rules).unwrap()).collect()
     };
@@ -166,7 +166,7 @@ proptest! {
         let courses = |history: &History| {
             let series = history.series("engine:1", times[0], times[1]).unwrap();
             let hourly = history.hourly("engine:1", times[0], times[1], |_| true).unwrap();
-            let of = |series: &Series| -> Vec<Vec<FileCourse>> {
+            let of = |series: &Series| -> Vec<Vec<FileSeries>> {
                 (0..series.files()).map(|file| history.file_course(series, file, rules).unwrap()).collect()
             };
             (of(&series), of(&hourly))

@@ -28,7 +28,7 @@ fn snapshot(source: &str, n: u64) -> Snapshot {
             handle: None,
             object: None,
         },
-        epoch: Epoch::of_run("1"),
+        epoch: Epoch::for_run("1"),
         meaning: Meaning::REQUESTS,
         counters: Counters {
             read: Ops::timed(if file.is_multiple_of(4) { 1 } else { n }, n / 100, 0),

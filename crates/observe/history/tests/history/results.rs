@@ -6,7 +6,7 @@ use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tempfile::TempDir;
-use verdict::{Confidence, Evidence, Kind, Verdict};
+use verdict::{Confidence, Evidence, Verdict, VerdictKind};
 use workload::{
     Backend, Caching, CoreUse, DeviceFacts, Direction, PhaseResult, RunResult, Shape, Slice, Tally,
     TargetFacts, TargetKind, ThreadShare, Workload,
@@ -124,7 +124,7 @@ fn run() -> RunResult {
 
 fn verdict() -> Verdict {
     Verdict {
-        verdict: Kind::DemandExceedsCapability,
+        verdict: VerdictKind::DemandExceedsCapability,
         summary: "the database asks for 1.2 times what the storage gives".into(),
         confidence: Confidence::Medium,
         doubts: vec!["only 900 I/Os were seen".into()],

@@ -47,7 +47,7 @@ fn of_process(pid: usize, reads: u64) -> Sample {
     };
     Sample {
         file,
-        epoch: Epoch::of_run(format!("run {pid}")),
+        epoch: Epoch::for_run(format!("run {pid}")),
         meaning: Meaning::REQUESTS,
         counters: Counters { read: Ops::timed(reads, reads * 4096, reads * 31), ..Counters::ZERO },
         size_bytes: Figure::Known(1),
@@ -184,7 +184,7 @@ fn what_came_and_went_between_two_captures_that_stay_keeps_its_counters() {
     for complete in [true, false] {
         for (at, snapshot) in all.iter_mut().enumerate() {
             snapshot.samples.truncate(3);
-            snapshot.complete = complete.then(|| Epoch::of_run("of the source"));
+            snapshot.complete = complete.then(|| Epoch::for_run("of the source"));
             if (29..33).contains(&at) {
                 snapshot.samples.push(of_process(1, 10 + at as u64));
             }

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::run::{Run, RunArgs, plain, plan};
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
-use ::compare::{Comparison, Looks, Rules, Side, Verdict, pairs};
+use ::compare::{Comparison, InterimSchedule, Rules, Side, Verdict, pairs};
 use clap::Parser;
 use history::{History, SessionId};
 use std::path::{Path, PathBuf};
@@ -133,15 +133,15 @@ impl Both {
     }
 }
 
-fn looks(args: &InterleaveArgs, both: &Both) -> Result<Looks, Failure> {
+fn looks(args: &InterleaveArgs, both: &Both) -> Result<InterimSchedule, Failure> {
     let rounds = match args.budget {
         None => args.rounds.unwrap_or(ROUNDS),
         Some(budget) => {
             let rounds = budget.as_secs_f64() / both.round().as_secs_f64().max(1e-3);
-            rounds.min(f64::from(Looks::ROUNDS_MAX)) as u32
+            rounds.min(f64::from(InterimSchedule::ROUNDS_MAX)) as u32
         }
     };
-    Looks::of(rounds).ok_or_else(|| {
+    InterimSchedule::for_rounds(rounds).ok_or_else(|| {
         let what = format!("{rounds} rounds of A B B A say nothing of their noise: two are needed");
         let needed = (2 * both.round()).as_secs_f64().ceil();
         Failure::usage(what).with_remedy(format_args!("--budget {needed}s, or a shorter --duration of both"))
@@ -153,7 +153,7 @@ type Repeats = Vec<Vec<RunResult>>;
 
 fn rounds(
     both: &Both,
-    looks: &Looks,
+    looks: &InterimSchedule,
     rules: &Rules,
     on: (&Opened, &Traces),
     history: &mut History,
@@ -216,7 +216,7 @@ fn one_run(
     Ok(())
 }
 
-fn compare(a: &Repeats, b: &Repeats, looks: &Looks, rules: &Rules) -> Vec<Comparison> {
+fn compare(a: &Repeats, b: &Repeats, looks: &InterimSchedule, rules: &Rules) -> Vec<Comparison> {
     let rules = Rules { looks: looks.count(), comparisons: a.len() as u32, ..*rules };
     let pair = |(a, b): (&Vec<RunResult>, &Vec<RunResult>)| {
         pairs(Side { name: "A", runs: a }, Side { name: "B", runs: b }, &rules)

@@ -1,6 +1,6 @@
 //! Which numbers of outstanding I/Os a sweep takes.
 
-use capability::{Point, Surroundings};
+use capability::{Point, StorageLimits};
 use workload::{Shape, Workload};
 
 /// The steps of a sweep.
@@ -19,7 +19,7 @@ const ADAPTIVE_MAX: u32 = 1024;
 
 impl Steps {
     /// The next, after those points by rising N; `None` at the end.
-    pub fn next(&self, points: &[Point], shape: &Shape, around: &Surroundings) -> Option<u32> {
+    pub fn next(&self, points: &[Point], shape: &Shape, around: &StorageLimits) -> Option<u32> {
         match self {
             Steps::Listed(steps) => steps.get(points.len()).copied(),
             Steps::Adaptive { outstanding_max } => {

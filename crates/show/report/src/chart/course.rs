@@ -41,7 +41,7 @@ impl Course {
         let moments_each = moments.len().div_ceil(INSTANTS_MAX).max(1);
         let mut from_s = 0.0;
         let instant = |moments: &[Moment]| {
-            let figures = Figures::of(moments, check.capability.as_ref());
+            let figures = Figures::from_moments(moments, check.capability.as_ref());
             let to_s = moments.last().map_or(from_s, |moment| seconds(moment.ended_unix_ns));
             let instant = Instant {
                 from_s,

@@ -8,7 +8,7 @@ use super::axis::Axis;
 use super::canvas::{Ink, svg};
 use super::plot::{OVER_TIME, Plot, Thin};
 use analyze::Span;
-use filestats::{Counters, Course, Figure, FileKind, IoClass, Ops, Profile, Rules, ServiceLevel, Step};
+use filestats::{Counters, Figure, FileKind, IoClass, Ops, Profile, Rules, ServiceLevel, Step, TimeSeries};
 
 /// More intervals than this are drawn several to a point.
 const POINTS_MAX: usize = 700;
@@ -43,7 +43,7 @@ pub(crate) const INKS: [Ink; 3] = [Ink::Series(0), Ink::Series(1), Ink::Series(3
 impl Stretch {
     /// Of steps in their order. Of one file an interval of which a part is not known is not known; of many (`several`)
     /// it is what the others did.
-    pub(crate) fn of(course: &Course, kind: FileKind, steps: &[Step], several: bool) -> Stretch {
+    pub(crate) fn of(course: &TimeSeries, kind: FileKind, steps: &[Step], several: bool) -> Stretch {
         let ticks = &course.ticks;
         let begin_unix_ns = ticks.first().map_or(0, |tick| tick.taken_unix_ns);
         let end_unix_ns = ticks.last().map_or(0, |tick| tick.taken_unix_ns);

@@ -6,7 +6,7 @@ use super::canvas::{Ink, SERIES_INKS, svg};
 use super::plot::{Margins, Plot};
 use super::{Chart, Factor, Key, Mark, Panel, Shown, Size, first, sweep_course};
 use crate::{number, swept};
-use capability::{CRITICAL_NS, DEGRADED_NS, Surroundings, Sweep, SweepComparison, SweepStep};
+use capability::{CRITICAL_NS, DEGRADED_NS, StorageLimits, Sweep, SweepComparison, SweepStep};
 use std::rc::Rc;
 
 /// A sweep as it is drawn.
@@ -78,16 +78,18 @@ pub(super) fn of_runs(runs: &[Shown]) -> Chart {
         let parts = parts.map(|factor| factor.level(&run.result).name);
         let of = [run.group.clone(), run.result.target.clone()].into_iter().chain(parts);
         let of: Vec<String> = of.filter(|part| !part.is_empty()).collect();
-        let step = SweepStep::of_run(run.result.clone().into_owned());
+        let step = SweepStep::from_result(run.result.clone().into_owned());
         match groups.iter_mut().find(|(name, _)| *name == of.join(", ")) {
             Some((_, steps)) => steps.push(step),
             None => groups.push((of.join(", "), vec![step])),
         }
     }
-    let found: Vec<Sweep> =
-        groups.into_iter().map(|(name, steps)| Sweep::of(name, steps, &Surroundings::default())).collect();
+    let found: Vec<Sweep> = groups
+        .into_iter()
+        .map(|(name, steps)| Sweep::from_steps(name, steps, &StorageLimits::default()))
+        .collect();
     let compared = match found.as_slice() {
-        [first, second] => SweepComparison::of(&first.saturation, &second.saturation),
+        [first, second] => SweepComparison::between(&first.saturation, &second.saturation),
         _ => None,
     };
     sweeps(&found, compared.as_ref())

@@ -12,7 +12,7 @@ use verdict::Figures;
 
 /// The verdict as a page: the answer first, then what it rests on.
 pub fn check(check: &Check) -> String {
-    let figures = Figures::of(&check.observation.moments, check.capability.as_ref());
+    let figures = Figures::from_moments(&check.observation.moments, check.capability.as_ref());
     let mut body = banner(check);
     body.push_str(&three_figures(check, &figures));
     body.push_str(&format!(

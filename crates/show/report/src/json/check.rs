@@ -97,7 +97,7 @@ fn moment(moment: &Moment) -> Value {
         Interval::Known(_) => Reason::NotCounted,
     });
     let device = |figure| of(moment.device(), device_reason, figure);
-    let commit_ns = Figures::of(std::slice::from_ref(moment), None).commit_ns();
+    let commit_ns = Figures::from_moments(std::slice::from_ref(moment), None).commit_ns();
     json!({
         "ended": moment.ended_unix_ns,
         "ended_time": number::rfc3339(moment.ended_unix_ns),

@@ -17,7 +17,7 @@ const NEXT_LINES_MAX: usize = 6;
 
 /// The verdict on one screen of at most 40 lines.
 pub fn check(check: &Check, style: &Style) -> String {
-    let figures = Figures::of(&check.observation.moments, check.capability.as_ref());
+    let figures = Figures::from_moments(&check.observation.moments, check.capability.as_ref());
     let mut lines = banner(check, style);
     lines.push(String::new());
     lines.extend(three_figures(check, &figures, style));

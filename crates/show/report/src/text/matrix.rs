@@ -1,7 +1,7 @@
 use super::table::{Align, Cell, Table};
 use super::{Ink, Style, clean, wrap};
 use crate::number;
-use matrix::{Estimate, Foretold, Matrix, Method, Row, Summary};
+use matrix::{Estimate, Forecast, Matrix, Method, Row, Summary};
 use workload::{Pattern, format_bytes};
 
 /// Reasons for skipping that are printed.
@@ -17,7 +17,7 @@ pub fn matrix(summary: &Summary, style: &Style) -> String {
 }
 
 /// How many runs, and how long, before they are begun.
-pub fn foretold(matrix: &Matrix, foretold: &Foretold) -> String {
+pub fn foretold(matrix: &Matrix, foretold: &Forecast) -> String {
     let each = number::duration(matrix.runs.length().total().as_secs_f64());
     let time = number::duration(foretold.time.as_secs_f64());
     let mut text = format!("{} of {each} each, about {time} in all", runs(foretold.runs));

@@ -3,14 +3,14 @@
 use super::Style;
 use super::table::{Align, Cell, Table};
 use crate::number;
-use findings::{Finding, Kind, Weight};
+use findings::{Finding, FindingKind, Weight};
 use workload::{CoreUse, RunResult};
 
 const MEMBERS_MAX: usize = 32;
 const THREADS_MAX: usize = 16;
 const CORES_MAX: usize = 8;
 
-fn is_told(findings: &[Finding], kind: Kind) -> bool {
+fn is_told(findings: &[Finding], kind: FindingKind) -> bool {
     findings.iter().any(|finding| finding.kind == kind && finding.weight != Weight::Good)
 }
 
@@ -69,7 +69,7 @@ fn only_member(result: &RunResult) -> Option<&str> {
 
 pub(super) fn threads(result: &RunResult, findings: &[Finding], style: &Style) -> Vec<String> {
     let several = result.threads.len() > 1;
-    if !several || !(is_told(findings, Kind::Threads) || is_told(findings, Kind::Cpu)) {
+    if !several || !(is_told(findings, FindingKind::Threads) || is_told(findings, FindingKind::Cpu)) {
         return Vec::new();
     }
     let mut table = Table::new(&[
@@ -101,7 +101,7 @@ pub(super) fn threads(result: &RunResult, findings: &[Finding], style: &Style) -
 }
 
 pub(super) fn cores(result: &RunResult, findings: &[Finding], style: &Style) -> Vec<String> {
-    let told = is_told(findings, Kind::Cpu) || is_told(findings, Kind::OtherLoad);
+    let told = is_told(findings, FindingKind::Cpu) || is_told(findings, FindingKind::OtherLoad);
     if result.cores.is_empty() || !told {
         return Vec::new();
     }

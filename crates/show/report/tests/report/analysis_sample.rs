@@ -13,9 +13,9 @@ pub const HOUR: usize = 240;
 const DAY: usize = 24 * HOUR;
 const WEEK: usize = 7 * DAY;
 
-fn course(intervals: usize) -> Course {
+fn course(intervals: usize) -> TimeSeries {
     let tick = |at: u64| Tick { taken_unix_ns: BEGIN + at * 15 * S, clock_ns: at * 15 * S, complete: None };
-    Course { source: "process:812".into(), ticks: (0..=intervals as u64).map(tick).collect() }
+    TimeSeries { source: "process:812".into(), ticks: (0..=intervals as u64).map(tick).collect() }
 }
 
 fn file(
@@ -23,8 +23,8 @@ fn file(
     kind: FileKind,
     intervals: usize,
     added: impl Fn(usize) -> Option<Figure<Counters>>,
-) -> FileCourse {
-    FileCourse {
+) -> FileSeries {
+    FileSeries {
         file: FileIdentity {
             instance: "pid 812 (postgres)".into(),
             database: Some("shop".into()),
@@ -52,7 +52,7 @@ const DATA: &str = "/var/lib/postgresql/18/main/base/16384/16397";
 const WAL: &str = "/var/lib/postgresql/18/main/pg_wal/000000010000000000000001";
 
 /// An hour of a shop whose reads are slow for a while, and a restart; a log that keeps its level.
-pub fn files() -> [FileCourse; 2] {
+pub fn files() -> [FileSeries; 2] {
     let data = |at| match at {
         100 => Figure::unknown(Reason::Restart),
         120..=167 => Figure::Known(Counters { read: ops(2_400, 8192, 34 * MS), ..Counters::ZERO }),
@@ -74,7 +74,7 @@ pub fn files() -> [FileCourse; 2] {
 
 /// A week of it: busy by day, a backup each night, an afternoon on which everything is slow, four hours without the
 /// recorder, sorts on some days.
-fn week() -> Vec<FileCourse> {
+fn week() -> Vec<FileSeries> {
     // Any noise that is the same each time.
     let noise = |at: usize, salt: u64| ((at as u64 + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 1000;
     let by_day = |at: usize| match (at + HOUR) % DAY / HOUR {
@@ -127,7 +127,7 @@ fn settings(intervals: usize) -> Settings {
 }
 
 /// What is found in so many intervals of files.
-pub fn analysed(intervals: usize, files: &[FileCourse]) -> Analysed {
+pub fn analysed(intervals: usize, files: &[FileSeries]) -> Analysed {
     let (course, settings) = (course(intervals), settings(intervals));
     let mut gathering = Gathering::new(&course, None, &settings);
     files.iter().for_each(|file| gathering.file(file, None));
@@ -148,7 +148,7 @@ pub fn analysed(intervals: usize, files: &[FileCourse]) -> Analysed {
 }
 
 /// The charts that `headroom analyze` draws.
-pub fn charts(analysed: &Analysed, intervals: usize, files: &[FileCourse]) -> Vec<StretchChart> {
+pub fn charts(analysed: &Analysed, intervals: usize, files: &[FileSeries]) -> Vec<StretchChart> {
     let (course, settings) = (course(intervals), settings(intervals));
     let mut gathering = Gathering::new(&course, None, &settings);
     files.iter().for_each(|file| gathering.file(file, None));
@@ -170,7 +170,7 @@ pub fn charts(analysed: &Analysed, intervals: usize, files: &[FileCourse]) -> Ve
 
 /// Page names and pages.
 pub fn pages() -> Vec<(&'static str, String)> {
-    let page = |intervals: usize, files: &[FileCourse], command: &str| {
+    let page = |intervals: usize, files: &[FileSeries], command: &str| {
         let analysed = analysed(intervals, files);
         html::analysis(&analysed, &charts(&analysed, intervals, files), command)
     };

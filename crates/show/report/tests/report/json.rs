@@ -106,7 +106,7 @@ fn glance() -> report::Glance {
             handle: None,
             object: None,
         },
-        epoch: Epoch::of_run("1"),
+        epoch: Epoch::for_run("1"),
         meaning: Meaning { cache, durable: Durable::ByItself, ..Meaning::REQUESTS },
         counters: Counters { read: Ops::timed(9, 9, 9), ..Counters::ZERO },
         size_bytes: Figure::Known(9),
@@ -116,7 +116,7 @@ fn glance() -> report::Glance {
         instance: "engine".into(),
         event: event.into(),
         class: WaitClass::DataRead,
-        epoch: Epoch::of_run("1"),
+        epoch: Epoch::for_run("1"),
         count: Figure::Known(1),
         wait_ns: Figure::Known(1),
     };
@@ -321,14 +321,14 @@ fn each_key_of_a_run_is_documented_and_each_documented_key_is_there() {
 #[test]
 fn each_key_that_a_run_adds_to_its_result_is_documented_and_each_documented_key_is_there() {
     let run = crate::run::open_loop();
-    let found = findings::findings(&run, &findings::Surroundings::default());
+    let found = findings::findings(&run, &findings::RunConditions::default());
     let (mut keys, mut stored) = (BTreeSet::new(), BTreeSet::new());
     paths(&json::run(&run, &found), "", &mut keys);
     paths(&serde_json::to_value(&run).unwrap(), "", &mut stored);
     let added: BTreeSet<String> = keys.difference(&stored).cloned().collect();
     assert_eq!(added, documented("meaning of a run"));
     // Serde's refusal of an unknown kind lists all there are.
-    let kinds = serde_json::from_str::<findings::Kind>("\"?\"").unwrap_err().to_string();
+    let kinds = serde_json::from_str::<findings::FindingKind>("\"?\"").unwrap_err().to_string();
     let kinds: Vec<&str> = kinds.split('`').skip(3).step_by(2).collect();
     assert!(kinds.len() > 20, "{kinds:?}");
     for kind in kinds {
@@ -406,7 +406,7 @@ fn each_key_of_a_sweep_is_documented_and_each_documented_key_is_there() {
     let bound = |latency_ns| capability::Crossing { latency_ns, outstanding: 9.0, iops: 9.0 };
     sweeps[0].saturation.degraded = Some(bound(15e6));
     sweeps[0].saturation.critical = Some(bound(20e6));
-    let compared = capability::SweepComparison::of(&sweeps[0].saturation, &sweeps[1].saturation);
+    let compared = capability::SweepComparison::between(&sweeps[0].saturation, &sweeps[1].saturation);
     let mut keys = BTreeSet::new();
     paths(&json::sweeps(&sweeps, compared.as_ref()), "", &mut keys);
     let chapters = ["sweeps[].steps[].point", "sweeps[].steps[].members", "sweeps[].saturation.knee"];

@@ -1,6 +1,6 @@
 //! What a matrix gave, as users and programs see it.
 
-use matrix::{Axes, BlockBytes, Course, Matrix, Planner, Progress, Row, RunKey, Summary, Time};
+use matrix::{Axes, BlockBytes, Matrix, Planner, Progress, Row, RunKey, RunSchedule, Summary, Time};
 use report::text::{self, Style};
 use report::{csv, json};
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn summary() -> Summary {
         name: "nightly".into(),
         targets: vec!["/data, \"new\"".into()],
         axes: Axes { block: vec![BlockBytes(8192)], outstanding: vec![1, 8, 64], ..Axes::default() },
-        runs: Course { repeats: 6, prune_percent: Some(5.0), ..Course::default() },
+        runs: RunSchedule { repeats: 6, prune_percent: Some(5.0), ..RunSchedule::default() },
         ..Matrix::default()
     };
     let points = matrix.points();
@@ -30,9 +30,9 @@ fn summary() -> Summary {
         counts.iter().enumerate().map(result).collect()
     };
     let mut rows = vec![
-        Row::of(&matrix, &points[0], &results(0, &[1000, 1010, 990, 1005, 995, 4000])),
-        Row::of(&matrix, &points[1], &results(1, &[4000, 4100])),
-        Row::of(&matrix, &points[2], &[]),
+        Row::from_results(&matrix, &points[0], &results(0, &[1000, 1010, 990, 1005, 995, 4000])),
+        Row::from_results(&matrix, &points[1], &results(1, &[4000, 4100])),
+        Row::from_results(&matrix, &points[2], &[]),
     ];
     rows[2].skipped = Some("beyond saturation: gained 1.0 %".into());
     Summary { id: 3, matrix, rows, left: None }
@@ -69,7 +69,7 @@ fn json_says_unknown_as_null() {
 fn what_will_be_done_is_told_with_its_time() {
     let mut matrix = summary().matrix;
     let told =
-        |matrix: &Matrix| text::foretold(matrix, &Planner::new(matrix).foretell(&Progress::new(matrix), 0));
+        |matrix: &Matrix| text::foretold(matrix, &Planner::new(matrix).forecast(&Progress::new(matrix), 0));
     assert!(told(&matrix).starts_with("18 runs of 11 s each, about 3.3"), "{}", told(&matrix));
     assert!(told(&matrix).contains("less than 5 % IOPS"));
     matrix.runs.budget = Some(Time(Duration::from_secs(60)));

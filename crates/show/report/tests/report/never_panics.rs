@@ -188,7 +188,7 @@ proptest! {
         whole in prop::collection::vec(large(), 0..9),
     ) {
         let run = odd_run(&floats, &whole);
-        let found = findings::findings(&run, &findings::Surroundings::default());
+        let found = findings::findings(&run, &findings::RunConditions::default());
         for columns in [80, 300] {
             let screen = text::run(&run, &found, &Style { color: false, width: columns });
             prop_assert!(screen.lines().all(|line| line.chars().count() <= columns), "{}", screen);
@@ -205,14 +205,14 @@ proptest! {
                 instance: String::new(),
                 event: "x".into(),
                 class: WaitClass::DataRead,
-                epoch: Epoch::of_run(String::new()),
+                epoch: Epoch::for_run(String::new()),
                 count: Figure::Known(whole.get(at).copied().unwrap_or(0)),
                 wait_ns: Figure::Known(whole.get(at + 1).copied().unwrap_or(0)),
             }],
             notes: vec![],
             samples: vec![Sample {
                 file: sample::identity(FileKind::Data, "/x"),
-                epoch: Epoch::of_run(String::new()), meaning: Meaning::REQUESTS,
+                epoch: Epoch::for_run(String::new()), meaning: Meaning::REQUESTS,
                 counters: odd_counters(&whole, at),
                 size_bytes: Figure::unknown(Reason::NotCounted),
                 latencies: None,

@@ -2,7 +2,7 @@
 
 use crate::sample;
 use crate::text::STYLE;
-use findings::{Finding, Surroundings, findings};
+use findings::{Finding, RunConditions, findings};
 use report::text::{self, Style};
 use workload::{
     Arrival, Backend, BadBlock, CoreUse, Direction, Durability, Latencies, LatencyHistogram, Layout,
@@ -78,8 +78,8 @@ fn core(core: u32, user_percent: f64, kernel_percent: f64) -> CoreUse {
     CoreUse { core, user_percent, kernel_percent, idle_percent: 100.0 - user_percent - kernel_percent }
 }
 
-fn around() -> Surroundings {
-    Surroundings { memory_bytes: Some(32 << 30), cores: Some(2), ..Surroundings::default() }
+fn around() -> RunConditions {
+    RunConditions { memory_bytes: Some(32 << 30), cores: Some(2), ..RunConditions::default() }
 }
 
 fn shown(run: &RunResult) -> String {

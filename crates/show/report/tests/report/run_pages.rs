@@ -28,7 +28,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
         version: "0.2.0",
     };
     let layouts = runs_sample::layouts();
-    let compared = SweepComparison::of(&layouts[0].saturation, &layouts[1].saturation);
+    let compared = SweepComparison::between(&layouts[0].saturation, &layouts[1].saturation);
     let study =
         "headroom sweep --compare span,stripe:64K /dev/loop0 /dev/loop1 /dev/loop2 --outstanding 8:256:8";
     vec![

@@ -1,6 +1,6 @@
 //! Runs as storage gives them: a closed queue with servers and a tail, seeded, so that each call is the same.
 
-use capability::{QueueSeen, Surroundings, Sweep, SweepStep};
+use capability::{QueueSeen, StorageLimits, Sweep, SweepStep};
 use workload::{
     Arrival, Direction, Latencies, LatencyHistogram, Layout, MemberShare, Pattern, Response, RunResult,
     Shape, Slice, ThreadShare, Workload,
@@ -182,9 +182,9 @@ pub fn study(layout: Layout, disks: u32) -> Sweep {
         result.members = (0..3).map(share).collect();
         let looks = (0..60).map(|_| (f64::from(n) * (0.5 + 0.5 * chance.next())) as u64).collect();
         let queue = QueueSeen { weighted: f64::from(n), samples: looks, every_ns: 1_000_000_000 };
-        SweepStep { queue: Some(queue), ..SweepStep::of_run(result) }
+        SweepStep { queue: Some(queue), ..SweepStep::from_result(result) }
     };
-    Sweep::of(target.clone(), (1..=32).map(step).collect(), &Surroundings::default())
+    Sweep::from_steps(target.clone(), (1..=32).map(step).collect(), &StorageLimits::default())
 }
 
 /// Both layouts of it.

@@ -1,7 +1,7 @@
 //! Values that look like a small virtual disk and a SQLite database on it. The verdicts are judged, not
 //! written down, so that the pages show what users see.
 
-use capability::{Capability, Conditions, CostModel, Curve, Maximum, Point, Surroundings, find_knee};
+use capability::{Capability, Conditions, CostModel, Curve, Maximum, Point, StorageLimits, find_knee};
 use filestats::{
     Cache, Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Profile,
     Reason, ServiceLevel,
@@ -20,7 +20,7 @@ pub fn curve(shape: Shape, servers: f64, service_ns: f64) -> Curve {
     let points: Vec<Point> =
         SWEEP.iter().enumerate().map(|(at, n)| point(&shape, *n, at, servers, service_ns)).collect();
     let knee =
-        find_knee(&shape, &points, &Surroundings { requests_max: Some(256), ..Surroundings::default() });
+        find_knee(&shape, &points, &StorageLimits { requests_max: Some(256), ..StorageLimits::default() });
     Curve { workload: shape, points, knee }
 }
 

@@ -6,7 +6,7 @@ use filestats::{
 };
 use report::Glance;
 use report::text::{self, Style};
-use verdict::Kind;
+use verdict::VerdictKind;
 
 pub const STYLE: Style = Style { color: false, width: 80 };
 
@@ -36,16 +36,16 @@ fn remedies_say_how_far_they_carry_and_that_they_are_estimates() {
 #[test]
 fn every_verdict_has_its_screen() {
     let samples = [
-        (Kind::Healthy, sample::healthy()),
-        (Kind::DemandExceedsCapability, sample::demand_exceeds()),
-        (Kind::StorageDegraded, sample::degraded()),
-        (Kind::Throttled, sample::throttled()),
-        (Kind::Serialized, sample::serialized()),
-        (Kind::Burst, sample::burst()),
-        (Kind::NotStorage, sample::not_storage()),
-        (Kind::NobodyWaits, sample::nobody_waits()),
-        (Kind::CannotSay, sample::never_measured()),
-        (Kind::CannotSay, sample::restarted()),
+        (VerdictKind::Healthy, sample::healthy()),
+        (VerdictKind::DemandExceedsCapability, sample::demand_exceeds()),
+        (VerdictKind::StorageDegraded, sample::degraded()),
+        (VerdictKind::Throttled, sample::throttled()),
+        (VerdictKind::Serialized, sample::serialized()),
+        (VerdictKind::Burst, sample::burst()),
+        (VerdictKind::NotStorage, sample::not_storage()),
+        (VerdictKind::NobodyWaits, sample::nobody_waits()),
+        (VerdictKind::CannotSay, sample::never_measured()),
+        (VerdictKind::CannotSay, sample::restarted()),
     ];
     for (at, (kind, check)) in samples.iter().enumerate() {
         assert_eq!(check.verdict.verdict, *kind, "{}", check.verdict.summary);
@@ -84,7 +84,7 @@ fn a_capability() {
 fn snapshot(minutes: u64, files: &[(FileKind, &str, &str, Counters)]) -> Snapshot {
     let samples = files.iter().map(|(kind, path, epoch, counters)| Sample {
         file: sample::identity(*kind, path),
-        epoch: Epoch::of_run(*epoch),
+        epoch: Epoch::for_run(*epoch),
         meaning: Meaning::REQUESTS,
         counters: *counters,
         size_bytes: Figure::Known(1 << 30),

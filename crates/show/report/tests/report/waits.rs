@@ -25,7 +25,7 @@ fn wait(class: WaitClass, event: &str, reset: &str, count: Figure<u64>, wait_ms:
 fn file(kind: FileKind, path: &str, counters: Counters) -> Sample {
     Sample {
         file: sample::identity(kind, path),
-        epoch: Epoch::of_run("1"),
+        epoch: Epoch::for_run("1"),
         meaning: Meaning::REQUESTS,
         counters,
         size_bytes: Figure::Known(1 << 30),
