@@ -1,6 +1,6 @@
 //! Which files were waited for, and what their I/O was like: size beside latency.
 
-use crate::gathering::SourceCase;
+use crate::analyzer::SourceCase;
 use crate::limits::{BUSY_OUTSTANDING, BUSY_SHARE};
 use crate::{Analysis, Direction, Finding, FindingKind};
 use filestats::{

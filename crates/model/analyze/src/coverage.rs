@@ -1,7 +1,7 @@
 //! How much of a stretch is known at all: gaps, epochs, unknown intervals.
 
+use crate::analyzer::SourceCase;
 use crate::finding::{Span, at, stretches};
-use crate::gathering::SourceCase;
 use crate::limits::{HOLE, KNOWN_SHARE};
 use crate::{Finding, FindingKind, Settings};
 use filestats::{Reason, TimeSeries};

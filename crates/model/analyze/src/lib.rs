@@ -2,7 +2,7 @@
 //! PAL for today.
 //!
 //! Design: a week of twenty servers is a hundred million intervals, so that it is never held as a whole. One source
-//! after the other goes through a [`Gathering`], in it one file after the other (a [`FileSeries`], a few megabytes at
+//! after the other goes through a [`Analyzer`], in it one file after the other (a [`FileSeries`], a few megabytes at
 //! most). What a rule can say of one file alone it says at once (`FILE_RULES`); what needs several files (checkpoints,
 //! backups, rebuilds, waits beside stalls, the busiest file) is left as a sum per interval (`timeline.rs`) or as a
 //! short list, and judged at the end (`SOURCE_RULES`). It is a room of its own, not a part of `findings`: that one
@@ -10,9 +10,9 @@
 //! words, facts and weights.
 //!
 //! ```text
-//! TimeSeries (captures) + FileSeries (one file, step by step) ──> Gathering::file ──> FILE_RULES ──┐
+//! TimeSeries (captures) + FileSeries (one file, step by step) ──> Analyzer::add_file ──> FILE_RULES ──┐
 //!          + the same hours of other days (Earlier)             └ sums per interval            ├─> Analysis
-//! WaitSeries ──> Gathering::waits      gaps ──> Gathering::gaps     SOURCE_RULES at the end  ──┘   findings, busiest
+//! WaitSeries ──> Analyzer::add_waits      gaps ──> Analyzer::set_gaps     SOURCE_RULES at the end  ──┘   findings, busiest
 //!                                                                                                  files, coverage
 //! ```
 //!
@@ -20,33 +20,33 @@
 //! Nothing is found in what is unknown: an interval across a restart, an untimed read, a size that nobody told. Limits
 //! and their sources are in `limits.rs`. Pure: no I/O, no clock.
 
+mod analyzer;
 mod breaches;
 mod busiest;
 mod case;
 mod coverage;
 mod finding;
-mod gathering;
 mod hours;
 mod jobs;
-mod level;
 pub mod limits;
 mod rereads;
 mod serial;
+mod service_level;
 mod spikes;
 mod timeline;
 mod waits;
 
+pub use analyzer::Analyzer;
 pub use busiest::{AtMost, BusyFile};
 pub use case::{Direction, Earlier};
 pub use coverage::{Coverage, Gap};
 pub use finding::{Finding, FindingKind, Span};
-pub use gathering::Gathering;
 
 pub use filestats::{FileSeries, TimeSeries, WaitSeries};
 
+use analyzer::SourceCase;
 use case::FileCase;
 use filestats::{Profile, Rules, ServiceLevel};
-use gathering::SourceCase;
 use serde::{Deserialize, Serialize};
 
 /// What is asked.
@@ -97,5 +97,5 @@ const SOURCE_RULES: &[fn(&SourceCase) -> Vec<Finding>] = &[
     spikes::no_normal,
     coverage::holes,
     coverage::ended_epochs,
-    level::service_level,
+    service_level::service_level,
 ];

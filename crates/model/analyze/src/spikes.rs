@@ -1,8 +1,8 @@
 //! Spikes against what is usual at the same hour of other days.
 
+use crate::analyzer::SourceCase;
 use crate::case::{Direction, FileCase, Reading, Total, episodes, spans, worst};
 use crate::finding::{at, stretches};
-use crate::gathering::SourceCase;
 use crate::hours::Hours;
 use crate::limits::{DAYS_MIN, IOS_MIN, MORE, MORE_PER_S, SLOWER, SLOWER_NS};
 use crate::{Finding, FindingKind};

@@ -1,8 +1,8 @@
 //! Waits beside stalls: where sessions wait longer than the files took, the waits are not the disk; where nobody waits,
 //! a slow file hurts nobody.
 
+use crate::analyzer::SourceCase;
 use crate::finding::Span;
-use crate::gathering::SourceCase;
 use crate::limits::{WAITS_NS, WAITS_SHARE};
 use crate::timeline::{Sum, Timeline};
 use crate::{Direction, Finding, FindingKind, Settings};

@@ -3,7 +3,7 @@
 
 use crate::comparison::{self, Candidate, Comparison, Method, Rules};
 use crate::evidence::Evidence;
-use crate::figure::{Figure, Measure, Of, Unit};
+use crate::figure::{Figure, Measure, Operations, Unit};
 use crate::stated::Stated;
 use crate::{comparable, student, words};
 use capability::{Capability, Curve, KneeReason, Point};
@@ -153,9 +153,9 @@ fn best(stated: &Stated, capability: &Capability, rules: &Rules) -> Candidate {
     let points = || {
         let all =
             capability.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
-        all.filter(move |(curve, _)| match figure.of {
-            Of::Reads => curve.workload.write_percent == 0,
-            Of::Writes => curve.workload.write_percent == 100,
+        all.filter(move |(curve, _)| match figure.operations {
+            Operations::Reads => curve.workload.write_percent == 0,
+            Operations::Writes => curve.workload.write_percent == 100,
             _ => true,
         })
     };
@@ -185,7 +185,7 @@ fn best(stated: &Stated, capability: &Capability, rules: &Rules) -> Candidate {
         a: Ok(stated),
         b: value(&measured),
         evidence,
-        ..Candidate::new(figure.measure, Figure { of: Of::All, ..figure }.to_string(), rules)
+        ..Candidate::new(figure.measure, Figure { operations: Operations::All, ..figure }.to_string(), rules)
     }
 }
 

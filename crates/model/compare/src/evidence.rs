@@ -1,8 +1,8 @@
 //! What speaks for a difference: an interval at any confidence, and p, the smallest error probability at
 //! which the interval still excludes "no difference".
 
-use crate::batches::{mean, squares};
-use crate::within::Estimate;
+use crate::batch_means::{mean, squares};
+use crate::single_run::Estimate;
 use crate::{rank_tests, student};
 
 /// Ratios are compared by their logarithms: half is as far from 1 as double.

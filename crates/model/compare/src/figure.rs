@@ -30,7 +30,7 @@ pub enum Measure {
 /// Of which operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Of {
+pub enum Operations {
     /// Reads and writes together.
     All,
     /// Reads.
@@ -51,7 +51,8 @@ pub struct Figure {
     /// What.
     pub measure: Measure,
     /// Of which operations.
-    pub of: Of,
+    #[serde(rename = "of")]
+    pub operations: Operations,
 }
 
 /// Unit of a figure.
@@ -124,16 +125,16 @@ impl Measure {
 /// The margin of the tail is this many times that of rates, means and medians.
 const TAIL_MARGIN: f64 = 5.0;
 
-impl Of {
+impl Operations {
     /// The latencies of those operations; `None` where none were done.
     pub(crate) fn latency(self, run: &RunResult) -> Option<Cow<'_, LatencyHistogram>> {
         let found = match self {
-            Of::All => Cow::Owned(run.latency()),
-            Of::Reads => Cow::Borrowed(&run.read.latency),
-            Of::Writes => Cow::Borrowed(&run.write.latency),
-            Of::Syncs => Cow::Borrowed(&run.sync.latency),
-            Of::ReadResponses => Cow::Borrowed(&run.response.as_ref()?.read),
-            Of::WriteResponses => Cow::Borrowed(&run.response.as_ref()?.write),
+            Operations::All => Cow::Owned(run.latency()),
+            Operations::Reads => Cow::Borrowed(&run.read.latency),
+            Operations::Writes => Cow::Borrowed(&run.write.latency),
+            Operations::Syncs => Cow::Borrowed(&run.sync.latency),
+            Operations::ReadResponses => Cow::Borrowed(&run.response.as_ref()?.read),
+            Operations::WriteResponses => Cow::Borrowed(&run.response.as_ref()?.write),
         };
         (found.count() > 0).then_some(found)
     }
@@ -141,10 +142,10 @@ impl Of {
     fn moved(self, run: &RunResult) -> (u64, u64) {
         let of = |direction: &Direction| (direction.count, direction.bytes);
         match self {
-            Of::All => (run.ios(), run.read.bytes.saturating_add(run.write.bytes)),
-            Of::Reads | Of::ReadResponses => of(&run.read),
-            Of::Writes | Of::WriteResponses => of(&run.write),
-            Of::Syncs => of(&run.sync),
+            Operations::All => (run.ios(), run.read.bytes.saturating_add(run.write.bytes)),
+            Operations::Reads | Operations::ReadResponses => of(&run.read),
+            Operations::Writes | Operations::WriteResponses => of(&run.write),
+            Operations::Syncs => of(&run.sync),
         }
     }
 }
@@ -155,22 +156,23 @@ impl Figure {
         if run.elapsed_ns == 0 {
             return Err("no time was measured".into());
         }
-        let (count, bytes) = self.of.moved(run);
+        let (count, bytes) = self.operations.moved(run);
         let value = match self.measure {
             Measure::Iops => count as f64 / run.elapsed_s(),
             Measure::Throughput => bytes as f64 / run.elapsed_s() / (1024.0 * 1024.0),
             measure => {
-                let latency = self.of.latency(run).ok_or_else(|| format!("no {}", self.of))?;
+                let latency =
+                    self.operations.latency(run).ok_or_else(|| format!("no {}", self.operations))?;
                 self.enough(latency.count())?;
                 let ns = match measure.percent() {
                     Some(percent) => latency.percentile_ns(percent).map(|ns| ns as f64),
                     None if measure == Measure::Max => latency.max_ns().map(|ns| ns as f64),
                     None => latency.mean_ns(),
                 };
-                ns.ok_or_else(|| format!("no {}", self.of))?
+                ns.ok_or_else(|| format!("no {}", self.operations))?
             }
         };
-        if value > 0.0 && value.is_finite() { Ok(value) } else { Err(format!("no {}", self.of)) }
+        if value > 0.0 && value.is_finite() { Ok(value) } else { Err(format!("no {}", self.operations)) }
     }
 
     /// Refuses a percentile with too few operations above it.
@@ -180,20 +182,20 @@ impl Figure {
         if count as f64 >= needed * 0.999_999 {
             return Ok(());
         }
-        Err(format!("{count} {} are too few for it: {needed:.0} are needed", self.of))
+        Err(format!("{count} {} are too few for it: {needed:.0} are needed", self.operations))
     }
 }
 
 /// "reads", "reads, from when they were due".
-impl fmt::Display for Of {
+impl fmt::Display for Operations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Of::All => "I/Os",
-            Of::Reads => "reads",
-            Of::Writes => "writes",
-            Of::Syncs => "syncs",
-            Of::ReadResponses => "reads from when due",
-            Of::WriteResponses => "writes from when due",
+            Operations::All => "I/Os",
+            Operations::Reads => "reads",
+            Operations::Writes => "writes",
+            Operations::Syncs => "syncs",
+            Operations::ReadResponses => "reads from when due",
+            Operations::WriteResponses => "writes from when due",
         })
     }
 }
@@ -218,12 +220,16 @@ impl fmt::Display for Measure {
 /// "IOPS", "read IOPS", "p99 of reads", "syncs a second".
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.measure, self.of) {
-            (measure @ (Measure::Iops | Measure::Throughput), Of::All) => measure.fmt(f),
-            (measure @ (Measure::Iops | Measure::Throughput), Of::Reads) => write!(f, "read {measure}"),
-            (measure @ (Measure::Iops | Measure::Throughput), Of::Writes) => write!(f, "write {measure}"),
-            (Measure::Iops, Of::Syncs) => f.write_str("syncs a second"),
-            (measure, of) => write!(f, "{measure} of {of}"),
+        match (self.measure, self.operations) {
+            (measure @ (Measure::Iops | Measure::Throughput), Operations::All) => measure.fmt(f),
+            (measure @ (Measure::Iops | Measure::Throughput), Operations::Reads) => {
+                write!(f, "read {measure}")
+            }
+            (measure @ (Measure::Iops | Measure::Throughput), Operations::Writes) => {
+                write!(f, "write {measure}")
+            }
+            (Measure::Iops, Operations::Syncs) => f.write_str("syncs a second"),
+            (measure, operations) => write!(f, "{measure} of {operations}"),
         }
     }
 }
@@ -239,17 +245,20 @@ mod tests {
         run.elapsed_ns = 1_000_000_000;
         run.read.count = 999;
         run.read.latency.record_n(100_000, 999);
-        let p99 = Figure { measure: Measure::P99, of: Of::Reads };
+        let p99 = Figure { measure: Measure::P99, operations: Operations::Reads };
         assert_eq!(p99.value(&run).unwrap_err(), "999 reads are too few for it: 1000 are needed");
-        assert!(Figure { measure: Measure::P90, of: Of::Reads }.value(&run).is_ok());
-        assert_eq!(Figure { measure: Measure::Mean, of: Of::Writes }.value(&run).unwrap_err(), "no writes");
+        assert!(Figure { measure: Measure::P90, operations: Operations::Reads }.value(&run).is_ok());
+        assert_eq!(
+            Figure { measure: Measure::Mean, operations: Operations::Writes }.value(&run).unwrap_err(),
+            "no writes"
+        );
     }
 
     #[test]
     fn a_figure_is_called_as_people_call_it() {
-        let name = |measure, of| Figure { measure, of }.to_string();
-        assert_eq!(name(Measure::Iops, Of::All), "IOPS");
-        assert_eq!(name(Measure::P999, Of::Writes), "p99.9 of writes");
-        assert_eq!(name(Measure::Iops, Of::Syncs), "syncs a second");
+        let name = |measure, operations| Figure { measure, operations }.to_string();
+        assert_eq!(name(Measure::Iops, Operations::All), "IOPS");
+        assert_eq!(name(Measure::P999, Operations::Writes), "p99.9 of writes");
+        assert_eq!(name(Measure::Iops, Operations::Syncs), "syncs a second");
     }
 }

@@ -12,7 +12,7 @@
 //! series of pairs may be looked at, and how strictly.
 //!
 //! Design. Ratios are compared by their logarithms. The I/Os of one run resemble their neighbours, so that
-//! their number says nothing about how sure a figure is: batches of slices do (`batches`, `within`). Repeats are
+//! their number says nothing about how sure a figure is: batches of slices do (`batch_means`, `single_run`). Repeats are
 //! independent, each run one value (`evidence`), and a test by ranks alone must not contradict. The answer
 //! rests on headline figures chosen beforehand, IOPS and the p99 of reads and of writes; Holm's correction
 //! holds the chance of any false alarm among them at 5 %. The other figures, corrected as a family of their own,
@@ -21,24 +21,24 @@
 //!
 //! It does no I/O, throws no dice, and never makes up a significance: no interval, no verdict.
 
-mod batches;
+mod batch_means;
 mod comparable;
 mod comparison;
 mod curves;
 mod evidence;
 mod figure;
-mod looks;
+mod interim;
 mod rank_tests;
 mod runs;
+mod single_run;
 mod stated;
 mod student;
-mod within;
 mod words;
 
 pub use comparison::{Comparison, Difference, Method, Mismatch, More, Row, Rules, Verdict};
 pub use curves::{capabilities, stated_capability};
-pub use figure::{Figure, Measure, Of, Unit};
-pub use looks::InterimSchedule;
+pub use figure::{Figure, Measure, Operations, Unit};
+pub use interim::InterimSchedule;
 pub use runs::{Side, pairs, runs, stated};
 pub use stated::{BadStated, Stated};
 pub use words::{interval as interval_in_words, more_short};

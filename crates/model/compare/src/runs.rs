@@ -1,8 +1,8 @@
 use crate::comparison::{self, Candidate, Comparison, Method, Rules};
 use crate::evidence::Evidence;
-use crate::figure::{Figure, Measure, Of};
+use crate::figure::{Figure, Measure, Operations};
+use crate::single_run::SliceSeries;
 use crate::stated::Stated;
-use crate::within::SliceSeries;
 use crate::{comparable, words};
 use workload::RunResult;
 
@@ -139,18 +139,24 @@ fn finish(a: Side<'_>, b: Side<'_>, method: Method, candidates: &[Candidate], ru
 
 /// The figures that the runs have: rates, then latencies of each kind of operation.
 fn figures(runs: &[&RunResult]) -> Vec<Figure> {
-    let does = |of: Of| runs.iter().any(|run| of.latency(run).is_some());
-    let rate = |measure, of| Figure { measure, of };
-    let mut figures = vec![rate(Measure::Iops, Of::All), rate(Measure::Throughput, Of::All)];
-    if does(Of::Reads) && does(Of::Writes) {
-        figures.extend([rate(Measure::Iops, Of::Reads), rate(Measure::Iops, Of::Writes)]);
+    let does = |operations: Operations| runs.iter().any(|run| operations.latency(run).is_some());
+    let rate = |measure, operations| Figure { measure, operations };
+    let mut figures = vec![rate(Measure::Iops, Operations::All), rate(Measure::Throughput, Operations::All)];
+    if does(Operations::Reads) && does(Operations::Writes) {
+        figures.extend([rate(Measure::Iops, Operations::Reads), rate(Measure::Iops, Operations::Writes)]);
     }
-    if does(Of::Syncs) {
-        figures.push(rate(Measure::Iops, Of::Syncs));
+    if does(Operations::Syncs) {
+        figures.push(rate(Measure::Iops, Operations::Syncs));
     }
-    for of in [Of::Reads, Of::Writes, Of::ReadResponses, Of::WriteResponses, Of::Syncs] {
-        if does(of) {
-            figures.extend(Measure::LATENCIES.map(|measure| Figure { measure, of }));
+    for operations in [
+        Operations::Reads,
+        Operations::Writes,
+        Operations::ReadResponses,
+        Operations::WriteResponses,
+        Operations::Syncs,
+    ] {
+        if does(operations) {
+            figures.extend(Measure::LATENCIES.map(|measure| Figure { measure, operations }));
         }
     }
     figures
@@ -160,19 +166,21 @@ fn figures(runs: &[&RunResult]) -> Vec<Figure> {
 /// it in any run. Of an open loop latency counts from when an I/O was due, where that is known of each run
 /// and there are repeats (one run keeps no course of it). Chosen by counts alone, never by the outcome.
 fn headline(runs: &[&RunResult]) -> Vec<Figure> {
-    let mut headline = vec![Figure { measure: Measure::Iops, of: Of::All }];
-    for (of, response) in [(Of::Reads, Of::ReadResponses), (Of::Writes, Of::WriteResponses)] {
-        let everywhere = |of: Of| runs.iter().all(|run| of.latency(run).is_some());
-        let of = if runs.len() > 2 && everywhere(response) { response } else { of };
-        if !runs.iter().any(|run| of.latency(run).is_some()) {
+    let mut headline = vec![Figure { measure: Measure::Iops, operations: Operations::All }];
+    for (operations, response) in
+        [(Operations::Reads, Operations::ReadResponses), (Operations::Writes, Operations::WriteResponses)]
+    {
+        let everywhere = |operations: Operations| runs.iter().all(|run| operations.latency(run).is_some());
+        let operations = if runs.len() > 2 && everywhere(response) { response } else { operations };
+        if !runs.iter().any(|run| operations.latency(run).is_some()) {
             continue;
         }
-        let p99 = Figure { measure: Measure::P99, of };
+        let p99 = Figure { measure: Measure::P99, operations };
         let enough = runs.iter().all(|run| {
-            let count = of.latency(run).map_or(0, |latency| latency.count());
+            let count = operations.latency(run).map_or(0, |latency| latency.count());
             p99.enough(count).is_ok()
         });
-        headline.push(if enough { p99 } else { Figure { measure: Measure::Mean, of } });
+        headline.push(if enough { p99 } else { Figure { measure: Measure::Mean, operations } });
     }
     headline
 }

@@ -1,4 +1,4 @@
-use crate::figure::{Figure, Measure, Of};
+use crate::figure::{Figure, Measure, Operations};
 use serde::{Deserialize, Serialize};
 use workload::{parse_bytes, parse_duration};
 
@@ -34,12 +34,12 @@ impl Stated {
 fn one(text: &str) -> Result<Stated, BadStated> {
     let wrong = |why| BadStated { text: text.trim().into(), why };
     let lower = text.to_ascii_lowercase().replace(['=', ':'], " ");
-    let (mut of, mut measure, mut rest) = (Of::All, None, String::new());
+    let (mut kind, mut measure, mut rest) = (Operations::All, None, String::new());
     for word in lower.split_whitespace() {
         match word {
-            "read" | "reads" => of = Of::Reads,
-            "write" | "writes" => of = Of::Writes,
-            "sync" | "syncs" => of = Of::Syncs,
+            "read" | "reads" => kind = Operations::Reads,
+            "write" | "writes" => kind = Operations::Writes,
+            "sync" | "syncs" => kind = Operations::Syncs,
             "of" | "latency" | "at" | "least" | "most" => {}
             "iops" => measure = Some(Measure::Iops),
             "throughput" | "bandwidth" | "mib_per_s" => measure = Some(Measure::Throughput),
@@ -62,20 +62,20 @@ fn one(text: &str) -> Result<Stated, BadStated> {
         (_, None) => return Err(wrong("it does not say of what")),
     };
     let value = match measure {
-        Measure::Iops => operations(&rest),
+        Measure::Iops => rate_per_s(&rest),
         Measure::Throughput => mib_per_s(&rest),
         _ if rest.ends_with(|c: char| c.is_ascii_digit()) => return Err(wrong("a latency needs a unit")),
         _ => parse_duration(&rest).ok().map(|duration| duration.as_nanos() as f64),
     };
     match value {
         Some(value) if value.is_finite() && value > 0.0 => {
-            Ok(Stated { figure: Figure { measure, of }, value })
+            Ok(Stated { figure: Figure { measure, operations: kind }, value })
         }
         _ => Err(wrong("the number cannot be read")),
     }
 }
 
-fn operations(text: &str) -> Option<f64> {
+fn rate_per_s(text: &str) -> Option<f64> {
     let (number, scale) = match text.char_indices().last()? {
         (at, 'k') => (&text[..at], 1e3),
         (at, 'm') => (&text[..at], 1e6),

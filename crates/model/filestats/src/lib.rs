@@ -25,18 +25,17 @@
 
 mod band;
 mod buckets;
-mod course;
 mod figure;
 mod interval;
 mod ops;
 mod sample;
 mod service_level;
+mod time_series;
 mod traced;
 pub mod waits;
 
 pub use band::{Band, BandLimits, IoClass, Profile, UnknownProfile};
 pub use buckets::LatencyBuckets;
-pub use course::{FileEpoch, FileSeries, Lifetime, Step, Tick, TimeSeries, WaitEpoch, WaitSeries};
 pub use figure::{Figure, Reason};
 pub use interval::{Delta, FileInterval, Interval, Rules, intervals};
 pub use ops::{Counters, Ops};
@@ -44,5 +43,6 @@ pub use sample::{
     Cache, Counts, Durable, Epoch, FileIdentity, FileKind, Latencies, Meaning, Sample, Snapshot, Time,
 };
 pub use service_level::{ServiceLevel, UnknownServiceLevel};
+pub use time_series::{FileEpoch, FileSeries, Lifetime, Step, Tick, TimeSeries, WaitEpoch, WaitSeries};
 pub use traced::{IoFlags, Served, TracedIo, TracedOp};
 pub use waits::{WaitClass, WaitDelta, WaitInterval, WaitSample, wait_intervals};

@@ -18,7 +18,6 @@
 //!
 //! This crate does no I/O and reads no clock: the caller runs, keeps the results, and says what time went by.
 
-mod course;
 mod definition;
 mod estimate;
 mod planner;
@@ -26,14 +25,15 @@ mod points;
 mod progress;
 mod refine;
 mod saturation;
+mod schedule;
 pub mod script;
 mod spread;
 mod summary;
 
-pub use course::{Order, RunSchedule, Time};
 pub use definition::{Axes, BlockBytes, Fixed, InvalidMatrix, Matrix};
 pub use estimate::{Estimate, Interval, Method};
 pub use planner::{Forecast, Planner, RUN_OVERHEAD, Step};
 pub use points::{Point, RunKey};
 pub use progress::{Figures, Progress, RunState};
+pub use schedule::{Order, RunSchedule, Time};
 pub use summary::{Row, RunFigures, Summary};

@@ -3,7 +3,7 @@ mod moment;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{Done, FINE, bad_news, interrupt, no_answer, page};
-use analyze::{Analysis, Gap, Gathering, Settings, limits};
+use analyze::{Analysis, Analyzer, Gap, Settings, limits};
 use filestats::{FileSeries, Profile, Rules, ServiceLevel};
 use history::{History, Series, SourceInfo};
 use moment::Moment;
@@ -170,7 +170,7 @@ fn one(
     let before = settings.from_unix_ns.saturating_sub(limits::DAYS_BEFORE * limits::DAY);
     let last = settings.from_unix_ns.saturating_sub(1);
     let earlier = history.hourly(source, before, last, |hour| hours[hour as usize % 24])?;
-    let mut gathering = Gathering::new(&series.course, Some(&earlier.course), settings);
+    let mut analyzer = Analyzer::new(&series.course, Some(&earlier.course), settings);
     for file in 0..series.files() {
         if interrupt::asked() {
             return Err(Failure::new("ended before everything was read"));
@@ -178,17 +178,17 @@ fn one(
         out.progress(format_args!("{source}: file {} of {}", file + 1, series.files()), None);
         for course in history.file_course(&series, file, settings.rules)? {
             let before = before_it(history, &earlier, &course, settings.rules)?;
-            gathering.file(&course, before.as_ref());
+            analyzer.add_file(&course, before.as_ref());
         }
     }
-    gathering.waits(&history.wait_courses(&series, settings.rules)?);
-    gathering.gaps(gaps);
+    analyzer.add_waits(&history.wait_courses(&series, settings.rules)?);
+    analyzer.set_gaps(gaps);
     if let Some((number, charts)) = charts {
-        for (kind, steps) in gathering.kinds() {
+        for (kind, steps) in analyzer.kinds() {
             charts.push(StretchChart::new(number, Charted::Kind(kind), &series.course, kind, &steps));
         }
     }
-    let mut analysis = gathering.finish();
+    let mut analysis = analyzer.finish();
     for at in 0..analysis.busiest.len() {
         let busy = &analysis.busiest[at];
         let Some(file) = series.find(&busy.file.instance, &busy.file.path) else { continue };
@@ -215,7 +215,7 @@ fn before_it(
     course: &FileSeries,
     rules: Rules,
 ) -> Result<Option<FileSeries>, Failure> {
-    if !Gathering::wants_earlier(course) {
+    if !Analyzer::wants_earlier(course) {
         return Ok(None);
     }
     let Some(file) = earlier.find(&course.file.instance, &course.file.path) else { return Ok(None) };

@@ -1,8 +1,8 @@
 //! All data files read whole, one after the other, in large reads.
 
+use crate::analyzer::SourceCase;
 use crate::case::{FileCase, sum};
 use crate::finding::{Span, at, stretches};
-use crate::gathering::SourceCase;
 use crate::limits::{
     APART_NS, BACKUP_APART_NS, BACKUP_SHARE, BACKUP_WRITES, JOB_FILE_BYTES, LARGE_BYTES, WHOLE_FROM,
     WHOLE_UNTIL,

@@ -1,8 +1,8 @@
 //! Data files that are written and synced at a regular distance.
 
+use crate::analyzer::SourceCase;
 use crate::case::sum;
 use crate::finding::Span;
-use crate::gathering::SourceCase;
 use crate::limits::{CHECKPOINTS_BYTES, CHECKPOINTS_MIN, CHECKPOINTS_VARY};
 use crate::timeline::{Cell, Sum};
 use crate::{Finding, FindingKind};

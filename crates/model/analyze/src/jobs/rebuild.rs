@@ -1,9 +1,9 @@
 //! One table read whole while the log grows by a part of it: an index that is built, or a change of all rows. With
 //! writes to the table's visibility map beside, a vacuum.
 
+use crate::analyzer::SourceCase;
 use crate::case::{FileCase, sum};
 use crate::finding::{Span, at};
-use crate::gathering::SourceCase;
 use crate::limits::{APART_NS, JOB_FILE_BYTES, REBUILD_FASTER, REBUILD_LOG, REBUILD_READ};
 use crate::timeline::{Sum, push_bounded};
 use crate::{Finding, FindingKind};

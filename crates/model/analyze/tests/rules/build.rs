@@ -96,10 +96,10 @@ pub fn analysis(course: &TimeSeries, files: &[FileSeries]) -> Analysis {
 
 pub fn with_waits(course: &TimeSeries, files: &[FileSeries], waits: &[WaitSeries]) -> Analysis {
     let settings = settings(course);
-    let mut gathering = Gathering::new(course, None, &settings);
-    files.iter().for_each(|file| gathering.file(file, None));
-    gathering.waits(waits);
-    gathering.finish()
+    let mut analyzer = Analyzer::new(course, None, &settings);
+    files.iter().for_each(|file| analyzer.add_file(file, None));
+    analyzer.add_waits(waits);
+    analyzer.finish()
 }
 
 pub fn find(analysis: &Analysis, kind: FindingKind) -> Option<Finding> {

@@ -1,7 +1,7 @@
 //! Against the same hour of other days.
 
 use crate::build::*;
-use analyze::{Analysis, FindingKind, Gathering};
+use analyze::{Analysis, Analyzer, FindingKind};
 use filestats::{FileSeries, TimeSeries};
 
 /// An hour of captures on each of some days, the last of which is the stretch; what is read a minute on each.
@@ -29,9 +29,9 @@ fn days(before: &[(u64, u64)], count: u64, ns: u64) -> Analysis {
     );
     let then: Option<FileSeries> = (!before.is_empty()).then(|| file("/data/shop.db", &earlier, added));
     let settings = settings(&stretch);
-    let mut gathering = Gathering::new(&stretch, Some(&earlier), &settings);
-    gathering.file(&now, then.as_ref());
-    gathering.finish()
+    let mut analyzer = Analyzer::new(&stretch, Some(&earlier), &settings);
+    analyzer.add_file(&now, then.as_ref());
+    analyzer.finish()
 }
 
 const USUAL: (u64, u64) = (600, 2 * MS);

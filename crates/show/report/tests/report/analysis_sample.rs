@@ -1,6 +1,6 @@
 //! Stored stretches that the tests and the browser look at: an hour of a shop, and a week of it.
 
-use analyze::{Gap, Gathering, Settings};
+use analyze::{Analyzer, Gap, Settings};
 use filestats::*;
 use report::{Analysed, Charted, StretchChart, html};
 
@@ -129,14 +129,14 @@ fn settings(intervals: usize) -> Settings {
 /// What is found in so many intervals of files.
 pub fn analysed(intervals: usize, files: &[FileSeries]) -> Analysed {
     let (course, settings) = (course(intervals), settings(intervals));
-    let mut gathering = Gathering::new(&course, None, &settings);
-    files.iter().for_each(|file| gathering.file(file, None));
+    let mut analyzer = Analyzer::new(&course, None, &settings);
+    files.iter().for_each(|file| analyzer.add_file(file, None));
     Analysed {
         from_unix_ns: settings.from_unix_ns,
         until_unix_ns: settings.until_unix_ns,
         service_level: settings.service_level,
         profile: settings.profile,
-        sources: vec![gathering.finish()],
+        sources: vec![analyzer.finish()],
         gaps: vec![Gap {
             source: "mysql://monitor@shop/".into(),
             from_unix_ns: BEGIN + 60 * S,
@@ -150,12 +150,12 @@ pub fn analysed(intervals: usize, files: &[FileSeries]) -> Analysed {
 /// The charts that `headroom analyze` draws.
 pub fn charts(analysed: &Analysed, intervals: usize, files: &[FileSeries]) -> Vec<StretchChart> {
     let (course, settings) = (course(intervals), settings(intervals));
-    let mut gathering = Gathering::new(&course, None, &settings);
-    files.iter().for_each(|file| gathering.file(file, None));
+    let mut analyzer = Analyzer::new(&course, None, &settings);
+    files.iter().for_each(|file| analyzer.add_file(file, None));
     let of_kind = |(kind, steps): (FileKind, Vec<Step>)| {
         StretchChart::new(0, Charted::Kind(kind), &course, kind, &steps)
     };
-    let mut charts: Vec<StretchChart> = gathering.kinds().map(of_kind).collect();
+    let mut charts: Vec<StretchChart> = analyzer.kinds().map(of_kind).collect();
     for (source, of) in html::worth_a_chart(&analysed.sources, 16) {
         let path = match of {
             Charted::Finding(number) => analysed.sources[source].findings[number].path.as_deref(),

@@ -4,8 +4,8 @@ use crate::case::FileCase;
 use crate::coverage::Unknown;
 use crate::hours::Captured;
 use crate::jobs::{self, Rebuild, VmWrite, WholeRead};
-use crate::level::Kept;
 use crate::limits::{BUSIEST_MAX, DAYS_MIN, FINDINGS_MAX, STRETCHES_MAX};
+use crate::service_level::Kept;
 use crate::timeline::{Sum, Timeline};
 use crate::waits::{Waited, nobody_waits, reconciled};
 use crate::{
@@ -17,7 +17,7 @@ use findings::Weight;
 use std::collections::BTreeMap;
 
 /// The stretch of one source, while its files go through.
-pub struct Gathering<'a> {
+pub struct Analyzer<'a> {
     course: &'a TimeSeries,
     earlier: Option<&'a TimeSeries>,
     settings: &'a Settings,
@@ -63,14 +63,14 @@ pub(crate) struct SourceCase<'a> {
     pub days: usize,
 }
 
-impl<'a> Gathering<'a> {
+impl<'a> Analyzer<'a> {
     /// Begins a source. `earlier` are captures before the stretch, an hour apart, for what is usual.
     pub fn new(
         course: &'a TimeSeries,
         earlier: Option<&'a TimeSeries>,
         settings: &'a Settings,
-    ) -> Gathering<'a> {
-        Gathering {
+    ) -> Analyzer<'a> {
+        Analyzer {
             course,
             earlier,
             settings,
@@ -96,7 +96,7 @@ impl<'a> Gathering<'a> {
     /// Takes one file. `earlier` is the same file before the stretch.
     ///
     /// What a source tells of a file below its page cache is the same I/O a second time, and left out.
-    pub fn file(&mut self, file: &FileSeries, earlier: Option<&FileSeries>) {
+    pub fn add_file(&mut self, file: &FileSeries, earlier: Option<&FileSeries>) {
         let is_device = file.file.kind == FileKind::Device;
         if file.meaning.cache == Cache::Below && !is_device {
             return;
@@ -136,12 +136,12 @@ impl<'a> Gathering<'a> {
     }
 
     /// Takes what sessions waited for, after the last file.
-    pub fn waits(&mut self, waits: &[WaitSeries]) {
+    pub fn add_waits(&mut self, waits: &[WaitSeries]) {
         self.waited = reconciled(self.course, &self.timeline, waits, self.settings);
     }
 
     /// Takes the gaps that the recorder noted of this source.
-    pub fn gaps(&mut self, gaps: Vec<Gap>) {
+    pub fn set_gaps(&mut self, gaps: Vec<Gap>) {
         self.coverage.gaps = gaps;
     }
 

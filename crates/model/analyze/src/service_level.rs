@@ -1,8 +1,8 @@
 //! The service level over all files: said exactly where it was kept.
 
+use crate::analyzer::SourceCase;
 use crate::case::{Direction, FileCase, Reading};
 use crate::finding::{self, at};
-use crate::gathering::SourceCase;
 use crate::{Finding, FindingKind, Settings};
 use filestats::IoClass;
 use findings::{Weight, words};

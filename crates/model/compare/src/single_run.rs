@@ -5,8 +5,8 @@
 //! by batch means, is the figure's error. A percentile's interval lies between the latencies at the ends of
 //! the interval of that share (Woodruff 1952), so that nothing is assumed about how latencies are distributed.
 
-use crate::batches::{MeanError, VALUES_MIN, mean_error};
-use crate::figure::{Figure, Measure, Of};
+use crate::batch_means::{MeanError, VALUES_MIN, mean_error};
+use crate::figure::{Figure, Measure, Operations};
 use crate::student;
 use std::borrow::Cow;
 use workload::{Latencies, RunResult, Slice, Tally};
@@ -66,9 +66,13 @@ impl<'a> SliceSeries<'a> {
     /// A figure, whose value over the whole run is given; the error says why it has no interval.
     pub(crate) fn estimate(&self, figure: Figure, value: f64) -> Result<Estimate, String> {
         let parts: Vec<(f64, f64)> = match figure.measure {
-            Measure::Iops => self.parts(figure.of, |tally, seconds| (tally.count as f64, seconds))?,
-            Measure::Throughput => self.parts(figure.of, |tally, seconds| (tally.bytes as f64, seconds))?,
-            Measure::Mean => self.parts(figure.of, |tally, _| (tally.stall_ns as f64, tally.count as f64))?,
+            Measure::Iops => self.parts(figure.operations, |tally, seconds| (tally.count as f64, seconds))?,
+            Measure::Throughput => {
+                self.parts(figure.operations, |tally, seconds| (tally.bytes as f64, seconds))?
+            }
+            Measure::Mean => {
+                self.parts(figure.operations, |tally, _| (tally.stall_ns as f64, tally.count as f64))?
+            }
             Measure::Max => return Err("a single I/O: no interval".into()),
             _ => return self.percentile(figure, value),
         };
@@ -80,31 +84,35 @@ impl<'a> SliceSeries<'a> {
         if error.error.is_finite() {
             Ok(Estimate { value, error, ranks: None })
         } else {
-            Err(format!("no {}", figure.of))
+            Err(format!("no {}", figure.operations))
         }
     }
 
-    fn parts(&self, of: Of, part: impl Fn(&Tally, f64) -> (f64, f64)) -> Result<Vec<(f64, f64)>, String> {
-        let tally = |slice: &Slice| match of {
-            Of::All => Ok(slice.total()),
-            Of::Reads => Ok(slice.read),
-            Of::Writes => Ok(slice.write),
-            _ => Err(format!("one run keeps no course of its {of}")),
+    fn parts(
+        &self,
+        operations: Operations,
+        part: impl Fn(&Tally, f64) -> (f64, f64),
+    ) -> Result<Vec<(f64, f64)>, String> {
+        let tally = |slice: &Slice| match operations {
+            Operations::All => Ok(slice.total()),
+            Operations::Reads => Ok(slice.read),
+            Operations::Writes => Ok(slice.write),
+            _ => Err(format!("one run keeps no course of its {operations}")),
         };
         self.0.iter().map(|(slice, seconds)| Ok(part(&tally(slice)?, *seconds))).collect()
     }
 
     fn percentile(&self, figure: Figure, value: f64) -> Result<Estimate, String> {
         let share = figure.measure.percent().unwrap_or(50.0) / 100.0;
-        let latencies = |slice: &'a Slice| match figure.of {
-            Of::All => {
+        let latencies = |slice: &'a Slice| match figure.operations {
+            Operations::All => {
                 let mut both = slice.read_latencies.clone();
                 both.merge(&slice.write_latencies);
                 Ok(Cow::Owned(both))
             }
-            Of::Reads => Ok(Cow::Borrowed(&slice.read_latencies)),
-            Of::Writes => Ok(Cow::Borrowed(&slice.write_latencies)),
-            of => Err(format!("one run keeps no course of its {of}")),
+            Operations::Reads => Ok(Cow::Borrowed(&slice.read_latencies)),
+            Operations::Writes => Ok(Cow::Borrowed(&slice.write_latencies)),
+            operations => Err(format!("one run keeps no course of its {operations}")),
         };
         let slices: Vec<Cow<'_, Latencies>> =
             self.0.iter().map(|(slice, _)| latencies(slice)).collect::<Result<_, String>>()?;
