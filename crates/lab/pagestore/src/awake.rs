@@ -1,11 +1,12 @@
-//! Keeps the processor of a thread that commits alone from falling asleep while its log write is in flight.
+//! Keeps the processor of a thread that commits alone from going idle while its log write is in flight.
 //!
-//! Where nothing else runs, a processor halts until the write's interrupt, and its way back is part of every commit, twice
-//! where a write and a flush follow one another: a few microseconds on bare metal, tens of them in a virtual machine, whose
-//! host gives the processor to others meanwhile. A thread that turns there without end keeps it from that. It has
-//! the policy `SCHED_IDLE`: of this program's threads it runs last, and gives way at once; those of other control groups, the
-//! kernel's workers too, may wait until it rests. It turns while such a write is in flight, where commits follow one
-//! another closely and their writes are short; else it sleeps too. Whether that pays here is tried out.
+//! When nothing else runs, the processor halts until the interrupt of the write, and waking it up is part of every
+//! commit; twice where a write and a flush follow one another. That takes a few microseconds on bare metal and tens
+//! of them in a virtual machine, whose host gives the processor to others meanwhile. A spinning thread prevents it.
+//! Its scheduling policy is `SCHED_IDLE`: among the threads of this program it runs last and is preempted at once;
+//! threads of other control groups, and of the kernel, may have to wait until it stops. It spins while such a write
+//! is in flight, if commits follow one another closely and their writes are short; otherwise it is parked. Whether
+//! that pays on this machine is measured: see `trial`.
 
 mod limits;
 mod trial;
@@ -20,132 +21,133 @@ use trial::Trial;
 
 pub use trial::AwakeTrial;
 
-/// Writes that lie further apart are no stream: to wake the thread that turns would be a larger part of a commit than what
-/// it saves.
-const APART_MAX_NS: u64 = 1_000_000;
-/// It turns until the write is done, at most so long …
-const TURNS_NS: u64 = 1_000_000;
-/// … and so long after it: where commits follow one another at once, it need not be woken for each.
-const LINGERS_NS: u64 = 50_000;
-/// Of a write that takes longer than this, waking up is no part worth a processor's time.
-const WRITE_MAX_NS: u64 = 500_000;
-/// How often it turns between two looks at the clock: a microsecond or a few.
-const TURNS_AT_ONCE: usize = 64;
+/// Writes further apart than this are no stream: unparking the thread for each would cost a larger part of the
+/// commit than spinning saves.
+const WRITE_GAP_NS_MAX: u64 = 1_000_000;
+/// The longest time that it spins for one write.
+const SPIN_NS_MAX: u64 = 1_000_000;
+/// It goes on spinning this long after a write, so that it need not be unparked for the next if that follows at
+/// once.
+const SPIN_AFTER_WRITE_NS: u64 = 50_000;
+/// If a write takes longer than this, the wake-up is too small a part of it to be worth processor time.
+const WRITE_NS_MAX: u64 = 500_000;
+/// Spins between two reads of the clock: one or a few microseconds.
+const SPINS_PER_CLOCK_READ: usize = 64;
 
 /// See the module. One thread writes at a time, or two.
 #[derive(Default)]
-pub(crate) struct Awake {
-    /// `None`: it is always worth it.
+pub(crate) struct IdleGuard {
+    /// `None`: spin in every stream of writes, without a trial.
     trial: Option<Mutex<Trial>>,
-    /// Who waits sleeps there.
+    /// The processor on which the writing thread waits.
     processor: AtomicU32,
-    /// It turns until then, on the monotonic clock.
-    until: AtomicU64,
-    /// When the last write began, and what it took.
-    began: AtomicU64,
-    took: AtomicU64,
+    /// The thread spins until this time on the monotonic clock.
+    spin_until: AtomicU64,
+    /// When the last write began, and how long it took.
+    write_began: AtomicU64,
+    write_took: AtomicU64,
     thread: OnceLock<Thread>,
-    /// Of the kernel; 0 before it has begun, and after its end.
-    id: AtomicI32,
-    is_asleep: AtomicBool,
+    /// The kernel's thread id; 0 before the thread has begun and after it has ended.
+    thread_id: AtomicI32,
+    is_parked: AtomicBool,
     is_ending: AtomicBool,
 }
 
-/// Whether a write that begins now is one of a stream in which it is worth it.
-fn is_worth_it(now: u64, began_before: u64, took_before: u64) -> bool {
-    now.saturating_sub(began_before) < APART_MAX_NS && took_before < WRITE_MAX_NS
+/// Whether a write that begins now belongs to a stream of short writes.
+fn is_worthwhile(now: u64, began_before: u64, took_before: u64) -> bool {
+    now.saturating_sub(began_before) < WRITE_GAP_NS_MAX && took_before < WRITE_NS_MAX
 }
 
-/// A write that began, and whether a trial counts it.
-pub(crate) struct Begun {
-    at: u64,
+/// A write that began, and whether the trial counts it.
+pub(crate) struct GuardedWrite {
+    began_at: u64,
     is_counted: bool,
 }
 
-impl Awake {
-    /// `None` where it is not to be done.
+impl IdleGuard {
+    /// `None` if the processor is not to be kept from idling.
     pub(crate) fn new(keep: KeepAwake) -> Option<Self> {
         match keep {
             KeepAwake::Never => None,
-            KeepAwake::Auto if limits::found() => None,
+            KeepAwake::Auto if limits::is_cpu_time_scarce() => None,
             KeepAwake::Auto => Some(Self { trial: Some(Mutex::default()), ..Self::default() }),
             KeepAwake::Always => Some(Self::default()),
         }
     }
 
-    /// What the last trial found.
-    pub(crate) fn found(&self) -> Option<AwakeTrial> {
+    /// The result of the last trial.
+    pub(crate) fn last_trial(&self) -> Option<AwakeTrial> {
         lock(self.trial.as_ref()?).last()
     }
 
-    /// A write begins on this processor, now, and its thread will wait for it.
-    pub(crate) fn begins(&self, now: u64) -> Begun {
-        let before = self.began.swap(now, Relaxed);
-        let is_worth_it = is_worth_it(now, before, self.took.load(Relaxed));
-        let is_tried = is_worth_it && self.trial.as_ref().is_none_or(|trial| lock(trial).is_awake());
-        if is_tried {
-            self.turn(now);
+    /// A write begins now on this processor, and the calling thread will wait for it.
+    pub(crate) fn write_begins(&self, now: u64) -> GuardedWrite {
+        let before = self.write_began.swap(now, Relaxed);
+        let is_worthwhile = is_worthwhile(now, before, self.write_took.load(Relaxed));
+        let spins = is_worthwhile && self.trial.as_ref().is_none_or(|trial| lock(trial).spins());
+        if spins {
+            self.spin(now);
         }
-        Begun { at: now, is_counted: is_worth_it }
+        GuardedWrite { began_at: now, is_counted: is_worthwhile }
     }
 
-    /// Has its thread turn.
-    fn turn(&self, now: u64) {
+    /// Makes the thread spin on the current processor.
+    fn spin(&self, now: u64) {
         self.processor.store(rustix::thread::sched_getcpu() as u32, Relaxed);
-        self.until.store(now + TURNS_NS, SeqCst);
-        if self.is_asleep.load(SeqCst)
+        self.spin_until.store(now + SPIN_NS_MAX, SeqCst);
+        if self.is_parked.load(SeqCst)
             && let Some(thread) = self.thread.get()
         {
             thread.unpark();
         }
     }
 
-    /// The write is done, now.
-    pub(crate) fn ended(&self, begun: &Begun, now: u64) {
-        let took = now - begun.at;
-        self.took.store(took, Relaxed);
-        if let Some(trial) = self.trial.as_ref().filter(|_| begun.is_counted) {
-            lock(trial).note(took);
+    /// The write has completed.
+    pub(crate) fn write_ended(&self, write: &GuardedWrite, now: u64) {
+        let took = now - write.began_at;
+        self.write_took.store(took, Relaxed);
+        if let Some(trial) = self.trial.as_ref().filter(|_| write.is_counted) {
+            lock(trial).record(took);
         }
-        // Where it does not turn, it does not begin to: that takes a call.
-        self.until.fetch_min(now + LINGERS_NS, SeqCst);
+        // Only shortens the time: if the thread is parked it stays so, since unparking takes a system call.
+        self.spin_until.fetch_min(now + SPIN_AFTER_WRITE_NS, SeqCst);
     }
 
-    /// What its thread does, until `end`.
+    /// The body of the thread; returns after `end`.
     pub(crate) fn run(&self) {
         let _ = self.thread.set(std::thread::current());
-        // With any other policy it would take from others what it is to keep for them.
-        if !has_lowest_priority() {
+        // With any other policy it would take processor time from the threads it is to serve.
+        if !set_idle_policy() {
             return;
         }
-        self.id.store(rustix::thread::gettid().as_raw_nonzero().get(), SeqCst);
+        self.thread_id.store(rustix::thread::gettid().as_raw_nonzero().get(), SeqCst);
         let mut processor = None;
         while !self.is_ending.load(SeqCst) {
             let wanted = self.processor.load(Relaxed);
-            if processor != Some(wanted) && self.until.load(Relaxed) > 0 {
-                // Where it may not be there, it turns where it is: that is of no use and no harm.
-                let _ = rustix::thread::sched_setaffinity(None, &only(wanted as usize));
+            if processor != Some(wanted) && self.spin_until.load(Relaxed) > 0 {
+                // If it may not run there it spins where it is, which is useless but harmless.
+                let _ = rustix::thread::sched_setaffinity(None, &one_processor(wanted as usize));
                 processor = Some(wanted);
             }
-            (0..TURNS_AT_ONCE).for_each(|_| std::hint::spin_loop());
-            if monotonic_ns() >= self.until.load(SeqCst) {
-                self.is_asleep.store(true, SeqCst);
-                if monotonic_ns() >= self.until.load(SeqCst) && !self.is_ending.load(SeqCst) {
+            (0..SPINS_PER_CLOCK_READ).for_each(|_| std::hint::spin_loop());
+            if monotonic_ns() >= self.spin_until.load(SeqCst) {
+                self.is_parked.store(true, SeqCst);
+                if monotonic_ns() >= self.spin_until.load(SeqCst) && !self.is_ending.load(SeqCst) {
                     std::thread::park();
                 }
-                self.is_asleep.store(false, SeqCst);
+                self.is_parked.store(false, SeqCst);
             }
         }
-        self.id.store(0, SeqCst);
+        self.thread_id.store(0, SeqCst);
     }
 
-    /// Ends its thread. It ends soon if any processor has time for it.
+    /// Ends the thread, as soon as any processor has time for it.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, SeqCst);
-        let id = self.id.load(SeqCst);
+        let id = self.thread_id.load(SeqCst);
         if let Some(id) = rustix::thread::Pid::from_raw(id) {
-            // Not only the one where it was of use.
-            let _ = rustix::thread::sched_setaffinity(Some(id), &all());
+            // Let it run on all processors, not only the one it spun on.
+            let _ = rustix::thread::sched_setaffinity(Some(id), &all_processors());
         }
         if let Some(thread) = self.thread.get() {
             thread.unpark();
@@ -157,13 +159,13 @@ fn lock(trial: &Mutex<Trial>) -> std::sync::MutexGuard<'_, Trial> {
     trial.lock().expect("no thread panics with it locked")
 }
 
-fn all() -> rustix::thread::CpuSet {
+fn all_processors() -> rustix::thread::CpuSet {
     let mut set = rustix::thread::CpuSet::new();
     (0..rustix::thread::CpuSet::MAX_CPU).for_each(|processor| set.set(processor));
     set
 }
 
-fn only(processor: usize) -> rustix::thread::CpuSet {
+fn one_processor(processor: usize) -> rustix::thread::CpuSet {
     let mut set = rustix::thread::CpuSet::new();
     if processor < rustix::thread::CpuSet::MAX_CPU {
         set.set(processor);
@@ -171,10 +173,11 @@ fn only(processor: usize) -> rustix::thread::CpuSet {
     set
 }
 
-/// Takes the policy of what runs only where nothing else does; tells whether that is granted, which needs no privilege.
-fn has_lowest_priority() -> bool {
+/// Sets the policy of threads that run only when nothing else does; returns whether that was granted. It needs no
+/// privilege.
+fn set_idle_policy() -> bool {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: of this thread, with parameters that outlive the call.
+    // SAFETY: changes this thread only; the parameters outlive the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
 }
 
@@ -184,35 +187,35 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn it_is_worth_it_in_a_stream_of_short_writes() {
+    fn it_is_worthwhile_in_a_stream_of_short_writes() {
         let at = 10_000_000;
-        assert!(is_worth_it(at, at - 100_000, 90_000));
-        assert!(!is_worth_it(at, at - 2_000_000, 90_000), "commits lie apart");
-        assert!(!is_worth_it(at, at - 900_000, 800_000), "the device takes its time");
-        assert!(!is_worth_it(at, 0, 0), "the first of all");
+        assert!(is_worthwhile(at, at - 100_000, 90_000));
+        assert!(!is_worthwhile(at, at - 2_000_000, 90_000), "commits lie apart");
+        assert!(!is_worthwhile(at, at - 900_000, 800_000), "the device takes its time");
+        assert!(!is_worthwhile(at, 0, 0), "the first of all");
     }
 
-    /// Processor time of a thread of this process, in clock ticks, and the policy it has.
+    /// Processor time of a thread of this process, in clock ticks, and its scheduling policy.
     fn time_and_policy(thread: i32) -> (u64, u64) {
         let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-        // Fields 14, 15 and 41, the first of these being 3: proc_pid_stat(5).
+        // Fields 14, 15 and 41 of proc_pid_stat(5); the first after the name is field 3.
         let field = |number: usize| fields[number - 3].parse::<u64>().unwrap();
         (field(14) + field(15), field(41))
     }
 
-    /// Ends it, also where an assertion fails: else the thread is waited for without end.
-    struct Ends<'a>(&'a Awake);
+    /// Ends the thread, also when an assertion fails; otherwise the scope would wait for it forever.
+    struct EndOnDrop<'a>(&'a IdleGuard);
 
-    impl Drop for Ends<'_> {
+    impl Drop for EndOnDrop<'_> {
         fn drop(&mut self) {
             self.0.end();
         }
     }
 
     #[test]
-    fn it_turns_while_writes_follow_one_another_and_sleeps_after_them() {
-        let awake = Awake::default();
+    fn it_spins_during_a_stream_of_writes_and_parks_after_it() {
+        let awake = IdleGuard::default();
         let number = AtomicU32::new(0);
         let begun = Instant::now();
         let in_time = || assert!(begun.elapsed() < Duration::from_secs(120), "not in two minutes");
@@ -221,27 +224,27 @@ mod tests {
                 number.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, SeqCst);
                 awake.run();
             });
-            let _ends = Ends(&awake);
-            let falls_asleep = || {
-                while awake.thread.get().is_none() || !awake.is_asleep.load(SeqCst) {
+            let _end = EndOnDrop(&awake);
+            let wait_until_parked = || {
+                while awake.thread.get().is_none() || !awake.is_parked.load(SeqCst) {
                     in_time();
                     std::thread::yield_now();
                 }
             };
-            falls_asleep();
+            wait_until_parked();
             let thread = number.load(SeqCst) as i32;
             let (before, policy) = time_and_policy(thread);
             assert_eq!(policy, libc::SCHED_IDLE as u64);
-            // As from one commit to the next: asleep here, so that this processor is free for it. On a machine with much
-            // else to do it gets a three hundredth.
+            // As between two commits: this thread sleeps, so that its processor is free for the spinning thread. On
+            // a busy machine that gets a three-hundredth of the time.
             while time_and_policy(thread).0 < before + 2 {
                 in_time();
                 let began = monotonic_ns();
-                let begun = awake.begins(began);
+                let begun = awake.write_begins(began);
                 std::thread::sleep(Duration::from_micros(100));
-                awake.ended(&begun, began + 100_000);
+                awake.write_ended(&begun, began + 100_000);
             }
-            falls_asleep();
+            wait_until_parked();
         });
     }
 }

@@ -1,7 +1,7 @@
-//! The store's own threads: one checkpoints and keeps the log ahead of its writers, one bounds the time of delayed
-//! commits, one may keep a processor awake.
+//! The threads of a store: one writes checkpoints and extends the log before it is full, one bounds the time of
+//! delayed commits, and one may keep a processor from idling.
 
-use crate::awake::Awake;
+use crate::awake::IdleGuard;
 use crate::error::{Error, Result};
 use crate::journal::Slots;
 use crate::log_space::SPARE_SLOTS;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Tells the checkpointing thread what there is to do.
+/// Wakes the checkpoint thread with a request.
 #[derive(Default)]
 pub(crate) struct Wake {
     state: Mutex<State>,
@@ -23,30 +23,30 @@ pub(crate) struct Wake {
 
 #[derive(Default)]
 struct State {
-    asked: Option<Asked>,
+    request: Option<CheckpointRequest>,
     ending: bool,
 }
 
-/// What the checkpointing thread is asked for.
+/// A request to the checkpoint thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Asked {
-    /// To look whether something is due, and to do it at its pace.
-    Look,
-    /// A checkpoint as fast as it goes: what recovery has left to be written.
+pub(crate) enum CheckpointRequest {
+    /// Do a paced checkpoint if one is due.
+    IfDue,
+    /// Do a checkpoint as fast as possible, to write what recovery has left.
     AtOnce,
 }
 
 impl Wake {
     pub(crate) fn checkpoint(&self) {
-        self.tell(Asked::AtOnce);
+        self.request(CheckpointRequest::AtOnce);
     }
 
-    fn tell(&self, asked: Asked) {
+    fn request(&self, request: CheckpointRequest) {
         let mut state = lock(&self.state);
-        if state.asked >= Some(asked) {
+        if state.request >= Some(request) {
             return;
         }
-        state.asked = Some(asked);
+        state.request = Some(request);
         drop(state);
         self.changed.notify_all();
     }
@@ -60,42 +60,42 @@ impl Wake {
         self.changed.notify_all();
     }
 
-    /// What to do next; `None` at the end.
-    fn next(&self, patience: Duration) -> Option<Asked> {
+    /// Waits for the next request; `None` when the store is closed.
+    fn next(&self, timeout: Duration) -> Option<CheckpointRequest> {
         let state = lock(&self.state);
-        let wait = |state: &mut State| state.asked.is_none() && !state.ending;
+        let wait = |state: &mut State| state.request.is_none() && !state.ending;
         let (mut state, _) = self
             .changed
-            .wait_timeout_while(state, patience, wait)
+            .wait_timeout_while(state, timeout, wait)
             .expect("no thread panics with a lock of the store");
         if state.ending {
             return None;
         }
-        Some(state.asked.take().unwrap_or(Asked::Look))
+        Some(state.request.take().unwrap_or(CheckpointRequest::IfDue))
     }
 
-    fn ended(&self, patience: Duration) -> bool {
+    fn wait_for_end(&self, timeout: Duration) -> bool {
         let state = lock(&self.state);
         let (state, _) = self
             .changed
-            .wait_timeout_while(state, patience, |state| !state.ending)
+            .wait_timeout_while(state, timeout, |state| !state.ending)
             .expect("no thread panics with a lock of the store");
         state.ending
     }
 }
 
-/// How often the checkpointing thread looks without being told.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A paced checkpoint never has more writes in flight than this: commits come between them.
+/// How often the checkpoint thread checks whether a checkpoint is due, without a request.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// A paced checkpoint has at most this many writes in flight, so that commits get their share of the disk.
 const PACED_WIDTH_MAX: usize = 16;
-/// How long a paced checkpoint rests when it is ahead of its time.
+/// How long a paced checkpoint sleeps when it is ahead of its pace.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Who asks for the state of the log waits at most so long, however long commits may be delayed: a store wakes ten times a
-/// second for it, and more often only where `delayed_time` asks for that.
-const ANSWER_WITHIN: Duration = Duration::from_millis(100);
+/// The interval for answering requests for the state of the log, however long commits may be delayed: the thread
+/// wakes ten times a second for it, and more often only if `delayed_time` requires it.
+const ANSWER_EVERY: Duration = Duration::from_millis(100);
 
-/// The threads; dropping ends and joins them.
+/// The threads; ended and joined when dropped.
 pub(crate) struct Threads {
     inner: Arc<Inner>,
     threads: Vec<JoinHandle<()>>,
@@ -106,9 +106,9 @@ impl Threads {
         let mut own = Self { inner: Arc::clone(inner), threads: Vec::new() };
         own.begin("checkpoint", checkpoint_when_due)?;
         own.begin("delayed", flush_when_due)?;
-        if inner.journal.awake.is_some() {
-            // Commits do without it.
-            let _ = own.begin("keep awake", |inner| inner.journal.awake.iter().for_each(Awake::run));
+        if inner.journal.idle_guard.is_some() {
+            // Commits work without it.
+            let _ = own.begin("keep awake", |inner| inner.journal.idle_guard.iter().for_each(IdleGuard::run));
         }
         Ok(own)
     }
@@ -124,7 +124,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.inner.wake.end();
-        self.inner.journal.awake.iter().for_each(Awake::end);
+        self.inner.journal.idle_guard.iter().for_each(IdleGuard::end);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -132,22 +132,23 @@ impl Drop for Threads {
 }
 
 fn checkpoint_when_due(inner: &Inner) {
-    while let Some(asked) = inner.wake.next(LOOK_EVERY) {
-        // A checkpoint that is done at once frees space; else nothing depends on space that could not be added: who needs
-        // it tries again, and is told.
-        let may_grow = asked == Asked::Look;
+    while let Some(request) = inner.wake.next(CHECK_EVERY) {
+        // A checkpoint at full speed frees space. Otherwise a failure to grow the log is ignored here: a
+        // transaction that needs the space tries again and gets the error.
+        let may_grow = request == CheckpointRequest::IfDue;
         while may_grow && inner.wants_space(&inner.load()) && inner.grow_log().is_ok_and(|grown| grown) {}
-        let done = match asked {
-            Asked::AtOnce => inner.checkpoint().map(|_| ()),
-            Asked::Look => {
+        let done = match request {
+            CheckpointRequest::AtOnce => inner.checkpoint().map(|_| ()),
+            CheckpointRequest::IfDue => {
                 let load = inner.load();
                 let is_due = load.short_of_log || inner.is_due(&load);
                 if is_due && inner.may_move_redo() { inner.paced_checkpoint() } else { Ok(()) }
             }
         };
-        // An error makes the store read-only, damage in the log that a page needs too, and every writer is told.
+        // An error makes the store read-only, including damage in log that a page needs; every later writer gets
+        // it.
         if let Err(error) = done {
-            inner.journal.give_up(&error);
+            inner.journal.set_read_only(&error);
             return;
         }
     }
@@ -155,10 +156,10 @@ fn checkpoint_when_due(inner: &Inner) {
 
 fn flush_when_due(inner: &Inner) {
     let bound = inner.options.delayed_time;
-    let look_every = (bound / 2).clamp(Duration::from_millis(1), ANSWER_WITHIN);
-    while !inner.wake.ended(look_every) {
+    let check_every = (bound / 2).clamp(Duration::from_millis(1), ANSWER_EVERY);
+    while !inner.wake.wait_for_end(check_every) {
         inner.answer();
-        let due = inner.journal.delayed_since().is_some_and(|since| since.elapsed() + look_every >= bound);
+        let due = inner.journal.delayed_since().is_some_and(|since| since.elapsed() + check_every >= bound);
         if due && inner.journal.flush().is_err() {
             inner.publish_state();
             return;
@@ -166,11 +167,11 @@ fn flush_when_due(inner: &Inner) {
     }
 }
 
-/// What is there to be redone, and space to go on.
+/// The amount of work for recovery, and whether the log runs out of space.
 pub(crate) struct Load {
     log_bytes: u64,
     dirty_pages: u64,
-    /// The log comes to its end, and there is something of it that could be freed.
+    /// The log is nearly full, and part of it could be freed.
     short_of_log: bool,
 }
 
@@ -182,62 +183,64 @@ impl Load {
 
 impl Inner {
     pub(crate) fn load(&self) -> Load {
-        let (next, slots) = self.journal.with(|writer| (writer.position().lsn, Slots::of(writer)));
+        let (next, slots) =
+            self.journal.with_writer(|writer| (writer.position().lsn, Slots::from_writer(writer)));
         let dirty_pages = lock(&self.pages).dirty_pages();
         self.load_of(next, slots, dirty_pages)
     }
 
-    /// As `load`, by one who has just seen these.
+    /// As `load`, from values that the caller has just read.
     pub(crate) fn load_of(&self, next: Lsn, slots: Slots, dirty_pages: usize) -> Load {
         let log_bytes = self.redo_bytes(next);
         let short_of_log = slots.free <= SPARE_SLOTS + slots.all / 4 && log_bytes >= self.geometry.vlf_bytes;
         Load { log_bytes, dirty_pages: dirty_pages as u64, short_of_log }
     }
 
-    /// A checkpoint that has become due with this commit, which left `load`, is begun by its thread, or done here where
-    /// there is none. The commit is done: an error is told to the next writer.
+    /// Starts a checkpoint if this commit, which left `load`, made one due: on its thread, or here if there is
+    /// none. The commit itself has succeeded, so an error is reported to the next writer.
     pub(crate) fn after_commit(&self, load: &Load) {
         let due = self.is_due(load);
         if self.options.background {
             if due || load.short_of_log {
-                self.wake.tell(Asked::Look);
+                self.wake.request(CheckpointRequest::IfDue);
             }
             return;
         }
         self.answer();
         if due && let Err(error) = self.checkpoint_unless_running() {
-            self.journal.give_up(&error);
+            self.journal.set_read_only(&error);
         }
     }
 
-    /// A transaction finds no space in the log: a checkpoint frees some, unless the one that it would have to wait
-    /// for is this thread's own.
+    /// A transaction finds no space in the log: a checkpoint frees some. If this thread itself runs a checkpoint,
+    /// it does not wait for that.
     pub(crate) fn checkpoint_for_space(&self) -> Result<()> {
-        let is_own = self.whose_checkpoint.load(Ordering::Relaxed) == thread_number();
+        let is_own = self.checkpoint_thread.load(Ordering::Relaxed) == thread_number();
         if is_own { self.checkpoint_unless_running() } else { self.checkpoint().map(|_| ()) }
     }
 
-    /// A writer does not wait for a checkpoint as long as the log may grow instead.
-    pub(crate) fn grown_beside_checkpoint(&self) -> Result<bool> {
+    /// Grows the log so that a writer need not wait for a checkpoint. Returns whether it has grown.
+    pub(crate) fn grow_instead_of_checkpoint(&self) -> Result<bool> {
         if !self.options.background {
             return Ok(false);
         }
-        self.wake.tell(Asked::Look);
-        // Where there is no space for more log, a checkpoint may free some.
+        self.wake.request(CheckpointRequest::IfDue);
+        // If the log cannot grow, a checkpoint may still free space.
         Ok(self.grow_log_at_once().unwrap_or(false))
     }
 
-    /// Whether the log had better grow than be freed: it comes to its end, and no checkpoint is due, or none can free any.
+    /// Whether the log should grow instead of being freed: it is nearly full, and no checkpoint is due or none
+    /// could free any of it.
     fn wants_space(&self, load: &Load) -> bool {
         load.short_of_log && (!self.is_due(load) || !self.may_move_redo())
     }
 
-    /// Whether recovery would have more to do than it may, or dirty pages fill half the cache.
+    /// Whether recovery would take longer than it may, or dirty pages fill half of the cache.
     fn is_due(&self, load: &Load) -> bool {
         let options = &self.options;
         let late = options.checkpoint_bytes < u64::MAX
             && options.background
-            && pace::begins(load.redo(self), options.redo_target);
+            && pace::should_begin(load.redo(self), options.redo_target);
         let dirty_bytes = load.dirty_pages as usize * self.geometry.page_bytes;
         late || load.log_bytes >= options.checkpoint_bytes || dirty_bytes * 2 >= options.cache_bytes
     }
@@ -248,16 +251,16 @@ impl Inner {
         let pace = Pace::new(self.load().redo(self), self.options.redo_target);
         let begun = Instant::now();
         let mut width = Width::new(self.options.parallel.min(PACED_WIDTH_MAX));
-        let mut hurried = false;
-        while !hurried && checkpoint.write(width.writes())? {
+        let mut is_awaited = false;
+        while !is_awaited && checkpoint.write(width.writes())? {
             width.step();
-            while !hurried {
+            while !is_awaited {
                 let load = self.load();
                 if pace.due(load.redo(self), begun.elapsed()) >= checkpoint.share_written() {
                     break;
                 }
                 width.rest();
-                hurried = self.hurry.load(Ordering::Acquire) > 0
+                is_awaited = self.checkpoint_waiters.load(Ordering::Acquire) > 0
                     || self.wake.is_ending()
                     || load.short_of_log && !self.grow_log().unwrap_or(false);
                 std::thread::sleep(PAUSE);

@@ -1,10 +1,12 @@
-//! The table of pages in memory: the newest version of each, older ones that a snapshot still reads or where those lie,
-//! and the log records since the page was last written to the data file. Pure: it says what is to be read, and is told.
+//! The page table: the newest version of each page, older versions that snapshots read, and the log records of each
+//! page since it was last written to the data file. It does no I/O: `lookup` says where a version must be read
+//! from, and the caller hands the content back with `insert_read`.
 //!
-//! A page whose chain of records is not empty is *dirty*. Its first record is always an image, so its content can
-//! be had from the log alone: a dirty page may leave the cache without being written, and that is also how
-//! recovery opens a store before it has redone anything. What recovery read as indices is not in the table at first:
-//! a page is looked up there before it is said to be in the data file, and all of it is absorbed before a checkpoint.
+//! A page whose chain of records is not empty is *dirty*. The first record of a chain is always a page image, so
+//! the content can be rebuilt from the log alone. Hence a dirty page may be evicted without being written, and
+//! recovery can open a store before it has redone anything. What recovery read from indices (its runs) is not in
+//! the table at first: a page without an entry is looked up in the runs before it is read from the data file, and
+//! all runs are absorbed before a checkpoint.
 
 mod old;
 mod room;
@@ -12,7 +14,7 @@ mod snapshots;
 
 use crate::recovery::runs::Runs;
 use crate::types::{Lsn, PageNo};
-use old::Old;
+use old::OldVersion;
 use room::Clock;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,36 +23,37 @@ use std::sync::Arc;
 /// The bytes of one version of a page, the first 32 of them zeros.
 pub type Page = Arc<[u8]>;
 
-/// A chain longer than this begins again with an image, so that redoing one page has a bound.
+/// After this many records a chain starts over with an image, which bounds the cost of redoing one page.
 const CHAIN_RECORDS_MAX: usize = 32;
 
-/// Which version of a page is asked for.
+/// Which version of a page to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// What the last commit left.
+    /// The version of the last commit.
     Newest,
-    /// What the commit of this number left.
+    /// The version as of the commit with this sequence number.
     At(u64),
 }
 
-/// Where a version is to be had.
+/// Where a version can be read.
 pub(crate) enum Lookup {
     Cached(Page),
     /// In the data file.
     Stored(Token),
-    /// To be put together from these log records.
+    /// In the log: to be redone from these records.
     Logged(Vec<Lsn>, Token),
-    /// Given up to stay within the cache.
+    /// Dropped to keep the cache within its limit.
     TooOld,
-    /// What recovery found is to be asked first.
+    /// The runs of recovery must be searched for the page first.
     Unresolved(Arc<Runs>),
 }
 
-/// To be shown when what was read is put into the table: it is refused if the file may have changed since.
+/// Must be presented when content that was read is put into the table. It is refused if the files may have changed
+/// since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     checkpoints: u64,
-    /// `None`: of an older version, which no change of the page makes another.
+    /// `None`: an older version, which later changes of the page do not affect.
     changes: Option<u64>,
 }
 
@@ -62,19 +65,19 @@ pub(crate) struct Captured {
     pub content: Option<Page>,
 }
 
-/// What a commit did to a page.
+/// A page as a commit leaves it.
 pub(crate) struct Installed {
     pub page: PageNo,
     /// `None`: it is in the log only.
     pub content: Option<Page>,
-    /// What it was before. `None`: it is fresh, or the transaction has put it into the log early: then what it was is durable,
-    /// and its record an image.
+    /// The version before. `None`: the page is fresh, or the transaction spilled it to the log before the commit;
+    /// then the version before is durable, and the record is an image.
     pub base: Option<Page>,
-    /// Its record.
+    /// The page's record.
     pub lsn: Lsn,
     pub image: bool,
     pub record_bytes: usize,
-    /// There was no such page before.
+    /// The page did not exist before.
     pub fresh: bool,
 }
 
@@ -82,8 +85,9 @@ pub(crate) struct Installed {
 struct Entry {
     newest: Option<Page>,
     newest_sequence: u64,
-    /// Ascending; each was current until the next one's, or the newest's, sequence.
-    old: Vec<(u64, Old)>,
+    /// Old versions in ascending order of sequence; each was current until the sequence of the next, or of the
+    /// newest.
+    old: Vec<(u64, OldVersion)>,
     chain: Vec<Lsn>,
     chain_bytes: usize,
     recently_used: bool,
@@ -99,24 +103,25 @@ pub(crate) struct PageTable {
     cached_bytes: usize,
     clock: Clock,
     dirty: BTreeSet<PageNo>,
-    /// Old versions in the order in which they were replaced.
+    /// Old versions in the order in which they were replaced: sequence of the replacing commit, page.
     retained: VecDeque<(u64, PageNo)>,
-    /// Of these, those that are in memory.
+    /// Old versions whose content is in memory.
     old_cached: usize,
-    /// Pages that are in the data file only, and changed after the oldest snapshot began: by the commit that did it last.
-    bare: BTreeSet<(u64, PageNo)>,
-    /// Old versions that nobody here needs any more, for whoever wants the memory.
-    forgotten: Vec<Page>,
+    /// Pages that are only in the data file and changed after the oldest snapshot began: sequence of the last
+    /// change, page.
+    stored_only: BTreeSet<(u64, PageNo)>,
+    /// Content of dropped old versions, kept so that its memory can be reused.
+    reusable: Vec<Page>,
     snapshots: BTreeMap<u64, u32>,
     /// Snapshots before this have lost pages.
     given_up_before: u64,
     checkpoints: u64,
     changes: u64,
-    /// Where recovery will begin after the last checkpoint that was begun: what lies before is being written.
+    /// The redo position of the last checkpoint that began: versions with an older first record are being written.
     captured_before: Lsn,
-    /// Log before this is not there any more.
+    /// The log before this has been freed.
     freed_before: Lsn,
-    /// What recovery found and was not asked for yet. A page with an entry is not looked up there.
+    /// What recovery found and has not been looked up yet. A page with an entry is not searched there.
     runs: Option<Arc<Runs>>,
 }
 
@@ -131,8 +136,8 @@ impl PageTable {
             dirty: BTreeSet::new(),
             retained: VecDeque::new(),
             old_cached: 0,
-            bare: BTreeSet::new(),
-            forgotten: Vec::new(),
+            stored_only: BTreeSet::new(),
+            reusable: Vec::new(),
             snapshots: BTreeMap::new(),
             given_up_before: 0,
             captured_before: Lsn::ZERO,
@@ -143,8 +148,8 @@ impl PageTable {
         }
     }
 
-    /// Pages without an entry are to be looked up there.
-    pub(crate) fn look_up_in(&mut self, runs: Runs) {
+    /// Pages without an entry are looked up in these runs from now on.
+    pub(crate) fn attach_runs(&mut self, runs: Runs) {
         self.runs = (runs.entries() > 0).then(|| Arc::new(runs));
     }
 
@@ -152,42 +157,43 @@ impl PageTable {
         self.runs.clone()
     }
 
-    /// So many pages will be absorbed.
-    pub(crate) fn expect_pages(&mut self, pages: usize) {
+    /// Reserves entries for pages that will be absorbed.
+    pub(crate) fn reserve_pages(&mut self, pages: usize) {
         self.entries.reserve(pages);
     }
 
-    /// Moves pages' chains into the table, where they are not already.
+    /// Inserts the chains of pages that have no entry yet.
     pub(crate) fn absorb(&mut self, pages: impl Iterator<Item = (PageNo, Vec<Lsn>)>) {
         for (page, chain) in pages {
             if !self.entries.contains_key(&page) {
-                self.recovered_chain(page, chain);
+                self.insert_recovered_chain(page, chain);
             }
         }
     }
 
-    /// All of them are in the table.
-    pub(crate) fn forget_runs(&mut self) {
+    /// Drops the runs; all their pages are in the table.
+    pub(crate) fn detach_runs(&mut self) {
         self.runs = None;
     }
 
-    /// What the runs have of a page; it has an entry from now on. Not when they are forgotten: that may be long ago.
-    pub(crate) fn resolved(&mut self, page: PageNo, chain: Option<Vec<Lsn>>) {
+    /// Records what the runs hold of a page, so that it has an entry from now on. Ignored if the runs were dropped
+    /// meanwhile: the result may be outdated.
+    pub(crate) fn insert_resolved(&mut self, page: PageNo, chain: Option<Vec<Lsn>>) {
         if self.runs.is_none() || self.entries.contains_key(&page) {
             return;
         }
         match chain {
-            Some(chain) => self.recovered_chain(page, chain),
+            Some(chain) => self.insert_recovered_chain(page, chain),
             None => {
                 self.entries.insert(page, Entry::default());
             }
         }
     }
 
-    fn recovered_chain(&mut self, page: PageNo, chain: Vec<Lsn>) {
-        // An index does not tell the records' lengths: an image, and changes of a sixteenth of a page.
+    fn insert_recovered_chain(&mut self, page: PageNo, chain: Vec<Lsn>) {
+        // An index does not hold the records' lengths. Assume an image and changes of a sixteenth of a page each.
         let chain_bytes = self.page_bytes + (chain.len() - 1) * (self.page_bytes / 16);
-        self.recovered(page, chain, chain_bytes);
+        self.insert_recovered(page, chain, chain_bytes);
     }
 
     pub(crate) fn cached_bytes(&self) -> usize {
@@ -198,8 +204,8 @@ impl PageTable {
         self.dirty.len() + self.runs.as_ref().map_or(0, |runs| runs.entries())
     }
 
-    /// Of the next `at_most` dirty pages from `from` on, the one whose oldest record lies furthest back; and where to go
-    /// on. What recovery found and nobody asked for is not among them.
+    /// Of the next `at_most` dirty pages from `from` on, the one with the oldest first record; and the page to
+    /// continue from. Pages that are only in recovery's runs are not considered.
     pub(crate) fn oldest_dirty(
         &self,
         from: PageNo,
@@ -231,7 +237,7 @@ impl PageTable {
         match view {
             View::At(sequence) if sequence < entry.newest_sequence => {
                 match entry.old.iter().rev().find(|(own, _)| *own <= sequence) {
-                    Some((_, old)) => old.lookup(self.freed_before, self.checkpoints),
+                    Some((_, old)) => old.locate(self.freed_before, self.checkpoints),
                     None => Lookup::TooOld,
                 }
             }
@@ -249,8 +255,9 @@ impl PageTable {
         token.checkpoints == self.checkpoints && token.changes.is_none_or(|own| own == changes())
     }
 
-    /// Keeps what was read, if it is the newest. False: look again.
-    pub(crate) fn keep(&mut self, page: PageNo, content: &Page, token: Token) -> bool {
+    /// Caches what was read, if it is the newest version. Returns false if the files may have changed: look it up
+    /// again.
+    pub(crate) fn insert_read(&mut self, page: PageNo, content: &Page, token: Token) -> bool {
         if !self.is_current(page, token) {
             return false;
         }
@@ -266,8 +273,9 @@ impl PageTable {
         true
     }
 
-    /// Whether the page's next change must be logged as an image: always the first after it was written, or is
-    /// being written, to the data file, for that write may be torn; and where it is not known what recovery found.
+    /// Whether the page's next change must be logged as an image. That is the first change after the page was
+    /// written, or while it is being written, to the data file, since that write may be torn; and any change of a
+    /// page whose log records are unknown because recovery's runs have not been searched for it.
     pub(crate) fn needs_image(&self, page: PageNo) -> bool {
         self.entries.get(&page).is_none_or(|entry| {
             entry.chain.is_empty()
@@ -277,7 +285,7 @@ impl PageTable {
         })
     }
 
-    /// Installs what commit `sequence` did to a page; `visible` is the newest commit that readers begin at.
+    /// Installs the page version of commit `sequence`; `visible` is the newest commit that new snapshots read.
     pub(crate) fn install(&mut self, sequence: u64, visible: u64, done: Installed) {
         let needed = self.oldest_needed(visible);
         let page = done.page;
@@ -292,14 +300,14 @@ impl PageTable {
                 Some(content) => {
                     self.cached_bytes += self.page_bytes;
                     self.old_cached += 1;
-                    Old::Content(content)
+                    OldVersion::Content(content)
                 }
                 None => {
                     assert!(done.image, "what the page was has its own records");
                     if entry.old.is_empty() {
                         entry.old.reserve_exact(1);
                     }
-                    Old::of(std::mem::take(&mut entry.chain))
+                    OldVersion::from_chain(std::mem::take(&mut entry.chain))
                 }
             };
             entry.old.push((entry.newest_sequence, before));
@@ -321,21 +329,21 @@ impl PageTable {
         self.enter_clock(page);
     }
 
-    /// A page whose content is in the log, as recovery found it.
-    pub(crate) fn recovered(&mut self, page: PageNo, chain: Vec<Lsn>, chain_bytes: usize) {
+    /// Inserts a page whose content is in the log, as recovery found it.
+    pub(crate) fn insert_recovered(&mut self, page: PageNo, chain: Vec<Lsn>, chain_bytes: usize) {
         self.entries.insert(page, Entry { chain, chain_bytes, ..Entry::default() });
         self.dirty.insert(page);
     }
 
-    /// A checkpoint begins, after which recovery will begin at `redo`, where no record lies yet that is installed:
-    /// what is dirty now is to be written, and the next change of each of those pages is logged as an image.
+    /// Begins a checkpoint with the redo position `redo`, before which all records of installed commits lie. Pages
+    /// that are dirty now are to be written, and the next change of each is logged as an image.
     pub(crate) fn begin_capture(&mut self, redo: Lsn) {
         assert!(self.runs.is_none(), "a checkpoint begins with what recovery found");
         self.captured_before = redo;
     }
 
-    /// Adds what is to be written of the next `at_most` dirty pages from `from` on; tells where to go on. A page that
-    /// was changed meanwhile has an image after `redo` and is left out.
+    /// Pushes what is to be written of the next `at_most` dirty pages from `from` on; returns the page to continue
+    /// from. A page that was changed since the checkpoint began has an image after `redo` and is left out.
     pub(crate) fn capture(
         &mut self,
         from: PageNo,
@@ -346,8 +354,8 @@ impl PageTable {
         for page in dirty.by_ref().take(at_most) {
             let entry = self.entries.get_mut(page).expect("what is dirty has an entry");
             if entry.chain[0] < self.captured_before {
-                // From the next one on that is counted.
-                entry.captured(self.checkpoints + 1);
+                // Old versions in the data file are valid until the next `invalidate_reads`.
+                entry.mark_captured(self.checkpoints + 1);
                 let (chain, content) = (entry.chain.clone(), entry.newest.clone());
                 into.push(Captured { page: *page, chain, content });
             }
@@ -355,31 +363,33 @@ impl PageTable {
         dirty.next().copied()
     }
 
-    /// What was read from here on is not what was read before: to be told before the first page is written, when each is
-    /// visible as it was captured, and before the first is ticked off.
-    pub(crate) fn go_on(&mut self) {
+    /// Invalidates all reads in progress: tokens handed out so far are no longer current. A checkpoint calls it
+    /// before it writes its first page, when every captured version is visible, and again before it marks the first
+    /// page as written.
+    pub(crate) fn invalidate_reads(&mut self) {
         self.checkpoints += 1;
     }
 
-    /// As that, after the last is ticked off, before the log is freed that some were read from.
-    pub(crate) fn free_log(&mut self) {
-        self.go_on();
+    /// Invalidates reads as well, after the last page is marked as written and before the log is freed that some
+    /// were read from.
+    pub(crate) fn log_freed(&mut self) {
+        self.invalidate_reads();
         self.freed_before = self.captured_before;
     }
 
-    /// What was captured is durable in the data file.
-    pub(crate) fn written(&mut self, captured: impl IntoIterator<Item = (PageNo, Lsn)>, visible: u64) {
+    /// The captured versions, by page and first record, are durable in the data file.
+    pub(crate) fn mark_written(&mut self, captured: impl IntoIterator<Item = (PageNo, Lsn)>, visible: u64) {
         let needed = self.oldest_needed(visible);
         for (page, first) in captured {
             let Some(entry) = self.entries.get_mut(&page) else { continue };
-            entry.written(first, self.captured_before, self.checkpoints);
+            entry.mark_written(first, self.captured_before, self.checkpoints);
             if entry.chain.first() != Some(&first) {
                 continue;
             }
             entry.chain = Vec::new();
             entry.chain_bytes = 0;
             self.dirty.remove(&page);
-            self.drop_if_bare(page, needed);
+            self.drop_if_stored_only(page, needed);
         }
     }
 }
@@ -424,7 +434,7 @@ mod tests {
         assert!(table.needs_image(PageNo(5)));
         table.install(2, 2, change(5, 2, 9, true));
         assert!(!table.needs_image(PageNo(5)), "what is being written is what was before");
-        table.written([(captured[0].page, captured[0].chain[0])], 2);
+        table.mark_written([(captured[0].page, captured[0].chain[0])], 2);
         assert_eq!(table.oldest_dirty(PageNo(0), 10), (Some((PageNo(5), Lsn::new(1, 9, 1))), None));
     }
 

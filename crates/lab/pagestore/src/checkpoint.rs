@@ -1,15 +1,17 @@
-//! Checkpoints: what is dirty goes to the data file, in order of place, neighbours together, many writes at once;
-//! every completion is checked, then the sync, then the control file, and only then is log freed.
+//! Checkpoints: dirty pages are written to the data file in file order, neighbours together, many writes at once.
+//! Every completion is checked, then the file is synced, then the control file is written, and only then is log
+//! freed.
 //!
 //! ```text
-//! begin_checkpoint   list what is dirty, flush the log under it, write the control file as its witness
-//! write              so many writes; again until none is left        commits go on between and during them
+//! begin_checkpoint   list the dirty pages, flush their log, write the control file as its witness
+//! write              some writes; again until none is left           commits go on between and during them
 //! sync               the data file, and with `verify_writes` all of it read back
 //! end                the control file, then the log is freed
 //! ```
-//! No commit waits for a list of pages: they are taken and ticked off a few at a time. What is changed before it is
-//! listed has an image after the place where recovery will begin, durable before the first page is written. Who owns the
-//! checkpoint chooses the pace: `background`, by the target for recovery; the crash laboratory, commit by commit.
+//! No commit waits for a whole list of pages: pages are captured, and marked as written, a few at a time. A page
+//! that is changed before it is captured has an image after the redo position, which is durable before the first
+//! page is written. The owner of the checkpoint chooses the pace: `background` by the target for recovery, the
+//! crash laboratory commit by commit.
 
 mod batch;
 mod pipeline;
@@ -32,43 +34,43 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
-/// The part of the cache that the pages of a checkpoint are put together in, and its bounds.
+/// The share of the cache that a checkpoint uses as a buffer, and its bounds:
 const BATCH_SHARE: usize = 4;
 const BATCH_BYTES_MIN: usize = if cfg!(test) { 16 << 10 } else { 1 << 20 };
 const BATCH_BYTES_MAX: usize = 1 << 30;
-/// … where it keeps a pace, or the pages are in memory …
+/// for a paced checkpoint, or pages that are in memory,
 const PACED_BYTES_MAX: usize = 16 << 20;
-/// … or the pages are scattered, so that with more at a time there are hardly fewer writes: the first are written soon, and
-/// little memory is taken that was not in use before.
+/// and for scattered pages, where a larger buffer hardly reduces the number of writes. It starts the first writes
+/// early, and takes little memory that was not in use before.
 const SCATTERED_BYTES_MAX: usize = 32 << 20;
-/// What so many writes at once take tells what recovery will take, or less.
-const WIDE_ENOUGH: usize = 16;
+/// With this many writes at once, their time is at least what recovery would need.
+const WIDE_WRITES_MIN: usize = 16;
 
-/// Pages that are listed, or ticked off, under one hold of the lock; tests have commits come between any two, and of
-/// what recovery found there are more …
+/// Pages that are captured, or marked as written, under one hold of the lock. Tests let commits run between any
+/// two; after recovery there are more pages.
 const PAGES_AT_ONCE: usize = if cfg!(test) { 1 } else { 64 };
 const RECOVERED_AT_ONCE: usize = if cfg!(test) { 1 } else { 1024 };
-/// … and the time before the next, for a lock goes to who is awake: without it the same thread has it again and again.
-const LET_IN: Duration = Duration::from_micros(20);
+/// The pause before the lock is taken again: an unfair lock would go to the same thread again and again.
+const LOCK_PAUSE: Duration = Duration::from_micros(20);
 
-/// What failed where it could not be read whether what was written is there.
+/// The action in the error when a written page could not be read back.
 pub(crate) const READ_BACK: &str = "read back";
 
 /// A page that is written, and its first record.
 #[derive(Clone, Copy)]
-struct Own {
+struct CheckpointPage {
     page: PageNo,
     first: Lsn,
 }
 
 /// Every write of these pages has completed without an error.
 struct Written {
-    pages: Vec<Own>,
+    pages: Vec<CheckpointPage>,
 }
 
 /// … and a sync begun after that has succeeded.
 struct Synced {
-    pages: Vec<Own>,
+    pages: Vec<CheckpointPage>,
 }
 
 /// … and the control file says where recovery begins.
@@ -82,7 +84,7 @@ impl Certified {
     }
 }
 
-/// The one checkpoint that there may be at a time, and whose it is.
+/// The one checkpoint that may run at a time; records the thread that runs it.
 struct Running<'a> {
     inner: &'a Inner,
     checkpoints: MutexGuard<'a, Checkpoints>,
@@ -90,32 +92,32 @@ struct Running<'a> {
 
 impl<'a> Running<'a> {
     fn begin(inner: &'a Inner, checkpoints: MutexGuard<'a, Checkpoints>) -> Self {
-        inner.whose_checkpoint.store(thread_number(), Ordering::Relaxed);
+        inner.checkpoint_thread.store(thread_number(), Ordering::Relaxed);
         Self { inner, checkpoints }
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.inner.whose_checkpoint.store(0, Ordering::Relaxed);
+        self.inner.checkpoint_thread.store(0, Ordering::Relaxed);
     }
 }
 
-/// A checkpoint that is being written, in as many steps as its owner likes: between them commits go on.
+/// A checkpoint in progress. It is written in as many steps as its owner likes; commits go on between them.
 pub(crate) struct Checkpoint<'a> {
     inner: &'a Inner,
-    /// One at a time.
+    /// Excludes other checkpoints.
     running: Running<'a>,
     position: Position,
     slot: u32,
     sequence: u64,
     tx_max: u64,
     pages: u64,
-    /// What has not been put together yet.
+    /// Captured pages that have not been gathered yet.
     captured: IntoIter<Captured>,
     batch: Option<Batch>,
     done: Written,
-    /// Pages that were written with as many writes at once as there may be, and the time that the writes took.
+    /// Pages that were written with the maximum of concurrent writes, and the time that the writes took.
     wide: (u64, Duration),
 }
 
@@ -132,11 +134,11 @@ pub(crate) struct SyncedCheckpoint<'a> {
 }
 
 impl Inner {
-    /// One whole checkpoint, as fast as it can be written.
+    /// Does a whole checkpoint at full speed.
     pub(crate) fn checkpoint(&self) -> Result<Certified> {
-        self.hurry.fetch_add(1, Ordering::AcqRel);
+        self.checkpoint_waiters.fetch_add(1, Ordering::AcqRel);
         let running = lock(&self.checkpointing);
-        self.hurry.fetch_sub(1, Ordering::AcqRel);
+        self.checkpoint_waiters.fetch_sub(1, Ordering::AcqRel);
         self.checkpoint_in(running)
     }
 
@@ -148,8 +150,9 @@ impl Inner {
         }
     }
 
-    /// Whether a checkpoint that begins now would let recovery begin later than it does. It would not while a transaction is
-    /// open whose first record lies there: then all before that has been written, and nothing else has committed.
+    /// Whether a checkpoint now would move the redo position forward. It would not while the transaction is open
+    /// whose first record is at that position: all before it has been written, and nothing else has committed
+    /// since.
     pub(crate) fn may_move_redo(&self) -> bool {
         self.is_recovering()
             || self.journal.redo_position().0.lsn.packed() > self.redo.load(Ordering::Acquire)
@@ -165,7 +168,7 @@ impl Inner {
         checkpoint.sync()?.end()
     }
 
-    /// Lists what is dirty, and makes the log under it durable.
+    /// Begins a checkpoint: captures the dirty pages and makes their log durable.
     pub(crate) fn begin_checkpoint<'a>(
         &'a self,
         running: MutexGuard<'a, Checkpoints>,
@@ -181,22 +184,22 @@ impl Inner {
             lock(&self.pages).begin_capture(position.lsn);
             (position, slot, sequence, tx_max)
         };
-        let captured = self.captured();
+        let captured = self.capture_pages();
         let pages = captured.len() as u64;
-        self.journal.note(&Record::CheckpointBegin { redo: position.lsn, pages })?;
-        // The commit that has just been captured has ended: with the flush it is visible.
+        self.journal.append_note(&Record::CheckpointBegin { redo: position.lsn, pages })?;
+        // The last captured commit has completed: after the flush it is visible.
         drop(lock(&self.gate));
-        // The rule of write-ahead: no page before the log that made it.
+        // Write-ahead rule: log records reach the medium before the pages that they change.
         self.journal.flush()?;
 
         if pages > 0 {
-            // The log under these pages has a witness before there is one of them: its last write has no later
-            // block to say that it was durable, and a page must not be newer than a log that a device has lost.
+            // Before a page is written, the control file is made a witness of the log under it. The last log write
+            // has no later block to witness it, and a page must not be newer than a log that the device has lost.
             let mut control = lock(&self.control);
             control.durable = self.journal.durable();
             control.write(self.disk.as_ref()).inspect_err(|error| self.poison(error))?;
         }
-        lock(&self.pages).go_on();
+        lock(&self.pages).invalidate_reads();
         Ok(Checkpoint {
             inner: self,
             running,
@@ -216,23 +219,24 @@ impl Inner {
         if self.is_recovering() { RECOVERED_AT_ONCE } else { PAGES_AT_ONCE }
     }
 
-    /// What is to be written: what is in memory in the order of its places, then the rest in that of its oldest records.
-    fn captured(&self) -> Vec<Captured> {
+    /// Captures the dirty pages: first those in memory, in file order, then the others in the order of their oldest
+    /// records.
+    fn capture_pages(&self) -> Vec<Captured> {
         let (mut captured, at_once) = (Vec::new(), self.pages_at_once());
         let mut from = PageNo(0);
         loop {
             let next = lock(&self.pages).capture(from, at_once, &mut captured);
             let Some(next) = next else { break };
             from = next;
-            self.let_others_in();
+            self.pause_between_locks();
         }
         captured.sort_by_cached_key(|page: &Captured| page.content.is_none().then(|| page.chain[0]));
         captured
     }
 
-    fn let_others_in(&self) {
+    fn pause_between_locks(&self) {
         if self.options.background {
-            std::thread::sleep(LET_IN);
+            std::thread::sleep(LOCK_PAUSE);
         }
     }
 
@@ -246,14 +250,14 @@ impl Inner {
         }
     }
 
-    /// Whether what is written now is recovery's, and to be written through memory.
+    /// Whether the pages are those of recovery, and are to be written through a memory mapping.
     fn applies_mapped(&self) -> bool {
         self.options.apply == Apply::Mapped && self.is_recovering()
     }
 
-    /// Whether what recovery found is not all in the data file yet.
+    /// Whether pages that recovery found are not in the data file yet.
     fn is_recovering(&self) -> bool {
-        self.course.ended().is_none()
+        self.tracker.ended().is_none()
     }
 
     fn sync_pages(&self, written: Written) -> Result<Synced> {
@@ -262,10 +266,10 @@ impl Inner {
         Ok(Synced { pages: written.pages })
     }
 
-    /// Reads back what was written: each page must be there, as new as it was written.
+    /// Reads back what was written: each page must be there, and be as new as it was written.
     fn verify(&self, synced: &Synced) -> Result<()> {
         let mut bytes = vec![0; self.geometry.page_bytes];
-        for Own { page, first } in &synced.pages {
+        for CheckpointPage { page, first } in &synced.pages {
             let offset = page.0 * self.geometry.page_bytes as u64;
             let found = self
                 .disk
@@ -287,7 +291,7 @@ impl Inner {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Does up to this many writes, many at once; false when none is left.
+    /// Does up to `writes_max` writes, many at once; returns whether more are left.
     pub(crate) fn write(&mut self, writes_max: usize) -> Result<bool> {
         let (inner, at_once) = (self.inner, self.inner.options.parallel);
         let mut batch = self.batch.take().unwrap_or_else(|| Batch::new(at_once));
@@ -302,7 +306,7 @@ impl<'a> Checkpoint<'a> {
         let begun = Instant::now();
         let before = self.done.pages.len();
         self.done.pages.extend(batch.write(inner, writes_max, at_once)?);
-        if writes_max >= at_once.min(WIDE_ENOUGH) {
+        if writes_max >= at_once.min(WIDE_WRITES_MIN) {
             self.wide.0 += (self.done.pages.len() - before) as u64;
             self.wide.1 += begun.elapsed();
         }
@@ -311,7 +315,7 @@ impl<'a> Checkpoint<'a> {
         Ok(more)
     }
 
-    /// Does all the writes that are left, as fast as they can be done.
+    /// Does the remaining writes at full speed.
     pub(crate) fn write_all(&mut self) -> Result<()> {
         let (inner, at_once) = (self.inner, self.inner.options.parallel);
         let begun = Instant::now();
@@ -333,28 +337,28 @@ impl<'a> Checkpoint<'a> {
         Ok(())
     }
 
-    /// Pages of a batch: of its share of the memory, and no more than so many bytes.
+    /// Pages of a batch: what its share of memory holds, at most `bytes_max`.
     fn pages_in(&self, bytes_max: usize) -> usize {
         let share = self.inner.options.cache_bytes / BATCH_SHARE;
         share.clamp(BATCH_BYTES_MIN, bytes_max) / self.inner.geometry.page_bytes
     }
 
-    /// Pages of a batch that is written as fast as can be: as many as there may be where that halves the writes.
+    /// Pages of a batch at full speed: as many as possible if that halves the number of writes.
     fn pages_at_a_time(&self) -> usize {
         let (many, few) = (self.pages_in(BATCH_BYTES_MAX), self.pages_in(SCATTERED_BYTES_MAX));
         let left = self.captured.as_slice();
         if few == many || left.len() <= few {
             return few;
         }
-        if 2 * batch::writes_of(left, many) <= batch::writes_of(left, few) { many } else { few }
+        if 2 * batch::count_writes(left, many) <= batch::count_writes(left, few) { many } else { few }
     }
 
-    /// Of all pages, those whose writes are done.
+    /// The share of all pages that has been written.
     pub(crate) fn share_written(&self) -> f64 {
         self.done.pages.len() as f64 / self.pages.max(1) as f64
     }
 
-    /// Makes durable what was written, which is all.
+    /// Makes the written pages durable; all must have been written.
     pub(crate) fn sync(self) -> Result<SyncedCheckpoint<'a>> {
         let left = self.batch.as_ref().is_some_and(Batch::is_left);
         assert!(!left && self.captured.len() == 0, "every page is written before the sync");
@@ -371,7 +375,7 @@ impl<'a> Checkpoint<'a> {
 }
 
 impl SyncedCheckpoint<'_> {
-    /// Lets recovery begin after it, and frees the log before that.
+    /// Moves the redo position past the checkpoint, and frees the log before it.
     pub(crate) fn end(mut self) -> Result<Certified> {
         let inner = self.inner;
         let redo = self.position.lsn;
@@ -383,21 +387,21 @@ impl SyncedCheckpoint<'_> {
             control.write(inner.disk.as_ref()).inspect_err(|error| inner.poison(error))?;
             control.generation
         };
-        // From here on there is nothing to be redone; what follows is done in memory.
+        // From here on recovery would redo nothing of this; the rest is bookkeeping in memory.
         let at_once = inner.pages_at_once();
-        inner.course.end();
+        inner.tracker.end();
         let certificate = Certificate { redo, pages: self.pages, generation };
         inner.redo.store(redo.packed(), Ordering::Release);
-        // In parts, so that no commit waits for all of them; before the log is freed that they would be read from.
-        lock(&inner.pages).go_on();
+        // In parts, so that no commit waits for all of them; before the log is freed that reads would need.
+        lock(&inner.pages).invalidate_reads();
         for part in self.synced.pages.chunks(at_once) {
             let part = part.iter().map(|own| (own.page, own.first));
-            lock(&inner.pages).written(part, inner.journal.visible());
-            inner.let_others_in();
+            lock(&inner.pages).mark_written(part, inner.journal.visible());
+            inner.pause_between_locks();
         }
-        lock(&inner.pages).free_log();
-        inner.journal.with(|writer| writer.vlfs.free(certificate));
-        inner.journal.note(&Record::CheckpointEnd { redo, pages: self.pages })?;
+        lock(&inner.pages).log_freed();
+        inner.journal.with_writer(|writer| writer.vlfs.free(certificate));
+        inner.journal.append_note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.engine.checkpoints.fetch_add(1, Ordering::AcqRel);
         self.running.checkpoints.last = Some(certificate);
         Ok(Certified { certificate })
@@ -413,8 +417,8 @@ mod tests {
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
     use std::sync::Arc;
 
-    /// A disk whose operation `fault` is acknowledged and not done as told, after a full commit, a delayed one and
-    /// a checkpoint; tells the number of operations before the checkpoint too.
+    /// Commits (full and delayed) and checkpoints on a disk that acknowledges operation `fault` without doing it
+    /// correctly. Also returns the number of operations before the checkpoint.
     fn checkpointed(fault: Option<(usize, Fault)>) -> (usize, Arc<SimDisk>) {
         let disk = SimDisk::new();
         let disk = Arc::new(match fault {
@@ -436,8 +440,8 @@ mod tests {
         (before, disk)
     }
 
-    // The last log write before a checkpoint's pages has no later block to witness it. A device that lost it, or
-    // put it over the block before, must not get its pages read beside a log that ends earlier.
+    // The last log write before a checkpoint's pages has no later block as its witness. If the device lost it, or
+    // wrote it over the block before, its pages must not be used with a log that ends earlier.
     #[test]
     fn log_that_is_lost_under_the_pages_of_a_checkpoint_is_damage_and_not_an_earlier_end() {
         let (at, _) = checkpointed(None);
@@ -464,8 +468,8 @@ mod tests {
         }
     }
 
-    // A page that is changed before the checkpoint comes to it is left out: it has an image in the log, and the log up
-    // to there must be durable before what lies before the checkpoint is given up.
+    // A page that is changed before the checkpoint captures it is left out: it has an image in the log, and that
+    // must be durable before the log before the checkpoint is freed.
     #[test]
     fn what_is_changed_while_a_checkpoint_lists_its_pages_is_whole_after_a_crash_at_its_end() {
         const ROWS: u32 = 30;

@@ -25,7 +25,7 @@
 use crate::codec::{put_u32, put_u64, u32_at, u64_at};
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::scan::Known;
+use crate::log::scan::KnownLog;
 use crate::log::writer::Position;
 use crate::log::{Geometry, VLF_HEADER_BYTES};
 use crate::options::Layout;
@@ -130,8 +130,8 @@ impl Control {
     }
 
     /// What it says of the log.
-    pub(crate) fn known(&self) -> Known {
-        Known { durable: self.durable, epoch: self.epoch }
+    pub(crate) fn known(&self) -> KnownLog {
+        KnownLog { durable: self.durable, epoch: self.epoch }
     }
 
     /// The newest valid copy.

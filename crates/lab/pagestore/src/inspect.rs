@@ -260,12 +260,12 @@ impl<'a> Inspection<'a> {
             let (bytes, blocks, index) = used.entry(header.vlf).or_default();
             *bytes += header.length as u64;
             *blocks += 1;
-            if let Some(Ok((_, Record::IndexEnd(end)))) = Records::of(records).next()
+            if let Some(Ok((_, Record::IndexEnd(end)))) = Records::new(records).next()
                 && !end.missing
             {
                 *index = Some(u64::from(end.entries) + u64::from(end.open_entries));
             }
-            analysis.take(header, records, control.redo.lsn)
+            analysis.add_block(header, records, control.redo.lsn)
         })?;
         let vlfs = slots.iter().zip(log.headers()).enumerate().map(|(slot, (state, header))| {
             let active = matches!(state, Slot::Active { .. });
@@ -359,7 +359,7 @@ impl<'a> Inspection<'a> {
                 }
                 _ => {}
             })?;
-            analysis.take(header, used, redo)
+            analysis.add_block(header, used, redo)
         })?;
         Ok(WhyHeld {
             redo,
@@ -442,7 +442,7 @@ impl<'a> Inspection<'a> {
 
 /// The records of a block.
 fn each(header: &BlockHeader, used: &[u8], mut visit: impl FnMut(Lsn, u64, Record<'_>, usize)) -> Result<()> {
-    let mut rest = Records::of(used);
+    let mut rest = Records::new(used);
     let mut index = 0;
     loop {
         let before = rest.left();

@@ -1,10 +1,11 @@
-//! The log in use: who appends, who writes, who waits.
+//! The log in use: appending records, group commit, and waiting for durability.
 //!
-//! A committing thread appends its records under a lock, lets go, and then waits until they are durable. Whoever
-//! waits and finds no write in flight takes what has gathered and writes it itself: at one thread the log write is
-//! the commit's own, without a hand-over; at many, those who come during a write go together in the next.
+//! A committing thread appends its records under a lock, releases it, and waits until they are durable. A waiter
+//! that finds no log write in flight takes everything appended so far and writes it itself. With one thread, each
+//! commit does its own log write without a hand-over; with many, the commits that arrive during a write share the
+//! next one.
 
-use crate::awake::Awake;
+use crate::awake::IdleGuard;
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::MAX_WRITE_BYTES;
@@ -19,24 +20,27 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Instant;
 
-/// What is appended without being written; more than this is written by whoever appends.
+/// Appended log that no write has taken yet, at most; a thread that appends beyond this writes some of it first.
 const WAITING_BYTES_MAX: usize = 2 * MAX_WRITE_BYTES;
-/// A group at least this large is worth letting its members come round again before the next write.
-const GROUP_WORTH_WAITING: usize = 4;
-/// Where more commits than this wait for a write, others come meanwhile, and keep the processors awake.
-const ALONE_MAX: usize = 2;
-/// So many of all who commit again and again are worth a write: two fifths, measured with 64 threads.
-const PERCENT_OF_ROUND: usize = 40;
-/// How often the next writer gives way, so that those who were just acknowledged can join it.
+/// A group commit of at least this many commits is worth waiting for its members to commit again before the next
+/// write.
+const GROUP_COMMITS_MIN: usize = 4;
+/// With more commits than this pending, other threads run during the log write and keep the processor from idling.
+const LONE_COMMITS_MAX: usize = 2;
+/// The group that is worth a write, in percent of the threads that commit continuously: two fifths, measured with
+/// 64 threads.
+const GROUP_PERCENT_MIN: usize = 40;
+/// How often the next writer yields so that threads that were just acknowledged can join its write.
 const YIELDS_MAX: usize = 16;
 
 /// Writes whose times are kept for the commits in them.
 const WRITES_KEPT: usize = 64;
 
-/// When a write began, when it was done, and when all before it were done too (0: not yet), on the monotonic clock.
+/// When a write was submitted, when it completed, and when all writes before it had completed too (0: not yet), on
+/// the monotonic clock in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteTimes {
-    /// The last record in it.
+    /// The last record in the write.
     end: Lsn,
     pub submitted: u64,
     pub written: u64,
@@ -47,32 +51,32 @@ struct Shared {
     writer: LogWriter,
     /// Threads that wait for a write.
     waiting: usize,
-    /// Commits that are not durable yet, in their order.
+    /// Commits that are not durable yet, in log order: commit record, sequence.
     commits: VecDeque<(Lsn, u64)>,
-    /// The newest commit whose pages are where readers look for them.
+    /// The newest commit whose pages are installed in the page table.
     installed: u64,
-    /// Commits that the last write made durable, and those that waited then: so many threads commit again and again. 0
-    /// where they are too few to be waited for.
-    round: usize,
-    /// Somebody is about to write, and lets others join.
+    /// Estimate of the threads that commit continuously: the commits that the last write made durable and those
+    /// pending at that time. 0 when the group was too small to wait for.
+    committers: usize,
+    /// A thread is about to write and waits for others to join.
     gathering: bool,
     /// When the oldest delayed commit that is not durable was acknowledged.
     delayed_since: Option<Instant>,
-    /// The last writes, in the order of the log.
+    /// The last writes, in log order.
     writes: VecDeque<WriteTimes>,
 }
 
 impl Shared {
-    /// A write was done; tells how far the log is durable.
+    /// Records a completed write, and when each write up to the durable position became durable.
     fn note_write(&mut self, write: WriteTimes) {
-        // Almost always the last.
+        // Almost always 0.
         let later = self.writes.iter().rev().take_while(|own| own.end > write.end).count();
         self.writes.insert(self.writes.len() - later, write);
         if self.writes.len() > WRITES_KEPT {
             self.writes.pop_front();
         }
         let durable = self.writer.durable();
-        // One that was done in its turn was durable when it was done.
+        // A write that completed in order was durable at its completion.
         let now = if later == 0 { write.written } else { monotonic_ns() };
         for own in self.writes.iter_mut().rev().filter(|own| own.end <= durable) {
             if own.durable > 0 {
@@ -82,10 +86,10 @@ impl Shared {
         }
     }
 
-    /// The write that made `lsn` durable; `None` where it is too long ago.
-    fn write_of(&self, lsn: Lsn) -> Option<WriteTimes> {
+    /// The times of the write that made `lsn` durable; `None` if they are no longer kept.
+    fn write_times_of(&self, lsn: Lsn) -> Option<WriteTimes> {
         let back = self.writes.iter().rev().take_while(|own| own.end >= lsn).count();
-        // Of an older write than those that are kept, the first one kept would be taken.
+        // If all kept writes end at or after `lsn`, the one that holds it may already have been dropped.
         let is_known = back < WRITES_KEPT;
         let first = self.writes.len() - back;
         self.writes.get(first).copied().filter(|own| is_known && own.durable > 0)
@@ -96,18 +100,18 @@ impl Shared {
 pub(crate) struct Journal {
     disk: Arc<dyn Disk>,
     shared: Mutex<Shared>,
-    /// Of writes; who waits for one is in the class of its number.
+    /// Signals write completions; a waiter's class is the id of its write.
     written: EventCount,
-    /// Where the processor is kept from sleeping during writes.
-    pub(crate) awake: Option<Awake>,
-    /// The newest commit that may be read by a new snapshot: durable, or acknowledged as delayed.
+    /// Keeps the processor from idling during writes.
+    pub(crate) idle_guard: Option<IdleGuard>,
+    /// The newest commit that a new snapshot may read: durable, or acknowledged as delayed.
     visible: AtomicU64,
     /// The newest durable commit.
     durable_sequence: AtomicU64,
     durable: AtomicU64,
     poison: Arc<OnceLock<String>>,
     pub(crate) counters: Arc<Publisher>,
-    /// One writes the log's directory at a time.
+    /// Held by the one thread that writes the log's directory.
     directory: Mutex<()>,
 }
 
@@ -119,7 +123,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn of(writer: &LogWriter) -> Self {
+    pub(crate) fn from_writer(writer: &LogWriter) -> Self {
         Self { free: writer.vlfs.available(), all: writer.vlfs.slots().len() }
     }
 }
@@ -131,7 +135,7 @@ impl Journal {
         sequence: u64,
         poison: Arc<OnceLock<String>>,
         counters: Arc<Publisher>,
-        awake: Option<Awake>,
+        idle_guard: Option<IdleGuard>,
     ) -> Self {
         let durable = AtomicU64::new(writer.durable().packed());
         let shared = Shared {
@@ -139,7 +143,7 @@ impl Journal {
             waiting: 0,
             commits: VecDeque::new(),
             installed: sequence,
-            round: 0,
+            committers: 0,
             gathering: false,
             delayed_since: None,
             writes: VecDeque::with_capacity(WRITES_KEPT + 1),
@@ -148,7 +152,7 @@ impl Journal {
             disk,
             shared: Mutex::new(shared),
             written: EventCount::default(),
-            awake,
+            idle_guard,
             visible: AtomicU64::new(sequence),
             durable_sequence: AtomicU64::new(sequence),
             durable,
@@ -182,19 +186,19 @@ impl Journal {
         }
     }
 
-    /// Looks at, or changes, the pure part.
-    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut LogWriter) -> T) -> T {
-        look(&mut self.lock().writer)
+    /// Runs `action` on the log writer under the lock.
+    pub(crate) fn with_writer<T>(&self, action: impl FnOnce(&mut LogWriter) -> T) -> T {
+        action(&mut self.lock().writer)
     }
 
-    /// Bytes that wait and are not being written.
+    /// Appended bytes that no write has taken yet.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.lock().writer.waiting_bytes()
     }
 
-    /// Appends the records in `encoded`, whose ends are `ends`; the last of them is the commit `sequence` where
-    /// there is one. Adds to `lsns` where they lie, and tells where the last one does. The transaction counts as active
-    /// from its first record until `ended`.
+    /// Appends the records in `encoded`, which end at the offsets `ends`; the last of them is the commit
+    /// `sequence`, if there is one. Pushes each record's LSN to `lsns` and returns the last. The transaction counts
+    /// as active from its first record until `end_transaction`.
     pub(crate) fn append(
         &self,
         encoded: &[u8],
@@ -233,33 +237,34 @@ impl Journal {
         Ok(last)
     }
 
-    /// The space was checked before, so this is a bug; it must not become a lost commit.
+    /// Space was checked before, so this is a bug. The store becomes read-only so that no commit is lost.
     fn no_space(&self) -> Error {
         let cause = "the log ran out of virtual log files in the middle of a transaction".to_string();
         Error::ReadOnly { cause: self.poison.get_or_init(|| cause).clone() }
     }
 
-    /// The transaction that appended has been installed as this commit, or given up. Tells what there is left of the log.
-    pub(crate) fn ended(&self, installed: Option<u64>) -> Slots {
+    /// The transaction that appended was installed as this commit, or rolled back. Returns the log's slots.
+    pub(crate) fn end_transaction(&self, installed: Option<u64>) -> Slots {
         let mut shared = self.lock();
         shared.writer.oldest_active = None;
         if let Some(sequence) = installed {
             shared.installed = sequence;
-            self.show(&shared);
+            self.update_visible(&shared);
         }
-        Slots::of(&shared.writer)
+        Slots::from_writer(&shared.writer)
     }
 
-    /// What is durable may be read, once its pages are there: a write of another thread may be done before they are.
-    fn show(&self, shared: &Shared) {
+    /// Makes durable commits visible once their pages are installed: another thread's write may complete before
+    /// that.
+    fn update_visible(&self, shared: &Shared) {
         let durable = self.durable_sequence.load(Ordering::Acquire);
         self.visible.fetch_max(durable.min(shared.installed), Ordering::AcqRel);
     }
 
-    /// Appends a record that belongs to no transaction and only tells what happened. Where the log has no space for it but
-    /// what is kept for others, it is left out: nothing depends on it, and a store must open, and a checkpoint free log, just
-    /// then.
-    pub(crate) fn note(&self, record: &Record<'_>) -> Result<()> {
+    /// Appends an informational record, which belongs to no transaction. It is left out if the log has only its
+    /// spare slots left: nothing depends on it, and at that point opening the store and freeing log must still
+    /// work.
+    pub(crate) fn append_note(&self, record: &Record<'_>) -> Result<()> {
         self.check()?;
         let mut bytes = Vec::new();
         record.encode(0, &mut bytes);
@@ -274,16 +279,16 @@ impl Journal {
     }
 
     /// A commit is acknowledged before it is durable.
-    pub(crate) fn delayed(&self, sequence: u64) {
+    pub(crate) fn acknowledge_delayed(&self, sequence: u64) {
         self.visible.fetch_max(sequence, Ordering::AcqRel);
         let mut shared = self.lock();
-        // Another's write may have made it durable already.
+        // Another thread's write may have made it durable already.
         if !shared.commits.is_empty() {
             shared.delayed_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Since when a delayed commit waits.
+    /// Since when the oldest delayed commit has been pending.
     pub(crate) fn delayed_since(&self) -> Option<Instant> {
         self.lock().delayed_since
     }
@@ -294,18 +299,18 @@ impl Journal {
         self.wait(last).map(|_| ())
     }
 
-    /// Returns when `lsn` is durable; writes what has gathered if nobody does. Tells of the write that did it, where
-    /// that is still known.
+    /// Returns when `lsn` is durable; does the log write itself if no other thread does. Returns the times of the
+    /// write that made it durable, if they are still kept.
     pub(crate) fn wait(&self, lsn: Lsn) -> Result<Option<WriteTimes>> {
         let mut slept = None;
         loop {
             let mut shared = self.lock();
             shared.waiting -= usize::from(slept.is_some());
             if shared.writer.durable() < lsn && !shared.gathering {
-                self.check_for_all()?;
-                shared = self.gather(shared);
+                self.check_and_wake_all()?;
+                shared = self.wait_for_group(shared);
                 if let Some(write) = shared.writer.take_write() {
-                    let is_alone = shared.commits.len() <= ALONE_MAX;
+                    let is_alone = shared.commits.len() <= LONE_COMMITS_MAX;
                     drop(shared);
                     self.write(write, is_alone)?;
                     slept = None;
@@ -313,13 +318,13 @@ impl Journal {
                 }
             }
             if shared.writer.durable() >= lsn {
-                let times = shared.write_of(lsn);
-                self.hand_on(shared, slept);
+                let times = shared.write_times_of(lsn);
+                self.pass_wakeup_on(shared, slept);
                 return Ok(times);
             }
-            // Another may have written meanwhile, and failed.
-            self.check_for_all()?;
-            let (write, key) = (shared.writer.write_of(lsn), self.written.key());
+            // Another thread may have written meanwhile, and failed.
+            self.check_and_wake_all()?;
+            let (write, key) = (shared.writer.write_id_of(lsn), self.written.key());
             shared.waiting += 1;
             drop(shared);
             self.written.wait(key, write);
@@ -327,35 +332,35 @@ impl Journal {
         }
     }
 
-    /// As `check`; who learns that there will be no write wakes all who wait for one: they learn it too.
-    fn check_for_all(&self) -> Result<()> {
+    /// As `check`; on an error wakes all waiters, so that they see it too.
+    fn check_and_wake_all(&self) -> Result<()> {
         self.check().inspect_err(|_| self.written.notify(Classes::ALL, u32::MAX))
     }
 
-    /// Who goes on, and slept in the class of this write: a call to do the next one is for those of writes to come, and would
-    /// have gone to it where their class is the same. Then another is called.
-    fn hand_on(&self, shared: MutexGuard<'_, Shared>, slept: Option<u64>) {
+    /// Called by a waiter that leaves after it slept on write `slept`. A wake-up to do the next write may have
+    /// reached it instead of a waiter for a later write, if their classes are equal. It then passes the wake-up on.
+    fn pass_wakeup_on(&self, shared: MutexGuard<'_, Shared>, slept: Option<u64>) {
         let unacknowledged = shared.writer.unacknowledged();
         let is_called = slept.is_some_and(|slept| unacknowledged.end() - slept >= Classes::COUNT);
         let is_needed =
             is_called && shared.waiting > 0 && !shared.gathering && shared.writer.in_flight() == 0;
         drop(shared);
         if is_needed {
-            self.written.notify(Classes::of(unacknowledged), 1);
+            self.written.notify(Classes::from_numbers(unacknowledged), 1);
         }
     }
 
-    /// After a group of several commits, gives way to those who were acknowledged with it: they are about to
-    /// commit again, and come along if they are let. A write that takes a good part of all lets the others come
-    /// while it is in flight; to wait for more leaves the device idle, and less is more writes for the processors. Nobody
-    /// is waited for who does not want to run.
-    fn gather<'a>(&'a self, mut shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
-        if shared.round == 0 || shared.writer.in_flight() > 0 {
+    /// After a group commit, yields to the threads that were just acknowledged: they are about to commit again and
+    /// can join the next write. Stops as soon as the group is a good part of all committing threads; the others
+    /// arrive during the write. Waiting for more would leave the device idle; waiting for fewer costs more writes.
+    /// Only yields, so threads that do not want to run are not waited for.
+    fn wait_for_group<'a>(&'a self, mut shared: MutexGuard<'a, Shared>) -> MutexGuard<'a, Shared> {
+        if shared.committers == 0 || shared.writer.in_flight() > 0 {
             return shared;
         }
         shared.gathering = true;
         for _ in 0..YIELDS_MAX {
-            if shared.commits.len() * 100 >= shared.round * PERCENT_OF_ROUND {
+            if shared.commits.len() * 100 >= shared.committers * GROUP_PERCENT_MIN {
                 break;
             }
             drop(shared);
@@ -366,16 +371,16 @@ impl Journal {
         shared
     }
 
-    /// `is_alone`: nothing but this write is waited for, and so its processor has nothing else to do.
+    /// Does a log write. `is_alone`: few commits wait for it, so the processor would idle meanwhile.
     fn write(&self, write: LogWrite, is_alone: bool) -> Result<()> {
         let submitted = monotonic_ns();
-        let awake = self.awake.as_ref().filter(|_| is_alone);
-        let begun = awake.map(|awake| awake.begins(submitted));
+        let guard = self.idle_guard.as_ref().filter(|_| is_alone);
+        let guarded = guard.map(|guard| guard.write_begins(submitted));
         let (end, bytes) = (write.end, write.buffer.len() as u64);
         let result = self.disk.write_through(FileId::Log, write.offset, write.buffer.bytes());
         let written = monotonic_ns();
-        if let Some((awake, begun)) = awake.zip(begun) {
-            awake.ended(&begun, written);
+        if let Some((guard, guarded)) = guard.zip(guarded) {
+            guard.write_ended(&guarded, written);
         }
         let mut shared = self.lock();
         let before = shared.writer.first_unacknowledged();
@@ -403,20 +408,21 @@ impl Journal {
             group += 1;
             self.durable_sequence.fetch_max(sequence, Ordering::AcqRel);
         }
-        self.show(&shared);
-        shared.round = if group < GROUP_WORTH_WAITING { 0 } else { group + shared.commits.len() };
+        self.update_visible(&shared);
+        shared.committers = if group < GROUP_COMMITS_MIN { 0 } else { group + shared.commits.len() };
         if shared.commits.is_empty() {
             shared.delayed_since = None;
         }
         let acknowledged = match outcome {
-            Ok(()) => Classes::of(before..shared.writer.first_unacknowledged()),
+            Ok(()) => Classes::from_numbers(before..shared.writer.first_unacknowledged()),
             Err(_) => Classes::ALL,
         };
         let waiting = shared.waiting > 0;
-        // The next write needs somebody to do it, and begins before those of this one run: one who waits for a write to
-        // come, for those of this one, and of others whose writer has not told them yet, sleep still.
+        // Wake one thread for the next write before the waiters of this write. It is taken from the waiters for
+        // unacknowledged writes: waiters for this write, and for others whose writer has not notified them yet,
+        // would find nothing to write.
         let is_next_free = waiting && outcome.is_ok() && shared.writer.in_flight() == 0;
-        let unacknowledged = Classes::of(shared.writer.unacknowledged());
+        let unacknowledged = Classes::from_numbers(shared.writer.unacknowledged());
         let directory_due = shared.writer.directory.is_due(durable);
         drop(shared);
         if is_next_free {
@@ -429,11 +435,11 @@ impl Journal {
         if directory_due { self.write_directory() } else { Ok(()) }
     }
 
-    /// Writes what the directory has not yet of virtual log files that have ended. Nothing waits for it.
+    /// Writes the directory's pending entries of closed virtual log files. No commit depends on it.
     fn write_directory(&self) -> Result<()> {
-        // Who writes it already sees to the rest; what comes too late for that, the next write does.
+        // The thread that holds the lock also writes these entries, or the next log write does.
         let Ok(_one) = self.directory.try_lock() else { return Ok(()) };
-        let writes = self.with(|writer| writer.directory.take_writes(writer.durable()));
+        let writes = self.with_writer(|writer| writer.directory.take_writes(writer.durable()));
         for write in writes {
             self.disk
                 .write_through(FileId::Control, write.offset, write.buffer.bytes())
@@ -442,19 +448,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes the store read-only, for a reason that another one may have preceded.
-    pub(crate) fn give_up(&self, error: &Error) {
+    /// Makes the store read-only, unless it already is.
+    pub(crate) fn set_read_only(&self, error: &Error) {
         let _ = self.poison.set(error.to_string());
     }
 
-    /// Makes the store read-only.
+    /// Makes the store read-only after a failed I/O, and returns that error.
     pub(crate) fn fail(&self, action: &'static str, file: FileId, error: std::io::Error) -> Error {
         let error = Error::io(action, file, error);
         let _ = self.poison.set(error.to_string());
         error
     }
 
-    /// Where a checkpoint that begins now would let recovery begin, and in which slot.
+    /// Where recovery would begin after a checkpoint that begins now, and the slot of that virtual log file.
     pub(crate) fn redo_position(&self) -> (Position, u32) {
         let shared = self.lock();
         let position = shared.writer.oldest_active.unwrap_or_else(|| shared.writer.position());

@@ -4,8 +4,8 @@
 //! log file:   8 KiB unused | virtual log file (slot 0) | slot 1 | …      all of one size
 //! slot:       header, 4 KiB | block | block | … | index                  blocks of 512 B to 60 KiB
 //! ```
-//! `writer` is pure: records go in, writes to do come out, completions go in, what is durable comes out.
-//! `scan` reads a log from any disk and decides where it ends, and whether that end is an honest one.
+//! `writer` does no I/O: records go in, writes come out, completions go in, the durable position comes out. `scan`
+//! reads a log from any disk, finds its end, and decides whether that is a torn end or damage.
 
 pub(crate) mod block;
 pub(crate) mod directory;
@@ -17,23 +17,23 @@ pub(crate) mod writer;
 
 /// Bytes before the first slot of the log file.
 pub(crate) use pagestore_counters::LOG_HEAD_BYTES;
-/// Bytes of a slot's own header.
+/// Bytes of a slot's header.
 pub(crate) const VLF_HEADER_BYTES: usize = 4096;
-/// The largest block.
+/// The largest block, in bytes.
 pub(crate) const MAX_BLOCK_BYTES: usize = 60 << 10;
-/// The largest single write to the log: sealed blocks that follow one another go in one.
+/// The largest single write to the log, in bytes: contiguous sealed blocks are written together.
 pub(crate) const MAX_WRITE_BYTES: usize = 512 << 10;
 
 /// What is fixed when a store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// Low half of the store's identity.
+    /// The low half of the store's identity.
     pub store: u64,
     /// Bytes of a page.
     pub page_bytes: usize,
-    /// Blocks are padded to this.
+    /// Blocks are padded to a multiple of this.
     pub sector_bytes: usize,
-    /// Bytes of a virtual log file with its header.
+    /// Bytes of a virtual log file, including its header.
     pub vlf_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl Geometry {
         LOG_HEAD_BYTES + slot as u64 * self.vlf_bytes
     }
 
-    /// Whether a slot begins there in the log file.
+    /// Whether a slot begins at this offset in the log file.
     pub(crate) fn is_slot_offset(&self, offset: u64) -> bool {
         offset >= LOG_HEAD_BYTES && (offset - LOG_HEAD_BYTES).is_multiple_of(self.vlf_bytes)
     }

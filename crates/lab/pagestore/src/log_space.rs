@@ -18,17 +18,17 @@ impl Inner {
     /// Makes sure that `bytes` of records fit in the log: by a checkpoint, then by growing. To be called by the
     /// transaction that writes, before it appends.
     pub(crate) fn ensure_log_space(&self, bytes: u64) -> Result<()> {
-        if self.journal.with(|writer| writer.space(SPARE_SLOTS)) >= bytes {
+        if self.journal.with_writer(|writer| writer.space(SPARE_SLOTS)) >= bytes {
             return Ok(());
         }
         // A checkpoint that would free nothing is not worth its writes.
         let mut may_checkpoint = self.may_move_redo();
-        if may_checkpoint && !self.grown_beside_checkpoint()? {
+        if may_checkpoint && !self.grow_instead_of_checkpoint()? {
             may_checkpoint = false;
             self.checkpoint_for_space()?;
         }
         loop {
-            let available = self.journal.with(|writer| writer.space(SPARE_SLOTS));
+            let available = self.journal.with_writer(|writer| writer.space(SPARE_SLOTS));
             if available >= bytes {
                 return Ok(());
             }
@@ -72,7 +72,7 @@ impl Inner {
     }
 
     fn log_slots(&self) -> usize {
-        self.journal.with(|writer| writer.vlfs.slots().len())
+        self.journal.with_writer(|writer| writer.vlfs.slots().len())
     }
 
     /// As `grow_log`, of a log that had so many.
@@ -92,7 +92,8 @@ impl Inner {
         // Nothing depends on this space yet: a write that fails refuses a transaction and harms none.
         let disk = self.disk.as_ref();
         let rest = || {
-            let waiting = [&self.growth_awaited, &self.hurry].map(|count| count.load(Ordering::Acquire));
+            let waiting =
+                [&self.growth_awaited, &self.checkpoint_waiters].map(|count| count.load(Ordering::Acquire));
             let awaited = waiting != [0, 0] || self.wake.is_ending();
             if self.options.background && !awaited {
                 std::thread::sleep(ZEROS_PAUSE);
@@ -106,7 +107,7 @@ impl Inner {
             // As of any sync: what it did not write is not told again.
             disk.sync(file).map_err(|error| self.journal.fail("sync", file, error))?;
         }
-        self.journal.with(|writer| writer.vlfs.grow(more));
+        self.journal.with_writer(|writer| writer.vlfs.grow(more));
         Ok(true)
     }
 }

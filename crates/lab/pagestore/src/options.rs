@@ -1,4 +1,4 @@
-//! How a store is made and used.
+//! Options for creating and opening a store.
 
 use crate::delta::MAX_PAGE_BYTES;
 use crate::error::{Error, Result};
@@ -6,19 +6,19 @@ use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES};
 use crate::types::Lsn;
 use std::time::Duration;
 
-/// What is fixed when a store is created.
+/// Properties that are fixed when a store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of a page: 4, 8 or 16 KiB.
+    /// Bytes of a page: 4096, 8192 or 16384.
     pub page_bytes: usize,
-    /// Log blocks are padded to this: the unit that the device writes without reading, 4 KiB almost everywhere. The device is
-    /// not asked for it, only whether it takes writes of this size.
+    /// Log blocks are padded to a multiple of this: the unit that the device writes without reading, almost always
+    /// 4 KiB. It is not detected; only whether the device accepts writes of this size is checked.
     pub log_sector_bytes: usize,
-    /// Bytes of a virtual log file, a multiple of 4 KiB from 120 KiB to less than 512 MiB. Opening after a crash reads the
-    /// last one as a whole, and of the others an index.
+    /// Bytes of a virtual log file, a multiple of 4 KiB from 120 KiB to less than 512 MiB. Opening after a crash
+    /// reads the last one in full, and an index of each of the others.
     pub vlf_bytes: u64,
-    /// Virtual log files that are made, and written with zeros, at the beginning: two at least, and no more than
-    /// `Options::log_limit_bytes` lets the log have.
+    /// Virtual log files that are created, and filled with zeros, with the store: at least two, and within
+    /// `Options::log_limit_bytes`.
     pub vlfs: usize,
 }
 
@@ -37,7 +37,7 @@ impl Layout {
         if !matches!(self.log_sector_bytes, 512 | 1024 | 2048 | 4096) {
             return bad("log_sector_bytes", "a power of two from 512 to 4096");
         }
-        // Small ones are for tests, which must go round often.
+        // Small ones are for tests, in which slots must be reused often.
         let least = 2 * MAX_BLOCK_BYTES as u64;
         if !(least..Lsn::MAX_VLF_BYTES).contains(&self.vlf_bytes) || !self.vlf_bytes.is_multiple_of(4096) {
             return bad("vlf_bytes", "a multiple of 4 KiB from 120 KiB (122880 bytes) to less than 512 MiB");
@@ -53,7 +53,7 @@ impl Layout {
         })
     }
 
-    /// The bytes of all virtual log files that are made at the beginning.
+    /// Bytes of all virtual log files that are created with the store.
     pub(crate) fn log_bytes(&self, limit: u64) -> Result<u64> {
         let file_bytes_max = i64::MAX as u64 - LOG_HEAD_BYTES;
         let bytes =
@@ -69,102 +69,104 @@ impl Layout {
     }
 }
 
-/// How a store that was not closed is brought up to its last commit.
+/// How a store that was not closed is recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// Reads of 32 KiB, pages written one by one in the log's order, a sync for every virtual log file: as the
-    /// engines of the study do it.
+    /// Log reads of 32 KiB, pages written one by one in log order, a sync for every virtual log file: conventional
+    /// redo, as a baseline.
     Serial,
-    /// The log in large reads, many at once; then pages one by one, and one sync.
+    /// The log in large concurrent reads; then pages one by one, and one sync.
     Prefetch,
-    /// All pages known first, then written in order of place, neighbours together, many at once; one sync.
+    /// All pages are collected first, then written in file order, neighbours together, many writes at once; one
+    /// sync.
     Wide,
-    /// Opens when the log has been read; pages are put together from the log as they are asked for, and written
-    /// as with `Wide` in the background.
+    /// Opens when the log has been read. Pages are rebuilt from the log when they are read, and written in the
+    /// background as with `Wide`.
     #[default]
     Instant,
 }
 
-/// Whether the processor of a thread that commits alone is kept from sleeping while its log write is in flight: its way out
-/// of sleep is part of the commit, in a virtual machine a third of it.
+/// Whether the processor of a thread that commits alone is kept from going idle while its log write is in flight.
+/// Its wake-up is part of the commit; in a virtual machine a third of it.
 ///
-/// While such commits follow one another within a millisecond, and their writes take less than half of one, a thread of the
-/// lowest policy (`SCHED_IDLE`) turns on that processor until the write is done. What else wants to run goes before it;
-/// but where control groups share a processor by weight, it is their group's time that it takes.
+/// While such commits follow one another within a millisecond, and their writes take less than half of one, a
+/// thread with the policy `SCHED_IDLE` spins on that processor until the write is done. Any other thread preempts
+/// it; but where control groups share a processor by weight, it uses the time of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum KeepAwake {
-    /// The processor is the system's.
+    /// Never.
     Never,
-    /// Where it was found to take a tenth off a log write, tried anew every few thousand. Not with one processor, under a
-    /// quota of processor time, or with a battery.
+    /// If a trial shows that it shortens log writes by a tenth; the trial is repeated every few thousand writes.
+    /// Not with one processor, under a quota of processor time, or in a machine with a battery.
     #[default]
     Auto,
-    /// It is known to pay.
+    /// Always, without a trial.
     Always,
 }
 
 /// How recovery writes pages to the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Apply {
-    /// By direct I/O.
+    /// Direct I/O.
     #[default]
     Direct,
-    /// Through a memory mapping, to compare: the kernel writes back, and a sync waits for all of it. Where the device
-    /// cannot read a page in, the process ends.
+    /// Through a memory mapping, for comparison: the kernel writes back, and a sync waits for all of it. If the
+    /// device cannot read a page, the process is killed.
     Mapped,
 }
 
-/// How a store is used while it is open.
+/// Options of an open store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Memory for pages, in bytes: three quarters for what was read or committed, the rest for the transaction that
-    /// writes. It may change more than fits: what does not fit goes to the log early. Beside it the store takes
+    /// Memory for pages, in bytes: three quarters for pages that were read or committed, the rest for the changed
+    /// pages of the writing transaction. A transaction may change more than fits; the rest is spilled to the log.
+    /// The store also uses
     ///
-    /// * what the pages of that transaction were before, where they left the cache: a quarter of this at most;
-    /// * 300 bytes for each page that is not in the data file yet, and for each that was changed after the oldest snapshot
-    ///   began and has left the cache;
-    /// * 100 bytes for each older version in the files that a snapshot may need, of those that are more than the pages that
-    ///   are not in the data file yet (of this and the latter an eighth of this at most, then the snapshot is given up);
-    /// * during a checkpoint its batch, a quarter of this (1 MiB at least, 1 GiB at most), 2 MiB of the log, and the
-    ///   versions that it has yet to write of pages that leave the cache meanwhile, three quarters of this at most;
-    /// * 4 MiB for the log on its way.
+    /// * for the earlier versions of that transaction's pages, if they are evicted: at most a quarter of this;
+    /// * 300 bytes for each page that is not in the data file yet, and for each that changed after the oldest snapshot began
+    /// and was evicted;
+    /// * 100 bytes for each older version in the files that a snapshot may need, beyond the number of pages that are not in
+    /// the data file yet (these and the evicted pages take at most an eighth of this, then the snapshot is ended);
+    /// * during a checkpoint its batch, a quarter of this (at least 1 MiB, at most 1 GiB), 2 MiB of log, and the captured
+    /// versions of pages that change or are evicted meanwhile, at most three quarters of this;
+    /// * 4 MiB for log in flight.
     ///
-    /// `tests/memory.rs` holds it to that. What the system's allocator adds to it is not counted.
+    /// `tests/memory.rs` verifies this. The overhead of the system's allocator is not included.
     pub cache_bytes: usize,
-    /// The log grows up to this, and is not made larger.
+    /// The largest size of the log, in bytes.
     pub log_limit_bytes: u64,
-    /// Recovery shall not take longer than this to redo what the data file does not have: a checkpoint begins early
-    /// enough, and is written slowly enough not to be noticed, by what reading log and writing pages were measured
-    /// to take. With background threads.
+    /// The longest time that recovery may take to redo what the data file lacks. A checkpoint begins early enough
+    /// for that, and is written slowly enough not to disturb commits, according to the measured cost of reading log
+    /// and writing pages. Requires background threads.
     pub redo_target: Duration,
     /// A checkpoint begins at the latest when the log since the last one has this length; `u64::MAX`: none begins
     /// for the sake of recovery.
     pub checkpoint_bytes: u64,
     /// A delayed commit is durable at the latest after this time (with background threads) …
     pub delayed_time: Duration,
-    /// … or when this many bytes of log wait, beside those of a write that is on its way.
+    /// … or when this many bytes of log wait, beside those of a write in flight.
     pub delayed_bytes: usize,
-    /// Log writes in flight at once. More than one are smaller ones: on a virtual disk whose writes take 130 us, one was the
-    /// quickest for 16 and 64 threads that commit, two for four.
+    /// Log writes in flight at once. With more than one, each is smaller: on a virtual disk whose writes take 130
+    /// us, one was fastest for 16 and 64 committing threads, two for four.
     pub log_writes_in_flight: usize,
-    /// Writes of pages in flight at once where pages are written as fast as can be: after a crash, and by a checkpoint
-    /// that somebody waits for. Of reads of the log, up to 16. 0 is taken for 1.
+    /// Concurrent page writes where pages are written at full speed: after a crash, and in a checkpoint that a
+    /// thread waits for. Also concurrent log reads, up to 16. 0 means 1.
     pub parallel: usize,
-    /// How it is recovered.
+    /// The strategy of recovery.
     pub recovery: Recovery,
-    /// How recovery writes pages; afterwards it is always direct I/O.
+    /// How recovery writes pages; afterwards direct I/O is used.
     pub apply: Apply,
-    /// Whether checkpoints and delayed commits have threads of their own. Without, a commit that finds a
-    /// checkpoint due does it itself: everything happens in the order of the calls.
+    /// Whether checkpoints and delayed commits have threads of their own. Otherwise a commit that makes a
+    /// checkpoint due does it itself, and everything happens in the order of the calls.
     pub background: bool,
-    /// Whether the processor of a thread that commits alone is kept awake while its log write is in flight. With background
-    /// threads.
+    /// Whether the processor of a thread that commits alone is kept from going idle during its log write. Requires
+    /// background threads.
     pub keep_awake: KeepAwake,
-    /// Read back what a checkpoint wrote before its part of the log is freed. Finds writes that the device
-    /// acknowledged and lost or put elsewhere, at the price of reading every written page.
+    /// Read back what a checkpoint wrote before its part of the log is freed. This detects writes that the device
+    /// acknowledged and lost or misplaced, at the cost of reading every written page.
     pub verify_writes: bool,
-    /// Show the counters to other processes of the same user, through a file in shared memory: for `headroom log`
-    /// and the source `pagestore:`. Of a store in a directory.
+    /// Publish the counters to other processes of the same user, in a file in shared memory: for `headroom log` and
+    /// the source `pagestore:`. Only for a store in a directory.
     pub publish: bool,
 }
 
@@ -195,7 +197,7 @@ pub enum Durability {
     /// When its log records are on the medium.
     #[default]
     Full,
-    /// At once; it is on the medium within the bounds of `delayed_time` and `delayed_bytes`, and with the next
+    /// At once. It is on the medium within the bounds of `delayed_time` and `delayed_bytes`, and after the next
     /// full commit or `rollback`.
     Delayed,
 }

@@ -1,34 +1,34 @@
-//! When a checkpoint begins and how fast it goes, from what recovery would take if it came now. Pure.
+//! When a checkpoint begins and how fast it is written, from the time that recovery would take now. No I/O.
 //!
 //! ```text
 //! redo      log bytes / measured rate of reading it (twice, where recovery reads it to analyse it and then for the
 //!           pages) + dirty pages x measured time of writing one
 //! begin     at half of the target (`Options::redo_target`)
-//! pace      what is written keeps step with how far redo has come from there to nine tenths of the target,
-//!           and with time, so that a quiet store is done within ten seconds
+//! pace      the written share follows redo from there to nine tenths of the target, and time, so that in an idle
+//!           store the checkpoint is complete within ten seconds
 //! ```
-//! What is measured moves slowly: one slow write does not turn the pace over. Recovery writes many pages at once, so
-//! only what was written so tells what a page takes it: a checkpoint begins with a sample.
+//! Measurements are smoothed: one slow write does not change the pace much. Recovery writes many pages at once, so
+//! only writes done that way are a measure of its page time: a checkpoint begins with a sample of them.
 //!
-//! One write at a time is what those who commit feel least. A disk that answers slowly needs more in flight to keep the
-//! pace: as long as a checkpoint stays behind, it goes wider.
+//! One write at a time disturbs commits least. A disk with high latency needs more in flight to keep the pace: as
+//! long as a checkpoint is behind, its number of concurrent writes grows.
 
 use crate::options::Recovery;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Shares of the target at which a checkpoint begins, and by which it has ended.
+/// Shares of the target at which a checkpoint begins, and by which it is to be complete.
 const BEGIN_SHARE: f64 = 0.5;
 const END_SHARE: f64 = 0.9;
-/// A checkpoint does not take longer than this because there is time.
+/// The longest time over which a checkpoint is spread.
 const SPREAD_MAX: Duration = Duration::from_secs(10);
-/// Until they are measured: a page in 100 us, a mebibyte of log in 4 ms.
+/// Until they are measured: 100 us per page, 4 ms per mebibyte of log.
 const PAGE_NS: u64 = 100_000;
 const LOG_MIB_NS: u64 = 4_000_000;
-/// Of a new measurement, in eighths.
+/// The weight of a new measurement, in eighths.
 const NEW_EIGHTHS: u64 = 2;
 
-/// What redo costs here; 0 where it was not measured yet.
+/// The measured cost of redo; 0 where it was not measured yet.
 #[derive(Debug)]
 pub(crate) struct RedoCost {
     log_passes: u64,
@@ -37,29 +37,29 @@ pub(crate) struct RedoCost {
 }
 
 impl RedoCost {
-    /// Of a store that is recovered so.
-    pub(crate) fn of(recovery: Recovery) -> Self {
-        // Indices tell which pages there are; without them all of the log is read for that, and again for the pages.
+    /// For a store that is recovered with this strategy.
+    pub(crate) fn new(recovery: Recovery) -> Self {
+        // Indices list the pages; without them the log is read once to find the pages and once more to redo them.
         let log_passes = if recovery == Recovery::Instant { 1 } else { 2 };
         Self { log_passes, page_ns: AtomicU64::new(0), log_mib_ns: AtomicU64::new(0) }
     }
 
-    /// So many pages were written in this time, as many at once as recovery would, their part of the sync included, and
-    /// not the time in which they were put together.
+    /// `pages` were written in this time, with as many writes at once as recovery would do. It includes their share
+    /// of the sync, and excludes the time of rebuilding them from the log.
     pub(crate) fn pages_written(&self, pages: u64, took: Duration) {
         if let Some(each) = (took.as_nanos() as u64).checked_div(pages) {
             blend(&self.page_ns, each);
         }
     }
 
-    /// So much log was read and taken in, in this time: to analyse it, or to put all pages together that it is of.
+    /// `bytes` of log were read and processed in this time: to analyse them, or to rebuild all of their pages.
     pub(crate) fn log_read(&self, bytes: u64, took: Duration) {
         if bytes >= 8 << 20 {
             blend(&self.log_mib_ns, (took.as_nanos() as u64).saturating_mul(1 << 20) / bytes);
         }
     }
 
-    /// What recovery would take.
+    /// Estimated duration of recovery.
     pub(crate) fn redo(&self, log_bytes: u64, pages: u64) -> Duration {
         let known = |measured: &AtomicU64, until_then: u64| match measured.load(Ordering::Relaxed) {
             0 => until_then as f64,
@@ -81,15 +81,15 @@ fn blend(known: &AtomicU64, new: u64) {
     known.store(next, Ordering::Relaxed);
 }
 
-/// Whether redo has come so far that a checkpoint begins.
-pub(crate) fn begins(redo: Duration, target: Duration) -> bool {
+/// Whether the estimate has come so close to the target that a checkpoint must begin.
+pub(crate) fn should_begin(redo: Duration, target: Duration) -> bool {
     redo >= target.mul_f64(BEGIN_SHARE)
 }
 
 /// The pace of one checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Of redo when it began.
+    /// Estimated redo when the checkpoint began.
     from: Duration,
     upto: Duration,
 }
@@ -99,7 +99,7 @@ impl Pace {
         Self { from: redo, upto: target.mul_f64(END_SHARE) }
     }
 
-    /// The share that is to be written by now, 1 or more for all.
+    /// The share that must be written by now; 1 or more means all.
     pub(crate) fn due(&self, redo: Duration, elapsed: Duration) -> f64 {
         let room = self.upto.saturating_sub(self.from);
         if room.is_zero() {
@@ -110,12 +110,13 @@ impl Pace {
     }
 }
 
-/// Writes of a checkpoint's first step, for each that recovery has in flight: a sample of what a page takes it.
+/// Writes of a checkpoint's first step per write that recovery has in flight: a sample for the page time of
+/// recovery.
 const SAMPLE_DEPTH: usize = 4;
-/// Steps without a rest after which twice as many writes go at once.
+/// Steps without a pause after which the number of concurrent writes doubles.
 const STEPS_A_WIDTH: u32 = 16;
 
-/// How many writes a paced checkpoint has in flight.
+/// The number of writes that a paced checkpoint has in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Width {
     most: usize,
@@ -128,7 +129,7 @@ impl Width {
         Self { most: most.max(1), sampled: false, steps_behind: 0 }
     }
 
-    /// Of the next step.
+    /// Writes of the next step.
     pub(crate) fn writes(&self) -> usize {
         if !self.sampled {
             return self.most * SAMPLE_DEPTH;
@@ -143,7 +144,7 @@ impl Width {
         }
     }
 
-    /// It is ahead of its time.
+    /// The checkpoint is ahead of its pace.
     pub(crate) fn rest(&mut self) {
         self.steps_behind = 0;
     }
@@ -157,19 +158,19 @@ mod tests {
 
     #[test]
     fn a_checkpoint_begins_when_redo_would_take_half_of_the_target() {
-        let cost = RedoCost::of(Recovery::Instant);
+        let cost = RedoCost::new(Recovery::Instant);
         (0..50).for_each(|_| cost.pages_written(100, Duration::from_millis(10)));
         (0..50).for_each(|_| cost.log_read(100 << 20, Duration::from_millis(200)));
-        // 2 ms a mebibyte, 100 us a page.
-        assert!(!begins(cost.redo(100 << 20, 7_800), TARGET), "{:?}", cost.redo(100 << 20, 7_800));
-        assert!(begins(cost.redo(100 << 20, 8_200), TARGET), "{:?}", cost.redo(100 << 20, 8_200));
-        assert!(begins(cost.redo(520 << 20, 0), TARGET));
+        // 2 ms per mebibyte, 100 us per page.
+        assert!(!should_begin(cost.redo(100 << 20, 7_800), TARGET), "{:?}", cost.redo(100 << 20, 7_800));
+        assert!(should_begin(cost.redo(100 << 20, 8_200), TARGET), "{:?}", cost.redo(100 << 20, 8_200));
+        assert!(should_begin(cost.redo(520 << 20, 0), TARGET));
     }
 
     #[test]
     fn what_is_assumed_gives_way_to_the_first_measurement_and_that_moves_slowly() {
         let (ms, mib) = (Duration::from_millis, 1 << 20);
-        let cost = RedoCost::of(Recovery::Instant);
+        let cost = RedoCost::new(Recovery::Instant);
         assert_eq!(cost.redo(100 * mib, 1000), ms(400 + 100));
         cost.log_read(8 * mib, ms(8));
         cost.pages_written(100, ms(1));
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn a_recovery_without_indices_reads_the_log_twice() {
         for (recovery, expected_ms) in [(Recovery::Instant, 110), (Recovery::Wide, 210)] {
-            let cost = RedoCost::of(recovery);
+            let cost = RedoCost::new(recovery);
             cost.log_read(100 << 20, Duration::from_millis(100));
             cost.pages_written(100, Duration::from_millis(1));
             assert_eq!(cost.redo(100 << 20, 1000), Duration::from_millis(expected_ms), "{recovery:?}");

@@ -1,25 +1,27 @@
-//! Opening a store: finding the end of its log, and bringing its pages up to the last commit.
+//! Opening a store: finding the end of its log, and redoing its pages up to the last commit.
 //!
 //! ```text
 //! analysis   control file -> slots' headers -> blocks from the redo LSN along the chain -> for every page the
-//!            records since its last image, of committed transactions only; an honest end, or damage
+//!            records since its last image, of committed transactions only; a torn end, or damage
 //! instant    the log's directory, and the blocks of the virtual log file that is not full; the pages' chains are the
 //!            dirty pages of the opened store: read on demand, written by a checkpoint
-//! wide       the whole log, then that checkpoint: all places known, sorted, neighbours together, many at once, one sync
+//! wide       the whole log, then that checkpoint: all pages known, sorted, neighbours together, many writes at once,
+//!            one sync
 //! prefetch   pages written one by one in the order of the log, one sync
-//! serial     as that, the log read in 32 KiB steps, a sync for every virtual log file
+//! serial     as prefetch, but the log is read in steps of 32 KiB, and there is a sync for every virtual log file
 //! ```
-//! **Bounded opening.** A virtual log file that is full ends with its index (`log::index`): for every page the places
-//! of its records, of what committed and of what was open. The log's directory (`log::directory`) tells of all ends in
-//! one place. Opening reads it (`directory`) and the records of the one virtual log file that is not full, and beside them
-//! the newest filters. Indices are read when a page may be in them, newest first, by filters (`runs`); the first checkpoint reads the rest and moves
-//! all into the page table, a few pages at a time, before it lists what is dirty. What is passed over is read when a
-//! page is, or by that checkpoint: damage there is reported then. Where the directory does not lead to the end of the
-//! log, the headers, the ends and the indices are read themselves (`indexed`), and what is found counts.
+//! **Bounded opening.** A full virtual log file ends with its index (`log::index`): for every page the places of
+//! its records, both committed and open. The log's directory (`log::directory`) describes all these ends in one
+//! place. Opening reads the directory (`directory`), the records of the one virtual log file that is not full, and
+//! in parallel the newest filters. An index is read when a page may be in it, newest first, by the filters
+//! (`runs`). The first checkpoint reads the remaining indices and moves all entries into the page table, a few
+//! pages at a time, before it lists the dirty pages. Skipped records are read when their page is, or by that
+//! checkpoint; damage in them is reported then. If the directory does not lead to the end of the log, the headers,
+//! ends and indices of the log itself are read instead (`indexed`).
 //!
-//! No page is read from the data file to redo it: its first record is an image. Before the store is open, analysis
-//! writes the control file (a new epoch) and one block (RECOVERY), and nothing is erased: what an interrupted
-//! recovery leaves is recovered again by the same steps.
+//! Redo reads no page from the data file, since a page's first record is an image. Before the store is open,
+//! analysis writes the control file (a new epoch) and one block (RECOVERY) and erases nothing: after an interrupted
+//! recovery the same steps recover the store.
 
 mod course;
 mod directory;
@@ -36,56 +38,57 @@ use crate::log::block::{BlockHeader, VlfHeader};
 use crate::log::directory::{self as log_directory, Directory, Entry};
 use crate::log::index::{self, Index};
 use crate::log::record::{Record, Records};
-use crate::log::scan::{LogFile, Reading, Way};
+use crate::log::scan::{LogFile, Reading, ScanCursor};
 use crate::log::vlf::VlfTable;
 use crate::log::writer::LogWriter;
 use crate::options::{Options, Recovery};
 use crate::store::Inner;
 use crate::types::{Lsn, PageNo, UNIT_BYTES};
-use directory::Found as Led;
+use directory::LogTail;
 use indexed::Collected;
-use one_by_one::Steps;
+use one_by_one::ApplySteps;
 use pagestore_counters::Publisher;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use course::Course;
+pub(crate) use course::RecoveryTracker;
 pub use progress::{RecoveryEnd, RecoveryPhase, RecoveryProgress};
 
-/// What opening found and did.
+/// What opening a store found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// How.
+    /// The strategy of recovery.
     pub strategy: Recovery,
-    /// It had been closed: there was nothing to recover.
+    /// The store had been closed: nothing was to be recovered.
     pub clean: bool,
     /// Virtual log files whose index was read instead of their records.
     pub vlfs_indexed: u64,
-    /// Log that was read before the store was open, in bytes.
+    /// Bytes of log that were read before the store was open.
     pub log_bytes: u64,
-    /// Reads that it took.
+    /// Reads of the log.
     pub log_reads: u64,
-    /// Records in it.
+    /// Records in the log.
     pub records: u64,
-    /// Commits in it.
+    /// Commits in the log.
     pub commits: u64,
     /// The newest commit.
     pub last_sequence: u64,
-    /// Pages that the data file did not have yet; where indices were read, at most: a page that is in several counts
-    /// in each.
+    /// Pages that were not in the data file yet. With indices an upper bound: a page counts once in each index that
+    /// lists it.
     pub pages: u64,
-    /// The last record; what came after had not been acknowledged.
+    /// The last record; what came after it had not been acknowledged.
     pub cut: Lsn,
-    /// Records of transactions that had not committed.
+    /// Records of transactions that did not commit.
     pub records_dropped: u64,
-    /// Why the log's directory could not be read: what it would have told was read from the log itself.
+    /// Why the log's directory could not be read; the log itself was read instead.
     pub directory_unreadable: Option<String>,
     /// Time until the end of the log was known.
     pub analysis: Duration,
     /// Time until the store was open.
     pub opened: Duration,
-    /// What it took until all was redone; `None` until then. Only `Recovery::Instant` opens the store before.
+    /// What recovery took until all was redone; `None` before that. Only `Recovery::Instant` opens the store
+    /// before.
     pub end: Option<RecoveryEnd>,
 }
 
@@ -96,45 +99,45 @@ impl RecoveryReport {
     }
 }
 
-/// What a store is made of, once it is known.
-pub(crate) struct Found {
+/// The parts of a store that creation or recovery has prepared.
+pub(crate) struct StoreParts {
     pub writer: LogWriter,
     pub pages: PageTable,
     pub next_tx: u64,
     pub sequence: u64,
     pub control: Control,
-    pub course: Arc<Course>,
+    pub tracker: Arc<RecoveryTracker>,
 }
 
-/// The log's records since each page's newest image.
+/// The log records of a page since its newest image.
 #[derive(Default)]
 pub(crate) struct Chain {
     pub lsns: Vec<Lsn>,
     pub bytes: usize,
 }
 
-/// What the log says.
+/// What the records of the log amount to.
 #[derive(Default)]
 pub(crate) struct Analysis {
     pub chains: HashMap<PageNo, Chain>,
-    /// The records of the transaction that has not ended yet.
+    /// The records of the open transaction: page, LSN, whether it is an image, bytes.
     pub open: Vec<(PageNo, Lsn, bool, usize)>,
     pub open_tx: u64,
     pub records: u64,
     pub commits: u64,
     pub dropped: u64,
-    /// Transactions of which records are here and no commit.
+    /// Transactions that have records and no commit.
     pub dead: HashSet<u64>,
-    /// Changes of pages that have an image before them, and images.
+    /// Page records that must be redone: images, and changes with an image before them.
     pub changes: u64,
     pub sequence: u64,
     pub tx_max: u64,
 }
 
 impl Analysis {
-    /// Takes in a block's records from `redo` on; tells of each commit.
-    pub(crate) fn take(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
-        for (index, record) in Records::of(used).enumerate() {
+    /// Adds the records of a block from `redo` on.
+    pub(crate) fn add_block(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
+        for (index, record) in Records::new(used).enumerate() {
             let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
             let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
             if lsn < redo {
@@ -142,7 +145,7 @@ impl Analysis {
             }
             self.records += 1;
             if tx != 0 && tx != self.open_tx {
-                // One transaction writes at a time: the one before did not live to its end.
+                // One transaction writes at a time: the one before ended without a commit.
                 self.drop_open();
                 self.open_tx = tx;
                 self.tx_max = self.tx_max.max(tx);
@@ -172,7 +175,8 @@ impl Analysis {
             chain.bytes += bytes;
             self.changes += 1;
         }
-        // A change without an image before it: the data file had the page when redo moved past its image.
+        // A change without an image before it is skipped: the data file had the page when redo moved past its
+        // image.
     }
 
     fn drop_open(&mut self) {
@@ -184,10 +188,10 @@ impl Analysis {
     }
 }
 
-/// Reads of the log at once, each a thread's …
+/// Reads of the log in flight, each on a thread of its own …
 const READS_MAX: usize = 16;
-/// … and where a store is to open at once: little memory for all of them, for a virtual machine may have to get it from its
-/// host first, and a large page of it took up to a tenth of a second.
+/// … and when the store is to open at once. These use little memory in all: a virtual machine may have to obtain it
+/// from its host, and a large page of it took up to a tenth of a second.
 const FIRST_READS_MAX: usize = 8;
 const FIRST_READ_BYTES: usize = 112 << 10;
 
@@ -202,7 +206,7 @@ fn reading(options: &Options) -> Reading {
     }
 }
 
-/// The newest control file, or why there is no store.
+/// Reads the newest copy of the control file, or reports why there is no store.
 pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
     Control::read(disk)?.ok_or_else(|| Error::NotAStore {
         path: String::new(),
@@ -210,17 +214,17 @@ pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
     })
 }
 
-/// Opens what lies on `disk`.
+/// Opens the store on `disk`.
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
     counters: Arc<Publisher>,
     options: Options,
-    course: Arc<Course>,
+    tracker: Arc<RecoveryTracker>,
 ) -> Result<(Inner, RecoveryReport)> {
-    let begun = course.begun;
+    let begun = tracker.begun;
     let mut control = control(disk.as_ref())?;
     let reading = reading(&options);
-    // What is read must not be better than what is on the medium.
+    // What is read may be only in the system's cache; make it durable before relying on it.
     for file in FileId::ALL {
         disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
     }
@@ -238,111 +242,112 @@ pub(crate) fn open(
         None
     });
     let reads_begun = Instant::now();
-    let told = match &entries {
+    let by_directory = match &entries {
         Some(entries) if options.recovery == Recovery::Instant => {
-            course.reads_log(geometry.vlf_bytes);
+            tracker.begin_reading_log(geometry.vlf_bytes);
             directory::read(disk.as_ref(), &control, reading, entries)?
         }
         _ => None,
     };
-    let is_told = told.is_some();
-    let (log, told) = match told {
-        Some(Led { log, way, collected }) => (log, Some((way, collected))),
+    let is_by_directory = by_directory.is_some();
+    let (log, scanned) = match by_directory {
+        Some(LogTail { log, cursor, collected }) => (log, Some((cursor, collected))),
         None => {
             let log = LogFile::open(disk.as_ref(), geometry, reading)?;
-            course.reads_log(bytes_from(&log, control.redo.lsn));
+            tracker.begin_reading_log(bytes_from(&log, control.redo.lsn));
             (log, None)
         }
     };
     let mut dead = HashSet::new();
-    let (way, index, tx_max, writes) = if options.recovery == Recovery::Instant {
-        let (way, collected) = told.map_or_else(|| indexed::read(&log, &control, reading), Ok)?;
+    let (cursor, index, tx_max, writes) = if options.recovery == Recovery::Instant {
+        let (cursor, collected) = scanned.map_or_else(|| indexed::read(&log, &control, reading), Ok)?;
         report.vlfs_indexed = collected.indexed;
         let last = collected.last.clone();
         let (runs, sums) = collected.runs(Arc::clone(&disk), geometry);
         runs.load_oldest()?;
         report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
         report.pages = runs.pages();
-        pages.look_up_in(runs);
-        (way, last, sums.tx_max, report.pages)
+        pages.attach_runs(runs);
+        (cursor, last, sums.tx_max, report.pages)
     } else {
-        let (way, index, analysis) = whole(&log, &control, reading)?;
+        let (cursor, index, analysis) = read_whole_log(&log, &control, reading)?;
         report.count(analysis.records, analysis.commits, analysis.dropped, analysis.sequence);
         report.pages = analysis.chains.len() as u64;
         let each_change = options.recovery != Recovery::Wide;
         let writes = if each_change { analysis.changes } else { report.pages };
         if options.recovery == Recovery::Wide {
             for (page, chain) in analysis.chains {
-                pages.recovered(page, chain.lsns, chain.bytes);
+                pages.insert_recovered(page, chain.lsns, chain.bytes);
             }
         }
         dead = analysis.dead;
-        (way, index, analysis.tx_max, writes)
+        (cursor, index, analysis.tx_max, writes)
     };
     if report.last_sequence == 0 {
-        // Where the cache is of a few pages, a checkpoint may write the control file before the store's first commit.
+        // With a cache of a few pages a checkpoint may write the control file before the store's first commit.
         return Err(Error::NotAStore { path: String::new(), why: "its creation did not finish".into() });
     }
-    let last = way.last.max(control.durable);
+    let last = cursor.last.max(control.durable);
     let [.., of_log] = counters.file_statistics();
     (report.log_bytes, report.log_reads) = (of_log.counters.read.bytes, of_log.counters.read.count);
     (report.cut, report.analysis) = (last, begun.elapsed());
     let log_read = reads_begun.elapsed();
-    course.writes_pages(writes, geometry.page_bytes as u64);
+    tracker.begin_writing_pages(writes, geometry.page_bytes as u64);
 
     if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
         let sync_each = options.recovery == Recovery::Serial;
-        // All of it is durable in the data file then.
-        let steps = Steps { reading, sync_each, way: options.apply };
+        // After this all of it is durable in the data file.
+        let steps = ApplySteps { reading, sync_each, apply: options.apply };
         one_by_one::apply(disk.as_ref(), &control, &log, &dead, steps)?;
     }
-    // Where nothing is to be redone, recovery begins at the end from now on: openings alone do not fill the log.
-    let is_at_end = report.pages == 0 && way.position.lsn.unit() < index::end_unit(&geometry);
+    // With nothing to redo, recovery begins at the end of the log from now on, so that repeated openings do not
+    // fill the log.
+    let is_at_end = report.pages == 0 && cursor.position.lsn.unit() < index::end_unit(&geometry);
     let slots = if is_at_end {
-        (control.redo, control.redo_slot) = (way.position, way.slot as u32);
+        (control.redo, control.redo_slot) = (cursor.position, cursor.slot as u32);
         (control.sequence, control.tx_max) = (report.last_sequence, control.tx_max.max(tx_max));
-        log.slots(&[(way.position.lsn.vlf(), way.slot)])
+        log.slots(&[(cursor.position.lsn.vlf(), cursor.slot)])
     } else {
-        log.slots(&way.chain)
+        log.slots(&cursor.chain)
     };
-    // Blocks of this opening are told from those of earlier ones.
+    // Blocks of this opening have a higher epoch than earlier ones.
     control.epoch += 1;
     control.clean = false;
     control.durable = last;
     control.write(disk.as_ref())?;
     let table = VlfTable::new(slots);
     let writes = options.log_writes_in_flight.max(1);
-    let mut writer = LogWriter::resume(geometry, table, control.epoch, way.position, last, writes, index);
+    let mut writer = LogWriter::resume(geometry, table, control.epoch, cursor.position, last, writes, index);
     writer.directory = match entries {
-        Some(entries) if is_told => Directory::of(geometry.store, entries),
+        Some(entries) if is_by_directory => Directory::new(geometry.store, entries),
         entries => rebuilt(&log, entries.as_deref()),
     };
     let next_tx = control.tx_max.max(tx_max) + 1;
-    let found = Found { writer, pages, next_tx, sequence: report.last_sequence, control, course };
+    let parts = StoreParts { writer, pages, next_tx, sequence: report.last_sequence, control, tracker };
     drop(log);
-    let epoch = u64::from(found.control.epoch);
-    let inner = Inner::new(disk, counters, options, found);
+    let epoch = u64::from(parts.control.epoch);
+    let inner = Inner::new(disk, counters, options, parts);
     inner.redo_cost.log_read(report.log_bytes, log_read);
-    inner.journal.note(&Record::Recovery { epoch, cut: last })?;
+    inner.journal.append_note(&Record::Recovery { epoch, cut: last })?;
     inner.journal.flush()?;
     if options.recovery == Recovery::Wide && report.pages > 0 {
         inner.checkpoint()?;
     }
     if options.recovery != Recovery::Instant || report.pages == 0 {
-        inner.course.end();
+        inner.tracker.end();
     }
     report.opened = begun.elapsed();
     Ok((inner, report))
 }
 
-/// What there is to be read of the log from `redo` on, at most: its virtual log files are read to their ends.
+/// An upper bound of the log to be read from `redo` on: virtual log files are read to their ends.
 pub(crate) fn bytes_from(log: &LogFile<'_>, redo: Lsn) -> u64 {
     let newest = log.headers().iter().flatten().map(|header| header.vlf).max().unwrap_or(0);
     let vlfs = u64::from(newest.saturating_sub(redo.vlf()) + 1).min(log.headers().len() as u64);
     (vlfs * log.geometry.vlf_bytes).saturating_sub(u64::from(redo.unit()) * UNIT_BYTES)
 }
 
-/// A directory that knows which slots were used, and of the ends what was known before.
+/// A directory rebuilt from the slots' headers, with the ends that were known before.
 fn rebuilt(log: &LogFile<'_>, before: Option<&[Option<Entry>]>) -> Directory {
     let known = |slot: usize| before.and_then(|entries| entries.get(slot).copied().flatten());
     let entry = |(slot, header): (usize, &Option<VlfHeader>)| {
@@ -353,23 +358,27 @@ fn rebuilt(log: &LogFile<'_>, before: Option<&[Option<Entry>]>) -> Directory {
     let entries: Vec<_> = log.headers().iter().enumerate().map(entry).collect();
     let store = log.geometry.store;
     if before == Some(entries.as_slice()) {
-        Directory::of(store, entries)
+        Directory::new(store, entries)
     } else {
         Directory::rebuilt(store, entries)
     }
 }
 
-/// Reads the log as a whole.
-fn whole(log: &LogFile<'_>, control: &Control, reading: Reading) -> Result<(Way, Index, Analysis)> {
+/// Reads the whole log from the redo LSN on.
+fn read_whole_log(
+    log: &LogFile<'_>,
+    control: &Control,
+    reading: Reading,
+) -> Result<(ScanCursor, Index, Analysis)> {
     let mut analysis = Analysis { sequence: control.sequence, ..Analysis::default() };
     let mut collected = Collected::begin(control, false);
     let redo = control.redo;
-    let mut way = Way::begin(control.redo_slot as usize, redo);
-    log.scan_until(&mut way, u32::MAX, control.known(), reading, |header, used| {
-        collected.take(header, used)?;
-        analysis.take(header, used, redo.lsn)
+    let mut cursor = ScanCursor::begin(control.redo_slot as usize, redo);
+    log.scan_until(&mut cursor, u32::MAX, control.known(), reading, |header, used| {
+        collected.add_block(header, used)?;
+        analysis.add_block(header, used, redo.lsn)
     })?;
     analysis.drop_open();
-    collected.enter(way.position.lsn.vlf());
-    Ok((way, collected.last, analysis))
+    collected.begin_vlf(cursor.position.lsn.vlf());
+    Ok((cursor, collected.last, analysis))
 }

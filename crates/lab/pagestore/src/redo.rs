@@ -1,7 +1,7 @@
-//! Pages put together from their log records, each block that is needed read and checked once for all of them.
+//! Redo: rebuilds pages from their log records. Each block that is needed is read and checked once for all pages.
 //!
-//! Records are wanted in the order of the log. One read brings the blocks of as many as lie near each other, and a
-//! page's records come in their order, whichever pages' records lie between.
+//! Records are requested in the order of the log. One read fetches the blocks of as many records as are near each
+//! other. The records of a page are applied in order, even if other pages' records lie between them.
 //!
 //! ```text
 //! reader 1   read, check, apply       | apply | read, check, apply | …     each its own part of the log; pages that
@@ -17,39 +17,40 @@ use crate::log::block;
 use crate::log::record::{Record, Records};
 use crate::log::{Geometry, MAX_BLOCK_BYTES};
 use crate::store::{Inner, lock};
-use crate::sync::{Mutex, thread, together};
+use crate::sync::{Mutex, run_on_threads, thread};
 use crate::types::{Lsn, UNIT_BYTES};
 use std::sync::atomic::Ordering;
 
-/// The largest read, and of one block: it begins and ends where direct I/O may.
+/// The largest read, and a read of one block; both begin and end where direct I/O allows.
 const READ_BYTES_MAX: usize = 512 << 10;
 const BLOCK_READ_BYTES: usize = MAX_BLOCK_BYTES + ALIGNMENT;
-/// Blocks are read over that nobody wants, rather than left out, where there are no more than this.
+/// Unwanted blocks between two wanted ones are read along with them, up to this many bytes.
 const GAP_BYTES_MAX: u64 = 128 << 10;
 
-/// A record, and which of the pages that are put together it belongs to.
+/// A record, and the index of the page that it belongs to.
 pub(crate) type Wanted = (Lsn, usize);
 
-/// What is wanted of a block, and its records.
+/// The wanted records of a block, and its bytes.
 type Checked<'a> = (&'a [Wanted], &'a [u8]);
 
 /// One read of the log.
 #[derive(Debug, PartialEq, Eq)]
-struct Stretch {
-    /// Where in the virtual log file.
+struct LogRead {
+    /// Offset in the virtual log file.
     from: u64,
     bytes: usize,
-    /// How many of the wanted records it brings.
+    /// How many of the wanted records it fetches.
     records: usize,
 }
 
-/// Where a record's block begins in its virtual log file.
+/// The offset of a record's block in its virtual log file.
 fn block_start(lsn: Lsn) -> u64 {
     u64::from(lsn.unit()) * UNIT_BYTES
 }
 
-impl Stretch {
-    /// The one that begins with the first of `wanted`, which are sorted. How long a block is, only itself tells.
+impl LogRead {
+    /// The read that begins with the first of `wanted`, which are sorted. The length of a block is known only once
+    /// it is read, so the largest is assumed.
     fn first(wanted: &[Wanted], geometry: &Geometry, bytes_max: usize) -> Self {
         let whole = ALIGNMENT as u64;
         let end =
@@ -69,7 +70,7 @@ impl Stretch {
     }
 }
 
-/// Memory to read the log into, for so many who read at once.
+/// Buffers for this many concurrent readers of the log.
 pub(crate) struct Windows(InOnePiece);
 
 impl Windows {
@@ -82,47 +83,47 @@ impl Windows {
     }
 }
 
-/// What has not been read of the log yet.
-struct Ahead<'a> {
+/// The part of the log that has not been read yet.
+struct PendingReads<'a> {
     wanted: &'a [Wanted],
     number: u64,
 }
 
-impl<'a> Ahead<'a> {
-    /// The next read, its number, and what it brings.
-    fn next(&mut self, geometry: &Geometry, bytes_max: usize) -> Option<(u64, Stretch, &'a [Wanted])> {
+impl<'a> PendingReads<'a> {
+    /// The next read, its number, and the records that it fetches.
+    fn next(&mut self, geometry: &Geometry, bytes_max: usize) -> Option<(u64, LogRead, &'a [Wanted])> {
         if self.wanted.is_empty() {
             return None;
         }
-        let stretch = Stretch::first(self.wanted, geometry, bytes_max);
+        let log_read = LogRead::first(self.wanted, geometry, bytes_max);
         let own;
-        (own, self.wanted) = self.wanted.split_at(stretch.records);
+        (own, self.wanted) = self.wanted.split_at(log_read.records);
         self.number += 1;
-        Some((self.number - 1, stretch, own))
+        Some((self.number - 1, log_read, own))
     }
 }
 
-/// The pages that are put together.
+/// The pages that are rebuilt.
 struct Pages<'a> {
-    /// Each for whoever applies a record of it.
+    /// Locked while a record is applied.
     bytes: Vec<Mutex<&'a mut [u8]>>,
-    /// Of which there is more than one record.
-    in_turn: Vec<bool>,
+    /// Pages with more than one record.
+    is_ordered: Vec<bool>,
 }
 
 impl<'a> Pages<'a> {
     fn new(pages: impl Iterator<Item = &'a mut [u8]>, wanted: &[Wanted]) -> Self {
         let bytes: Vec<_> = pages.map(Mutex::new).collect();
         let mut begun = vec![false; bytes.len()];
-        let mut in_turn = vec![false; bytes.len()];
+        let mut is_ordered = vec![false; bytes.len()];
         for (_, at) in wanted {
-            in_turn[*at] = std::mem::replace(&mut begun[*at], true);
+            is_ordered[*at] = std::mem::replace(&mut begun[*at], true);
         }
-        Self { bytes, in_turn }
+        Self { bytes, is_ordered }
     }
 }
 
-/// Where a page has several records, they are applied in the order of the log: each read has its turn.
+/// Pages with several records need them in the order of the log, so the reads apply those in turns.
 #[derive(Default)]
 struct Turns {
     state: Mutex<Turn>,
@@ -130,15 +131,16 @@ struct Turns {
 
 #[derive(Default)]
 struct Turn {
-    /// Whose it is.
+    /// The number of the read whose turn it is.
     number: u64,
-    /// What is missing cannot be gone over.
+    /// A read failed; later records must not be applied without its records.
     failed: bool,
     waiting: Vec<(u64, thread::Thread)>,
 }
 
 impl Turns {
-    /// Waits for turn `number`, applies, and lets the next one go on. After an error of another nothing is applied.
+    /// Waits for turn `number`, applies, and starts the next turn. After an error of another turn nothing is
+    /// applied.
     fn take(&self, number: u64, apply: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut turn = lock(&self.state);
         while turn.number != number {
@@ -163,8 +165,8 @@ impl Turns {
 }
 
 impl Inner {
-    /// Applies the `wanted` records, which are sorted, each to its own of `pages`. The first of each page is an image. As
-    /// many reads at once as there are windows, all of one length.
+    /// Applies the `wanted` records, which are sorted, to their `pages`. The first record of each page is an image.
+    /// Does as many reads at once as there are windows, all of one length.
     pub(crate) fn redo_into<'a>(
         &self,
         wanted: &[Wanted],
@@ -173,46 +175,46 @@ impl Inner {
     ) -> Result<()> {
         let bytes_max = windows[0].len();
         let one_read =
-            wanted.is_empty() || Stretch::first(wanted, &self.geometry, bytes_max).records == wanted.len();
+            wanted.is_empty() || LogRead::first(wanted, &self.geometry, bytes_max).records == wanted.len();
         let readers = if one_read { 1 } else { windows.len() };
         let windows = Mutex::new(windows.into_iter());
-        let ahead = Mutex::new(Ahead { wanted, number: 0 });
+        let pending = Mutex::new(PendingReads { wanted, number: 0 });
         let turns = Turns::default();
         let pages = Pages::new(pages, wanted);
         let work = || {
             let window = lock(&windows).next().expect("each has its own");
             loop {
-                let next = lock(&ahead).next(&self.geometry, bytes_max);
-                let Some((number, stretch, own)) = next else { return Ok(()) };
-                let checked = self.read_checked(&stretch, own, window);
+                let next = lock(&pending).next(&self.geometry, bytes_max);
+                let Some((number, log_read, own)) = next else { return Ok(()) };
+                let checked = self.read_checked(&log_read, own, window);
                 let blocks = checked.and_then(|blocks| {
                     self.redo_blocks(&blocks, &pages, false)?;
                     Ok(blocks)
                 });
-                // Whether it could be read or not: those behind it wait for its turn to be over.
+                // Takes its turn even if the read failed: later turns wait for it.
                 let applied = turns.take(number, || self.redo_blocks(&blocks?, &pages, true));
-                // There is no use in the rest.
-                applied.inspect_err(|_| lock(&ahead).wanted = &[])?;
+                // The remaining reads are useless.
+                applied.inspect_err(|_| lock(&pending).wanted = &[])?;
             }
         };
-        together(readers, work).map(|_| ())
+        run_on_threads(readers, work).map(|_| ())
     }
 
-    /// The blocks of a part of the log, each with what is wanted of it.
+    /// Reads the blocks of a part of the log, each with its wanted records.
     fn read_checked<'a>(
         &self,
-        stretch: &Stretch,
+        log_read: &LogRead,
         wanted: &'a [Wanted],
         window: &'a mut [u8],
     ) -> Result<Vec<Checked<'a>>> {
-        let bytes = &mut window[..stretch.bytes];
-        self.read_stretch(wanted[0].0, stretch.from, bytes)?;
+        let bytes = &mut window[..log_read.bytes];
+        self.read_log(wanted[0].0, log_read.from, bytes)?;
         let bytes = &*bytes;
         wanted
             .chunk_by(|(a, _), (b, _)| block_start(*a) == block_start(*b))
             .map(|own| {
                 let first = own[0].0;
-                let at = (block_start(first) - stretch.from) as usize;
+                let at = (block_start(first) - log_read.from) as usize;
                 let (_, used) = block::open(&bytes[at..], &self.geometry, first.vlf(), first.unit())
                     .ok_or_else(|| damaged(first, "its block cannot be read any more"))?;
                 Ok((own, used))
@@ -220,19 +222,19 @@ impl Inner {
             .collect()
     }
 
-    fn read_stretch(&self, lsn: Lsn, from: u64, bytes: &mut [u8]) -> Result<()> {
-        let slot = self.journal.with(|writer| writer.vlfs.slot_of(lsn.vlf()));
+    fn read_log(&self, lsn: Lsn, from: u64, bytes: &mut [u8]) -> Result<()> {
+        let slot = self.journal.with_writer(|writer| writer.vlfs.slot_of(lsn.vlf()));
         let slot = slot.ok_or_else(|| damaged(lsn, "its space has been reused"))?;
         self.disk
             .read(FileId::Log, self.geometry.slot_offset(slot) + from, bytes)
             .map_err(|error| Error::io("read", FileId::Log, error))
     }
 
-    /// Applies the records of those pages that are to be done in turn, or of the others.
-    fn redo_blocks(&self, blocks: &[Checked<'_>], pages: &Pages<'_>, in_turn: bool) -> Result<()> {
+    /// Applies the records of the pages that need them in order, or those of the others.
+    fn redo_blocks(&self, blocks: &[Checked<'_>], pages: &Pages<'_>, is_ordered: bool) -> Result<()> {
         for (wanted, used) in blocks {
-            let mut records = Records::of(used).zip(1..);
-            for (lsn, at) in wanted.iter().filter(|(_, at)| pages.in_turn[*at] == in_turn) {
+            let mut records = Records::new(used).zip(1..);
+            for (lsn, at) in wanted.iter().filter(|(_, at)| pages.is_ordered[*at] == is_ordered) {
                 let (record, _) = records
                     .find(|(_, number)| *number == lsn.record())
                     .ok_or_else(|| damaged(*lsn, "the block has no such record"))?;
@@ -250,7 +252,7 @@ impl Inner {
         Ok(())
     }
 
-    /// A page put together from its log records, the first of which is an image.
+    /// Rebuilds a page from its log records, the first of which is an image.
     pub(crate) fn redo(&self, chain: &[Lsn]) -> Result<Page> {
         let mut bytes = vec![0; self.geometry.page_bytes];
         let wanted: Vec<_> = chain.iter().map(|lsn| (*lsn, 0)).collect();
@@ -290,23 +292,23 @@ mod tests {
             let mut rest = wanted.as_slice();
             let mut read = 0;
             while !rest.is_empty() {
-                let stretch = Stretch::first(rest, &geometry(), bytes_max);
-                prop_assert!(stretch.records > 0 && stretch.bytes <= bytes_max);
-                prop_assert!(stretch.from >= VLF_HEADER_BYTES as u64);
-                let to = stretch.from + stretch.bytes as u64;
+                let log_read = LogRead::first(rest, &geometry(), bytes_max);
+                prop_assert!(log_read.records > 0 && log_read.bytes <= bytes_max);
+                prop_assert!(log_read.from >= VLF_HEADER_BYTES as u64);
+                let to = log_read.from + log_read.bytes as u64;
                 prop_assert!(to <= VLF_BYTES);
-                prop_assert!(stretch.from.is_multiple_of(ALIGNMENT as u64));
-                prop_assert!(stretch.bytes.is_multiple_of(ALIGNMENT));
-                for (lsn, _) in &rest[..stretch.records] {
+                prop_assert!(log_read.from.is_multiple_of(ALIGNMENT as u64));
+                prop_assert!(log_read.bytes.is_multiple_of(ALIGNMENT));
+                for (lsn, _) in &rest[..log_read.records] {
                     prop_assert_eq!(lsn.vlf(), rest[0].0.vlf());
                     let end = (block_start(*lsn) + MAX_BLOCK_BYTES as u64).min(VLF_BYTES);
-                    prop_assert!(block_start(*lsn) >= stretch.from && end <= to);
+                    prop_assert!(block_start(*lsn) >= log_read.from && end <= to);
                 }
-                // What is not wanted is read over only where that is less than what a read costs.
-                let blocks = stretch.records as u64 * BLOCK_READ_BYTES as u64;
-                prop_assert!(stretch.bytes as u64 <= blocks + (stretch.records as u64 - 1) * GAP_BYTES_MAX);
-                read += stretch.records;
-                rest = &rest[stretch.records..];
+                // Unwanted bytes are read only if that costs less than another read.
+                let blocks = log_read.records as u64 * BLOCK_READ_BYTES as u64;
+                prop_assert!(log_read.bytes as u64 <= blocks + (log_read.records as u64 - 1) * GAP_BYTES_MAX);
+                read += log_read.records;
+                rest = &rest[log_read.records..];
             }
             prop_assert_eq!(read, wanted.len());
         }

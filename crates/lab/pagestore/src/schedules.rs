@@ -8,7 +8,7 @@ mod snapshots;
 
 use crate::disk::{Disk, FileId};
 use crate::sim::SimDisk;
-use crate::sync::scheduled::{at_once, linger};
+use crate::sync::scheduled::{at_once, yield_in_schedule};
 use crate::{Committed, Durability, Layout, Options, Recovery, Store, Tables};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,18 +78,18 @@ impl Disk for Slow {
     crate::from_disk_beneath!(len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        linger();
+        yield_in_schedule();
         self.disk.read(file, offset, buffer)
     }
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        linger();
+        yield_in_schedule();
         self.disk.write(file, offset, bytes)
     }
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if file != FileId::Log {
-            linger();
+            yield_in_schedule();
             return self.disk.write_through(file, offset, bytes);
         }
         let ticket = {
@@ -99,7 +99,7 @@ impl Disk for Slow {
             under_way.writes.push(ticket);
             ticket
         };
-        linger();
+        yield_in_schedule();
         let done = self.disk.write_through(file, offset, bytes);
         {
             let mut under_way = self.under_way();
@@ -107,12 +107,12 @@ impl Disk for Slow {
             Met::count(&self.met.overtaken, under_way.writes.iter().any(|own| *own < ticket));
             Met::count(&self.met.failed_beside_another, done.is_err() && !under_way.writes.is_empty());
         }
-        linger();
+        yield_in_schedule();
         done
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
-        linger();
+        yield_in_schedule();
         self.disk.sync(file)
     }
 }

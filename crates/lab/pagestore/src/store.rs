@@ -1,8 +1,8 @@
-//! An open store: opening, creating, closing, and reading a page wherever it is.
+//! An open store: creating, opening and closing it, and reading a page wherever it is.
 
 mod stats;
 
-use crate::awake::Awake;
+use crate::awake::IdleGuard;
 use crate::cache::{Lookup, Page, PageTable, View};
 use crate::checkpoint::{Certified, Checkpoint};
 use crate::control::Control;
@@ -17,7 +17,7 @@ use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::log_space::write_zeros;
 use crate::options::{Layout, Options};
 use crate::pace::RedoCost;
-use crate::recovery::{self, Course, RecoveryReport};
+use crate::recovery::{self, RecoveryReport, RecoveryTracker};
 use crate::sync::{AtomicU64, Mutex};
 use crate::tx::{Buffers, ReadTx, WriteTx};
 use crate::types::{Lsn, PageNo, UNIT_BYTES};
@@ -36,12 +36,12 @@ pub struct Store {
     pub(crate) report: RecoveryReport,
 }
 
-/// What the next writing transaction needs.
+/// The state of the writing transaction that outlives it.
 pub(crate) struct Writing {
     pub next_tx: u64,
     pub sequence: u64,
     pub buffers: Buffers,
-    /// The number of the newest table, whether it was committed or not.
+    /// The number of the newest table, committed or not.
     pub tables: u32,
 }
 
@@ -52,37 +52,38 @@ pub(crate) struct Inner {
     pub geometry: Geometry,
     pub journal: Journal,
     pub pages: Mutex<PageTable>,
-    /// One transaction writes at a time.
+    /// The writer lock: one transaction writes at a time.
     pub writing: Mutex<Writing>,
-    /// The thread whose transaction that is; 0: nobody's. The one that asks whether it is its own has written it itself.
-    pub whose_turn: AtomicUsize,
-    /// A commit is appended and installed as one, as a checkpoint sees it.
+    /// The number of the thread that holds it; 0: none. Only compared by a thread with its own number, which it
+    /// stored itself.
+    pub writer_thread: AtomicUsize,
+    /// Makes appending and installing a commit atomic with respect to checkpoints.
     pub gate: Mutex<()>,
     pub control: Mutex<Control>,
-    /// One checkpoint at a time.
+    /// Held by the one checkpoint that runs.
     pub checkpointing: Mutex<Checkpoints>,
-    /// The thread whose checkpoint runs; 0: nobody's. As `whose_turn`, it is asked for one's own only.
-    pub whose_checkpoint: AtomicUsize,
-    /// Threads that wait for the one that runs.
-    pub hurry: AtomicU64,
+    /// The number of the thread that runs it; 0: none. Compared as `writer_thread` is.
+    pub checkpoint_thread: AtomicUsize,
+    /// Threads that wait for a running checkpoint to end.
+    pub checkpoint_waiters: AtomicU64,
     pub growing: Mutex<()>,
-    /// Threads that cannot go on before the log has grown.
+    /// Threads that cannot continue before the log has grown.
     pub growth_awaited: AtomicU64,
-    /// Recovery would begin here; mirrors the control file.
+    /// The redo position, as in the control file.
     pub redo: AtomicU64,
     /// The newest commit.
     pub last_sequence: AtomicU64,
     /// The newest transaction.
     pub last_tx: AtomicU64,
-    pub course: Arc<Course>,
+    pub tracker: Arc<RecoveryTracker>,
     pub wake: background::Wake,
     pub redo_cost: RedoCost,
     pub counters: Arc<Publisher>,
-    /// One answers at a time.
+    /// Held by the thread that publishes the state of the log.
     answering: Mutex<()>,
 }
 
-/// What checkpoints have done.
+/// The last checkpoint.
 #[derive(Default)]
 pub(crate) struct Checkpoints {
     pub last: Option<Certificate>,
@@ -92,7 +93,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no thread panics with a lock of the store")
 }
 
-/// Says where there is no store.
+/// Adds the directory to a `NotAStore` error.
 pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
     match error {
         Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
@@ -101,10 +102,10 @@ pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
 }
 
 impl Store {
-    /// Creates a store in a new or empty directory, or where a creation was interrupted. One that fails leaves nothing.
+    /// Creates a store in a new or empty directory, or in one where a creation was interrupted. A creation that
+    /// fails leaves nothing behind.
     ///
-    /// # Errors
-    /// When there is something already, an option is out of range, or an I/O fails.
+    /// # Errors When the directory is not empty, an option is out of range, or an I/O fails.
     pub fn create(directory: &Path, layout: Layout, options: Options) -> Result<Self> {
         let store = identity();
         layout.geometry(store)?;
@@ -121,7 +122,7 @@ impl Store {
                 .inspect_err(|_| creation::abandon(directory))
         });
         if created.is_err() && is_new {
-            // Where another has created one meanwhile it is not empty.
+            // Fails if another process has created a store there meanwhile, as it is not empty then.
             let _ = std::fs::remove_dir(directory);
         }
         created
@@ -129,8 +130,7 @@ impl Store {
 
     /// Opens a store, and recovers it if it was not closed.
     ///
-    /// # Errors
-    /// When there is none, another process has it, acknowledged data is damaged, or an I/O fails.
+    /// # Errors When there is no store, another process has it open, acknowledged data is damaged, or an I/O fails.
     pub fn open(directory: &Path, options: Options) -> Result<Self> {
         let disk = Arc::new(RealDisk::open(directory, Access::Write)?);
         let store = Self::open_on(disk.clone(), options).map_err(|error| in_directory(error, directory))?;
@@ -147,7 +147,7 @@ impl Store {
         let counters = Publisher::new(disk.directory().filter(|_| options.publish));
         let disk = CountedDisk::wrap(disk, &counters);
         let length = LOG_HEAD_BYTES + layout.log_bytes(options.log_limit_bytes)?;
-        // Where there is no space for it, that is known before it is written.
+        // A lack of space is reported before anything is written.
         disk.reserve(FileId::Log, length).map_err(|error| Error::io("reserve", FileId::Log, error))?;
         write_zeros(disk.as_ref(), FileId::Log, 0, length, || {})?;
         let entries = [0, layout.vlfs].map(directory::end_of);
@@ -155,7 +155,7 @@ impl Store {
         for file in [FileId::Log, FileId::Control] {
             disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
         }
-        // A device that loses a write is found out here, and not by a log that has no space later.
+        // Detect a device that loses writes now, and not later in a log without space.
         let found = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
         if found < length {
             let why = format!("it has {found} bytes after it was written to its full length");
@@ -177,10 +177,10 @@ impl Store {
             tx_max: 0,
         };
         let pages = PageTable::new(geometry.page_bytes, options.cache_bytes / 4 * 3);
-        let course = Course::none(&counters);
-        let found = recovery::Found { writer, pages, next_tx: 1, sequence: 0, control, course };
-        let inner = Inner::new(disk, counters, options, found);
-        // The store's own page is the first commit; only then is there a store.
+        let tracker = RecoveryTracker::finished(&counters);
+        let parts = recovery::StoreParts { writer, pages, next_tx: 1, sequence: 0, control, tracker };
+        let inner = Inner::new(disk, counters, options, parts);
+        // The meta page is part of the first commit; only after that there is a store.
         let mut tx = WriteTx::begin(&inner)?;
         tx.format()?;
         tx.commit_full()?;
@@ -194,8 +194,8 @@ impl Store {
     /// As `open`.
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         let counters = Publisher::new(disk.directory().filter(|_| options.publish));
-        let course = Course::begin(&counters, options.recovery);
-        let (inner, report) = recovery::open(CountedDisk::wrap(disk, &counters), counters, options, course)?;
+        let tracker = RecoveryTracker::begin(&counters, options.recovery);
+        let (inner, report) = recovery::open(CountedDisk::wrap(disk, &counters), counters, options, tracker)?;
         Self::start(inner, report)
     }
 
@@ -210,18 +210,17 @@ impl Store {
         Ok(Self { inner, background, report })
     }
 
-    /// Begins to read: what was committed and acknowledged by now, whatever is committed meanwhile, or fails to be.
+    /// Begins a snapshot of what is committed and acknowledged now. Later commits, and commits that fail, do not
+    /// affect it.
     ///
-    /// # Errors
-    /// None: that takes no I/O. To read does.
+    /// # Errors None: it does no I/O. Reading from the snapshot does.
     pub fn read(&self) -> Result<ReadTx<'_>> {
         Ok(ReadTx::begin(&self.inner))
     }
 
-    /// Begins to write, once the transaction that writes now has ended.
+    /// Begins a writing transaction, after the current one has ended.
     ///
-    /// # Errors
-    /// When this thread has one that it has not ended, or the store is read-only since an I/O failed.
+    /// # Errors When this thread has a writing transaction already, or the store is read-only since an I/O failed.
     pub fn write(&self) -> Result<WriteTx<'_>> {
         WriteTx::begin(&self.inner)
     }
@@ -234,23 +233,21 @@ impl Store {
         self.inner.journal.flush()
     }
 
-    /// Writes every changed page and frees the log before it.
+    /// Writes every dirty page and frees the log before the checkpoint.
     ///
-    /// # Errors
-    /// When an I/O fails; the store is read-only then.
+    /// # Errors When an I/O fails; the store is read-only then.
     pub fn checkpoint(&self) -> Result<Certificate> {
         self.inner.checkpoint().map(Certified::certificate)
     }
 
-    /// A checkpoint in the caller's own steps.
+    /// Begins a checkpoint whose steps the caller controls.
     pub(crate) fn begin_checkpoint(&self) -> Result<Checkpoint<'_>> {
         self.inner.begin_checkpoint(lock(&self.inner.checkpointing))
     }
 
-    /// Flushes, checkpoints and closes: opening it again needs no recovery.
+    /// Flushes, writes a checkpoint and closes: the next opening needs no recovery.
     ///
-    /// # Errors
-    /// When an I/O fails; what was acknowledged is in the log all the same.
+    /// # Errors When an I/O fails; what was acknowledged is in the log nevertheless.
     pub fn close(mut self) -> Result<()> {
         self.background = None;
         self.inner.journal.flush()?;
@@ -262,7 +259,7 @@ impl Store {
         control.write(self.inner.disk.as_ref())
     }
 
-    /// Bytes of a page that a user has.
+    /// Bytes of a page that are available to the user.
     #[must_use]
     pub fn usable_page_bytes(&self) -> usize {
         self.inner.geometry.page_bytes - page::PAGE_HEADER_BYTES
@@ -272,7 +269,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         self.background = None;
-        // Delayed commits are kept if they can be; an error here is what a crash would have been.
+        // An error leaves the store as after a crash: delayed commits may be lost.
         let _ = self.inner.journal.flush();
     }
 }
@@ -282,51 +279,51 @@ impl Inner {
         disk: Arc<dyn Disk>,
         counters: Arc<Publisher>,
         options: Options,
-        found: recovery::Found,
+        parts: recovery::StoreParts,
     ) -> Self {
         let poison = Arc::new(OnceLock::new());
-        let geometry = found.control.geometry;
-        let awake = options.background.then(|| Awake::new(options.keep_awake)).flatten();
+        let geometry = parts.control.geometry;
+        let idle_guard = options.background.then(|| IdleGuard::new(options.keep_awake)).flatten();
         let journal = Journal::new(
             Arc::clone(&disk),
-            found.writer,
-            found.sequence,
+            parts.writer,
+            parts.sequence,
             poison,
             Arc::clone(&counters),
-            awake,
+            idle_guard,
         );
         Self {
-            last_tx: AtomicU64::new(found.next_tx - 1),
+            last_tx: AtomicU64::new(parts.next_tx - 1),
             disk,
             options,
             geometry,
             journal,
-            pages: Mutex::new(found.pages),
+            pages: Mutex::new(parts.pages),
             writing: Mutex::new(Writing {
-                next_tx: found.next_tx,
-                sequence: found.sequence,
+                next_tx: parts.next_tx,
+                sequence: parts.sequence,
                 buffers: Buffers::default(),
-                tables: first_table(found.control.epoch),
+                tables: first_table(parts.control.epoch),
             }),
-            whose_turn: AtomicUsize::new(0),
+            writer_thread: AtomicUsize::new(0),
             gate: Mutex::new(()),
-            redo: AtomicU64::new(found.control.redo.lsn.packed()),
-            control: Mutex::new(found.control),
+            redo: AtomicU64::new(parts.control.redo.lsn.packed()),
+            control: Mutex::new(parts.control),
             checkpointing: Mutex::new(Checkpoints::default()),
-            whose_checkpoint: AtomicUsize::new(0),
-            hurry: AtomicU64::new(0),
+            checkpoint_thread: AtomicUsize::new(0),
+            checkpoint_waiters: AtomicU64::new(0),
             growing: Mutex::new(()),
             growth_awaited: AtomicU64::new(0),
-            last_sequence: AtomicU64::new(found.sequence),
-            course: found.course,
+            last_sequence: AtomicU64::new(parts.sequence),
+            tracker: parts.tracker,
             wake: background::Wake::default(),
-            redo_cost: RedoCost::of(options.recovery),
+            redo_cost: RedoCost::new(options.recovery),
             counters,
             answering: Mutex::new(()),
         }
     }
 
-    /// Shows the counters to other processes.
+    /// Publishes the counters to other processes.
     fn announce(&self) {
         if let Some(directory) = self.disk.directory() {
             let opening = lock(&self.control).opening();
@@ -335,7 +332,7 @@ impl Inner {
         self.publish_state();
     }
 
-    /// The page as `view` sees it, from the cache, the data file or the log.
+    /// Reads the version of a page in `view` from the cache, the data file or the log.
     pub(crate) fn page(&self, page: PageNo, view: View) -> Result<Page> {
         loop {
             let lookup = lock(&self.pages).lookup(page, view);
@@ -346,8 +343,8 @@ impl Inner {
                     let chain = runs.chain(page);
                     let mut pages = lock(&self.pages);
                     match chain {
-                        Ok(chain) => pages.resolved(page, chain),
-                        // The log was freed meanwhile that it would have been in: the table has the page.
+                        Ok(chain) => pages.insert_resolved(page, chain),
+                        // A checkpoint has freed its log meanwhile; the page is in the table now.
                         Err(_) if pages.runs().is_none() => {}
                         Err(error) => return Err(error),
                     }
@@ -359,19 +356,19 @@ impl Inner {
             let mut pages = lock(&self.pages);
             match read {
                 Ok(content) => {
-                    if pages.keep(page, &content, token) {
-                        pages.make_room(self.journal.visible(), self.journal.durable());
+                    if pages.insert_read(page, &content, token) {
+                        pages.evict(self.journal.visible(), self.journal.durable());
                         return Ok(content);
                     }
                 }
-                // It was read while it changed; what it is now is elsewhere.
+                // The page changed or its log was freed during the read; look it up again.
                 Err(_) if !pages.is_current(page, token) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Where the page is in the data file; `None`: no file is so long.
+    /// The page's offset in the data file; `None` if no file can be that long.
     pub(crate) fn offset_of(&self, page: PageNo) -> Option<u64> {
         let page_bytes = self.geometry.page_bytes as u64;
         page.0.checked_mul(page_bytes).filter(|offset| *offset <= i64::MAX as u64 - page_bytes)
@@ -393,20 +390,20 @@ impl Inner {
         Ok(Page::from(bytes))
     }
 
-    /// Bytes of log that recovery would read now, with `next` the end of the log.
+    /// Bytes of log that recovery would read if the log ended at `next`.
     pub(crate) fn redo_bytes(&self, next: Lsn) -> u64 {
         let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
         redo.bytes_to(next, self.geometry.vlf_bytes)
     }
 }
 
-/// Where tables are numbered from in an opening: those of others are far away, however many there were (Knuth 6.4,
+/// The first table number of an opening. Those of other openings are far away, however many there were (Knuth 6.4,
 /// multiplication by the golden section).
 fn first_table(epoch: u32) -> u32 {
     epoch.wrapping_mul(0x9e37_79b9)
 }
 
-/// A new identity, from the system's random numbers as the standard library hands them out.
+/// A random identity, from the seeds that the standard library draws from the system.
 fn identity() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let draw = || u128::from(RandomState::new().hash_one(std::process::id()));

@@ -1,6 +1,5 @@
-//! What threads exclude each other and wait with: the standard library's. In this crate's tests a test may choose the
-//! schedule, and then Shuttle switches between threads wherever they take a lock, wait, do I/O or use one of these
-//! atomics.
+//! Locks, threads and atomics: those of the standard library. In this crate's tests a test may run under a
+//! schedule; then Shuttle switches between threads wherever they lock, wait, do I/O or use one of these atomics.
 
 #[cfg(not(test))]
 pub(crate) use std::{
@@ -8,10 +7,10 @@ pub(crate) use std::{
     thread,
 };
 
-/// Has so many threads do the same, this one among them; fewer, where the system has no more. Waits for them all. Their
-/// results, or the first error.
+/// Runs `work` on this many threads, including the current one; on fewer if the system refuses to start more. Waits
+/// for all of them. Returns their results, or the first error.
 #[cfg(not(test))]
-pub(crate) fn together<T: Send, E: Send>(
+pub(crate) fn run_on_threads<T: Send, E: Send>(
     threads: usize,
     work: impl Fn() -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
@@ -20,18 +19,18 @@ pub(crate) fn together<T: Send, E: Send>(
         let others: Vec<_> = (1..threads).map_while(begin).collect();
         let own = work();
         let others = others.into_iter().map(|thread| thread.join().expect("none of them panics"));
-        // All of them have ended before the first error is told.
+        // All threads have ended before the first error is returned.
         let ended: Vec<_> = std::iter::once(own).chain(others).collect();
         ended.into_iter().collect()
     })
 }
 
-/// Which thread this is: no other one that lives has this number, and none has 0.
+/// A number for the current thread: unique among live threads, and never 0.
 pub(crate) fn thread_number() -> usize {
     thread_local! {
         static HERE: u8 = const { 0 };
     }
-    // All threads of a schedule are on this one.
+    // All threads of a schedule run on one thread of the system.
     #[cfg(test)]
     if let Some(number) = thread::scheduled_number() {
         return number;
@@ -39,9 +38,9 @@ pub(crate) fn thread_number() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// A place at which others may do whole commits before this thread goes on; schedules have them do so.
+/// A point at which other threads may do whole commits before this one continues; a schedule makes them do so.
 #[cfg(not(test))]
-pub(crate) fn linger() {}
+pub(crate) fn yield_in_schedule() {}
 
 mod event_count;
 pub(crate) use event_count::Classes;
@@ -51,4 +50,4 @@ pub(crate) use event_count::EventCount;
 #[cfg(test)]
 pub(crate) mod scheduled;
 #[cfg(test)]
-pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, linger, thread, together};
+pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, run_on_threads, thread, yield_in_schedule};

@@ -145,7 +145,7 @@ impl WriteTx<'_> {
         if get(self, catalog, name.as_bytes())?.is_some() {
             return Err(Error::TableExists { name: name.into() });
         }
-        self.as_one(|tx| {
+        self.change_several(|tx| {
             let (root, number) = (tx.allocate()?, tx.table_number());
             format(tx, root, number)?;
             tx.put(catalog, name.as_bytes(), &root.0.to_le_bytes())?;
@@ -160,7 +160,7 @@ impl WriteTx<'_> {
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let table = self.table(name)?;
         let catalog = catalog(self)?;
-        self.as_one(|tx| {
+        self.change_several(|tx| {
             tx.delete(catalog, name.as_bytes())?;
             tx.free_tree(table.root, 0)
         })
@@ -190,7 +190,7 @@ impl WriteTx<'_> {
         if key.len() + value.len() > limit {
             return Err(Error::TooLong { what: "key and value", bytes: key.len() + value.len(), limit });
         }
-        self.as_one(|tx| tx.put_fitting(table, key, value))
+        self.change_several(|tx| tx.put_fitting(table, key, value))
     }
 
     fn put_fitting(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
@@ -231,7 +231,7 @@ impl WriteTx<'_> {
     /// # Errors
     /// When the handle is stale, and as `page_mut`.
     pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
-        self.as_one(|tx| tx.delete_found(table, key))
+        self.change_several(|tx| tx.delete_found(table, key))
     }
 
     fn delete_found(&mut self, table: Table, key: &[u8]) -> Result<bool> {

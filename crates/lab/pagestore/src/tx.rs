@@ -1,4 +1,4 @@
-//! Transactions: any number read at a time, each its own snapshot; one writes.
+//! Transactions: any number of readers at a time, each with its own snapshot; one writer.
 
 mod allocation;
 mod buffers;
@@ -15,7 +15,7 @@ use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::options::Durability;
 use crate::page::{self, PAGE_HEADER_BYTES};
 use crate::store::{Inner, Store, Writing, lock};
-use crate::sync::{linger, thread_number};
+use crate::sync::{thread_number, yield_in_schedule};
 use crate::tree::Finger;
 use crate::types::{Lsn, PageNo};
 use pagestore_counters::{Instants, monotonic_ns};
@@ -28,12 +28,11 @@ pub(crate) use buffers::Buffers;
 use buffers::Changed;
 use records::Records;
 
-/// What pages are read from: a snapshot, or a transaction with its own changes.
+/// A source of pages: a snapshot, or a transaction with its own changes.
 pub trait Pages {
-    /// The bytes of a page; the first 32 are the engine's, and zeros in a page of yours.
+    /// The bytes of a page. The first 32 belong to the engine, and are zeros in a user's page.
     ///
-    /// # Errors
-    /// When there is none, it is damaged, cannot be read, or a snapshot is too old.
+    /// # Errors When the page does not exist, is damaged or cannot be read, or the snapshot is too old.
     fn page(&self, page: PageNo) -> Result<Page>;
 
     /// Pages of the data file, free ones included.
@@ -44,7 +43,7 @@ pub trait Pages {
         Ok(u64_at(&self.page(META)?, PAGE_COUNT_AT))
     }
 
-    /// The root of the tree of the tables' names.
+    /// The root of the catalog, the tree of table names.
     #[doc(hidden)]
     fn catalog(&self) -> Result<PageNo> {
         Ok(PageNo(u64_at(&self.page(META)?, CATALOG_AT)))
@@ -55,7 +54,7 @@ pub trait Pages {
     fn store(&self) -> u64;
 }
 
-/// The error of a page that could not be read, where it is that there is none.
+/// Turns the error of reading a page into `NoSuchPage` if the page does not exist.
 fn absent(pages: &impl Pages, page: PageNo, error: Error) -> Error {
     let is_beyond = || page != META && pages.page_count().is_ok_and(|count| page.0 >= count);
     match error {
@@ -66,9 +65,9 @@ fn absent(pages: &impl Pages, page: PageNo, error: Error) -> Error {
 
 /// A snapshot: what was committed when it began.
 ///
-/// What others commit meanwhile is kept as it was for it, in memory as long as there is room; what a transaction larger than the
-/// cache changes is read from the files, until a checkpoint has written over it. Then, or when memory was short, it is told
-/// [`Error::SnapshotTooOld`].
+/// Versions that later commits replace are kept for it, in memory as long as there is space. What a transaction
+/// larger than the cache changes is read from the files, until a checkpoint has overwritten it. After that, or when
+/// memory was short, reads fail with [`Error::SnapshotTooOld`].
 pub struct ReadTx<'a> {
     inner: &'a Inner,
     sequence: u64,
@@ -105,48 +104,48 @@ impl Drop for ReadTx<'_> {
 
 struct OwnPage {
     content: Page,
-    /// `None`: there was none, or it is only in the log.
+    /// `None`: the page did not exist, or its earlier version is only in the log.
     base: Option<Page>,
 }
 
-/// The transaction that writes. Dropped without a commit, it leaves nothing.
+/// The writing transaction. Dropped without a commit, it is rolled back.
 ///
-/// A change that fails before it has changed anything can be tried again, or done without. Where one fails halfway,
-/// everything but dropping the transaction is refused from then on, its commit too ([`Error::TransactionBroken`]).
+/// A change that fails before it has changed anything can be tried again or left out. After one that fails halfway,
+/// the transaction refuses everything but being dropped, including its commit ([`Error::TransactionBroken`]).
 pub struct WriteTx<'a> {
     inner: &'a Inner,
     writing: Option<MutexGuard<'a, Writing>>,
     tx: u64,
     own: FxHashMap<PageNo, OwnPage>,
-    /// The leaf that was put into last.
+    /// The leaf of the last insertion.
     pub(crate) finger: Finger,
-    /// The page that the user had last to change: what he wrote into its header is nobody's.
+    /// The page that the user was last lent for changes; what is written into its header is discarded.
     lent: Option<PageNo>,
-    /// Pages whose newest image went to the log before the commit, for want of memory.
+    /// Pages whose newest image was spilled to the log before the commit, for lack of memory.
     spilled: FxHashMap<PageNo, Lsn>,
     /// Pages from this number on did not exist before.
     fresh_from: u64,
-    /// How long it waited for its turn.
+    /// How long it waited for the previous writer, in nanoseconds.
     queued_ns: u64,
-    /// How often a page was handed out to be changed.
+    /// How often a page was handed out for changes.
     changes: u64,
     /// Why a change failed halfway.
     broken: Option<String>,
 }
 
-/// A commit that has its place in the log.
+/// A commit's position in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Commits are numbered in their order, from 1.
+    /// Commits are numbered in order, from 1.
     pub sequence: u64,
-    /// Its record; it is durable when the log is, up to here.
+    /// The commit record. The commit is durable when the log is durable up to here.
     pub lsn: Lsn,
 }
 
 /// A commit that was appended and installed.
-struct Put {
+struct InstalledCommit {
     committed: Committed,
-    /// When it was appended.
+    /// When its records were appended, in nanoseconds of the monotonic clock.
     appended: u64,
     load: Load,
 }
@@ -173,10 +172,9 @@ impl Pages for WriteTx<'_> {
 }
 
 impl Store {
-    /// Does `changes` in a transaction of its own and commits it; where they fail, nothing of them is left.
+    /// Runs `changes` in a transaction and commits it; if they fail, it is rolled back.
     ///
-    /// # Errors
-    /// Those of `changes`, and as [`Store::write`] and [`WriteTx::commit`].
+    /// # Errors Those of `changes`, of [`Store::write`] and of [`WriteTx::commit`].
     pub fn transact<T>(
         &self,
         durability: Durability,
@@ -192,8 +190,8 @@ impl Store {
 impl<'a> WriteTx<'a> {
     pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
         inner.journal.check()?;
-        let (mut writing, queued_ns) = inner.turn()?;
-        inner.whose_turn.store(thread_number(), Ordering::Relaxed);
+        let (mut writing, queued_ns) = inner.begin_writing()?;
+        inner.writer_thread.store(thread_number(), Ordering::Relaxed);
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
@@ -217,7 +215,7 @@ impl<'a> WriteTx<'a> {
         Ok(begun)
     }
 
-    /// The first commit of a store.
+    /// The changes of the first commit of a store.
     pub(crate) fn format(&mut self) -> Result<()> {
         self.own.insert(META, OwnPage { content: self.empty_page(), base: None });
         let meta = self.any_page_mut(META)?;
@@ -233,12 +231,12 @@ impl<'a> WriteTx<'a> {
         Page::from(&ZEROS[..self.inner.geometry.page_bytes])
     }
 
-    /// Bytes of a page with its header.
+    /// Bytes of a page, including its header.
     pub(crate) fn page_bytes(&self) -> usize {
         self.inner.geometry.page_bytes
     }
 
-    /// Refuses to go on with what a change has left halfway.
+    /// Fails if an earlier change failed halfway.
     fn check(&self) -> Result<()> {
         match &self.broken {
             None => Ok(()),
@@ -246,8 +244,8 @@ impl<'a> WriteTx<'a> {
         }
     }
 
-    /// Does a change of several pages. Where it fails after the first of them, the transaction goes no further.
-    pub(crate) fn as_one<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    /// Does a change of several pages. If it fails after the first of them was changed, the transaction is broken.
+    pub(crate) fn change_several<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before = self.changes;
         let done = change(self);
         if let Err(error) = &done
@@ -258,10 +256,10 @@ impl<'a> WriteTx<'a> {
         done
     }
 
-    /// As `any_page_mut`, of a page that was looked at: `before` is what it holds.
+    /// As `any_page_mut`, for a page that the caller has read: `before` is its content.
     pub(crate) fn change(&mut self, page: PageNo, before: Page) -> Result<&mut [u8]> {
         if self.own.contains_key(&page) {
-            // The last but the transaction's own, so that it changes in its place.
+            // Drop this reference, so that the transaction's copy is the only one and is changed in place.
             drop(before);
         } else {
             self.own_copy(page, before)?;
@@ -272,7 +270,7 @@ impl<'a> WriteTx<'a> {
     fn own_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
         let content = self.writing().buffers.copy_of(&before);
         let base = (!self.spilled.contains_key(&page)).then_some(before);
-        self.make_room(&[page])?;
+        self.reserve_pages(&[page])?;
         self.own.insert(page, OwnPage { content, base });
         Ok(())
     }
@@ -282,7 +280,7 @@ impl<'a> WriteTx<'a> {
     }
 
     fn own_bytes(&mut self, page: PageNo) -> &mut [u8] {
-        self.take_back();
+        self.clear_lent_header();
         self.changes += 1;
         self.content_mut(page)
     }
@@ -291,24 +289,26 @@ impl<'a> WriteTx<'a> {
         Arc::make_mut(&mut self.own.get_mut(&page).expect("it was put there").content)
     }
 
-    /// Room for these pages among the changed ones, so that to change all of them fails before the first.
-    fn make_room(&mut self, pages: &[PageNo]) -> Result<()> {
+    /// Ensures that these pages fit among the changed ones, so that changing all of them cannot fail after the
+    /// first.
+    fn reserve_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         let more = pages.iter().filter(|page| !self.own.contains_key(page)).count();
         if self.own.len() + more > self.inner.own_pages_max() {
-            self.take_back();
+            self.clear_lent_header();
             self.spill()
         } else {
             Ok(())
         }
     }
 
-    /// Bytes of log that these pages need at most.
+    /// An upper bound of the log that the changed pages need, in bytes.
     fn log_bytes(&self) -> u64 {
-        // A run has a header for at least as many bytes of distance: a page never doubles. And it is in an index.
+        // A run's header takes at most as many bytes as the gap before it, so a page's record is less than twice
+        // its size. Each record also has an index entry.
         (self.own.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
     }
 
-    /// Puts the changed pages into the log, uncommitted, and forgets them.
+    /// Appends the changed pages to the log, uncommitted, and drops them from memory.
     fn spill(&mut self) -> Result<()> {
         self.inner.ensure_log_space(self.log_bytes())?;
         let writing = self.writing.as_mut().expect("held until the end");
@@ -319,23 +319,23 @@ impl<'a> WriteTx<'a> {
             records.page(**page, None, &own.content)?;
         }
         let logged = records.pause()?;
-        // To be read again from the log, it must be there.
+        // They are read back from the log, so it must be written.
         self.inner.journal.flush()?;
         self.spilled.extend(pages.iter().map(|(page, _)| **page).zip(logged.iter().map(|own| own.lsn)));
         self.own.clear();
         Ok(())
     }
 
-    /// Commits; returns when it is acknowledged as `durability` has it. `None` where nothing was changed.
+    /// Commits; returns when the commit is acknowledged according to `durability`. `None` if nothing was changed.
     ///
-    /// # Errors
-    /// When a change failed halfway or the log is full (nothing is committed, the store goes on) or an I/O fails (the
-    /// store is read-only then, and whether the commit is there is known only after opening it again).
+    /// # Errors When a change failed halfway or the log is full (nothing is committed, the store stays usable), or
+    /// an I/O fails (the store becomes read-only, and whether the commit is durable is known only after opening it
+    /// again).
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
         self.check()?;
-        self.take_back();
+        self.clear_lent_header();
         let called = monotonic_ns();
-        let Some(Put { committed, appended, load }) = self.install()? else { return Ok(None) };
+        let Some(InstalledCommit { committed, appended, load }) = self.install()? else { return Ok(None) };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
         drop(self);
         match durability {
@@ -348,7 +348,7 @@ impl<'a> WriteTx<'a> {
                 }
             }
             Durability::Delayed => {
-                inner.journal.delayed(committed.sequence);
+                inner.journal.acknowledge_delayed(committed.sequence);
                 if inner.journal.waiting_bytes() >= inner.options.delayed_bytes {
                     inner.journal.flush()?;
                 }
@@ -358,26 +358,26 @@ impl<'a> WriteTx<'a> {
         Ok(Some(committed))
     }
 
-    /// The commit that makes a store.
+    /// The first commit, which creates the store.
     pub(crate) fn commit_full(mut self) -> Result<()> {
-        let Put { committed, .. } = self.install()?.expect("a new store's pages are changes");
+        let InstalledCommit { committed, .. } = self.install()?.expect("a new store's pages are changes");
         let inner = self.inner;
         drop(self);
         inner.journal.wait(committed.lsn).map(|_| ())
     }
 
-    /// Gives the transaction up, as dropping it does, and makes every delayed commit before it durable, as SQL Server does.
+    /// Rolls the transaction back, as dropping it does, and makes every earlier delayed commit durable, as SQL
+    /// Server does.
     ///
-    /// # Errors
-    /// When that write fails; the store is read-only then. Of the transaction nothing is left in any case.
+    /// # Errors When that write fails; the store is then read-only. The transaction is rolled back in any case.
     pub fn rollback(self) -> Result<()> {
         let inner = self.inner;
         drop(self);
         inner.journal.flush()
     }
 
-    /// Appends the commit and makes it the newest version of its pages.
-    fn install(&mut self) -> Result<Option<Put>> {
+    /// Appends the commit and installs the new versions of its pages.
+    fn install(&mut self) -> Result<Option<InstalledCommit>> {
         if self.own.is_empty() && self.spilled.is_empty() {
             return Ok(None);
         }
@@ -402,8 +402,8 @@ impl<'a> WriteTx<'a> {
         }
         let (logged, commit) = records.commit(sequence)?;
         let appended = monotonic_ns();
-        // Another's write may make it durable before its pages are there.
-        linger();
+        // Another thread's write may make it durable before its pages are installed.
+        yield_in_schedule();
         *newest = sequence;
         self.inner.last_sequence.store(sequence, Ordering::Release);
         self.inner.journal.counters.log.commits.fetch_add(1, Ordering::Relaxed);
@@ -432,37 +432,38 @@ impl<'a> WriteTx<'a> {
             };
             pages.install(sequence, visible, done);
         }
-        pages.forget_beside(visible, installed);
-        pages.make_room(visible, self.inner.journal.durable());
-        pages.take_forgotten(spare);
+        pages.drop_old_versions_after_commit(visible, installed);
+        pages.evict(visible, self.inner.journal.durable());
+        pages.take_reusable(spare);
         let dirty_pages = pages.dirty_pages();
         drop(pages);
-        let slots = self.inner.journal.ended(Some(sequence));
+        let slots = self.inner.journal.end_transaction(Some(sequence));
         drop(gate);
         let load = self.inner.load_of(commit, slots, dirty_pages);
-        Ok(Some(Put { committed: Committed { sequence, lsn: commit }, appended, load }))
+        Ok(Some(InstalledCommit { committed: Committed { sequence, lsn: commit }, appended, load }))
     }
 }
 
 impl Drop for WriteTx<'_> {
     fn drop(&mut self) {
-        // Before the next one has it: who finds his own number there has the turn.
-        self.inner.whose_turn.store(0, Ordering::Relaxed);
+        // Before the next writer stores its own number: a thread that finds its number there must be the writer.
+        self.inner.writer_thread.store(0, Ordering::Relaxed);
         let own = std::mem::take(&mut self.own);
         self.writing().buffers.keep_own(own);
         if !self.spilled.is_empty() {
-            // Without this record the transaction ends as well: by the next one's first.
+            // If this record cannot be appended, the first record of the next transaction ends this one as well.
             let mut encoded = Vec::new();
             Record::Abort.encode(self.tx, &mut encoded);
             let length = encoded.len();
             let _ = self.inner.journal.append(&encoded, &[length], None, &mut Vec::new());
-            self.inner.journal.ended(None);
+            self.inner.journal.end_transaction(None);
         }
     }
 }
 
 impl Inner {
-    /// How many changed pages a transaction keeps in memory: a quarter of the cache, and what they were before.
+    /// The most changed pages that a transaction keeps in memory: a quarter of the cache, and their earlier
+    /// versions as well.
     fn own_pages_max(&self) -> usize {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
     }

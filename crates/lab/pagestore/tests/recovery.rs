@@ -179,7 +179,7 @@ fn open(disk: &Arc<Held>, options: Options) -> (Store, Option<RecoveryProgress>,
     (store.unwrap(), held, last.expect("something is told"))
 }
 
-/// Page writes that a way takes.
+/// Page writes that a cursor takes.
 fn writes(recovery: Recovery) -> u64 {
     let each_change = matches!(recovery, Recovery::Serial | Recovery::Prefetch);
     if each_change { PAGES + AGAIN } else { PAGES }

@@ -1,27 +1,29 @@
-//! Whether this machine's processor time can be spent freely.
+//! Whether processor time is scarce on this machine.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Why it cannot be, as far as can be seen: a control group's quota, a battery. What it costs in money cannot be.
-pub(super) fn found() -> bool {
+/// Whether spinning would use up something limited, as far as that is visible: a control group's quota, or a
+/// battery. The price of processor time is not visible.
+pub(super) fn is_cpu_time_scarce() -> bool {
     is_limited() || has_battery(Path::new("/sys/class/power_supply"))
 }
 
-/// The standard library takes a control group's quota for what may run at once (`cpu.max`, `cpu.cfs_quota_us`). With one
-/// processor it would take any quota for one; and there it is hardly idle in a way that matters.
+/// `available_parallelism` takes the quota of a control group (`cpu.max`, `cpu.cfs_quota_us`) into account, but
+/// never returns less than 1. So with one processor a quota cannot be seen; but there the processor is rarely idle
+/// in a way that matters.
 fn is_limited() -> bool {
-    let own = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
-    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-    own == 1 || at_once < own
+    let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    allowed == 1 || available < allowed
 }
 
-/// One of the machine, not of a mouse.
+/// A battery of the machine, not of a peripheral such as a mouse.
 fn has_battery(supplies: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(supplies) else { return false };
     entries.flatten().any(|entry| {
-        let told = |what| read_to_string(entry.path().join(what)).unwrap_or_default();
-        told("type").trim() == "Battery" && told("scope").trim() != "Device"
+        let read = |what| read_to_string(entry.path().join(what)).unwrap_or_default();
+        read("type").trim() == "Battery" && read("scope").trim() != "Device"
     })
 }
 

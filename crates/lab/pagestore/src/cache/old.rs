@@ -1,32 +1,33 @@
-//! What a page was before a commit, for as long as somebody may read it: a snapshot, or whoever begins before that commit is
-//! durable, which after a failed write it never is.
+//! Old versions of a page: kept for as long as a snapshot may read them, or one that begins before the replacing
+//! commit is durable. After a failed log write that commit never becomes durable.
 //!
 //! ```text
 //! Content    in memory
 //! Logged     in the log, until that is freed ─── the checkpoint that frees it had captured it ──▶ Stored
-//! Stored     in the data file, until a checkpoint writes over it with a later version
+//! Stored     in the data file, until a checkpoint overwrites it with a later version
 //! ```
-//! A transaction larger than memory leaves what its pages were where it lies. A checkpoint writes, and frees log, when
-//! all that it has captured is visible: what is lost by it no snapshot needs that begins from then on.
+//! A transaction larger than memory leaves old versions where they are. A checkpoint writes pages and frees log
+//! only when all that it captured is visible, so snapshots that begin afterwards do not need the versions that are
+//! lost by it.
 
 use super::{Entry, Lookup, Page, Token};
 use crate::types::Lsn;
 use std::sync::Arc;
 
 /// See the module.
-pub(super) enum Old {
+pub(super) enum OldVersion {
     Content(Page),
-    /// Its records, the first of them an image.
+    /// Its records; the first is an image.
     Logged(Vec<Lsn>),
-    /// While `PageTable::checkpoints` is less than this.
+    /// In the data file, while `PageTable::checkpoints` is less than this.
     Stored {
         until: u64,
     },
 }
 
-impl Old {
-    /// A version that these are the records of, since it was last written to the data file.
-    pub(super) fn of(chain: Vec<Lsn>) -> Self {
+impl OldVersion {
+    /// The version with these records since it was last written to the data file.
+    pub(super) fn from_chain(chain: Vec<Lsn>) -> Self {
         if chain.is_empty() { Self::Stored { until: u64::MAX } } else { Self::Logged(chain) }
     }
 
@@ -38,7 +39,7 @@ impl Old {
         }
     }
 
-    pub(super) fn lookup(&self, freed_before: Lsn, checkpoints: u64) -> Lookup {
+    pub(super) fn locate(&self, freed_before: Lsn, checkpoints: u64) -> Lookup {
         let token = Token { checkpoints, changes: None };
         match self {
             _ if self.is_lost(freed_before, checkpoints) => Lookup::TooOld,
@@ -50,23 +51,25 @@ impl Old {
 }
 
 impl Entry {
-    /// The page is captured as it is now: what the data file has of it is there until so many checkpoints are counted.
-    pub(super) fn captured(&mut self, until: u64) {
+    /// A checkpoint captured the page: its version in the data file is valid until the count of checkpoints reaches
+    /// `until`.
+    pub(super) fn mark_captured(&mut self, until: u64) {
         for (_, old) in &mut self.old {
-            if let Old::Stored { until: own } = old {
+            if let OldVersion::Stored { until: own } = old {
                 *own = until.min(*own);
             }
         }
     }
 
-    /// The version whose first record is `first` is in the data file, and what lies before `freed_before` about to be freed.
-    pub(super) fn written(&mut self, first: Lsn, freed_before: Lsn, checkpoints: u64) {
+    /// The version whose first record is `first` is now in the data file, and the log before `freed_before` is
+    /// about to be freed.
+    pub(super) fn mark_written(&mut self, first: Lsn, freed_before: Lsn, checkpoints: u64) {
         for (_, old) in &mut self.old {
-            if matches!(old, Old::Logged(chain) if chain[0] == first) {
-                *old = Old::of(Vec::new());
+            if matches!(old, OldVersion::Logged(chain) if chain[0] == first) {
+                *old = OldVersion::from_chain(Vec::new());
             }
         }
-        // Others have one before them that must not be taken for them.
+        // Drop only a prefix: if a later version were dropped alone, a lookup would find the one before it instead.
         let lost = self.old.iter().take_while(|(_, old)| old.is_lost(freed_before, checkpoints)).count();
         self.old.drain(..lost);
     }

@@ -1,27 +1,27 @@
-//! What leaves memory when there is too much in it: a clock of the pages whose newest version may be there.
+//! Eviction: a clock over the pages whose newest version may be in memory.
 
 use super::PageTable;
 use crate::types::{Lsn, PageNo};
 
-/// After all pages were looked at for a clean one in vain, they are not for a while: it costs no more than to look at so
-/// many each time that room is made.
-const LOOKED_AT_MAX: usize = 16;
+/// After a full sweep found no clean page, clean pages are not searched for in the next calls. The pause is long
+/// enough that sweeps cost no more than this many pages per call on average.
+const SCAN_PAGES_PER_CALL: usize = 16;
 
-/// Memory of the entry of a page that is in the data file only, for as long as a snapshot must not take it for what it was; and
-/// of an old version that is not in memory, of those that are more than the pages that are not in the data file; and the
-/// part of the cache that all of them may have.
-const BARE_BYTES: usize = 300;
-const REFERENCE_BYTES: usize = 100;
-const BARE_SHARE: usize = 8;
+/// Memory of an entry that is kept although the page is only in the data file, so that an older snapshot does not
+/// read that content as its version; memory of an old version whose content is not in memory, counted beyond the
+/// number of dirty pages; and the share of the cache that both may take (one eighth).
+const STORED_ONLY_BYTES: usize = 300;
+const OLD_VERSION_BYTES: usize = 100;
+const SNAPSHOT_SHARE: usize = 8;
 
-/// The pages in the order in which they are looked at: one that was used since the last time stays.
+/// Pages in the order in which the clock visits them; a page that was used since the last visit stays.
 #[derive(Default)]
 pub(super) struct Clock {
     pages: Vec<PageNo>,
     hand: usize,
-    /// How often room was made, and when clean pages are sought again.
-    rooms_made: u64,
-    clean_sought_from: u64,
+    /// Calls of `evict` that had to evict, and the call from which clean pages are searched for again.
+    evictions: u64,
+    clean_scan_from: u64,
 }
 
 impl PageTable {
@@ -34,29 +34,29 @@ impl PageTable {
         }
     }
 
-    /// Makes room: what was not used lately leaves, clean pages before dirty ones, dirty ones only if their
-    /// records are durable, and at last the snapshots.
-    pub(crate) fn make_room(&mut self, visible: u64, durable: Lsn) {
-        if self.beside_bytes() > self.limit_bytes / BARE_SHARE {
-            self.forget_old(visible);
-            if self.beside_bytes() > self.limit_bytes / BARE_SHARE {
+    /// Evicts pages until the cache is within its limit: those not used recently, clean pages before dirty ones,
+    /// dirty ones only if their records are durable. If that is not enough, ends the snapshots.
+    pub(crate) fn evict(&mut self, visible: u64, durable: Lsn) {
+        if self.snapshot_bytes() > self.limit_bytes / SNAPSHOT_SHARE {
+            self.drop_old_versions(visible);
+            if self.snapshot_bytes() > self.limit_bytes / SNAPSHOT_SHARE {
                 self.give_up_snapshots(visible);
             }
         }
         if self.cached_bytes <= self.limit_bytes {
             return;
         }
-        self.forget_old(visible);
-        self.clock.rooms_made += 1;
-        for round in usize::from(self.clock.rooms_made < self.clock.clean_sought_from)..3 {
+        self.drop_old_versions(visible);
+        self.clock.evictions += 1;
+        for round in usize::from(self.clock.evictions < self.clock.clean_scan_from)..3 {
             let mut steps = self.clock.pages.len();
             while self.cached_bytes > self.limit_bytes && steps > 0 && !self.clock.pages.is_empty() {
                 steps -= 1;
-                self.turn_clock(visible, durable, round > 0);
+                self.advance_clock(visible, durable, round > 0);
             }
             if round == 0 && self.cached_bytes > self.limit_bytes {
-                let Clock { pages, rooms_made, clean_sought_from, .. } = &mut self.clock;
-                *clean_sought_from = *rooms_made + (pages.len() / LOOKED_AT_MAX) as u64;
+                let Clock { pages, evictions, clean_scan_from, .. } = &mut self.clock;
+                *clean_scan_from = *evictions + (pages.len() / SCAN_PAGES_PER_CALL) as u64;
             }
         }
         if self.cached_bytes > self.limit_bytes && self.old_cached > 0 {
@@ -64,13 +64,13 @@ impl PageTable {
         }
     }
 
-    /// What snapshots have of memory, beside the pages in it.
-    fn beside_bytes(&self) -> usize {
+    /// Memory that snapshots take beside cached pages.
+    fn snapshot_bytes(&self) -> usize {
         let more = self.retained.len().saturating_sub(self.old_cached + self.dirty.len());
-        self.bare.len() * BARE_BYTES + more * REFERENCE_BYTES
+        self.stored_only.len() * STORED_ONLY_BYTES + more * OLD_VERSION_BYTES
     }
 
-    fn turn_clock(&mut self, visible: u64, durable: Lsn, dirty_too: bool) {
+    fn advance_clock(&mut self, visible: u64, durable: Lsn, dirty_too: bool) {
         let needed = self.oldest_needed(visible);
         let Clock { pages, hand, .. } = &mut self.clock;
         if *hand >= pages.len() {
@@ -97,7 +97,7 @@ impl PageTable {
         }
         entry.in_clock = false;
         pages.swap_remove(*hand);
-        self.drop_if_bare(page, needed);
+        self.drop_if_stored_only(page, needed);
     }
 }
 
@@ -107,12 +107,12 @@ mod tests {
     use crate::cache::tests::{change, page};
     use crate::cache::{Lookup, View};
 
-    /// Puts a page there as it was read from the data file.
+    /// Inserts a page as it was read from the data file.
     fn read(table: &mut PageTable, number: u64) {
         let Lookup::Stored(token) = table.lookup(PageNo(number), View::Newest) else {
             panic!("it is stored")
         };
-        assert!(table.keep(PageNo(number), &page(1), token));
+        assert!(table.insert_read(PageNo(number), &page(1), token));
     }
 
     fn is_cached(table: &PageTable, number: u64) -> bool {
@@ -124,9 +124,9 @@ mod tests {
         let mut table = PageTable::new(4096, 4096);
         table.install(1, 1, change(5, 1, 8, true));
         table.install(2, 2, change(6, 2, 9, true));
-        table.make_room(2, Lsn::new(1, 7, 1));
+        table.evict(2, Lsn::new(1, 7, 1));
         assert_eq!(table.cached_bytes(), 8192);
-        table.make_room(2, Lsn::new(1, 9, 1));
+        table.evict(2, Lsn::new(1, 9, 1));
         assert_eq!(table.cached_bytes(), 4096);
         let logged =
             [5, 6].map(|number| matches!(table.lookup(PageNo(number), View::Newest), Lookup::Logged(..)));
@@ -138,24 +138,24 @@ mod tests {
         let mut table = PageTable::new(4096, 4096);
         table.install(1, 1, change(5, 1, 8, true));
         read(&mut table, 6);
-        table.make_room(1, Lsn::new(1, 9, 1));
+        table.evict(1, Lsn::new(1, 9, 1));
         assert!(is_cached(&table, 5) && !is_cached(&table, 6));
     }
 
     #[test]
     fn clean_pages_are_sought_again_some_time_after_there_were_none() {
-        let pages = 2 * LOOKED_AT_MAX as u64;
+        let pages = 2 * SCAN_PAGES_PER_CALL as u64;
         let mut table = PageTable::new(4096, pages as usize * 4096);
         let all = Lsn::new(1, 1000, 1);
         for number in 0..=pages {
             table.install(1, 1, change(number, 1, 8 + number as u32, true));
         }
-        table.make_room(1, all);
+        table.evict(1, all);
         read(&mut table, 100);
-        table.make_room(1, all);
+        table.evict(1, all);
         assert!(is_cached(&table, 100), "all of them were just looked at");
         table.install(2, 2, change(200, 1, 900, true));
-        table.make_room(2, all);
+        table.evict(2, all);
         assert!(!is_cached(&table, 100));
         assert_eq!(table.cached_bytes(), pages as usize * 4096);
     }
@@ -168,7 +168,7 @@ mod tests {
         for sequence in 2..6 {
             table.install(sequence, sequence, change(5, sequence as u8, 8 + sequence as u32, true));
         }
-        table.make_room(5, Lsn::ZERO);
+        table.evict(5, Lsn::ZERO);
         assert!(matches!(table.lookup(PageNo(5), View::At(snapshot)), Lookup::TooOld));
         assert_eq!(table.cached_bytes(), 4096);
     }

@@ -1,20 +1,20 @@
-//! What readers see: the versions that were current when their snapshots began, for as long as there is room for them.
+//! Snapshots: they read the versions that were current when they began, for as long as memory and files hold them.
 
-use super::old::Old;
+use super::old::OldVersion;
 use super::{Page, PageTable};
 use crate::types::PageNo;
 
-/// Pages that are kept for who wants their memory.
-const FORGOTTEN_MAX: usize = 8;
-/// Pages of which old versions are dropped under one hold of the lock, where memory is not short.
-const FORGOTTEN_AT_ONCE: usize = if cfg!(test) { 1 } else { 64 };
+/// Buffers of dropped versions that are kept for reuse.
+const REUSABLE_MAX: usize = 8;
+/// Pages whose old versions are dropped under one hold of the lock, unless memory is short.
+const DROPPED_AT_ONCE: usize = if cfg!(test) { 1 } else { 64 };
 
 impl PageTable {
     pub(super) fn oldest_needed(&self, visible: u64) -> u64 {
         self.snapshots.keys().next().map_or(visible, |first| visible.min(*first))
     }
 
-    /// Begins a snapshot at `visible`, of which nothing is ever given up.
+    /// Begins a snapshot at `visible`, whose versions have not been dropped.
     pub(crate) fn begin_snapshot(&mut self, visible: u64) -> u64 {
         debug_assert!(visible >= self.given_up_before, "what is visible stays so");
         *self.snapshots.entry(visible).or_insert(0) += 1;
@@ -28,22 +28,22 @@ impl PageTable {
                 self.snapshots.remove(&sequence);
             }
         }
-        self.forget_some(visible, FORGOTTEN_AT_ONCE);
+        self.drop_some_old_versions(visible, DROPPED_AT_ONCE);
     }
 
-    /// As `forget_old`, of a few pages more than a commit of so many adds to them: what a large one leaves does not keep the
-    /// next one waiting.
-    pub(crate) fn forget_beside(&mut self, visible: u64, pages: usize) {
-        self.forget_some(visible, FORGOTTEN_AT_ONCE + 2 * pages);
+    /// As `drop_old_versions`, for a few more pages than a commit of this many adds. What a large commit leaves is
+    /// dropped by later ones, so that it does not block the next.
+    pub(crate) fn drop_old_versions_after_commit(&mut self, visible: u64, pages: usize) {
+        self.drop_some_old_versions(visible, DROPPED_AT_ONCE + 2 * pages);
     }
 
-    /// Drops the old versions that no snapshot, those yet to begin at `visible` included, can read.
-    pub(super) fn forget_old(&mut self, visible: u64) {
-        self.forget_some(visible, usize::MAX);
+    /// Drops old versions that no snapshot can read, including snapshots that begin at `visible`.
+    pub(super) fn drop_old_versions(&mut self, visible: u64) {
+        self.drop_some_old_versions(visible, usize::MAX);
     }
 
-    /// As that, of so many pages.
-    fn forget_some(&mut self, visible: u64, at_most: usize) {
+    /// As `drop_old_versions`, for at most this many pages.
+    fn drop_some_old_versions(&mut self, visible: u64, at_most: usize) {
         let needed = self.oldest_needed(visible);
         for _ in 0..at_most {
             let Some((_, page)) = self.retained.front().filter(|(replaced, _)| *replaced <= needed).copied()
@@ -57,28 +57,29 @@ impl PageTable {
                 if successor > needed {
                     break;
                 }
-                if let (_, Old::Content(content)) = entry.old.remove(0) {
+                if let (_, OldVersion::Content(content)) = entry.old.remove(0) {
                     self.cached_bytes -= self.page_bytes;
                     self.old_cached -= 1;
-                    if self.forgotten.len() < FORGOTTEN_MAX {
-                        self.forgotten.push(content);
+                    if self.reusable.len() < REUSABLE_MAX {
+                        self.reusable.push(content);
                     }
                 }
             }
-            self.drop_if_bare(page, needed);
+            self.drop_if_stored_only(page, needed);
         }
         for _ in 0..at_most {
-            let Some((_, page)) = self.bare.first().filter(|(changed, _)| *changed <= needed).copied() else {
+            let Some((_, page)) = self.stored_only.first().filter(|(changed, _)| *changed <= needed).copied()
+            else {
                 break;
             };
-            self.bare.pop_first();
-            self.drop_if_bare(page, needed);
+            self.stored_only.pop_first();
+            self.drop_if_stored_only(page, needed);
         }
     }
 
-    /// Drops the entry of a page that is in the data file only; not while a snapshot from before its last change would then
-    /// take what is there for what it was.
-    pub(super) fn drop_if_bare(&mut self, page: PageNo, needed: u64) {
+    /// Drops the entry of a page that is only in the data file; not while a snapshot from before its last change
+    /// would then read the data file's content as its own version.
+    pub(super) fn drop_if_stored_only(&mut self, page: PageNo, needed: u64) {
         let Some(entry) = self.entries.get(&page) else { return };
         if entry.newest.is_some() || entry.in_clock || !entry.old.is_empty() || !entry.chain.is_empty() {
             return;
@@ -86,22 +87,22 @@ impl PageTable {
         if entry.newest_sequence <= needed {
             self.entries.remove(&page);
         } else {
-            self.bare.insert((entry.newest_sequence, page));
+            self.stored_only.insert((entry.newest_sequence, page));
         }
     }
 
-    /// Ends all snapshots that begun before `visible`: what they read next is told to be too old.
+    /// Ends all snapshots that began before `visible`; their next read of a page fails with `TooOld`.
     pub(super) fn give_up_snapshots(&mut self, visible: u64) {
-        // Another, who had seen a later commit, may have given up more.
+        // A thread that saw a later commit may have ended more.
         self.given_up_before = self.given_up_before.max(visible);
         self.snapshots = self.snapshots.split_off(&visible);
-        self.forget_old(visible);
+        self.drop_old_versions(visible);
     }
 
-    /// Old versions that were forgotten, for `spare` to have a few of them.
-    pub(crate) fn take_forgotten(&mut self, spare: &mut Vec<Page>) {
-        let room = FORGOTTEN_MAX.saturating_sub(spare.len());
-        spare.extend(self.forgotten.drain(..).take(room));
+    /// Moves buffers of dropped versions to `spare`, until it has `REUSABLE_MAX`.
+    pub(crate) fn take_reusable(&mut self, spare: &mut Vec<Page>) {
+        let room = REUSABLE_MAX.saturating_sub(spare.len());
+        spare.extend(self.reusable.drain(..).take(room));
     }
 }
 
@@ -128,13 +129,14 @@ mod tests {
         table.begin_capture(redo);
         let mut captured = Vec::new();
         assert_eq!(table.capture(PageNo(0), usize::MAX, &mut captured), None);
-        table.go_on();
-        table.go_on();
-        table.written(captured.iter().map(|own| (own.page, own.chain[0])), visible);
-        table.free_log();
+        table.invalidate_reads();
+        table.invalidate_reads();
+        table.mark_written(captured.iter().map(|own| (own.page, own.chain[0])), visible);
+        table.log_freed();
     }
 
-    /// New pages, one a commit, that leave the cache and are written beside a snapshot from before; what is left of them.
+    /// Commits new pages one by one, evicts and checkpoints them while an older snapshot is open; returns the
+    /// number of entries that are left.
     fn entries_after(pages: u64, cache_pages: usize, end: impl FnOnce(&mut PageTable, u64)) -> usize {
         let mut table = PageTable::new(4096, cache_pages * 4096);
         table.install(1, 1, change(5, 1, 8, true));
@@ -142,12 +144,12 @@ mod tests {
         let last = 1 + pages;
         for sequence in 2..=last {
             table.install(sequence, sequence, change(1000 + sequence, 1, 16 + sequence as u32, true));
-            table.make_room(sequence, Lsn::new(2, 0, 1));
+            table.evict(sequence, Lsn::new(2, 0, 1));
         }
         checkpoint(&mut table, Lsn::new(3, 8, 1), last);
         assert_eq!(table.dirty_pages(), 0);
         end(&mut table, snapshot);
-        table.make_room(last, Lsn::new(3, 0, 1));
+        table.evict(last, Lsn::new(3, 0, 1));
         table.entries.len()
     }
 
@@ -167,7 +169,8 @@ mod tests {
         assert!(left <= 64, "{left}");
     }
 
-    // What the laboratory's seed 42 found: the page before is gone, and the one before that must not be read for it.
+    // Found by seed 42 of the crash laboratory: the snapshot's version is lost, and the one before it must not be
+    // read instead.
     #[test]
     fn a_snapshot_whose_page_was_lost_to_a_large_transaction_is_not_shown_an_older_one() {
         let mut table = PageTable::new(4096, 4096);
@@ -175,10 +178,10 @@ mod tests {
         let _older = table.begin_snapshot(1);
         table.install(2, 2, change(5, 2, 9, true));
         let snapshot = table.begin_snapshot(2);
-        table.make_room(1, Lsn::new(1, 9, 1));
-        // Its pages went to the log early, and what they were before is in no memory.
+        table.evict(1, Lsn::new(1, 9, 1));
+        // The page was spilled to the log before the commit, and its old version is not in memory.
         table.install(3, 2, Installed { content: None, base: None, ..change(5, 3, 10, true) });
-        table.make_room(2, Lsn::new(1, 9, 1));
+        table.evict(2, Lsn::new(1, 9, 1));
         let before = table.lookup(PageNo(5), View::At(snapshot));
         assert!(matches!(before, Lookup::Logged(chain, _) if chain == [Lsn::new(1, 9, 1)]));
         checkpoint(&mut table, Lsn::new(1, 11, 1), 3);

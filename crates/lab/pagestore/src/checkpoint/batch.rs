@@ -1,6 +1,6 @@
-//! Some pages of a checkpoint, put together in memory as they will lie in the data file.
+//! A batch of a checkpoint: pages assembled in memory as they will lie in the data file.
 
-use super::Own;
+use super::CheckpointPage;
 use crate::aligned::AlignedBuffer;
 use crate::cache::{Captured, Page};
 use crate::disk::{FileId, PageWrite, Told};
@@ -14,24 +14,24 @@ use std::sync::atomic::Ordering;
 
 /// The largest single write to the data file.
 const WRITE_BYTES_MAX: usize = 1 << 20;
-/// So many read log beside each other.
+/// Threads that read log at once.
 const READERS: usize = 4;
 
-/// Memory for those that read log, where `at_once` I/Os may be in flight.
+/// Buffers for reading log, where `at_once` I/Os may be in flight.
 pub(super) fn windows(at_once: usize) -> Windows {
     Windows::new(READERS.min(at_once).max(1))
 }
 
 /// A page that is to be written.
 pub(super) struct Gathered {
-    pub(super) own: Own,
+    pub(super) own: CheckpointPage,
     last: Lsn,
-    /// Where it is in memory: it is copied just before it is written. What is not has been put together in its place.
+    /// The content if it is in memory; copied just before the write. Otherwise it was redone into the buffer.
     content: Option<Page>,
 }
 
-/// How many stretches of neighbours these pages are, so many at a time.
-pub(super) fn writes_of(captured: &[Captured], pages_at_a_time: usize) -> usize {
+/// The number of writes for these pages, in batches of this many pages.
+pub(super) fn count_writes(captured: &[Captured], pages_at_a_time: usize) -> usize {
     let stretches = |captured: &[Captured]| {
         let mut pages: Vec<u64> = captured.iter().map(|own| own.page.0).collect();
         pages.sort_unstable();
@@ -40,8 +40,8 @@ pub(super) fn writes_of(captured: &[Captured], pages_at_a_time: usize) -> usize 
     captured.chunks(pages_at_a_time).map(stretches).sum()
 }
 
-/// Puts together what is in the log only, each page of those in `captured`, in the order of their places, in its own of
-/// `pages`.
+/// Redoes the pages of `captured` that are only in the log, each into its element of `pages`. The elements of
+/// `pages` are in the order of page numbers.
 pub(super) fn gather<'a>(
     inner: &Inner,
     mut captured: Vec<Captured>,
@@ -58,7 +58,7 @@ pub(super) fn gather<'a>(
             logged += 1;
         }
         let last = *chain.last().expect("what is dirty has a record");
-        gathered.push(Gathered { own: Own { page, first: chain[0] }, last, content });
+        gathered.push(Gathered { own: CheckpointPage { page, first: chain[0] }, last, content });
     }
     wanted.sort_unstable();
     inner.redo_into(&wanted, windows.each(), pages)?;
@@ -66,19 +66,19 @@ pub(super) fn gather<'a>(
     Ok(gathered)
 }
 
-/// So many of these that lie first as make so many writes: neighbours are written together.
-fn of_writes(gathered: &[Gathered], page_bytes: usize, writes_max: usize) -> usize {
+/// How many of these pages the first `writes_max` writes cover: neighbours are written together.
+fn pages_in_writes(gathered: &[Gathered], page_bytes: usize, writes_max: usize) -> usize {
     runs(gathered, page_bytes).take(writes_max).map(<[_]>::len).sum()
 }
 
-/// One write each.
+/// Splits pages into runs of neighbours, one write each.
 fn runs(gathered: &[Gathered], page_bytes: usize) -> impl Iterator<Item = &[Gathered]> {
     gathered
         .chunk_by(|a, b| a.own.page.0 + 1 == b.own.page.0)
         .flat_map(move |run| run.chunks(WRITE_BYTES_MAX / page_bytes))
 }
 
-/// Writes these pages, which lie one after the other in `memory`, so many writes at once.
+/// Writes these pages, which are contiguous in `memory`, with up to `at_once` writes in flight.
 pub(super) fn write(inner: &Inner, gathered: &[Gathered], memory: &mut [u8], at_once: usize) -> Result<()> {
     let (page_bytes, store) = (inner.geometry.page_bytes, inner.geometry.store);
     for (Gathered { own, last, content }, page) in gathered.iter().zip(memory.chunks_exact_mut(page_bytes)) {
@@ -102,15 +102,15 @@ pub(super) fn write(inner: &Inner, gathered: &[Gathered], memory: &mut [u8], at_
             counters.engine.page_write_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
     };
-    let way = if inner.applies_mapped() { Apply::Mapped } else { Apply::Direct };
-    let written = inner.disk.write_many(&writes, way, at_once, &count);
+    let apply = if inner.applies_mapped() { Apply::Mapped } else { Apply::Direct };
+    let written = inner.disk.write_many(&writes, apply, at_once, &count);
     written.map_err(|error| inner.journal.fail("write", FileId::Data, error))
 }
 
-/// Pages that are written a few at a time.
+/// A batch that is written in steps.
 pub(super) struct Batch {
     memory: AlignedBuffer,
-    /// What lies in it, or will, in the order of its places.
+    /// The pages in it, in file order.
     gathered: Vec<Gathered>,
     /// How many of them have been written.
     written: usize,
@@ -118,17 +118,17 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// That reads so many parts of the log at once, at most.
+    /// Up to `at_once` parts of the log are read at once.
     pub(super) fn new(at_once: usize) -> Self {
         Self { memory: AlignedBuffer::new(0), gathered: Vec::new(), written: 0, windows: windows(at_once) }
     }
 
-    /// Writes are left.
+    /// Whether writes are left.
     pub(super) fn is_left(&self) -> bool {
         self.written < self.gathered.len()
     }
 
-    /// Puts together what is in the log only.
+    /// Assembles the next batch.
     pub(super) fn gather(&mut self, inner: &Inner, captured: Vec<Captured>) -> Result<()> {
         assert!(!self.is_left(), "what was put together before has been written");
         let page_bytes = inner.geometry.page_bytes;
@@ -145,15 +145,16 @@ impl Batch {
         Ok(())
     }
 
-    /// Does the next writes, up to so many, so many at once; tells what was written.
+    /// Does the next writes, up to `writes_max` in all and `at_once` in flight; returns the pages that were
+    /// written.
     pub(super) fn write(
         &mut self,
         inner: &Inner,
         writes_max: usize,
         at_once: usize,
-    ) -> Result<impl Iterator<Item = Own>> {
+    ) -> Result<impl Iterator<Item = CheckpointPage>> {
         let (from, page_bytes) = (self.written, inner.geometry.page_bytes);
-        let to = from + of_writes(&self.gathered[from..], page_bytes, writes_max);
+        let to = from + pages_in_writes(&self.gathered[from..], page_bytes, writes_max);
         let memory = &mut self.memory.bytes_mut()[from * page_bytes..to * page_bytes];
         if from < to {
             write(inner, &self.gathered[from..to], memory, at_once)?;
@@ -178,16 +179,16 @@ mod tests {
 
     #[test]
     fn neighbours_that_are_put_together_at_the_same_time_are_one_write() {
-        // All of 1,000 pages, far from their neighbours in the log.
+        // All of 1,000 pages, in an order that separates neighbours in the log.
         let all = captured((0..1000).map(|at| at * 7 % 1000));
-        assert_eq!(writes_of(&all, 1000), 1);
-        assert!(writes_of(&all, 100) > 900);
-        // Each third of them.
+        assert_eq!(count_writes(&all, 1000), 1);
+        assert!(count_writes(&all, 100) > 900);
+        // Every third page.
         let some = captured((0..1000).map(|at| at * 7 % 1000 * 3));
-        assert_eq!((writes_of(&some, 1000), writes_of(&some, 100)), (1000, 1000));
-        // As they lie in the log.
+        assert_eq!((count_writes(&some, 1000), count_writes(&some, 100)), (1000, 1000));
+        // In the order of the log.
         let in_order = captured(0..1000);
-        assert_eq!((writes_of(&in_order, 1000), writes_of(&in_order, 100)), (1, 10));
-        assert_eq!(writes_of(&[], 100), 0);
+        assert_eq!((count_writes(&in_order, 1000), count_writes(&in_order, 100)), (1, 10));
+        assert_eq!(count_writes(&[], 100), 0);
     }
 }

@@ -1,39 +1,38 @@
-//! All that a checkpoint has left, as fast as the disk takes it: while some pages are written, the next ones are put
-//! together from the log.
+//! Writes the rest of a checkpoint at full speed: while some pages are written, the next are redone from the log.
 //!
 //! ```text
 //! captured ──▶ gather a batch ──▶ its parts ──▶ write ──▶ done      two writers, each half of the writes in flight:
 //!                   ▲                             │                 while one comes to the end of a part, the other
 //!                   └──────── free memory ◀───────┘                 goes on
 //! ```
-//! The larger a batch, the more of its pages are neighbours, and the less often is log read that its records are scattered
-//! over: it takes all memory that is free, half of the whole at least, but for the last. Where that would not save writes, the
-//! whole is smaller, for nothing is written while the first batch is put together.
+//! The larger a batch, the more of its pages are neighbours, and the fewer times the log with its records is read.
+//! So a batch takes all free memory, and at least half of the total except for the last. If that would not save
+//! writes, the total is smaller, since nothing is written while the first batch is gathered.
 
-use super::Own;
+use super::CheckpointPage;
 use super::batch::{self, Gathered};
 use crate::aligned::AlignedBuffer;
 use crate::cache::Captured;
 use crate::error::Result;
 use crate::redo::Windows;
 use crate::store::{Inner, lock};
-use crate::sync::{Classes, EventCount, Mutex, together};
+use crate::sync::{Classes, EventCount, Mutex, run_on_threads};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
 
-/// Those who write beside each other.
+/// Threads that write.
 const WRITERS: usize = 2;
-/// Parts that the memory has: what is written is free again a part at a time …
+/// Parts of the memory: it is freed one part at a time …
 const PARTS_MIN: usize = if cfg!(test) { 4 } else { 16 };
-/// … each long enough to have many writes in flight, and short enough that the writers end together.
+/// … each large enough for many writes in flight, and small enough that the writers finish at about the same time.
 const PART_BYTES_MIN: usize = if cfg!(test) { 1 } else { 256 << 10 };
 const PART_BYTES_MAX: usize = 8 << 20;
 
-/// What is to be written, and the memory for it.
+/// The pages to be written, and the memory for it.
 pub(super) struct Load {
     pub(super) captured: IntoIter<Captured>,
-    /// Pages that there is memory for, and how many at a time of those that are copied from memory.
+    /// The most pages to buffer, and the most to take at a time of those that are copied from memory.
     pub(super) pages_max: usize,
     pub(super) copied_max: usize,
 }
@@ -41,7 +40,7 @@ pub(super) struct Load {
 /// See the module.
 struct Pipeline<'a, 'm> {
     inner: &'a Inner,
-    /// Pages that there is memory for.
+    /// Pages that fit into the buffer.
     pages: usize,
     copied_max: usize,
     state: Mutex<State<'m>>,
@@ -52,31 +51,36 @@ struct State<'m> {
     captured: IntoIter<Captured>,
     free: Vec<&'m mut [u8]>,
     full: VecDeque<Part<'m>>,
-    done: Vec<Own>,
-    /// Threads that do nothing but write. Where there is none (yet), who puts batches together does.
+    done: Vec<CheckpointPage>,
+    /// Threads that only write. While there is none, the gathering thread writes too.
     writers: usize,
-    /// Nothing more is put together: that was all, or somebody has met an error.
+    /// No more is gathered: all is done, or a thread has failed.
     ended: bool,
 }
 
-/// What the next batch is of, and the memory for it.
+/// The pages of the next batch, and the memory for them.
 type Taken<'m> = (Vec<Captured>, Vec<&'m mut [u8]>);
 
-/// A part of a batch, in the order of its places.
+/// A part of a batch, in file order.
 struct Part<'m> {
     gathered: Vec<Gathered>,
     memory: &'m mut [u8],
 }
 
-/// Writes all of it, so many writes at once, and adds it to what is done. Tells how long it took to put together what was
-/// in the log only.
-pub(super) fn write_all(inner: &Inner, load: Load, at_once: usize, done: &mut Vec<Own>) -> Result<Duration> {
+/// Writes everything with up to `at_once` writes in flight, and adds it to `done`. Returns the time that was spent
+/// redoing pages that were only in the log.
+pub(super) fn write_all(
+    inner: &Inner,
+    load: Load,
+    at_once: usize,
+    done: &mut Vec<CheckpointPage>,
+) -> Result<Duration> {
     let Load { captured, pages_max, copied_max } = load;
     let (page_bytes, before, left) = (inner.geometry.page_bytes, done.len(), captured.len());
     if left == 0 {
         return Ok(Duration::ZERO);
     }
-    // What is in memory is not held twice for long.
+    // Keep copies of pages that are in memory only for a short time.
     let copied = captured.as_slice().partition_point(|own| own.content.is_some());
     let pages = pages_max.min((left - copied).max(copied.min(copied_max)));
     let part_pages =
@@ -89,21 +93,21 @@ pub(super) fn write_all(inner: &Inner, load: Load, at_once: usize, done: &mut Ve
         State { captured, free, full: VecDeque::new(), done: std::mem::take(done), writers: 0, ended: false };
     let state = Mutex::new(state);
     let pipeline = Pipeline { inner, pages, copied_max, state, changed: EventCount::default() };
-    // A part or less is not worth threads.
+    // One part or less is not worth threads.
     let gathering = if at_once <= 1 || left <= part_pages {
-        pipeline.one_after_the_other(&mut windows, at_once)?
+        pipeline.run_sequentially(&mut windows, at_once)?
     } else {
-        pipeline.beside_each_other(windows, at_once)?
+        pipeline.run_concurrently(windows, at_once)?
     };
     *done = std::mem::take(&mut lock(&pipeline.state).done);
     assert!(done.len() == before + left, "all of it is written");
     Ok(gathering)
 }
 
-/// Whoever goes, by an error or a panic too, leaves nobody waiting.
-struct Leaves<'p, 'a, 'm>(&'p Pipeline<'a, 'm>);
+/// Ends the pipeline when a thread leaves, by an error or panic too, so that the others do not wait for it.
+struct EndOnDrop<'p, 'a, 'm>(&'p Pipeline<'a, 'm>);
 
-impl Drop for Leaves<'_, '_, '_> {
+impl Drop for EndOnDrop<'_, '_, '_> {
     fn drop(&mut self) {
         lock(&self.0.state).ended = true;
         self.0.changed.notify(Classes::ALL, u32::MAX);
@@ -111,21 +115,21 @@ impl Drop for Leaves<'_, '_, '_> {
 }
 
 impl<'m> Pipeline<'_, 'm> {
-    fn one_after_the_other(&self, windows: &mut Windows, at_once: usize) -> Result<Duration> {
+    fn run_sequentially(&self, windows: &mut Windows, at_once: usize) -> Result<Duration> {
         let mut gathering = Duration::ZERO;
         while let Some((captured, free)) = self.next_batch(at_once)? {
             gathering += self.gather(captured, free, windows)?;
-            while self.write_alone(at_once)? {}
+            while self.write_if_no_writers(at_once)? {}
         }
         Ok(gathering)
     }
 
-    fn beside_each_other(&self, windows: Windows, at_once: usize) -> Result<Duration> {
+    fn run_concurrently(&self, windows: Windows, at_once: usize) -> Result<Duration> {
         let writers = WRITERS.min(at_once);
-        // One of the threads has them.
+        // Taken by the one thread that gathers.
         let windows = Mutex::new(Some(windows));
         let work = || {
-            let _leaves = Leaves(self);
+            let _end = EndOnDrop(self);
             let mut gathering = Duration::ZERO;
             let own = lock(&windows).take();
             match own {
@@ -133,7 +137,7 @@ impl<'m> Pipeline<'_, 'm> {
                     while let Some((captured, free)) = self.next_batch(at_once)? {
                         gathering += self.gather(captured, free, &mut windows)?;
                     }
-                    while self.write_alone(at_once)? {}
+                    while self.write_if_no_writers(at_once)? {}
                 }
                 None => {
                     lock(&self.state).writers += 1;
@@ -144,11 +148,11 @@ impl<'m> Pipeline<'_, 'm> {
             }
             Ok(gathering)
         };
-        Ok(together(1 + writers, work)?.into_iter().sum())
+        Ok(run_on_threads(1 + writers, work)?.into_iter().sum())
     }
 
-    /// Writes a part, where nobody else does. False: there is nothing for this thread to write.
-    fn write_alone(&self, at_once: usize) -> Result<bool> {
+    /// Writes a part if no other thread writes. Returns false if there is nothing for this thread to write.
+    fn write_if_no_writers(&self, at_once: usize) -> Result<bool> {
         let part = {
             let mut state = lock(&self.state);
             if state.writers == 0 { state.full.pop_front() } else { None }
@@ -156,8 +160,8 @@ impl<'m> Pipeline<'_, 'm> {
         part.map_or(Ok(false), |part| self.write(part, at_once).map(|()| true))
     }
 
-    /// Waits until there is memory for the next batch, or makes it by writing where nobody else does; `None` when there
-    /// is none left.
+    /// Waits until there is memory for the next batch, or writes to free some if no other thread does; `None` when
+    /// everything has been gathered.
     fn next_batch(&self, at_once: usize) -> Result<Option<Taken<'m>>> {
         loop {
             let key = self.changed.key();
@@ -167,7 +171,7 @@ impl<'m> Pipeline<'_, 'm> {
                 if state.ended || left.is_empty() {
                     return Ok(None);
                 }
-                // What is in memory comes first, and lies in order as it is.
+                // Pages in memory come first, already in file order.
                 let most = match left.partition_point(|own| own.content.is_some()) {
                     0 => left.len(),
                     copied => copied.min(self.copied_max),
@@ -182,13 +186,13 @@ impl<'m> Pipeline<'_, 'm> {
                     )));
                 }
             }
-            if !self.write_alone(at_once)? {
+            if !self.write_if_no_writers(at_once)? {
                 self.changed.wait(key, 0);
             }
         }
     }
 
-    /// Puts a batch together, and gives its parts to those who write.
+    /// Assembles a batch, and queues its parts for the writers.
     fn gather(
         &self,
         captured: Vec<Captured>,
@@ -209,7 +213,7 @@ impl<'m> Pipeline<'_, 'm> {
         Ok(if logged { begun.elapsed() } else { Duration::ZERO })
     }
 
-    /// Waits for the next part; `None` when there is none.
+    /// Waits for the next part; `None` at the end.
     fn next_part(&self) -> Option<Part<'m>> {
         loop {
             let key = self.changed.key();
@@ -224,7 +228,7 @@ impl<'m> Pipeline<'_, 'm> {
     }
 
     fn write(&self, part: Part<'m>, at_once: usize) -> Result<()> {
-        // What another could not write makes the store read-only: there is no use in the rest.
+        // After a failed write of another thread the store is read-only; the remaining writes are useless.
         self.inner.journal.check()?;
         let Part { gathered, memory } = part;
         batch::write(self.inner, &gathered, memory, at_once)?;
@@ -238,7 +242,7 @@ impl<'m> Pipeline<'_, 'm> {
 }
 
 impl<'m> State<'m> {
-    /// Of the free memory, so much at least.
+    /// Takes at least this many bytes of the free memory.
     fn take_free(&mut self, bytes: usize) -> Vec<&'m mut [u8]> {
         let mut taken = Vec::new();
         let mut missing = bytes;

@@ -9,7 +9,7 @@ use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::options::Apply;
-use crate::sync::together;
+use crate::sync::run_on_threads;
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, StatxFlags, fallocate, flock, statx};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -243,7 +243,7 @@ fn on_threads(
         }
         Ok(())
     };
-    together(at_once.min(writes.len()).min(THREADS_MAX), work).map(|_| ())
+    run_on_threads(at_once.min(writes.len()).min(THREADS_MAX), work).map(|_| ())
 }
 
 impl Disk for RealDisk {

@@ -18,9 +18,9 @@
 //! 56  store    u64 low half of the store's identity
 //! 64  records, then zeros up to the sector
 //! ```
-//! `previous` chains the blocks, over the borders of virtual log files too: what an earlier use of the space or an
-//! earlier, cut end of the log left behind does not continue the chain. `witness` is the evidence that tells a
-//! torn end from damage: a block that says "everything up to X was durable" makes a hole before X damage.
+//! `previous` chains the blocks, across virtual log files too: blocks left by an earlier use of the space, or by an
+//! earlier end of the log that was cut off, do not continue the chain. `witness` distinguishes a torn end from
+//! damage: a block that says "everything up to X was durable" makes a gap before X damage.
 
 use crate::codec::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::log::{Geometry, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
@@ -31,7 +31,7 @@ const VLF_MAGIC: u32 = u32::from_le_bytes(*b"HVL1");
 /// Bytes of a block's header.
 pub(crate) const BLOCK_HEADER_BYTES: usize = 64;
 
-/// What a block's header says, apart from what is computed.
+/// The fields of a block's header, apart from those that are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockHeader {
     pub vlf: u32,
@@ -59,7 +59,7 @@ impl BlockHeader {
     }
 }
 
-/// Writes the header over the first bytes of a finished, padded block; tells its checksum.
+/// Writes the header of a complete, padded block; returns the block's checksum.
 pub(crate) fn seal(block: &mut [u8], geometry: &Geometry, header: &BlockHeader) -> u32 {
     put_u32(block, 0, BLOCK_MAGIC);
     put_u32(block, 8, header.vlf);
@@ -79,7 +79,7 @@ pub(crate) fn seal(block: &mut [u8], geometry: &Geometry, header: &BlockHeader) 
     crc
 }
 
-/// The block at the beginning of `bytes`, when there is a whole one that belongs at `unit` of `vlf`.
+/// The header and records of the block at the beginning of `bytes`, if it is whole and belongs at `unit` of `vlf`.
 pub(crate) fn open<'a>(
     bytes: &'a [u8],
     geometry: &Geometry,
@@ -129,7 +129,7 @@ pub(crate) struct VlfHeader {
     pub created: Lsn,
 }
 
-/// Appends the sector of a virtual log file's header.
+/// Encodes the header of a virtual log file.
 pub(crate) fn vlf_header(header: &VlfHeader, geometry: &Geometry) -> [u8; VLF_HEADER_BYTES] {
     let mut sector = [0; VLF_HEADER_BYTES];
     put_u32(&mut sector, 0, VLF_MAGIC);
@@ -144,7 +144,7 @@ pub(crate) fn vlf_header(header: &VlfHeader, geometry: &Geometry) -> [u8; VLF_HE
     sector
 }
 
-/// Reads the header of a virtual log file; `None` where there is none, or a damaged one.
+/// Reads the header of a virtual log file; `None` if there is none or it is damaged.
 pub(crate) fn read_vlf_header(sector: &[u8], geometry: &Geometry) -> Option<VlfHeader> {
     let sector = sector.get(..VLF_HEADER_BYTES)?;
     let valid = u32_at(sector, 0) == VLF_MAGIC

@@ -1,5 +1,5 @@
-//! The log's directory: of each slot the end of the virtual log file in it, and a filter of the pages that its records
-//! change, all in one place, so that opening reads neither headers nor indices one by one.
+//! The log's directory: for each slot the end of its virtual log file and a filter of the pages that its records
+//! change. All of it is in one place, so that opening does not read headers and indices one by one.
 //!
 //! ```text
 //! in the control file, after its two copies, for every 256 slots a group:
@@ -9,9 +9,9 @@
 //!             108 own slot   112 store u64                                            all but the last u32
 //! filter       0 crc of the rest   4 vlf   8 store u64   16 a Bloom filter of pages: 32,640 bits, seven a page
 //! ```
-//! An entry is written after its virtual log file is whole on the medium and the next one has been begun. Nothing waits
-//! for it, and nothing is lost with it: where entries do not lead to a virtual log file that is still being written, or
-//! one is torn, opening reads the headers and the ends themselves.
+//! An entry is written after its virtual log file is complete on the medium and the next one has been begun. No
+//! commit depends on it, and nothing is lost without it: if an entry is torn, or the entries do not lead to a
+//! virtual log file that is still being written, opening reads the headers and index ends of the log itself.
 
 use crate::aligned::AlignedBuffer;
 use crate::codec::{put_u32, put_u64, u32_at, u64_at};
@@ -28,41 +28,42 @@ const ENTRY_BYTES: usize = 128;
 const END_AT: usize = 24;
 const FLAGS_AT: usize = END_AT + IndexEnd::BYTES;
 const ENTRIES_BYTES: usize = GROUP_SLOTS * ENTRY_BYTES;
-/// Entries are written as often as their virtual log file ends, with those beside them.
+/// Entries are rewritten in sectors, each time one of their virtual log files ends.
 const SECTOR_BYTES: usize = 4096;
 const SECTOR_ENTRIES: usize = SECTOR_BYTES / ENTRY_BYTES;
 pub(crate) const FILTER_BYTES: usize = 4096;
 const FILTER_HEAD_BYTES: usize = 16;
 const FILTER_BITS: u64 = (FILTER_BYTES - FILTER_HEAD_BYTES) as u64 * 8;
-/// At 2,000 pages, an 8 MiB virtual log file of images, one filter of 2,000 is asked in vain.
+/// With 2,000 pages (an 8 MiB virtual log file of images) one lookup in 2,000 is a false positive.
 const BITS_A_PAGE: u64 = 7;
 const GROUP_BYTES: usize = ENTRIES_BYTES + GROUP_SLOTS * FILTER_BYTES;
-/// Filters that nobody wants are read over, rather than left out, where there are no more than this.
+/// Unwanted filters between two wanted ones are read along with them, if there are no more than this.
 const FILTERS_GAP_MAX: usize = 16;
 
-/// Groups that are asked for slots which the log file does not have: of 2 TiB of log in virtual log files of 8 MiB.
+/// Groups that are searched for slots which the log file does not have: enough for 2 TiB of log in virtual log
+/// files of 8 MiB.
 const GROUPS_MAX: usize = 1024;
 
 const ENDED: u32 = 1;
 const NO_INDEX: u32 = 2;
 
-/// What is known of the virtual log file that was in a slot last.
+/// What is known of the last virtual log file in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub vlf: u32,
     pub parity: u32,
-    /// How it ended; `None` where only its header was seen.
-    pub ended: Option<Ended>,
+    /// How it ended; `None` if only its header is known.
+    pub ended: Option<VlfEnd>,
 }
 
 /// How a virtual log file ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
-    /// Of the last block …
+pub(crate) struct VlfEnd {
+    /// The epoch of the last block,
     pub epoch: u32,
-    /// … and its checksum, from which the next virtual log file goes on …
+    /// its checksum, which the next virtual log file continues,
     pub crc: u32,
-    /// … in this slot.
+    /// and the slot of that.
     pub next_slot: u32,
     pub end: IndexEnd,
 }
@@ -88,7 +89,7 @@ impl Entry {
         bytes
     }
 
-    /// `Err` where something is there that cannot be read.
+    /// `Err` if there is an entry that cannot be decoded.
     fn decode(bytes: &[u8], slot: usize, store: u64) -> std::result::Result<Option<Self>, ()> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
@@ -105,7 +106,7 @@ impl Entry {
             None
         } else {
             let missing = u8::from(flags & NO_INDEX != 0);
-            Some(Ended {
+            Some(VlfEnd {
                 epoch: u32_at(bytes, 12),
                 crc: u32_at(bytes, 16),
                 next_slot: u32_at(bytes, 20),
@@ -126,12 +127,12 @@ fn filter_offset(slot: usize) -> u64 {
     COPIES_BYTES + group + (slot % GROUP_SLOTS * FILTER_BYTES) as u64
 }
 
-/// Where the directory of so many slots ends in the control file.
+/// The offset in the control file where the directory of this many slots ends.
 pub(crate) fn end_of(slots: usize) -> u64 {
     slots.checked_sub(1).map_or(COPIES_BYTES, |last| filter_offset(last) + FILTER_BYTES as u64)
 }
 
-/// What the directory says of each slot, `None` where it does not say it of all.
+/// The entries of all slots; `None` if any is missing or damaged.
 pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<Vec<Option<Entry>>>> {
     let length = disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
     if length < end_of(slots) {
@@ -154,8 +155,8 @@ pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<V
     Ok(Some(entries))
 }
 
-/// The virtual log files that were begun in slots from `slots` on (number and slot), as far as entries can be read. None is
-/// where the file has no more room than for the slots before.
+/// The virtual log files (number, slot) that were begun in slots from `slots` on, according to the entries that can
+/// be read. There are none if the control file ends with the slots before.
 pub(crate) fn begun_from(disk: &dyn Disk, store: u64, slots: usize) -> Result<Vec<(u32, usize)>> {
     let length = disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
     let mut begun = Vec::new();
@@ -169,7 +170,7 @@ pub(crate) fn begun_from(disk: &dyn Disk, store: u64, slots: usize) -> Result<Ve
             break;
         }
         buffer.resize(left / ENTRY_BYTES * ENTRY_BYTES);
-        // What cannot be read tells nothing, as what is torn.
+        // An unreadable entry is no evidence, like a torn one.
         if disk.read(FileId::Control, entry_offset(first), buffer.bytes_mut()).is_err() {
             continue;
         }
@@ -184,15 +185,15 @@ pub(crate) fn begun_from(disk: &dyn Disk, store: u64, slots: usize) -> Result<Ve
     Ok(begun)
 }
 
-/// Which pages the records of a virtual log file change; it may name some that they do not.
+/// The pages that the records of a virtual log file change; may have false positives.
 pub(crate) struct Filter {
-    /// Those that were read with it share these.
+    /// Shared by all filters that were read together.
     all: Arc<AlignedBuffer>,
     at: usize,
 }
 
 fn bits(page: PageNo) -> impl Iterator<Item = u64> {
-    // The finisher of SplitMix64; two halves of one hash do for all bits (Kirsch and Mitzenmacher 2006).
+    // The finalizer of SplitMix64; two halves of one hash serve for all bits (Kirsch and Mitzenmacher 2006).
     let mut hash = page.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -202,7 +203,7 @@ fn bits(page: PageNo) -> impl Iterator<Item = u64> {
 }
 
 impl Filter {
-    pub(crate) fn of(pages: impl Iterator<Item = u64>, vlf: u32, store: u64) -> Self {
+    pub(crate) fn from_pages(pages: impl Iterator<Item = u64>, vlf: u32, store: u64) -> Self {
         let mut buffer = AlignedBuffer::new(FILTER_BYTES);
         buffer.extend_zeros(FILTER_BYTES);
         let bytes = buffer.bytes_mut();
@@ -216,7 +217,7 @@ impl Filter {
         Self { all: Arc::new(buffer), at: 0 }
     }
 
-    /// Of those that were read, the one that lies there; `None` where it is not that of this virtual log file, or torn.
+    /// The filter at `at` in `all`; `None` if it is torn or belongs to another virtual log file.
     fn open(all: &Arc<AlignedBuffer>, at: usize, vlf: u32, store: u64) -> Option<Self> {
         let filter = Self { all: Arc::clone(all), at };
         let bytes = filter.bytes();
@@ -236,7 +237,7 @@ impl Filter {
     }
 }
 
-/// Reads the filters of these virtual log files (number and slot), those that lie near each other at once.
+/// Reads the filters of these virtual log files (number, slot), with one read for those that are near each other.
 pub(crate) fn read_filters(
     disk: &dyn Disk,
     store: u64,
@@ -262,18 +263,18 @@ pub(crate) fn read_filters(
     Ok(places.iter().map(|(_, slot)| found.remove(slot).flatten()).collect())
 }
 
-/// A write to the control file that is to be done.
+/// A write to the control file that the caller must do.
 pub(crate) struct DirectoryWrite {
     pub offset: u64,
     pub buffer: AlignedBuffer,
 }
 
 struct Pending {
-    /// To be written when this is durable.
+    /// Written once the log is durable up to here.
     after: Lsn,
     slot: usize,
     entry: Entry,
-    /// `None` where the virtual log file is begun.
+    /// `None` if the virtual log file was only begun.
     filter: Option<Filter>,
 }
 
@@ -283,40 +284,41 @@ pub(crate) struct Directory {
     store: u64,
     entries: Vec<Option<Entry>>,
     pending: VecDeque<Pending>,
-    /// Sectors of entries that differ from what is in the file.
+    /// Sectors of entries that differ from the file.
     stale: BTreeSet<usize>,
-    /// A crash has kept something from the file that is to be caught up with: of a log file that is cut, it tells.
+    /// After a crash the file lacks entries that must be written soon: they are the evidence if the log file is
+    /// truncated.
     behind: bool,
 }
 
 impl Directory {
-    /// As it was read.
-    pub(crate) fn of(store: u64, entries: Vec<Option<Entry>>) -> Self {
+    /// A directory as it was read.
+    pub(crate) fn new(store: u64, entries: Vec<Option<Entry>>) -> Self {
         Self { store, entries, ..Self::default() }
     }
 
-    /// As the slots' headers have it: what the file says is another thing, or not known.
+    /// A directory rebuilt from the slots' headers, because the file differs or cannot be read.
     pub(crate) fn rebuilt(store: u64, entries: Vec<Option<Entry>>) -> Self {
         let stale = (0..entries.len().div_ceil(SECTOR_ENTRIES)).collect();
-        Self { stale, behind: true, ..Self::of(store, entries) }
+        Self { stale, behind: true, ..Self::new(store, entries) }
     }
 
     /// A virtual log file has ended, and the next one is begun.
-    pub(super) fn ended(&mut self, after: Lsn, slot: usize, entry: Entry, filter: Filter) {
+    pub(super) fn vlf_ended(&mut self, after: Lsn, slot: usize, entry: Entry, filter: Filter) {
         self.pending.push_back(Pending { after, slot, entry, filter: Some(filter) });
     }
 
-    /// A virtual log file is begun after one that an earlier opening had ended.
-    pub(super) fn begun(&mut self, after: Lsn, slot: usize, entry: Entry) {
+    /// A virtual log file is begun after one that was closed in an earlier opening.
+    pub(super) fn vlf_begun(&mut self, after: Lsn, slot: usize, entry: Entry) {
         self.pending.push_back(Pending { after, slot, entry, filter: None });
     }
 
-    /// Whether there is something to write, now that the log is durable up to there.
+    /// Whether there is something to write now that the log is durable up to `durable`.
     pub(crate) fn is_due(&self, durable: Lsn) -> bool {
         self.behind || self.pending.front().is_some_and(|first| first.after <= durable)
     }
 
-    /// The writes to do, in this order: one's filter before its entry.
+    /// The writes to do, in this order: a filter before its entry.
     pub(crate) fn take_writes(&mut self, durable: Lsn) -> Vec<DirectoryWrite> {
         let mut writes = Vec::new();
         let mut changed = std::mem::take(&mut self.behind);
@@ -340,7 +342,7 @@ impl Directory {
         writes
     }
 
-    /// Writes of the entries that differ from what is in the file.
+    /// Writes of the sectors of entries that differ from the file.
     pub(crate) fn stale_sectors(&mut self) -> Vec<DirectoryWrite> {
         let sector = |sector: usize| {
             let first = sector * SECTOR_ENTRIES;
@@ -366,7 +368,7 @@ mod tests {
 
     fn entry(vlf: u32) -> Entry {
         let end = IndexEnd { unit: 99, bytes: 4096, entries: 3, sequence: 17, ..IndexEnd::default() };
-        Entry { vlf, parity: 64, ended: Some(Ended { epoch: 2, crc: 5, next_slot: vlf, end }) }
+        Entry { vlf, parity: 64, ended: Some(VlfEnd { epoch: 2, crc: 5, next_slot: vlf, end }) }
     }
 
     fn disk(slots: usize) -> SimDisk {
@@ -384,12 +386,12 @@ mod tests {
     #[test]
     fn entries_and_filters_read_back_in_every_group_and_a_wrong_bit_makes_it_silent() {
         let disk = disk(600);
-        let mut directory = Directory::of(STORE, vec![None; 600]);
+        let mut directory = Directory::new(STORE, vec![None; 600]);
         let slots = [0, 31, 32, 255, 256, 599];
         for slot in slots {
             let vlf = slot as u32 + 1;
-            let filter = Filter::of([u64::from(vlf) * 10].into_iter(), vlf, STORE);
-            directory.ended(Lsn::new(vlf, 8, 1), slot, entry(vlf), filter);
+            let filter = Filter::from_pages([u64::from(vlf) * 10].into_iter(), vlf, STORE);
+            directory.vlf_ended(Lsn::new(vlf, 8, 1), slot, entry(vlf), filter);
         }
         put(&disk, &directory.take_writes(Lsn::new(599, 8, 1)));
         assert!(!directory.is_due(Lsn::new(599, 8, 1)) && directory.is_due(Lsn::new(600, 8, 1)));
@@ -414,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_filter_names_all_its_pages_and_few_others() {
-        let filter = Filter::of((0..2000).map(|page| page * 129), 1, STORE);
+        let filter = Filter::from_pages((0..2000).map(|page| page * 129), 1, STORE);
         assert!((0..2000).all(|page| filter.may_hold(PageNo(page * 129))));
         let others =
             (0..100_000).filter(|page| page % 129 != 0).filter(|page| filter.may_hold(PageNo(*page)));

@@ -1,4 +1,5 @@
-//! The index at the end of a virtual log file: which pages its records change, so that opening reads it and not them.
+//! The index at the end of a virtual log file: which pages its records change, so that opening reads the index
+//! instead of the records.
 //!
 //! ```text
 //! … records' blocks | INDEX | INDEX | … | nothing | INDEX_END       all of them blocks of the log, in its chain
@@ -6,10 +7,11 @@
 //! INDEX_END   in the last sector, where it is found without reading anything else
 //! entry       (page - base) << 1 | image, u32        place: block and record, the low half of the LSN, u32
 //! ```
-//! Of each page only the records since its newest image are listed. Whether the open transaction's count is known
-//! from the index, or the records, that follow: each says what became of the transaction that was open before it.
-//! An index is believed when its blocks are whole, of this use of the slot, not of what a recovery cut off, and the
-//! next virtual log file continues the chain from it; where it is not, its virtual log file is read as a whole.
+//! Only the records since a page's newest image are listed. Whether the entries of the open transaction count is
+//! known from the following indices or records: each index says how the transaction ended that was open at its
+//! beginning. An index is trusted if its blocks are whole, belong to this use of the slot, were not cut off by a
+//! recovery, and the next virtual log file continues the chain from it. Otherwise the whole virtual log file is
+//! read.
 
 use crate::codec::{u32_at, u64_at};
 use crate::error::{Error, Result};
@@ -19,16 +21,16 @@ use crate::log::{Geometry, MAX_BLOCK_BYTES};
 use crate::types::{COUNT_MAX, Lsn, PageNo, UNIT_BYTES};
 
 pub(crate) const ENTRY_BYTES: usize = 8;
-/// What a block with entries has besides them.
+/// Bytes of a block with entries, apart from the entries.
 const LEAF_BYTES: usize = BLOCK_HEADER_BYTES + RECORD_HEADER_BYTES + 8;
-/// Entries of one block.
+/// Entries of one block, at most.
 const LEAF_ENTRIES_MAX: usize = (MAX_BLOCK_BYTES - LEAF_BYTES) / ENTRY_BYTES;
-/// Superseded entries are not thrown out before there are as many as this.
+/// Superseded entries are removed once there are this many.
 const COMPACT_FROM: usize = 4096;
-/// The largest distance of a page from the first of its block.
+/// The largest difference between a page number and the first of its block.
 const SPREAD_MAX: u64 = (1 << 31) - 1;
 
-/// Where the block of `INDEX_END` lies.
+/// The offset of the `INDEX_END` block, in units of 512 bytes.
 pub(crate) fn end_unit(geometry: &Geometry) -> u32 {
     ((geometry.vlf_bytes - geometry.sector_bytes as u64) / UNIT_BYTES) as u32
 }
@@ -42,10 +44,10 @@ pub(crate) struct Entry {
     pub image: bool,
 }
 
-/// What became of the transaction that was open where an index begins.
+/// How the transaction ended that was open where an index begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing yet: it is open still.
+    /// It is still open.
     #[default]
     Open,
     /// It committed.
@@ -54,29 +56,29 @@ pub enum Outcome {
     Dropped,
 }
 
-/// What a virtual log file's records come to, as they are appended or read.
+/// The index of a virtual log file while its records are appended or read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// The sums; those of places are filled in when it is written.
+    /// Totals; those that depend on the position are filled in when the index is written.
     pub end: IndexEnd,
     /// Records of transactions that committed here.
     pub committed: Vec<Entry>,
-    /// Records of the transaction that is open.
+    /// Records of the open transaction.
     pub open: Vec<Entry>,
     compacted: usize,
 }
 
 impl Index {
-    /// Of what follows `from`, where `open_tx` is open.
+    /// An index of the records from `from` on, where `open_tx` is open.
     pub(crate) fn begin(from: Lsn, open_tx: u64) -> Self {
         Self { end: IndexEnd { from, open_tx, ..IndexEnd::default() }, ..Self::default() }
     }
 
-    /// Takes in the next record.
-    pub(crate) fn take(&mut self, lsn: Lsn, tx: u64, record: &Record<'_>) {
+    /// Adds the next record.
+    pub(crate) fn add_record(&mut self, lsn: Lsn, tx: u64, record: &Record<'_>) {
         self.end.records += 1;
         if tx != 0 && tx != self.end.open_tx {
-            // One transaction writes at a time: the one before did not live to its end.
+            // One transaction writes at a time: the one before ended without a commit.
             self.drop_open();
             self.end.open_tx = tx;
             self.end.tx_max = self.end.tx_max.max(tx);
@@ -89,7 +91,7 @@ impl Index {
                 self.end.commits += 1;
                 self.end.sequence = self.end.sequence.max(*sequence);
                 self.committed.append(&mut self.open);
-                self.decide(Outcome::Committed);
+                self.set_carried(Outcome::Committed);
                 if self.committed.len() >= COMPACT_FROM.max(2 * self.compacted) {
                     compact(&mut self.committed);
                     self.compacted = self.committed.len();
@@ -100,13 +102,13 @@ impl Index {
         }
     }
 
-    /// Takes in the records of a block, from `redo` on, but not an index.
-    pub(crate) fn take_block(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
-        for (index, record) in Records::of(used).enumerate() {
+    /// Adds the records of a block from `redo` on, except index records.
+    pub(crate) fn add_block(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
+        for (index, record) in Records::new(used).enumerate() {
             let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
             let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
             if lsn >= redo && !matches!(record, Record::Index { .. } | Record::IndexEnd(_)) {
-                self.take(lsn, tx, &record);
+                self.add_record(lsn, tx, &record);
             }
         }
         Ok(())
@@ -115,23 +117,23 @@ impl Index {
     fn drop_open(&mut self) {
         self.end.dropped += self.open.len() as u64;
         self.open.clear();
-        self.decide(Outcome::Dropped);
+        self.set_carried(Outcome::Dropped);
     }
 
-    fn decide(&mut self, outcome: Outcome) {
+    fn set_carried(&mut self, outcome: Outcome) {
         if self.end.carried == Outcome::Open {
             self.end.carried = outcome;
         }
     }
 
-    /// Bytes of blocks that hold it surely, with another entry.
+    /// An upper bound of the bytes of the blocks that hold the index and one more entry.
     pub(crate) fn blocks_bytes(&self, sector_bytes: usize) -> u64 {
         let entries = self.committed.len() + self.open.len() + 1;
         let blocks = entries / LEAF_ENTRIES_MAX + 2;
         (entries * ENTRY_BYTES + blocks * (LEAF_BYTES + sector_bytes)) as u64
     }
 
-    /// Sorts, and leaves out what a later image supersedes.
+    /// Sorts the entries and removes those that a later image supersedes.
     pub(crate) fn sort(&mut self) {
         compact(&mut self.committed);
         compact(&mut self.open);
@@ -162,7 +164,7 @@ impl Index {
         records
     }
 
-    /// From its blocks, one after the other, and its end; `None` where they are not what the end tells of.
+    /// Reads an index from its contiguous blocks and its end; `None` if they do not match.
     pub(crate) fn read(blocks: &[u8], end: IndexEnd) -> Option<Self> {
         if blocks.len() / ENTRY_BYTES < end.entries as usize {
             return None;
@@ -179,7 +181,7 @@ impl Index {
             }
             let record = &rest[BLOCK_HEADER_BYTES..used];
             crc = crc32c::crc32c_append(crc, record);
-            index.take_entries(record)?;
+            index.add_entries(record)?;
             rest = &rest[length..];
         }
         if crc != end.crc {
@@ -190,8 +192,8 @@ impl Index {
         counted.then_some(index)
     }
 
-    /// The entries of one record, whose checksum is checked with that of all.
-    fn take_entries(&mut self, record: &[u8]) -> Option<()> {
+    /// Adds the entries of one record. Its checksum is part of that over all records, which the caller checks.
+    fn add_entries(&mut self, record: &[u8]) -> Option<()> {
         let base = u64_at(record, RECORD_HEADER_BYTES);
         if base >= COUNT_MAX {
             return None;
@@ -205,7 +207,7 @@ impl Index {
     }
 }
 
-/// Sorts by page and place, and of each page keeps what begins with its newest image.
+/// Sorts by page and place, and removes the entries of each page before its newest image.
 fn compact(entries: &mut Vec<Entry>) {
     entries.sort_unstable();
     let mut kept = 0;
@@ -229,19 +231,19 @@ mod tests {
     use proptest::prelude::*;
 
     fn page(index: &mut Index, unit: u32, tx: u64, page: u64, image: bool) {
-        index.take(Lsn::new(1, unit, 1), tx, &Record::Page { page: PageNo(page), image, runs: &[] });
+        index.add_record(Lsn::new(1, unit, 1), tx, &Record::Page { page: PageNo(page), image, runs: &[] });
     }
 
     #[test]
     fn it_lists_what_committed_since_each_pages_newest_image_and_what_is_open_apart() {
         let mut index = Index::begin(Lsn::new(1, 8, 1), 4);
         page(&mut index, 8, 4, 70, false);
-        index.take(Lsn::new(1, 8, 2), 4, &Record::Commit { sequence: 9 });
+        index.add_record(Lsn::new(1, 8, 2), 4, &Record::Commit { sequence: 9 });
         assert_eq!(index.end.carried, Outcome::Committed);
         for (unit, image) in [(9, true), (10, false), (11, true), (12, false)] {
             page(&mut index, unit, 5, 7, image);
         }
-        index.take(Lsn::new(1, 13, 1), 5, &Record::Commit { sequence: 10 });
+        index.add_record(Lsn::new(1, 13, 1), 5, &Record::Commit { sequence: 10 });
         page(&mut index, 14, 6, 7, true);
         page(&mut index, 15, 7, 8, true);
         index.sort();

@@ -22,32 +22,32 @@ use std::fmt;
 /// Bytes before the body.
 pub(crate) const RECORD_HEADER_BYTES: usize = 12;
 
-/// What the end of a virtual log file says of its index.
+/// The end of a virtual log file, which describes its index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexEnd {
-    /// There was no room for one: the virtual log file is to be read as a whole.
+    /// There was no space for an index: the whole virtual log file must be read.
     pub missing: bool,
-    /// Where its blocks begin.
+    /// Offset of its first block, in units of 512 bytes.
     pub unit: u32,
-    /// How long they are.
+    /// Bytes of its blocks.
     pub bytes: u32,
     /// Checksum of their records.
     pub crc: u32,
     /// Entries of transactions that committed in it.
     pub entries: u32,
-    /// Entries of the transaction that is open.
+    /// Entries of the transaction that is open at the end.
     pub open_entries: u32,
-    /// What became of the transaction that was open at its beginning.
+    /// How the transaction ended that was open at the beginning.
     pub carried: Outcome,
-    /// It covers the records from here on.
+    /// The index covers the records from here on.
     pub from: Lsn,
-    /// The newest commit in it; 0 where there is none.
+    /// The newest commit in it; 0 if there is none.
     pub sequence: u64,
     /// The largest transaction number; 0 where no transaction began.
     pub tx_max: u64,
-    /// Records that it covers.
+    /// Records covered.
     pub records: u64,
-    /// Commits that it covers.
+    /// Commits covered.
     pub commits: u64,
     /// Records of transactions that ended without a commit.
     pub dropped: u64,
@@ -55,28 +55,28 @@ pub struct IndexEnd {
     pub open_tx: u64,
 }
 
-/// What a record says.
+/// A log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A page changed.
     Page {
         /// Which page.
         page: PageNo,
-        /// Whether the runs go over a page of zeros, and not over the page as the record before left it.
+        /// Whether the runs apply to a page of zeros, and not to the page as the record before left it.
         image: bool,
-        /// What changed.
+        /// The changed bytes.
         runs: &'a [u8],
     },
-    /// The transaction's changes count from here on.
+    /// The transaction commits.
     Commit {
-        /// Commits are numbered in their order.
+        /// Commits are numbered in order.
         sequence: u64,
     },
-    /// The transaction's changes never count.
+    /// The transaction is rolled back.
     Abort,
-    /// A checkpoint has decided what it will write.
+    /// A checkpoint has listed the pages that it will write.
     CheckpointBegin {
-        /// Where recovery will begin once it is done.
+        /// Where recovery will begin once it is complete.
         redo: Lsn,
         /// Pages that it writes.
         pages: u64,
@@ -88,18 +88,18 @@ pub enum Record<'a> {
         /// Pages that it wrote.
         pages: u64,
     },
-    /// The store was opened again.
+    /// The store was opened.
     Recovery {
         /// The number of this opening.
         epoch: u64,
         /// The last record that was found.
         cut: Lsn,
     },
-    /// Nothing; a later block that witnesses the one before.
+    /// Empty; a later block that is a witness for the one before.
     Mark,
     /// Which pages the virtual log file's records change.
     Index {
-        /// Of the transaction that is open at the end, and not of those that committed.
+        /// Entries of the transaction that is open at the end, instead of those that committed.
         open: bool,
         /// The first page.
         base: PageNo,
@@ -125,7 +125,7 @@ impl Record<'_> {
         }
     }
 
-    /// The name as listings show it.
+    /// The name shown in listings.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ impl Record<'_> {
         }
     }
 
-    /// Appends the record as it lies in a block.
+    /// Appends the encoded record.
     pub(crate) fn encode(&self, tx: u64, out: &mut Vec<u8>) {
         let start = out.len();
         let flags = u8::from(match self {
@@ -227,7 +227,7 @@ impl IndexEnd {
         end.is_possible().then_some(end)
     }
 
-    /// Whether a virtual log file can have come to this.
+    /// Whether a virtual log file can have these totals.
     fn is_possible(&self) -> bool {
         let entries = u64::from(self.entries) + u64::from(self.open_entries);
         let counts =
@@ -261,20 +261,20 @@ impl fmt::Display for Record<'_> {
     }
 }
 
-/// The records of a block's used bytes: the number, the transaction and the record, in order. Ends early with an
-/// error where the bytes are not records, which a valid checksum makes a bug of the writer.
+/// An iterator over the records of a block: transaction and record, in order. Ends with an error if the bytes are
+/// not records; as the block's checksum is valid, another version or a bug wrote them.
 pub(crate) struct Records<'a> {
     rest: &'a [u8],
-    /// That were read.
+    /// Records read so far.
     count: u16,
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn of(used: &'a [u8]) -> Self {
+    pub(crate) fn new(used: &'a [u8]) -> Self {
         Self { rest: used, count: 0 }
     }
 
-    /// Bytes that are yet to be read.
+    /// Bytes not read yet.
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
     }
@@ -353,7 +353,7 @@ mod tests {
         for (tx, record) in records.iter().enumerate() {
             record.encode(tx as u64, &mut bytes);
         }
-        let read: Vec<_> = Records::of(&bytes).map(Result::unwrap).collect();
+        let read: Vec<_> = Records::new(&bytes).map(Result::unwrap).collect();
         let expected: Vec<_> =
             records.into_iter().enumerate().map(|(tx, record)| (tx as u64, record)).collect();
         assert_eq!(read, expected);
@@ -364,7 +364,7 @@ mod tests {
         let last = |tx: u64, record: Record<'_>| {
             let mut bytes = Vec::new();
             record.encode(tx, &mut bytes);
-            Records::of(&bytes).last().unwrap().is_ok()
+            Records::new(&bytes).last().unwrap().is_ok()
         };
         assert!(last(COUNT_MAX - 1, Record::Commit { sequence: COUNT_MAX - 1 }));
         assert!(!last(u64::MAX, Record::Abort));
@@ -382,7 +382,7 @@ mod tests {
         let all = |records: usize| {
             let mut bytes = Vec::new();
             (0..records).for_each(|_| Record::Mark.encode(0, &mut bytes));
-            Records::of(&bytes).map(|record| record.is_ok()).collect::<Vec<_>>()
+            Records::new(&bytes).map(|record| record.is_ok()).collect::<Vec<_>>()
         };
         let most = usize::from(Lsn::MAX_RECORD);
         assert_eq!(all(most), vec![true; most]);
@@ -393,7 +393,7 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_from_outside_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let _ = Records::of(&bytes).count();
+            let _ = Records::new(&bytes).count();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a log from a disk, block by block along the chain, to the first place where no block continues it.
+//! Reads a log from a disk block by block along the chain, up to the first position where no block continues it.
 
 mod cut;
 mod end;
@@ -13,35 +13,35 @@ use crate::log::index;
 use crate::log::vlf::Slot;
 use crate::log::writer::Position;
 use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
-use crate::sync::together;
+use crate::sync::run_on_threads;
 use crate::types::{Lsn, UNIT_BYTES};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use window::Window;
 
-/// A slot's header and the smallest block.
+/// A slot's header and the first sector after it, of at most 4 KiB.
 const HEAD_BYTES: usize = VLF_HEADER_BYTES + 4096;
 pub(crate) const FIRST_UNIT: u32 = (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32;
 
 /// How the log is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// Bytes a read.
+    /// Bytes of a read.
     pub read_bytes: usize,
     /// Reads in flight.
     pub parallel: usize,
 }
 
-/// What the control file knows of the log.
+/// What the control file says about the log.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Known {
-    /// This had been durable.
+pub(crate) struct KnownLog {
+    /// The log was durable up to here.
     pub durable: Lsn,
-    /// Every block after `durable` is of this opening or a later one. What lies there of an earlier one had been
-    /// cut off, and stays so: a torn write over it can make whole what was not whole when the log was cut.
+    /// Every block after `durable` was written by this opening or a later one. Blocks of earlier openings there
+    /// were cut off and stay so: a torn write over one can make it whole although it was not when the log was cut.
     pub epoch: u32,
 }
 
-/// A log on a disk: which virtual log file each slot says it holds.
+/// A log on a disk, with the headers of its slots.
 pub(crate) struct LogFile<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) geometry: Geometry,
@@ -52,34 +52,34 @@ pub(crate) struct LogFile<'a> {
 /// What the first sector after a slot's header says.
 #[derive(Clone, Copy, Default)]
 struct FirstBlock {
-    /// The virtual log file that the block names.
+    /// The virtual log file named in the block's header.
     vlf: u32,
-    /// There is nothing but zeros, in the header either.
+    /// The sector and the slot's header are all zeros.
     empty: bool,
 }
 
-/// How far along the chain a reader has come.
+/// The position of a scan in the chain.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct ScanCursor {
     /// The next block.
     pub position: Position,
-    /// In this slot.
+    /// The slot that holds it.
     pub slot: usize,
-    /// That of the last block: none of an earlier one follows it.
+    /// The epoch of the last block; blocks of earlier epochs do not follow it.
     pub epoch: u32,
     /// The last record.
     pub last: Lsn,
-    /// The slots that were walked through: virtual log file and slot.
+    /// The virtual log files that were scanned: number and slot.
     pub chain: Vec<(u32, usize)>,
 }
 
-impl Way {
-    /// At the beginning.
+impl ScanCursor {
+    /// At the start of a scan.
     pub(crate) fn begin(slot: usize, position: Position) -> Self {
         Self { position, slot, epoch: 0, last: Lsn::ZERO, chain: vec![(position.lsn.vlf(), slot)] }
     }
 
-    /// Goes over to the next virtual log file.
+    /// Moves to the beginning of the next virtual log file.
     pub(crate) fn enter(&mut self, slot: usize) {
         let vlf = self.position.lsn.vlf() + 1;
         self.position.lsn = Lsn::new(vlf, FIRST_UNIT, 1);
@@ -88,7 +88,7 @@ impl Way {
     }
 }
 
-/// Of each slot, the virtual log file that was walked through in it.
+/// For each slot, the virtual log file that was scanned in it.
 fn walked(chain: &[(u32, usize)], slots: usize) -> Vec<Option<u32>> {
     let mut walked = vec![None; slots];
     for (vlf, slot) in chain {
@@ -100,14 +100,14 @@ fn walked(chain: &[(u32, usize)], slots: usize) -> Vec<Option<u32>> {
 }
 
 impl<'a> LogFile<'a> {
-    /// Reads the slots' headers, and what comes right after them.
+    /// Reads the headers of all slots, and the sectors after them.
     pub(crate) fn open(disk: &'a dyn Disk, geometry: Geometry, reading: Reading) -> Result<Self> {
         let slots: Vec<usize> = (0..Self::slots_in(disk, &geometry)?).collect();
-        Self::told(disk, geometry, vec![None; slots.len()], &slots, reading)
+        Self::with_headers(disk, geometry, vec![None; slots.len()], &slots, reading)
     }
 
-    /// A log whose slots are known: the headers that are `read` (by slot) and of the others what is given.
-    pub(crate) fn told(
+    /// Reads the headers of the slots in `read`; those of the others are given in `headers`.
+    pub(crate) fn with_headers(
         disk: &'a dyn Disk,
         geometry: Geometry,
         headers: Vec<Option<VlfHeader>>,
@@ -124,7 +124,7 @@ impl<'a> LogFile<'a> {
         Ok(log)
     }
 
-    /// The headers of slots, and what comes right after them.
+    /// Reads the headers of `slots`, and the sectors after them.
     fn read_heads(&self, slots: &[usize], parallel: usize) -> Result<Vec<(Option<VlfHeader>, FirstBlock)>> {
         let geometry = self.geometry;
         let places: Vec<_> = slots.iter().map(|slot| (geometry.slot_offset(*slot), HEAD_BYTES)).collect();
@@ -135,13 +135,13 @@ impl<'a> LogFile<'a> {
         })
     }
 
-    /// How many slots a log file has.
+    /// The number of slots that the log file holds whole.
     pub(crate) fn slots_in(disk: &dyn Disk, geometry: &Geometry) -> Result<usize> {
         let length = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
         Ok((length.saturating_sub(LOG_HEAD_BYTES) / geometry.vlf_bytes) as usize)
     }
 
-    /// The slots that can have been taken for the next virtual log file: see `may_follow`.
+    /// The slots that may have been taken for the next virtual log file: see `may_follow`.
     pub(crate) fn next_taken(headers: &[Option<VlfHeader>], chain: &[(u32, usize)]) -> Vec<usize> {
         let walked = walked(chain, headers.len());
         let others = || (0..headers.len()).filter(|slot| walked[*slot].is_none());
@@ -153,12 +153,12 @@ impl<'a> LogFile<'a> {
         oldest.into_iter().chain(unused).collect()
     }
 
-    /// Reads places of the log file (offset and length), several at once, and tells what `look` makes of each.
+    /// Reads places (offset, length) of the log file, several at once, and returns what `parse` makes of each.
     pub(crate) fn read_places<T: Send + 'static>(
         &self,
         places: &[(u64, usize)],
         parallel: usize,
-        look: impl Fn(usize, &[u8]) -> T + Sync,
+        parse: impl Fn(usize, &[u8]) -> T + Sync,
     ) -> Result<Vec<T>> {
         let (disk, next) = (self.disk, AtomicUsize::new(0));
         let largest = places.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
@@ -171,10 +171,11 @@ impl<'a> LogFile<'a> {
                 buffer.resize(*bytes);
                 disk.read(FileId::Log, *offset, buffer.bytes_mut())
                     .map_err(|error| Error::io("read", FileId::Log, error))?;
-                seen.push((index, look(index, buffer.bytes())));
+                seen.push((index, parse(index, buffer.bytes())));
             }
         };
-        let mut seen: Vec<_> = together(parallel.min(places.len()), work)?.into_iter().flatten().collect();
+        let mut seen: Vec<_> =
+            run_on_threads(parallel.min(places.len()), work)?.into_iter().flatten().collect();
         seen.sort_by_key(|(index, _)| *index);
         Ok(seen.into_iter().map(|(_, seen)| seen).collect())
     }
@@ -183,7 +184,7 @@ impl<'a> LogFile<'a> {
         &self.headers
     }
 
-    /// The slots as they are after a scan that walked through `chain`.
+    /// The states of the slots after a scan of `chain`.
     pub(crate) fn slots(&self, chain: &[(u32, usize)]) -> Vec<Slot> {
         self.headers
             .iter()
@@ -199,36 +200,36 @@ impl<'a> LogFile<'a> {
             .collect()
     }
 
-    /// Walks along the chain from `start`, which lies in `slot`; `visit` gets each block's header and records.
-    /// `known` is what the control file says of it.
+    /// Follows the chain from `start`, which lies in `slot`, to its end; `visit` is called with each block's header
+    /// and records. `known` is what the control file says about the log.
     pub(crate) fn scan(
         &self,
         slot: usize,
         start: Position,
-        known: Known,
+        known: KnownLog,
         reading: Reading,
         visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
-    ) -> Result<Way> {
-        let mut way = Way::begin(slot, start);
-        self.scan_until(&mut way, u32::MAX, known, reading, visit)?;
-        Ok(way)
+    ) -> Result<ScanCursor> {
+        let mut cursor = ScanCursor::begin(slot, start);
+        self.scan_until(&mut cursor, u32::MAX, known, reading, visit)?;
+        Ok(cursor)
     }
 
-    /// Goes on along the chain to its end (true), or to the beginning of virtual log file `until`.
+    /// Follows the chain to its end (returns true) or to the beginning of virtual log file `until` (returns false).
     pub(crate) fn scan_until(
         &self,
-        way: &mut Way,
+        cursor: &mut ScanCursor,
         until: u32,
-        known: Known,
+        known: KnownLog,
         reading: Reading,
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<bool> {
-        if way.slot >= self.headers.len() {
-            let end = self.geometry.slot_offset(way.slot) + self.geometry.vlf_bytes;
+        if cursor.slot >= self.headers.len() {
+            let end = self.geometry.slot_offset(cursor.slot) + self.geometry.vlf_bytes;
             let length =
                 self.disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
             return Err(Error::CorruptLog {
-                lsn: way.position.lsn,
+                lsn: cursor.position.lsn,
                 why: format!(
                     "its virtual log file ends at byte {end} of the log file, of which {length} bytes are left: it was \
                      cut, or copied in part"
@@ -236,12 +237,12 @@ impl<'a> LogFile<'a> {
             });
         }
         let mut window = Window::new(self, reading);
-        while way.position.lsn.vlf() < until {
-            self.walk(way, &mut window, known, &mut visit)?;
-            match self.next_slot(way) {
-                Some(slot) => way.enter(slot),
+        while cursor.position.lsn.vlf() < until {
+            self.walk(cursor, &mut window, known, &mut visit)?;
+            match self.next_slot(cursor) {
+                Some(slot) => cursor.enter(slot),
                 None => {
-                    self.honest_end(&mut window, way, known.durable)?;
+                    self.check_end(&mut window, cursor, known.durable)?;
                     return Ok(true);
                 }
             }
@@ -249,53 +250,54 @@ impl<'a> LogFile<'a> {
         Ok(false)
     }
 
-    /// Goes over the blocks of the virtual log file that `way` is at, and no further.
+    /// Reads the blocks of the virtual log file that `cursor` is in, and no further.
     pub(crate) fn walk_one(
         &self,
-        way: &mut Way,
-        known: Known,
+        cursor: &mut ScanCursor,
+        known: KnownLog,
         reading: Reading,
         mut visit: impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        self.walk(way, &mut Window::new(self, reading), known, &mut visit)
+        self.walk(cursor, &mut Window::new(self, reading), known, &mut visit)
     }
 
-    /// The slot in which the chain goes on after the end of a virtual log file.
-    pub(crate) fn next_slot(&self, way: &Way) -> Option<usize> {
+    /// The slot in which the chain continues after the end of a virtual log file.
+    pub(crate) fn next_slot(&self, cursor: &ScanCursor) -> Option<usize> {
         self.headers.iter().position(|header| {
             header.is_some_and(|header| {
-                header.vlf == way.position.lsn.vlf() + 1
-                    && header.previous == way.position.previous
-                    && header.epoch >= way.epoch
+                header.vlf == cursor.position.lsn.vlf() + 1
+                    && header.previous == cursor.position.previous
+                    && header.epoch >= cursor.epoch
             })
         })
     }
 
-    /// Over the blocks of one virtual log file, the one in its last sector too.
+    /// Reads the blocks of one virtual log file, including the one in its last sector.
     fn walk(
         &self,
-        way: &mut Way,
+        cursor: &mut ScanCursor,
         window: &mut Window<'_>,
-        known: Known,
+        known: KnownLog,
         visit: &mut impl FnMut(&BlockHeader, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let vlf = way.position.lsn.vlf();
-        let mut unit = way.position.lsn.unit();
+        let vlf = cursor.position.lsn.vlf();
+        let mut unit = cursor.position.lsn.unit();
         let end_unit = index::end_unit(&self.geometry);
         let mut skipped = false;
         loop {
-            let bytes = if skipped { window.at_the_end(way.slot)? } else { window.at(way.slot, unit)? };
+            let bytes =
+                if skipped { window.end_sector(cursor.slot)? } else { window.at(cursor.slot, unit)? };
             if let Some((header, records)) = block::open(bytes, &self.geometry, vlf, unit)
-                && header.previous == way.position.previous
-                && header.epoch >= way.epoch
+                && header.previous == cursor.position.previous
+                && header.epoch >= cursor.epoch
                 && (header.epoch >= known.epoch || Lsn::new(vlf, unit, 1) <= known.durable)
             {
                 visit(&header, records)?;
-                (way.last, way.epoch) = (header.last(), header.epoch);
+                (cursor.last, cursor.epoch) = (header.last(), header.epoch);
                 unit = header.next_unit();
-                way.position = Position { lsn: Lsn::new(vlf, unit, 1), previous: header.crc };
+                cursor.position = Position { lsn: Lsn::new(vlf, unit, 1), previous: header.crc };
             } else if unit < end_unit {
-                // Before the end there may be a gap.
+                // There may be a gap before the block in the last sector.
                 (unit, skipped) = (end_unit, true);
             } else {
                 return Ok(());
@@ -323,7 +325,8 @@ mod tests {
         disk
     }
 
-    /// The write that holds the commit; the end of a virtual log file before it is put.
+    /// Appends a commit and returns the write that holds it; writes the end of the previous virtual log file if
+    /// there is one.
     fn commit(disk: &SimDisk, writer: &mut LogWriter, sequence: u64) -> LogWrite {
         let mut record = Vec::new();
         Record::Commit { sequence }.encode(1, &mut record);
@@ -343,7 +346,7 @@ mod tests {
         disk.write(FileId::Log, write.offset, write.buffer.bytes()).unwrap();
     }
 
-    fn scan(disk: &SimDisk, known: Known) -> Result<Way> {
+    fn scan(disk: &SimDisk, known: KnownLog) -> Result<ScanCursor> {
         let start = Position { lsn: Lsn::new(1, 8, 1), previous: 0 };
         LogFile::open(disk, GEOMETRY, READING)?.scan(0, start, known, READING, |_, _| Ok(()))
     }
@@ -358,7 +361,7 @@ mod tests {
             let begins_another = writer.position().lsn.vlf() == 2;
             if begins_another && lost == 0 {
                 lost = sequence;
-                assert_eq!(scan(&disk, Known::default()).unwrap().position.lsn.vlf(), 1);
+                assert_eq!(scan(&disk, KnownLog::default()).unwrap().position.lsn.vlf(), 1);
             } else {
                 put(&disk, &write);
             }
@@ -367,7 +370,7 @@ mod tests {
                 break;
             }
         }
-        let error = scan(&disk, Known::default()).unwrap_err();
+        let error = scan(&disk, KnownLog::default()).unwrap_err();
         assert!(matches!(error, Error::CorruptLog { .. }), "{error}");
     }
 
@@ -382,17 +385,17 @@ mod tests {
         let second = commit(&disk, &mut writer, 2);
         put(&disk, &second);
         disk.write(FileId::Log, second.offset + 3584, &[9; 512]).unwrap();
-        let end = scan(&disk, Known { durable: Lsn::ZERO, epoch: 1 }).unwrap();
+        let end = scan(&disk, KnownLog { durable: Lsn::ZERO, epoch: 1 }).unwrap();
         assert_eq!(end.last, Lsn::new(1, 8, 1), "the second is torn");
 
-        let known = Known { durable: end.last, epoch: 2 };
+        let known = KnownLog { durable: end.last, epoch: 2 };
         let vlfs = VlfTable::new(LogFile::open(&disk, GEOMETRY, READING).unwrap().slots(&end.chain));
         let mut writer =
             LogWriter::resume(GEOMETRY, vlfs, known.epoch, end.position, end.last, 1, Index::default());
         let third = commit(&disk, &mut writer, 3);
         assert_eq!(third.offset, second.offset);
         disk.write(FileId::Log, third.offset + 3584, &third.buffer.bytes()[3584..]).unwrap();
-        assert_eq!(scan(&disk, Known { durable: end.last, epoch: 1 }).unwrap().last, Lsn::new(1, 16, 1));
+        assert_eq!(scan(&disk, KnownLog { durable: end.last, epoch: 1 }).unwrap().last, Lsn::new(1, 16, 1));
         assert_eq!(scan(&disk, known).unwrap().last, end.last);
         put(&disk, &third);
         assert_eq!(scan(&disk, known).unwrap().last, Lsn::new(1, 16, 1));

@@ -1,15 +1,15 @@
-//! Which virtual log file lies in which slot of the log file, and which slots may be written again.
+//! The slots of the log file: which virtual log file each holds, and which may be reused.
 
 use pagestore_counters::Certificate;
 
 /// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// Written with zeros and never used.
+    /// Filled with zeros and never used.
     Unused,
     /// Recovery may need it, or it is being written.
     Active { vlf: u32, parity: u32 },
-    /// It may be written again.
+    /// It may be reused.
     Reusable { vlf: u32, parity: u32, certificate: Option<Certificate> },
 }
 
@@ -31,17 +31,17 @@ impl VlfTable {
         &self.slots
     }
 
-    /// New slots at the end of the log file, written with zeros.
+    /// Adds slots at the end of the log file, filled with zeros.
     pub(crate) fn grow(&mut self, slots: usize) {
         self.slots.extend(std::iter::repeat_n(Slot::Unused, slots));
     }
 
-    /// How many slots could be taken now.
+    /// The number of slots that could be taken now.
     pub(crate) fn available(&self) -> usize {
         self.slots.iter().filter(|slot| !matches!(slot, Slot::Active { .. })).count()
     }
 
-    /// Takes a slot for virtual log file `vlf`: the slot and its parity.
+    /// Takes a slot for virtual log file `vlf`; returns the slot and its parity.
     pub(crate) fn take(&mut self, vlf: u32) -> Option<(usize, u32)> {
         let index = self
             .slots
@@ -49,7 +49,7 @@ impl VlfTable {
             .enumerate()
             .filter_map(|(index, slot)| match slot {
                 Slot::Active { .. } => None,
-                // What was used and freed first comes first, for its space is prepared.
+                // Prefer the slot that was used longest ago, then unused slots.
                 Slot::Reusable { vlf, .. } => Some((*vlf, index)),
                 Slot::Unused => Some((u32::MAX, index)),
             })
@@ -70,7 +70,7 @@ impl VlfTable {
         self.slots.iter().position(|slot| matches!(slot, Slot::Active { vlf: own, .. } if *own == vlf))
     }
 
-    /// The parity of a slot's use; 0 where there was none.
+    /// The parity of a slot's last use; 0 if it was never used.
     pub(crate) fn parity(&self, slot: usize) -> u32 {
         match self.slots[slot] {
             Slot::Unused => 0,
@@ -78,7 +78,7 @@ impl VlfTable {
         }
     }
 
-    /// Frees what the certificate covers; tells how many.
+    /// Frees the slots that the certificate covers; returns how many.
     pub(crate) fn free(&mut self, certificate: Certificate) -> usize {
         let mut freed = 0;
         for slot in &mut self.slots {

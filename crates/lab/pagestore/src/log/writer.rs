@@ -1,10 +1,10 @@
-//! The writing end of the log, without I/O: records go in, writes to do come out, completions go in.
+//! The log writer, without I/O: records go in, writes come out, completions go in.
 
 mod close;
 
 use crate::aligned::AlignedBuffer;
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
-use crate::log::directory::{Directory, Ended, Entry, Filter};
+use crate::log::directory::{Directory, Entry, Filter, VlfEnd};
 use crate::log::index::Index;
 use crate::log::record::{IndexEnd, Records};
 use crate::log::vlf::VlfTable;
@@ -13,23 +13,23 @@ use crate::types::{Lsn, UNIT_BYTES};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-/// A write that is to be done, through to the medium, before what it holds may be acknowledged.
+/// A write that must reach the medium before its records may be acknowledged.
 pub(crate) struct LogWrite {
-    /// To be named when it is completed.
+    /// Identifies the write when it completes.
     pub id: u64,
-    /// Where in the log file.
+    /// Offset in the log file.
     pub offset: u64,
-    /// Whole blocks, and before the first of a virtual log file its header.
+    /// Whole blocks, preceded by the header of the virtual log file if they are its first.
     pub buffer: AlignedBuffer,
     /// The last record in it.
     pub end: Lsn,
 }
 
-/// There is no slot for another virtual log file.
+/// No slot is free for another virtual log file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoSpace;
 
-/// A place in the log from which reading can begin: the next record's LSN and the checksum of the block before.
+/// A position in the log from which it can be read: the next record's LSN and the checksum of the block before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub lsn: Lsn,
@@ -42,7 +42,7 @@ struct InFlight {
     done: bool,
 }
 
-/// See the module. One at a time uses it; what it hands out may be written by several at once.
+/// See the module. Used by one thread at a time; the writes that it hands out may be in flight concurrently.
 pub(crate) struct LogWriter {
     geometry: Geometry,
     pub(crate) vlfs: VlfTable,
@@ -51,25 +51,25 @@ pub(crate) struct LogWriter {
     /// Where the open block will lie.
     unit: u32,
     previous: u32,
-    /// Sealed blocks and the open one at the end, all following one another.
+    /// Sealed blocks and the open block at the end, all contiguous.
     run: Run,
     open_at: usize,
     open_records: u16,
-    /// Runs that are complete, in their order.
+    /// Complete runs, in log order.
     sealed: VecDeque<Run>,
     in_flight: VecDeque<InFlight>,
     in_flight_max: usize,
     next_id: u64,
     last: Lsn,
     durable: Lsn,
-    /// The oldest transaction that has written records and has not ended.
+    /// Where the oldest transaction began that has written records and has not ended.
     pub(crate) oldest_active: Option<Position>,
     failed: bool,
     spare: Vec<AlignedBuffer>,
-    /// Of the virtual log file that is being written.
+    /// The index of the virtual log file that is being written.
     index: Index,
     pub(crate) directory: Directory,
-    /// Of the one that has been closed and has no successor yet.
+    /// The end of a virtual log file that was closed and has no successor yet.
     closed: Option<(IndexEnd, Filter)>,
 }
 
@@ -80,23 +80,23 @@ struct Run {
     end: Lsn,
 }
 
-/// The header of a virtual log file, a full write, and a block on top that did not fit.
+/// The header of a virtual log file, a full write, and one more block that did not fit.
 pub(crate) const RUN_CAPACITY: usize = MAX_WRITE_BYTES + MAX_BLOCK_BYTES + VLF_HEADER_BYTES;
 
 impl LogWriter {
-    /// A writer of an empty log, that begins with virtual log file 1 in the first slot.
+    /// A writer of an empty log, which begins with virtual log file 1 in the first slot.
     pub(crate) fn create(geometry: Geometry, slots: usize, in_flight_max: usize) -> Self {
         let mut vlfs = VlfTable::default();
         vlfs.grow(slots);
         let at = Position { lsn: Lsn::ZERO, previous: 0 };
         let mut writer = Self::resume(geometry, vlfs, 1, at, Lsn::ZERO, in_flight_max, Index::default());
-        writer.directory = Directory::of(geometry.store, vec![None; slots]);
+        writer.directory = Directory::new(geometry.store, vec![None; slots]);
         writer.next_vlf().expect("an empty log has a slot");
         writer
     }
 
-    /// A writer that goes on at `at` (a block's place in an active virtual log file) after `last`, all of which
-    /// is durable; `index` is of that virtual log file.
+    /// A writer that continues at `at` (the position of a block in an active virtual log file) after `last`, up to
+    /// which all is durable; `index` is that virtual log file's.
     pub(crate) fn resume(
         geometry: Geometry,
         vlfs: VlfTable,
@@ -140,12 +140,12 @@ impl LogWriter {
         self.durable
     }
 
-    /// The last record that went in.
+    /// The last record that was appended.
     pub(crate) fn last(&self) -> Lsn {
         self.last
     }
 
-    /// Nothing more is handed out or acknowledged.
+    /// From now on no write is handed out and nothing becomes durable.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
     }
@@ -160,15 +160,15 @@ impl LogWriter {
         self.sealed.iter().map(|run| run.buffer.len()).sum::<usize>() + self.open_at + open
     }
 
-    /// Where the next record will lie at the earliest, for a reader that begins there.
+    /// The earliest position of the next record, for a reader that begins there.
     pub(crate) fn position(&self) -> Position {
         Position { lsn: Lsn::new(self.vlf, self.unit, self.open_records + 1), previous: self.previous }
     }
 
-    /// Bytes of records, and of their index, that surely fit before the log needs another slot than those there are, with
-    /// `spare_slots` left over.
+    /// Bytes of records, with their index, that certainly fit into the open virtual log file and the free slots
+    /// except `spare_slots`.
     pub(crate) fn space(&self, spare_slots: usize) -> u64 {
-        // At the end of a virtual log file up to a block may be left, and every block has a header and padding.
+        // Up to a block may be lost at the end of a virtual log file, and every block has a header and padding.
         let sector_bytes = self.geometry.sector_bytes;
         let lost = MAX_BLOCK_BYTES as u64 + Index::default().blocks_bytes(sector_bytes) + sector_bytes as u64;
         let here = self.geometry.vlf_bytes.saturating_sub(
@@ -182,7 +182,7 @@ impl LogWriter {
         (here + slots * slot) / 16 * 15
     }
 
-    /// Appends a record; durable once `durable()` has reached what it returns.
+    /// Appends a record; it is durable once `durable()` has reached the returned LSN.
     pub(crate) fn append(&mut self, record: &[u8]) -> Result<Lsn, NoSpace> {
         let used = self.run.buffer.len() - self.open_at;
         if used + record.len() > MAX_BLOCK_BYTES || self.open_records == Lsn::MAX_RECORD {
@@ -195,13 +195,13 @@ impl LogWriter {
             self.next_vlf()?;
         }
         self.put(record);
-        if let Some(Ok((tx, parsed))) = Records::of(record).next() {
-            self.index.take(self.last, tx, &parsed);
+        if let Some(Ok((tx, parsed))) = Records::new(record).next() {
+            self.index.add_record(self.last, tx, &parsed);
         }
         Ok(self.last)
     }
 
-    /// Puts a record into the open block, which has room for it.
+    /// Puts a record into the open block, which has space for it.
     fn put(&mut self, record: &[u8]) {
         self.run.buffer.extend(record);
         self.open_records += 1;
@@ -242,7 +242,7 @@ impl LogWriter {
         }
     }
 
-    /// Puts the run of sealed blocks in the queue and begins another at `next`.
+    /// Queues the run of sealed blocks and begins another at `next`.
     fn finish_run(&mut self, next: u64) {
         let buffer = self.spare.pop().unwrap_or_else(|| AlignedBuffer::new(RUN_CAPACITY));
         let mut done =
@@ -264,12 +264,12 @@ impl LogWriter {
         let (slot, parity) = self.vlfs.take(vlf).ok_or(NoSpace)?;
         match (self.closed.take(), before) {
             (Some((end, filter)), Some(before)) => {
-                let ended = Ended { epoch: self.epoch, crc: self.previous, next_slot: slot as u32, end };
+                let ended = VlfEnd { epoch: self.epoch, crc: self.previous, next_slot: slot as u32, end };
                 let entry = Entry { vlf: self.vlf, parity: self.vlfs.parity(before), ended: Some(ended) };
-                self.directory.ended(self.last, before, entry, filter);
+                self.directory.vlf_ended(self.last, before, entry, filter);
             }
-            (None, Some(_)) => self.directory.begun(self.last, slot, Entry { vlf, parity, ended: None }),
-            // The first of all.
+            (None, Some(_)) => self.directory.vlf_begun(self.last, slot, Entry { vlf, parity, ended: None }),
+            // The first virtual log file of the log.
             (_, None) => {}
         }
         self.finish_run(self.geometry.slot_offset(slot));
@@ -285,14 +285,14 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The next write to do, unless as many as may be are in flight or nothing waits. What waits in the open
-    /// block is sealed for it.
+    /// The next write, or `None` if nothing waits or the maximum is in flight. Seals the open block if no other
+    /// block waits.
     pub(crate) fn take_write(&mut self) -> Option<LogWrite> {
         if self.failed || self.in_flight.len() >= self.in_flight_max {
             return None;
         }
         if self.sealed.is_empty() {
-            // A virtual log file's header alone waits for its first block.
+            // The header of a virtual log file is written together with its first block.
             if self.open_records == 0 && self.run.blocks == 0 {
                 return None;
             }
@@ -302,8 +302,8 @@ impl LogWriter {
                 self.finish_run(next);
             }
         }
-        // A virtual log file is begun when the one before is whole on the medium: that its header is there is then proof
-        // of all before it, its index too.
+        // A virtual log file is begun only when the one before is complete on the medium: its header then proves
+        // that all of that, including its index, is there.
         if !self.in_flight.is_empty() && self.geometry.is_slot_offset(self.sealed.front()?.offset) {
             return None;
         }
@@ -314,8 +314,8 @@ impl LogWriter {
         Some(LogWrite { id, offset: run.offset, buffer: run.buffer, end: run.end })
     }
 
-    /// The write that takes this record, or has taken it and is not acknowledged.
-    pub(crate) fn write_of(&self, lsn: Lsn) -> u64 {
+    /// The id of the write that will take this record, or has taken it and is not acknowledged.
+    pub(crate) fn write_id_of(&self, lsn: Lsn) -> u64 {
         if let Some(own) = self.in_flight.iter().find(|own| own.end >= lsn) {
             return own.id;
         }
@@ -323,17 +323,18 @@ impl LogWriter {
         self.next_id + sealed.unwrap_or(self.sealed.len()) as u64
     }
 
-    /// The first write that is not acknowledged.
+    /// The id of the first write that is not acknowledged.
     pub(crate) fn first_unacknowledged(&self) -> u64 {
         self.in_flight.front().map_or(self.next_id, |own| own.id)
     }
 
-    /// The writes that are not acknowledged and have, or will have, something that is there already.
+    /// The ids of unacknowledged writes for records appended so far, including the one that will take the open
+    /// block.
     pub(crate) fn unacknowledged(&self) -> RangeInclusive<u64> {
         self.first_unacknowledged()..=self.next_id + self.sealed.len() as u64
     }
 
-    /// A write has been done. What is durable moves only over writes that are done without a gap before them.
+    /// A write completed. The durable position advances only over completed writes without a gap before them.
     pub(crate) fn complete(&mut self, write: LogWrite) {
         if let Some(own) = self.in_flight.iter_mut().find(|own| own.id == write.id) {
             own.done = true;
@@ -355,21 +356,21 @@ mod tests {
     use crate::disk::{Disk, FileId};
     use crate::log::LOG_HEAD_BYTES;
     use crate::log::record::{Record, Records};
-    use crate::log::scan::{Known, LogFile, Reading};
+    use crate::log::scan::{KnownLog, LogFile, Reading};
     use crate::sim::{Chance, SimDisk};
     use proptest::prelude::*;
 
     const GEOMETRY: Geometry =
         Geometry { store: 7, page_bytes: 4096, sector_bytes: 512, vlf_bytes: 128 << 10 };
 
-    /// The commits' numbers that a scan from the beginning finds.
+    /// The sequences of the commits that a scan from the beginning finds.
     fn found(disk: &SimDisk) -> Vec<u64> {
         let reading = Reading { read_bytes: 64 << 10, parallel: 1 };
         let start = Position { lsn: Lsn::new(1, 8, 1), previous: 0 };
         let mut commits = Vec::new();
         let log = LogFile::open(disk, GEOMETRY, reading).unwrap();
-        log.scan(0, start, Known::default(), reading, |_, used| {
-            commits.extend(Records::of(used).filter_map(|record| match record.unwrap().1 {
+        log.scan(0, start, KnownLog::default(), reading, |_, used| {
+            commits.extend(Records::new(used).filter_map(|record| match record.unwrap().1 {
                 Record::Commit { sequence } => Some(sequence),
                 Record::Index { .. } | Record::IndexEnd(_) => None,
                 other => panic!("{other:?} was never written"),
@@ -381,8 +382,8 @@ mod tests {
     }
 
     proptest! {
-        // Four writes in flight, done in any order, some never: what is called durable is there, in order, and no
-        // hole is passed over.
+        // Up to four writes in flight complete in any order, some never: what is reported durable is on the medium,
+        // in order, and no gap is skipped.
         #[test]
         fn whatever_order_writes_complete_in_what_is_durable_is_a_prefix_that_is_there(seed in any::<u64>()) {
             let mut chance = Chance::new(seed);
@@ -408,7 +409,7 @@ mod tests {
                     writer.complete(write);
                 }
             }
-            // The crash: of what is in flight some has landed.
+            // The crash: some of the writes in flight have reached the medium.
             for write in in_flight {
                 if chance.once_in(2) {
                     disk.write(FileId::Log, write.offset, write.buffer.bytes()).unwrap();

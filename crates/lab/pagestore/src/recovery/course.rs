@@ -1,9 +1,9 @@
-//! Where recovery is, kept by who recovers and read by who opens and, afterwards, by who has the store.
+//! Tracks the progress of recovery; it can be read while the store is opened and afterwards.
 //!
 //! ```text
-//! begin ── reads_log ── writes_pages ── end                  progress, from any thread, at any time
+//! begin ── begin_reading_log ── begin_writing_pages ── end          progress, from any thread, at any time
 //! ```
-//! What was read and written is counted where I/O is counted anyway (`counters`): nothing is done for an I/O.
+//! It reads the I/O counters of the store (`counters`), so it adds no work to an I/O.
 
 use super::progress::{RecoveryEnd, RecoveryPhase, RecoveryProgress};
 use crate::disk::FileId;
@@ -14,35 +14,35 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Who opens is told this often.
-const TELL_EVERY: Duration = Duration::from_millis(200);
+/// The interval of progress reports while a store is opened.
+const REPORT_EVERY: Duration = Duration::from_millis(200);
 
 /// See the module.
-pub(crate) struct Course {
+pub(crate) struct RecoveryTracker {
     counters: Arc<Publisher>,
     recovery: Recovery,
     pub(super) begun: Instant,
-    at: Mutex<At>,
+    at: Mutex<PhaseState>,
     end: OnceLock<RecoveryEnd>,
 }
 
-/// A phase, and what is to be done in it.
+/// A phase, and its amount of work.
 #[derive(Clone, Copy)]
-struct At {
+struct PhaseState {
     phase: RecoveryPhase,
     begun: Instant,
-    /// What had been read of the log, or written to the data file, before it.
+    /// What had been read from the log, or written to the data file, before the phase.
     bytes_before: u64,
     bytes_total: u64,
     pages: u64,
     page_bytes: u64,
 }
 
-impl Course {
-    /// Of a store that is about to be opened.
+impl RecoveryTracker {
+    /// For a store that is about to be opened.
     pub(crate) fn begin(counters: &Arc<Publisher>, recovery: Recovery) -> Arc<Self> {
         let begun = Instant::now();
-        let at = At {
+        let at = PhaseState {
             phase: RecoveryPhase::ReadingLog,
             begun,
             bytes_before: 0,
@@ -54,34 +54,34 @@ impl Course {
         Arc::new(Self { counters, recovery, begun, at: Mutex::new(at), end: OnceLock::new() })
     }
 
-    /// Of a store that has just been created: there is nothing to recover.
-    pub(crate) fn none(counters: &Arc<Publisher>) -> Arc<Self> {
-        let course = Self::begin(counters, Recovery::default());
-        let _ = course.end.set(RecoveryEnd::default());
-        course
+    /// For a store that was just created: there is nothing to recover.
+    pub(crate) fn finished(counters: &Arc<Publisher>) -> Arc<Self> {
+        let tracker = Self::begin(counters, Recovery::default());
+        let _ = tracker.end.set(RecoveryEnd::default());
+        tracker
     }
 
-    /// The log is read from here on, so much of it at most.
-    pub(super) fn reads_log(&self, bytes: u64) {
+    /// The phase of reading the log begins; it reads at most `bytes`.
+    pub(super) fn begin_reading_log(&self, bytes: u64) {
         self.enter(RecoveryPhase::ReadingLog, |at| at.bytes_total = bytes);
     }
 
-    /// So many pages are written from here on.
-    pub(super) fn writes_pages(&self, pages: u64, page_bytes: u64) {
+    /// The phase of writing pages begins.
+    pub(super) fn begin_writing_pages(&self, pages: u64, page_bytes: u64) {
         self.enter(RecoveryPhase::WritingPages, |at| (at.pages, at.page_bytes) = (pages, page_bytes));
     }
 
-    /// How many pages there are is known better.
-    pub(super) fn pages_are(&self, pages: u64) {
+    /// Corrects the number of pages.
+    pub(super) fn set_pages(&self, pages: u64) {
         self.at().pages = pages;
     }
 
-    /// All is redone, written and synced. What is told again counts for nothing.
+    /// All is redone, written and synced. Later calls have no effect.
     pub(crate) fn end(&self) {
         let pages = self.at().pages;
         self.end.get_or_init(|| {
             let [control, data, log] = self.counters.file_statistics().map(|file| file.counters);
-            // A store that serves already reads pages for others.
+            // A store that is open already also reads pages for its users.
             let pages_read = (self.recovery != Recovery::Instant).then_some(data.read);
             let read = || [control.read, log.read].into_iter().chain(pages_read);
             RecoveryEnd {
@@ -96,12 +96,12 @@ impl Course {
         });
     }
 
-    /// What it took, once it has ended.
+    /// The totals of recovery, once it has ended.
     pub(crate) fn ended(&self) -> Option<RecoveryEnd> {
         self.end.get().copied()
     }
 
-    /// How far it is.
+    /// The current progress.
     pub(super) fn progress(&self) -> RecoveryProgress {
         let at = *self.at();
         let bytes = self.bytes(at.phase).saturating_sub(at.bytes_before);
@@ -116,7 +116,7 @@ impl Course {
         if at.phase == RecoveryPhase::ReadingLog {
             return progress;
         }
-        // Until the sync over them succeeds, at least one is not done.
+        // Until the sync succeeds, at least one page counts as not done.
         let unsynced = at.pages.min(1);
         let left = at.pages.saturating_sub(bytes / at.page_bytes).max(unsynced);
         RecoveryProgress {
@@ -127,12 +127,12 @@ impl Course {
         }
     }
 
-    /// Has a thread of its own `open`, and tells meanwhile: whoever does an I/O has nothing to do with it. Where no thread
-    /// is to be had nothing is told.
-    pub(super) fn tell_while<T: Send>(
+    /// Runs `open` on another thread, and calls `report` on this one meanwhile. If no thread can be started, runs
+    /// `open` here without reports.
+    pub(super) fn report_while<T: Send>(
         &self,
         open: impl FnOnce() -> T + Send,
-        tell: &mut impl FnMut(RecoveryProgress),
+        report: &mut impl FnMut(RecoveryProgress),
     ) -> T {
         let open = Mutex::new(Some(open));
         let opened = thread::scope(|scope| {
@@ -143,8 +143,8 @@ impl Course {
                 open.map(|open| open())
             });
             let opening = begun.ok()?;
-            while waiting.recv_timeout(TELL_EVERY) == Err(RecvTimeoutError::Timeout) {
-                tell(self.progress());
+            while waiting.recv_timeout(REPORT_EVERY) == Err(RecvTimeoutError::Timeout) {
+                report(self.progress());
             }
             opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
@@ -154,13 +154,13 @@ impl Course {
         })
     }
 
-    fn enter(&self, phase: RecoveryPhase, set: impl FnOnce(&mut At)) {
+    fn enter(&self, phase: RecoveryPhase, set: impl FnOnce(&mut PhaseState)) {
         let mut at = self.at();
         (at.phase, at.begun, at.bytes_before) = (phase, Instant::now(), self.bytes(phase));
         set(&mut at);
     }
 
-    /// What a phase counts.
+    /// The bytes that a phase counts.
     fn bytes(&self, phase: RecoveryPhase) -> u64 {
         match phase {
             RecoveryPhase::ReadingLog => self.counters.file(FileId::Log).reads.bytes(),
@@ -168,8 +168,8 @@ impl Course {
         }
     }
 
-    fn at(&self) -> MutexGuard<'_, At> {
-        // Nothing in it depends on anything else in it.
+    fn at(&self) -> MutexGuard<'_, PhaseState> {
+        // No invariant connects the fields, so the value is usable after a panic.
         self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

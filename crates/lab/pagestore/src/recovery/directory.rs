@@ -1,86 +1,86 @@
-//! The end of the log by its directory: of full virtual log files nothing is read but what it tells, of the last one
-//! all. It decides nothing: where it does not lead to an honest end within a virtual log file, the headers and the ends
-//! are read themselves (`indexed`), and damage is found there.
+//! Finds the end of the log with the help of its directory: nothing is read of full virtual log files, and all of
+//! the last one. The directory is only a hint: if it does not lead to a valid end within a virtual log file, the
+//! headers and index ends of the log are read instead (`indexed`), which also detects damage.
 
 use super::indexed::Collected;
 use crate::control::Control;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::log::block::VlfHeader;
-use crate::log::directory::{self, Ended, Entry, FILTER_BYTES};
+use crate::log::directory::{self, Entry, FILTER_BYTES, VlfEnd};
 use crate::log::index;
-use crate::log::scan::{FIRST_UNIT, LogFile, Reading, Way};
+use crate::log::scan::{FIRST_UNIT, LogFile, Reading, ScanCursor};
 use crate::log::writer::Position;
 use crate::types::Lsn;
 
-/// Filters that are read while the last virtual log file is, the newest: as much as it may hold itself. The others are
-/// when a page is asked for.
-const FILTERS_AHEAD: usize = (8 << 20) / FILTER_BYTES;
+/// The newest filters, which are read while the last virtual log file is: as many bytes as that may have. The
+/// others are read when a page is looked up.
+const FILTERS_READ_AHEAD: usize = (8 << 20) / FILTER_BYTES;
 
-/// What a virtual log file before the last one is known by.
-struct Passed {
+/// A virtual log file before the last one, as the directory describes it.
+struct ClosedVlf {
     vlf: u32,
     slot: usize,
-    ended: Ended,
+    ended: VlfEnd,
 }
 
 /// The log from the redo LSN to its end.
-pub(super) struct Found<'a> {
+pub(super) struct LogTail<'a> {
     pub log: LogFile<'a>,
-    pub way: Way,
+    pub cursor: ScanCursor,
     pub collected: Collected,
 }
 
-/// Reads the log from the redo LSN on, as these entries lead; `None` where they do not tell enough.
+/// Reads the log from the redo LSN on by means of `entries`; `None` if they are not sufficient.
 pub(super) fn read<'a>(
     disk: &'a dyn Disk,
     control: &Control,
     reading: Reading,
     entries: &[Option<Entry>],
-) -> Result<Option<Found<'a>>> {
-    let Some((passed, slot)) = passed(control, entries) else { return Ok(None) };
+) -> Result<Option<LogTail<'a>>> {
+    let Some((closed, slot)) = closed_vlfs(control, entries) else { return Ok(None) };
     if reading.parallel <= 1 {
-        return last(disk, control, reading, entries, &passed, slot);
+        return read_last_vlf(disk, control, reading, entries, &closed, slot);
     }
-    // A page is looked for in all of them, unless it is in the last virtual log file.
-    let ahead: Vec<_> = passed.iter().rev().take(FILTERS_AHEAD).map(|own| (own.vlf, own.slot)).collect();
+    // A page that is not in the last virtual log file is searched for in all filters.
+    let ahead: Vec<_> = closed.iter().rev().take(FILTERS_READ_AHEAD).map(|own| (own.vlf, own.slot)).collect();
     let (found, filters) = std::thread::scope(|scope| {
         let read_filters = || directory::read_filters(disk, control.geometry.store, &ahead);
-        // Without a thread for it, a page that is asked for has them read.
+        // If no thread can be started, they are read when a page is looked up.
         let filters = std::thread::Builder::new().spawn_scoped(scope, read_filters);
-        let found = last(disk, control, reading, entries, &passed, slot);
+        let found = read_last_vlf(disk, control, reading, entries, &closed, slot);
         let filters = filters.map(|filters| filters.join().expect("a reader of filters does not panic"));
         (found, filters.ok().and_then(Result::ok))
     });
     let mut found = found?;
-    // Those that cannot be read are done without, when a page is asked for.
+    // Filters that cannot be read are not needed for correctness.
     if let (Some(found), Some(filters)) = (&mut found, filters) {
         found.collected.filters = ahead.iter().map(|(vlf, _)| *vlf).zip(filters).collect();
     }
     Ok(found)
 }
 
-/// Reads the virtual log file after those that are `passed`.
-fn last<'a>(
+/// Reads the virtual log file after those that are closed.
+fn read_last_vlf<'a>(
     disk: &'a dyn Disk,
     control: &Control,
     reading: Reading,
     entries: &[Option<Entry>],
-    passed: &[Passed],
+    closed: &[ClosedVlf],
     slot: usize,
-) -> Result<Option<Found<'a>>> {
+) -> Result<Option<LogTail<'a>>> {
     let geometry = control.geometry;
-    // Of the last one the header itself, and of those that may have been taken after it: they show whether the
-    // directory is behind.
+    // Read the header of the last one, and of the slots that may have been taken after it: they show whether the
+    // directory is outdated.
     let headers: Vec<_> = entries.iter().map(|entry| entry.as_ref().map(header)).collect();
-    let vlf = control.redo.lsn.vlf() + passed.len() as u32;
-    let mut chain: Vec<_> = passed.iter().map(|own| (own.vlf, own.slot)).collect();
+    let vlf = control.redo.lsn.vlf() + closed.len() as u32;
+    let mut chain: Vec<_> = closed.iter().map(|own| (own.vlf, own.slot)).collect();
     chain.push((vlf, slot));
     let mut heads = LogFile::next_taken(&headers, &chain);
     heads.push(slot);
-    let log = LogFile::told(disk, geometry, headers, &heads, reading)?;
+    let log = LogFile::with_headers(disk, geometry, headers, &heads, reading)?;
     let Some(own) = log.headers()[slot] else { return Ok(None) };
-    let before = passed.last().map(|own| own.ended);
+    let before = closed.last().map(|own| own.ended);
     let continues = before.is_none_or(|before| own.previous == before.crc && own.epoch >= before.epoch);
     let newest = heads.iter().filter_map(|slot| log.headers()[*slot]).map(|header| header.vlf).max();
     if own.vlf != vlf || !continues || newest != Some(vlf) {
@@ -88,53 +88,54 @@ fn last<'a>(
     }
 
     let mut collected = Collected::begin(control, true);
-    let mut way = Way::begin(control.redo_slot as usize, control.redo);
-    for own in passed {
-        collected.pass(own.slot, own.ended);
-        way.epoch = own.ended.epoch;
-        way.last = Lsn::new(own.vlf, index::end_unit(&geometry), 1);
+    let mut cursor = ScanCursor::begin(control.redo_slot as usize, control.redo);
+    for own in closed {
+        collected.skip_vlf(own.slot, own.ended);
+        cursor.epoch = own.ended.epoch;
+        cursor.last = Lsn::new(own.vlf, index::end_unit(&geometry), 1);
     }
     if let Some(before) = before {
-        way.position = Position { lsn: Lsn::new(vlf, FIRST_UNIT, 1), previous: before.crc };
-        (way.slot, way.chain) = (slot, chain);
+        cursor.position = Position { lsn: Lsn::new(vlf, FIRST_UNIT, 1), previous: before.crc };
+        (cursor.slot, cursor.chain) = (slot, chain);
     }
-    let scanned = log.scan_until(&mut way, u32::MAX, control.known(), reading, |header, used| {
-        collected.take(header, used)
+    let scanned = log.scan_until(&mut cursor, u32::MAX, control.known(), reading, |header, used| {
+        collected.add_block(header, used)
     });
     match scanned {
         Err(Error::CorruptLog { .. }) => return Ok(None),
         other => other?,
     };
-    let within = way.slot == slot && way.position.lsn.unit() <= index::end_unit(&geometry);
-    Ok(within.then_some(Found { log, way, collected }))
+    let within = cursor.slot == slot && cursor.position.lsn.unit() <= index::end_unit(&geometry);
+    Ok(within.then_some(LogTail { log, cursor, collected }))
 }
 
 fn header(entry: &Entry) -> VlfHeader {
     VlfHeader { vlf: entry.vlf, parity: entry.parity, epoch: 0, previous: 0, created: Lsn::ZERO }
 }
 
-/// The virtual log files from the redo LSN on that have ended, and the slot of the one after them.
-fn passed(control: &Control, entries: &[Option<Entry>]) -> Option<(Vec<Passed>, usize)> {
+/// The closed virtual log files from the redo LSN on, and the slot of the one after them.
+fn closed_vlfs(control: &Control, entries: &[Option<Entry>]) -> Option<(Vec<ClosedVlf>, usize)> {
     let (known, redo) = (control.known(), control.redo.lsn);
-    let (mut passed, mut vlf, mut slot) = (Vec::<Passed>::new(), redo.vlf(), control.redo_slot as usize);
+    let (mut closed, mut vlf, mut slot) = (Vec::<ClosedVlf>::new(), redo.vlf(), control.redo_slot as usize);
     while let Some(ended) = entries.get(slot)?.filter(|entry| entry.vlf == vlf).and_then(|entry| entry.ended)
     {
         let end = Lsn::new(vlf, index::end_unit(&control.geometry), 1);
         let covers = ended.end.from <= Lsn::new(vlf, FIRST_UNIT, 1).max(redo);
         let not_cut_off = ended.epoch >= known.epoch || end <= known.durable;
-        let in_order = passed.last().is_none_or(|before| ended.epoch >= before.ended.epoch);
+        let in_order = closed.last().is_none_or(|before| ended.epoch >= before.ended.epoch);
         if !covers || !not_cut_off || !in_order {
             return None;
         }
-        passed.push(Passed { vlf, slot, ended });
+        closed.push(ClosedVlf { vlf, slot, ended });
         (vlf, slot) = (vlf + 1, ended.next_slot as usize);
     }
-    // A slot that was taken and of which nothing else is known is the last one, or the directory is behind.
+    // If a slot was taken and nothing else is known of it, either it holds the last virtual log file or the
+    // directory is outdated.
     let taken = |entry: &Entry| entry.ended.map(|ended| (entry.vlf + 1, ended.next_slot as usize));
     let unknown = entries.iter().flatten().filter_map(taken).find(|(taken, next)| {
         *next != slot && entries.get(*next).is_none_or(|own| own.is_none_or(|own| own.vlf < *taken))
     });
-    unknown.is_none().then_some((passed, slot))
+    unknown.is_none().then_some((closed, slot))
 }
 
 #[cfg(test)]
@@ -155,7 +156,7 @@ mod tests {
         Options { publish: false, ..quiet }
     }
 
-    /// A crashed store whose commits changed all pages in turn, one after the other, and what each page begins with.
+    /// A crashed store whose commits changed all pages in turn, and the first user byte of each page.
     fn crashed(commits: u64) -> (Arc<SimDisk>, Vec<u8>) {
         let disk = Arc::new(SimDisk::new());
         let layout = Layout { vlf_bytes: 128 << 10, vlfs: 8 + commits as usize / 8, ..Layout::default() };
@@ -167,7 +168,7 @@ mod tests {
         tx.commit(Durability::Full).unwrap();
         let mut expected = vec![0; PAGES as usize];
         for commit in 0..commits {
-            // The first ten only at first: their images lie furthest back.
+            // The first ten pages are changed only at first, so that their images are the oldest.
             let page = if commit < PAGES { commit } else { 10 + commit % (PAGES - 10) };
             let mut tx = store.write().unwrap();
             tx.any_page_mut(PageNo(1 + page)).unwrap()[40..].fill(commit as u8);
@@ -202,16 +203,16 @@ mod tests {
         assert!(reports[1].log_reads <= reports[0].log_reads + 1, "{reports:?}");
     }
 
-    /// The directory in the control file.
+    /// The range of the directory in the control file.
     fn directory_bytes(disk: &SimDisk) -> std::ops::Range<u64> {
         COPIES_BYTES..disk.len(FileId::Control).unwrap()
     }
 
     #[test]
-    fn a_directory_that_cannot_be_read_is_told_and_the_log_itself_is_read() {
+    fn an_unreadable_directory_is_reported_and_the_log_itself_is_read() {
         let (disk, expected) = crashed(1000);
         let files = disk.files();
-        let told = open(&disk, &expected);
+        let with_directory = open(&disk, &expected);
         for recovery in [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant] {
             let disk = SimDisk::holding(files.clone());
             let bad = directory_bytes(&disk);
@@ -219,12 +220,12 @@ mod tests {
             let found = open_by(recovery, &disk, &expected);
             let why = found.directory_unreadable.expect("it could not be read");
             assert!(why.contains("control") && why.contains("error 5"), "{why}");
-            assert!(found.log_reads > told.log_reads, "{recovery:?}");
-            // What was written of it since is there, the rest of it is as it was.
+            assert!(found.log_reads > with_directory.log_reads, "{recovery:?}");
+            // What was written of it since then is there; the rest is unchanged.
             let again = open(&Arc::new(SimDisk::holding(disk.files())), &expected);
             assert_eq!(again.directory_unreadable, None);
         }
-        assert_eq!(told.directory_unreadable, None);
+        assert_eq!(with_directory.directory_unreadable, None);
     }
 
     #[test]
@@ -258,10 +259,10 @@ mod tests {
             let reading = Reading { read_bytes: 64 << 10, parallel };
             read(disk.as_ref(), &control, reading, &entries).unwrap().unwrap().collected.filters
         });
-        let (passed, _) = passed(&control, &entries).unwrap();
-        assert!(none.is_empty() && all.len() == passed.len() && passed.len() > 8);
-        let (own, other) = (passed[3].vlf, all[&passed[3].vlf].as_ref().unwrap());
-        let later = directory::read_filters(disk.as_ref(), control.geometry.store, &[(own, passed[3].slot)]);
+        let (closed, _) = closed_vlfs(&control, &entries).unwrap();
+        assert!(none.is_empty() && all.len() == closed.len() && closed.len() > 8);
+        let (own, other) = (closed[3].vlf, all[&closed[3].vlf].as_ref().unwrap());
+        let later = directory::read_filters(disk.as_ref(), control.geometry.store, &[(own, closed[3].slot)]);
         let later = later.unwrap().pop().unwrap().unwrap();
         let names =
             |filter: &directory::Filter| (0..PAGES + 2).filter(|page| filter.may_hold(PageNo(*page))).count();
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn without_the_directory_or_with_a_wrong_one_the_same_is_found_by_reading_more() {
         let (disk, expected) = crashed(1000);
-        let told = open(&disk, &expected);
+        let with_directory = open(&disk, &expected);
         let length = disk.len(FileId::Control).unwrap();
         let mut directory = vec![0; (length - COPIES_BYTES) as usize];
         disk.read(FileId::Control, COPIES_BYTES, &mut directory).unwrap();
@@ -281,10 +282,13 @@ mod tests {
         let entries = directory::read(disk.as_ref(), control.geometry.store, slots).unwrap().unwrap();
 
         disk.write(FileId::Control, COPIES_BYTES, &vec![0; directory.len()]).unwrap();
-        let not_told = open(&disk, &expected);
-        assert!(not_told.log_reads > told.log_reads + told.vlfs_indexed, "{told:?} {not_told:?}");
+        let without_directory = open(&disk, &expected);
+        assert!(
+            without_directory.log_reads > with_directory.log_reads + with_directory.vlfs_indexed,
+            "{with_directory:?} {without_directory:?}"
+        );
 
-        // An index of which another checksum is known than it has.
+        // Entries with a wrong checksum of the index.
         let wrong = |mut entry: Entry| {
             if let Some(ended) = &mut entry.ended {
                 ended.end.crc ^= 1;
@@ -295,6 +299,6 @@ mod tests {
         for write in Directory::rebuilt(control.geometry.store, wrong).stale_sectors() {
             disk.write(FileId::Control, write.offset, write.buffer.bytes()).unwrap();
         }
-        assert_eq!(open(&disk, &expected).vlfs_indexed, told.vlfs_indexed);
+        assert_eq!(open(&disk, &expected).vlfs_indexed, with_directory.vlfs_indexed);
     }
 }

@@ -1,5 +1,4 @@
-//! Redo as the study's engines do it: page by page in the order of the log, each read, changed and written before
-//! the next.
+//! Conventional redo: page by page in the order of the log, each read, changed and written before the next.
 
 use crate::control::Control;
 use crate::delta;
@@ -19,34 +18,34 @@ struct Change<'a> {
     runs: &'a [u8],
 }
 
-/// How the changes come to the data file.
+/// How the changes are applied to the data file.
 #[derive(Clone, Copy)]
-pub(super) struct Steps {
+pub(super) struct ApplySteps {
     pub reading: Reading,
-    /// A sync for each virtual log file, or one.
+    /// Sync after each virtual log file, or once at the end.
     pub sync_each: bool,
-    pub way: Apply,
+    pub apply: Apply,
 }
 
-/// Applies every change of the log to the data file, but those of transactions that are known not to have committed: so
-/// none has to be kept until its commit comes.
+/// Applies every change in the log to the data file, except those of transactions that are known not to have
+/// committed. So changes need not be kept until their commit is read.
 pub(super) fn apply(
     disk: &dyn Disk,
     control: &Control,
     log: &LogFile<'_>,
     dead: &HashSet<u64>,
-    steps: Steps,
+    steps: ApplySteps,
 ) -> Result<()> {
-    let Steps { reading, sync_each, way } = steps;
+    let ApplySteps { reading, sync_each, apply } = steps;
     let mut applied =
-        Applied { disk, control, way, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
+        Applied { disk, control, apply, page: vec![0; control.geometry.page_bytes], imaged: HashSet::new() };
     let mut vlf = control.redo.lsn.vlf();
     log.scan(control.redo_slot as usize, control.redo, control.known(), reading, |header, used| {
         if sync_each && header.vlf != vlf {
             vlf = header.vlf;
             applied.sync()?;
         }
-        for (index, record) in Records::of(used).enumerate() {
+        for (index, record) in Records::new(used).enumerate() {
             let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
             let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
             if lsn < control.redo.lsn {
@@ -66,9 +65,9 @@ pub(super) fn apply(
 struct Applied<'a> {
     disk: &'a dyn Disk,
     control: &'a Control,
-    way: Apply,
+    apply: Apply,
     page: Vec<u8>,
-    /// Pages whose image has been met: what comes before one is in the data file already.
+    /// Pages whose image was read; changes before an image are in the data file already.
     imaged: HashSet<PageNo>,
 }
 
@@ -90,7 +89,7 @@ impl Applied<'_> {
         delta::apply(change.runs, &mut self.page)
             .map_err(|why| Error::CorruptLog { lsn: change.lsn, why: why.into() })?;
         page::stamp(&mut self.page, store, change.page, change.lsn);
-        let written = match self.way {
+        let written = match self.apply {
             Apply::Direct => self.disk.write(FileId::Data, offset, &self.page),
             Apply::Mapped => self.disk.write_mapped(offset, &self.page),
         };

@@ -1,6 +1,6 @@
-//! What who opens a store, and who has it, is told of its recovery: how far it is, and what it took.
+//! Progress and totals of recovery, for those that open a store and use it.
 
-use super::course::Course;
+use super::course::RecoveryTracker;
 use super::{RecoveryReport, open};
 use crate::disk::counted::CountedDisk;
 use crate::disk::{Disk, open_directory};
@@ -12,49 +12,49 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What recovery is at.
+/// A phase of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryPhase {
-    /// It reads the log, to find its end and the pages that are in it.
+    /// Reading the log, to find its end and the pages in it.
     ReadingLog,
-    /// It puts pages together from the log and writes them to the data file.
+    /// Redoing pages from the log and writing them to the data file.
     WritingPages,
 }
 
-/// How far recovery is. Bytes and time are of the phase that it is in.
+/// The progress of recovery. Bytes and time are those of the current phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecoveryProgress {
-    /// What it is at.
+    /// The current phase.
     pub phase: RecoveryPhase,
-    /// Pages to be written in all; 0 until the log has been read. With `Recovery::Instant` at most, as
-    /// [`pages`](RecoveryReport::pages) is, until the background has read the indices; `Serial` and `Prefetch` write a
-    /// page once for each of its changes, and here it counts as often.
+    /// Pages to be written in all; 0 until the log has been read. With `Recovery::Instant` an upper bound, like
+    /// [`pages`](RecoveryReport::pages), until the background thread has read the indices. `Serial` and `Prefetch`
+    /// write a page once for each of its changes, and it counts each time.
     pub pages: u64,
-    /// Of them, those that are not written and synced yet.
+    /// Those that are not written and synced yet.
     pub pages_left: u64,
-    /// Bytes read of the log, or written to the data file.
+    /// Bytes read from the log, or written to the data file.
     pub bytes: u64,
-    /// Bytes to be read, at most, or written.
+    /// Bytes to be read (at most) or written.
     pub bytes_total: u64,
-    /// Since the phase began.
+    /// Time since the phase began.
     pub elapsed: Duration,
 }
 
 impl RecoveryProgress {
-    /// Pages written a second; 0 while the log is read.
+    /// Pages written per second; 0 while the log is read.
     #[must_use]
     pub fn pages_per_s(&self) -> f64 {
         per_s((self.pages - self.pages_left) as f64, self.elapsed)
     }
 
-    /// Megabytes (a million bytes) read or written a second.
+    /// Megabytes (10^6 bytes) read or written per second.
     #[must_use]
     pub fn mb_per_s(&self) -> f64 {
         per_s(self.bytes as f64 / 1e6, self.elapsed)
     }
 
-    /// Until the phase ends, at its pace so far: until the log is read, or until all pages are written. Unknown before
-    /// the first is.
+    /// Estimated time until the phase ends, at its rate so far: until the log is read, or until all pages are
+    /// written. `None` before the first is.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
         let (all, left) = match self.phase {
@@ -66,41 +66,41 @@ impl RecoveryProgress {
     }
 }
 
-/// What recovery took until all was redone.
+/// Totals of a complete recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryEnd {
-    /// From the beginning of opening until the last page was written and synced.
+    /// From the start of opening until the last page was written and synced.
     pub took: Duration,
-    /// Pages written, counted as [`RecoveryProgress::pages`] is.
+    /// Pages written, counted as in [`RecoveryProgress::pages`].
     pub pages: u64,
-    /// Reads of the control file and the log, and of the pages that `Serial` and `Prefetch` change in their places.
-    /// With `Recovery::Instant` those of the log for who asked for a page meanwhile too.
+    /// Reads of the control file and the log, and of the pages that `Serial` and `Prefetch` change in place. With
+    /// `Recovery::Instant` including reads of the log for pages that were requested meanwhile.
     pub reads: u64,
-    /// Bytes that they read.
+    /// Bytes of these reads.
     pub read_bytes: u64,
-    /// Writes to the data file; one may hold many pages. With `Recovery::Instant` those of pages too that were changed
-    /// before the background came to them.
+    /// Writes to the data file; one may hold many pages. With `Recovery::Instant` including those of pages that
+    /// were changed before they were redone.
     pub writes: u64,
-    /// Bytes that they wrote.
+    /// Bytes of these writes.
     pub write_bytes: u64,
     /// Syncs of the data file.
     pub syncs: u64,
 }
 
 impl RecoveryEnd {
-    /// Pages written a second.
+    /// Pages written per second.
     #[must_use]
     pub fn pages_per_s(&self) -> f64 {
         per_s(self.pages as f64, self.took)
     }
 
-    /// Megabytes (a million bytes) read a second.
+    /// Megabytes (10^6 bytes) read per second.
     #[must_use]
     pub fn read_mb_per_s(&self) -> f64 {
         per_s(self.read_bytes as f64 / 1e6, self.took)
     }
 
-    /// Megabytes (a million bytes) written a second.
+    /// Megabytes (10^6 bytes) written per second.
     #[must_use]
     pub fn write_mb_per_s(&self) -> f64 {
         per_s(self.write_bytes as f64 / 1e6, self.took)
@@ -112,14 +112,15 @@ fn per_s(amount: f64, time: Duration) -> f64 {
 }
 
 impl Store {
-    /// As [`open`](Self::open), and tells how far it is: this thread calls `tell` five times a second while another one
-    /// recovers, and once more when the store is open. With `Recovery::Instant` pages are left then:
-    /// [`recovery_progress`](Self::recovery_progress) tells the rest.
-    ///
-    /// # Errors
-    /// As `open`.
-    pub fn open_with(directory: &Path, options: Options, tell: impl FnMut(RecoveryProgress)) -> Result<Self> {
-        Self::open_on_with(open_directory(directory)?, options, tell)
+    /// As [`open`](Self::open), with progress reports: the calling thread calls `on_progress` five times per second
+    /// while another thread recovers, and once more when the store is open. With `Recovery::Instant` pages are left
+    /// then; see [`recovery_progress`](Self::recovery_progress).
+    pub fn open_with(
+        directory: &Path,
+        options: Options,
+        on_progress: impl FnMut(RecoveryProgress),
+    ) -> Result<Self> {
+        Self::open_on_with(open_directory(directory)?, options, on_progress)
             .map_err(|error| in_directory(error, directory))
     }
 
@@ -130,37 +131,39 @@ impl Store {
     pub fn open_on_with(
         disk: Arc<dyn Disk>,
         options: Options,
-        mut tell: impl FnMut(RecoveryProgress),
+        mut on_progress: impl FnMut(RecoveryProgress),
     ) -> Result<Self> {
         let counters = Publisher::new(disk.directory().filter(|_| options.publish));
-        let course = Course::begin(&counters, options.recovery);
-        let own = Arc::clone(&course);
-        let opened = course
-            .tell_while(move || open(CountedDisk::wrap(disk, &counters), counters, options, own), &mut tell);
+        let tracker = RecoveryTracker::begin(&counters, options.recovery);
+        let own = Arc::clone(&tracker);
+        let opened = tracker.report_while(
+            move || open(CountedDisk::wrap(disk, &counters), counters, options, own),
+            &mut on_progress,
+        );
         let (inner, report) = opened?;
         let store = Self::start(inner, report)?;
-        tell(course.progress());
+        on_progress(tracker.progress());
         Ok(store)
     }
 
-    /// How it was opened, and what recovery took once it has ended.
+    /// How the store was opened, and the totals of recovery once it has ended.
     #[must_use]
     pub fn recovery_report(&self) -> RecoveryReport {
-        RecoveryReport { end: self.inner.course.ended(), ..self.report.clone() }
+        RecoveryReport { end: self.inner.tracker.ended(), ..self.report.clone() }
     }
 
-    /// The pages that recovery found in the log and has not written yet.
+    /// Pages that recovery found in the log and has not written yet.
     #[must_use]
     pub fn recovery_pages_left(&self) -> u64 {
         self.recovery_progress().map_or(0, |progress| progress.pages_left)
     }
 
-    /// How far recovery is; `None` once all is written and synced, or where nothing had to be. Only `Recovery::Instant`
-    /// leaves any of it to do once the store is open.
+    /// The progress of recovery; `None` once everything is written and synced, or if there was nothing to recover.
+    /// Only `Recovery::Instant` leaves work for the time after the store is open.
     #[must_use]
     pub fn recovery_progress(&self) -> Option<RecoveryProgress> {
-        let course = &self.inner.course;
-        course.ended().is_none().then(|| course.progress())
+        let tracker = &self.inner.tracker;
+        tracker.ended().is_none().then(|| tracker.progress())
     }
 }
 

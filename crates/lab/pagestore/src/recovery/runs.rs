@@ -1,94 +1,95 @@
-//! The indices of a log as sorted runs, newest first: what a page's records are is looked up in them until they have
-//! been moved into the page table, which a checkpoint does before anything else. Those that the directory tells of are
-//! read when a page may be in them, by their filters, or by that checkpoint.
+//! The indices of a log as sorted runs, newest first. A page's records are looked up in them until they have been
+//! moved into the page table, which a checkpoint does before anything else. Runs that the directory describes are
+//! read when a page may be in them, according to their filters, or by that checkpoint.
 
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
 use crate::log::block;
-use crate::log::directory::{self, Ended, Filter};
+use crate::log::directory::{self, Filter, VlfEnd};
 use crate::log::index::{Entry, Index};
-use crate::log::scan::{FIRST_UNIT, Known, LogFile, Reading, Way};
+use crate::log::scan::{FIRST_UNIT, KnownLog, LogFile, Reading, ScanCursor};
 use crate::log::writer::Position;
 use crate::log::{Geometry, VLF_HEADER_BYTES};
 use crate::store::{Inner, lock};
 use crate::types::{Lsn, PageNo, UNIT_BYTES};
 use std::sync::{Arc, OnceLock};
 
-/// Pages that are moved into the page table before it is let go.
-const PAGES_A_TURN: usize = 256;
+/// Pages that are moved into the page table under one hold of its lock.
+const PAGES_PER_LOCK: usize = 256;
 /// Filters that are read at once.
 const FILTERS_AT_ONCE: usize = 256;
 
-/// Records of pages in one virtual log file, all of transactions that committed.
+/// The page records in one virtual log file, all of transactions that committed.
 pub(crate) struct Run {
     vlf: u32,
-    /// Sorted by page and place; of each page since its newest image. First, as it is newer, of the transaction that was
-    /// open at the end of the virtual log file; then of those that committed in it.
+    /// Sorted by page and place; of each page since its newest image. The first part is newer: records of the
+    /// transaction that was open at the end of the virtual log file. The second: those of transactions that
+    /// committed in it.
     entries: OnceLock<[Vec<Entry>; 2]>,
-    /// Where they are to be had.
-    told: Option<Told>,
-    /// Entries before this place are not needed any more.
+    /// Where the entries can be read.
+    stored: Option<StoredIndex>,
+    /// Entries before this place are not needed.
     floor: u32,
 }
 
-/// What the directory tells of a run.
-struct Told {
+/// The index of a virtual log file on disk, as the directory describes it.
+struct StoredIndex {
     slot: usize,
-    ended: Ended,
-    /// What was open at its end committed.
+    ended: VlfEnd,
+    /// The transaction that was open at its end committed.
     open_too: bool,
     filter: OnceLock<Option<Filter>>,
 }
 
 impl Run {
-    /// Of `vlf`, as far as recovery from `redo` on needs it.
+    /// A run of `vlf`, of which recovery needs the part from `redo` on.
     pub(super) fn new(vlf: u32, entries: Vec<Entry>, redo: Lsn) -> Self {
-        Self { vlf, entries: OnceLock::from([Vec::new(), entries]), told: None, floor: floor(vlf, redo) }
+        Self { vlf, entries: OnceLock::from([Vec::new(), entries]), stored: None, floor: floor(vlf, redo) }
     }
 
-    /// As the directory tells of the virtual log file in `slot`, and its filter where that was read.
-    pub(super) fn told(
+    /// A run that is read on demand: the index in `slot`, and its filter if that was read.
+    pub(super) fn stored(
         vlf: u32,
-        (slot, ended): (usize, Ended),
+        (slot, ended): (usize, VlfEnd),
         open_too: bool,
         filter: Option<Option<Filter>>,
         redo: Lsn,
     ) -> Self {
         let filter = filter.map_or_else(OnceLock::new, OnceLock::from);
-        let told = Told { slot, ended, open_too, filter };
-        Self { vlf, entries: OnceLock::new(), told: Some(told), floor: floor(vlf, redo) }
+        let stored = StoredIndex { slot, ended, open_too, filter };
+        Self { vlf, entries: OnceLock::new(), stored: Some(stored), floor: floor(vlf, redo) }
     }
 
     fn lsn(&self, entry: &Entry) -> Lsn {
         Lsn::from_packed(u64::from(self.vlf) << 32 | u64::from(entry.place))
     }
 
-    /// Of what has been read.
+    /// The entries that are needed, of what has been read.
     fn needed(&self) -> impl Iterator<Item = &Entry> {
         self.entries.get().into_iter().flatten().flatten().filter(|entry| entry.place >= self.floor)
     }
 
     /// The entries of a page in one of the two parts.
-    fn of<'a>(&self, part: &'a [Entry], page: PageNo) -> &'a [Entry] {
+    fn entries_of_page<'a>(&self, part: &'a [Entry], page: PageNo) -> &'a [Entry] {
         let first = part.partition_point(|entry| (entry.page, entry.place) < (page.0, self.floor));
         let rest = &part[first..];
         &rest[..rest.iter().take_while(|entry| entry.page == page.0).count()]
     }
 
     fn len(&self) -> usize {
-        match (self.entries.get(), &self.told) {
+        match (self.entries.get(), &self.stored) {
             (Some(parts), _) => parts.iter().map(Vec::len).sum(),
-            (None, Some(told)) => {
-                let open = if told.open_too { told.ended.end.open_entries } else { 0 };
-                (told.ended.end.entries + open) as usize
+            (None, Some(stored)) => {
+                let open = if stored.open_too { stored.ended.end.open_entries } else { 0 };
+                (stored.ended.end.entries + open) as usize
             }
             (None, None) => 0,
         }
     }
 
-    /// Whether the page's records may be here, as far as is known without reading them.
+    /// Whether the page's records may be in this run, as far as is known without reading it.
     fn may_hold(&self, page: PageNo) -> bool {
-        let filter = self.told.as_ref().and_then(|told| told.filter.get());
+        let filter = self.stored.as_ref().and_then(|stored| stored.filter.get());
         filter.and_then(Option::as_ref).is_none_or(|filter| filter.may_hold(page))
     }
 }
@@ -97,7 +98,7 @@ fn floor(vlf: u32, redo: Lsn) -> u32 {
     if vlf == redo.vlf() { redo.packed() as u32 } else { 0 }
 }
 
-/// All of them.
+/// All runs of a log.
 pub(crate) struct Runs {
     /// Newest first.
     runs: Vec<Run>,
@@ -110,10 +111,9 @@ impl Runs {
         Self { runs, disk, geometry }
     }
 
-    /// The page's records from its newest image on; `None` where the data file has it.
+    /// The page's records from its newest image on; `None` if the page is in the data file.
     ///
-    /// # Errors
-    /// When what is to be read cannot be, or is damaged.
+    /// # Errors When an index cannot be read or is damaged.
     pub(crate) fn chain(&self, page: PageNo) -> Result<Option<Vec<Lsn>>> {
         let mut chain = Vec::new();
         for (at, run) in self.runs.iter().enumerate() {
@@ -124,7 +124,7 @@ impl Runs {
                 }
             }
             for part in self.entries_of(run)? {
-                let own = run.of(part, page);
+                let own = run.entries_of_page(part, page);
                 chain.extend(own.iter().rev().map(|entry| run.lsn(entry)));
                 if own.first().is_some_and(|entry| entry.image) {
                     chain.reverse();
@@ -136,44 +136,44 @@ impl Runs {
         Ok(None)
     }
 
-    /// Reads the filters of a run and of those after it, unless they were.
+    /// Reads the filters of a run and of those after it, unless they were read before.
     fn load_filters(&self, from: usize) {
-        if self.runs[from].told.as_ref().is_none_or(|told| told.filter.get().is_some()) {
+        if self.runs[from].stored.as_ref().is_none_or(|stored| stored.filter.get().is_some()) {
             return;
         }
         let wanted: Vec<_> = self.runs[from..]
             .iter()
             .take(FILTERS_AT_ONCE)
-            .filter_map(|run| run.told.as_ref().map(|told| (run.vlf, told)))
-            .filter(|(_, told)| told.filter.get().is_none())
+            .filter_map(|run| run.stored.as_ref().map(|stored| (run.vlf, stored)))
+            .filter(|(_, stored)| stored.filter.get().is_none())
             .collect();
-        let places: Vec<_> = wanted.iter().map(|(vlf, told)| (*vlf, told.slot)).collect();
-        // Where they cannot be read, the indices themselves are.
+        let places: Vec<_> = wanted.iter().map(|(vlf, stored)| (*vlf, stored.slot)).collect();
+        // If they cannot be read, the indices themselves are.
         let filters = directory::read_filters(self.disk.as_ref(), self.geometry.store, &places)
             .unwrap_or_else(|_| places.iter().map(|_| None).collect());
-        for ((_, told), filter) in wanted.into_iter().zip(filters) {
+        for ((_, stored), filter) in wanted.into_iter().zip(filters) {
             // Another thread may have read it as well.
-            let _ = told.filter.set(filter);
+            let _ = stored.filter.set(filter);
         }
     }
 
-    /// The entries of a run, read if they were not yet.
+    /// The entries of a run, which are read if they were not yet.
     fn entries_of<'a>(&self, run: &'a Run) -> Result<&'a [Vec<Entry>; 2]> {
-        if let (None, Some(told)) = (run.entries.get(), &run.told) {
-            let index = self.load(run.vlf, told)?;
-            let open = if told.open_too { index.open } else { Vec::new() };
+        if let (None, Some(stored)) = (run.entries.get(), &run.stored) {
+            let index = self.load(run.vlf, stored)?;
+            let open = if stored.open_too { index.open } else { Vec::new() };
             let _ = run.entries.set([open, index.committed]);
         }
         Ok(run.entries.get().expect("it was read"))
     }
 
-    fn load(&self, vlf: u32, told: &Told) -> Result<Index> {
-        let end = told.ended.end;
+    fn load(&self, vlf: u32, stored: &StoredIndex) -> Result<Index> {
+        let end = stored.ended.end;
         let inside = u64::from(end.unit) * UNIT_BYTES + u64::from(end.bytes) <= self.geometry.vlf_bytes;
         if !end.missing && inside {
             let mut blocks = crate::aligned::AlignedBuffer::new(end.bytes as usize);
             blocks.resize(end.bytes as usize);
-            let at = self.geometry.slot_offset(told.slot) + u64::from(end.unit) * UNIT_BYTES;
+            let at = self.geometry.slot_offset(stored.slot) + u64::from(end.unit) * UNIT_BYTES;
             self.disk
                 .read(FileId::Log, at, blocks.bytes_mut())
                 .map_err(|error| Error::io("read", FileId::Log, error))?;
@@ -181,32 +181,32 @@ impl Runs {
                 return Ok(index);
             }
         }
-        self.load_whole(vlf, told)
+        self.load_whole(vlf, stored)
     }
 
-    /// From the records themselves: there was no room for an index, or it is damaged.
-    fn load_whole(&self, vlf: u32, told: &Told) -> Result<Index> {
+    /// Builds the index from the records themselves: there was no space for one, or it is damaged.
+    fn load_whole(&self, vlf: u32, stored: &StoredIndex) -> Result<Index> {
         let start = Lsn::new(vlf, FIRST_UNIT, 1);
         let damaged = |why: &str| Error::CorruptLog { lsn: start, why: why.into() };
         let reading = Reading { read_bytes: 1 << 20, parallel: 1 };
         let mut head = vec![0; VLF_HEADER_BYTES];
         self.disk
-            .read(FileId::Log, self.geometry.slot_offset(told.slot), &mut head)
+            .read(FileId::Log, self.geometry.slot_offset(stored.slot), &mut head)
             .map_err(|error| Error::io("read", FileId::Log, error))?;
         let header = block::read_vlf_header(&head, &self.geometry)
             .filter(|header| header.vlf == vlf)
             .ok_or_else(|| damaged("its index and its header cannot be read"))?;
-        let mut headers = vec![None; told.slot + 1];
-        headers[told.slot] = Some(header);
-        let log = LogFile::told(self.disk.as_ref(), self.geometry, headers, &[], reading)?;
-        let mut way = Way::begin(told.slot, Position { lsn: start, previous: header.previous });
+        let mut headers = vec![None; stored.slot + 1];
+        headers[stored.slot] = Some(header);
+        let log = LogFile::with_headers(self.disk.as_ref(), self.geometry, headers, &[], reading)?;
+        let mut cursor = ScanCursor::begin(stored.slot, Position { lsn: start, previous: header.previous });
         let mut index = Index::begin(start, 0);
         // All of it was durable before the next one was begun.
-        let known = Known { durable: Lsn::new(vlf + 1, 0, 0), epoch: 0 };
-        log.walk_one(&mut way, known, reading, |header, used| index.take_block(header, used, Lsn::ZERO))?;
-        if way.position.previous != told.ended.crc {
+        let known = KnownLog { durable: Lsn::new(vlf + 1, 0, 0), epoch: 0 };
+        log.walk_one(&mut cursor, known, reading, |header, used| index.add_block(header, used, Lsn::ZERO))?;
+        if cursor.position.previous != stored.ended.crc {
             return Err(Error::CorruptLog {
-                lsn: way.position.lsn,
+                lsn: cursor.position.lsn,
                 why: "no block there continues the log, which goes on later".into(),
             });
         }
@@ -214,12 +214,14 @@ impl Runs {
         Ok(index)
     }
 
-    /// Reads what was not read yet, one after the other: those who read and write pages meanwhile have the disk first.
+    /// Reads the runs that were not read yet, sequentially: concurrent reads and writes of pages have priority on
+    /// the disk.
     fn load_all(&self) -> Result<()> {
         self.runs.iter().try_for_each(|run| self.entries_of(run).map(|_| ()))
     }
 
-    /// Pages in them, at most: one that is in several runs counts in each, and of runs that were not read each record.
+    /// An upper bound of the pages in the runs: a page in several runs counts in each, and in runs that were not
+    /// read each record counts.
     pub(super) fn pages(&self) -> u64 {
         let distinct = |run: &Run| match run.entries.get() {
             Some(parts) => {
@@ -230,30 +232,30 @@ impl Runs {
         self.runs.iter().map(distinct).sum()
     }
 
-    /// Entries in them.
+    /// The number of entries.
     pub(crate) fn entries(&self) -> usize {
         self.runs.iter().map(Run::len).sum()
     }
 
-    /// Reads the run that lies furthest back, so that `oldest` is in it.
+    /// Reads the oldest run, so that `oldest` can find its records.
     pub(super) fn load_oldest(&self) -> Result<()> {
         self.runs.last().map_or(Ok(()), |run| self.entries_of(run).map(|_| ()))
     }
 
-    /// The record that lies furthest back, of those that were read.
+    /// The oldest record, among those that were read.
     pub(crate) fn oldest(&self) -> Option<(PageNo, Lsn)> {
         let all =
             self.runs.iter().flat_map(|run| run.needed().map(|entry| (PageNo(entry.page), run.lsn(entry))));
         all.min_by_key(|(_, lsn)| *lsn)
     }
 
-    /// Every page's chain, in the order of the pages, of runs that were all read.
+    /// Every page's chain, in the order of pages. All runs must have been read.
     fn merged(&self) -> Vec<(PageNo, Vec<Lsn>)> {
         let mut all: Vec<(u64, Lsn, bool)> = Vec::with_capacity(self.entries());
         for run in self.runs.iter().rev() {
             all.extend(run.needed().map(|entry| (entry.page, run.lsn(entry), entry.image)));
         }
-        // Sorted stretches one after the other: they are merged and not sorted anew.
+        // The input consists of sorted runs, which a stable sort merges.
         all.sort();
         all.chunk_by(|a, b| a.0 == b.0)
             .filter_map(|own| {
@@ -265,21 +267,20 @@ impl Runs {
 }
 
 impl Inner {
-    /// Moves what is left of the runs into the page table, a few pages at a time.
+    /// Moves the remaining runs into the page table, a few pages at a time.
     ///
-    /// # Errors
-    /// When what is to be read cannot be, or is damaged.
+    /// # Errors When an index cannot be read or is damaged.
     pub(crate) fn absorb_runs(&self) -> Result<()> {
         let Some(runs) = lock(&self.pages).runs() else { return Ok(()) };
         runs.load_all()?;
         let merged = runs.merged();
-        self.course.pages_are(merged.len() as u64);
-        lock(&self.pages).expect_pages(merged.len());
+        self.tracker.set_pages(merged.len() as u64);
+        lock(&self.pages).reserve_pages(merged.len());
         let mut merged = merged.into_iter();
         while merged.len() > 0 {
-            lock(&self.pages).absorb(merged.by_ref().take(PAGES_A_TURN));
+            lock(&self.pages).absorb(merged.by_ref().take(PAGES_PER_LOCK));
         }
-        lock(&self.pages).forget_runs();
+        lock(&self.pages).detach_runs();
         Ok(())
     }
 }
@@ -291,7 +292,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        // What a reader that goes through the records in order would come to.
+        // The model reads the records in order.
         #[test]
         fn a_page_is_looked_up_and_merged_as_reading_the_records_in_order_would_have_it(
             records in proptest::collection::vec((0..12_u64, any::<bool>(), 0..6_u32), 0..200),

@@ -109,7 +109,7 @@ fn who_waits_is_told_when_another_makes_the_store_read_only() {
                         store
                             .inner
                             .journal
-                            .give_up(&Error::ReadOnly { cause: "a page's write failed".into() });
+                            .set_read_only(&Error::ReadOnly { cause: "a page's write failed".into() });
                     } else if let Err(error) = commit(&store, &[0], Durability::Full) {
                         assert!(matches!(error, Error::ReadOnly { .. }), "{error}");
                     }

@@ -26,7 +26,7 @@ fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 /// The first records of the blocks among these bytes of a log: offset and length of those of each.
 fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
     blocks(bytes).filter_map(|(at, used)| {
-        let (_, record) = Records::of(used).next()?.ok()?;
+        let (_, record) = Records::new(used).next()?.ok()?;
         Some((at, used.len(), record))
     })
 }
@@ -35,7 +35,7 @@ fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
 /// later block says that it was durable. With each, where that checkpoint's pages are synced.
 pub(super) fn commits_right_under_pages(trace: &[Op]) -> Vec<(usize, usize)> {
     let commits = |bytes: &[u8]| {
-        let records = blocks(bytes).flat_map(|(_, used)| Records::of(used));
+        let records = blocks(bytes).flat_map(|(_, used)| Records::new(used));
         records.flatten().any(|(_, record)| matches!(record, Record::Commit { .. }))
     };
     let mut found = Vec::new();

@@ -74,7 +74,7 @@ impl Store {
             let pages = lock(&inner.pages);
             (pages.dirty_pages() as u64, pages.cached_bytes() as u64)
         };
-        let (reusable, vlfs, waiting) = inner.journal.with(|writer| {
+        let (reusable, vlfs, waiting) = inner.journal.with_writer(|writer| {
             (writer.vlfs.available() as u64, writer.vlfs.slots().len() as u64, writer.waiting_bytes() as u64)
         });
         let counts = inner.counters.counts();
@@ -115,7 +115,7 @@ impl Store {
     /// before 128 such commits, and where it is not tried.
     #[must_use]
     pub fn awake_trial(&self) -> Option<AwakeTrial> {
-        self.inner.journal.awake.as_ref()?.found()
+        self.inner.journal.idle_guard.as_ref()?.last_trial()
     }
 
     /// The file in which other processes see the counters.
@@ -151,7 +151,7 @@ impl Inner {
         let holders = self.log_holders();
         let (checkpointing, dirty_pages) =
             (self.checkpointing.try_lock().is_err(), lock(&self.pages).dirty_pages() as u64);
-        let (waiting_bytes, vlfs) = self.journal.with(|writer| {
+        let (waiting_bytes, vlfs) = self.journal.with_writer(|writer| {
             let vlfs: Vec<_> = writer.vlfs.slots().iter().map(vlf_state).collect();
             (writer.waiting_bytes() as u64, vlfs)
         });
@@ -191,7 +191,7 @@ impl Inner {
     pub(crate) fn log_holders(&self) -> LogHolders {
         let (next, active) = self
             .journal
-            .with(|writer| (writer.position().lsn, writer.oldest_active.map(|position| position.lsn)));
+            .with_writer(|writer| (writer.position().lsn, writer.oldest_active.map(|position| position.lsn)));
         LogHolders {
             redo: Lsn::from_packed(self.redo.load(Ordering::Acquire)),
             next,

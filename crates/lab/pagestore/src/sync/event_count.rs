@@ -1,48 +1,49 @@
-//! What threads wait for that is told to many of them at once.
+//! Waiting for events that many threads wait for at once.
 
 use rustix::thread::futex::{self, Flags};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A count of what has happened, on which threads sleep until something new has: an *eventcount* on a futex. They sleep
-/// in classes, so that all of one class are woken by one call, and the others sleep on.
+/// A count of events on which threads sleep until another happens: an *eventcount* on a futex. Waiters sleep in
+/// classes, so that one call wakes all of a class while the others stay asleep.
 ///
-/// Who waits: look whether there is anything to wait for; if so, `key`, look once more (or have had the lock all along
-/// under which it changes), `wait`. Who tells: change it, then `notify`.
+/// A waiter checks its condition; if it does not hold, it takes `key`, checks again (or has held the lock under
+/// which the condition changes throughout), and calls `wait`. The notifier changes the condition, then calls
+/// `notify`.
 #[derive(Default)]
 pub(crate) struct EventCount {
     happened: AtomicU32,
 }
 
-/// Some classes: the numbers of those whose bits are set, modulo 32.
+/// A set of classes: bit n stands for the numbers that are n modulo 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Classes(pub u32);
 
 impl Classes {
     pub(crate) const ALL: Self = Self(u32::MAX);
-    /// Numbers that lie so far apart are of the same class.
+    /// Numbers this far apart are in the same class.
     pub(crate) const COUNT: u64 = 32;
 
-    pub(crate) fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
+    pub(crate) fn from_numbers(numbers: impl IntoIterator<Item = u64>) -> Self {
         Self(numbers.into_iter().fold(0, |bits, number| bits | 1 << (number % Self::COUNT)))
     }
 }
 
 impl EventCount {
-    /// What has happened so far.
+    /// The number of events so far.
     pub(crate) fn key(&self) -> u32 {
         self.happened.load(Ordering::Acquire)
     }
 
-    /// Sleeps until the class `number` is woken; not at all, where anything has happened since `key`. It may also return
-    /// for no reason.
+    /// Sleeps until the class of `number` is woken; returns at once if an event has happened since `key`. May wake
+    /// up spuriously.
     pub(crate) fn wait(&self, key: u32, number: u64) {
-        let class = NonZeroU32::new(Classes::of([number]).0).expect("a number has a bit");
-        // Whatever ends it, the caller looks again.
+        let class = NonZeroU32::new(Classes::from_numbers([number]).0).expect("a number has a bit");
+        // The caller checks its condition again, whatever the reason.
         let _ = futex::wait_bitset(&self.happened, Flags::PRIVATE, key, None, class);
     }
 
-    /// Something has happened: wakes at most so many of these classes, those first who have slept longest.
+    /// Records an event and wakes at most `at_most` threads of these classes, the longest sleepers first.
     pub(crate) fn notify(&self, classes: Classes, at_most: u32) {
         self.happened.fetch_add(1, Ordering::Release);
         if let Some(classes) = NonZeroU32::new(classes.0) {
@@ -59,7 +60,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::{Duration, Instant};
 
-    /// Returns when that thread of this process sleeps.
+    /// Returns when this thread of the process sleeps.
     fn is_seen_asleep(thread: u32) {
         let stat = format!("/proc/self/task/{thread}/stat");
         while !std::fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1.starts_with('S') {
@@ -67,11 +68,11 @@ mod tests {
         }
     }
 
-    /// Eight threads sleep, four in each of two classes; who is awake is looked at after each call.
+    /// Eight threads sleep, four in each of two classes; after each call those that have woken are counted.
     #[test]
     fn one_class_is_woken_and_the_other_sleeps_on() {
         let (events, awake) = (EventCount::default(), Mutex::new(Vec::new()));
-        /// Wakes all, also where an assertion fails: else they are waited for without end.
+        /// Wakes all threads, also when an assertion fails; otherwise the scope would wait for them forever.
         struct Wakes<'a>(&'a EventCount);
         impl Drop for Wakes<'_> {
             fn drop(&mut self) {
@@ -100,15 +101,15 @@ mod tests {
                 while awake.lock().unwrap().len() < expected && begun.elapsed() < Duration::from_secs(60) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // Who is not to be woken has the time to be seen.
+                // Threads that must not wake get the time to be seen doing so.
                 std::thread::sleep(Duration::from_millis(50));
                 let mut seen = awake.lock().unwrap().clone();
                 seen.sort_unstable();
                 seen
             };
-            assert_eq!(seen_after(Classes::of([4]), 1, 1), [36], "36 is 4 modulo 32");
-            assert_eq!(seen_after(Classes::of([3]), u32::MAX, 5), [3, 3, 3, 3, 36]);
-            assert_eq!(seen_after(Classes::of([3]), u32::MAX, 5), [3, 3, 3, 3, 36]);
+            assert_eq!(seen_after(Classes::from_numbers([4]), 1, 1), [36], "36 is 4 modulo 32");
+            assert_eq!(seen_after(Classes::from_numbers([3]), u32::MAX, 5), [3, 3, 3, 3, 36]);
+            assert_eq!(seen_after(Classes::from_numbers([3]), u32::MAX, 5), [3, 3, 3, 3, 36]);
             assert_eq!(seen_after(Classes::ALL, u32::MAX, 8).len(), 8);
         });
     }
@@ -117,13 +118,13 @@ mod tests {
     fn who_comes_with_an_old_key_does_not_sleep() {
         let events = EventCount::default();
         let key = events.key();
-        events.notify(Classes::of([1]), 1);
+        events.notify(Classes::from_numbers([1]), 1);
         events.wait(key, 2);
     }
 
     #[test]
     fn classes_are_numbers_modulo_32() {
-        assert_eq!(Classes::of([0, 33, 64]), Classes(0b11));
-        assert_eq!(Classes::of(0..32), Classes::ALL);
+        assert_eq!(Classes::from_numbers([0, 33, 64]), Classes(0b11));
+        assert_eq!(Classes::from_numbers(0..32), Classes::ALL);
     }
 }

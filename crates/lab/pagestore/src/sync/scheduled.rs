@@ -61,7 +61,7 @@ pub(crate) fn give_way() {
 }
 
 /// As `give_way`, for what takes its time.
-pub(crate) fn linger() {
+pub(crate) fn yield_in_schedule() {
     linger_once_in(4);
 }
 
@@ -167,7 +167,7 @@ impl EventCount {
             if scheduled.0 != key {
                 return;
             }
-            scheduled.1.push((Classes::of([number]), me));
+            scheduled.1.push((Classes::from_numbers([number]), me));
         }
         thread::park();
     }
@@ -177,7 +177,7 @@ impl EventCount {
             return self.real.notify(classes, at_most);
         }
         // Whoever tells has let go of all locks: others go on before anybody is woken.
-        linger();
+        yield_in_schedule();
         let mut woken = Vec::new();
         {
             let mut scheduled = self.scheduled.lock().expect("nothing panics with it");
@@ -195,7 +195,7 @@ impl EventCount {
 }
 
 /// As of the module above.
-pub(crate) fn together<T: Send + 'static, E: Send + 'static>(
+pub(crate) fn run_on_threads<T: Send + 'static, E: Send + 'static>(
     threads: usize,
     work: impl Fn() -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {

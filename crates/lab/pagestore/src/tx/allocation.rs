@@ -1,4 +1,4 @@
-//! Which pages there are, which of them are free, and which are the user's.
+//! Page allocation: which pages exist, which are free, and which belong to the user.
 
 use super::{OwnPage, Pages, WriteTx};
 use crate::cache::Page;
@@ -8,13 +8,13 @@ use crate::page::{self, PAGE_HEADER_BYTES};
 use crate::types::PageNo;
 use std::sync::Arc;
 
-/// The store's own page, after the page header.
+/// The meta page, after the page header.
 ///
 /// ```text
 /// 32 pages u64 in all     40 free u64 the first free page, 0 for none     48 catalog u64 the root of the tables' names
 /// ```
-/// A free page, whose header says that it is one, holds the number of the next one at 32, `FREEPAGE` at 40, and zeros. In a
-/// store that was made before headers told, the mark alone says it.
+/// A free page, marked as such in its header, holds the number of the next one at 32, `FREEPAGE` at 40, and zeros.
+/// In a store made before headers had owners only the mark at 40 identifies it.
 pub(super) const META: PageNo = PageNo(0);
 pub(super) const PAGE_COUNT_AT: usize = 32;
 const FREE_HEAD_AT: usize = 40;
@@ -25,11 +25,11 @@ const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
 
 const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
 
-/// The tables' names are in the first page that a new store allocates, and its root stays there.
+/// The catalog is the first page that a new store allocates, and its root stays there.
 const CATALOG: PageNo = PageNo(1);
 
 impl WriteTx<'_> {
-    /// Whether a page was given back, by what it holds.
+    /// Whether this is the content of a free page.
     fn is_free(&self, page: &[u8]) -> Result<bool> {
         let is_marked = || {
             u64_at(page, FREE_MARK_AT) == FREE_MARK && page[FREE_MARK_AT + 8..].iter().all(|byte| *byte == 0)
@@ -41,8 +41,8 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Refuses what is not the user's to change or give back.
-    fn check_users(&self, page: PageNo, holds: &[u8]) -> Result<()> {
+    /// Fails if the page does not belong to the user.
+    fn check_user_page(&self, page: PageNo, holds: &[u8]) -> Result<()> {
         let what = match page::owner(holds) {
             _ if page == META => "it holds the store's own counts",
             page::CATALOGS => "it holds the tables' names",
@@ -53,15 +53,15 @@ impl WriteTx<'_> {
         Err(Error::ReservedPage { page, what })
     }
 
-    /// The bytes of a page of yours, that is, one which `allocate` handed out, to be changed. The first 32 are the
-    /// engine's: they read as zeros, whatever is written there.
+    /// The bytes of a page that `allocate` returned, to be changed. The first 32 belong to the engine: they read as
+    /// zeros, whatever is written there.
     ///
-    /// # Errors
-    /// When there is no such page, it is free, or the engine's own (the store's, a table's), it is damaged or cannot be read,
-    /// room must be made and the log is full, or a change before this one failed halfway.
+    /// # Errors When the page does not exist, is free, belongs to the engine (the meta page, or part of a table),
+    /// is damaged or cannot be read; when pages must be spilled and the log is full; or after a change that failed
+    /// halfway.
     pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
-        let before = self.not_free(page)?;
-        self.check_users(page, &before)?;
+        let before = self.allocated_page(page)?;
+        self.check_user_page(page, &before)?;
         self.change(page, before)?;
         self.lent = Some(page);
         Ok(self.content_mut(page))
@@ -69,17 +69,17 @@ impl WriteTx<'_> {
 
     /// As `page_mut`, of any page.
     pub(crate) fn any_page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
-        let before = self.not_free(page)?;
+        let before = self.allocated_page(page)?;
         self.change(page, before)
     }
 
-    fn not_free(&self, page: PageNo) -> Result<Page> {
+    fn allocated_page(&self, page: PageNo) -> Result<Page> {
         let holds = self.page(page)?;
         if self.is_free(&holds)? { Err(Error::NoSuchPage { page }) } else { Ok(holds) }
     }
 
-    /// Takes a page back that the user had in his hands: its header is the engine's.
-    pub(super) fn take_back(&mut self) {
+    /// Ends the loan of a page to the user: what was written into its header is cleared.
+    pub(super) fn clear_lent_header(&mut self) {
         if let Some(page) = self.lent.take()
             && let Some(own) = self.own.get_mut(&page)
             && has_header(&own.content)
@@ -88,17 +88,16 @@ impl WriteTx<'_> {
         }
     }
 
-    /// A number for a table, which none has had since long before.
+    /// A table number that has not been used for a long time.
     pub(crate) fn table_number(&mut self) -> u32 {
         let tables = &mut self.writing().tables;
         *tables = tables.wrapping_add(1).max(page::TABLES_FROM);
         *tables
     }
 
-    /// A new page of zeros.
+    /// Allocates a page of zeros.
     ///
-    /// # Errors
-    /// When what the store knows of its free pages is damaged, and as `page_mut`.
+    /// # Errors When the list of free pages is damaged, and as `page_mut`.
     pub fn allocate(&mut self) -> Result<PageNo> {
         let damaged = |page, why: &str| Err(Error::CorruptPage { page, why: why.into() });
         let meta = self.page(META)?;
@@ -113,7 +112,7 @@ impl WriteTx<'_> {
                 return damaged(head, "the list of free pages leads to it, and it is not free");
             }
             let next = u64_at(&free, NEXT_FREE_AT);
-            self.make_room(&[META, head])?;
+            self.reserve_pages(&[META, head])?;
             self.change(head, free)?.fill(0);
             put_u64(self.change(META, meta)?, FREE_HEAD_AT, next);
             return Ok(head);
@@ -122,24 +121,21 @@ impl WriteTx<'_> {
         if self.inner.offset_of(page).is_none() {
             return damaged(META, "it counts more pages than a file can hold");
         }
-        self.make_room(&[META, page])?;
+        self.reserve_pages(&[META, page])?;
         put_u64(self.change(META, meta)?, PAGE_COUNT_AT, count + 1);
         self.own.insert(page, OwnPage { content: self.empty_page(), base: None });
         Ok(page)
     }
 
-    /// Gives a page of yours back.
-    ///
-    /// # Errors
-    /// As `page_mut`.
+    /// Frees a page that `allocate` returned.
     pub fn free(&mut self, page: PageNo) -> Result<()> {
-        let holds = self.not_free(page)?;
-        self.check_users(page, &holds)?;
+        let holds = self.allocated_page(page)?;
+        self.check_user_page(page, &holds)?;
         drop(holds);
         self.free_any(page)
     }
 
-    /// As `free`, of any page but the store's own.
+    /// As `free`, of any page but the meta page.
     pub(crate) fn free_any(&mut self, page: PageNo) -> Result<()> {
         let meta = self.page(META)?;
         if page == META || page.0 >= u64_at(&meta, PAGE_COUNT_AT) {
@@ -150,7 +146,7 @@ impl WriteTx<'_> {
         if self.is_free(&given)? {
             return Err(Error::CorruptTree { page, why: "it is given back twice" });
         }
-        self.make_room(&[META, page])?;
+        self.reserve_pages(&[META, page])?;
         let bytes = self.change(page, given)?;
         bytes.fill(0);
         put_u64(bytes, NEXT_FREE_AT, head);
@@ -161,7 +157,7 @@ impl WriteTx<'_> {
     }
 }
 
-/// Whether something is where the engine's part of a user's page is.
+/// Whether the header of a user's page contains anything.
 pub(super) fn has_header(page: &[u8]) -> bool {
     page[..PAGE_HEADER_BYTES].iter().any(|byte| *byte != 0)
 }
@@ -189,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_not_there_is_told_as_such_whatever_its_number() {
+    fn a_missing_page_is_reported_as_such_whatever_its_number() {
         let disk = Arc::new(SimDisk::new());
         let created = store(&disk);
         allocated(&created);
@@ -203,16 +199,16 @@ mod tests {
             assert!(reader.page(PageNo(count - 1)).is_ok());
             for number in [count, count + 70, 1 << 52, u64::MAX / 4096, u64::MAX - 1, u64::MAX] {
                 let page = PageNo(number);
-                let is_told = |error: Option<Error>| {
+                let is_missing = |error: Option<Error>| {
                     assert!(
-                        matches!(error, Some(Error::NoSuchPage { page: told }) if told == page),
+                        matches!(error, Some(Error::NoSuchPage { page: reported }) if reported == page),
                         "{page} of {count}: {error:?}"
                     );
                 };
-                is_told(reader.page(page).err());
-                is_told(tx.page(page).err());
-                is_told(tx.page_mut(page).err());
-                is_told(tx.free(page).err());
+                is_missing(reader.page(page).err());
+                is_missing(tx.page(page).err());
+                is_missing(tx.page_mut(page).err());
+                is_missing(tx.free(page).err());
             }
         }
     }
@@ -222,12 +218,12 @@ mod tests {
         let store = store(&Arc::new(SimDisk::new()));
         let page = allocated(&store);
         let mut tx = store.write().unwrap();
-        // What looks like the mark of a free page among other bytes is a page's own.
+        // The mark of a free page followed by other bytes is user data.
         tx.page_mut(page).unwrap()[32..].fill(b'x');
         tx.page_mut(page).unwrap()[FREE_MARK_AT..][..8].copy_from_slice(b"FREEPAGE");
         tx.free(page).unwrap();
-        assert!(matches!(tx.page_mut(page), Err(Error::NoSuchPage { page: told }) if told == page));
-        assert!(matches!(tx.free(page), Err(Error::NoSuchPage { page: told }) if told == page));
+        assert!(matches!(tx.page_mut(page), Err(Error::NoSuchPage { page: reported }) if reported == page));
+        assert!(matches!(tx.free(page), Err(Error::NoSuchPage { page: reported }) if reported == page));
         assert_eq!(tx.allocate().unwrap(), page);
         assert!(tx.page_mut(page).unwrap().iter().all(|byte| *byte == 0));
     }
@@ -251,7 +247,7 @@ mod tests {
         }
     }
 
-    // As stores were before headers said whose a page is.
+    // The format of stores made before page headers had owners.
     #[test]
     fn a_store_whose_pages_have_no_owners_is_used_as_ever() {
         use crate::Tables;

@@ -1,5 +1,5 @@
-//! Memory that one transaction leaves to the next: a commit comes back from its write with the processor's caches cold, and
-//! what it does not ask the allocator for it need not look for either.
+//! Buffers that a transaction leaves to the next. After a log write the processor's caches are cold, and memory
+//! that is not allocated afresh saves the cache misses of the allocator.
 
 use super::OwnPage;
 use super::records::Encoded;
@@ -8,10 +8,11 @@ use crate::types::PageNo;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A table of changed pages that had room for more of them is not kept: to go through it takes as long as it is large.
+/// A hash table with more capacity than this is not kept: iterating over it takes time in proportion to its
+/// capacity.
 const OWN_MAX: usize = 64;
 
-/// A page that a transaction changed, on its way into the log.
+/// A changed page that is being logged.
 pub(super) struct Changed {
     pub page: PageNo,
     pub own: OwnPage,
@@ -21,16 +22,16 @@ pub(super) struct Changed {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// Empty.
+    /// Empty, kept for its capacity.
     pub(super) own: FxHashMap<PageNo, OwnPage>,
     pub(super) changed: Vec<Changed>,
     pub(super) records: Encoded,
-    /// To be used again, where nobody reads them.
+    /// Pages for reuse, if nothing else refers to them.
     pub(super) pages: Vec<Page>,
 }
 
 impl Buffers {
-    /// A page that holds the same.
+    /// A copy of a page.
     pub(super) fn copy_of(&mut self, page: &Page) -> Page {
         if let Some(mut kept) = self.pages.pop()
             && let Some(bytes) = Arc::get_mut(&mut kept)
@@ -41,7 +42,7 @@ impl Buffers {
         Page::from(&page[..])
     }
 
-    /// Keeps a transaction's table, without what is in it.
+    /// Keeps a transaction's hash table for its capacity.
     pub(super) fn keep_own(&mut self, mut own: FxHashMap<PageNo, OwnPage>) {
         if own.capacity() <= OWN_MAX {
             own.clear();

@@ -1,4 +1,4 @@
-//! A transaction's records on their way into the log, in parts, so that they take little memory however many they are.
+//! Appends a transaction's records to the log in parts, so that they take little memory however many there are.
 
 use crate::delta;
 use crate::error::Result;
@@ -6,10 +6,10 @@ use crate::journal::Journal;
 use crate::log::record::Record;
 use crate::types::{Lsn, PageNo};
 
-/// What is put together before the log takes it; one record may go over it.
+/// Bytes that are encoded before they are appended; one record may exceed it.
 const PART_BYTES: usize = 256 << 10;
 
-/// Records that are put together, and where those are that the log has taken.
+/// Encoded records, and the positions of those that were appended.
 #[derive(Default)]
 pub(crate) struct Encoded {
     bytes: Vec<u8>,
@@ -42,7 +42,7 @@ impl<'a> Records<'a> {
         Self { journal, tx, encoded }
     }
 
-    /// A page's change since `base`, or its image: without one, and where that costs hardly more.
+    /// Encodes a page's change since `base`; or its image, if there is no base or the image is hardly larger.
     pub(super) fn page(&mut self, page: PageNo, base: Option<&[u8]>, new: &[u8]) -> Result<()> {
         let Encoded { bytes, runs, ends, logged, .. } = &mut *self.encoded;
         runs.clear();
@@ -50,12 +50,12 @@ impl<'a> Records<'a> {
         let begun = bytes.len();
         Record::Page { page, image, runs }.encode(self.tx, bytes);
         ends.push(bytes.len());
-        // Its place is known when the log has taken it.
+        // Its LSN is known once it is appended.
         logged.push(Logged { lsn: Lsn::ZERO, image, bytes: bytes.len() - begun });
         if bytes.len() >= PART_BYTES { self.append(None).map(|_| ()) } else { Ok(()) }
     }
 
-    /// The transaction's end; tells where all of it lies.
+    /// Ends the transaction with a commit; returns its page records and the LSN of the commit.
     pub(super) fn commit(mut self, sequence: u64) -> Result<(&'a [Logged], Lsn)> {
         let Encoded { bytes, ends, .. } = &mut *self.encoded;
         Record::Commit { sequence }.encode(self.tx, bytes);
@@ -64,7 +64,7 @@ impl<'a> Records<'a> {
         Ok((&self.encoded.logged, commit))
     }
 
-    /// The transaction goes on.
+    /// Appends what is encoded; the transaction goes on.
     pub(super) fn pause(mut self) -> Result<&'a [Logged]> {
         self.append(None)?;
         Ok(&self.encoded.logged)

@@ -1,4 +1,4 @@
-//! Whose turn it is to write.
+//! The writer lock: one transaction writes at a time.
 
 use crate::error::{Error, Result};
 use crate::store::{Inner, Writing};
@@ -7,31 +7,32 @@ use pagestore_counters::monotonic_ns;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-/// How often a thread gives way to others before it sleeps until it is its turn to write: most turns take less than to
-/// fall asleep and be woken.
+/// How often a thread yields before it sleeps on the lock: most transactions hold it for less time than sleeping
+/// and waking take.
 const YIELDS_MAX: usize = 32;
 
 impl Inner {
-    /// The turn to write, and how long it was waited for.
-    pub(super) fn turn(&self) -> Result<(MutexGuard<'_, Writing>, u64)> {
-        if let Some(writing) = self.turn_at_once() {
+    /// Takes the writer lock; also returns how long that took, in nanoseconds.
+    pub(super) fn begin_writing(&self) -> Result<(MutexGuard<'_, Writing>, u64)> {
+        if let Some(writing) = self.try_begin_writing() {
             return Ok((writing, 0));
         }
-        if self.whose_turn.load(Ordering::Relaxed) == thread_number() {
+        if self.writer_thread.load(Ordering::Relaxed) == thread_number() {
             return Err(Error::AlreadyWriting);
         }
         let begun = monotonic_ns();
         let yielded = (0..YIELDS_MAX).find_map(|_| {
             thread::yield_now();
-            self.turn_at_once()
+            self.try_begin_writing()
         });
         let writing = yielded.unwrap_or_else(|| self.writing.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((writing, monotonic_ns() - begun))
     }
 
-    /// The turn, if nobody has it. A program that panicked in its turn has given its transaction up by that, as
-    /// `WriteTx::drop` does; a panic in the middle of a commit leaves `gate` poisoned, which ends all writing.
-    fn turn_at_once(&self) -> Option<MutexGuard<'_, Writing>> {
+    /// Takes the lock if it is free. If the program panicked while it held the lock, `WriteTx::drop` has rolled its
+    /// transaction back, so the poison is ignored; a panic in the middle of a commit poisons `gate` instead, which
+    /// ends all writing.
+    fn try_begin_writing(&self) -> Option<MutexGuard<'_, Writing>> {
         match self.writing.try_lock() {
             Ok(writing) => Some(writing),
             Err(TryLockError::Poisoned(given_up)) => Some(given_up.into_inner()),

@@ -230,8 +230,8 @@ impl<'a> Model<'a> {
             self.versions.entry(done.page).or_default().push(sequence);
             self.table.install(sequence, self.visible, done);
         }
-        self.table.forget_beside(self.visible, count);
-        self.table.make_room(self.visible, self.durable);
+        self.table.drop_old_versions_after_commit(self.visible, count);
+        self.table.evict(self.visible, self.durable);
     }
 
     /// What a page is in the log.
@@ -253,7 +253,7 @@ impl<'a> Model<'a> {
                     Some(from) => Checkpoint::Listing { redo, from, captured },
                     None if !self.flush() => Checkpoint::Refused,
                     None => {
-                        self.table.go_on();
+                        self.table.invalidate_reads();
                         self.written_by += 1;
                         Checkpoint::Writing { redo, written: 0, captured }
                     }
@@ -267,16 +267,16 @@ impl<'a> Model<'a> {
                 Checkpoint::Writing { redo, written: written + 1, captured }
             }
             Checkpoint::Writing { redo, captured, .. } => {
-                self.table.go_on();
+                self.table.invalidate_reads();
                 Checkpoint::TickingOff { redo, captured }
             }
             Checkpoint::TickingOff { redo, mut captured } => match captured.pop() {
                 Some(own) => {
-                    self.table.written([(own.page, own.chain[0])], self.visible);
+                    self.table.mark_written([(own.page, own.chain[0])], self.visible);
                     Checkpoint::TickingOff { redo, captured }
                 }
                 None => {
-                    self.table.free_log();
+                    self.table.log_freed();
                     self.log = self.log.split_off(&redo);
                     Checkpoint::None
                 }
@@ -338,8 +338,8 @@ impl<'a> Model<'a> {
             return self.look(page, view);
         }
         assert_eq!(found, self.expected(page, view), "page {page} at {view:?} from {chain:?}");
-        assert!(self.table.keep(page, &content_of(found.unwrap()), token));
-        self.table.make_room(self.visible, self.durable);
+        assert!(self.table.insert_read(page, &content_of(found.unwrap()), token));
+        self.table.evict(self.visible, self.durable);
     }
 
     fn begin(&mut self) -> View {
@@ -374,7 +374,7 @@ impl<'a> Model<'a> {
             Do::Checkpoint => self.step_checkpoint(),
             Do::MakeRoom { late } => {
                 let visible = if late { self.visible_before } else { self.visible };
-                self.table.make_room(visible, self.durable);
+                self.table.evict(visible, self.durable);
             }
             Do::Look { which, page } => {
                 let view = self.view(which);
@@ -392,7 +392,7 @@ impl<'a> Model<'a> {
     fn assert_counted(&self) {
         let entries = || self.table.entries.values();
         let all = || entries().flat_map(|entry| entry.old.iter().map(|(_, old)| old));
-        let in_memory = all().filter(|old| matches!(old, Old::Content(_))).count();
+        let in_memory = all().filter(|old| matches!(old, OldVersion::Content(_))).count();
         let newest = entries().filter(|entry| entry.newest.is_some()).count();
         assert_eq!(self.table.cached_bytes, (in_memory + newest) * PAGE_BYTES);
         assert_eq!(self.table.old_cached, in_memory);

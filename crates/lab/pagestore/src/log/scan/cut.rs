@@ -1,9 +1,9 @@
-//! Whether the log file is shorter than it was: cut, or copied in part.
+//! Whether the log file is shorter than it was: truncated, or copied in part.
 //!
-//! A slot is used once all of it is durable, so a virtual log file of which something tells that it was begun in a slot
-//! that the file does not hold whole any more proves it: its own header, or the log's directory. A crash while the log
-//! grew leaves a length that is no whole number of slots, or less than the control file has room for, as well; but of
-//! that space nothing tells.
+//! A slot is used only once all of it is durable. So a virtual log file that was begun in a slot which the file no
+//! longer holds whole proves it; evidence is its own header, or the log's directory. A crash while the log grew
+//! also leaves a length that is not a whole number of slots, or is less than the control file has entries for, but
+//! there is no evidence of a virtual log file in that space.
 
 use super::LogFile;
 use crate::disk::FileId;
@@ -11,30 +11,30 @@ use crate::error::{Error, Result};
 use crate::log::block;
 use crate::log::{LOG_HEAD_BYTES, VLF_HEADER_BYTES, directory};
 
-/// A virtual log file that was begun, and the slot that it was in.
-pub(super) struct Begun {
+/// A virtual log file that was begun, and its slot.
+pub(super) struct BegunVlf {
     pub vlf: u32,
     pub slot: usize,
 }
 
 impl LogFile<'_> {
-    /// A virtual log file after `vlf` whose slot the log file does not hold.
-    pub(super) fn cut_off(&self, vlf: u32) -> Result<Option<Begun>> {
+    /// The first virtual log file after `vlf` that was begun in a slot which the log file does not hold.
+    pub(super) fn missing_vlf(&self, vlf: u32) -> Result<Option<BegunVlf>> {
         let slots = Self::slots_in(self.disk, &self.geometry)?;
-        let told = directory::begun_from(self.disk, self.geometry.store, slots)?;
-        let told = told.into_iter().map(|(vlf, slot)| Begun { vlf, slot });
+        let begun = directory::begun_from(self.disk, self.geometry.store, slots)?;
+        let begun = begun.into_iter().map(|(vlf, slot)| BegunVlf { vlf, slot });
         let mut later: Vec<_> =
-            told.chain(self.begun_in_part(slots)?).filter(|begun| begun.vlf > vlf).collect();
+            begun.chain(self.begun_in_partial_slot(slots)?).filter(|begun| begun.vlf > vlf).collect();
         if !later.is_empty() {
-            // The log of a store that is in use may have grown meanwhile.
+            // The log of a store in use may have grown meanwhile.
             let slots = Self::slots_in(self.disk, &self.geometry)?;
             later.retain(|begun| begun.slot >= slots);
         }
         Ok(later.into_iter().min_by_key(|begun| begun.vlf))
     }
 
-    /// The virtual log file in the slot that the log file holds a part of.
-    fn begun_in_part(&self, slot: usize) -> Result<Option<Begun>> {
+    /// The virtual log file in the slot that the log file holds only in part.
+    fn begun_in_partial_slot(&self, slot: usize) -> Result<Option<BegunVlf>> {
         let length = self.disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
         let part = length.saturating_sub(LOG_HEAD_BYTES) % self.geometry.vlf_bytes;
         if part < VLF_HEADER_BYTES as u64 {
@@ -42,7 +42,7 @@ impl LogFile<'_> {
         }
         let head = (self.geometry.slot_offset(slot), VLF_HEADER_BYTES);
         let headers = self.read_places(&[head], 1, |_, head| block::read_vlf_header(head, &self.geometry))?;
-        Ok(headers[0].map(|header| Begun { vlf: header.vlf, slot }))
+        Ok(headers[0].map(|header| BegunVlf { vlf: header.vlf, slot }))
     }
 }
 
@@ -58,15 +58,16 @@ mod tests {
     use std::sync::Arc;
 
     const VLF_BYTES: u64 = 128 << 10;
-    const WAYS: [Recovery; 4] = [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial];
+    const STRATEGIES: [Recovery; 4] =
+        [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial];
 
     fn options(recovery: Recovery) -> Options {
         let quiet = Options { background: false, publish: false, ..Options::default() };
         Options { recovery, checkpoint_bytes: u64::MAX, ..quiet }
     }
 
-    /// A crashed store whose log goes on into the slot of this number and has another that was never used; and its
-    /// last commit.
+    /// A crashed store whose log extends into slot `last_slot`, with one more slot that was never used; and the
+    /// sequence of its last commit.
     fn crashed(last_slot: usize) -> (Files, u64) {
         let disk = Arc::new(SimDisk::new());
         let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: last_slot + 2, ..Layout::default() };
@@ -98,19 +99,19 @@ mod tests {
             files[0].truncate(directory::end_of(0) as usize);
             files
         };
-        for recovery in WAYS {
+        for recovery in STRATEGIES {
             for length in (0..slot(3)).step_by(8192 + 512).chain([slot(1), slot(2), slot(3) - 512]) {
                 let mut cut = files.clone();
                 cut[2].truncate(length);
-                let told = open(&cut, recovery).map(|_| ()).expect_err("commits are missing");
-                assert!(matches!(told, Error::CorruptLog { .. }), "{recovery:?} {length}: {told}");
+                let error = open(&cut, recovery).map(|_| ()).expect_err("commits are missing");
+                assert!(matches!(error, Error::CorruptLog { .. }), "{recovery:?} {length}: {error}");
             }
-            // The header of what was cut tells it as well.
+            // The header in the truncated slot is evidence as well.
             let mut cut = without_directory.clone();
             cut[2].truncate(slot(2) + 4096);
-            let told = open(&cut, recovery).map(|_| ()).expect_err("commits are missing");
-            assert!(told.to_string().contains("was cut"), "{recovery:?}: {told}");
-            // Of the slot that was not used yet nothing is missing.
+            let error = open(&cut, recovery).map(|_| ()).expect_err("commits are missing");
+            assert!(error.to_string().contains("was cut"), "{recovery:?}: {error}");
+            // Nothing is missing if only the unused slot is truncated.
             for length in [slot(4) - 512, slot(3)] {
                 let mut cut = files.clone();
                 cut[2].truncate(length);
@@ -126,7 +127,7 @@ mod tests {
         for zeros in [512, 4096, 100 << 10, VLF_BYTES as usize] {
             let mut grown = files.clone();
             grown[2].extend(std::iter::repeat_n(0, zeros));
-            for recovery in WAYS {
+            for recovery in STRATEGIES {
                 assert_eq!(open(&grown, recovery).unwrap().stats().last_sequence, last);
             }
         }
@@ -139,14 +140,14 @@ mod tests {
         cut[2].truncate((LOG_HEAD_BYTES + 2 * VLF_BYTES) as usize);
         let disk = Arc::new(SimDisk::holding(cut));
         assert!(Store::open_on(disk.clone(), options(Recovery::Instant)).is_err());
-        // The missing part is brought back.
+        // The missing part is restored.
         disk.write(FileId::Log, 0, &files[2]).unwrap();
         let store = Store::open_on(disk, options(Recovery::Instant)).unwrap();
         assert_eq!(store.stats().last_sequence, last);
     }
 
-    /// What a crash leaves right before the directory is told that the first virtual log file has ended: with that of
-    /// the second one begun or not.
+    /// The files after a crash right before the directory records that the first virtual log file has ended; the
+    /// header of the second was written or not.
     fn directory_behind(has_header: bool) -> Files {
         let disk = Arc::new(SimDisk::new());
         let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: 3, ..Layout::default() };
@@ -178,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told_too_where_a_crash_had_kept_the_directory_from_being_written() {
-        for (recovery, has_header) in WAYS.into_iter().flat_map(|own| [(own, true), (own, false)]) {
+    fn a_cut_is_detected_too_when_a_crash_kept_the_directory_from_being_written() {
+        for (recovery, has_header) in STRATEGIES.into_iter().flat_map(|own| [(own, true), (own, false)]) {
             let disk = Arc::new(SimDisk::holding(directory_behind(has_header)));
             let store = Store::open_on(disk.clone(), options(recovery)).unwrap();
             put(&store);
@@ -188,10 +189,10 @@ mod tests {
             for length in [LOG_HEAD_BYTES + VLF_BYTES, LOG_HEAD_BYTES + VLF_BYTES + 512] {
                 let mut cut = disk.files();
                 cut[2].truncate(length as usize);
-                let told = open(&cut, Recovery::Instant).map(|_| ()).expect_err("a commit is missing");
+                let error = open(&cut, Recovery::Instant).map(|_| ()).expect_err("a commit is missing");
                 assert!(
-                    matches!(told, Error::CorruptLog { .. }),
-                    "{recovery:?} {has_header} {length}: {told}"
+                    matches!(error, Error::CorruptLog { .. }),
+                    "{recovery:?} {has_header} {length}: {error}"
                 );
             }
         }

@@ -1,14 +1,14 @@
 //! Whether the log ends where no block continues the chain, or is damaged there.
 //!
-//! It is an honest end (what was being written when the power went) unless there is a witness: a later block, or the
-//! control file, that says that the place had been durable. Then acknowledged data is damaged, and that is an error and
-//! never a cut. Later blocks are looked for in the 16 MiB after the end: damage that is longer than that, in one piece and
-//! right at the end of the log, would be taken for a torn end. What comes after it may lie in a part of the log file that
-//! is not there any more: see `cut`.
+//! It is a torn end (what was being written during the crash) unless there is a witness: a later block, or the
+//! control file, that says that the position had been durable. Then acknowledged data is damaged, which is an
+//! error; the log is not cut there. Later blocks are searched for in the 16 MiB after the end: longer damage in one
+//! piece right at the end of the log would be mistaken for a torn end. The blocks after the end may also lie in a
+//! part of the log file that is missing: see `cut`.
 
-use super::cut::Begun;
+use super::cut::BegunVlf;
 use super::window::Window;
-use super::{FIRST_UNIT, LogFile, Way, walked};
+use super::{FIRST_UNIT, LogFile, ScanCursor, walked};
 use crate::codec::u32_at;
 use crate::error::{Error, Result};
 use crate::log::MAX_BLOCK_BYTES;
@@ -16,13 +16,13 @@ use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader};
 use crate::log::writer::RUN_CAPACITY;
 use crate::types::{Lsn, UNIT_BYTES};
 
-/// How far a witness is looked for after the end: much more than can have been in flight.
+/// How far a witness is searched for after the end: much more than can have been in flight.
 const LOOK_AHEAD_BYTES: u64 = 16 << 20;
 
 impl LogFile<'_> {
-    /// Refuses an end that a witness contradicts.
-    pub(super) fn honest_end(&self, window: &mut Window<'_>, way: &Way, witness: Lsn) -> Result<()> {
-        let end = way.position;
+    /// Fails if a witness contradicts that the log ends at the cursor.
+    pub(super) fn check_end(&self, window: &mut Window<'_>, cursor: &ScanCursor, witness: Lsn) -> Result<()> {
+        let end = cursor.position;
         let damaged = |why: String| Err(Error::CorruptLog { lsn: end.lsn, why });
         if witness >= end.lsn {
             return damaged(format!(
@@ -30,14 +30,14 @@ impl LogFile<'_> {
             ));
         }
         let from = end.lsn.unit() + (self.geometry.sector_bytes as u64 / UNIT_BYTES) as u32;
-        if let Some(block) = self.witness_in(window, (way.slot, from), end.lsn)? {
+        if let Some(block) = self.witness_in(window, (cursor.slot, from), end.lsn)? {
             return damaged(format!(
                 "no block there continues the log, and the block at {} was written when {} was durable",
                 Lsn::new(block.vlf, block.unit, 1),
                 block.witness
             ));
         }
-        for slot in self.may_follow(end.lsn, &way.chain) {
+        for slot in self.may_follow(end.lsn, &cursor.chain) {
             if let Some(block) = self.witness_in(window, (slot, FIRST_UNIT), end.lsn)? {
                 return damaged(format!(
                     "the log does not go on from there, and the block at {} was written when {} was durable",
@@ -46,7 +46,7 @@ impl LogFile<'_> {
                 ));
             }
         }
-        if let Some(Begun { vlf, slot }) = self.cut_off(end.lsn.vlf())? {
+        if let Some(BegunVlf { vlf, slot }) = self.missing_vlf(end.lsn.vlf())? {
             let slots = self.headers.len();
             return damaged(format!(
                 "the log went on to virtual log file {vlf:08x} in slot {slot}, and the log file has {slots} whole slots: \
@@ -56,10 +56,10 @@ impl LogFile<'_> {
         Ok(())
     }
 
-    /// The slots that may hold what came after `end`. Whatever its header says, the first block of a slot names its
-    /// virtual log file. Where one write may have held the end of this one and the beginning of the next, that
-    /// beginning cannot be asked which it is; but only that slot can have been taken whose use lies furthest back,
-    /// or the first that has none.
+    /// The slots that may hold what came after `end`. The first block of a slot names its virtual log file even if
+    /// the slot's header is damaged. If one write may have held the end of this virtual log file and the beginning
+    /// of the next, that beginning may be damaged and not name it; but then only the slot whose last use is oldest,
+    /// or the first unused slot, can have been taken.
     fn may_follow(&self, end: Lsn, chain: &[(u32, usize)]) -> Vec<usize> {
         let left = self.geometry.vlf_bytes - u64::from(end.unit()) * UNIT_BYTES;
         let may_be_next = left <= (RUN_CAPACITY + MAX_BLOCK_BYTES) as u64;
@@ -80,8 +80,8 @@ impl LogFile<'_> {
             .collect()
     }
 
-    /// The first whole block at or after `from`, of whatever virtual log file, that was written when `end` was
-    /// durable. What an earlier use of the space left says less.
+    /// The first whole block at or after `from`, of any virtual log file, that was written when `end` was durable.
+    /// Blocks of an earlier use of the space have older witnesses.
     fn witness_in(
         &self,
         window: &mut Window<'_>,

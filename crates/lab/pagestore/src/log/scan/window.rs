@@ -1,8 +1,8 @@
-//! A virtual log file as it is read on: through a little memory that is used again. Memory that was not in use before is
-//! not for nothing: a virtual machine may have to get each page of it from its host.
+//! A sliding window over a virtual log file, in a small buffer that is reused. Fresh memory has a cost: a virtual
+//! machine may have to obtain each page of it from its host.
 //!
 //! ```text
-//! memory   |  what is not done with  |          the next reads, many at once          |
+//! memory   |  not yet consumed       |          the next reads, many at once          |
 //!          start                     loaded                                    capacity    moved to the front when full
 //! ```
 
@@ -12,10 +12,10 @@ use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::log::{MAX_BLOCK_BYTES, index};
 use crate::store::lock;
-use crate::sync::{Mutex, together};
+use crate::sync::{Mutex, run_on_threads};
 use crate::types::UNIT_BYTES;
 
-/// What one read's worth of blocks may leave that the next goes on with.
+/// The most that may be left of a read when the next one continues it.
 const REST_BYTES: usize = MAX_BLOCK_BYTES.next_multiple_of(ALIGNMENT) + ALIGNMENT;
 
 /// See the module.
@@ -32,14 +32,14 @@ pub(super) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// With nothing in it.
+    /// An empty window.
     pub(super) fn new(log: &'a LogFile<'a>, reading: Reading) -> Self {
         let wanted = reading.read_bytes * reading.parallel.max(1) + REST_BYTES;
         let memory = InOnePiece::new(wanted.min(log.geometry.vlf_bytes as usize));
         Self { log, reading, memory, slot: usize::MAX, start: 0, loaded: 0, end: AlignedBuffer::new(0) }
     }
 
-    /// What lies there in a slot: a whole block at least, or what there is up to the slot's end.
+    /// The bytes at `unit` of a slot: at least a whole block, or all up to the slot's end.
     pub(super) fn at(&mut self, slot: usize, unit: u32) -> Result<&[u8]> {
         let vlf_bytes = self.log.geometry.vlf_bytes as usize;
         let at = ((u64::from(unit) * UNIT_BYTES) as usize).min(vlf_bytes);
@@ -49,13 +49,13 @@ impl<'a> Window<'a> {
         }
         let upto = (at + MAX_BLOCK_BYTES).min(vlf_bytes);
         while self.loaded < upto {
-            self.read_on(at)?;
+            self.read_ahead(at)?;
         }
         Ok(&self.memory.bytes()[at - self.start..self.loaded - self.start])
     }
 
-    /// What lies in the last sector of a slot; what is in memory stays there.
-    pub(super) fn at_the_end(&mut self, slot: usize) -> Result<&[u8]> {
+    /// The bytes of the last sector of a slot; the window is unchanged.
+    pub(super) fn end_sector(&mut self, slot: usize) -> Result<&[u8]> {
         let geometry = self.log.geometry;
         let at = u64::from(index::end_unit(&geometry)) * UNIT_BYTES;
         let bytes = (geometry.vlf_bytes - at) as usize;
@@ -67,8 +67,8 @@ impl<'a> Window<'a> {
         Ok(self.end.bytes())
     }
 
-    /// Reads what comes after what is loaded; nothing before `at` is needed any more.
-    fn read_on(&mut self, at: usize) -> Result<()> {
+    /// Reads the bytes after those that are loaded; bytes before `at` may be dropped.
+    fn read_ahead(&mut self, at: usize) -> Result<()> {
         let Reading { read_bytes, parallel } = self.reading;
         let (vlf_bytes, capacity) = (self.log.geometry.vlf_bytes as usize, self.memory.len());
         let wanted = (read_bytes * parallel.max(1)).min(vlf_bytes - self.loaded);
@@ -85,7 +85,7 @@ impl<'a> Window<'a> {
             read(log, begin, target)?;
         } else {
             let parts = Mutex::new(target.chunks_mut(read_bytes).zip((begin..).step_by(read_bytes)));
-            together(bytes.div_ceil(read_bytes), || {
+            run_on_threads(bytes.div_ceil(read_bytes), || {
                 loop {
                     let next = lock(&parts).next();
                     let Some((part, offset)) = next else { return Ok(()) };

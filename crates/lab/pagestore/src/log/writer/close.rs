@@ -1,4 +1,4 @@
-//! The end of a virtual log file: its index, and the block in its last sector that tells where that is.
+//! Closing a virtual log file: its index, and the block in its last sector that locates the index.
 
 use super::LogWriter;
 use crate::log::MAX_WRITE_BYTES;
@@ -9,13 +9,13 @@ use crate::log::record::{IndexEnd, Record};
 use crate::types::UNIT_BYTES;
 
 impl LogWriter {
-    /// Bytes that are kept for the end of the virtual log file.
+    /// Bytes reserved for closing the virtual log file.
     pub(super) fn closing_bytes(&self) -> u64 {
         self.index.blocks_bytes(self.geometry.sector_bytes) + self.geometry.sector_bytes as u64
     }
 
-    /// Writes the index and the end. A virtual log file that was found with its end is left as it is; one whose
-    /// index was torn may have no room for another, and says so.
+    /// Writes the index and the end block. A virtual log file that recovery found with its end block is left
+    /// unchanged; one whose index was torn may have no space for another, and its end block says so.
     pub(super) fn close_vlf(&mut self) {
         self.seal_block();
         let end_unit = index::end_unit(&self.geometry);
@@ -43,12 +43,12 @@ impl LogWriter {
         self.put(&record);
         self.seal_block();
         let pages = index.committed.iter().chain(&index.open).map(|entry| entry.page);
-        self.closed = Some((end, Filter::of(pages, self.vlf, self.geometry.store)));
-        // The next one begins with the transaction that is open here.
+        self.closed = Some((end, Filter::from_pages(pages, self.vlf, self.geometry.store)));
+        // The next index begins with the transaction that is open here.
         self.index = Index::begin(self.last, end.open_tx);
     }
 
-    /// Moves the open block, which is empty, to `unit`: in the same write if the gap is small.
+    /// Moves the open block, which is empty, to `unit`; within the same write if the gap is small.
     fn skip_to(&mut self, unit: u32) {
         let gap = (u64::from(unit - self.unit) * UNIT_BYTES) as usize;
         if gap == 0 {
