@@ -5,10 +5,9 @@ mod crash;
 mod footprint;
 mod recover;
 
-use crate::Done;
-use crate::output::Output;
 use clap::Subcommand;
 use std::path::Path;
+use terminal::{Done, Output};
 
 /// The experiments.
 #[derive(Subcommand)]

@@ -4,9 +4,6 @@
 mod dump;
 mod running;
 
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE, no_answer};
 use clap::Subcommand;
 use dump::Dump;
 use pagestore::inspect::{Anatomy, Filter, Inspection, LogInfo, WhyHeld};
@@ -16,6 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use terminal::{Done, FINE, Failure, Output, no_answer};
 
 /// What to look at.
 #[derive(Subcommand)]
@@ -81,23 +79,18 @@ pub struct AnatomyArgs {
     commit: Option<u64>,
 }
 
-impl From<pagestore::Error> for Failure {
-    fn from(error: pagestore::Error) -> Failure {
-        let remedy = match &error {
-            pagestore::Error::NotAStore { .. } => {
-                Some("name the directory of a page store; where it was one, restore a copy")
-            }
-            pagestore::Error::Io { source, .. } if source.raw_os_error() == Some(libc::ENOTDIR) => {
-                Some("name the directory that the store's files are in")
-            }
-            _ => None,
-        };
-        let failure = Failure::new(error);
-        match remedy {
-            Some(remedy) => failure.with_remedy(remedy),
-            None => failure,
+/// A failure to read a store's files.
+fn store_failure(error: pagestore::Error) -> Failure {
+    let remedy = match &error {
+        pagestore::Error::NotAStore { .. } => {
+            Some("name the directory of a page store; where it was one, restore a copy")
         }
-    }
+        pagestore::Error::Io { source, .. } if source.raw_os_error() == Some(libc::ENOTDIR) => {
+            Some("name the directory that the store's files are in")
+        }
+        _ => None,
+    };
+    Failure::from_parts(error, Vec::new(), remedy.map(Into::into))
 }
 
 /// The store's log, and on the terminal how much of it has been read.
@@ -109,7 +102,7 @@ fn inspection<'a>(path: &Path, out: &'a mut Output) -> Result<Inspection<'a>, Fa
             at.time_left(),
         );
     };
-    Ok(Inspection::open(path)?.telling(tell))
+    Ok(Inspection::open(path).map_err(store_failure)?.telling(tell))
 }
 
 /// `headroom log WHAT`.
@@ -121,7 +114,7 @@ pub fn run(command: &LogCommand, json: bool, out: &mut Output) -> Done {
                 out.answer(|_| text, || value);
                 return Ok(FINE);
             }
-            let info = inspection(&args.path, out)?.info()?;
+            let info = inspection(&args.path, out)?.info().map_err(store_failure)?;
             out.answer(|_| info_text(&info), || info_json(&info));
         }
         LogCommand::Dump(args) => {
@@ -135,7 +128,7 @@ pub fn run(command: &LogCommand, json: bool, out: &mut Output) -> Done {
             let print = |record| dump.record(&record);
             let read = if std::io::stdout().is_terminal() {
                 // The records say how far it is.
-                Inspection::open(&args.store.path)?.records(filter, print)
+                Inspection::open(&args.store.path).map_err(store_failure)?.records(filter, print)
             } else {
                 inspection(&args.store.path, out)?.records(filter, print)
             };
@@ -148,7 +141,7 @@ pub fn run(command: &LogCommand, json: bool, out: &mut Output) -> Done {
                 out.answer(|_| text, || value);
                 return Ok(FINE);
             }
-            let why = inspection(&args.path, out)?.why()?;
+            let why = inspection(&args.path, out)?.why().map_err(store_failure)?;
             out.answer(|_| why_text(&why), || why_json(&why));
         }
         LogCommand::Anatomy(args) => {
@@ -158,7 +151,7 @@ pub fn run(command: &LogCommand, json: bool, out: &mut Output) -> Done {
                 out.answer(|_| text, || value);
                 return Ok(FINE);
             }
-            let anatomy = inspection(&args.store.path, out)?.anatomy(args.commit)?;
+            let anatomy = inspection(&args.store.path, out)?.anatomy(args.commit).map_err(store_failure)?;
             let Some(anatomy) = anatomy else {
                 out.answer(|_| "the active log has no such commit".into(), || json!({"commit": null}));
                 return Ok(no_answer());

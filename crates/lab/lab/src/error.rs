@@ -3,36 +3,9 @@ use std::path::PathBuf;
 /// Why an experiment cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is a file already.
-    #[error(
-        "cannot make the experiment's database {}: {} exists already",
-        path.display(), existing.display()
-    )]
-    Exists {
-        /// The database that was asked for.
-        path: PathBuf,
-        /// What is in the way: the file itself or a journal of its name.
-        existing: PathBuf,
-    },
-    /// The file is not one that was made here, or the making did not come to its end.
-    #[error(
-        "will not use {}: it is no finished database of a Headroom experiment",
-        path.display()
-    )]
-    NotOurs {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A plan that cannot be carried out.
-    #[error("cannot run the everyday workload with {what} {value}: give {accepted}")]
-    Plan {
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        value: String,
-        /// What it may be.
-        accepted: &'static str,
-    },
+    /// The database or the page cache of an experiment.
+    #[error(transparent)]
+    Everyday(#[from] everyday::Error),
     /// A server of our own does not start.
     #[error(transparent)]
     Server(#[from] servers::Error),
@@ -138,8 +111,7 @@ impl Error {
     /// What the person can do about it; `None` where that is not known.
     pub fn remedy(&self) -> Option<String> {
         let known = match self {
-            Error::Exists { .. } => Some("name a file that does not exist, or remove that one"),
-            Error::NotOurs { .. } => Some("prepare one under another name"),
+            Error::Everyday(error) => error.remedy(),
             Error::Server(error) => return error.remedy(),
             Error::Peer(error) => return error.remedy(),
             Error::Postgres(error) => error.remedy(),
@@ -155,18 +127,8 @@ impl Error {
             Error::Wrong { .. } => {
                 Some("run it again with the same --seed; where it stays, the engine lost data")
             }
-            Error::Plan { .. }
-            | Error::Io { .. }
-            | Error::Query { .. }
-            | Error::Pagestore { .. }
-            | Error::Writer { .. } => None,
-            Error::Sqlite { source, .. } => match source.sqlite_error_code() {
-                Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),
-                Some(rusqlite::ErrorCode::SystemIoFailure) => {
-                    Some("the storage itself may be failing: read the kernel's log (dmesg)")
-                }
-                _ => None,
-            },
+            Error::Io { .. } | Error::Query { .. } | Error::Pagestore { .. } | Error::Writer { .. } => None,
+            Error::Sqlite { source, .. } => everyday::sqlite_remedy(source),
         };
         known.map(str::to_owned)
     }
@@ -176,6 +138,7 @@ impl Error {
         match self {
             Error::Postgres(error) => error.facts(),
             Error::Mysql(error) => error.facts(),
+            Error::Everyday(error) => error.facts(),
             Error::Source(error) => error.facts(),
             _ => Vec::new(),
         }

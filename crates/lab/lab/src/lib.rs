@@ -1,38 +1,22 @@
-//! Experiments: real engines doing known work in databases of our own, for Headroom to watch and to count.
+//! Experiments: engines doing known work in databases of our own, whose I/O is counted.
 //!
 //! ```text
-//! everyday::prepare      customers + orders, about 150 MiB, three secondary indexes, nothing cached
-//! everyday::run          clients at a steady pace: point reads, range reads, updates, inserts
-//! everyday::rebuild_indexes   the event that a cumulative figure smears over months
-//!
-//! commit::run            rows committed in batches by embedded engines and servers; what their logs are asked for
+//! commit::run            rows committed in batches by embedded engines and servers; what they ask of their logs
 //! recover::run           scattered pages, a kill in the middle, and what it takes to serve again
 //! footprint::footprint   what one query moves: values, rows, pages, files, storage, client
-//!
-//! database   making and opening such a file; a file that is not ours is never written to
-//! PageCache  throws a file out of the page cache, so that reads reach the storage
-//! Chance     random numbers and payloads from a seed
 //! ```
 //!
-//! A connection is opened through the named VFS, which is how the I/O of an experiment is counted.
-//!
-//! `examples/scenario.rs` is a program as a user might have one, with traits that a verdict must find:
-//! idle, many readers, one committer, nearly nothing.
+//! Each engine of an experiment is a file in its folder. SQLite is counted through the VFS of `sqlite-vfs`, the page
+//! store by its own counters, servers by their processes' I/O.
 //!
 //! It judges nothing, and it never writes into a file that it did not make.
 
-mod chance;
 pub mod commit;
-pub mod database;
 mod error;
-pub mod everyday;
 pub mod footprint;
-mod page_cache;
 pub mod recover;
 
-pub use chance::Chance;
 pub use error::Error;
-pub use page_cache::PageCache;
 
 /// What must be known of the figures of an engine's own requests: not what devices did that nobody was told of, since
 /// these have nothing of the block layer's.

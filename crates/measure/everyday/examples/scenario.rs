@@ -11,7 +11,7 @@
 //! see the I/O of every connection after it. It says `ready` when it has started, and at the end in one
 //! line of JSON what it did.
 
-use lab::{Chance, PageCache, database};
+use everyday::{PageCache, Random, database};
 use rusqlite::{Connection, params};
 use std::error::Error;
 use std::io::Write;
@@ -114,11 +114,11 @@ fn prepare(arguments: &Arguments) -> Result<(), Failure> {
             "CREATE TABLE items (id INTEGER PRIMARY KEY, payload BLOB NOT NULL);
              CREATE TABLE events (id INTEGER PRIMARY KEY, payload BLOB NOT NULL);",
         )?;
-        let mut chance = Chance::new(1);
+        let mut random = Random::new(1);
         {
             let mut insert = transaction.prepare("INSERT INTO items (payload) VALUES (?)")?;
             for _ in 0..rows {
-                insert.execute(params![chance.bytes(ROW_BYTES)])?;
+                insert.execute(params![random.bytes(ROW_BYTES)])?;
             }
         }
         transaction.commit()
@@ -129,7 +129,7 @@ fn prepare(arguments: &Arguments) -> Result<(), Failure> {
 
 fn run(arguments: &Arguments) -> Result<Done, Failure> {
     // Outlives every connection: see `PageCache`.
-    let cache = PageCache::of(&arguments.database)?;
+    let cache = PageCache::open(&arguments.database)?;
     // Kept open, so that the extension stays loaded.
     let _loader = arguments.extension.as_deref().map(load).transpose()?;
     let path = arguments.database.as_path();
@@ -175,7 +175,7 @@ fn load(extension: &Path) -> Result<Connection, Failure> {
 }
 
 fn idle(connection: &Connection, rows: u64, end: Instant) -> rusqlite::Result<Done> {
-    let mut chance = Chance::new(2);
+    let mut random = Random::new(2);
     let mut done = Done::default();
     let mut next = Instant::now();
     for step in 0_u64.. {
@@ -184,10 +184,10 @@ fn idle(connection: &Connection, rows: u64, end: Instant) -> rusqlite::Result<Do
         }
         thread::sleep(next.saturating_duration_since(Instant::now()));
         if step % 5 < 2 {
-            commit(connection, &mut chance)?;
+            commit(connection, &mut random)?;
             done.commits += 1;
         } else {
-            read(connection, rows, &mut chance)?;
+            read(connection, rows, &mut random)?;
             done.reads += 1;
         }
         // A step that took longer than its time delays the others; none is made up for.
@@ -197,21 +197,21 @@ fn idle(connection: &Connection, rows: u64, end: Instant) -> rusqlite::Result<Do
 }
 
 fn commits(connection: &Connection, end: Instant) -> rusqlite::Result<Done> {
-    let mut chance = Chance::new(2);
+    let mut random = Random::new(2);
     let mut done = Done::default();
     while Instant::now() < end {
-        commit(connection, &mut chance)?;
+        commit(connection, &mut random)?;
         done.commits += 1;
     }
     Ok(done)
 }
 
 fn few(connection: &Connection, rows: u64, started: Instant, duration: Duration) -> rusqlite::Result<Done> {
-    let mut chance = Chance::new(2);
+    let mut random = Random::new(2);
     for step in 0..FEW_READS {
         let at = started + duration * step / FEW_READS;
         thread::sleep(at.saturating_duration_since(Instant::now()));
-        read(connection, rows, &mut chance)?;
+        read(connection, rows, &mut random)?;
     }
     thread::sleep((started + duration).saturating_duration_since(Instant::now()));
     Ok(Done { reads: u64::from(FEW_READS), commits: 0 })
@@ -237,10 +237,10 @@ fn readers(
             .zip(0_u64..)
             .map(|(connection, number)| {
                 scope.spawn(move || {
-                    let mut chance = Chance::new(number);
+                    let mut random = Random::new(number);
                     let mut reads = 0;
                     while Instant::now() < end {
-                        read(&connection, rows, &mut chance)?;
+                        read(&connection, rows, &mut random)?;
                         reads += 1;
                     }
                     Ok::<u64, rusqlite::Error>(reads)
@@ -256,16 +256,16 @@ fn readers(
     })
 }
 
-fn read(connection: &Connection, rows: u64, chance: &mut Chance) -> rusqlite::Result<()> {
-    let row = 1 + chance.below(rows);
+fn read(connection: &Connection, rows: u64, random: &mut Random) -> rusqlite::Result<()> {
+    let row = 1 + random.below(rows);
     let mut select = connection.prepare_cached("SELECT payload FROM items WHERE id = ?")?;
     select.query_row([row.cast_signed()], |row| row.get::<_, Vec<u8>>(0)).map(drop)
 }
 
 /// Outside a transaction, so that the statement is its own commit.
-fn commit(connection: &Connection, chance: &mut Chance) -> rusqlite::Result<()> {
+fn commit(connection: &Connection, random: &mut Random) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached("INSERT INTO events (payload) VALUES (?)")?;
-    insert.execute(params![chance.bytes(COMMIT_BYTES)]).map(drop)
+    insert.execute(params![random.bytes(COMMIT_BYTES)]).map(drop)
 }
 
 #[cfg(test)]

@@ -1,28 +1,27 @@
-use super::prepare::{INSERT_ORDER, insert_order};
-use super::{EverydayPlan, Outcome};
-use crate::{Chance, Error, database};
+use crate::prepare::{INSERT_ORDER, insert_order};
+use crate::{Counts, Error, Plan, Random, database};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The longest sleep between two looks at the stop flag.
-const NAP_MAX: Duration = Duration::from_millis(50);
+/// The stop flag is polled at least this often.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Orders that a range read goes through.
 const RANGE: u64 = 100;
 
 /// What a transaction does.
 #[derive(Clone, Copy)]
-enum Kind {
+enum Transaction {
     PointRead,
     RangeRead,
     Update,
     Insert,
 }
 
-/// How many rows there are to choose from.
+/// Numbers of rows.
 #[derive(Clone, Copy)]
 struct Shop {
     customers: u64,
@@ -32,17 +31,17 @@ struct Shop {
 /// Runs the clients until the plan's time is over or `stop` is set.
 ///
 /// # Errors
-/// Where the file is not one that [`super::prepare`] made; the first error of a client, which stops all.
-pub fn run(path: &Path, plan: &EverydayPlan, stop: &AtomicBool) -> Result<Outcome, Error> {
+/// Where the file is not one that [`crate::prepare`] made; the first error of a client, which stops all.
+pub fn run(path: &Path, plan: &Plan, stop: &AtomicBool) -> Result<Counts, Error> {
     plan.validate()?;
     let fail = |source| Error::Sqlite { doing: "run the everyday workload", path: path.into(), source };
     let connections = (0..plan.clients)
         .map(|_| database::open(path, plan.vfs.as_deref()))
         .collect::<Result<Vec<Connection>, Error>>()?;
-    let shop = Shop::of(&connections[0]).map_err(fail)?;
+    let shop = Shop::read(&connections[0]).map_err(fail)?;
     let failed = AtomicBool::new(false);
     let started = Instant::now();
-    let results: Vec<rusqlite::Result<Outcome>> = thread::scope(|scope| {
+    let results: Vec<rusqlite::Result<Counts>> = thread::scope(|scope| {
         let clients: Vec<_> = connections
             .into_iter()
             .zip(0_u32..)
@@ -60,46 +59,46 @@ pub fn run(path: &Path, plan: &EverydayPlan, stop: &AtomicBool) -> Result<Outcom
             .collect();
         clients.into_iter().map(|client| client.join().expect("a client does not panic")).collect()
     });
-    let mut outcome = Outcome::default();
+    let mut counts = Counts::default();
     for result in results {
-        outcome.merge(&result.map_err(fail)?);
+        counts.merge(&result.map_err(fail)?);
     }
-    Ok(outcome)
+    Ok(counts)
 }
 
 fn client(
     mut connection: Connection,
-    plan: &EverydayPlan,
+    plan: &Plan,
     shop: Shop,
     number: u32,
     started: Instant,
     stopped: &dyn Fn() -> bool,
-) -> rusqlite::Result<Outcome> {
+) -> rusqlite::Result<Counts> {
     let end = started + plan.duration;
     let pause = plan.pause();
-    let mut chance = Chance::new(plan.seed ^ ((u64::from(number) + 1) << 32));
-    let mut outcome = Outcome::default();
-    // The clients take turns rather than all coming at once.
+    let mut random = Random::new(plan.seed ^ ((u64::from(number) + 1) << 32));
+    let mut counts = Counts::default();
+    // The clients start evenly spaced.
     let mut next = started + pause.mul_f64(f64::from(number) / f64::from(plan.clients));
-    while nap_until(next.min(end), stopped) && Instant::now() < end {
-        let kind = Kind::choose(&mut chance);
+    while sleep_until(next.min(end), stopped) && Instant::now() < end {
+        let kind = Transaction::choose(&mut random);
         let begun = Instant::now();
-        transact(&mut connection, kind, shop, &mut chance)?;
-        outcome.count(kind, begun.elapsed());
+        transact(&mut connection, kind, shop, &mut random)?;
+        counts.count(kind, begun.elapsed());
         next += pause;
-        // Paced, not flat out: what could not be done in time is not made up for.
+        // Transactions that could not start in time are skipped, not made up for.
         let now = Instant::now();
         while next + pause < now {
             next += pause;
-            outcome.left_out += 1;
+            counts.left_out += 1;
         }
     }
-    outcome.elapsed = started.elapsed();
-    Ok(outcome)
+    counts.elapsed = started.elapsed();
+    Ok(counts)
 }
 
-/// Sleeps until then; `false` as soon as it is to stop.
-fn nap_until(then: Instant, stopped: &dyn Fn() -> bool) -> bool {
+/// Sleeps until `then`; returns `false` as soon as `stopped` does.
+fn sleep_until(then: Instant, stopped: &dyn Fn() -> bool) -> bool {
     loop {
         if stopped() {
             return false;
@@ -108,30 +107,30 @@ fn nap_until(then: Instant, stopped: &dyn Fn() -> bool) -> bool {
         if left.is_zero() {
             return true;
         }
-        thread::sleep(left.min(NAP_MAX));
+        thread::sleep(left.min(POLL_INTERVAL));
     }
 }
 
 fn transact(
     connection: &mut Connection,
-    kind: Kind,
+    kind: Transaction,
     shop: Shop,
-    chance: &mut Chance,
+    random: &mut Random,
 ) -> rusqlite::Result<()> {
-    // A writer asks for the lock at once: one that has read before cannot wait for it (SQLITE_BUSY_SNAPSHOT).
+    // A writer takes the lock at BEGIN: one that has read before cannot wait for it (SQLITE_BUSY_SNAPSHOT).
     let behavior = match kind {
-        Kind::PointRead | Kind::RangeRead => TransactionBehavior::Deferred,
-        Kind::Update | Kind::Insert => TransactionBehavior::Immediate,
+        Transaction::PointRead | Transaction::RangeRead => TransactionBehavior::Deferred,
+        Transaction::Update | Transaction::Insert => TransactionBehavior::Immediate,
     };
     let transaction = connection.transaction_with_behavior(behavior)?;
-    let customer = 1 + chance.below(shop.customers);
-    let order = 1 + chance.below(shop.orders);
+    let customer = 1 + random.below(shop.customers);
+    let order = 1 + random.below(shop.orders);
     let charge = |cents: i64| {
         let update = "UPDATE customers SET balance_cents = balance_cents + ? WHERE id = ?";
         transaction.prepare_cached(update)?.execute(params![cents, customer as i64])
     };
     match kind {
-        Kind::PointRead => {
+        Transaction::PointRead => {
             let mut read = transaction.prepare_cached("SELECT name, profile FROM customers WHERE id = ?")?;
             read.query_row([customer as i64], |row| row.get::<_, Vec<u8>>(1))?;
             let mut latest = transaction.prepare_cached(
@@ -140,22 +139,22 @@ fn transact(
             let notes = latest.query_map([customer as i64], |row| row.get::<_, Vec<u8>>(0))?;
             notes.collect::<rusqlite::Result<Vec<_>>>()?;
         }
-        Kind::RangeRead => {
+        Transaction::RangeRead => {
             let mut read = transaction
                 .prepare_cached("SELECT count(*), sum(total_cents) FROM orders WHERE id BETWEEN ? AND ?")?;
             let until = order.saturating_add(RANGE) as i64;
             read.query_row([order as i64, until], |row| row.get::<_, i64>(0))?;
         }
-        Kind::Update => {
+        Transaction::Update => {
             charge(1)?;
             let mut update =
                 transaction.prepare_cached("UPDATE orders SET status = status + 1 WHERE id = ?")?;
             update.execute([order as i64])?;
         }
-        Kind::Insert => {
+        Transaction::Insert => {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let mut insert = transaction.prepare_cached(INSERT_ORDER)?;
-            insert_order(&mut insert, customer, now.as_secs(), chance)?;
+            insert_order(&mut insert, customer, now.as_secs(), random)?;
             charge(-100)?;
         }
     }
@@ -163,7 +162,7 @@ fn transact(
 }
 
 impl Shop {
-    fn of(connection: &Connection) -> rusqlite::Result<Shop> {
+    fn read(connection: &Connection) -> rusqlite::Result<Shop> {
         let rows = |table| {
             let query = format!("SELECT coalesce(max(id), 0) FROM {table}");
             connection.query_row(&query, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
@@ -172,25 +171,25 @@ impl Shop {
     }
 }
 
-impl Kind {
-    fn choose(chance: &mut Chance) -> Kind {
-        match chance.below(100) {
-            0..50 => Kind::PointRead,
-            50..60 => Kind::RangeRead,
-            60..85 => Kind::Update,
-            _ => Kind::Insert,
+impl Transaction {
+    fn choose(random: &mut Random) -> Transaction {
+        match random.below(100) {
+            0..50 => Transaction::PointRead,
+            50..60 => Transaction::RangeRead,
+            60..85 => Transaction::Update,
+            _ => Transaction::Insert,
         }
     }
 }
 
-impl Outcome {
-    fn count(&mut self, kind: Kind, took: Duration) {
+impl Counts {
+    fn count(&mut self, kind: Transaction, took: Duration) {
         self.transactions += 1;
         match kind {
-            Kind::PointRead => self.point_reads += 1,
-            Kind::RangeRead => self.range_reads += 1,
-            Kind::Update => self.updates += 1,
-            Kind::Insert => self.inserts += 1,
+            Transaction::PointRead => self.point_reads += 1,
+            Transaction::RangeRead => self.range_reads += 1,
+            Transaction::Update => self.updates += 1,
+            Transaction::Insert => self.inserts += 1,
         }
         let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.transaction_ns = self.transaction_ns.saturating_add(took_ns);

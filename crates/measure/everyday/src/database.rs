@@ -1,4 +1,4 @@
-//! Databases of experiments: made in a new file, marked when complete, opened only if so marked.
+//! Databases of experiments: created in a new file, marked when complete, opened only with the mark.
 
 use crate::{Error, PageCache};
 use rusqlite::{Connection, OpenFlags};
@@ -10,18 +10,18 @@ use std::time::Duration;
 /// "HdLb" in the application id of the header marks a finished database of an experiment.
 pub const APPLICATION_ID: i32 = 0x4864_4c62;
 
-/// Longest wait for another writer: an index rebuild on slow storage holds the lock for minutes.
+/// The longest wait for another writer: an index rebuild on slow storage holds the lock for minutes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Files that SQLite takes for a part of the database of that name.
+/// Suffixes of files that SQLite takes for a part of the database.
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// Makes a database in a new file: `fill` creates and fills its tables, without any journal and sync. Then
-/// the file is switched to WAL, made durable, marked and thrown out of the page cache. Where anything
-/// fails, the file is removed.
+/// Creates a database in a new file: `fill` creates and fills its tables, without journal and syncs. Then
+/// the file is switched to WAL, marked, synced and evicted from the page cache. The file is removed if
+/// anything fails.
 ///
 /// # Errors
-/// [`Error::Exists`] where there is a file of that name, or a journal of its name, which are left alone.
+/// [`Error::Exists`] if a file of that name, or a journal of its name, exists; it is left alone.
 pub fn create(
     path: &Path,
     page_bytes: u32,
@@ -40,15 +40,15 @@ pub fn create(
         }
         Err(source) => return Err(Error::Io { doing: "make", path: path.into(), source }),
     }
-    let made = make(path, page_bytes, fill)
+    let made = build(path, page_bytes, fill)
         .map_err(|source| Error::Sqlite { doing: "make the tables", path: path.into(), source })
         .and_then(|()| {
-            let cache = PageCache::of(path)?;
+            let cache = PageCache::open(path)?;
             cache.write_out()?;
             cache.evict()
         });
     if made.is_err() {
-        // The error that matters is the one at hand; a file that stays is refused for lack of its mark.
+        // A failed removal is no second error: without the mark the file is never used.
         let _ = fs::remove_file(path);
         for companion in COMPANIONS {
             let _ = fs::remove_file(with_suffix(path, companion));
@@ -57,7 +57,7 @@ pub fn create(
     made
 }
 
-fn make(
+fn build(
     path: &Path,
     page_bytes: u32,
     fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
@@ -70,18 +70,18 @@ fn make(
     fill(&mut connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // Last: without it the file is not used.
+    // Last, since only a complete file may be used.
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.close().map_err(|(_, error)| error)
 }
 
-/// Opens a database that [`create`] finished, through that VFS: WAL, every commit synced, memory maps off
-/// and a small page cache, so that what is read is read from the file.
+/// Opens a database that [`create`] finished, through `vfs` or the default one: WAL, every commit synced, memory maps
+/// off and a small page cache, so that reads go to the file.
 ///
 /// # Errors
 /// [`Error::NotOurs`] for any other file.
 pub fn open(path: &Path, vfs: Option<&str>) -> Result<Connection, Error> {
-    // Read-only first: a database of others must not even get its journal rolled back by us.
+    // Read-only first: not even the journal of another program's database may be rolled back.
     if !is_ours(path).unwrap_or(false) {
         return Err(Error::NotOurs { path: path.into() });
     }
@@ -121,15 +121,15 @@ mod tests {
     use super::*;
     use tempfile::tempdir;
 
-    fn make_one(path: &Path) -> Result<(), Error> {
+    fn create_small(path: &Path) -> Result<(), Error> {
         create(path, 8192, |connection| connection.execute_batch("CREATE TABLE t (v)"))
     }
 
     #[test]
-    fn a_made_database_is_in_wal_mode_and_marked() {
+    fn a_new_database_is_in_wal_mode_and_marked() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("a.db");
-        make_one(&path).unwrap();
+        create_small(&path).unwrap();
         let connection = open(&path, None).unwrap();
         let text =
             |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, String>(0)).unwrap();
@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn no_existing_file_is_written_over() {
+    fn no_existing_file_is_overwritten() {
         let dir = tempdir().unwrap();
         for name in ["taken.db", "new.db-wal", "new.db-journal"] {
             let existing = dir.path().join(name);
             fs::write(&existing, "precious").unwrap();
             let database = dir.path().join(name.split('-').next().unwrap());
-            assert!(matches!(make_one(&database), Err(Error::Exists { .. })), "{name}");
+            assert!(matches!(create_small(&database), Err(Error::Exists { .. })), "{name}");
             assert_eq!(fs::read_to_string(&existing).unwrap(), "precious");
             fs::remove_file(existing).unwrap();
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was put beside {name}");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_finished_is_removed_and_what_is_not_ours_is_not_used() {
+    fn an_unfinished_database_is_removed_and_a_foreign_one_is_not_used() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("a.db");
         assert!(create(&path, 8192, |connection| connection.execute_batch("NONSENSE")).is_err());

@@ -1,5 +1,4 @@
-use crate::failure::Failure;
-use crate::interrupt;
+use crate::Error;
 use collect::Source;
 use collect::diskstats::Disk;
 use filestats::{FileIdentity, FileKind, Rules, Snapshot, intervals};
@@ -7,36 +6,35 @@ use history::History;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use storage::Target;
-use verdict::Moment;
+use storage::{StorageError, Target};
+use verdict::{Moment, Observation};
 
-/// A database's files and the device below them, looked at together once in a while.
+/// Samples a database's files and the device below them at the same times.
 pub struct Observer<'a> {
     source: Box<dyn Source + 'a>,
     device: Option<Disk>,
     volumes: Volumes,
-    /// Kept in memory while it goes on: writing them would be I/O on the storage that is watched, perhaps.
-    looks: Vec<Look>,
-    /// What was seen so far.
-    pub moments: Vec<Moment>,
+    /// Kept in memory until the end: writing them may be I/O on the storage that is observed.
+    samples: Vec<Sample>,
+    moments: Vec<Moment>,
 }
 
-/// One look at the files and the device.
-struct Look {
+/// The files and the device at one time.
+struct Sample {
     files: Snapshot,
     device: Option<Snapshot>,
     label: Option<&'static str>,
 }
 
-/// Which files lie on the device that is observed.
+/// Which files lie on the observed device.
 struct Volumes {
     device: Option<String>,
-    /// Whether a mount point's file system lies on another device, once looked up.
+    /// Whether the file system at a mount point lies on another device; filled at the first question.
     others: HashMap<String, bool>,
 }
 
 impl Volumes {
-    /// Surely on another; where a file lies is not always known.
+    /// Whether the file is known to lie on another device.
     fn is_other(&mut self, file: &FileIdentity) -> bool {
         let (Some(device), Some(drive)) = (&self.device, &file.drive) else { return false };
         if let Some(other) = self.others.get(drive) {
@@ -50,93 +48,110 @@ impl Volumes {
     }
 }
 
-/// How often a snapshot is taken.
-const EVERY: Duration = Duration::from_secs(1);
+/// Time between two samples.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two calls of `is_done` and `progress`.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl<'a> Observer<'a> {
-    /// Observes a source and, where its number is known, the device.
+    /// An observer of a source and, where its number is known, of a device.
     pub fn new(source: Box<dyn Source + 'a>, device_number: Option<&str>) -> Observer<'a> {
-        // A device the kernel keeps no statistics of is left out; the verdict says so as a doubt.
+        // A device without statistics in the kernel is left out; the verdict reports that as a doubt.
         let device = device_number.and_then(|number| Disk::open(number).ok());
         let volumes = Volumes { device: device_number.map(str::to_owned), others: HashMap::new() };
-        Observer { source, device, volumes, looks: Vec::new(), moments: Vec::new() }
+        Observer { source, device, volumes, samples: Vec::new(), moments: Vec::new() }
     }
 
-    /// Takes a snapshot and adds the moment since the last one.
-    pub fn look(&mut self, label: Option<&'static str>) -> Result<(), Failure> {
+    /// Takes a sample and adds the moment since the last one.
+    ///
+    /// # Errors
+    /// The source cannot be read.
+    pub fn sample(&mut self, label: Option<&'static str>) -> Result<(), Error> {
         let files = self.source.snapshot()?;
         let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
-        if let Some(then) = self.looks.last() {
-            let devices = then.device.as_ref().zip(device.as_ref());
-            let all = intervals(&then.files, &files, Rules::default());
+        if let Some(last) = self.samples.last() {
+            let devices = last.device.as_ref().zip(device.as_ref());
+            let all = intervals(&last.files, &files, Rules::default());
             let (elsewhere, here) = all.into_iter().partition(|file| self.volumes.is_other(&file.file));
             self.moments.push(Moment {
                 ended_unix_ns: files.taken_unix_ns,
                 files: here,
                 elsewhere,
                 device: devices
-                    .and_then(|(then, now)| intervals(then, now, Rules::default()).into_iter().next()),
+                    .and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next()),
             });
         }
-        self.looks.push(Look { files, device, label });
+        self.samples.push(Sample { files, device, label });
         Ok(())
     }
 
-    /// Keeps all that was seen in the history.
-    pub fn keep(&self, history: &mut History) -> Result<(), Failure> {
-        for look in &self.looks {
-            history.save_snapshot(&look.files, look.label)?;
-            if let Some(device) = &look.device {
-                history.save_snapshot(device, look.label)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Processes whose I/O was watched.
-    pub fn processes(&self) -> &[u32] {
-        self.source.processes()
-    }
-
-    /// How late the source may tell what was done.
-    pub fn told_late(&self) -> Duration {
-        self.source.told_late()
-    }
-
-    /// What a person must know to read the figures, as of the last look.
-    pub fn notes(&self) -> Vec<String> {
-        self.looks.last().map(|look| look.files.notes.clone()).unwrap_or_default()
-    }
-
-    /// Bytes of the data files on the device at the last look, where all are known.
-    pub fn data_bytes(&mut self) -> Option<u64> {
-        let samples = &self.looks.last()?.files.samples;
-        let volumes = &mut self.volumes;
-        let data = samples.iter().filter(|sample| sample.file.kind == FileKind::Data);
-        let data = data.filter(|sample| !volumes.is_other(&sample.file));
-        data.map(|sample| sample.size_bytes.known()).sum()
-    }
-
-    /// Looks every second until `done`, or Ctrl-C; `tick` is called in between for progress.
+    /// Takes a sample every second until `is_done`, and one at the end. `progress` is called in between; both get the
+    /// time since the beginning.
+    ///
+    /// # Errors
+    /// The source cannot be read.
     pub fn watch(
         &mut self,
-        mut done: impl FnMut(Duration) -> bool,
-        mut tick: impl FnMut(Duration),
-    ) -> Result<(), Failure> {
+        mut is_done: impl FnMut(Duration) -> bool,
+        mut progress: impl FnMut(Duration),
+    ) -> Result<(), Error> {
         let began = Instant::now();
-        let mut looks = 1;
+        let mut due = INTERVAL;
         loop {
             let elapsed = began.elapsed();
-            tick(elapsed);
-            let end = done(elapsed) || interrupt::asked();
-            if end || elapsed >= EVERY * looks {
-                self.look(None)?;
-                looks = (elapsed.as_secs_f64() / EVERY.as_secs_f64()) as u32 + 1;
+            progress(elapsed);
+            let done = is_done(elapsed);
+            if done || elapsed >= due {
+                self.sample(None)?;
+                due = INTERVAL * (elapsed.as_secs_f64() / INTERVAL.as_secs_f64()) as u32 + INTERVAL;
             }
-            if end {
+            if done {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
+
+    /// Saves all samples in the history.
+    ///
+    /// # Errors
+    /// The history cannot be written.
+    pub fn save(&self, history: &mut History) -> Result<(), history::Error> {
+        for sample in &self.samples {
+            history.save_snapshot(&sample.files, sample.label)?;
+            if let Some(device) = &sample.device {
+                history.save_snapshot(device, sample.label)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The moments observed so far, which it gives away, with the limits that are in force now on the processes that did
+    /// the I/O to `path`.
+    ///
+    /// # Errors
+    /// The target at `path` cannot be opened.
+    pub fn observation(&mut self, path: &Path) -> Result<Observation, StorageError> {
+        let target = Target::open(path)?;
+        let mut caps = match self.source.processes() {
+            [] => target.facts().caps.clone(),
+            pids => pids.iter().flat_map(|pid| storage::caps_for(&target.facts().devices, *pid)).collect(),
+        };
+        caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
+        caps.dedup();
+        let last = self.samples.last();
+        Ok(Observation {
+            moments: std::mem::take(&mut self.moments),
+            caps,
+            told_late_ns: u64::try_from(self.source.told_late().as_nanos()).unwrap_or(u64::MAX),
+            notes: last.map(|sample| sample.files.notes.clone()).unwrap_or_default(),
+            data_bytes: last.and_then(|sample| data_bytes(&sample.files, &mut self.volumes)),
+        })
+    }
+}
+
+/// Bytes of the data files on the device, where all are known.
+fn data_bytes(files: &Snapshot, volumes: &mut Volumes) -> Option<u64> {
+    let data = files.samples.iter().filter(|sample| sample.file.kind == FileKind::Data);
+    data.filter(|sample| !volumes.is_other(&sample.file)).map(|sample| sample.size_bytes.known()).sum()
 }

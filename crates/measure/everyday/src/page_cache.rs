@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// A file in the operating system's page cache, which it can be thrown out of.
+/// A file that can be evicted from the operating system's page cache.
 ///
-/// Make it before this process opens the file with SQLite and drop it afterwards: closing any descriptor of
+/// Create it before this process opens the file with SQLite, and drop it afterwards: closing any descriptor of
 /// a file drops all locks the process has on it (POSIX), also those of a database that is in use.
 #[derive(Debug)]
 pub struct PageCache {
@@ -15,21 +15,21 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// Of that file.
+    /// Opens the file.
     ///
     /// # Errors
-    /// Where it cannot be opened.
-    pub fn of(path: &Path) -> Result<PageCache, Error> {
+    /// It cannot be opened.
+    pub fn open(path: &Path) -> Result<PageCache, Error> {
         let file = File::open(path);
         let file = file.map_err(|source| Error::Io { doing: "open", path: path.into(), source })?;
         Ok(PageCache { file, path: path.into() })
     }
 
-    /// Throws the file's clean pages out; what is read next comes from the storage. Pages that are not
-    /// written yet stay: [`PageCache::write_out`] first where all must go.
+    /// Evicts the file's clean pages, so that the next reads reach the storage. Dirty pages stay: call
+    /// [`PageCache::write_out`] first to evict all.
     ///
     /// # Errors
-    /// Where the system refuses the advice.
+    /// The system refuses the advice.
     pub fn evict(&self) -> Result<(), Error> {
         // SAFETY: the descriptor is open for as long as `self` lives, and the call takes no pointers.
         let refused = unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
@@ -39,10 +39,10 @@ impl PageCache {
         }
     }
 
-    /// Writes what is not written yet, durably.
+    /// Writes dirty pages to the storage and syncs them.
     ///
     /// # Errors
-    /// Where the storage refuses.
+    /// The sync fails.
     pub fn write_out(&self) -> Result<(), Error> {
         self.file.sync_all().map_err(|source| self.error("sync", source))
     }

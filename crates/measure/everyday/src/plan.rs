@@ -1,32 +1,12 @@
-//! The everyday workload of a small shop, and the index rebuild that disturbs it.
-//!
-//! ```text
-//! customers (id, name, email, balance_cents, profile)        customers_by_email
-//! orders    (id, customer_id, reference, placed_unix_s,      orders_by_customer, orders_by_reference
-//!            status, total_cents, note)                      5 for each customer
-//!
-//! of 100 transactions:  50 point reads   a customer and the latest orders
-//!                       10 range reads   100 consecutive orders
-//!                       25 updates       a balance and an order's status
-//!                       15 inserts       an order, and the balance it is charged to
-//! ```
-
-mod clients;
-mod prepare;
-
-pub use clients::run;
-pub use prepare::prepare;
-
-use crate::{Error, database};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use crate::Error;
+use std::time::Duration;
 
 /// Orders made for each customer.
-const ORDERS_PER_CUSTOMER: u64 = 5;
+pub(crate) const ORDERS_PER_CUSTOMER: u64 = 5;
 
 /// How large the shop is and how busy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EverydayPlan {
+pub struct Plan {
     /// Customers; each has five orders and takes about 2.6 KiB with them and their indexes.
     pub customers: u64,
     /// Clients, each with a thread and a connection of its own.
@@ -34,17 +14,17 @@ pub struct EverydayPlan {
     /// Transactions a second, all clients together. They are paced: where the storage is slow, some come
     /// late or not at all, and the pace never makes up for them.
     pub transactions_per_s: f64,
-    /// How long.
+    /// How long the clients run.
     pub duration: Duration,
     /// The SQLite VFS that connections are opened through; `None` is the default one.
     pub vfs: Option<String>,
-    /// Of every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
 /// What the clients did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct Counts {
     /// Transactions, the sum of the next four.
     pub transactions: u64,
     /// Point reads.
@@ -65,10 +45,10 @@ pub struct Outcome {
     pub elapsed: Duration,
 }
 
-impl Default for EverydayPlan {
+impl Default for Plan {
     /// About 150 MiB, four clients, 50 transactions a second for two minutes.
     fn default() -> Self {
-        EverydayPlan {
+        Plan {
             customers: 60_000,
             clients: 4,
             transactions_per_s: 50.0,
@@ -79,11 +59,11 @@ impl Default for EverydayPlan {
     }
 }
 
-impl EverydayPlan {
+impl Plan {
     /// Most clients of one plan.
     pub const CLIENTS_MAX: u32 = 1_024;
 
-    fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         let refuse = |what, value: String, accepted| Err(Error::Plan { what, value, accepted });
         if self.customers == 0 || self.customers > 1 << 32 {
             return refuse("customers", self.customers.to_string(), "1 to 4294967296");
@@ -98,7 +78,7 @@ impl EverydayPlan {
         Ok(())
     }
 
-    /// The most room that its database takes with its log, an index rebuild included.
+    /// The most space that its database takes with its log, an index rebuild included.
     pub fn bytes_max(&self) -> u64 {
         const CUSTOMER_BYTES: u64 = 512;
         const ORDER_BYTES: u64 = 768;
@@ -106,12 +86,12 @@ impl EverydayPlan {
     }
 
     /// Time between the transactions of one client.
-    fn pause(&self) -> Duration {
+    pub(crate) fn pause(&self) -> Duration {
         Duration::from_secs_f64((f64::from(self.clients) / self.transactions_per_s).min(86_400.0))
     }
 }
 
-impl Outcome {
+impl Counts {
     /// Commits: transactions that wrote.
     pub fn commits(&self) -> u64 {
         self.updates + self.inserts
@@ -122,7 +102,7 @@ impl Outcome {
         self.point_reads + self.range_reads
     }
 
-    fn merge(&mut self, other: &Outcome) {
+    pub(crate) fn merge(&mut self, other: &Counts) {
         self.transactions += other.transactions;
         self.point_reads += other.point_reads;
         self.range_reads += other.range_reads;
@@ -133,17 +113,4 @@ impl Outcome {
         self.transaction_ns_max = self.transaction_ns_max.max(other.transaction_ns_max);
         self.elapsed = self.elapsed.max(other.elapsed);
     }
-}
-
-/// Rebuilds the indexes of both tables, one transaction each, and says how long that took. It may go on
-/// beside [`run`], whose writers then wait.
-///
-/// # Errors
-/// Where the file is not one that [`prepare`] made, or SQLite fails.
-pub fn rebuild_indexes(path: &Path, vfs: Option<&str>) -> Result<Duration, Error> {
-    let connection = database::open(path, vfs)?;
-    let started = Instant::now();
-    let rebuilt = connection.execute_batch("REINDEX orders; REINDEX customers;");
-    rebuilt.map_err(|source| Error::Sqlite { doing: "rebuild the indexes", path: path.into(), source })?;
-    Ok(started.elapsed())
 }

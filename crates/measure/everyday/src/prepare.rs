@@ -1,5 +1,5 @@
-use super::{EverydayPlan, ORDERS_PER_CUSTOMER};
-use crate::{Chance, Error, database};
+use crate::plan::ORDERS_PER_CUSTOMER;
+use crate::{Error, Plan, Random, database};
 use rusqlite::{Connection, params};
 use std::path::Path;
 
@@ -32,36 +32,36 @@ const INDEXES: &str = "
     CREATE INDEX orders_by_reference ON orders (reference);";
 
 /// Makes the shop's database in a new file, in WAL mode, durable, and out of the page cache. `progress`
-/// hears of (customers made, customers in all).
+/// receives (customers made, customers in all).
 ///
 /// # Errors
 /// [`Error::Exists`] where there is such a file already; [`Error::Plan`].
-pub fn prepare(path: &Path, plan: &EverydayPlan, progress: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
+pub fn prepare(path: &Path, plan: &Plan, progress: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
     plan.validate()?;
     database::create(path, PAGE_BYTES, |connection| fill(connection, plan, progress))
 }
 
 fn fill(
     connection: &mut Connection,
-    plan: &EverydayPlan,
+    plan: &Plan,
     progress: &mut dyn FnMut(u64, u64),
 ) -> rusqlite::Result<()> {
-    let mut chance = Chance::new(plan.seed);
+    let mut random = Random::new(plan.seed);
     let transaction = connection.transaction()?;
     transaction.execute_batch(TABLES)?;
     {
         let mut customer = transaction.prepare("INSERT INTO customers VALUES (?, ?, ?, ?, ?)")?;
         let mut order = transaction.prepare(INSERT_ORDER)?;
-        // An order of each customer in every round, so that the orders of one lie apart, as time makes them.
+        // One order of each customer in every round: the orders of a customer lie apart, as in a database that grew.
         for round in 0..ORDERS_PER_CUSTOMER {
             for id in 1..=plan.customers {
                 if round == 0 {
-                    let name = chance.text(1);
+                    let name = random.text(1);
                     let email = format!("{name}@example.com");
-                    customer.execute(params![id as i64, name, email, 0, chance.bytes(PROFILE_BYTES)])?;
+                    customer.execute(params![id as i64, name, email, 0, random.bytes(PROFILE_BYTES)])?;
                 }
                 let placed = round * plan.customers + id;
-                insert_order(&mut order, id, placed, &mut chance)?;
+                insert_order(&mut order, id, placed, &mut random)?;
                 let done = round * plan.customers + id;
                 if done.is_multiple_of(PROGRESS_EVERY) {
                     progress(done / ORDERS_PER_CUSTOMER, plan.customers);
@@ -75,16 +75,16 @@ fn fill(
     Ok(())
 }
 
-pub(super) const INSERT_ORDER: &str = "INSERT INTO orders (customer_id, reference, placed_unix_s, status, total_cents, note) \
+pub(crate) const INSERT_ORDER: &str = "INSERT INTO orders (customer_id, reference, placed_unix_s, status, total_cents, note) \
      VALUES (?, ?, ?, 0, ?, ?)";
 
-pub(super) fn insert_order(
+pub(crate) fn insert_order(
     insert: &mut rusqlite::Statement<'_>,
     customer: u64,
     placed_unix_s: u64,
-    chance: &mut Chance,
+    random: &mut Random,
 ) -> rusqlite::Result<()> {
-    let total_cents = chance.below(100_000) as i64;
-    let (reference, note) = (chance.text(2), chance.bytes(NOTE_BYTES));
+    let total_cents = random.below(100_000) as i64;
+    let (reference, note) = (random.text(2), random.bytes(NOTE_BYTES));
     insert.execute(params![customer as i64, reference, placed_unix_s as i64, total_cents, note]).map(drop)
 }

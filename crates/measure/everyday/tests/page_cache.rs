@@ -1,6 +1,6 @@
-//! That what is evicted is really out of memory: the experiments' reads are worthless otherwise.
+//! What is evicted is out of memory: reads of an experiment would measure the page cache otherwise.
 
-use lab::PageCache;
+use everyday::PageCache;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn an_evicted_file_is_out_of_memory() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("evicted-{}", std::process::id()));
     fs::write(&path, vec![7; BYTES]).unwrap();
     let before = resident_pages(&path);
-    let cache = PageCache::of(&path).unwrap();
+    let cache = PageCache::open(&path).unwrap();
     cache.write_out().unwrap();
     cache.evict().unwrap();
     let after = resident_pages(&path);

@@ -1,14 +1,12 @@
 mod moment;
 
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE, bad_news, interrupt, no_answer, page};
 use analyze::{Analysis, Analyzer, Gap, Settings, limits};
 use filestats::{FileSeries, Profile, Rules, ServiceLevel};
 use history::{History, Series, SourceInfo};
 use moment::Moment;
 use report::{Analysed, Charted, StretchChart};
 use std::path::{Path, PathBuf};
+use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, no_answer, page};
 
 /// Arguments of `headroom analyze`.
 #[derive(clap::Args)]
@@ -50,7 +48,7 @@ const CHARTS_MAX: usize = 16;
 /// `headroom analyze`: what a stored stretch shows, and what to look at next.
 pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::check(args.html.as_deref())?;
-    let history = crate::history::open(history)?;
+    let history = kept::open(history)?;
     let sources = chosen(&history, &args.source)?;
     let settings = stretch(args, &sources)?;
     interrupt::install();
@@ -136,7 +134,7 @@ fn stretch(args: &AnalyzeArgs, sources: &[SourceInfo]) -> Result<Settings, Failu
     let week = until_unix_ns.saturating_sub(7 * limits::DAY).max(oldest);
     let from_unix_ns = args.from.map_or(week, |from| from.unix_ns(now));
     if from_unix_ns >= until_unix_ns {
-        let at = crate::history::at;
+        let at = kept::format_time;
         return Err(Failure::usage(format_args!(
             "--from {} is not before --to {}",
             at(from_unix_ns),
@@ -172,7 +170,7 @@ fn one(
     let earlier = history.hourly(source, before, last, |hour| hours[hour as usize % 24])?;
     let mut analyzer = Analyzer::new(&series.course, Some(&earlier.course), settings);
     for file in 0..series.files() {
-        if interrupt::asked() {
+        if interrupt::requested() {
             return Err(Failure::new("ended before everything was read"));
         }
         out.progress(format_args!("{source}: file {} of {}", file + 1, series.files()), None);
@@ -243,7 +241,7 @@ fn gaps(
 }
 
 fn nothing_there(sources: &[SourceInfo], settings: &Settings) -> Failure {
-    let at = crate::history::at;
+    let at = kept::format_time;
     let failure = Failure::new(format_args!(
         "no source has two captures from {} to {}",
         at(settings.from_unix_ns),

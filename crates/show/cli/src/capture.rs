@@ -1,8 +1,6 @@
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE};
 use std::path::Path;
+use terminal::{Done, FINE, Failure, Output, kept};
 
 /// Arguments of `headroom capture`.
 #[derive(clap::Args)]
@@ -31,7 +29,7 @@ pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done
         )
         .with_remedy("headroom record, or headroom watch, with this source"));
     }
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     let snapshot = args.source.open()?.snapshot()?;
     let id = history.save_snapshot(&snapshot, args.label.as_deref())?;
     let files = snapshot.samples.len();

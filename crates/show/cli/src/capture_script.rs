@@ -1,5 +1,4 @@
-use crate::output::Output;
-use crate::{Done, FINE};
+use terminal::{Done, FINE, Output};
 
 /// Arguments of `headroom capture-script`.
 #[derive(clap::Args)]

@@ -1,6 +1,3 @@
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE, page};
 use history::{History, ResultId};
 use report::chart::{Chart, RunChart, Shown, Theme, png_file, svg_file};
 use report::html::RunsPage;
@@ -10,6 +7,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use terminal::{Done, FINE, Failure, Output, kept, page};
 use workload::{PhaseResult, RunResult};
 
 /// Arguments of `headroom chart`.
@@ -158,7 +156,7 @@ fn heading(given: &[Given], runs: &[Shown]) -> String {
 /// All results in the order they were named. Files are compared with each other where there are several.
 fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<Shown<'static>>, Failure> {
     let needs_history = given.iter().any(|each| matches!(each, Given::Run(_) | Given::Runs(..)));
-    let history = if needs_history { Some(crate::history::open(history)?) } else { None };
+    let history = if needs_history { Some(kept::open(history)?) } else { None };
     let groups = given.len() > 1 && given.iter().any(|each| !matches!(each, Given::Run(_) | Given::Runs(..)));
     let mut runs = Vec::new();
     for each in given {

@@ -1,20 +1,17 @@
-use crate::failure::Failure;
-use crate::measure::{How, directory, keep, open_workspace, remove};
-use crate::observe::Observer;
-use crate::output::Output;
+use crate::measure::{How, directory, keep};
 use crate::source::SourceName;
-use crate::{Done, FINE, bad_news, interrupt, no_answer, page};
 use capability::Capability;
 use collect::Source;
+use everyday::Observer;
 use filestats::{Profile, ServiceLevel};
-use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME};
+use headroom_sqlite::VFS_NAME;
 use history::History;
-use lab::everyday::{self, EverydayPlan};
 use report::{Check, Phase};
 use simulate::{Advice, Demand};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::{Target, Workspace};
+use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, no_answer, page, workspace};
 use verdict::{Figures, Observation, VerdictKind, judge};
 use workload::{Caching, parse_duration};
 
@@ -90,7 +87,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     };
     let target = Target::open(&dir)?;
     page::check(args.html.as_deref())?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let seen = match live {
         Some(live) => watch_live(args, live, &target, &mut history, out)?,
@@ -114,7 +111,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     };
     // The answer first: a history or a page that cannot be written must not swallow it.
     out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
-    seen.observer.keep(&mut history)?;
+    seen.observer.save(&mut history)?;
     history.save_verdict(&check.verdict, &check.target, &check.source, &report::json::check(&check))?;
     page::write(args.html.as_deref(), || report::html::check(&check), out)?;
     Ok(match kind {
@@ -159,9 +156,9 @@ fn watch_live(
 ) -> Result<Seen, Failure> {
     let name = live.name().to_owned();
     let capability = if args.measure {
-        let workspace = open_workspace(target.path(), history, out)?;
+        let workspace = workspace::open(target.path(), history, out)?;
         let capability = measure_now(args, target, &workspace, history, out)?;
-        remove(workspace, out)?;
+        workspace::remove(workspace, out)?;
         Some(capability)
     } else {
         // What was measured through the page cache says nothing of the storage.
@@ -178,13 +175,15 @@ fn watch_live(
     let mut observer = Observer::new(live, target.facts().device_number());
     let duration = args.duration.unwrap_or(DURATION);
     let from_unix_ns = now_unix_ns();
-    observer.look(None)?;
-    observer.watch(
-        |elapsed| elapsed >= duration,
-        |elapsed| out.progress(format_args!("watching {name}"), Some(duration.saturating_sub(elapsed))),
-    )?;
+    observer.sample(None).map_err(failure)?;
+    observer
+        .watch(
+            |elapsed| elapsed >= duration || interrupt::requested(),
+            |elapsed| out.progress(format_args!("watching {name}"), Some(duration.saturating_sub(elapsed))),
+        )
+        .map_err(failure)?;
     let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: now_unix_ns() };
-    let observation = observation(target, &mut observer)?;
+    let observation = observer.observation(target.path())?;
     for volume in observation.elsewhere() {
         let (drive, percent) = (volume.drive, volume.share * 100.0);
         out.warn(format_args!(
@@ -203,11 +202,11 @@ fn run_everyday(
     history: &mut History,
     out: &mut Output,
 ) -> Result<Seen, Failure> {
-    let workspace = open_workspace(target.path(), history, out)?;
-    let plan = EverydayPlan {
+    let workspace = workspace::open(target.path(), history, out)?;
+    let plan = everyday::Plan {
         duration: args.duration.unwrap_or(DURATION),
         vfs: Some(VFS_NAME.into()),
-        ..EverydayPlan::default()
+        ..everyday::Plan::default()
     };
     // A workload that fills the disk half-way would harm everybody on it.
     workspace.check_room(plan.bytes_max()).map_err(|error| {
@@ -223,54 +222,39 @@ fn run_everyday(
     {
         Some(capability) => {
             let age_h = now_unix_ns().saturating_sub(capability.measured_unix_ns) / 3_600_000_000_000;
-            out.tell(format_args!("using the capability measured {age_h} h ago (--measure for a new one)"));
+            out.note(format_args!("using the capability measured {age_h} h ago (--measure for a new one)"));
             capability
         }
         None => measure_now(args, target, &workspace, history, out)?,
     };
-    if interrupt::asked() {
-        remove(workspace, out)?;
+    if interrupt::requested() {
+        workspace::remove(workspace, out)?;
         return Err(Failure::new("ended before the everyday workload: there is nothing to judge"));
     }
-    let registry = counted_sqlite()?;
+    let source = collect::sqlite::InProcess::new(everyday::counted_sqlite().map_err(failure)?);
     let database = workspace.entry("everyday.db");
     let mut preparing = |done: u64, total: u64| {
         out.progress(format_args!("making an everyday database, {} %", 100 * done / total.max(1)), None);
     };
-    everyday::prepare(&database, &plan, &mut preparing)?;
+    everyday::prepare(&database, &plan, &mut preparing).map_err(failure)?;
 
-    let source = collect::sqlite::InProcess::new(registry);
     let mut observer = Observer::new(Box::new(source), target.facts().device_number());
-    observer.look(Some("before the everyday workload"))?;
-    let mut phases = Vec::new();
-    let mut phase = |name: &str,
-                     observer: &mut Observer,
-                     work: &(dyn Fn() -> Result<(), lab::Error> + Sync),
-                     time: Duration| {
-        let from_unix_ns = now_unix_ns();
-        std::thread::scope(|scope| -> Result<(), Failure> {
-            let working = scope.spawn(work);
-            observer.watch(
-                |_| working.is_finished(),
-                |elapsed| out.progress(format_args!("observing: {name}"), Some(time.saturating_sub(elapsed))),
-            )?;
-            match working.join() {
-                Ok(done) => Ok(done?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })?;
-        phases.push(Phase { name: name.into(), from_unix_ns, to_unix_ns: now_unix_ns() });
-        Ok::<(), Failure>(())
-    };
-    let everyday = || everyday::run(&database, &plan, interrupt::flag()).map(|_| ());
-    phase("everyday workload", &mut observer, &everyday, plan.duration)?;
-    if !interrupt::asked() {
-        let rebuild = || everyday::rebuild_indexes(&database, plan.vfs.as_deref()).map(|_| ());
-        phase("index rebuild", &mut observer, &rebuild, Duration::from_secs(5))?;
-    }
-    let observation = observation(target, &mut observer)?;
-    remove(workspace, out)?;
+    let mut observing = |name: &str, left| out.progress(format_args!("observing: {name}"), Some(left));
+    let phases = everyday::experiment(&database, &plan, &mut observer, interrupt::flag(), &mut observing)
+        .map_err(failure)?;
+    let phases = phases.into_iter().map(|phase| Phase {
+        name: phase.name.into(),
+        from_unix_ns: phase.from_unix_ns,
+        to_unix_ns: phase.to_unix_ns,
+    });
+    let phases = phases.collect();
+    let observation = observer.observation(target.path())?;
+    workspace::remove(workspace, out)?;
     Ok(Seen { observer, observation, capability: Some(capability), phases })
+}
+
+fn failure(error: everyday::Error) -> Failure {
+    Failure::from_parts(&error, error.facts(), error.remedy().map(Into::into))
 }
 
 fn measure_now(
@@ -292,37 +276,6 @@ fn is_fresh(capability: &Capability, target: &Target, caching: Caching) -> bool 
         && capability.conditions.caching == caching
         && capability.target.caps == target.facts().caps
         && capability.cost_model.is_some()
-}
-
-/// What was observed, with the caps that are in force now on those who did the I/O.
-fn observation(target: &Target, observer: &mut Observer) -> Result<Observation, Failure> {
-    let now = Target::open(target.path())?;
-    let mut caps = match observer.processes() {
-        [] => now.facts().caps.clone(),
-        pids => pids.iter().flat_map(|pid| storage::caps_for(&now.facts().devices, *pid)).collect(),
-    };
-    caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
-    caps.dedup();
-    Ok(Observation {
-        moments: std::mem::take(&mut observer.moments),
-        caps,
-        told_late_ns: u64::try_from(observer.told_late().as_nanos()).unwrap_or(u64::MAX),
-        notes: observer.notes(),
-        data_bytes: observer.data_bytes(),
-    })
-}
-
-/// Registers the shim with the SQLite that is linked into this program.
-pub fn counted_sqlite() -> Result<&'static Registry, Failure> {
-    // SAFETY: the two functions are those of the SQLite linked in, which lives as long as the program.
-    let registered = unsafe {
-        let functions = SqliteFunctions::from_addresses(
-            rusqlite::ffi::sqlite3_vfs_find as *const _,
-            rusqlite::ffi::sqlite3_vfs_register as *const _,
-        );
-        headroom_sqlite::register(functions, Publish::Private, false)
-    };
-    registered.map_err(|error| Failure::new(format_args!("cannot count the I/Os of the workload: {error}")))
 }
 
 fn now_unix_ns() -> u64 {

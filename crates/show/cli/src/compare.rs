@@ -1,13 +1,11 @@
 mod interleave;
 mod select;
 
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE, bad_news, no_answer, page};
 use ::compare::{Comparison, Rules, Side, Stated, Verdict};
 use report::chart::Shown;
 use select::{Chosen, What};
 use std::path::{Path, PathBuf};
+use terminal::{Done, FINE, Failure, Output, bad_news, kept, no_answer, page};
 use workload::RunResult;
 
 /// Arguments of `headroom compare`.
@@ -95,7 +93,7 @@ pub fn run(args: &CompareArgs, history: Option<&Path>, out: &mut Output) -> Done
 }
 
 fn set_baseline(text: &str, history: Option<&Path>, out: &mut Output) -> Done {
-    let mut history = crate::history::open_to_change(history)?;
+    let mut history = kept::open_to_change(history)?;
     let (kind, ids) = select::entries(text, &history)?;
     history.set_baseline(kind, &ids)?;
     let names: Vec<String> = ids.iter().map(|id| format!("{kind} {id}")).collect();

@@ -3,12 +3,9 @@
 mod options;
 mod system;
 
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::run::{Measured, Run};
 use crate::targets::Opened;
 use crate::traces::Traces;
-use crate::{Done, FINE};
 use ::diskspd::checked::{Checked, Refused, check};
 use ::diskspd::command_line::{CommandLine, Source, parse};
 use ::diskspd::plan::{Advice, Affinity, Extras, Planned, to_plan};
@@ -20,6 +17,7 @@ use load::Together;
 use options::{Options, TextForm};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+use terminal::{Done, FINE, Failure, Output, kept};
 use workload::{Phase, Plan};
 
 /// Arguments of `headroom diskspd`: diskspd's own, not ours.
@@ -77,7 +75,7 @@ pub fn run(args: &DiskspdArgs, history: Option<&Path>, out: &mut Output) -> Done
     }
     let form = Form::of(options.text_form, checked.profile.result_format)?;
     let history = options.history.as_deref().or(history);
-    load(&line, &checked, planned, form, &options, history, out).map_err(|why| why.in_words_of(&WORDS))
+    load(&line, &checked, planned, form, &options, history, out).map_err(|why| why.with_option_names(&WORDS))
 }
 
 /// Runs what was planned, and prints it as diskspd does.
@@ -111,7 +109,7 @@ fn load(
         advise(phase, &extras[at], opened)?;
         Ok(together(phase, &extras[at], span.iops_deviation))
     };
-    let (traces, mut history) = (Traces::default(), crate::history::open_to_write(history)?);
+    let (traces, mut history) = (Traces::default(), kept::open_to_write(history)?);
     let run =
         Run { plan: &plan, destroy: &options.destroy_data, traces: &traces, how: &how, answer: &answer };
     run.conduct(&mut history, out)

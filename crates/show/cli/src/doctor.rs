@@ -1,9 +1,8 @@
-use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE, bad_news};
 use collect::SourceError;
 use serde::Serialize;
 use std::fmt::Write;
+use terminal::{Done, FINE, Output, bad_news};
 
 /// Arguments of `headroom doctor`.
 #[derive(clap::Args)]

@@ -1,6 +1,4 @@
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE};
+use terminal::{Done, FINE, Failure, Output};
 
 /// The library's name as cargo builds it.
 const LIBRARY: &str = "libheadroom_sqlite.so";

@@ -1,10 +1,8 @@
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE};
 use clap::Subcommand;
 use history::{CaptureFilter, EntryKind, History, ResultId};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
+use terminal::{Done, FINE, Failure, Output, kept};
 
 /// Arguments of `headroom history`.
 #[derive(clap::Args)]
@@ -48,43 +46,19 @@ enum What {
     Path,
 }
 
-/// The history that was named, or the user's own.
-fn path_of(named: Option<&Path>) -> Result<PathBuf, history::Error> {
-    named.map_or_else(History::default_path, |path| Ok(path.to_owned()))
-}
-
-/// Opens it to read; refuses one that is not there.
-pub fn open(path: Option<&Path>) -> Result<History, Failure> {
-    Ok(History::open_kept(&path_of(path)?)?)
-}
-
-/// Opens it to add to it, and makes it where it is not there; refuses one that nothing can be added to.
-pub fn open_to_write(path: Option<&Path>) -> Result<History, Failure> {
-    let history = History::open(&path_of(path)?)?;
-    history.check_writable()?;
-    Ok(history)
-}
-
-/// The same where what was kept is changed: refuses one that is not there as well.
-pub fn open_to_change(path: Option<&Path>) -> Result<History, Failure> {
-    let history = open(path)?;
-    history.check_writable()?;
-    Ok(history)
-}
-
 /// `headroom history`.
 pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done {
     match &args.what {
         None => {
             // Many captures make one line, so that more entries are looked at than lines are printed.
-            let entries = open(history)?.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
+            let entries = kept::open(history)?.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
             out.answer(
                 |_| table(&entries, args.limit),
                 || serde_json::json!(entries.iter().take(args.limit).collect::<Vec<_>>()),
             );
         }
         Some(What::Show { kind, id }) => {
-            let history = open(history)?;
+            let history = kept::open(history)?;
             let value = history.show(*kind, *id)?;
             let run = match kind {
                 EntryKind::Run => Some(history.run(ResultId(*id))?),
@@ -101,14 +75,14 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
         }
         Some(What::Captures { source }) => {
             let filter = CaptureFilter { source: source.clone(), ..CaptureFilter::default() };
-            let rows = open(history)?.captures_table(&filter)?;
+            let rows = kept::open(history)?.captures_table(&filter)?;
             let mut csv = Vec::new();
             history::to_csv(&rows, &mut csv)
                 .map_err(|error| Failure::new(format_args!("cannot write the capture table: {error}")))?;
             out.answer(|_| String::from_utf8_lossy(&csv).into_owned(), || serde_json::json!(rows));
         }
         Some(What::Pack) => {
-            let mut history = open_to_change(history)?;
+            let mut history = kept::open_to_change(history)?;
             let bytes = |history: &History| std::fs::metadata(history.path()).map_or(0, |found| found.len());
             let before = bytes(&history);
             let began = Instant::now();
@@ -127,7 +101,7 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
             );
         }
         Some(What::Path) => {
-            let path = path_of(history)?;
+            let path = kept::path(history)?;
             out.answer(|_| path.display().to_string(), || serde_json::json!({"path": path}));
         }
     }
@@ -158,7 +132,7 @@ fn table(entries: &[history::Entry], limit: usize) -> String {
             }
             _ => lines.extend(group.iter().map(|entry| {
                 let name = format!("{} {}", entry.kind, entry.id);
-                [name, at(entry.at_unix_ns), entry.summary.clone(), entry.target.clone()]
+                [name, kept::format_time(entry.at_unix_ns), entry.summary.clone(), entry.target.clone()]
             })),
         }
     }
@@ -181,14 +155,8 @@ fn one_line(group: &[history::Entry], newest: &history::Entry, oldest: &history:
     targets.dedup();
     [
         format!("{kind}s {}-{}", ids().min().unwrap_or(0), ids().max().unwrap_or(0)),
-        at(newest.at_unix_ns),
-        format!("{} {kind}s since {}", group.len(), at(oldest.at_unix_ns)),
+        kept::format_time(newest.at_unix_ns),
+        format!("{} {kind}s since {}", group.len(), kept::format_time(oldest.at_unix_ns)),
         targets.join(", "),
     ]
-}
-
-/// An instant as all of Headroom writes it.
-pub fn at(unix_ns: u64) -> String {
-    let at = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
-    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }

@@ -1,15 +1,13 @@
 mod captures;
 mod disks;
 
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE, no_answer};
 use ::import::{CounterLog, Document, Format, ImportError, Note};
 use history::{History, ResultId};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+use terminal::{Done, FINE, Failure, Output, kept, no_answer};
 use workload::{PhaseResult, RunResult, format_bytes, format_ns};
 
 /// Arguments of `headroom import`.
@@ -101,7 +99,7 @@ pub fn run(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done 
         out.warn(format_args!("{file} was left out: {error}"));
     }
     let is_kept = !args.dry_run && (!items.is_empty() || logs.iter().any(|log| !log.log.series.is_empty()));
-    let mut history = is_kept.then(|| crate::history::open_to_write(history)).transpose()?;
+    let mut history = is_kept.then(|| kept::open_to_write(history)).transpose()?;
     if let Some(history) = &mut history {
         for item in &mut items {
             keep(item, args.again, history)?;

@@ -1,11 +1,9 @@
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE};
 use filestats::Rules;
 use history::{CaptureFilter, CaptureId, IntervalFilter};
 use report::Glance;
 use std::collections::HashSet;
 use std::path::Path;
+use terminal::{Done, FINE, Failure, Output, kept};
 
 /// Arguments of `headroom intervals`.
 #[derive(clap::Args)]
@@ -34,7 +32,7 @@ const DEVICES: &str = "diskstats";
 
 /// `headroom intervals`: previous and current figures of each file, what lies between, and what was waited for meanwhile.
 pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let history = crate::history::open(history)?;
+    let history = kept::open(history)?;
     let captures = history.captures(&CaptureFilter::default())?;
     // Unnamed: the newest capture of files (not of a device), and the one before it of the same source.
     let newest = captures.iter().find(|capture| capture.source != DEVICES);

@@ -1,8 +1,8 @@
 //! Several files or devices as one target: `--layout` with `--target`, for all commands that run load.
 
-use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use storage::{Access, Region, Target};
+use terminal::Failure;
 use workload::{Caching, DeviceFacts, DeviceLayout, Layout, PlanLayout, PlanTarget, TargetFacts, TargetKind};
 
 /// The flags.

@@ -1,12 +1,10 @@
 //! `headroom luns`: disks to experiment on.
 
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE};
-use ::luns::{Asked, Laboratory, Lun, LunCap, LunError, LunState, Model, Stalls};
+use ::luns::{Asked, Laboratory, Lun, LunCap, LunState, Model, Stalls};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
+use terminal::{Done, FINE, Failure, Output};
 use workload::{CapKind, format_bytes, parse_bytes};
 use workload_file::values;
 
@@ -269,19 +267,6 @@ fn name(kind: CapKind) -> &'static str {
         CapKind::WriteIops => "write_iops",
         CapKind::ReadBytes => "read_bytes_per_s",
         CapKind::WriteBytes => "write_bytes_per_s",
-    }
-}
-
-impl From<LunError> for Failure {
-    fn from(error: LunError) -> Failure {
-        let failure = match &error {
-            LunError::Asked(_) => Failure::usage(&error),
-            _ => Failure::new(&error),
-        };
-        match error.remedy() {
-            Some(remedy) => failure.with_remedy(remedy),
-            None => failure,
-        }
     }
 }
 

@@ -11,21 +11,15 @@ mod compare;
 mod diskspd;
 mod doctor;
 mod extension;
-mod failure;
 mod history;
 mod import;
-mod interrupt;
 mod intervals;
-mod lab;
+mod laboratory;
 mod layouts;
 mod live;
-mod log;
 mod luns;
 mod matrix;
 mod measure;
-mod observe;
-mod output;
-mod page;
 mod record;
 mod run;
 mod simulate;
@@ -33,16 +27,14 @@ mod source;
 mod surroundings;
 mod sweep;
 mod targets;
-mod text_file;
 mod trace;
 mod traces;
 mod watch;
 
 use clap::{Parser, Subcommand};
-use failure::Failure;
-use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use terminal::Output;
 
 /// Know what your storage can give, what your database asks of it, and how much room is left.
 #[derive(Parser)]
@@ -116,16 +108,17 @@ enum Command {
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
     /// Experiments: what commits ask of the log, crashes and recoveries, what a query moves
-    #[command(subcommand)]
-    Lab(lab::LabCommand),
+    Lab(laboratory::Arguments),
     /// Look into the log of a page store, a crashed one too
-    #[command(subcommand)]
-    Log(log::LogCommand),
+    Log(laboratory::Arguments),
     /// Remove what a killed headroom left in a directory
     Clean(clean::CleanArgs),
 }
 
 fn main() -> ExitCode {
+    if laboratory::is_named(std::env::args_os().skip(1)) {
+        return terminal::finish(laboratory::run(), Output::new(false));
+    }
     let arguments = Arguments::try_parse().unwrap_or_else(|error| source::without_passwords(error).exit());
     let mut out = Output::new(arguments.json);
     let history = arguments.history.as_deref();
@@ -151,33 +144,8 @@ fn main() -> ExitCode {
         Command::Import(args) => import::run(args, history, &mut out),
         Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, history, &mut out),
-        Command::Lab(command) => lab::run(command, history, &mut out),
-        Command::Log(command) => log::run(command, arguments.json, &mut out),
+        Command::Lab(_) | Command::Log(_) => laboratory::run(),
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
-    match done.and_then(|code| out.finish().map(|()| code)) {
-        // Scripts must not go on as if all of it had been done.
-        Ok(_) if interrupt::asked() => ExitCode::from(interrupt::CODE),
-        Ok(code) => code,
-        Err(failure) => {
-            out.clear_progress();
-            failure.print();
-            if interrupt::asked() { ExitCode::from(interrupt::CODE) } else { failure.code() }
-        }
-    }
+    terminal::finish(done, out)
 }
-
-/// Everything went well and the news is good.
-const FINE: ExitCode = ExitCode::SUCCESS;
-
-/// The answer is bad news.
-fn bad_news() -> ExitCode {
-    ExitCode::from(1)
-}
-
-/// There is no answer.
-fn no_answer() -> ExitCode {
-    ExitCode::from(3)
-}
-
-type Done = Result<ExitCode, Failure>;

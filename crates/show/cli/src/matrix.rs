@@ -5,9 +5,6 @@ mod owner;
 mod places;
 mod sheet;
 
-use crate::failure::{DMESG, Failure};
-use crate::output::Output;
-use crate::{Done, FINE, bad_news, interrupt, page};
 use ::matrix::script::{self, ScriptFormat};
 use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
 use definition::DefinitionArgs;
@@ -18,6 +15,7 @@ use report::chart::{Factor, Shown};
 use report::html::RunsPage;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page};
 use workload::RunResult;
 
 /// Arguments of `headroom matrix`.
@@ -86,7 +84,7 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     sheet::check(args.csv.as_deref())?;
     page::check(args.html.as_deref())?;
     let begins = args.definition.is_given();
-    let open = if begins { crate::history::open_to_write } else { crate::history::open_to_change };
+    let open = if begins { kept::open_to_write } else { kept::open_to_change };
     let mut history = open(history)?;
     interrupt::install();
 
@@ -200,7 +198,7 @@ fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Outpu
     let began = Instant::now();
     let places = Places::look(&matrix, &planner, &progress, destroy_data)?;
     let foretold = planner.forecast(&progress, places.bytes_to_write());
-    out.tell(format_args!("matrix {id}: {}", report::text::foretold(&matrix, &foretold)));
+    out.note(format_args!("matrix {id}: {}", report::text::foretold(&matrix, &foretold)));
     let prepared = places.prepare(id, history, out)?;
     let spent = began.elapsed();
     history.spend_matrix_time(id, spent)?;
@@ -223,7 +221,7 @@ impl Work<'_> {
     fn run(&self, mut progress: Progress, history: &mut History, out: &mut Output) -> Result<(), Failure> {
         // From the end of one run to the end of the next, so that keeping a result counts as well.
         let mut since = Instant::now();
-        while !interrupt::asked() {
+        while !interrupt::requested() {
             match self.planner.next(&progress) {
                 Step::Finished => break,
                 Step::Skip(skipped) => {
@@ -237,7 +235,7 @@ impl Work<'_> {
                     let took = since.elapsed();
                     since = Instant::now();
                     progress.spent += took;
-                    if result.interrupted || interrupt::asked() {
+                    if result.interrupted || interrupt::requested() {
                         history.spend_matrix_time(self.id, took)?;
                         break;
                     }
@@ -260,7 +258,7 @@ impl Work<'_> {
             let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
             let left = foretold.time.saturating_sub(live.elapsed);
             out.progress(format_args!("run {} of {all}: {label}: {iops:.0} IOPS", done + 1), Some(left));
-            if interrupt::asked() { Next::Interrupt } else { Next::Continue }
+            if interrupt::requested() { Next::Interrupt } else { Next::Continue }
         };
         let region = self.places.region(point.target);
         let length = self.matrix.runs.length();
@@ -279,10 +277,10 @@ impl Work<'_> {
     fn tell_skipped(&self, skipped: &[(RunKey, String)], out: &mut Output) {
         for (key, reason) in skipped.iter().take(SKIPPED_TOLD_MAX) {
             let label = self.matrix.label(&self.planner.points()[key.point]);
-            out.tell(format_args!("skipped {label}: {reason}"));
+            out.note(format_args!("skipped {label}: {reason}"));
         }
         if skipped.len() > SKIPPED_TOLD_MAX {
-            out.tell(format_args!("and {} runs more", skipped.len() - SKIPPED_TOLD_MAX));
+            out.note(format_args!("and {} runs more", skipped.len() - SKIPPED_TOLD_MAX));
         }
     }
 }
@@ -358,7 +356,7 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
 }
 
 fn list(history: Option<&Path>, out: &mut Output) -> Done {
-    let history = crate::history::open(history)?;
+    let history = kept::open(history)?;
     let matrices = history.matrices()?;
     out.answer(
         |_| {
@@ -370,7 +368,7 @@ fn list(history: Option<&Path>, out: &mut Output) -> Done {
                 let skipped =
                     if it.skipped > 0 { format!(", {} skipped", it.skipped) } else { String::new() };
                 let name = if it.name.is_empty() { String::new() } else { format!("  {}", it.name) };
-                let at = crate::history::at(it.created_unix_ns);
+                let at = kept::format_time(it.created_unix_ns);
                 format!(
                     "{:>4}  {at}  {} done{skipped}, {state}{name}  {}\n",
                     it.id,

@@ -1,15 +1,12 @@
-use crate::clean::remove_disks;
-use crate::failure::{DMESG, Failure};
 use crate::layouts::{self, LayoutFlags};
-use crate::output::Output;
-use crate::{Done, FINE, bad_news, interrupt, page};
 use ::measure::{Circumstances, Effort, Go, Plan};
 use capability::Capability;
 use history::History;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use storage::{Access, Region, StorageError, Target, Workspace};
+use storage::{Access, Region, Target, Workspace};
+use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page, workspace};
 use workload::{Caching, PlanLayout, PlanTarget, TargetFacts, TargetKind, format_bytes, parse_bytes};
 
 /// Arguments of `headroom measure`.
@@ -107,12 +104,12 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
         ));
     }
     page::check(args.html.as_deref())?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let capability = if is_directory {
-        let workspace = open_workspace(target.path(), &mut history, out)?;
+        let workspace = workspace::open(target.path(), &mut history, out)?;
         let capability = directory(&target, &workspace, &args.how, !args.read_only, &mut history, out)?;
-        remove(workspace, out)?;
+        workspace::remove(workspace, out)?;
         capability
     } else {
         let access = if args.read_only {
@@ -130,7 +127,7 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
 fn of_layout(args: &MeasureArgs, laid: &PlanTarget, history: Option<&Path>, out: &mut Output) -> Done {
     let Some(PlanLayout { layout, .. }) = laid.laid else { return Err(Failure::usage("no layout")) };
     page::check(args.html.as_deref())?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let access = match args.read_only {
         true => Access::ReadOnly,
@@ -156,7 +153,7 @@ pub fn keep(capability: &Capability, history: &mut History, out: &mut Output) ->
     if failed > 0 {
         out.warn(format_args!("{failed} I/Os on {} failed: {DMESG}", capability.target.path));
     }
-    if interrupt::asked() {
+    if interrupt::requested() {
         out.warn("ended early: what was measured is printed, and not kept in the history");
         return Ok(());
     }
@@ -166,45 +163,6 @@ pub fn keep(capability: &Capability, history: &mut History, out: &mut Output) ->
 
 fn failed(capability: &Capability) -> u64 {
     capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.failed).sum()
-}
-
-/// Removes the workspace at the end. Others' files in it were told at the beginning and are no error now.
-pub fn remove(workspace: Workspace, out: &mut Output) -> Result<(), Failure> {
-    match workspace.remove() {
-        Err(kept @ StorageError::WorkspaceKept { .. }) => out.warn(kept),
-        other => other?,
-    }
-    Ok(())
-}
-
-/// Opens the marked directory in which everything Headroom makes there lies.
-pub fn open_workspace(dir: &Path, history: &mut History, out: &mut Output) -> Result<Workspace, Failure> {
-    let workspace = Workspace::open(dir)?;
-    forget_test_files(&workspace, history)?;
-    for stranger in workspace.strangers() {
-        out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
-    }
-    if let Err(error) = remove_disks(&workspace, out) {
-        out.warn(format_args!("a killed experiment left a disk: {error}"));
-    }
-    Ok(workspace)
-}
-
-/// Notes that what a killed Headroom left in the workspace is gone; says how many test files that were.
-pub fn forget_test_files(workspace: &Workspace, history: &mut History) -> Result<u64, Failure> {
-    let path = real(workspace.path());
-    let mut forgotten = 0;
-    for file in history.test_files()? {
-        if file.path.starts_with(&path) && history.forget_test_file(&file.path)? {
-            forgotten += 1;
-        }
-    }
-    Ok(forgotten)
-}
-
-/// Without symlinks, so that one directory has one name in the history.
-pub fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 
 /// Measures a directory through a test file of its own, which is gone afterwards.
@@ -234,7 +192,8 @@ pub fn directory(
         )));
     }
     // On record before it is there, until it is gone, whatever happens between.
-    let path = real(workspace.path()).join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
+    let path = workspace::canonical(workspace.path())
+        .join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
     history.record_test_file(&path, bytes)?;
     let file = workspace.test_file(TEST_FILE, bytes, &mut making(out));
     let measured = file.map_err(Failure::from).and_then(|file| {
@@ -270,7 +229,7 @@ pub fn making(out: &mut Output) -> impl FnMut(storage::Progress) -> ControlFlow<
         let speed = progress.done_bytes as f64 / elapsed.as_secs_f64().max(1e-3) / 1048576.0;
         let total = format_bytes(progress.total_bytes);
         out.progress(format_args!("writing a test file of {total}, {speed:.0} MiB/s"), left);
-        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -307,7 +266,7 @@ fn sweep(
             format_args!("measuring {}: {:.0} I/Os a second", progress.doing, progress.iops),
             Some(progress.left),
         );
-        if interrupt::asked() { Go::Stop } else { Go::On }
+        if interrupt::requested() { Go::Stop } else { Go::On }
     };
     let capability = ::measure::measure(region, log, facts, plan, circumstances, &mut watch)?;
     Ok(capability)

@@ -1,9 +1,6 @@
 mod push;
 
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE, interrupt, text_file};
 use filestats::Snapshot;
 use history::Retention;
 use metrics::Totals;
@@ -15,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use terminal::{Done, FINE, Failure, Output, interrupt, kept, text_file};
 use workload_file::values;
 
 /// Arguments of `headroom record`.
@@ -82,7 +80,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Failure::usage(format_args!("{} is given twice", twice[0])));
     }
-    let history = crate::history::open_to_write(history)?;
+    let history = kept::open_to_write(history)?;
     interrupt::install();
     let settings = Settings {
         every: args.every,
@@ -95,7 +93,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let stop = Arc::new(AtomicBool::new(false));
     let watching = stop.clone();
     std::thread::spawn(move || {
-        while !interrupt::asked() {
+        while !interrupt::requested() {
             std::thread::sleep(Duration::from_millis(50));
         }
         watching.store(true, Relaxed);

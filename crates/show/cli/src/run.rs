@@ -1,13 +1,10 @@
 mod flags;
 
-use crate::failure::{DMESG, Failure};
 use crate::layouts::LayoutFlags;
 use crate::live::Line;
-use crate::output::Output;
 use crate::surroundings;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
-use crate::{Done, FINE, bad_news, interrupt, page, text_file};
 use flags::Flags;
 use history::History;
 use load::{Job, Next, Together};
@@ -16,6 +13,7 @@ use report::html::RunsPage;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page, text_file};
 use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetFacts, format_bytes};
 use workload_file::{PRESETS, default_length, default_workload, preset};
 
@@ -78,7 +76,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
     }
     let traces = Traces::read(&plan)?;
     page::check(args.html.as_deref())?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     let answer = |measured: &Measured<'_>, out: &mut Output| {
         let findings_of = |result: &RunResult| measured.findings(result);
         out.answer(|style| report::text::phases(measured.phases, findings_of, style), || measured.json());
@@ -185,13 +183,13 @@ impl Run<'_> {
             let mut watch = |live: &load::Live| {
                 line.look(live);
                 out.progress(&line, line.left().zip(after).map(|(left, after)| left + after));
-                if interrupt::asked() { Next::Interrupt } else { Next::Continue }
+                if interrupt::requested() { Next::Interrupt } else { Next::Continue }
             };
             match self.run_phase(at, phase, opened, &mut watch) {
                 Ok(results) => phases.push(PhaseResult { name: phase.name.clone(), results }),
                 Err(failure) => return (phases, Some(failure)),
             }
-            if interrupt::asked() {
+            if interrupt::requested() {
                 break;
             }
         }

@@ -1,7 +1,4 @@
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::traces::Traces;
-use crate::{Done, FINE, interrupt, page, text_file};
 use capability::Capability;
 use report::chart::Shown;
 use report::html::RunsPage;
@@ -10,6 +7,7 @@ use simulate::{Fit, Progress, Storage, WhatIf};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::Target;
+use terminal::{Done, FINE, Failure, Output, interrupt, kept, page, text_file};
 use workload::{PhaseResult, Plan, Shape};
 
 /// Arguments of `headroom simulate`.
@@ -87,7 +85,7 @@ fn run_file(args: &SimulateArgs, file: &Path, fit: Option<Fit>, out: &mut Output
     }
     let traces = Traces::read(&plan)?;
     let mut phases = simulated(&plan, &storage, &traces, out)?;
-    if let Some(what_if) = args.what_if.as_ref().filter(|_| !interrupt::asked()) {
+    if let Some(what_if) = args.what_if.as_ref().filter(|_| !interrupt::requested()) {
         let named = |phases: &mut Vec<PhaseResult>, what: &str| {
             phases
                 .iter_mut()
@@ -140,7 +138,7 @@ fn simulated(
             format_args!("simulating phase {} of {phases}, {percent:.0} %", progress.phase + 1),
             left,
         );
-        !interrupt::asked()
+        !interrupt::requested()
     };
     let simulated = simulate::simulate(plan, storage, &|placed| traces.of(placed), &mut watch);
     let simulated = simulated.map_err(|error| Failure::usage(&error.what).with_remedy(error.remedy))?;
@@ -161,7 +159,7 @@ fn foretell(args: &SimulateArgs, capability: &Capability, of: &str, fit: Fit, ou
         let predicted =
             simulate::predict(&fit.storage, fit.commit, shape, &what_if, args.outstanding, IOS_A_POINT);
         predictions.push(predicted.map_err(|error| Failure::usage(&error.what).with_remedy(error.remedy))?);
-        if interrupt::asked() {
+        if interrupt::requested() {
             break;
         }
     }
@@ -199,7 +197,7 @@ fn capability(of: &Path, history: Option<&Path>) -> Result<(Capability, String),
         return Ok((capability, name));
     }
     let target = Target::open(of)?;
-    let stored = crate::history::open(history)?.latest_capability(target.facts())?;
+    let stored = kept::open(history)?.latest_capability(target.facts())?;
     let missing = || {
         Failure::new(format_args!("what {name} can give was never measured"))
             .with_remedy(format_args!("headroom measure {name}"))

@@ -3,12 +3,9 @@
 mod queue;
 mod steps;
 
-use crate::failure::Failure;
 use crate::layouts;
-use crate::output::Output;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
-use crate::{Done, FINE, bad_news, interrupt, page};
 use capability::{Point, Sweep, SweepComparison, SweepStep};
 use history::History;
 use load::Next;
@@ -16,6 +13,7 @@ use queue::QueueWatch;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steps::Steps;
+use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, page};
 use workload::{
     Caching, Layout, Pattern, Phase, PhaseResult, Placed, Plan, PlanTarget, RunLength, Shape, TargetFacts,
     Workload,
@@ -92,7 +90,7 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::check(args.html.as_deref())?;
     let plan = plan(args)?;
     let traces = Traces::read(&plan)?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let mut sweeps = Vec::new();
     let mut done = Ok(());
@@ -108,7 +106,7 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
             Err(failure) => done = done.and(Err(failure)),
         }
         done = done.and(removed);
-        if done.is_err() || interrupt::asked() {
+        if done.is_err() || interrupt::requested() {
             break;
         }
     }
@@ -207,7 +205,7 @@ fn sweep(
         let workload = workload(args, outstanding, even);
         let left = args.outstanding.left(points.len()).map(|steps| (steps + 1) * (of - at));
         let step = step(args, opened, &workload, region.name().as_str(), left, out)?;
-        let stopped = step.result.interrupted || interrupt::asked();
+        let stopped = step.result.interrupted || interrupt::requested();
         let busy = args.threads.is_none() && step.result.thread_busy_max() >= BUSY_MAX && threads < cores;
         if busy && !stopped && even == threads && outstanding > threads {
             threads = (threads * 2).min(cores);
@@ -244,7 +242,7 @@ fn step(
         let each = args.warm_up + args.duration;
         let left = steps_left.map(|steps| (each * steps as u32).saturating_sub(live.elapsed));
         out.progress(format_args!("{target}: {all} outstanding: {iops:.0} IOPS"), left);
-        if interrupt::asked() { Next::Interrupt } else { Next::Continue }
+        if interrupt::requested() { Next::Interrupt } else { Next::Continue }
     };
     let job = load::Job { region, workload, weight: 1, trace: None };
     // Twenty rows: batches for the confidence interval.

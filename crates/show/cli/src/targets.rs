@@ -1,15 +1,14 @@
 //! Opens what a plan runs on, by the rules of `storage`, and takes away afterwards what was made for it:
 //! shared by all commands that run load.
 
-use crate::failure::Failure;
 use crate::layouts;
-use crate::measure::{making, open_workspace, real, remove, test_file_bytes};
-use crate::output::Output;
+use crate::measure::{making, test_file_bytes};
 use crate::traces::Traces;
 use history::History;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use storage::{Access, Found, MadeFile, Region, StorageError, Target, TestFile, Workspace};
+use terminal::{Failure, Output, workspace};
 use workload::{Caching, Plan, PlanTarget, TargetFacts, TargetKind, Trace, format_bytes};
 
 /// The open targets of a plan.
@@ -72,7 +71,12 @@ fn check_destroy(plan: &Plan, destroy: &[PathBuf]) -> Result<(), Failure> {
             let what = "--destroy-data is for a file or block device; a directory is never written over";
             return Err(Failure::usage(what));
         }
-        if !plan.targets.iter().flat_map(PlanTarget::members).any(|path| real(path) == real(named)) {
+        if !plan
+            .targets
+            .iter()
+            .flat_map(PlanTarget::members)
+            .any(|path| workspace::canonical(path) == workspace::canonical(named))
+        {
             let what = format!("--destroy-data {}: that is no target of this run", named.display());
             return Err(Failure::usage(what).with_remedy("name the target as it is named for the load"));
         }
@@ -131,7 +135,7 @@ impl Opened {
                 ));
                 continue;
             }
-            done = done.and(remove(workspace, out));
+            done = done.and(workspace::remove(workspace, out));
         }
         done
     }
@@ -182,7 +186,8 @@ impl Opened {
         if target.path.is_dir() {
             return self.add_directory(at, target, asked, history, out);
         }
-        let destroyed = destroy.iter().any(|named| real(named) == real(&target.path));
+        let destroyed =
+            destroy.iter().any(|named| workspace::canonical(named) == workspace::canonical(&target.path));
         let path = real_entry(&target.path);
         let ours = match target.create_bytes {
             Some(bytes) => Some(lasting(&path, bytes, history, out)?),
@@ -224,11 +229,11 @@ impl Opened {
         let opened = Target::open(&target.path)?;
         self.facts.push(opened.facts().clone());
         let direct = asked.cachings.contains(&Caching::Direct);
-        let dir = real(opened.path());
+        let dir = workspace::canonical(opened.path());
         let place = match self.workspaces.iter().position(|workspace| workspace.dir() == dir) {
             Some(place) => place,
             None => {
-                self.workspaces.push(open_workspace(&dir, history, out)?);
+                self.workspaces.push(workspace::open(&dir, history, out)?);
                 self.workspaces.len() - 1
             }
         };
@@ -274,7 +279,7 @@ fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> 
         Found::Ours(file) if file.bytes() == bytes => return Ok(file),
         Found::Ours(file) => {
             let (was, is) = (format_bytes(file.bytes()), format_bytes(bytes));
-            out.tell(format_args!("{} had {was}: it is made anew with {is}", path.display()));
+            out.note(format_args!("{} had {was}: it is made anew with {is}", path.display()));
             file.remove()?;
         }
         Found::Unfinished(file) => file.remove()?,
@@ -353,8 +358,10 @@ fn real_entry(path: &Path) -> PathBuf {
         return real;
     }
     match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if parent.as_os_str().is_empty() => real(Path::new(".")).join(name),
-        (Some(parent), Some(name)) => real(parent).join(name),
+        (Some(parent), Some(name)) if parent.as_os_str().is_empty() => {
+            workspace::canonical(Path::new(".")).join(name)
+        }
+        (Some(parent), Some(name)) => workspace::canonical(parent).join(name),
         _ => path.into(),
     }
 }

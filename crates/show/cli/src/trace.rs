@@ -3,10 +3,6 @@ mod lines;
 mod whose;
 mod written;
 
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::page::{self, command_line};
-use crate::{Done, FINE, bad_news, interrupt};
 use collect::process::trace::{FilePattern, Filter, Tracer};
 use command::Waiting;
 use filestats::TracedOp;
@@ -16,6 +12,10 @@ use report::chart::{Theme, svg_file};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use terminal::{
+    Done, FINE, Failure, Output, bad_news, interrupt,
+    page::{self, command_line},
+};
 use whose::Whose;
 use workload::{format_bytes, format_ns};
 use workload_file::values;
@@ -140,7 +140,7 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
             None => alone,
         };
         let now_ns = tracer.elapsed_ns();
-        let last = ended || interrupt::asked() || now_ns >= for_ns;
+        let last = ended || interrupt::requested() || now_ns >= for_ns;
         let until_ns = if last { now_ns.min(for_ns) } else { for_ns };
         while let Some(io) = tracer.next()? {
             // Of a busy system there may be no end.
@@ -155,7 +155,7 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
             if traced.ios() == count || !lines.are_read() {
                 break;
             }
-            if traced.ios().is_multiple_of(ASK_EVERY) && !last && interrupt::asked() {
+            if traced.ios().is_multiple_of(ASK_EVERY) && !last && interrupt::requested() {
                 break;
             }
         }

@@ -1,10 +1,10 @@
 //! The recorded traces that a plan replays: read whole, before anything is made or written.
 
-use crate::failure::Failure;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use terminal::Failure;
 use workload::{Placed, Plan, Trace, format_bytes};
 
 /// A larger trace would not fit into memory beside what it is replayed on.

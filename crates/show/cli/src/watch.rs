@@ -3,15 +3,13 @@ mod screen;
 mod view;
 mod watched;
 
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE, interrupt};
 use filestats::Profile;
 use report::Glance;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use terminal::{Done, FINE, Failure, Output, interrupt};
 use watched::Watched;
 use workload_file::values;
 
@@ -102,7 +100,7 @@ impl Ticks {
         let elapsed_ns = self.interval.as_nanos().saturating_mul(tick.into());
         let due = Duration::from_nanos(u64::try_from(elapsed_ns).unwrap_or(u64::MAX));
         while let Some(left) = due.checked_sub(self.began.elapsed()) {
-            if interrupt::asked() {
+            if interrupt::requested() {
                 return false;
             }
             if self.interval > Duration::from_secs(2) {
@@ -111,7 +109,7 @@ impl Ticks {
             std::thread::sleep(left.min(Duration::from_millis(50)));
         }
         out.clear_progress();
-        !interrupt::asked()
+        !interrupt::requested()
     }
 }
 

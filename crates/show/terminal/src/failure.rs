@@ -1,8 +1,10 @@
+//! What a program prints once when it cannot do what was requested.
+
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// What is told to the person once, at the top: what failed on what and why, facts, and what to do.
+/// A failure as its user sees it: what failed on what and why, facts, what to do, and the exit code.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
@@ -12,32 +14,37 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Something could not be done.
+    /// Something could not be done: exit code 3.
     pub fn new(message: impl Display) -> Failure {
         Failure { message: message.to_string(), facts: Vec::new(), remedy: None, code: 3 }
     }
 
-    /// An argument is wrong.
+    /// An argument is wrong: exit code 2.
     pub fn usage(message: impl Display) -> Failure {
         Failure { code: 2, ..Failure::new(message) }
     }
 
-    /// With something that is known about it: "free: 2 GiB".
+    /// From an error that knows facts and a remedy.
+    pub fn from_parts(message: impl Display, facts: Vec<String>, remedy: Option<String>) -> Failure {
+        Failure { facts, remedy, ..Failure::new(message) }
+    }
+
+    /// Adds a fact: "free: 2 GiB".
     #[must_use]
     pub fn with_fact(mut self, fact: impl Display) -> Failure {
         self.facts.push(fact.to_string());
         self
     }
 
-    /// With what to do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub fn with_remedy(self, remedy: impl Display) -> Failure {
         Failure { remedy: Some(remedy.to_string()), ..self }
     }
 
-    /// With other names for what its remedy tells to do: (ours, theirs).
+    /// Replaces the names of options in the remedy: (ours, theirs).
     #[must_use]
-    pub fn in_words_of(mut self, words: &[(&str, &str)]) -> Failure {
+    pub fn with_option_names(mut self, words: &[(&str, &str)]) -> Failure {
         if let Some(remedy) = &mut self.remedy {
             words.iter().for_each(|(ours, theirs)| *remedy = remedy.replace(ours, theirs));
         }
@@ -51,11 +58,11 @@ impl Failure {
         if let Some(remedy) = &self.remedy {
             text.push_str(&format!("  try: {remedy}\n"));
         }
-        // Nobody is left to tell that stderr is closed.
+        // A closed stderr cannot be reported.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
-    /// The exit code that goes with it.
+    /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -69,32 +76,42 @@ impl Display for Failure {
     }
 }
 
-/// What to do where I/Os fail.
+/// Remedy for I/Os that fail.
 pub const DMESG: &str = "read the kernel's log (dmesg): the storage itself fails";
 
 impl From<storage::StorageError> for Failure {
     fn from(error: storage::StorageError) -> Failure {
-        Failure { facts: error.facts(), remedy: error.remedy(), ..Failure::new(&error) }
+        Failure::from_parts(&error, error.facts(), error.remedy())
+    }
+}
+
+impl From<luns::LunError> for Failure {
+    fn from(error: luns::LunError) -> Failure {
+        let failure = Failure::from_parts(&error, Vec::new(), error.remedy());
+        match error {
+            luns::LunError::Asked(_) => Failure { code: 2, ..failure },
+            _ => failure,
+        }
     }
 }
 
 impl From<history::Error> for Failure {
     fn from(error: history::Error) -> Failure {
-        Failure { remedy: error.remedy().map(Into::into), ..Failure::new(&error) }
+        Failure::from_parts(&error, Vec::new(), error.remedy().map(Into::into))
     }
 }
 
 impl From<collect::SourceError> for Failure {
     fn from(error: collect::SourceError) -> Failure {
-        Failure { facts: error.facts(), remedy: error.remedy().map(Into::into), ..Failure::new(&error) }
+        Failure::from_parts(&error, error.facts(), error.remedy().map(Into::into))
     }
 }
 
-impl From<::measure::MeasureError> for Failure {
-    fn from(error: ::measure::MeasureError) -> Failure {
+impl From<measure::MeasureError> for Failure {
+    fn from(error: measure::MeasureError) -> Failure {
         let failure = Failure::new(&error);
         match error {
-            ::measure::MeasureError::Load(load::LoadError::AllFailed { .. }) => failure.with_remedy(DMESG),
+            measure::MeasureError::Load(load::LoadError::AllFailed { .. }) => failure.with_remedy(DMESG),
             _ => failure,
         }
     }
@@ -113,7 +130,7 @@ impl From<load::LoadError> for Failure {
                 failure.with_remedy("fewer --outstanding, or a smaller --block")
             }
             load::LoadError::HugePages { needed, pages } => {
-                // The setting is the size of the pool, which others use as well.
+                // The setting is the size of the whole pool, other programs' pages included.
                 let all = pages.total + (needed - pages.free);
                 failure.with_remedy(format_args!("sysctl vm.nr_hugepages={all}, or ordinary pages"))
             }
@@ -138,7 +155,7 @@ impl From<load::LoadError> for Failure {
     }
 }
 
-/// What to do where threads, memory or rings are not to be had.
+/// Remedy where threads, memory or rings are unavailable.
 fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
     match error.kind() {
         std::io::ErrorKind::OutOfMemory => Some("fewer --outstanding or --threads, or a smaller --block"),
@@ -150,8 +167,22 @@ fn start_remedy(error: &std::io::Error) -> Option<&'static str> {
     }
 }
 
-impl From<lab::Error> for Failure {
-    fn from(error: lab::Error) -> Failure {
-        Failure { facts: error.facts(), remedy: error.remedy(), ..Failure::new(&error) }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_in_one_line_names_the_remedy_with_the_options_of_the_program() {
+        let failure = Failure::usage("too much").with_fact("free: 2 GiB").with_remedy("fewer --outstanding");
+        let failure = failure.with_option_names(&[("--outstanding", "-o")]);
+        assert_eq!(failure.to_string(), "too much (try: fewer -o)");
+        assert_eq!(Failure::new("none").to_string(), "none");
+    }
+
+    #[test]
+    fn a_full_disk_has_another_remedy_than_a_failing_one() {
+        let error = std::io::Error::from_raw_os_error(libc::ENOSPC);
+        let failure = Failure::from(load::LoadError::AllFailed { path: "/data".into(), count: 1, error });
+        assert!(failure.to_string().contains("free some space"), "{failure}");
     }
 }

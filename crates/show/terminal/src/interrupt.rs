@@ -1,17 +1,17 @@
-//! Ctrl-C ends what runs and keeps what was measured; a second one ends the program at once.
+//! Ctrl-C ends the work and keeps what was measured; a second one ends the program at once.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Exit code of what was ended by Ctrl-C: 128 and the signal's number, as shells have it.
+/// Exit code after Ctrl-C: 128 and the signal's number, as in a shell.
 pub const CODE: u8 = 130;
 
-/// Takes over Ctrl-C, SIGTERM and SIGHUP: for work that asks now and then whether to go on. All else they
-/// end at once, as they should.
+/// Handles Ctrl-C, SIGTERM and SIGHUP, for work that polls [`requested`]. Without a call of it they end the program at
+/// once.
 pub fn install() {
     let handler = || {
-        if ASKED.swap(true, Relaxed) {
+        if REQUESTED.swap(true, Relaxed) {
             std::process::exit(CODE.into());
         }
     };
@@ -20,12 +20,12 @@ pub fn install() {
     }
 }
 
-/// Whether the user wants an end.
-pub fn asked() -> bool {
-    ASKED.load(Relaxed)
+/// Whether the work is to end.
+pub fn requested() -> bool {
+    REQUESTED.load(Relaxed)
 }
 
-/// The flag itself, for who polls it.
+/// The flag, for code that polls it.
 pub fn flag() -> &'static AtomicBool {
-    &ASKED
+    &REQUESTED
 }

@@ -1,4 +1,4 @@
-use crate::failure::Failure;
+use crate::Failure;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 pub struct Output {
     json: bool,
     terminal: bool,
-    shown: Option<Instant>,
-    not_written: Option<std::io::Error>,
+    progress_drawn: Option<Instant>,
+    write_error: Option<std::io::Error>,
 }
 
-/// Progress is drawn this often.
-const DRAW: Duration = Duration::from_millis(100);
+/// The line of progress is drawn at most this often.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Output {
-    /// An output that prints text, or JSON.
+    /// An output that prints answers as text, or as JSON.
     pub fn new(json: bool) -> Output {
-        Output { json, terminal: std::io::stderr().is_terminal(), shown: None, not_written: None }
+        Output { json, terminal: std::io::stderr().is_terminal(), progress_drawn: None, write_error: None }
     }
 
-    /// JSON from now on.
+    /// Prints JSON from now on.
     pub fn print_json(&mut self) {
         self.json = true;
     }
 
-    /// How text is to look on stdout: no colours into a pipe or with `NO_COLOR` set.
+    /// Style of text on stdout: no colours into a pipe or with `NO_COLOR` set.
     pub fn style(&self) -> report::text::Style {
         let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         report::text::Style { color: std::io::stdout().is_terminal() && !no_color, width }
     }
 
-    /// Prints the answer: text or JSON, whichever was asked for. Only that one is made.
+    /// Prints the answer as text or as JSON. Only the one that is printed is made.
     pub fn answer(
         &mut self,
         text: impl FnOnce(&report::text::Style) -> String,
@@ -50,46 +50,49 @@ impl Output {
         }
         let mut stdout = std::io::stdout();
         let written = stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush());
-        // A reader that went away (`| head`) is no error.
-        self.not_written = written.err().filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+        // A closed pipe (`| head`) is no error.
+        self.write_error = written.err().filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
     }
 
-    /// Takes the line of progress away, and says whether the answer got where it should.
+    /// Removes the line of progress and checks that the answer was written.
+    ///
+    /// # Errors
+    /// The answer could not be written to stdout.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.clear_progress();
-        match self.not_written.take() {
+        match self.write_error.take() {
             None => Ok(()),
             Some(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
         }
     }
 
-    /// Draws a line of progress with the time left over the previous one.
+    /// Draws a line of progress, with the time left, over the previous one.
     pub fn progress(&mut self, doing: impl Display, left: Option<Duration>) {
-        let due = self.shown.is_none_or(|shown| shown.elapsed() >= DRAW);
+        let due = self.progress_drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_INTERVAL);
         if !self.terminal || !due {
             return;
         }
-        self.shown = Some(Instant::now());
-        let left = left.map_or(String::new(), |left| format!(" · {} left", in_words(left)));
+        self.progress_drawn = Some(Instant::now());
+        let left = left.map_or(String::new(), |left| format!(" · {} left", format_duration(left)));
         to_stderr(format_args!("\r\x1b[2K{doing}{left}"));
     }
 
-    /// Takes the line of progress away.
+    /// Removes the line of progress.
     pub fn clear_progress(&mut self) {
-        if self.shown.take().is_some() {
+        if self.progress_drawn.take().is_some() {
             to_stderr("\r\x1b[2K");
         }
     }
 
-    /// Tells the person at the terminal what is done and why.
-    pub fn tell(&mut self, what: impl Display) {
+    /// Prints a remark on stderr, only on a terminal: what is done and why.
+    pub fn note(&mut self, what: impl Display) {
         self.clear_progress();
         if self.terminal {
             to_stderr(format_args!("{what}\n"));
         }
     }
 
-    /// Tells something on stderr that must not be missed.
+    /// Prints a warning on stderr.
     pub fn warn(&mut self, warning: impl Display) {
         self.clear_progress();
         to_stderr(format_args!("warning: {warning}\n"));
@@ -101,7 +104,19 @@ fn to_stderr(text: impl Display) {
     let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
-fn in_words(left: Duration) -> String {
+fn format_duration(left: Duration) -> String {
     let seconds = left.as_secs_f64().round() as u64;
     if seconds >= 60 { format!("{} min {:02} s", seconds / 60, seconds % 60) } else { format!("{seconds} s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_is_in_seconds_and_from_a_minute_on_in_minutes() {
+        let text = |ms| format_duration(Duration::from_millis(ms));
+        assert_eq!([text(0), text(1_499), text(59_499)], ["0 s", "1 s", "59 s"]);
+        assert_eq!([text(60_000), text(125_000)], ["1 min 00 s", "2 min 05 s"]);
+    }
 }

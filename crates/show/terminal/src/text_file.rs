@@ -1,16 +1,16 @@
-//! Text that a person wrote into a file and names: workload files, definitions, lists of sources.
+//! Text files that a user names: workload files, definitions, lists of sources.
 
-use crate::failure::Failure;
+use crate::Failure;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use workload_file::FILE_BYTES_MAX;
 
-/// The text of a `what`, which has the form that `form` says: ("workload file", "a TOML file as in docs/run.md").
+/// Reads a file. `what` and `form` describe it in errors: "workload file", "a TOML file as in docs/run.md".
 ///
 /// # Errors
-/// It cannot be read, is a directory, or longer than anybody writes such a file.
+/// It cannot be read, is a directory, or is longer than [`FILE_BYTES_MAX`].
 pub fn read(path: &Path, what: &str, form: &str) -> Result<String, Failure> {
     let refused = |why: &dyn Display| {
         Failure::new(format_args!("cannot read {}: {why}", path.display()))
@@ -22,7 +22,26 @@ pub fn read(path: &Path, what: &str, form: &str) -> Result<String, Failure> {
         return Err(is_other());
     }
     let mut text = String::new();
-    // Bounded while it is read: a pipe has no length.
+    // The length is checked while reading: a pipe has no length.
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(|error| refused(&error))?;
     if text.len() > FILE_BYTES_MAX { Err(is_other()) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_and_endless_files_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("w.toml");
+        std::fs::write(&file, "block = 4096").unwrap();
+        let read =
+            |path: &Path| read(path, "workload file", "a TOML file").map_err(|error| error.to_string());
+        assert_eq!(read(&file).unwrap(), "block = 4096");
+        for path in [dir.path(), Path::new("/dev/zero")] {
+            let error = read(path).unwrap_err();
+            assert!(error.contains("it is no workload file (try: name a TOML file)"), "{error}");
+        }
+    }
 }

@@ -1,14 +1,11 @@
 use super::dedup;
-use crate::check::counted_sqlite;
-use crate::failure::Failure;
-use crate::measure::{open_workspace, remove};
-use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE, interrupt, no_answer, page};
+use crate::{counted_sqlite, lab_failure};
 use ::lab::commit::{Engine, Outcome, Plan, run as experiment};
 use experiments::Durability;
 use std::path::{Path, PathBuf};
 use storage::{StorageError, Target};
+use terminal::{Done, FINE, Failure, Output, interrupt, kept, no_answer, page, workspace};
 use workload::{format_bytes, format_count};
 
 /// Arguments of `headroom lab commit`.
@@ -94,9 +91,9 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     }
     page::check(args.html.as_deref())?;
     let target = Target::open(&args.dir)?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
-    let workspace = open_workspace(target.path(), &mut history, out)?;
+    let workspace = workspace::open(target.path(), &mut history, out)?;
     let is_named = |engine: &Engine| match engine {
         Engine::Postgres => postgres.is_some(),
         Engine::Mariadb => mariadb.is_some(),
@@ -119,12 +116,12 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let done = experiment(&plan, counted_sqlite()?, interrupt::flag(), &mut |progress| {
         out.progress(&progress.doing, progress.left);
     });
-    remove(workspace, out)?;
-    let Outcome { mut study, left_out } = done?;
+    workspace::remove(workspace, out)?;
+    let Outcome { mut study, left_out } = done.map_err(lab_failure)?;
     study.dir = target.path().display().to_string();
     let lacking = left_out.len();
     for (engine, error) in left_out {
-        let failure = Failure::from(error);
+        let failure = lab_failure(error);
         study.notes.push(format!("{} was left out: {failure}", engine.name()));
     }
     let version = env!("CARGO_PKG_VERSION");

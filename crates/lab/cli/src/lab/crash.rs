@@ -2,13 +2,11 @@
 
 mod real;
 
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{Done, FINE, bad_news, interrupt};
 use pagestore::sim::{Failure as Fallen, Lab, Outcome, Step};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use terminal::{Done, FINE, Failure, Output, bad_news, interrupt};
 use workload_file::values;
 
 /// A workload's crash points grow with the square of its steps.
@@ -66,7 +64,7 @@ fn texts(steps: &[Step]) -> Vec<String> {
 fn beside(lab: Lab, tell: &mut impl FnMut()) -> Option<Result<Outcome, Box<Fallen>>> {
     let (send, done) = channel();
     let seed = std::thread::spawn(move || send.send(lab.run()));
-    while !interrupt::asked() {
+    while !interrupt::requested() {
         tell();
         match done.recv_timeout(LOOK_EVERY) {
             Ok(result) => return Some(result),

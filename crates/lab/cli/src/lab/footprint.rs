@@ -1,9 +1,7 @@
-use crate::check::counted_sqlite;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::source::SourceName;
-use crate::{Done, FINE};
+use crate::{counted_sqlite, lab_failure};
 use ::lab::footprint::{Place, footprint};
+use terminal::{Done, FINE, Failure, Output};
 
 /// Arguments of `headroom lab footprint`.
 #[derive(clap::Args)]
@@ -42,7 +40,8 @@ pub fn run(args: &FootprintArgs, out: &mut Output) -> Done {
         return Err(Failure::usage("--database is for mysql: the other sources name theirs"));
     }
     out.progress(format_args!("running the query on {}", args.source), None);
-    let mut moved = footprint(&place, &args.query, args.database.as_deref(), counted_sqlite()?)?;
+    let moved = footprint(&place, &args.query, args.database.as_deref(), counted_sqlite()?);
+    let mut moved = moved.map_err(lab_failure)?;
     moved.source = args.source.to_string();
     let version = env!("CARGO_PKG_VERSION");
     out.answer(|style| report::text::footprint(&moved, style), || report::json::footprint(&moved, version));

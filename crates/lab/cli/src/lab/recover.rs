@@ -1,13 +1,10 @@
-use crate::check::counted_sqlite;
-use crate::failure::Failure;
-use crate::measure::{open_workspace, remove};
-use crate::output::Output;
-use crate::{Done, FINE, interrupt, no_answer, page};
+use crate::{counted_sqlite, lab_failure};
 use ::lab::recover::{Engine, Plan, Strategy, Work, run as experiment};
 use experiments::EmulatedDisk;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use storage::Target;
+use terminal::{Done, FINE, Failure, Output, interrupt, kept, no_answer, page, workspace};
 use workload::format_bytes;
 use workload_file::values;
 
@@ -90,7 +87,8 @@ pub struct WriterArgs {
 /// What `headroom lab recover` starts and kills.
 pub fn write(args: &WriterArgs) -> Done {
     let &WriterArgs { pages, data_pages, log_bytes, seed, .. } = args;
-    match ::lab::recover::write(args.engine, &args.dir, Work { pages, data_pages, log_bytes, seed })? {}
+    match ::lab::recover::write(args.engine, &args.dir, Work { pages, data_pages, log_bytes, seed })
+        .map_err(lab_failure)? {}
 }
 
 /// `headroom lab recover`.
@@ -124,9 +122,9 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
     if args.log.is_none() && args.pages.is_none() && args.data.is_none() {
         fit(args, &mut plan, target.facts().free_bytes)?;
     }
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
-    let workspace = open_workspace(target.path(), &mut history, out)?;
+    let workspace = workspace::open(target.path(), &mut history, out)?;
     workspace.check_room(room_bytes(&plan)).map_err(|error| {
         let needed = format!(
             "needed for {} of log and a data file of {}: {}",
@@ -146,14 +144,15 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
 
     let done = counted_sqlite().and_then(|registry| {
         let mut tell = |progress: &::lab::recover::Progress| out.progress(&progress.doing, progress.left);
-        let explain = |error| Failure::from(error).to_string();
+        let explain = |error| lab_failure(error).to_string();
         experiment(&plan, registry, interrupt::flag(), &mut tell, explain).map_err(|error| match error {
-            ::lab::Error::Disk(luns::LunError::NotRoot) => Failure::from(error)
-                .with_remedy(format_args!("run it as root: sudo {}", page::command_line())),
-            other => other.into(),
+            ::lab::Error::Disk(luns::LunError::NotRoot) => {
+                lab_failure(error).with_remedy(format_args!("run it as root: sudo {}", page::command_line()))
+            }
+            other => lab_failure(other),
         })
     });
-    remove(workspace, out)?;
+    workspace::remove(workspace, out)?;
     let mut study = done?;
     study.dir = target.path().display().to_string();
     let version = env!("CARGO_PKG_VERSION");

@@ -1,11 +1,11 @@
 //! `headroom log dump`: each record is printed as it is met, so that a log of any length takes no more memory.
 
-use crate::failure::Failure;
 use pagestore::Error;
 use pagestore::inspect::RecordInfo;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::ops::ControlFlow;
+use terminal::Failure;
 
 const HEADING: &str = "LSN                              tx  kind              bytes  what";
 
@@ -72,7 +72,7 @@ impl Dump {
             ))
             .with_fact("printed: all records before it")
             .with_remedy("restore a copy"),
-            other => other.into(),
+            other => super::store_failure(other),
         })
     }
 }

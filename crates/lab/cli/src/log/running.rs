@@ -1,11 +1,11 @@
 //! What a running store says of its log and its commits through its counters.
 
-use crate::failure::Failure;
 use pagestore_counters::{CommitPart, CommitTimes, Counts, LogState, PartTimes, Reader, SlowCommit};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
+use terminal::{Failure, kept};
 
 /// A store answers within milliseconds; one whose thread does not run any more, never.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -305,7 +305,7 @@ fn slow_header() -> String {
 
 fn slow_row(slow: &SlowCommit) -> String {
     let parts: String = slow.parts_ns.iter().map(|ns| format!(" {:>12}", us(*ns as f64))).collect();
-    let (whole, at) = (us(slow.whole_ns() as f64), crate::history::at(slow.at_unix_ns));
+    let (whole, at) = (us(slow.whole_ns() as f64), kept::format_time(slow.at_unix_ns));
     format!("{:10} {whole:>10}{parts}  {at}\n", slow.sequence)
 }
 

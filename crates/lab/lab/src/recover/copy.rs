@@ -1,6 +1,7 @@
 //! A crashed image, copied byte for byte for each recovery, and thrown out of the page cache.
 
-use crate::{Error, PageCache};
+use crate::Error;
+use everyday::PageCache;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -40,9 +41,9 @@ fn same_rights(from: &Path, to: &Path) -> Result<(), Error> {
 /// Throws all files of a directory out of the page cache, what is written out already and what is not yet.
 pub(super) fn evict(dir: &Path) -> Result<(), Error> {
     for_each_file(dir, dir, &mut |file, _| {
-        let cache = PageCache::of(file)?;
+        let cache = PageCache::open(file)?;
         cache.write_out()?;
-        cache.evict()
+        Ok(cache.evict()?)
     })
 }
 

@@ -1,6 +1,7 @@
 //! The work that every engine does before it is killed, and what must be there afterwards.
 
-use crate::{Chance, Error};
+use crate::Error;
+use everyday::Random;
 
 /// Pages that one transaction writes.
 pub(super) const BATCH: u64 = experiments::PAGES_A_COMMIT;
@@ -56,9 +57,9 @@ impl Work {
 
     pub(super) fn order(self) -> Order {
         let mut places: Vec<u32> = (0..self.data_pages as u32).collect();
-        let mut chance = Chance::new(self.seed);
+        let mut random = Random::new(self.seed);
         for at in (1..places.len()).rev() {
-            places.swap(at, chance.below(at as u64 + 1) as usize);
+            places.swap(at, random.below(at as u64 + 1) as usize);
         }
         Order { work: self, places }
     }
@@ -73,7 +74,7 @@ impl Order {
     /// What write number `write` puts there: its number, and bytes that nothing compresses.
     pub(super) fn fill(&self, write: u64, body: &mut [u8]) {
         body[..8].copy_from_slice(&write.to_le_bytes());
-        Chance::new(self.work.seed ^ write.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fill(&mut body[8..]);
+        Random::new(self.work.seed ^ write.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fill(&mut body[8..]);
     }
 
     /// The writes of a commit.
@@ -96,16 +97,16 @@ impl Order {
     /// Two different pages of those written: the first to be read, and the first to be written again.
     pub(super) fn first_pages(&self, crash: &Crash) -> [Look; 2] {
         let written = self.pages_written(crash).max(2);
-        let mut chance = Chance::new(!self.work.seed);
-        let first = chance.below(written);
-        let second = (first + 1 + chance.below(written - 1)) % written;
+        let mut random = Random::new(!self.work.seed);
+        let first = random.below(written);
+        let second = (first + 1 + random.below(written - 1)) % written;
         [first, second].map(|at| Look { place: self.place(at), at })
     }
 
     /// One page of every acknowledged commit, all of the last, and some that were never written.
     pub(super) fn sample(&self, crash: &Crash) -> Vec<Look> {
-        let mut chance = Chance::new(self.work.seed ^ crash.commits);
-        let of_each = (0..crash.commits).map(|commit| commit * BATCH + chance.below(BATCH));
+        let mut random = Random::new(self.work.seed ^ crash.commits);
+        let of_each = (0..crash.commits).map(|commit| commit * BATCH + random.below(BATCH));
         let mut at: Vec<u64> = of_each.map(|write| write % self.work.pages).collect();
         if let Some(last) = crash.commits.checked_sub(1) {
             at.extend(Self::writes(last).map(|write| write % self.work.pages));

@@ -1,9 +1,6 @@
 //! `headroom compare --interleave`: both workloads in turn, A B B A, until the answer is clear.
 
 use super::Compared;
-use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::Output;
 use crate::run::{Run, RunArgs, plain, plan};
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
@@ -12,6 +9,7 @@ use clap::Parser;
 use history::{History, SessionId};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use terminal::{Failure, Output, interrupt, kept};
 use workload::{Plan, RunResult, parse_duration};
 
 /// Arguments of `--interleave`.
@@ -63,10 +61,10 @@ pub fn run(
     let both = Both::of(side(a)?, side(b)?)?;
     let looks = looks(args, &both)?;
     let traces = Traces::read(&both.all)?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let opened = targets::open(&both.all, &traces, &args.destroy_data, &mut history, out)?;
-    out.tell(format_args!(
+    out.note(format_args!(
         "at most {} rounds of A B B A, {} s each",
         looks.rounds_max(),
         both.round().as_secs_f64().ceil()
@@ -166,7 +164,7 @@ fn rounds(
             let (plan, name, into) = if is_b { (&both.b, "B", &mut b) } else { (&both.a, "A", &mut a) };
             one_run(plan, name, into, (on, session), history, out)?;
         }
-        let ended = interrupt::asked() || round == looks.rounds_max();
+        let ended = interrupt::requested() || round == looks.rounds_max();
         if !ended && !looks.is_due(round) {
             continue;
         }
@@ -181,7 +179,7 @@ fn rounds(
             };
         }
         for compared in &comparisons {
-            out.tell(format_args!("after {round} rounds: {}", compared.summary));
+            out.note(format_args!("after {round} rounds: {}", compared.summary));
         }
     }
     unreachable!("the last round returns")
@@ -195,7 +193,7 @@ fn one_run(
     history: &mut History,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    if interrupt::asked() {
+    if interrupt::requested() {
         return Ok(());
     }
     let run = Run { plan, destroy: &[], traces, how: &plain, answer: &|_, _| Ok(()) };
@@ -203,7 +201,7 @@ fn one_run(
     if let Some(failure) = failure {
         return Err(failure);
     }
-    if interrupt::asked() {
+    if interrupt::requested() {
         // A run that was cut short is none of the repeats.
         return Ok(());
     }

@@ -1,11 +1,11 @@
 //! What A and B are: entries of the history, files, the baseline, the newest.
 
-use crate::failure::Failure;
 use ::compare::RUNS_MAX;
 use capability::Capability;
 use history::{EntryKind, History, ResultId};
 use serde_json::Value;
 use std::path::Path;
+use terminal::{Failure, kept};
 use workload::{PhaseResult, RunResult};
 
 /// One side of a comparison.
@@ -101,7 +101,7 @@ struct Kept<'a> {
 impl Kept<'_> {
     fn get(&mut self) -> Result<&History, Failure> {
         if self.open.is_none() {
-            self.open = Some(crate::history::open(self.path)?);
+            self.open = Some(kept::open(self.path)?);
         }
         Ok(self.open.as_ref().expect("opened above"))
     }

@@ -1,5 +1,5 @@
-use crate::failure::Failure;
 use std::path::PathBuf;
+use terminal::Failure;
 
 /// Options of ours whose value is the next argument, where it is not glued on with `=`.
 pub const VALUED: [&str; 3] = ["--history", "--destroy-data", "--format"];

@@ -1,8 +1,8 @@
 //! Histories of cumulative counters: kept as captures, each instant of a source once.
 
 use super::Log;
-use crate::failure::Failure;
-use crate::history::at;
+use terminal::{Failure, kept};
+
 use filestats::{Interval, Reason, Rules, Snapshot, intervals};
 use history::{CaptureFilter, CaptureId, History};
 use import::{Chain, Format, Kept, Series};
@@ -116,8 +116,8 @@ impl Imported {
                     "{}: {} of up to {files} files {verb}, {} to {}{numbers}",
                     self.source,
                     count(captures.len()),
-                    at(from),
-                    at(until)
+                    kept::format_time(from),
+                    kept::format_time(until)
                 )
             }
             None => format!("{}: nothing new in it", self.source),
@@ -143,7 +143,7 @@ impl Imported {
                 1 => "1 interval of a file is".to_owned(),
                 n => format!("{n} intervals of files are"),
             };
-            let first = at(unknown.first_unix_ns);
+            let first = kept::format_time(unknown.first_unix_ns);
             lines.push(format!("  {intervals} unknown: {reason} (the first one before {first})"));
         }
         lines.join("\n") + "\n"

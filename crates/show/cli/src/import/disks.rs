@@ -1,7 +1,8 @@
 //! PerfMon's disks: what its rates and means say, interval by interval. Nothing of it is kept.
 
 use super::Log;
-use crate::history::at;
+use terminal::kept;
+
 use filestats::{Figure, IoClass, Profile, Reason};
 use import::{Disk, DiskInterval, DiskTotals};
 use serde_json::json;
@@ -92,7 +93,7 @@ fn number(figure: Figure<f64>, factor: f64) -> String {
 fn table(intervals: &[&DiskInterval]) -> String {
     let row = |one: &&DiskInterval| {
         [
-            at(one.ended_unix_ns),
+            kept::format_time(one.ended_unix_ns),
             number(one.read.per_second, 1.0),
             number(one.read.latency_ns, 1e-6),
             number(one.write.per_second, 1.0),
@@ -135,7 +136,7 @@ pub fn csv(logs: &[Log]) -> String {
                 disk.object.clone(),
                 quoted(&disk.name),
                 one.ended_unix_ns.to_string(),
-                at(one.ended_unix_ns),
+                kept::format_time(one.ended_unix_ns),
                 one.elapsed_ns.known().map_or(String::new(), |ns| (ns as f64 / 1e9).to_string()),
                 figure(one.read.per_second, 1.0),
                 figure(one.read.bytes_per_second, 1.0 / MIB),

@@ -1,10 +1,9 @@
 //! A matrix from a TOML file, from flags, or from both.
 
-use crate::failure::Failure;
 use crate::layouts;
-use crate::text_file;
 use ::matrix::{BlockBytes, Matrix, Order, Time};
 use std::path::PathBuf;
+use terminal::{Failure, text_file};
 use workload::{Caching, Durability, Layout, Pattern, parse_bytes, parse_duration};
 
 /// What is run: every flag that is given replaces what FILE says.

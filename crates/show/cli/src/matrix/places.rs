@@ -1,15 +1,13 @@
 //! What a matrix runs on: test files in directories, made once for all runs, and files and devices as they are.
 
-use crate::failure::Failure;
 use crate::layouts;
-use crate::output::Output;
-use crate::{interrupt, measure};
 use ::matrix::{Matrix, Planner, Progress};
 use history::{History, MatrixId};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 use storage::{Access, Region, Target, TestFile, Workspace};
+use terminal::{Failure, Output, interrupt, workspace};
 use workload::{Caching, Layout, TargetKind, format_bytes};
 
 /// The targets, looked at and found fit; nothing is made yet.
@@ -152,11 +150,11 @@ impl<'a> Places<'a> {
             return Ok(Place { region, made: None });
         };
         let bytes = history.matrix_file_bytes(id, file_bytes(self.matrix, target))?;
-        let workspace = measure::open_workspace(target.path(), history, out)?;
+        let workspace = workspace::open(target.path(), history, out)?;
         workspace.check_room(bytes)?;
         // On record before it is there, until it is gone, whatever happens between.
-        let recorded =
-            measure::real(workspace.path()).join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
+        let recorded = workspace::canonical(workspace.path())
+            .join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
         history.record_test_file(&recorded, bytes)?;
         // Where one of the two fails, the file is gone again.
         let opened = make(&workspace, bytes, out).and_then(|file| Ok((file.region(caching)?, file)));
@@ -197,7 +195,7 @@ impl Made {
         if !self.recorded.exists() {
             history.forget_test_file(&self.recorded)?;
         }
-        measure::remove(self.workspace, out)
+        workspace::remove(self.workspace, out)
     }
 }
 
@@ -246,7 +244,7 @@ fn make(workspace: &Workspace, bytes: u64, out: &mut Output) -> Result<TestFile,
         let elapsed = began.elapsed();
         let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
         out.progress(format_args!("writing a test file of {}", format_bytes(progress.total_bytes)), left);
-        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     Ok(workspace.test_file(TEST_FILE, bytes, &mut making)?)
 }

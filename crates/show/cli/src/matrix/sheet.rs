@@ -1,11 +1,10 @@
 //! Writing the CSV: never over a file that is not one of ours.
 
-use crate::failure::Failure;
-use crate::output::Output;
 use report::csv::MATRIX_HEADING;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
+use terminal::{Failure, Output};
 
 /// Finds out whether it can be written there, before hours are spent on what it shows.
 pub fn check(path: Option<&Path>) -> Result<(), Failure> {
@@ -41,6 +40,6 @@ pub fn write(path: Option<&Path>, text: impl FnOnce() -> String, out: &mut Outpu
     let Some(path) = path else { return Ok(()) };
     fs::write(path, text())
         .map_err(|error| Failure::new(format_args!("cannot write the CSV {}: {error}", path.display())))?;
-    out.tell(format_args!("wrote {}", path.display()));
+    out.note(format_args!("wrote {}", path.display()));
     Ok(())
 }

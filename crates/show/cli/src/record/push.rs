@@ -1,13 +1,12 @@
 //! `--remote-write` and `--otlp`: where the totals are pushed to, and with what credentials.
 
 use super::{RecordArgs, log, others_can_read};
-use crate::failure::Failure;
-use crate::text_file;
 use metrics::Totals;
 use push::{Credential, Destination, Protocol, Pushing};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use terminal::{Failure, text_file};
 
 /// What the arguments, the file of credentials and the environment say together.
 pub fn destinations(args: &RecordArgs) -> Result<Vec<Destination>, Failure> {

@@ -1,10 +1,10 @@
-use crate::failure::Failure;
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
+use terminal::Failure;
 
 /// A command whose process is there and waits: it is traced from its first instruction on.
 pub struct Waiting {

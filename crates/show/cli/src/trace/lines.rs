@@ -1,8 +1,8 @@
-use crate::failure::Failure;
 use filestats::TracedIo;
 use report::text::{Style, TraceLines};
 use report::{Traced, csv, json, text};
 use std::io::{BufWriter, ErrorKind, Stdout, Write};
+use terminal::Failure;
 
 /// What is printed of a trace: a line an I/O, and at its end what it came to.
 pub struct Lines {

@@ -1,8 +1,8 @@
-use crate::failure::Failure;
 use crate::source::repeated;
 use collect::process::Selection;
 use std::path::PathBuf;
 use std::str::FromStr;
+use terminal::Failure;
 
 /// Whose I/Os are traced: the process source's words, and the names of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,3 @@
-use crate::failure::Failure;
-use crate::page;
 use filestats::{TracedIo, TracedOp};
 use report::Traced;
 use std::collections::HashMap;
@@ -7,6 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use terminal::{Failure, page};
 use workload::format_count;
 
 /// Traces for `headroom run --replay`, one for each file that was traced: FILE of the first, then FILE with a number before

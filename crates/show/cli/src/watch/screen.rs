@@ -1,10 +1,9 @@
 use super::view::{Answer, Key, View};
 use super::watched::Watched;
-use crate::failure::Failure;
-use crate::{Done, FINE, interrupt};
 use filestats::Profile;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use std::time::{Duration, Instant};
+use terminal::{Done, FINE, Failure, interrupt};
 
 /// How soon a key is answered.
 const KEY_WAIT: Duration = Duration::from_millis(100);
@@ -39,7 +38,7 @@ fn show(
                 return Ok(());
             }
         }
-        if interrupt::asked() {
+        if interrupt::requested() {
             return Ok(());
         }
         if Instant::now() >= due {

@@ -1,4 +1,3 @@
-use crate::failure::Failure;
 use crate::source::SourceName;
 use collect::diskstats::Disk;
 use collect::{FileNames, Source};
@@ -7,6 +6,7 @@ use report::Glance;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use terminal::Failure;
 
 /// A source that is looked at again and again, and the devices that its files lie on.
 pub struct Watched {

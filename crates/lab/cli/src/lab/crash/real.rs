@@ -1,15 +1,12 @@
 //! kill -9 on a real file system, for as long as is asked.
 
-use crate::failure::Failure;
-use crate::measure::{open_workspace, remove};
-use crate::output::Output;
-use crate::{Done, FINE, bad_news, interrupt};
 use pagestore::kill::{self, Killing, Part};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use storage::Target;
+use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, workspace};
 
 /// What is killed: this program again.
 pub fn child(store: &Path, words: &[String]) -> Done {
@@ -37,16 +34,16 @@ pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mu
         )
     };
     let target = Target::open(directory)?;
-    let mut history = crate::history::open_to_write(history)?;
+    let mut history = kept::open_to_write(history)?;
     interrupt::install();
-    let workspace = open_workspace(target.path(), &mut history, out)?;
+    let workspace = workspace::open(target.path(), &mut history, out)?;
     let store = workspace.entry("lab-crash");
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let seed = u64::from(std::process::id());
     let mut killing = Killing::create(&store, seed).map_err(|error| cannot(&error))?;
     let begun = Instant::now();
     let mut failed = None;
-    while begun.elapsed() < lasting && !interrupt::asked() && failed.is_none() {
+    while begun.elapsed() < lasting && !interrupt::requested() && failed.is_none() {
         let killed = killing.killed;
         out.progress(
             format_args!("{} kills, {} commits held", killed.kills, killed.commits),
@@ -80,9 +77,9 @@ pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mu
         // With the evidence in it.
         std::mem::forget(workspace);
     } else {
-        remove(workspace, out)?;
+        workspace::remove(workspace, out)?;
     }
-    if interrupt::asked() {
+    if interrupt::requested() {
         out.warn("ended early: what held until then is printed");
     }
     out.answer(

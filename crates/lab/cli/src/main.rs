@@ -1,0 +1,62 @@
+//! The `headroom-lab` binary, which `headroom lab` and `headroom log` run: argument parsing and wiring only. Each
+//! experiment is a file that reads from top to bottom: parse, do, render.
+
+mod lab;
+mod log;
+
+/// `--source`, parsed as `headroom` parses it.
+#[path = "../../../show/cli/src"]
+#[allow(dead_code)]
+mod headroom {
+    pub mod source;
+}
+
+use clap::{Parser, Subcommand};
+use headroom::source;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use terminal::{Failure, Output};
+
+/// Know what your storage can give, what your database asks of it, and how much room is left.
+#[derive(Parser)]
+#[command(name = "headroom", bin_name = "headroom", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Keep and look up results in this file [default: headroom/history.db in the user's data directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Print JSON on stdout, documented in docs/json.md
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Experiments: what commits ask of the log, crashes and recoveries, what a query moves
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
+    /// Look into the log of a page store, a crashed one too
+    #[command(subcommand)]
+    Log(log::LogCommand),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| source::without_passwords(error).exit());
+    let mut out = Output::new(arguments.json);
+    let done = match &arguments.command {
+        Command::Lab(command) => lab::run(command, arguments.history.as_deref(), &mut out),
+        Command::Log(command) => log::run(command, arguments.json, &mut out),
+    };
+    terminal::finish(done, out)
+}
+
+/// A failure of an experiment.
+fn lab_failure(error: ::lab::Error) -> Failure {
+    Failure::from_parts(&error, error.facts(), error.remedy())
+}
+
+/// The SQLite that is linked in, with its I/Os counted.
+fn counted_sqlite() -> Result<&'static headroom_sqlite::Registry, Failure> {
+    everyday::counted_sqlite().map_err(|error| lab_failure(error.into()))
+}

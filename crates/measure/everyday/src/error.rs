@@ -1,0 +1,94 @@
+use std::path::PathBuf;
+
+/// Why the workload cannot be run or observed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file exists already.
+    #[error(
+        "cannot make the experiment's database {}: {} exists already",
+        path.display(), existing.display()
+    )]
+    Exists {
+        /// The database.
+        path: PathBuf,
+        /// The file in the way: the database itself or a journal of its name.
+        existing: PathBuf,
+    },
+    /// The file was not made here, or was not finished.
+    #[error(
+        "will not use {}: it is no finished database of a Headroom experiment",
+        path.display()
+    )]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A plan that cannot be carried out.
+    #[error("cannot run the everyday workload with {what} {value}: give {accepted}")]
+    Plan {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        accepted: &'static str,
+    },
+    /// The counting VFS cannot be registered.
+    #[error("cannot count the I/Os of the workload: {0}")]
+    Counting(String),
+    /// The counters cannot be read.
+    #[error(transparent)]
+    Source(#[from] collect::SourceError),
+    /// The system refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// SQLite refused.
+    #[error("cannot {doing} in {}: {source}", path.display())]
+    Sqlite {
+        /// What was tried.
+        doing: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// Why not.
+        source: rusqlite::Error,
+    },
+}
+
+impl Error {
+    /// What its reader can do about it; `None` where that is not known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Error::Exists { .. } => Some("name a file that does not exist, or remove that one"),
+            Error::NotOurs { .. } => Some("prepare one under another name"),
+            Error::Source(error) => error.remedy(),
+            Error::Sqlite { source, .. } => sqlite_remedy(source),
+            Error::Plan { .. } | Error::Counting(_) | Error::Io { .. } => None,
+        }
+    }
+
+    /// What is known about the case, a line each.
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            Error::Source(error) => error.facts(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What can be done where SQLite fails; `None` where that is not known.
+pub fn sqlite_remedy(error: &rusqlite::Error) -> Option<&'static str> {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),
+        Some(rusqlite::ErrorCode::SystemIoFailure) => {
+            Some("the storage itself may be failing: read the kernel's log (dmesg)")
+        }
+        _ => None,
+    }
+}

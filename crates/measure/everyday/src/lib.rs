@@ -1,0 +1,46 @@
+//! The everyday workload: a small shop in SQLite, made to be observed while it runs and while its indexes are rebuilt.
+//!
+//! ```text
+//! customers (id, name, email, balance_cents, profile)        customers_by_email
+//! orders    (id, customer_id, reference, placed_unix_s,      orders_by_customer, orders_by_reference
+//!            status, total_cents, note)                      5 for each customer
+//!
+//! of 100 transactions:  50 point reads   a customer and the latest orders
+//!                       10 range reads   100 consecutive orders
+//!                       25 updates       a balance and an order's status
+//!                       15 inserts       an order, and the balance it is charged to
+//! ```
+//!
+//! ```text
+//! counted_sqlite        count the I/Os of the SQLite that is linked in, through a VFS of its own
+//! prepare               the database: about 150 MiB, three secondary indexes, nothing cached
+//! Observer::new         the database's files and the device below them
+//! experiment            run the clients at a steady pace, then rebuild the indexes; sample both every second
+//! Observer::observation what a verdict is made of
+//! ```
+//!
+//! `examples/scenario.rs` is a program as a user might have one, with traits that a verdict must find:
+//! idle, many readers, one committer, nearly nothing.
+//!
+//! It judges nothing, and it never writes into a file that it did not make.
+
+mod clients;
+mod counted;
+pub mod database;
+mod error;
+mod experiment;
+mod observer;
+mod page_cache;
+mod plan;
+mod prepare;
+mod random;
+
+pub use clients::run;
+pub use counted::counted_sqlite;
+pub use error::{Error, sqlite_remedy};
+pub use experiment::{Phase, experiment, rebuild_indexes};
+pub use observer::Observer;
+pub use page_cache::PageCache;
+pub use plan::{Counts, Plan};
+pub use prepare::prepare;
+pub use random::Random;

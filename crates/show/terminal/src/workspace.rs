@@ -1,0 +1,106 @@
+//! The directory `headroom.tmp/` in which a program makes everything that it makes on the storage in question.
+
+use crate::{Failure, Output};
+use history::History;
+use luns::{Laboratory, LunError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use storage::{StorageError, Workspace};
+
+/// Opens the workspace in `dir`, and removes what a killed Headroom left there.
+///
+/// # Errors
+/// The directory cannot be used, or another Headroom uses it.
+pub fn open(dir: &Path, history: &mut History, out: &mut Output) -> Result<Workspace, Failure> {
+    let workspace = Workspace::open(dir)?;
+    forget_test_files(&workspace, history)?;
+    for stranger in workspace.strangers() {
+        out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
+    }
+    if let Err(error) = remove_disks(&workspace, out) {
+        out.warn(format_args!("a killed experiment left a disk: {error}"));
+    }
+    Ok(workspace)
+}
+
+/// Removes the workspace at the end. Files of others in it were reported when it was opened: they are no error now.
+///
+/// # Errors
+/// It cannot be removed.
+pub fn remove(workspace: Workspace, out: &mut Output) -> Result<(), Failure> {
+    match workspace.remove() {
+        Err(kept @ StorageError::WorkspaceKept { .. }) => out.warn(kept),
+        other => other?,
+    }
+    Ok(())
+}
+
+/// Deletes from the history the test files that a killed Headroom left in the workspace, which are gone now; returns how
+/// many.
+///
+/// # Errors
+/// The history cannot be read or changed.
+pub fn forget_test_files(workspace: &Workspace, history: &mut History) -> Result<u64, Failure> {
+    let path = canonical(workspace.path());
+    let mut forgotten = 0;
+    for file in history.test_files()? {
+        if file.path.starts_with(&path) && history.forget_test_file(&file.path)? {
+            forgotten += 1;
+        }
+    }
+    Ok(forgotten)
+}
+
+/// The path without symlinks, so that one directory has one name in the history.
+pub fn canonical(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
+}
+
+/// Removes the disks whose backing files lay in a workspace that a killed Headroom left, and returns their devices. The
+/// files are gone with the workspace, but the device, its server and its mount outlive the process that made them.
+///
+/// # Errors
+/// The first disk that cannot be removed, once all others are: it is mounted or held by another process.
+pub fn remove_disks(workspace: &Workspace, out: &mut Output) -> Result<Vec<PathBuf>, LunError> {
+    let laboratory = Laboratory::here();
+    let workspace = canonical(workspace.path());
+    let disks = match laboratory.list() {
+        // Only root makes disks, and a workspace with one in it is root's: this one, which we hold, has none.
+        Err(LunError::Io { error, .. }) if error.kind() == ErrorKind::PermissionDenied => Vec::new(),
+        Err(error) => {
+            out.warn(format_args!("whether a killed experiment left a disk is not known: {error}"));
+            Vec::new()
+        }
+        Ok(disks) => disks,
+    };
+    let mut removed = Vec::new();
+    let mut done = Ok(());
+    for (disk, _) in disks.into_iter().filter(|(disk, _)| disk.file.starts_with(&workspace)) {
+        match laboratory.remove(&disk) {
+            Ok(()) => removed.push(disk.device.unwrap_or(disk.file)),
+            Err(error) => done = done.and(Err(error)),
+        }
+    }
+    done.map(|()| removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_a_test_file_goes_with_its_workspace_and_others_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut history = History::open(&dir.path().join("history.db")).unwrap();
+        let left = canonical(dir.path()).join("headroom.tmp/test");
+        let elsewhere = PathBuf::from("/elsewhere/headroom.tmp/test");
+        history.record_test_file(&left, 1).unwrap();
+        history.record_test_file(&elsewhere, 1).unwrap();
+        let mut out = Output::new(false);
+        let workspace = open(dir.path(), &mut history, &mut out).unwrap();
+        let paths: Vec<PathBuf> = history.test_files().unwrap().into_iter().map(|file| file.path).collect();
+        assert_eq!(paths, [elsewhere]);
+        remove(workspace, &mut out).unwrap();
+        assert!(!dir.path().join("headroom.tmp").exists());
+    }
+}
