@@ -1,19 +1,19 @@
-//! The totals as families of series: the one list that every format writes.
+//! The totals as metric families: the one list that all formats write.
 
 use crate::totals::{Class, Summed, Sums, Totals};
 use filestats::FileKind;
 
-/// Series of one name.
+/// A metric family: the series of one name.
 pub(crate) struct Family {
     pub name: String,
-    pub kind: Kind,
+    pub kind: FamilyKind,
     pub unit: Unit,
     pub help: String,
     pub points: Vec<Point>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FamilyKind {
     Counter,
     Summary,
     Gauge,
@@ -28,7 +28,7 @@ pub(crate) enum Unit {
 
 /// One series, or the two of a summary.
 pub(crate) struct Point {
-    /// In the order in which the text has them.
+    /// Labels in the order of the text format.
     pub labels: Vec<(&'static str, String)>,
     pub value: Value,
 }
@@ -41,7 +41,7 @@ pub(crate) enum Value {
 }
 
 impl Totals {
-    /// What is known, by family; a family may have no series yet.
+    /// All families; a family may have no series yet.
     pub(crate) fn families(&self) -> Vec<Family> {
         type Part = fn(&Sums) -> &Summed;
         let parts: [(&str, &str, Part); 3] = [
@@ -79,7 +79,7 @@ impl Totals {
         }
         families.push(Family {
             name: format!("headroom_file_{one}_time_seconds"),
-            kind: Kind::Summary,
+            kind: FamilyKind::Summary,
             unit: Unit::Seconds,
             help: format!("time of {many} that are timed, and how many those are"),
             points: points(timed, Summed::summary),
@@ -98,7 +98,7 @@ impl Totals {
         families.push(counter(&name, Unit::None, &format!("{many} of block devices"), count));
         families.push(Family {
             name: format!("headroom_device_{one}_time_seconds"),
-            kind: Kind::Summary,
+            kind: FamilyKind::Summary,
             unit: Unit::Seconds,
             help: format!("time of {many} of block devices"),
             points: points(Summed::summary),
@@ -118,7 +118,7 @@ impl Totals {
         counter("headroom_wait_time_seconds", Unit::Seconds, help, points.collect())
     }
 
-    /// What tells how far the rest is to be trusted.
+    /// The families about the collection itself: sources that fail, lost intervals, failed pushes.
     fn of_recorder(&self) -> [Family; 4] {
         let unknown = self.unknown.iter().map(|((source, reason), count)| Point {
             labels: vec![("source", source.clone()), ("reason", reason.to_string())],
@@ -151,7 +151,7 @@ impl Totals {
             ),
             Family {
                 name: "headroom_source_up".into(),
-                kind: Kind::Gauge,
+                kind: FamilyKind::Gauge,
                 unit: Unit::None,
                 help: "1: the last look gave counters".into(),
                 points: sources(|_, up| u64::from(up)),
@@ -167,11 +167,11 @@ impl Totals {
 }
 
 impl Family {
-    /// The series of its points as Prometheus names them: each name with a label set and a value.
+    /// The series of the family's points as Prometheus names them: name, label set, value.
     pub fn series(&self) -> impl Iterator<Item = (String, &Point, f64)> {
         self.points.iter().flat_map(move |point| {
             let parts = match point.value {
-                Value::Count(count) if self.kind == Kind::Gauge => [Some(("", count as f64)), None],
+                Value::Count(count) if self.kind == FamilyKind::Gauge => [Some(("", count as f64)), None],
                 Value::Count(count) => [Some(("_total", count as f64)), None],
                 Value::Time { ns } => [Some(("_total", seconds(ns))), None],
                 Value::Summary { ns, count } => [Some(("_sum", seconds(ns))), Some(("_count", count as f64))],
@@ -193,7 +193,7 @@ pub(crate) fn seconds(ns: u128) -> f64 {
 }
 
 fn counter(name: &str, unit: Unit, help: &str, points: Vec<Point>) -> Family {
-    Family { name: name.into(), kind: Kind::Counter, unit, help: help.into(), points }
+    Family { name: name.into(), kind: FamilyKind::Counter, unit, help: help.into(), points }
 }
 
 fn file_labels(class: &Class) -> Vec<(&'static str, String)> {

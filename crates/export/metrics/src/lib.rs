@@ -1,17 +1,17 @@
-//! What sources counted, for Prometheus: totals by class of file, which only grow.
+//! Totals of what sources counted, by class of file, as Prometheus and OTLP metrics.
 //!
 //! ```text
 //! two snapshots of a source ─> Totals::add() ─> by (source, database, kind, drive): counts, bytes, timed operations
 //!                                              by (source, event): time waited
-//!                              Totals::failed()          └─> families: one list, four ways to write it
+//!                              Totals::failed()          └─> families: one list, four output formats
 //!                                                             ├─ text(OpenMetrics | Prometheus)   for a scrape
 //!                                                             └─ remote_write(), otlp()           to push
 //! ```
 //!
-//! A source's own counters cannot be passed on: the sum over files falls when a file goes, and thousands of file names are
-//! thousands of series. So known intervals are added up by class. An interval that is not known adds nothing, and is
-//! counted with its reason. A latency is the usual quotient of a summary: `rate(x_seconds_sum) / rate(x_seconds_count)`;
-//! what was not timed is in `_total` and not in `_count`, so that it makes no latency shorter.
+//! A source's own counters are not exported: their sum over files falls when a file is removed, and thousands of files
+//! would be thousands of series. Instead, known intervals are summed by class. An unknown interval adds nothing, and is
+//! counted by its reason. Mean latency is the usual quotient of a summary: `rate(x_seconds_sum) / rate(x_seconds_count)`.
+//! Operations without a time are in `_total` and not in `_count`, so that they do not shorten it.
 //!
 //! Names and units follow the Prometheus and OpenMetrics conventions: base units, `_total`, `# UNIT`. This crate does no
 //! I/O and reads no clock.
@@ -26,13 +26,13 @@ mod totals;
 pub use text::Format;
 pub use totals::{Dropped, Totals};
 
-/// What a pushed request says beside the totals.
+/// The fields of a pushed request beside the totals.
 #[derive(Clone, Debug)]
 pub struct Stamp {
-    /// When everything was zero, nanoseconds since 1970.
+    /// When all totals were zero, nanoseconds since 1970.
     pub since_unix_ns: u64,
-    /// When it was as it is now.
+    /// The time of the totals, nanoseconds since 1970.
     pub at_unix_ns: u64,
-    /// The host: two that push to one server are two instances.
+    /// The host name: two hosts that push to one server are two instances.
     pub host: String,
 }

@@ -1,4 +1,4 @@
-//! OTLP: an ExportMetricsServiceRequest as opentelemetry-proto 1.x has it.
+//! OTLP: an ExportMetricsServiceRequest of opentelemetry-proto 1.x.
 //!
 //! ```text
 //! ExportMetricsServiceRequest { ResourceMetrics resource_metrics = 1 }
@@ -12,10 +12,10 @@
 //! SummaryDataPoint { start = 2; time = 3; fixed64 count = 4; double sum = 5; repeated KeyValue attributes = 7 }
 //! ```
 //!
-//! Names are those that `/metrics` has, `_total` and unit included: a server that derives such names from the unit and
-//! the kind (Prometheus does) finds them there and adds nothing. Counts go as integers, exactly.
+//! Names are the same as in `/metrics`, `_total` and unit included: a server that appends them by unit and kind
+//! (Prometheus does) does not append them twice. Counts are integers, so they are exact.
 
-use crate::families::{Family, Kind, Point, Unit, Value, seconds};
+use crate::families::{Family, FamilyKind, Point, Unit, Value, seconds};
 use crate::protobuf::Message;
 use crate::{Stamp, Totals};
 
@@ -43,13 +43,13 @@ impl Totals {
 
 fn write_family(metric: &mut Message, family: &Family, stamp: &Stamp) {
     let (field, suffix) = match family.kind {
-        Kind::Gauge => (5, ""),
-        Kind::Counter => (7, "_total"),
-        Kind::Summary => (11, ""),
+        FamilyKind::Gauge => (5, ""),
+        FamilyKind::Counter => (7, "_total"),
+        FamilyKind::Summary => (11, ""),
     };
     metric.text(1, &format!("{}{suffix}", family.name));
     metric.text(2, &family.help);
-    // Units of UCUM.
+    // UCUM units.
     metric.text(
         3,
         match family.unit {
@@ -62,15 +62,15 @@ fn write_family(metric: &mut Message, family: &Family, stamp: &Stamp) {
         for point in &family.points {
             data.message(1, |written| write_point(written, family.kind, point, stamp));
         }
-        if family.kind == Kind::Counter {
+        if family.kind == FamilyKind::Counter {
             data.number(2, CUMULATIVE);
             data.number(3, 1);
         }
     });
 }
 
-fn write_point(written: &mut Message, kind: Kind, point: &Point, stamp: &Stamp) {
-    if kind != Kind::Gauge {
+fn write_point(written: &mut Message, kind: FamilyKind, point: &Point, stamp: &Stamp) {
+    if kind != FamilyKind::Gauge {
         written.fixed(2, stamp.since_unix_ns);
     }
     written.fixed(3, stamp.at_unix_ns);
@@ -101,7 +101,7 @@ mod tests {
     use crate::totals::{Class, Health, Summed, Sums};
     use filestats::FileKind;
 
-    /// What OpenTelemetry's own Python classes (opentelemetry-proto 1.45) write for the same figures.
+    /// The bytes that OpenTelemetry's Python classes (opentelemetry-proto 1.45) write for the same figures.
     const THEIRS: &[u8] = include_bytes!("../testdata/otlp.bin");
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             drive: String::new(),
             below: false,
         };
-        // More than a double holds.
+        // A double cannot hold this number.
         let read = Summed { count: (1 << 53) + 1, bytes: 81_920, timed: 10, time_ns: 20_000_000 };
         totals.classes.insert(class, Sums { read, ..Sums::default() });
         totals.sources.insert("engine".into(), Health { up: true, failures: 0 });

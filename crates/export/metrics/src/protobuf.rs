@@ -1,16 +1,16 @@
-//! As much of the Protocol Buffers wire format (<https://protobuf.dev/programming-guides/encoding/>) as two requests of
-//! some ten messages need. Written by hand: a generator would cost each build more seconds than this file has lines.
+//! The part of the Protocol Buffers wire format (<https://protobuf.dev/programming-guides/encoding/>) that two requests
+//! with ten message types need. A code generator would add more build time than this file saves.
 
 const VARINT: u32 = 0;
 const FIXED_64: u32 = 1;
 const LENGTH: u32 = 2;
 
-/// A message while it is written, field by field.
+/// A message, written field by field.
 #[derive(Debug, Default)]
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    /// `uint64`, `int64` of no negative number, `enum`, `bool`.
+    /// `uint64`, non-negative `int64`, `enum`, `bool`.
     pub fn number(&mut self, field: u32, value: u64) {
         self.key(field, VARINT);
         self.varint(value);
@@ -26,14 +26,14 @@ impl Message {
         self.fixed(field, value.to_bits());
     }
 
-    /// An empty one is not written: it is what a reader takes for one that is not there.
+    /// An empty string is not written: readers take an absent field for an empty one.
     pub fn text(&mut self, field: u32, value: &str) {
         if !value.is_empty() {
             self.bytes(field, value.as_bytes());
         }
     }
 
-    /// A message within this one.
+    /// A nested message.
     pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Message)) {
         let mut inner = Message::default();
         write(&mut inner);
@@ -54,7 +54,7 @@ impl Message {
         self.varint(u64::from(field << 3 | wire));
     }
 
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
+    /// A varint: seven bits a byte, lowest first; the eighth bit says that more bytes follow.
     fn varint(&mut self, mut value: u64) {
         while value > 0x7f {
             self.0.push(value as u8 | 0x80);

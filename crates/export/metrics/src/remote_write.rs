@@ -19,7 +19,7 @@ impl Totals {
                 let mut labels: Vec<(&str, &str)> =
                     point.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
                 labels.extend([("__name__", name.as_str()), ("job", "headroom"), ("instance", &stamp.host)]);
-                // A label without a value is one that is not there.
+                // Remote-write treats an empty label as absent.
                 labels.retain(|(_, value)| !value.is_empty());
                 labels.sort_unstable();
                 request.message(1, |series| {

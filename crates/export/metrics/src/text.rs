@@ -1,11 +1,11 @@
 //! The text that Prometheus reads: OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) and the
 //! older format 0.0.4.
 
-use crate::families::{Family, Kind, Unit};
+use crate::families::{Family, FamilyKind, Unit};
 use crate::totals::Totals;
 use std::fmt::Write;
 
-/// Which of the two.
+/// A text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `application/openmetrics-text; version=1.0.0`
@@ -15,12 +15,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// The one that a request's Accept header asks for.
+    /// The format that a request's Accept header prefers.
     pub fn accepted(accept: &str) -> Format {
         if accept.contains("application/openmetrics-text") { Format::OpenMetrics } else { Format::Prometheus }
     }
 
-    /// What the answer says of itself.
+    /// The Content-Type of the response.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -30,7 +30,7 @@ impl Format {
 }
 
 impl Totals {
-    /// All totals in one of the formats.
+    /// All totals in a text format.
     pub fn text(&self, format: Format) -> String {
         let mut text = String::new();
         for family in self.families() {
@@ -49,12 +49,12 @@ impl Totals {
 
 fn describe(text: &mut String, family: &Family, format: Format) {
     let kind = match family.kind {
-        Kind::Counter => "counter",
-        Kind::Summary => "summary",
-        Kind::Gauge => "gauge",
+        FamilyKind::Counter => "counter",
+        FamilyKind::Summary => "summary",
+        FamilyKind::Gauge => "gauge",
     };
-    // The older format calls a counter by the name of its line.
-    let old_counter = format == Format::Prometheus && family.kind == Kind::Counter;
+    // The older format names a counter family like its sample, with `_total`.
+    let old_counter = format == Format::Prometheus && family.kind == FamilyKind::Counter;
     let called = format!("{}{}", family.name, if old_counter { "_total" } else { "" });
     let _ = writeln!(text, "# HELP {called} {}\n# TYPE {called} {kind}", family.help);
     let unit = match family.unit {
@@ -67,7 +67,7 @@ fn describe(text: &mut String, family: &Family, format: Format) {
     }
 }
 
-/// `{name="value",…}` with a backslash before each backslash and quote, and `\n` for a line's end.
+/// `{name="value",…}`; backslash, quote and line feed are escaped.
 fn labels_of(labels: &[(&str, String)]) -> String {
     let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let written: Vec<String> =

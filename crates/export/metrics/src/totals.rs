@@ -5,48 +5,48 @@ use filestats::{
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Classes of files that have lines of their own, and as many devices; those beyond are summed under [`OTHERS`].
+/// The most classes of files with series of their own, and the most devices; further ones are summed under [`OTHERS`].
 const CLASSES_MAX: usize = 500;
-/// Wait events that have lines of their own, and as many files that were throttled: of these a server may have
-/// thousands. Those beyond are summed under [`OTHERS`].
+/// The most wait events with series of their own, and the most throttled files: a server may have thousands. Further ones
+/// are summed under [`OTHERS`].
 const WAITS_MAX: usize = 500;
-/// The database, or event, of all those that found no place.
+/// The database or event of all further classes.
 pub(crate) const OTHERS: &str = "(others)";
 
-/// Sums that only grow, since the program started.
+/// Sums since the program started; they never fall.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     pub(crate) classes: BTreeMap<Class, Sums>,
     pub(crate) waits: BTreeMap<Wait, u128>,
     pub(crate) sources: BTreeMap<String, Health>,
-    /// Intervals of files that are not known, by source and reason.
+    /// Unknown intervals of files, by source and reason.
     pub(crate) unknown: BTreeMap<(String, Reason), u64>,
-    /// What other servers were to get and did not, by server and reason.
+    /// Lost pushes, by server and reason.
     pub(crate) dropped: BTreeMap<(String, Dropped), u64>,
 }
 
-/// Why something that was to be pushed is gone.
+/// Why a push was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dropped {
-    /// The server was away for longer than there is room to wait.
+    /// The server was unreachable until the queue was full.
     NoRoom,
-    /// The server does not want it.
+    /// The server rejected it.
     Refused,
 }
 
-/// What is summed: files of one kind of one database on one drive.
+/// A class of files: one kind, one database, one drive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class {
     pub source: String,
-    /// The name of a device; the database of files.
+    /// The database of the files, or the name of a device.
     pub name: String,
     pub kind: FileKind,
     pub drive: String,
-    /// Below the page cache: the same I/O a second time.
+    /// Counted below the page cache: the same I/O a second time.
     pub below: bool,
 }
 
-/// What the files of a class did.
+/// The I/O of the files of a class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub read: Summed,
@@ -59,12 +59,12 @@ pub(crate) struct Sums {
 pub(crate) struct Summed {
     pub count: u64,
     pub bytes: u64,
-    /// Of those with a time.
+    /// Operations with a time.
     pub timed: u64,
     pub time_ns: u128,
 }
 
-/// One event that sessions of a source wait for.
+/// A wait event of a source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Wait {
     pub source: String,
@@ -72,7 +72,7 @@ pub(crate) struct Wait {
     pub event: String,
 }
 
-/// Whether a source gives anything.
+/// Whether a source can be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Health {
     pub up: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Health {
 }
 
 impl Totals {
-    /// Adds what lies between two snapshots of a source.
+    /// Adds the interval between two snapshots of a source.
     pub fn add(&mut self, source: &str, earlier: &Snapshot, later: &Snapshot) {
         self.sources.entry(source.into()).or_default().up = true;
         let below =
@@ -95,7 +95,7 @@ impl Totals {
                         sums.sync.add(&sync);
                     }
                 }
-                // That it was not there before is no loss.
+                // A new file is not a lost interval.
                 Interval::Unknown(Reason::FirstSight | Reason::Gone) => {}
                 Interval::Unknown(reason) => {
                     let count = self.unknown.entry((source.into(), *reason)).or_default();
@@ -112,25 +112,25 @@ impl Totals {
         }
     }
 
-    /// A source gave its first snapshot.
+    /// Notes the first snapshot of a source.
     pub fn began(&mut self, source: &str) {
         self.sources.entry(source.into()).or_default().up = true;
     }
 
-    /// A source gave nothing.
+    /// Notes that a source failed.
     pub fn failed(&mut self, source: &str) {
         let health = self.sources.entry(source.into()).or_default();
         health.up = false;
         health.failures = health.failures.saturating_add(1);
     }
 
-    /// So many pushes to a server are gone; 0 where that is only to be seen.
+    /// Adds lost pushes to a server; 0 makes the series visible.
     pub fn push_dropped(&mut self, to: &str, reason: Dropped, count: u64) {
         let dropped = self.dropped.entry((to.into(), reason)).or_default();
         *dropped = dropped.saturating_add(count);
     }
 
-    /// What is throttled takes no room from what sessions wait for, nor the other way round.
+    /// Throttled files and wait events have separate limits.
     fn wait(&mut self, mut wait: Wait) -> &mut u128 {
         let throttled = wait.class == WaitClass::Throttled;
         let alike = |other: &&Wait| (other.class == WaitClass::Throttled) == throttled;

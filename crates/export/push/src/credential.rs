@@ -3,11 +3,11 @@ use base64::prelude::BASE64_STANDARD;
 use hyper::header::HeaderValue;
 use std::fmt;
 
-/// What a server is shown to be let in: the value of an Authorization header. It never shows in a Debug output.
+/// The value of an Authorization header. Debug output does not show it.
 #[derive(Clone)]
 pub struct Credential(HeaderValue);
 
-/// Text that is no credential; it does not hold the text.
+/// The text is not a credential. The error does not contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no credential; give `bearer TOKEN` or `basic USER:PASSWORD`")]
 pub struct WrongCredential;

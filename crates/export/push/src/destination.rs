@@ -4,7 +4,7 @@ use metrics::{Stamp, Totals};
 use std::fmt;
 use std::net::IpAddr;
 
-/// How a server wants to be told.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Prometheus remote-write 1.0: protobuf, compressed with snappy.
@@ -13,7 +13,7 @@ pub enum Protocol {
     Otlp,
 }
 
-/// Where to push.
+/// A server to push to.
 #[derive(Clone, Debug)]
 pub struct Destination {
     pub(crate) protocol: Protocol,
@@ -21,16 +21,16 @@ pub struct Destination {
     pub(crate) credential: Option<Credential>,
 }
 
-/// A URL that cannot be pushed to.
+/// Why a URL is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongDestination {
-    /// It is none of those.
+    /// Its scheme is none of the supported ones.
     #[error("no http:// or https:// URL; give the whole of it, as in {example}")]
     NotHttp {
-        /// One that works.
+        /// An example that works.
         example: &'static str,
     },
-    /// Arguments can be read by everybody on the host. The URL is not repeated.
+    /// It contains a credential, and every user of the host can read arguments. The error does not repeat the URL.
     #[error("a URL with a password or user in it can be read in ps; give them by {variable} or --push-auth")]
     HoldsCredential {
         /// The variable of the environment.
@@ -39,7 +39,7 @@ pub enum WrongDestination {
 }
 
 impl Protocol {
-    /// As it is called in options, in words and in the label of a metric.
+    /// The name in options, messages and metric labels.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::RemoteWrite => "remote-write",
@@ -47,7 +47,7 @@ impl Protocol {
         }
     }
 
-    /// The variable of the environment that may hold the credential.
+    /// The environment variable that may hold the credential.
     pub fn variable(self) -> &'static str {
         match self {
             Protocol::RemoteWrite => "HEADROOM_REMOTE_WRITE_AUTH",
@@ -62,7 +62,7 @@ impl Protocol {
         }
     }
 
-    /// What a request says of its body.
+    /// The headers that describe the body.
     pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Protocol::RemoteWrite => &[
@@ -86,7 +86,7 @@ impl Protocol {
 }
 
 impl Destination {
-    /// That URL, with what lets us in.
+    /// A server by its URL, with its credential.
     ///
     /// # Errors
     /// [`WrongDestination`].
@@ -107,7 +107,7 @@ impl Destination {
         Ok(Destination { protocol, uri, credential })
     }
 
-    /// Whether whoever sits on the way can read the credential: it goes unencrypted to another host.
+    /// Whether the credential goes unencrypted to another host, where the network can read it.
     pub fn shows_credential(&self) -> bool {
         let host = self.uri.host().unwrap_or_default();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -117,7 +117,7 @@ impl Destination {
     }
 }
 
-/// Without the query, which some servers take a token in.
+/// The URL without its query, in which some servers expect a token.
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());

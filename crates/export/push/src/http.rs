@@ -1,4 +1,4 @@
-//! One POST.
+//! One POST request.
 
 use crate::{Destination, Protocol, partial};
 use http_body_util::{BodyExt, Collected, Full, Limited};
@@ -15,23 +15,23 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// From the first packet to the end of the answer.
+/// The limit from the first packet to the end of the response.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Of an answer that says what is wrong.
+/// The most bytes read of an error response.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It was taken.
+    /// The server accepted it.
     Taken,
-    /// The server does not want it, now or later.
+    /// The server rejected it permanently.
     Refused(String),
-    /// Worth another try, not before so long where the server says.
+    /// It failed and can be tried again, after the time that the server names.
     Failed { why: String, not_before: Option<Duration> },
 }
 
-/// Sends one request over a connection of its own: at one in 15 s a kept one would be closed in between by many a server.
+/// Sends one request over a connection of its own: with one request in 15 s, many servers would close an idle connection.
 pub(crate) async fn post(to: &Destination, body: Vec<u8>) -> Outcome {
     match tokio::time::timeout(PATIENCE, try_post(to, body)).await {
         Ok(Ok((status, headers, answer))) => match judge(status, &headers, &answer) {
@@ -105,14 +105,14 @@ where
 {
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    // It ends with the sender; what goes wrong on it the request tells.
+    // The task ends with the sender; the request reports errors of the connection.
     tokio::spawn(connection);
     let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
     let (head, body) = answer.into_parts();
     Ok((head.status, head.headers, beginning(body).await))
 }
 
-/// What an answer says; nothing where it says too much or breaks off: the status counts.
+/// The text of a response; empty where it is too long or incomplete, because the status decides.
 async fn beginning(body: Incoming) -> Bytes {
     if body.is_end_stream() {
         return Bytes::new();
@@ -120,8 +120,8 @@ async fn beginning(body: Incoming) -> Bytes {
     Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes)
 }
 
-/// The certificates that this host trusts (`SSL_CERT_FILE`, or the system's store), read anew for each connection: they
-/// may be replaced while we run.
+/// The certificates that this host trusts (`SSL_CERT_FILE`, or the system's store), read for each connection, because
+/// they may be replaced meanwhile.
 fn trusting_the_system() -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -164,7 +164,7 @@ mod tests {
             }
         };
         assert_eq!(after("120"), Some(Duration::from_secs(120)));
-        // The other form is a date, and its clock is not ours.
+        // The other form is a date by the server's clock.
         assert_eq!(after("Fri, 31 Dec 1999 23:59:59 GMT"), None);
     }
 }

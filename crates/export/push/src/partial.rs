@@ -1,11 +1,11 @@
-//! What an OTLP server says that took a request, but not all of it.
+//! The response of an OTLP server that accepted only a part of a request.
 //!
 //! ```text
 //! ExportMetricsServiceResponse { ExportMetricsPartialSuccess partial_success = 1 }
 //! ExportMetricsPartialSuccess  { int64 rejected_data_points = 1; string error_message = 2 }
 //! ```
 
-/// What it did not take, in words; `None` where it took all, or says something else.
+/// What the server rejected, as text; `None` where it accepted all, or the response is something else.
 pub(crate) fn rejected(answer: &[u8]) -> Option<String> {
     let (mut points, mut why) = (0, String::new());
     for (field, value) in fields(answer)? {
@@ -30,7 +30,7 @@ enum Value<'a> {
     Other,
 }
 
-/// The fields of a message; `None` where it is none.
+/// The fields of a message; `None` where the bytes are not a message.
 fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Value<'_>)>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_was_not_taken_is_told_in_the_servers_words() {
-        // As OpenTelemetry's Python classes write it.
+        // Written by OpenTelemetry's Python classes.
         let said = rejected(b"\n\x0c\x08\xac\x02\x12\x07too old");
         assert_eq!(said.unwrap(), "it rejects 300 of the points: too old");
         assert_eq!(rejected(b"\n\x0c\x08\xac\x02\x12\x07too"), None, "cut off");

@@ -1,12 +1,12 @@
-//! What waits to be sent.
+//! The queue of requests to one server.
 
 use std::collections::VecDeque;
 
-/// Requests that wait for one server at most; the newest one waits whatever its size. An hour of a server with some
-/// hundred classes of files.
+/// The most bytes in the queue of one server; the newest request is queued whatever its size. It holds an hour of a server
+/// with a few hundred classes of files.
 pub const QUEUE_BYTES_MAX: usize = 8 << 20;
 
-/// Requests, the oldest first.
+/// A queue of requests, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: VecDeque<Vec<u8>>,
@@ -14,7 +14,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Adds one, and drops the oldest ones that it leaves no room for; how many.
+    /// Adds a request and drops the oldest ones that no longer fit. Returns how many were dropped.
     pub fn add(&mut self, body: Vec<u8>) -> u64 {
         self.bytes += body.len();
         self.waiting.push_back(body);
@@ -26,19 +26,19 @@ impl Queue {
         dropped
     }
 
-    /// The oldest one.
+    /// Removes the oldest request.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let body = self.waiting.pop_front()?;
         self.bytes -= body.len();
         Some(body)
     }
 
-    /// How many wait.
+    /// The number of requests.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Puts back what could not be sent; whether there was room for it.
+    /// Puts back a request that could not be sent. Returns false where it no longer fits.
     pub fn put_back(&mut self, body: Vec<u8>) -> bool {
         let fits = self.waiting.is_empty() || self.bytes + body.len() <= QUEUE_BYTES_MAX;
         if fits {

@@ -12,40 +12,40 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
-/// After the first failure; twice as long after each next one.
+/// The wait after the first failure; it doubles with each further one.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// A server that was away all night is found within so long.
+/// The longest wait: a server that was down all night is noticed within this time.
 const RETRY_LONGEST: Duration = Duration::from_secs(300);
-/// The longest that a server may ask us to stay away.
+/// The longest Retry-After that is obeyed.
 const STAY_AWAY_LONGEST: Duration = Duration::from_secs(3600);
 
 /// A change of state, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// The first request was taken.
+pub enum StateChange {
+    /// The server accepted the first request.
     Pushing,
-    /// It cannot be sent, for a reason that is new.
+    /// Sending fails for a new reason.
     Failing {
         /// Why.
         why: String,
-        /// When the next try is.
+        /// The time until the next try.
         retry_in: Duration,
     },
-    /// The server does not want what it is sent, for a reason that is new.
+    /// The server rejects requests for a new reason.
     Refused {
-        /// In its words.
+        /// The server's reason.
         why: String,
     },
-    /// Requests are taken again.
+    /// The server accepts requests again.
     Again {
-        /// After so long.
+        /// The time since the first failure.
         after: Duration,
-        /// Requests that it will never see.
+        /// Requests that were lost.
         dropped: u64,
     },
-    /// The end came before everything was sent.
+    /// Requests were lost at the end.
     NotSent {
-        /// Requests that it will never see.
+        /// Requests that were lost.
         requests: usize,
         /// Why not.
         why: String,
@@ -59,20 +59,20 @@ pub struct Pushing {
     thread: JoinHandle<()>,
 }
 
-/// Sends what waits, and the totals as they are now, to all of them at once; what cannot be sent until `within` is over
-/// is told.
+/// Sends the queued requests and the current totals to all servers in parallel, and reports what could not be sent
+/// within the time `within`.
 pub fn finish(pushing: Vec<Pushing>, within: Duration) {
     for each in &pushing {
         *locked(&each.sender.end) = Some(Instant::now() + within);
         each.sender.ended.notify_one();
     }
     for each in pushing {
-        // A fault of ours in it was told by the panic itself.
+        // A panic of the thread has printed its own message.
         let _ = each.thread.join();
     }
 }
 
-/// What is wrong, since when, and what it cost.
+/// A failure: its reason, its beginning, and the lost requests.
 #[derive(Debug)]
 struct Trouble {
     since: Instant,
@@ -85,11 +85,11 @@ struct Sender {
     to: Destination,
     totals: Arc<Mutex<Totals>>,
     queue: Mutex<Queue>,
-    /// What is being sent, as long as no answer says that it arrived.
-    under_way: Mutex<Option<Vec<u8>>>,
+    /// The request in flight, until a response acknowledges it.
+    in_flight: Mutex<Option<Vec<u8>>>,
     added: Notify,
     state: Mutex<State>,
-    /// When all of it ends.
+    /// The deadline of the end.
     end: Mutex<Option<Instant>>,
     ended: Notify,
 }
@@ -100,17 +100,17 @@ struct State {
     trouble: Option<Trouble>,
 }
 
-/// Pushes the totals to a server every so often, in a thread of its own, until [`finish`]. `host` tells this
-/// host's series from others'; `say` is told each change of state.
+/// Pushes the totals to a server at an interval, in a thread of its own, until [`finish`]. `host` labels the series of
+/// this host; `report` receives each change of state.
 ///
 /// # Errors
-/// Where no thread can be had.
+/// Where the system refuses a thread.
 pub fn start(
     to: Destination,
     totals: Arc<Mutex<Totals>>,
     every: Duration,
     host: String,
-    say: impl Fn(&Said) + Send + Sync + 'static,
+    report: impl Fn(&StateChange) + Send + Sync + 'static,
 ) -> io::Result<Pushing> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for reason in [Dropped::NoRoom, Dropped::Refused] {
@@ -121,35 +121,35 @@ pub fn start(
         to,
         totals,
         queue: Mutex::default(),
-        under_way: Mutex::default(),
+        in_flight: Mutex::default(),
         added: Notify::new(),
         state: Mutex::default(),
         end: Mutex::default(),
         ended: Notify::new(),
     });
-    let (held, say) = (sender.clone(), Arc::new(say));
+    let (held, report) = (sender.clone(), Arc::new(report));
     let thread = std::thread::Builder::new().name("push".into()).spawn(move || {
         runtime.block_on(async {
-            let (filling, of_ticks) = (sender.clone(), stamp.clone());
-            let filling = tokio::spawn(async move { filling.fill(of_ticks, every).await });
-            let (sending, told) = (sender.clone(), say.clone());
-            let sending = tokio::spawn(async move { sending.send(&*told).await });
+            let (filling, tick_stamp) = (sender.clone(), stamp.clone());
+            let filling = tokio::spawn(async move { filling.fill(tick_stamp, every).await });
+            let (sending, reported) = (sender.clone(), report.clone());
+            let sending = tokio::spawn(async move { sending.send(&*reported).await });
             sender.ended.notified().await;
             for task in [filling, sending] {
                 task.abort();
-                // Over, or ended by us: no word of it is lost.
+                // The time is over, or the sender was ended: the request in flight is put back.
                 let _ = task.await;
             }
-            sender.send_the_rest(stamp, &*say).await;
+            sender.send_remaining(stamp, &*report).await;
         });
-        // A name that is still being looked up is waited for by nobody.
+        // The runtime does not wait for a name that is still being resolved.
         runtime.shutdown_background();
     })?;
     Ok(Pushing { sender: held, thread })
 }
 
 impl Sender {
-    /// A request each tick, whether the last one has gone or not.
+    /// Queues a request at each tick, also while the last one is being sent.
     async fn fill(&self, mut stamp: Stamp, every: Duration) {
         let mut ticks = tokio::time::interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -159,21 +159,21 @@ impl Sender {
         }
     }
 
-    /// The totals as they are now.
+    /// A request with the current totals.
     fn add(&self, stamp: &mut Stamp) {
         stamp.at_unix_ns = unix_ns();
-        // Encoded from a copy: whoever counts does not wait for the encoding.
+        // Encoded from a copy, so that counting does not wait for the encoding.
         let totals = locked(&self.totals).clone();
         let dropped = locked(&self.queue).add(self.to.protocol.encode(&totals, stamp));
         self.dropped(Dropped::NoRoom, dropped);
         self.added.notify_one();
     }
 
-    /// At the end: one try for each, the oldest first, while there is time.
-    async fn send_the_rest(&self, mut stamp: Stamp, say: &impl Fn(&Said)) {
-        let interrupted = locked(&self.under_way).take();
+    /// At the end: one try for each request, oldest first, until the deadline.
+    async fn send_remaining(&self, mut stamp: Stamp, report: &impl Fn(&StateChange)) {
+        let interrupted = locked(&self.in_flight).take();
         if let Some(body) = interrupted {
-            // It may have arrived: the same totals of the same instant twice are the same totals.
+            // The request in flight may have arrived. Sending the same totals of the same instant again is harmless.
             locked(&self.queue).put_back(body);
         }
         self.add(&mut stamp);
@@ -181,47 +181,47 @@ impl Sender {
         let all = async {
             loop {
                 let body = locked(&self.queue).take()?;
-                *locked(&self.under_way) = Some(body.clone());
+                *locked(&self.in_flight) = Some(body.clone());
                 let outcome = post(&self.to, body).await;
                 match outcome {
-                    Outcome::Taken => drop(locked(&self.under_way).take()),
+                    Outcome::Taken => drop(locked(&self.in_flight).take()),
                     Outcome::Refused(why) | Outcome::Failed { why, .. } => return Some(why),
                 }
             }
         };
         let why = match tokio::time::timeout_at(end.into(), all).await {
-            Ok(None) => return self.works(say),
+            Ok(None) => return self.works(report),
             Ok(Some(why)) => why,
             Err(_) => "the time for it is over".into(),
         };
-        let requests = locked(&self.queue).len() + usize::from(locked(&self.under_way).is_some());
-        say(&Said::NotSent { requests, why });
+        let requests = locked(&self.queue).len() + usize::from(locked(&self.in_flight).is_some());
+        report(&StateChange::NotSent { requests, why });
     }
 
-    async fn send(&self, say: &impl Fn(&Said)) {
+    async fn send(&self, report: &impl Fn(&StateChange)) {
         let mut failures = 0;
         loop {
             let Some(body) = locked(&self.queue).take() else {
                 self.added.notified().await;
                 continue;
             };
-            *locked(&self.under_way) = Some(body.clone());
+            *locked(&self.in_flight) = Some(body.clone());
             let outcome = post(&self.to, body.clone()).await;
-            locked(&self.under_way).take();
+            locked(&self.in_flight).take();
             match outcome {
                 Outcome::Taken => {
                     failures = 0;
-                    self.works(say);
+                    self.works(report);
                 }
                 Outcome::Refused(why) => {
                     failures = 0;
-                    self.troubled(&why, say, || Said::Refused { why: why.clone() });
+                    self.note_failure(&why, report, || StateChange::Refused { why: why.clone() });
                     self.dropped(Dropped::Refused, 1);
                 }
                 Outcome::Failed { why, not_before } => {
                     let retry_in = retry_in(failures, not_before);
                     failures += 1;
-                    self.troubled(&why, say, || Said::Failing { why: why.clone(), retry_in });
+                    self.note_failure(&why, report, || StateChange::Failing { why: why.clone(), retry_in });
                     if !locked(&self.queue).put_back(body) {
                         self.dropped(Dropped::NoRoom, 1);
                     }
@@ -231,28 +231,28 @@ impl Sender {
         }
     }
 
-    fn works(&self, say: &impl Fn(&Said)) {
+    fn works(&self, report: &impl Fn(&StateChange)) {
         let mut state = locked(&self.state);
         match state.trouble.take() {
             Some(trouble) => {
-                say(&Said::Again { after: trouble.since.elapsed(), dropped: trouble.dropped });
+                report(&StateChange::Again { after: trouble.since.elapsed(), dropped: trouble.dropped });
             }
-            None if !state.pushed => say(&Said::Pushing),
+            None if !state.pushed => report(&StateChange::Pushing),
             None => {}
         }
         state.pushed = true;
     }
 
-    /// Remembers what is wrong, and says it where it is another thing than before.
-    fn troubled(&self, why: &str, say: &impl Fn(&Said), said: impl Fn() -> Said) {
+    /// Keeps the failure, and reports it where its reason is new.
+    fn note_failure(&self, why: &str, report: &impl Fn(&StateChange), change: impl Fn() -> StateChange) {
         let mut state = locked(&self.state);
         match &mut state.trouble {
-            // Ports, sizes and times that a server names in its answer are no other reason.
+            // Numbers in a server's message (ports, sizes, times) do not make the reason new.
             Some(trouble) if without_figures(&trouble.why) == without_figures(why) => return,
             Some(trouble) => trouble.why = why.into(),
             None => state.trouble = Some(Trouble { since: Instant::now(), why: why.into(), dropped: 0 }),
         }
-        say(&said());
+        report(&change());
     }
 
     fn dropped(&self, reason: Dropped, count: u64) {
@@ -284,36 +284,39 @@ fn unix_ns() -> u64 {
     u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Said {
-    /// Whether it is bad news.
+impl StateChange {
+    /// Whether the event is a failure.
     pub fn is_trouble(&self) -> bool {
-        matches!(self, Said::Failing { .. } | Said::Refused { .. } | Said::NotSent { .. })
+        matches!(
+            self,
+            StateChange::Failing { .. } | StateChange::Refused { .. } | StateChange::NotSent { .. }
+        )
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for StateChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Said::Pushing => f.write_str("pushing"),
-            Said::Failing { why, retry_in } => write!(
+            StateChange::Pushing => f.write_str("pushing"),
+            StateChange::Failing { why, retry_in } => write!(
                 f,
                 "{why}; next try in {} s, {} MiB wait before the oldest are dropped",
                 retry_in.as_secs(),
                 QUEUE_BYTES_MAX >> 20
             ),
-            Said::Refused { why } => {
+            StateChange::Refused { why } => {
                 write!(
                     f,
                     "{why}; what it refuses is dropped, not sent again: mind the URL and the credential"
                 )
             }
-            Said::NotSent { requests, why } => {
+            StateChange::NotSent { requests, why } => {
                 write!(
                     f,
                     "{why}; at the end {requests} requests that waited were not sent: what was counted since then is lost to it"
                 )
             }
-            Said::Again { after, dropped } => {
+            StateChange::Again { after, dropped } => {
                 write!(f, "pushing again after {} s, {dropped} requests were dropped", after.as_secs())
             }
         }

@@ -1,7 +1,7 @@
-//! Pushing to a server that answers as it is told to.
+//! Pushing to a server whose responses the test sets.
 
 use metrics::{Format, Totals};
-use push::{Destination, Protocol, Pushing, Said, finish, start};
+use push::{Destination, Protocol, Pushing, StateChange, finish, start};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -46,7 +46,7 @@ fn answer(mut stream: impl Read + Write, answer: &str, number: u32, to: &Sender<
 
 struct Pushed {
     requests: Receiver<Vec<u8>>,
-    said: Receiver<Said>,
+    changes: Receiver<StateChange>,
     totals: Arc<Mutex<Totals>>,
     pushing: Pushing,
 }
@@ -62,15 +62,15 @@ fn push_every(protocol: Protocol, answers: &'static [&'static str], every: Durat
     let to = Destination::new(protocol, &url, Some(credential)).unwrap();
     let totals = Arc::new(Mutex::new(Totals::default()));
     totals.lock().unwrap().began("engine");
-    let (say, said) = channel();
-    let say = move |what: &Said| drop(say.send(what.clone()));
-    let pushing = start(to, totals.clone(), every, "host-1".into(), say).unwrap();
-    Pushed { requests, said, totals, pushing }
+    let (report, changes) = channel();
+    let report = move |what: &StateChange| drop(report.send(what.clone()));
+    let pushing = start(to, totals.clone(), every, "host-1".into(), report).unwrap();
+    Pushed { requests, changes, totals, pushing }
 }
 
 impl Pushed {
-    fn said(&self) -> Said {
-        self.said.recv_timeout(Duration::from_secs(30)).unwrap()
+    fn next_change(&self) -> StateChange {
+        self.changes.recv_timeout(Duration::from_secs(30)).unwrap()
     }
 
     /// The head and the body of the next request.
@@ -100,7 +100,7 @@ fn a_remote_write_request_says_what_it_is_and_who_sends_it() {
     }
     let body = snap::raw::Decoder::new().decompress_vec(&body).unwrap();
     assert!(holds(&body, "headroom_source_up") && holds(&body, "host-1"));
-    assert_eq!(pushed.said(), Said::Pushing);
+    assert_eq!(pushed.next_change(), StateChange::Pushing);
 }
 
 #[test]
@@ -117,17 +117,17 @@ fn what_failed_is_sent_again_in_order_and_each_change_is_told_once() {
     let pushed = push(Protocol::RemoteWrite, answers);
     let first = pushed.request().1;
     assert_eq!(pushed.request().1, first);
-    let slow = pushed.said();
+    let slow = pushed.next_change();
     assert!(
-        matches!(&slow, Said::Failing { why, retry_in } if why.contains("429") && retry_in.as_secs() == 2),
+        matches!(&slow, StateChange::Failing { why, retry_in } if why.contains("429") && retry_in.as_secs() == 2),
         "{slow}"
     );
-    let busy = pushed.said();
-    assert!(matches!(&busy, Said::Failing { why, .. } if why.ends_with("why, request 1")), "{busy}");
+    let busy = pushed.next_change();
+    assert!(matches!(&busy, StateChange::Failing { why, .. } if why.ends_with("why, request 1")), "{busy}");
     assert_eq!(pushed.request().1, first, "taken at last");
     assert_ne!(pushed.request().1, first, "then the next one");
-    let again = pushed.said();
-    assert!(matches!(again, Said::Again { dropped: 0, after } if after.as_secs() >= 3), "{again}");
+    let again = pushed.next_change();
+    assert!(matches!(again, StateChange::Again { dropped: 0, after } if after.as_secs() >= 3), "{again}");
 }
 
 #[test]
@@ -135,10 +135,10 @@ fn what_is_refused_is_gone_and_counted() {
     let pushed = push(Protocol::RemoteWrite, &["400 No", "400 No", "200 OK"]);
     let bodies = [pushed.request().1, pushed.request().1, pushed.request().1];
     assert!(bodies[0] != bodies[1] && bodies[1] != bodies[2], "none is sent twice");
-    let refused = pushed.said();
-    assert!(matches!(&refused, Said::Refused { why } if why.contains("400")), "{refused}");
-    let again = pushed.said();
-    assert!(matches!(again, Said::Again { dropped: 2, .. }), "{again}");
+    let refused = pushed.next_change();
+    assert!(matches!(&refused, StateChange::Refused { why } if why.contains("400")), "{refused}");
+    let again = pushed.next_change();
+    assert!(matches!(again, StateChange::Again { dropped: 2, .. }), "{again}");
     let text = pushed.totals.lock().unwrap().text(Format::OpenMetrics);
     let counted = text.lines().find(|line| line.contains("pushes_dropped") && line.contains("refused"));
     assert!(counted.is_some_and(|line| line.ends_with("/in\",reason=\"refused\"} 2")), "{text}");
@@ -149,14 +149,17 @@ fn what_is_refused_is_gone_and_counted() {
 fn a_server_that_is_not_there_hinders_nobody() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let to = Destination::new(Protocol::Otlp, &format!("http://127.0.0.1:{port}/"), None).unwrap();
-    let (say, said) = channel();
+    let (report, changes) = channel();
     let totals = Arc::new(Mutex::new(Totals::default()));
     start(to, totals.clone(), Duration::from_millis(10), String::new(), move |what| {
-        drop(say.send(what.clone()));
+        drop(report.send(what.clone()));
     })
     .unwrap();
-    let failing = said.recv_timeout(Duration::from_secs(30)).unwrap();
-    assert!(matches!(&failing, Said::Failing { why, .. } if why.contains("cannot connect")), "{failing}");
+    let failing = changes.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert!(
+        matches!(&failing, StateChange::Failing { why, .. } if why.contains("cannot connect")),
+        "{failing}"
+    );
     assert!(totals.try_lock().is_ok() || totals.lock().is_ok());
 }
 
@@ -165,39 +168,39 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 #[test]
 fn at_the_end_what_came_since_the_last_tick_is_sent() {
     let pushed = push_every(Protocol::Otlp, &["200 OK"], DAY);
-    assert_eq!(pushed.said(), Said::Pushing);
+    assert_eq!(pushed.next_change(), StateChange::Pushing);
     drop(pushed.request());
     pushed.totals.lock().unwrap().began("the-last-one");
-    let Pushed { requests, said, pushing, .. } = pushed;
+    let Pushed { requests, changes, pushing, .. } = pushed;
     finish(vec![pushing], Duration::from_secs(20));
     let last = requests.try_recv().expect("it was sent before the end");
     assert!(holds(&last, "the-last-one"));
-    assert_eq!(said.try_recv().ok(), None, "nothing is wrong");
+    assert_eq!(changes.try_recv().ok(), None, "nothing is wrong");
 }
 
 #[test]
 fn a_server_that_is_away_or_hangs_keeps_nobody_from_the_end_and_what_it_misses_is_told() {
     let away = push(Protocol::RemoteWrite, &["503 Service Unavailable"]);
-    assert!(matches!(away.said(), Said::Failing { .. }));
+    assert!(matches!(away.next_change(), StateChange::Failing { .. }));
     // It takes the request and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}/", silent.local_addr().unwrap().port());
-    let (say, said) = channel();
-    let say = move |what: &Said| drop(say.send(what.clone()));
+    let (report, changes) = channel();
+    let report = move |what: &StateChange| drop(report.send(what.clone()));
     let to = Destination::new(Protocol::Otlp, &url, None).unwrap();
-    let hangs = start(to, away.totals.clone(), DAY, "host-1".into(), say).unwrap();
+    let hangs = start(to, away.totals.clone(), DAY, "host-1".into(), report).unwrap();
     drop(silent.accept().unwrap());
     let _held = silent;
     let began = Instant::now();
     finish(vec![away.pushing, hangs], Duration::from_millis(500));
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
-    let not_sent = |said: Receiver<Said>| {
-        let last = said.try_iter().last();
-        let Some(Said::NotSent { requests, why }) = last else { panic!("{last:?}") };
+    let not_sent = |changes: Receiver<StateChange>| {
+        let last = changes.try_iter().last();
+        let Some(StateChange::NotSent { requests, why }) = last else { panic!("{last:?}") };
         (requests, why)
     };
-    let (requests, why) = not_sent(away.said);
+    let (requests, why) = not_sent(away.changes);
     assert!(requests >= 2 && why.contains("503"), "{requests} {why}");
-    let (requests, why) = not_sent(said);
+    let (requests, why) = not_sent(changes);
     assert!(requests >= 1, "{requests} {why}");
 }

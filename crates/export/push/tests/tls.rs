@@ -1,7 +1,7 @@
 //! https, against OpenSSL's server with a certificate of our own.
 
 use metrics::Totals;
-use push::{Destination, Protocol, Said, start};
+use push::{Destination, Protocol, StateChange, start};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -47,22 +47,22 @@ fn a_certificate_is_checked_and_a_private_one_is_accepted_where_it_is_named() {
     }
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut server = serve(dir.path(), port);
-    let (say, said) = channel();
+    let (report, changes) = channel();
     let url = format!("https://127.0.0.1:{port}/api/v1/write");
     let to = Destination::new(Protocol::RemoteWrite, &url, Some("basic me:sesame".parse().unwrap())).unwrap();
     let every = Duration::from_millis(200);
     start(to, Arc::new(Mutex::new(Totals::default())), every, "h".into(), move |what| {
-        drop(say.send(what.clone()));
+        drop(report.send(what.clone()));
     })
     .unwrap();
-    let next = || said.recv_timeout(Duration::from_secs(30)).unwrap();
+    let next = || changes.recv_timeout(Duration::from_secs(30)).unwrap();
     let mut told = next();
     let began = Instant::now();
     while !told.to_string().contains("certificate") {
         assert!(began.elapsed() < Duration::from_secs(20), "{told}");
         told = next();
     }
-    assert!(matches!(&told, Said::Failing { why, .. } if why.contains("SSL_CERT_FILE")), "{told}");
+    assert!(matches!(&told, StateChange::Failing { why, .. } if why.contains("SSL_CERT_FILE")), "{told}");
     assert!(!told.to_string().contains("sesame"), "{told}");
 
     // SAFETY: the certificates are looked up by the push thread at its next try, in a second; no other thread of this
@@ -81,7 +81,7 @@ fn a_certificate_is_checked_and_a_private_one_is_accepted_where_it_is_named() {
     let answer = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n";
     server.stdin.as_mut().unwrap().write_all(answer).unwrap();
     let again = next();
-    assert!(matches!(again, Said::Again { .. }), "{again}");
+    assert!(matches!(again, StateChange::Again { .. }), "{again}");
     server.kill().unwrap();
     server.wait().unwrap();
 }

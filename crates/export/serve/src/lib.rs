@@ -1,12 +1,12 @@
-//! Answers over HTTP.
+//! The HTTP server of `record --metrics`.
 //!
 //! ```text
 //! GET /metrics ─> Totals::text(), OpenMetrics or the older format, as the Accept header asks
-//! GET /        ─> where the metrics are
+//! GET /        ─> a text that names /metrics
 //! ```
 //!
-//! One thread, [`CONNECTIONS_MAX`] connections; a client that sends nothing is put off after [`PATIENCE`]. It reads what
-//! others wrote into [`Totals`], and never asks a source itself: a scrape costs no database anything.
+//! One thread and [`CONNECTIONS_MAX`] connections; a client that sends no request within [`PATIENCE`] is disconnected. It
+//! reads [`Totals`] and never a source, so that a scrape costs a database nothing.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -23,12 +23,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Clients that are answered at once; the next ones wait.
+/// The most clients that are served in parallel; further ones wait.
 pub const CONNECTIONS_MAX: usize = 32;
-/// How long a client may take to say what it wants.
+/// The time that a client has to send its request.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers in a thread of its own until the program ends; the address that it listens on.
+/// Serves in a thread of its own until the program ends. Returns the address that it listens on.
 ///
 /// # Errors
 /// Where the address cannot be listened on.
@@ -38,7 +38,7 @@ pub fn metrics(address: SocketAddr, totals: Arc<Mutex<Totals>>) -> io::Result<So
     let bound = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("metrics".into()).spawn(move || {
-        // A listener that fails for good ends the answers, not the program.
+        // A listener that fails permanently ends the server, not the program.
         let _ = runtime.block_on(accept(listener, totals));
     })?;
     Ok(bound)
@@ -51,7 +51,7 @@ async fn accept(listener: TcpListener, totals: Arc<Mutex<Totals>>) -> io::Result
         let Ok(permit) = free.clone().acquire_owned().await else { return Ok(()) };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
-            // Out of descriptors for a moment, or a client that is gone already.
+            // No descriptor is free at the moment, or the client has disconnected.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -65,7 +65,7 @@ async fn accept(listener: TcpListener, totals: Arc<Mutex<Totals>>) -> io::Result
             });
             let mut connection = http1::Builder::new();
             connection.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-            // What goes wrong on a connection is its client's.
+            // Errors of a connection are the client's.
             let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
             drop(permit);
         });

@@ -1,14 +1,14 @@
-//! The baseline: what later results are compared with.
+//! The baseline that later results are compared with.
 
 use crate::exact::{Exact, Word};
 use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
 use rusqlite::{OptionalExtension, TransactionBehavior, params};
 
 impl History {
-    /// Makes these runs, or this capability, the baseline, in place of the one before.
+    /// Makes these runs, or this capability, the baseline, replacing the one before.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where one of them is not there; then the baseline stays as it was.
+    /// [`Error::NotFound`] where one of them does not exist; then the baseline is unchanged.
     pub fn set_baseline(&mut self, kind: EntryKind, ids: &[ResultId]) -> Result<(), Error> {
         for id in ids {
             self.show(kind, id.0)?;

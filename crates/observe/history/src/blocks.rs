@@ -1,34 +1,34 @@
-//! Many changes of one file in one row of `file_blocks`: a tenth of what they take as rows of `file_changes`.
+//! Up to 64 changes of one file in one row of `file_blocks`, in a tenth of the space of rows of `file_changes`.
 //!
 //! ```text
 //! columns of the row   first_capture_id, last_capture_id, changes     which, and how many: 1 to 64
 //!                      reads ... size_unknown                         as in file_changes: the least value of each figure
-//!                                                                     in the block, or why it is not known in all of it
+//!                                                                     in the block, or why it is unknown in all of it
 //!                      read_unit, write_unit                          bytes an operation, where all are of one size; or 0
 //!                      widths                                         12 characters, '0' + bits of each figure
 //!                      packed                                         change after change, in each figure after figure
 //!                      latencies                                      histograms of the first change, then what each
 //!                                                                     further one adds, as packed.rs has them; or NULL
 //! figures              capture, reads, bytes, stall, writes, bytes, stall, syncs, bytes, stall, busy, size
-//! packed, a figure     value - least, in so many bits as the largest of the block needs, highest bit first
+//! packed, a figure     value - least, in as many bits as the largest of the block needs, highest bit first
 //!   bytes              value - least - unit x (operations - least operations): no bits at all where all are of one size
 //! ```
 //!
-//! A block holds what SQL can compute: no number above 2^63 - 1, no difference above 57 bits (with the 7 of a byte begun
-//! before it, 64), one reason for one figure. What does not fit stays in `file_changes`. The views decode it in SQL
-//! (`schema_8.sql`), as here.
+//! A block holds only what SQL can compute: no number above 2^63 - 1, no difference above 57 bits (64 with the up to
+//! 7 bits before it in its first byte), one reason for each unknown figure. A change that does not fit stays in
+//! `file_changes`. The views decode blocks in SQL (`schema_8.sql`).
 
 use crate::packed::{push_latencies, take_latencies};
 use filestats::{Counters, Figure, Latencies, Ops};
 
-/// Changes of a block at most.
+/// The most changes in a block.
 pub(crate) const CHANGES_MAX: usize = 64;
-/// Figures of a change beside the capture.
+/// Figures of a change without the number of its capture.
 const FIGURES: usize = 11;
-/// The widest difference, bits.
+/// The widest difference in bits.
 const WIDTH_MAX: u32 = 57;
-/// Where bytes and their operations stand among the figures.
-const BYTES_OF: [(usize, usize); 2] = [(1, 0), (4, 3)];
+/// The positions of bytes and of their operations among the figures.
+const BYTES_AND_COUNT: [(usize, usize); 2] = [(1, 0), (4, 3)];
 
 /// The counters of a file from a capture on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) struct Block {
     pub latencies: Option<Vec<u8>>,
 }
 
-/// A block that no Headroom wrote.
+/// A block that Headroom cannot have written.
 #[derive(Debug, thiserror::Error)]
 #[error("no block of changes: {0}; somebody changed it")]
 pub(crate) struct Broken(&'static str);
@@ -62,16 +62,16 @@ impl Broken {
 }
 
 impl Block {
-    /// Packs as many of these as go into one block, from the first on; `None` where the first goes into none.
-    pub fn of(changes: &[Change]) -> Option<Block> {
-        let changes = &changes[..together(changes)];
+    /// Packs as many of the changes as fit into one block, from the first on; `None` where the first does not fit.
+    pub fn pack(changes: &[Change]) -> Option<Block> {
+        let changes = &changes[..fitting(changes)];
         let (first, last) = (changes.first()?, changes.last()?);
         let all: Vec<[Figure<u64>; FIGURES]> = changes.iter().map(figures).collect();
         let mut least = all[0];
         for figures in &all {
             least = std::array::from_fn(|at| least[at].zip(figures[at], u64::min));
         }
-        let units = BYTES_OF.map(|(bytes, count)| unit(&all, bytes, count).unwrap_or(0));
+        let units = BYTES_AND_COUNT.map(|(bytes, count)| unit(&all, bytes, count).unwrap_or(0));
         let values: Vec<[u64; FIGURES + 1]> = changes
             .iter()
             .zip(&all)
@@ -80,7 +80,7 @@ impl Block {
                 let mut values = [0; FIGURES + 1];
                 values[0] = change.capture.abs_diff(first.capture);
                 (0..FIGURES).for_each(|at| values[at + 1] = over(at));
-                for ((bytes, count), unit) in BYTES_OF.into_iter().zip(units) {
+                for ((bytes, count), unit) in BYTES_AND_COUNT.into_iter().zip(units) {
                     values[bytes + 1] = over(bytes).wrapping_sub(unit.wrapping_mul(over(count)));
                 }
                 values
@@ -89,7 +89,10 @@ impl Block {
         let widths: [u32; FIGURES + 1] = std::array::from_fn(|at| {
             values.iter().map(|values| u64::BITS - values[at].leading_zeros()).max().unwrap_or(0)
         });
-        assert!(widths.iter().all(|width| *width <= WIDTH_MAX), "what does not fit was left out: {widths:?}");
+        assert!(
+            widths.iter().all(|width| *width <= WIDTH_MAX),
+            "a change that does not fit was not left out: {widths:?}"
+        );
         let mut packed = Vec::with_capacity(bytes_of(changes.len(), &widths));
         let mut next = 0;
         for values in &values {
@@ -117,7 +120,7 @@ impl Block {
         })
     }
 
-    /// Refuses what cannot be read: asked once, before anything else is.
+    /// Refuses a block that cannot be read. Called once, before any other method.
     pub fn checked(self) -> Result<Block, Broken> {
         if self.changes == 0 || self.changes > CHANGES_MAX {
             return Err(Broken("its number of changes"));
@@ -150,7 +153,7 @@ impl Block {
             latencies: None,
         });
         let mut over: [u64; FIGURES] = std::array::from_fn(|at| self.value(n, at + 1));
-        for ((bytes, count), unit) in BYTES_OF.into_iter().zip(self.units) {
+        for ((bytes, count), unit) in BYTES_AND_COUNT.into_iter().zip(self.units) {
             let product = unit.checked_mul(over[count]).and_then(|product| product.checked_add(over[bytes]));
             over[bytes] = product.ok_or(Broken("its units"))?;
         }
@@ -182,8 +185,8 @@ impl Block {
     }
 }
 
-/// How many of these, from the first on, go into one block.
-fn together(changes: &[Change]) -> usize {
+/// How many of the changes, from the first on, fit into one block.
+fn fitting(changes: &[Change]) -> usize {
     let Some(first) = changes.first() else { return 0 };
     let kept = figures(first);
     let (mut low, mut high) = (kept, kept);
@@ -195,13 +198,13 @@ fn together(changes: &[Change]) -> usize {
         let spans = high.iter().zip(&low).filter_map(|(high, low)| Some(high.known()? - low.known()?));
         let widest = spans.fold(change.capture.abs_diff(first.capture), u64::max);
         let same_reasons = figures.iter().zip(&kept).all(|(now, then)| now.reason() == then.reason());
-        let of_sql = high.iter().filter_map(|high| high.known()).all(|high| i64::try_from(high).is_ok());
+        let fits_sql = high.iter().filter_map(|high| high.known()).all(|high| i64::try_from(high).is_ok());
         let grew = match &change.latencies {
             Some(now) => now.since(before).is_some(),
             None => true,
         };
         let kept_too = change.latencies.is_some() == first.latencies.is_some();
-        if widest >> WIDTH_MAX != 0 || !same_reasons || !of_sql || !grew || !kept_too {
+        if widest >> WIDTH_MAX != 0 || !same_reasons || !fits_sql || !grew || !kept_too {
             return at;
         }
         before = change.latencies.as_ref().unwrap_or(before);
@@ -209,7 +212,7 @@ fn together(changes: &[Change]) -> usize {
     changes.len().min(CHANGES_MAX)
 }
 
-/// Bytes of each operation, where all that was done between the changes was of one size.
+/// Bytes of each operation, where all operations between the changes have one size.
 fn unit(all: &[[Figure<u64>; FIGURES]], bytes: usize, count: usize) -> Option<u64> {
     let known = |at: usize| move |figures: &[Figure<u64>; FIGURES]| figures[at].known();
     let steps = || {
@@ -223,7 +226,7 @@ fn unit(all: &[[Figure<u64>; FIGURES]], bytes: usize, count: usize) -> Option<u6
     let of_one_size = |step: Option<(u64, u64)>| {
         step.is_some_and(|(moved, operations)| operations.checked_mul(unit) == Some(moved))
     };
-    // As a number of SQLite, and its products as well: they are differences of such.
+    // SQLite computes with signed numbers. The products fit: they are differences of numbers that fit.
     (i64::try_from(unit).is_ok() && steps().all(of_one_size)).then_some(unit)
 }
 
@@ -258,7 +261,7 @@ fn bytes_of(changes: usize, widths: &[u32]) -> usize {
     (changes * widths.iter().sum::<u32>() as usize).div_ceil(8)
 }
 
-/// Adds the lowest `width` bits of a value after the `next` bits that are there.
+/// Appends the lowest `width` bits of a value after the first `next` bits.
 fn push_bits(bytes: &mut Vec<u8>, next: &mut usize, value: u64, width: u32) {
     for at in (0..width).rev() {
         if next.is_multiple_of(8) {
@@ -271,7 +274,7 @@ fn push_bits(bytes: &mut Vec<u8>, next: &mut usize, value: u64, width: u32) {
     }
 }
 
-/// `width` bits, at most 57, from bit `at` on; what lies behind the end is 0.
+/// `width` bits, at most 57, from bit `at` on; bits after the end are 0.
 fn bits(bytes: &[u8], at: usize, width: u32) -> u64 {
     if width == 0 {
         return 0;
@@ -289,7 +292,7 @@ mod tests {
     use filestats::Reason;
     use proptest::prelude::*;
 
-    /// Reads of one size, writes of any, as a busy file has them.
+    /// Reads of one size and writes of many, as a busy file has them.
     fn busy(changes: u64) -> Vec<Change> {
         let change = |at: u64| {
             let mut latencies = Latencies::default();
@@ -320,8 +323,8 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_file_takes_some_bytes_a_change() {
-        let block = Block::of(&busy(64)).unwrap();
+    fn a_change_of_a_busy_file_takes_less_than_18_bytes() {
+        let block = Block::pack(&busy(64)).unwrap();
         assert_eq!((block.units, block.changes), ([8192, 0], 64));
         assert!(block.packed.len() < 64 * 18, "{} bytes: {:?}", block.packed.len(), block.widths);
         assert!(block.latencies.as_ref().unwrap().len() < 64 * 5 + 20);
@@ -329,21 +332,21 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_begins_another_block_or_goes_into_none() {
+    fn a_change_that_does_not_fit_begins_another_block_or_stays_a_row() {
         let mut all = busy(9);
         all[5].counters.read.stall_ns = Figure::unknown(Reason::TimingOff);
-        assert_eq!(Block::of(&all).unwrap().changes, 5, "another reason");
-        assert_eq!(Block::of(&all[5..]).unwrap().changes, 1);
+        assert_eq!(Block::pack(&all).unwrap().changes, 5, "another reason");
+        assert_eq!(Block::pack(&all[5..]).unwrap().changes, 1);
         let mut all = busy(9);
         all[4].latencies = Some(Latencies::default());
-        assert_eq!(Block::of(&all).unwrap().changes, 4, "histograms that fell");
+        assert_eq!(Block::pack(&all).unwrap().changes, 4, "histograms that fell");
         let mut all = busy(9);
         all[3].counters.write.bytes += 1 << 58;
-        assert_eq!(Block::of(&all).unwrap().changes, 3, "a wide difference");
+        assert_eq!(Block::pack(&all).unwrap().changes, 3, "a wide difference");
         all[3].counters.write.bytes = u64::MAX;
-        assert_eq!(Block::of(&all[3..]), None, "no number of SQL");
-        assert_eq!(Block::of(&busy(200)).unwrap().changes, CHANGES_MAX);
-        assert_eq!(Block::of(&[]), None);
+        assert_eq!(Block::pack(&all[3..]), None, "no number of SQL");
+        assert_eq!(Block::pack(&busy(200)).unwrap().changes, CHANGES_MAX);
+        assert_eq!(Block::pack(&[]), None);
     }
 
     fn figure() -> impl Strategy<Value = u64> {
@@ -375,11 +378,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_that_goes_in_comes_out(mut all in prop::collection::vec(change(), 1..90), gap in 1_i64..1 << 40) {
+        fn packed_changes_are_unpacked_unchanged(mut all in prop::collection::vec(change(), 1..90), gap in 1_i64..1 << 40) {
             (0..).zip(&mut all).for_each(|(at, change)| change.capture = at * gap);
             let mut rest = all.as_slice();
             while !rest.is_empty() {
-                let taken = match Block::of(rest) {
+                let taken = match Block::pack(rest) {
                     None => 1,
                     Some(block) => {
                         let (first, last) = (block.first_capture, block.last_capture);

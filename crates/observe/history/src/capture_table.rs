@@ -1,12 +1,12 @@
 //! Captures in the shape of the capture table of the SQL Server study (`sys.dm_io_virtual_file_stats`
-//! kept in a table): one row for each file of each capture, cumulative counters and what follows from them.
+//! kept in a table): one row for each file of each capture, with cumulative counters and figures derived from them.
 
 use crate::{CaptureFilter, CaptureId, Error, History, rfc3339};
 use filestats::{Figure, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
-/// One file of one capture. Everything is cumulative since the file's epoch began, never "now": intervals
+/// One file of one capture. All counters are cumulative since the file's epoch began: intervals
 /// come from [`History::intervals_between`]. `None` (an empty field in CSV) is unknown, or a mean of nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaptureRow {
@@ -30,9 +30,9 @@ pub struct CaptureRow {
     pub drive: Option<String>,
     /// The database.
     pub database_name: Option<String>,
-    /// The engine's number of it.
+    /// The engine's number for it.
     pub database_id: Option<u64>,
-    /// What tells this file from another of the same name.
+    /// What distinguishes this file from another of the same name.
     pub file_id: String,
     /// The source's monotonic clock, milliseconds.
     pub sample_ms: f64,
@@ -58,7 +58,7 @@ pub struct CaptureRow {
     pub physical_name: String,
 }
 
-/// The names of the columns, in the order of the fields: an export without rows has its heading too.
+/// The names of the columns in the order of the fields, so that an export without rows has a heading too.
 const COLUMNS: [&str; 23] = [
     "capture_id",
     "capture_date",

@@ -1,4 +1,4 @@
-//! Saving snapshots, only what changed of them, and reading them back whole.
+//! Snapshots: saved as what changed since the last one of the source, read back whole.
 
 use crate::blocks::Change;
 use crate::changes::Read;
@@ -27,11 +27,11 @@ pub struct CaptureInfo {
     pub taken_unix_ns: u64,
     /// The source's monotonic clock, nanoseconds.
     pub clock_ns: u64,
-    /// What the user called it ("before the rebuild").
+    /// The label that the user gave it ("before the rebuild").
     pub label: Option<String>,
     /// Files in it.
     pub files: u64,
-    /// Files whose counters were not the same in the capture before.
+    /// Files whose counters differ from the capture before.
     pub files_changed: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct CaptureFilter {
     pub from_unix_ns: Option<u64>,
     /// Not after, nanoseconds since 1970.
     pub until_unix_ns: Option<u64>,
-    /// Only the newest so many.
+    /// Only the newest of them, at most this many.
     pub limit: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ pub struct CaptureFilter {
 struct Changes<'a> {
     new: Vec<&'a Sample>,
     changed: Vec<(i64, &'a Sample)>,
-    /// What is in them was not told before, or is called otherwise now.
+    /// Files whose role became known, or whose name changed.
     named: Vec<(i64, &'a Sample)>,
     gone: Vec<i64>,
 }
@@ -83,13 +83,13 @@ impl History {
         saved.map_err(|source| Error::sqlite("save captures", &self.path, source))
     }
 
-    /// Packs the older changes of every file that has at least so many beside the newest, as saving does by itself from
-    /// 64 on, a little at a time. Nothing that is read is different afterwards. `told` hears of each file how many are done
-    /// of how many. Other processes wait for one file at a time at most.
+    /// Packs the older changes of every file that has at least `least` beside the newest. Saving does the same from 64
+    /// on, a few at a time. Reads return the same afterwards. `progress` is called after each file with the number of
+    /// files that are done and the number of all. Other processes wait for one file at most.
     ///
     /// # Errors
     /// Where the file cannot be written; then some files may be packed.
-    pub fn pack(&mut self, least: usize, mut told: impl FnMut(usize, usize)) -> Result<(), Error> {
+    pub fn pack(&mut self, least: usize, mut progress: impl FnMut(usize, usize)) -> Result<(), Error> {
         let mut pack = || -> rusqlite::Result<()> {
             let files = self
                 .connection
@@ -101,17 +101,17 @@ impl History {
                     self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 while changes::pack(&transaction, *file, least)? > 0 {}
                 transaction.commit()?;
-                told(at + 1, files.len());
+                progress(at + 1, files.len());
             }
             Ok(())
         };
         pack().map_err(|source| Error::sqlite("pack captures", &self.path, source))
     }
 
-    /// Writes the file anew without the space that nothing takes any more (`VACUUM`); as much is needed beside it meanwhile.
+    /// Rewrites the file without its free space (`VACUUM`). The disk needs room for a copy meanwhile.
     ///
     /// # Errors
-    /// Where the file cannot be written, or the disk has no room; then it is as it was.
+    /// Where the file cannot be written, or the disk has no room; then the file is unchanged.
     pub fn vacuum(&mut self) -> Result<(), Error> {
         let vacuum = self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
         vacuum.map_err(|source| Error::sqlite("give back free space", &self.path, source))
@@ -183,7 +183,7 @@ fn save(
     snapshot: &Snapshot,
     label: Option<&str>,
 ) -> rusqlite::Result<CaptureId> {
-    // Immediate: what is compared with must still be the capture before when this one is written.
+    // Immediate: the capture that this one is compared with must still be the last one when it is written.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let capture = insert(&transaction, snapshot, label)?;
     transaction.commit()?;
@@ -262,7 +262,7 @@ fn present(connection: &Connection, source: &str) -> rusqlite::Result<Vec<(i64, 
     rows.query_map([source], |row| Ok((row.get("id")?, file_rows::sample(row)?)))?.collect()
 }
 
-/// A file goes on only under the same identity and in the same epoch; otherwise it ends and another begins.
+/// A file continues only with the same identity and epoch; otherwise it ends and another begins.
 fn what_changes(present: Vec<(i64, Sample)>, samples: &[Sample]) -> Changes<'_> {
     let mut known: HashMap<(String, String), Vec<(i64, Sample)>> = HashMap::new();
     for (id, sample) in present {

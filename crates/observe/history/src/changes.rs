@@ -1,14 +1,13 @@
-//! Where the changes of a file's counters are: the newest ones as rows of `file_changes`, those before as blocks of
-//! `file_blocks`.
+//! The changes of a file's counters: the newest ones are rows of `file_changes`, older ones blocks of `file_blocks`.
 //!
 //! ```text
 //! file_blocks      [1 ........ 64] [65 ...... 128]                    never the newest change
-//! file_changes                                     129 ... 160       what a save compares with, and adds to
+//! file_changes                                     129 ... 160       a save compares with the last, and appends
 //! ```
 //!
-//! All changes in blocks are before all that are rows, and no two blocks of a file overlap. A save that finds more than
-//! a block of rows before the newest packs them, in its own transaction: a kill at any moment leaves them there once.
-//! Every read is one statement, so that it sees them once while another process packs.
+//! All changes in blocks are older than all rows, and no two blocks of a file overlap. A save that finds more than a
+//! block of rows before the newest packs them in its own transaction, so that a kill never duplicates or loses one.
+//! Every read is one statement, so that it sees each change once while another process packs.
 
 use crate::blocks::{Block, Broken, CHANGES_MAX, Change};
 use crate::exact::Exact;
@@ -18,20 +17,20 @@ use filestats::Latencies;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, ToSql, named_params};
 
-/// Whether histograms are read as well: they take most of the time.
+/// Whether histograms are read too: they take most of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Counters,
     Histograms,
 }
 
-/// Blocks that one save packs of a file at most: of a history of before there are many to come.
+/// The most blocks that one save packs of a file: a history of an older version has many rows to pack.
 const PACKED_MAX: usize = 4;
-/// One in so many changes of a file looks whether there is something to pack.
-const LOOK_EVERY: u64 = 16;
+/// One in this many changes of a file checks whether there are rows to pack.
+const CHECK_EVERY: u64 = 16;
 
-/// The changes of a file that say what was from one capture to another: the newest of those until the first, and all
-/// after that.
+/// The changes of a file that an interval between two captures needs: the newest one up to `first`, and all after it up
+/// to `last`.
 pub(crate) fn between(
     connection: &Connection,
     file: i64,
@@ -40,7 +39,7 @@ pub(crate) fn between(
     read: Read,
 ) -> rusqlite::Result<Vec<Change>> {
     let mut changes = Vec::new();
-    let mut rows = connection.prepare_cached(&either(
+    let mut rows = connection.prepare_cached(&blocks_and_rows(
         "WHERE s.file = :file AND s.first_capture_id <= :last AND s.first_capture_id >= \
          coalesce((SELECT max(first_capture_id) FROM file_blocks WHERE file = :file AND first_capture_id <= :first), 0)",
         "WHERE s.file = :file AND s.capture_id <= :last AND s.capture_id >= \
@@ -49,10 +48,10 @@ pub(crate) fn between(
     ))?;
     let mut rows = rows.query(named_params! { ":file": file, ":first": first, ":last": last })?;
     while let Some(row) = rows.next()? {
-        match found(row, read)? {
-            Found::Row(change) => changes.push(change),
-            Found::Block(block) => {
-                // Before the newest until the first there is nothing to be told.
+        match stored(row, read)? {
+            Stored::Row(change) => changes.push(change),
+            Stored::Block(block) => {
+                // Changes before the newest one up to `first` are not needed.
                 let from = block.newest_until(first).unwrap_or(0);
                 if let Some(until) = block.newest_until(last) {
                     unpack(&block, from, until, read, &mut changes)?;
@@ -60,21 +59,21 @@ pub(crate) fn between(
             }
         }
     }
-    // In the order of the statement they come so; no word of SQL promises it.
+    // SQL guarantees no order of a UNION ALL.
     changes.sort_by_key(|change| change.capture);
     let before = changes.partition_point(|change| change.capture <= first).saturating_sub(1);
     changes.drain(..before);
     Ok(changes)
 }
 
-/// The newest change of a file until a capture.
+/// The newest change of a file up to a capture.
 pub(crate) fn newest(
     connection: &Connection,
     file: i64,
     capture: i64,
     read: Read,
 ) -> rusqlite::Result<Option<Change>> {
-    let mut rows = connection.prepare_cached(&either(
+    let mut rows = connection.prepare_cached(&blocks_and_rows(
         "WHERE s.id = (SELECT id FROM file_blocks WHERE file = :file AND first_capture_id <= :capture \
          ORDER BY first_capture_id DESC LIMIT 1)",
         "WHERE s.file = :file AND s.capture_id = \
@@ -84,32 +83,32 @@ pub(crate) fn newest(
     let mut rows = rows.query(named_params! { ":file": file, ":capture": capture })?;
     let mut newest: Option<Change> = None;
     while let Some(row) = rows.next()? {
-        let mut one = Vec::new();
-        match found(row, read)? {
-            Found::Row(change) => one.push(change),
-            Found::Block(block) => {
+        let mut found = Vec::new();
+        match stored(row, read)? {
+            Stored::Row(change) => found.push(change),
+            Stored::Block(block) => {
                 if let Some(n) = block.newest_until(capture) {
-                    unpack(&block, n, n, read, &mut one)?;
+                    unpack(&block, n, n, read, &mut found)?;
                 }
             }
         }
-        newest = newest.into_iter().chain(one).max_by_key(|change| change.capture);
+        newest = newest.into_iter().chain(found).max_by_key(|change| change.capture);
     }
     Ok(newest)
 }
 
-/// Packs the rows of a file that changed in a capture, now and then.
+/// Packs the rows of a file that changed in a capture, in one of [`CHECK_EVERY`] captures.
 pub(crate) fn pack_now_and_then(connection: &Connection, file: i64, capture: i64) -> rusqlite::Result<()> {
-    // Files that change in every capture come up in turns, not all in one: by a mixture of both (Fibonacci hashing).
+    // A hash of both (Fibonacci hashing) distributes files that change in every capture over the captures.
     let mixed =
         file.wrapping_add(capture.wrapping_mul(0x51)).cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    if mixed >> 32 & (LOOK_EVERY - 1) == 0 {
+    if mixed >> 32 & (CHECK_EVERY - 1) == 0 {
         pack(connection, file, CHANGES_MAX)?;
     }
     Ok(())
 }
 
-/// Packs the oldest rows of a file, some blocks of them, as long as there are `least` of them beside the newest; how many.
+/// Packs the oldest rows of a file while it has at least `least` beside the newest. Returns how many rows were packed.
 pub(crate) fn pack(connection: &Connection, file: i64, least: usize) -> rusqlite::Result<usize> {
     let rows: i64 = connection
         .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM file_changes WHERE file = ? LIMIT ?)")?
@@ -128,11 +127,11 @@ pub(crate) fn pack(connection: &Connection, file: i64, least: usize) -> rusqlite
     };
     let oldest = oldest.query_map((file, (PACKED_MAX * CHANGES_MAX + 1) as i64), change)?;
     let oldest = oldest.collect::<rusqlite::Result<Vec<Change>>>()?;
-    // The newest row stays: the next save is compared with it.
+    // The newest row stays a row: the next save is compared with it.
     let mut rest = &oldest[..oldest.len() - 1];
     let mut last = None;
     for _ in 0..PACKED_MAX {
-        let Some(block) = Block::of(rest).filter(|_| rest.len() >= least.max(1)) else { break };
+        let Some(block) = Block::pack(rest).filter(|_| rest.len() >= least.max(1)) else { break };
         insert(connection, file, &block)?;
         last = Some(block.last_capture);
         rest = &rest[block.changes..];
@@ -143,8 +142,8 @@ pub(crate) fn pack(connection: &Connection, file: i64, least: usize) -> rusqlite
         .execute((file, last))
 }
 
-/// Removes the changes of a file in some captures, by number; what is left of a block joins the one before where there
-/// is room.
+/// Removes the changes of a file in some captures. What remains of a block is merged with the block before it where it
+/// fits.
 pub(crate) fn remove(connection: &Connection, file: i64, captures: &[i64]) -> rusqlite::Result<()> {
     let (Some(first), Some(last)) = (captures.first(), captures.last()) else { return Ok(()) };
     let mut delete =
@@ -156,7 +155,7 @@ pub(crate) fn remove(connection: &Connection, file: i64, captures: &[i64]) -> ru
     if left == 0 {
         return Ok(());
     }
-    // Those that have them, and the one before.
+    // The blocks with these changes, and the one before.
     let mut rows = connection.prepare_cached(&format!(
         "SELECT {}, {BLOCK_COLUMNS}, s.id FROM file_blocks s WHERE file = :file AND first_capture_id <= :last \
          AND first_capture_id >= coalesce((SELECT first_capture_id FROM file_blocks WHERE file = :file \
@@ -171,25 +170,25 @@ pub(crate) fn remove(connection: &Connection, file: i64, captures: &[i64]) -> ru
         unpack(&block, 0, block.changes - 1, Read::Histograms, &mut changes)?;
         blocks.push((id, changes));
     }
-    let mut stay: Vec<Change> = Vec::new();
+    let mut remaining: Vec<Change> = Vec::new();
     let mut delete = connection.prepare_cached("DELETE FROM file_blocks WHERE id = ?")?;
     for (at, (id, changes)) in blocks.into_iter().enumerate() {
         let before = changes.len();
         let kept: Vec<Change> =
             changes.into_iter().filter(|change| captures.binary_search(&change.capture).is_err()).collect();
-        // A full one before is left as it is.
+        // A block before that is more than half full is not rewritten.
         if kept.len() == before && at == 0 && before > CHANGES_MAX / 2 {
             continue;
         }
         delete.execute([id])?;
-        stay.extend(kept);
+        remaining.extend(kept);
     }
-    let mut rest = stay.as_slice();
-    while let Some(block) = Block::of(rest) {
+    let mut rest = remaining.as_slice();
+    while let Some(block) = Block::pack(rest) {
         insert(connection, file, &block)?;
         rest = &rest[block.changes..];
     }
-    assert!(rest.is_empty(), "what came out of blocks goes into blocks");
+    assert!(rest.is_empty(), "changes that were in blocks fit into blocks");
     Ok(())
 }
 
@@ -225,38 +224,39 @@ fn insert(connection: &Connection, file: i64, block: &Block) -> rusqlite::Result
     Ok(())
 }
 
-enum Found {
+/// How a change is stored.
+enum Stored {
     Row(Change),
     Block(Box<Block>),
 }
 
-/// What [`block`] reads behind the counters.
+/// The columns that [`block`] reads after the counters.
 const BLOCK_COLUMNS: &str = "s.first_capture_id, s.latencies, s.changes, s.last_capture_id, s.read_unit, s.write_unit, \
                              s.widths, s.packed";
 
 /// A query for blocks and rows of a file together.
-fn either(of_blocks: &str, of_rows: &str, read: Read) -> String {
+fn blocks_and_rows(blocks_where: &str, rows_where: &str, read: Read) -> String {
     let columns = columns_of("s");
     let (blocks, rows) = match read {
         Read::Histograms => (BLOCK_COLUMNS.to_owned(), "s.latencies"),
         Read::Counters => (BLOCK_COLUMNS.replace("s.latencies", "NULL"), "NULL"),
     };
     format!(
-        "SELECT {columns}, {blocks} FROM file_blocks s {of_blocks} UNION ALL \
-         SELECT {columns}, s.capture_id, {rows}, NULL, NULL, NULL, NULL, NULL, NULL FROM file_changes s {of_rows}"
+        "SELECT {columns}, {blocks} FROM file_blocks s {blocks_where} UNION ALL \
+         SELECT {columns}, s.capture_id, {rows}, NULL, NULL, NULL, NULL, NULL, NULL FROM file_changes s {rows_where}"
     )
 }
 
-fn found(row: &Row<'_>, read: Read) -> rusqlite::Result<Found> {
+fn stored(row: &Row<'_>, read: Read) -> rusqlite::Result<Stored> {
     if row.get::<_, Option<i64>>(19)?.is_some() {
-        return block(row).map(Box::new).map(Found::Block);
+        return block(row).map(Box::new).map(Stored::Block);
     }
     let (counters, size_bytes) = counters_at(row)?;
     let latencies = match read {
         Read::Histograms => row.get::<_, Option<Packed<Latencies>>>(18)?.map(|Packed(latencies)| latencies),
         Read::Counters => None,
     };
-    Ok(Found::Row(Change { capture: row.get(17)?, counters, size_bytes, latencies }))
+    Ok(Stored::Row(Change { capture: row.get(17)?, counters, size_bytes, latencies }))
 }
 
 fn block(row: &Row<'_>) -> rusqlite::Result<Block> {

@@ -1,4 +1,4 @@
-//! Everything kept, one line each, and each of them whole.
+//! All entries of the history, in one line each, and each one whole.
 
 use crate::exact::Exact;
 use crate::{CaptureId, Error, History, ResultId, SessionId};
@@ -7,21 +7,21 @@ use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
-/// What kind of thing is kept.
+/// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryKind {
     /// The counters of a source's files at an instant.
     Capture,
-    /// What load gave.
+    /// The result of a load.
     Run,
-    /// What a target can give.
+    /// The capability of a target.
     Capability,
-    /// What was the matter.
+    /// A verdict of `check`.
     Verdict,
 }
 
-/// One thing kept, in one line.
+/// One entry, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// What it is.
@@ -30,9 +30,9 @@ pub struct Entry {
     pub id: i64,
     /// When it was taken, started, measured or said, nanoseconds since 1970.
     pub at_unix_ns: u64,
-    /// What it is about: a path, or the source of a capture.
+    /// Its subject: a path, or the source of a capture.
     pub target: String,
-    /// What it says.
+    /// A summary.
     pub summary: String,
     /// The runs of one command share a session; `None` for all else.
     #[serde(default, skip_serializing_if = "Option::is_none")]

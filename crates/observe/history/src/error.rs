@@ -11,13 +11,13 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Nothing was ever kept there: a name that is mistyped, or a history that is not begun yet.
+    /// There is no history: the name is mistyped, or nothing was saved yet.
     #[error("there is no history at {}", path.display())]
     NotThere {
         /// What was named.
         path: PathBuf,
     },
-    /// Neither a file nor free to become one.
+    /// The path is something other than a regular file.
     #[error("cannot open the history {}: it is a {found}, not a file", path.display())]
     NotAFile {
         /// What was named.
@@ -25,7 +25,7 @@ pub enum Error {
         /// What it is instead.
         found: &'static str,
     },
-    /// Its content can be read but not added to.
+    /// The file can be read but not written.
     #[error("cannot write to the history {}: {why}", path.display())]
     NotWritable {
         /// The history.
@@ -33,7 +33,7 @@ pub enum Error {
         /// What the system or SQLite said.
         why: String,
     },
-    /// The file is somebody else's database.
+    /// The file is a database of another program.
     #[error(
         "cannot open the history {}: it is an SQLite database that Headroom did not make (its application \
          id is {application_id:#010x})",
@@ -93,7 +93,7 @@ pub enum Error {
     /// No such row.
     #[error("the history {} has no {kind} {id}", path.display())]
     NotFound {
-        /// What was asked for.
+        /// The kind of the row.
         kind: EntryKind,
         /// Its number.
         id: i64,
@@ -108,7 +108,7 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
-    /// The definition of a matrix gives other runs than it did.
+    /// The definition of a matrix yields other runs than before.
     #[error("cannot go on with matrix {id} of {}: this version of Headroom gives it other runs or seeds", path.display())]
     ForeignMatrix {
         /// Its number.
@@ -116,7 +116,7 @@ pub enum Error {
         /// The history.
         path: PathBuf,
     },
-    /// Another process works at a matrix.
+    /// Another process runs a matrix.
     #[error("another headroom works at matrix {id} (boot, process, start: {owner})")]
     MatrixInUse {
         /// Its number.
@@ -124,7 +124,7 @@ pub enum Error {
         /// The other process.
         owner: String,
     },
-    /// A run of a matrix is not what was supposed: another process must have done it.
+    /// A run of a matrix is not in the expected state: another process must have done it.
     #[error("run {} of point {} of matrix {id} was done by another process", key.repeat + 1, key.point + 1)]
     NotPlanned {
         /// The matrix.
@@ -147,7 +147,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the person can do about it; `None` where that is not known.
+    /// What the user can do; `None` where that is not known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Error::NotADatabase { .. } | Error::NotOurs { .. } => {

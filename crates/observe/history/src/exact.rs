@@ -1,4 +1,4 @@
-//! How values that SQLite has no type for are kept in columns: exactly, and readable by people.
+//! Columns for values that SQLite has no type for: exact, and readable.
 
 use filestats::Reason;
 use rusqlite::ToSql;
@@ -6,21 +6,21 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, 
 use serde::{Serialize, de::DeserializeOwned};
 
 /// An unsigned number in a column without a declared type: INTEGER where it fits, otherwise 20 digits of
-/// TEXT. Neither refused (a busy server's summed stall does pass 2^63 ns: 100 outstanding I/Os for three
-/// years) nor rounded, and it sorts as the number it is.
+/// TEXT. It is neither refused (the summed stall of a busy server exceeds 2^63 ns: 100 outstanding I/Os for three
+/// years) nor rounded, and it sorts as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exact(pub u64);
 
-/// One of the product's words (a kind, a reason) as its name in JSON, without the quotes.
+/// An enum value (a file's kind, a reason) as its name in JSON, without the quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word<T>(pub T);
 
-/// Why a figure is not known, in a column of the tables of changes, whose rows are many: its number in the table
-/// `reasons`. The views have the word; both are read.
+/// Why a figure is unknown, in the tables of changes, which have many rows: its number in the table `reasons`. The views
+/// have the word. Both are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Why(pub Reason);
 
-/// By their numbers in `reasons`, which never change: a new one is added at the end, and to the table by a migration.
+/// In the order of their numbers in `reasons`, which never change. A new one is appended, and a migration adds it to the table.
 const REASONS: [Reason; 13] = [
     Reason::NotCounted,
     Reason::TimingOff,

@@ -11,7 +11,7 @@ pub(crate) fn sample_columns() -> String {
     format!("{}, s.latencies, {IDENTITY}", columns_of("s"))
 }
 
-/// Where the histograms are among them, and who the file is.
+/// The positions of the histograms and of the identity among them.
 const LATENCIES: usize = 17;
 const WHO: usize = 18;
 
@@ -19,8 +19,9 @@ const WHO: usize = 18;
 pub(crate) const IDENTITY: &str = "instance, database_name, database_id, file_id, kind, path, drive, handle, object, epoch, \
                                    epoch_reset, meaning";
 
-/// Reads who a file is, its epoch and what its counters stand for, from the columns [`IDENTITY`] from that one on. By
-/// number: all files of a source are read for each capture, and a search for each name took most of the time.
+/// Reads the identity of a file, its epoch and the meaning of its counters from the columns [`IDENTITY`], beginning at
+/// one. Columns are addressed by number: every capture reads all files of a source, and looking up names took most of
+/// the time.
 pub(crate) fn identity(row: &Row<'_>, first: usize) -> rusqlite::Result<(FileIdentity, Epoch, Meaning)> {
     let file = FileIdentity {
         instance: row.get(first)?,
@@ -46,7 +47,7 @@ pub(crate) fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
     Ok(Sample { file, epoch, meaning, counters, size_bytes, latencies })
 }
 
-/// Adds a file that was not in the capture before; its number. `from_zero`: all that it has was done since then.
+/// Adds a file that was not in the capture before, and returns its number. `from_zero`: its counters began at zero since.
 pub(crate) fn insert_file(
     connection: &Connection,
     source: &str,
@@ -82,13 +83,13 @@ pub(crate) fn insert_file(
     Ok(connection.last_insert_rowid())
 }
 
-/// Writes down what is in a file that goes on.
+/// Updates the role and name of a file that continues.
 pub(crate) fn name_object(connection: &Connection, file: i64, object: Option<&str>) -> rusqlite::Result<()> {
     connection.prepare_cached("UPDATE files SET object = ? WHERE id = ?")?.execute((object, file))?;
     Ok(())
 }
 
-/// Adds the counters of a file as they are from this capture on.
+/// Adds the counters of a file from this capture on.
 pub(crate) fn insert_change(
     connection: &Connection,
     file: i64,
@@ -171,7 +172,7 @@ pub(crate) fn figure(row: &Row<'_>, value: &str, reason: &str) -> rusqlite::Resu
     }
 }
 
-/// The columns of `file_changes` that [`counters_at`] reads, of a table or alias: first of all in a query.
+/// The columns of `file_changes` that [`counters_at`] reads, of a table or alias. They come first in a query.
 pub(crate) fn columns_of(table: &str) -> String {
     const CHANGED: [&str; 17] = [
         "reads",
@@ -195,7 +196,7 @@ pub(crate) fn columns_of(table: &str) -> String {
     CHANGED.map(|column| format!("{table}.{column}")).join(", ")
 }
 
-/// Counters and size of a file, by the numbers of the columns: there are millions of such rows.
+/// Counters and size of a file, by column number, because there are millions of such rows.
 pub(crate) fn counters_at(row: &Row<'_>) -> rusqlite::Result<(Counters, Figure<u64>)> {
     let exact = |at: usize| row.get::<_, Exact>(at).map(|Exact(value)| value);
     let figure = |value: usize, reason: usize| -> rusqlite::Result<Figure<u64>> {

@@ -1,4 +1,4 @@
-//! When a recorded source gave nothing, and why.
+//! Gaps: when a recorded source could not be read, and why.
 
 use crate::exact::Exact;
 use crate::{Error, History};
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct GapId(pub i64);
 
-/// A stretch without captures of a source.
+/// A period without captures of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// Its number.
     pub id: GapId,
-    /// The source, as its captures have it; as the recorder was told where there never was any.
+    /// The source by the name in its captures; by the name in the recorder where it has no capture.
     pub source: String,
-    /// The first try that failed, nanoseconds since 1970.
+    /// The first failure, nanoseconds since 1970.
     pub from_unix_ns: u64,
-    /// The first capture after it; `None` while it lasts, or where the recorder ended before.
+    /// The first capture after it; `None` while it lasts, or where the recorder ended first.
     pub until_unix_ns: Option<u64>,
-    /// What was said at the first try.
+    /// The error of the first failure.
     pub reason: String,
 }
 
 impl History {
-    /// What the recorder calls `name` has captures of `source`: its gaps are that source's, those of before as well.
+    /// Notes that the recorder's name `name` stands for `source`: its gaps, earlier ones included, are gaps of that source.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -41,7 +41,7 @@ impl History {
         keep().map_err(|source| Error::sqlite("keep a source's name", &self.path, source))
     }
 
-    /// A source, by the recorder's name of it, gives nothing from now on.
+    /// Begins a gap of a source, by the recorder's name for it.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -55,7 +55,7 @@ impl History {
         Ok(GapId(self.connection.last_insert_rowid()))
     }
 
-    /// It gave something again.
+    /// Ends the gap of a source.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -99,7 +99,7 @@ mod tests {
     fn a_gap_is_found_under_the_name_that_the_captures_have() {
         let dir = tempfile::tempdir().unwrap();
         let mut history = History::open(&dir.path().join("history.db")).unwrap();
-        // Not reached yet, whatever its captures will be called.
+        // The source was not reached yet, so the name in its captures is unknown.
         history.begin_gap("process:", 5, "not permitted").unwrap();
         history.begin_gap("mysql:host=away", 6, "refused").unwrap();
         history.recorded_as("process:", "process").unwrap();

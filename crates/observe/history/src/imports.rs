@@ -1,4 +1,4 @@
-//! Runs of other tools, kept once.
+//! Imported runs of other tools, each kept once.
 
 use crate::exact::Exact;
 use crate::{Error, History, ResultId, now_unix_ns};
@@ -6,7 +6,7 @@ use rusqlite::named_params;
 use workload::RunResult;
 
 impl History {
-    /// The runs that came of the text with that fingerprint, in their order; none where it was not imported.
+    /// The runs of the text with that fingerprint, in their order; none where it was not imported.
     ///
     /// # Errors
     /// Where the history cannot be read.
@@ -19,7 +19,7 @@ impl History {
         read().map_err(|source| Error::sqlite("look for an import", &self.path, source))
     }
 
-    /// Keeps the runs that one text gave, all of them or none, and remembers its fingerprint.
+    /// Keeps the runs of one text, all of them or none, and its fingerprint.
     ///
     /// # Errors
     /// Where the history cannot be written.

@@ -9,12 +9,12 @@ use rusqlite::{Connection, named_params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Which files: all of them by default. Both are parts of the name, large and small letters alike.
+/// Which files: all by default. Both fields match a part of the name, ignoring case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntervalFilter {
     /// Part of the database's name; a file of no database never matches.
     pub database: Option<String>,
-    /// Part of the file's path, or of the name of what is in it.
+    /// Part of the file's path, or of the name of its content.
     pub file: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct IntervalRow {
     pub previous: Option<Latency>,
     /// The cumulative latency at the later one; `None` where the file was gone.
     pub current: Option<Latency>,
-    /// The latency of what happened in between; `None` where that is unknown, see `interval`.
+    /// The latency of the I/O in between; `None` where that is unknown, see `interval`.
     pub between: Option<Latency>,
     /// The file and the differences of its counters, or why there are none.
     #[serde(flatten)]
@@ -52,7 +52,7 @@ pub struct IntervalRow {
 }
 
 impl History {
-    /// The intervals between two captures of one source, in whichever order they are given.
+    /// The intervals between two captures of one source, given in either order.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::DifferentSources`].
@@ -90,7 +90,7 @@ impl History {
                 previous: before.get(&interval.file.key()).copied(),
                 current: after.get(&interval.file.key()).copied(),
                 between: match &interval.interval {
-                    Interval::Known(delta) => Some(Latency::of(&delta.counters)),
+                    Interval::Known(delta) => Some(Latency::from_counters(&delta.counters)),
                     Interval::Unknown(_) => None,
                 },
                 interval,
@@ -99,10 +99,10 @@ impl History {
     }
 }
 
-/// Why the time of reads, writes and syncs is not that of all of them, though it is known at both ends.
+/// Why the time of reads, writes and syncs does not cover all of them, although it is known at both ends.
 struct Untimed([Option<Why>; 3]);
 
-/// The files whose time was not kept somewhere between two captures, by instance and path.
+/// The files whose time was unknown in some capture between two captures, by instance and path.
 fn untimed_within(
     connection: &Connection,
     source: &str,
@@ -156,7 +156,7 @@ impl Untimed {
 
 /// Cumulative latencies by file; as in `filestats`, the last of two samples of one name counts.
 fn latencies(samples: &[Sample]) -> HashMap<(&str, &str), Latency> {
-    samples.iter().map(|sample| (sample.file.key(), Latency::of(&sample.counters))).collect()
+    samples.iter().map(|sample| (sample.file.key(), Latency::from_counters(&sample.counters))).collect()
 }
 
 impl IntervalFilter {
@@ -171,7 +171,7 @@ impl IntervalFilter {
 }
 
 impl Latency {
-    fn of(counters: &Counters) -> Latency {
+    fn from_counters(counters: &Counters) -> Latency {
         Latency {
             read_ns: counters.read.latency_ns(),
             write_ns: counters.write.latency_ns(),

@@ -1,29 +1,27 @@
-//! The history: one SQLite file that keeps what Headroom saw, measured and said.
+//! The history: one SQLite file with the counters, measurements and verdicts that Headroom keeps.
 //!
 //! ```text
 //! Snapshot    -> captures + files + file_changes   (only the files whose counters changed)
-//!                  │                └─ file_blocks  many of them to a row, once they are not the newest
+//!                  │                └─ file_blocks  up to 64 changes in a row, once they are not the newest
 //!                  └─ views: file_stats (every file of every capture), entries (one line each)
 //! RunResult   -> runs            plain columns to query, and the whole value as JSON
 //!                  └─ sessions   the runs of one command belong together
 //! Capability  -> capabilities
 //! Verdict     -> verdicts
-//! Matrix      -> matrices, matrix_points   what is planned, and the run of what is done
-//! test files  -> test_files      what Headroom made, so that it removes nothing else
-//! imports     -> imports         texts of other tools that were read, so that none is kept twice
+//! Matrix      -> matrices, matrix_points   the planned runs, and the result of each finished one
+//! test files  -> test_files      files that Headroom made: it removes no others
+//! imports     -> imports         imported texts of other tools, so that none is imported twice
 //! ```
 //!
 //! Main path: [`History::open`], [`History::save_snapshot`] every few seconds, then
-//! [`History::intervals_between`] or [`History::captures_table`] over what was kept, or [`History::series`] file by
-//! file over a long stretch of it. The schema with its
-//! comments is `schema_1.sql`; each later `schema_N.sql` adds to it.
+//! [`History::intervals_between`] or [`History::captures_table`] over the captures, or [`History::series`] file by
+//! file over a long period. `schema_1.sql` has the schema with its comments; each later `schema_N.sql` adds to it.
 //!
-//! A number comes back as exactly the number that went in, and an unknown figure with its reason. Every
-//! save is one transaction: it is there as a whole, for every process, or not at all, whatever is killed
-//! meanwhile. Several processes may write at once.
+//! Numbers are stored exactly, and an unknown figure with its reason. Every save is one transaction: it is visible
+//! to every process as a whole or not at all, also after a kill. Several processes may write at once.
 //!
-//! It never writes into a file that Headroom did not make, never deletes a capture by itself, and computes
-//! nothing: latencies and differences are those of `filestats`.
+//! It never writes into a file that Headroom did not make, never deletes a capture unless [`History::thin`] is
+//! called, and computes nothing: latencies and differences are those of `filestats`.
 
 mod baseline;
 mod blocks;
@@ -41,11 +39,10 @@ mod matrices;
 mod open;
 mod packed;
 mod results;
+mod retention;
 mod runs;
 mod series;
 mod test_files;
-mod thin;
-mod thin_rows;
 mod wait_rows;
 
 pub use capture_table::{CaptureRow, to_csv};
@@ -57,10 +54,10 @@ pub use intervals::{IntervalFilter, IntervalRow, Latency};
 pub use matrices::{MatrixId, MatrixInfo};
 pub use open::APPLICATION_ID;
 pub use results::ResultId;
+pub use retention::{Retention, RetentionStep, Thinned};
 pub use runs::SessionId;
 pub use series::{Series, SourceInfo};
 pub use test_files::TestFile;
-pub use thin::{Retention, Stretch, Thinned};
 
 use rusqlite::Connection;
 use std::path::PathBuf;

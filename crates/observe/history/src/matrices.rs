@@ -1,4 +1,4 @@
-//! Test matrices: their definitions, and which of their runs are done.
+//! Test matrices: their definitions, and the state of their runs.
 
 use crate::exact::{Exact, Json};
 use crate::runs::insert_run;
@@ -15,27 +15,27 @@ use workload::RunResult;
 #[serde(transparent)]
 pub struct MatrixId(pub i64);
 
-/// How a matrix stands.
+/// A matrix and the progress of its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixInfo {
     /// Its number.
     pub id: MatrixId,
-    /// For people; may be empty.
+    /// The name that the user gave it; may be empty.
     pub name: String,
     /// When it was started, nanoseconds since 1970.
     pub created_unix_ns: u64,
-    /// On what.
+    /// The target of its runs.
     pub targets: Vec<String>,
-    /// Runs still to come, the one that runs included.
+    /// Runs that are not done, the current one included.
     pub planned: u64,
-    /// Runs that are kept.
+    /// Runs with a result.
     pub done: u64,
-    /// Runs left out.
+    /// Runs that were skipped.
     pub skipped: u64,
 }
 
 impl History {
-    /// Keeps a new matrix with all its runs planned. `owner` is the process that will work at it.
+    /// Keeps a new matrix with all its runs planned. `owner` is the process that will run it.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -86,8 +86,8 @@ impl History {
         read().map_err(|source| Error::sqlite("list the matrices", &self.path, source))
     }
 
-    /// A matrix and what of it is done. The seeds kept with its runs must be those that it gives them: an
-    /// order or a seed that is not reproduced would be another matrix.
+    /// A matrix and the runs that are done. The kept seeds must be those that the definition yields: another order or
+    /// seed would be another matrix.
     ///
     /// # Errors
     /// [`Error::NoMatrix`]; [`Error::ForeignMatrix`] where another version of Headroom gave other seeds.
@@ -114,7 +114,7 @@ impl History {
         Ok((matrix, progress))
     }
 
-    /// The newest matrix with runs still to come; with `matrix`, of that very definition.
+    /// The newest matrix with runs to do; with `matrix`, the newest of exactly that definition.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -129,11 +129,11 @@ impl History {
         Ok(found.map(MatrixId))
     }
 
-    /// Makes this process the one that works at a matrix. A run that a dead one had begun is planned again.
-    /// `lives` says whether the process of that name is still there.
+    /// Makes this process the owner of a matrix. A run that a dead owner had begun is planned again.
+    /// `lives` returns whether the process of that name is alive.
     ///
     /// # Errors
-    /// [`Error::MatrixInUse`] while a living one works at it; [`Error::NoMatrix`].
+    /// [`Error::MatrixInUse`] while a living process owns it; [`Error::NoMatrix`].
     pub fn take_matrix(
         &mut self,
         id: MatrixId,
@@ -161,8 +161,8 @@ impl History {
         })?
     }
 
-    /// Notes that nobody works at a matrix any more; a run that was begun is planned again. A matrix of which
-    /// nothing is done is forgotten; whether it is kept.
+    /// Ends the ownership of a matrix; a run that was begun is planned again. A matrix without any result is removed.
+    /// Returns whether it is kept.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -199,7 +199,7 @@ impl History {
         if began == 1 { Ok(()) } else { Err(Error::NotPlanned { id: id.0, key }) }
     }
 
-    /// Keeps the result of a run that was begun, and that it is done: both or neither.
+    /// Keeps the result of a run that was begun and marks it done, in one transaction.
     ///
     /// # Errors
     /// [`Error::NotPlanned`] where it was not begun or is done already; nothing is kept then.
@@ -213,7 +213,7 @@ impl History {
         let json = crate::results::storable(crate::EntryKind::Run, result)?;
         let took_ns = nanos(took);
         let kept = self.write("keep a run of a matrix", |connection| {
-            // First the claim: where it fails, the transaction has changed nothing.
+            // The run is claimed first: where that fails, the transaction has changed nothing.
             let query = "SELECT state FROM matrix_points WHERE matrix = ? AND point = ? AND repeat = ?";
             let state: Option<String> = connection
                 .query_row(query, params![id.0, key.point, key.repeat], |row| row.get(0))
@@ -236,7 +236,7 @@ impl History {
         kept.ok_or(Error::NotPlanned { id: id.0, key })
     }
 
-    /// Notes that runs are left out, each for its reason.
+    /// Marks runs as skipped, each with its reason.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -253,7 +253,7 @@ impl History {
         })
     }
 
-    /// Adds time that went into a matrix beside its runs.
+    /// Adds time that a matrix took beside its runs.
     ///
     /// # Errors
     /// Where the file cannot be written.

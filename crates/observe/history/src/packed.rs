@@ -1,18 +1,18 @@
-//! Histograms of a file as the bytes of one column: they were more than half of every row as JSON.
+//! Histograms of a file as the bytes of one column: as JSON they were more than half of every row.
 //!
 //! ```text
 //! read, write, sync, each:  filled  (gap, count) x filled
 //! ```
 //!
-//! All numbers are varints: seven bits a byte, the lowest first, the eighth says that more follow. `filled` is how many
-//! buckets are not empty; `gap` how many empty ones lie between one of those and the one before (or the beginning).
-//! Rows that were written before schema 6 hold JSON text, `{"read": [[bucket, count], ...], ...}`, and are read as well.
+//! All numbers are varints: seven bits a byte, lowest first; the eighth bit says that more bytes follow. `filled` is the
+//! number of buckets that are not empty, `gap` the number of empty ones before a filled one. Rows written before
+//! schema 6 hold JSON text, `{"read": [[bucket, count], ...], ...}`, which is read too.
 
 use filestats::{Latencies, LatencyBuckets};
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 
-/// Latencies in a column.
+/// A column with histograms.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Packed<T>(pub T);
 
@@ -44,7 +44,7 @@ impl FromSql for Packed<Latencies> {
     }
 }
 
-/// Adds histograms.
+/// Appends histograms.
 pub(crate) fn push_latencies(bytes: &mut Vec<u8>, latencies: &Latencies) {
     for buckets in [&latencies.read, &latencies.write, &latencies.sync] {
         push(bytes, buckets.filled().count() as u64);
@@ -57,7 +57,7 @@ pub(crate) fn push_latencies(bytes: &mut Vec<u8>, latencies: &Latencies) {
     }
 }
 
-/// Takes histograms; `None` where there are none.
+/// Reads histograms and advances; `None` where the bytes are none.
 pub(crate) fn take_latencies(bytes: &mut &[u8]) -> Option<Latencies> {
     Some(Latencies { read: buckets(bytes)?, write: buckets(bytes)?, sync: buckets(bytes)? })
 }

@@ -1,5 +1,4 @@
-//! What was measured and said: capabilities and verdicts (runs have a file of their own). Some plain columns to query by, and the
-//! whole value as JSON.
+//! Capabilities and verdicts: plain columns to query by, and the whole value as JSON. (`runs.rs` has the runs.)
 
 use crate::exact::{Exact, Json, Word};
 use crate::{EntryKind, Error, History, now_unix_ns};
@@ -51,7 +50,7 @@ impl History {
     }
 
     /// The newest capability of the storage that the target is on: same mount, and same top device by
-    /// number, name, size and backing file, for a number is given to another device after a restart.
+    /// number, name, size and backing file, because after a restart another device may have the number.
     /// Without any device and mount to compare, the target must have the same path.
     ///
     /// # Errors
@@ -78,7 +77,7 @@ impl History {
         found.optional().map_err(|source| Error::sqlite("look for a capability", &self.path, source))
     }
 
-    /// Keeps a verdict, with everything that was shown with it. Its time is now.
+    /// Keeps a verdict with its whole report, at the current time.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -116,7 +115,7 @@ impl History {
         self.value(EntryKind::Verdict, "SELECT json FROM verdicts WHERE id = ?", id)
     }
 
-    /// One row in a statement of its own, which is a transaction; SQLite waits for other writers.
+    /// Adds one row in one statement, which is a transaction; SQLite waits for other writers.
     fn insert(&mut self, doing: &'static str, insert: &str, values: impl Params) -> Result<ResultId, Error> {
         let inserted = self.connection.execute(insert, values);
         inserted.map_err(|source| Error::sqlite(doing, &self.path, source))?;
@@ -137,7 +136,7 @@ impl History {
     }
 }
 
-/// The JSON of a value, once it is sure that it can be read again: JSON has no infinity and no NaN.
+/// The JSON of a value, checked to read back as the value: JSON has no infinity and no NaN.
 pub(crate) fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: &T) -> Result<String, Error> {
     let not_storable = |source| Error::NotStorable { kind, source };
     let text = serde_json::to_string(value).map_err(not_storable)?;

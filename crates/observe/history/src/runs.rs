@@ -1,4 +1,4 @@
-//! Runs of load: what one workload gave is a row, what one command ran is a session.
+//! Runs of load: the result of one workload is a row, the runs of one command are a session.
 
 use crate::exact::Exact;
 use crate::results::storable;
@@ -14,7 +14,7 @@ use workload::{PhaseResult, RunResult, format_ns};
 pub struct SessionId(pub i64);
 
 impl History {
-    /// Keeps a run that stands for itself.
+    /// Keeps a run without a session.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -24,7 +24,7 @@ impl History {
         saved.map_err(|source| Error::sqlite("save a run", &self.path, source))
     }
 
-    /// Begins a session, for who keeps each run as it ends.
+    /// Begins a session, so that each run can be kept as it ends.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -79,7 +79,7 @@ impl History {
         self.value(EntryKind::Run, "SELECT json FROM runs WHERE id = ?", id)
     }
 
-    /// The session that a run belongs to, and its phase; `None` for one that stands for itself.
+    /// The session that a run belongs to, and its phase; `None` for a run without a session.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -141,7 +141,7 @@ pub(crate) fn insert_run(
 
 /// "load, oltp: random 70/30 8 KiB, 32 outstanding: 1000 IOPS, 7.8 MiB/s, 2.00 ms mean".
 fn summary_of(phase: &str, run: &RunResult) -> String {
-    // A preset names its phase and its workload alike.
+    // A preset gives its phase and its workload the same name.
     let mut names: Vec<&str> = vec![phase, &run.workload.name];
     names.retain(|name| !name.is_empty());
     names.dedup();

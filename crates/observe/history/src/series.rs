@@ -1,14 +1,14 @@
-//! A stretch of the history file by file: what [`History::snapshot`] gives capture by capture, the other way round.
+//! A period of the history file by file, where [`History::snapshot`] reads it capture by capture.
 //!
 //! ```text
-//! source_names ─> series(source, from, until)          its captures, and the names of its files: small
+//! source_names ─> series(source, from, until)          its captures, and the names of its files
 //!                    ├─ file_course(series, n)         one file through all of them: a range of `changes.rs`
 //!                    └─ wait_courses(series)           its waits
-//! hourly(source, from, until, hours)                   the same of one capture an hour: a look-up for each
+//! hourly(source, from, until, hours)                   the same with one capture an hour, each looked up
 //! ```
 //!
-//! Rows of captures that were thinned away lie between those of two captures that stay: they belong to the interval
-//! between these, as `thin.rs` has it.
+//! Rows of removed captures lie between those of two kept captures, and belong to the interval between them
+//! (`retention.rs`).
 //!
 //! Memory: the captures (about 100 bytes each), the names, and one file at a time.
 
@@ -25,19 +25,19 @@ use filestats::{
 use rusqlite::{Connection, Row, named_params};
 use std::collections::BTreeMap;
 
-/// The captures of one source in a stretch, and the files that they have.
+/// The captures of one source in a period, and their files.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     /// The captures.
     pub course: TimeSeries,
     ids: Vec<i64>,
-    /// By name; each as often as it began anew.
+    /// By name; several of one name where a file began again.
     files: Vec<Vec<FileRow>>,
-    /// Few of the captures there are: a look-up for each is less work than all rows between them.
+    /// Only some captures are read: looking each one up costs less than reading all rows between them.
     sparse: bool,
 }
 
-/// What is kept of one source.
+/// What the history has of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
     /// Its name.
@@ -53,29 +53,29 @@ pub struct SourceInfo {
 const HOUR_NS: u64 = 3600 * 1_000_000_000;
 
 impl Series {
-    /// How many names of files there are.
+    /// The number of distinct file names.
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// Where a file of another series of this source is in this one.
+    /// The index in this series of a file of another series of the same source.
     pub fn find(&self, instance: &str, path: &str) -> Option<usize> {
         self.files.binary_search_by(|rows| rows[0].file.key().cmp(&(instance, path))).ok()
     }
 
-    /// The tick of a capture, or of the first one after it.
+    /// The index of a capture, or of the first one after it.
     fn tick(&self, capture: i64) -> usize {
         self.ids.partition_point(|id| *id < capture)
     }
 
-    /// When something was there that began in one capture and was gone in another.
+    /// The captures in which an item existed that began in one capture and was gone in another.
     fn life(&self, born: i64, died: Option<i64>, from_zero: bool) -> Lifetime {
         let gone = died.map(|died| self.tick(died)).filter(|gone| *gone < self.ids.len());
         Lifetime { first: self.tick(born), gone, born, died, from_zero }
     }
 
-    /// From where to where the rows are to be read of something that began in some capture: from the last row that is
-    /// not after the first of these on.
+    /// The range of captures whose rows are read for an item that began in a given capture: from the last row up to the
+    /// first capture of the series.
     fn rows_of(&self, life: &Lifetime) -> Option<(i64, i64)> {
         let (first, last) = (*self.ids.first()?, *self.ids.last()?);
         (life.born <= last).then_some((first.max(life.born), last))
@@ -107,7 +107,7 @@ impl History {
         read().map_err(|source| Error::sqlite("list the sources", &self.path, source))
     }
 
-    /// All captures of a source that were taken in a stretch.
+    /// All captures of a source that were taken in a period.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -119,8 +119,8 @@ impl History {
         read().map_err(|source| Error::sqlite("read a stretch of captures", &self.path, source))
     }
 
-    /// The first capture of each hour (by UTC, 0 to 23) that `wanted` says yes to, and of the hour after it: what the
-    /// intervals between them say is of such an hour.
+    /// The first capture of each hour (UTC, 0 to 23) for which `wanted` returns true, and of the hour after it: the
+    /// intervals between them are of such hours.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -147,7 +147,7 @@ impl History {
         read().map_err(|source| Error::sqlite("read captures of some hours", &self.path, source))
     }
 
-    /// One file through a series; several where its counters came to stand for something else.
+    /// One file over a series; several results where the meaning of its counters changed.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -166,8 +166,8 @@ impl History {
         Ok(series.course.file(spells, rules))
     }
 
-    /// The histograms of all that a file did after it was first seen in a series, where its source kept them all the
-    /// while and what it did has that meaning.
+    /// The histograms of all I/O of a file after its first capture in a series, where its source kept them throughout and
+    /// its counters have the given meaning.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -235,12 +235,12 @@ fn series(
     Ok(Series { course, ids, files: by_name.into_values().collect(), sparse })
 }
 
-/// A query for the files that were there at some time from `:first` to `:last`: who they are, `id`, and more columns.
+/// A query for the files that existed between `:first` and `:last`: identity, `id`, and more columns.
 pub(crate) fn files_in(more: &str) -> String {
     format!("SELECT {IDENTITY}, id{more} FROM ({}) ORDER BY id", present_in("files"))
 }
 
-/// A query for all that was there at some time from `:first` to `:last`. In two halves, as an OR leads to no index.
+/// A query for all items that existed between `:first` and `:last`. Two queries, because SQLite uses no index for an OR.
 pub(crate) fn present_in(table: &str) -> String {
     format!(
         "SELECT * FROM {table} WHERE source = :source AND gone_capture_id IS NULL AND first_capture_id <= :last \

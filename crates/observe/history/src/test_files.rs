@@ -1,5 +1,4 @@
-//! The files that Headroom made to run load on, so that load which writes, and whoever tidies up, touch
-//! only those.
+//! The files that Headroom made to run load on: load that writes, and `headroom clean`, touch no others.
 
 use crate::exact::Exact;
 use crate::{Error, History, now_unix_ns};
@@ -20,12 +19,12 @@ pub struct TestFile {
     pub created_unix_ns: u64,
 }
 
-/// A path as TEXT, or as a BLOB where it is no UTF-8: a name that was rounded to UTF-8 is another file.
+/// A path as TEXT, or as a BLOB where it is not UTF-8, because a lossy conversion would name another file.
 struct PathColumn(PathBuf);
 
 impl History {
-    /// Records a test file, durably: call it before the file is made, so that none is ever left behind
-    /// unrecorded. A file recorded already only gets its new size.
+    /// Records a test file durably. Call it before the file is made, so that a kill leaves no unrecorded file. A file
+    /// that is recorded already gets its new size.
     ///
     /// # Errors
     /// Where the history cannot be written.
@@ -42,8 +41,8 @@ impl History {
         recorded.map(drop).map_err(|source| Error::sqlite("record a test file", &self.path, source))
     }
 
-    /// Records a lasting file and its mark (of `storage`), where the file itself takes none: durably, before
-    /// anything is in it, and again whenever the mark changes.
+    /// Records a lasting file and its mark (of `storage`), for a file system without extended attributes: durably, before
+    /// the file is written, and again whenever the mark changes.
     ///
     /// # Errors
     /// Where the history cannot be written.
@@ -72,7 +71,7 @@ impl History {
         found.map(Option::flatten).map_err(|source| Error::sqlite("look for a mark", &self.path, source))
     }
 
-    /// Notes that a test file was removed; whether it was on record.
+    /// Notes that a test file was removed. Returns whether it was recorded.
     ///
     /// # Errors
     /// Where the history cannot be written.
@@ -86,7 +85,7 @@ impl History {
             .map_err(|source| Error::sqlite("forget a test file", &self.path, source))
     }
 
-    /// The test files on record that were not removed, in the order they were made.
+    /// The recorded test files that were not removed, in the order in which they were made.
     ///
     /// # Errors
     /// Where the history cannot be read.

@@ -1,4 +1,4 @@
-//! Waits of a capture, only what changed of them, and back.
+//! Waits of a capture: saved as what changed since the last one, read back whole.
 
 use crate::exact::Word;
 use crate::file_rows::{columns, figure, word};
@@ -15,7 +15,7 @@ pub(crate) fn read(connection: &Connection, capture: i64) -> rusqlite::Result<Ve
     connection.prepare_cached(&query)?.query_map([capture], wait)?.collect()
 }
 
-/// Keeps the waits of a capture that is being written.
+/// Saves the waits of a capture that is being written.
 pub(crate) fn save(
     connection: &Connection,
     source: &str,

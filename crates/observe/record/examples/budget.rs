@@ -9,7 +9,7 @@
 use collect::{Source, SourceError};
 use filestats::*;
 use history::{History, Retention};
-use record::{Recorded, Recorder, Settings};
+use record::{RecordedSource, Recorder, Settings};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -163,7 +163,7 @@ fn main() {
     let recorded = engines().map(|engine| {
         let mut engine = Some(engine);
         let name = engine.as_ref().map(|engine| engine.name.clone()).unwrap_or_default();
-        Recorded {
+        RecordedSource {
             name,
             open: Box::new(move || {
                 Ok(Box::new(engine.take().expect("opened once")) as Box<dyn Source + Send>)

@@ -1,3 +1,5 @@
+//! The wait before a failed source is tried again.
+
 use std::time::Duration;
 
 /// How long to wait before a source that failed is tried again: twice as long each time, up to a limit.
@@ -7,7 +9,7 @@ pub struct Backoff {
     failures: u32,
 }
 
-/// A server that was away all night is found within so long.
+/// The longest wait: a server that was down all night is noticed within this time.
 const LONGEST: Duration = Duration::from_secs(300);
 
 impl Backoff {
@@ -23,7 +25,7 @@ impl Backoff {
         wait
     }
 
-    /// It works again.
+    /// Resets the wait after a success.
     pub fn succeeded(&mut self) {
         self.failures = 0;
     }
@@ -34,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_doubles_up_to_a_limit_and_begins_anew() {
+    fn it_doubles_up_to_a_limit_and_restarts_after_a_success() {
         let mut backoff = Backoff::new(Duration::from_secs(15));
         let waits: Vec<u64> = (0..7).map(|_| backoff.failed().as_secs()).collect();
         assert_eq!(waits, [15, 30, 60, 120, 240, 300, 300]);
@@ -43,7 +45,7 @@ mod tests {
         assert_eq!(
             Backoff::new(Duration::from_secs(900)).failed().as_secs(),
             900,
-            "never more often than asked"
+            "never more often than the interval"
         );
     }
 }

@@ -1,34 +1,34 @@
-//! Keeps the counters of many sources in the history, every some seconds, for weeks.
+//! Records the counters of many sources in the history, every few seconds, for weeks.
 //!
 //! ```text
-//! a thread a source: tick ─> open, or again after a failure ─> snapshot ─┐  bounded in number and bytes: a snapshot that
-//! a thread a source: tick ─> …                                          ─┤  finds no room is dropped, told, and a gap
+//! a thread a source: tick ─> open, or again after a failure ─> snapshot ─┐  a queue bounded in number and bytes: a snapshot
+//! a thread a source: tick ─> …                                          ─┤  that does not fit is dropped, reported, and a gap
 //!                                                                        └─> the recorder's thread: History::save_snapshot,
-//!                                                                            gaps, thinning, words for the log
+//!                                                                            gaps, retention, events for the log
 //! ```
 //!
 //! Main path: [`Recorder::new`], then [`Recorder::run`] until its flag is set. Every source has one thread and one
-//! connection, so that a slow server delays nobody; one that fails is tried again at growing intervals, and the gap is
-//! kept with its reason. A disk that is full (or fuller than the reserve) stops the adding, not the recorder: counters
-//! are cumulative, so that the first snapshot after it makes one long interval and nothing that was kept is touched.
-//! What is older than the retention has it is thinned, a little after each tick.
+//! connection, so that a slow server delays no other source. A source that fails is tried again at growing intervals,
+//! and the gap is kept with its reason. On a full disk (or below the reserve) the recorder stops saving but keeps running:
+//! counters are cumulative, so the first snapshot after it makes one long interval. Old captures are removed by the
+//! retention, a few at a time.
 //!
 //! It never subtracts, averages or fills a gap.
 
 mod backoff;
 mod notify;
+mod queue_memory;
 mod recorder;
 mod sampler;
-mod waiting;
 
 pub use notify::Supervisor;
 pub use recorder::{Event, Recorder, Settings};
 
 use collect::{Source, SourceError};
 
-/// A source that can be opened again and again: its name, without credentials, and how.
-pub struct Recorded {
-    /// What it is called in words and in gaps.
+/// A source that can be opened again after a failure.
+pub struct RecordedSource {
+    /// Its name in messages and gaps, without credentials.
     pub name: String,
     /// Opens it.
     pub open: Box<dyn FnMut() -> Result<Box<dyn Source + Send>, SourceError> + Send>,

@@ -1,10 +1,10 @@
-//! Words for systemd, in the protocol of sd_notify(3): lines of NAME=VALUE in a datagram to `$NOTIFY_SOCKET`.
+//! Notifications to systemd by the protocol of sd_notify(3): lines of NAME=VALUE in a datagram to `$NOTIFY_SOCKET`.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// Who started this process and wants to hear of it; nobody where `NOTIFY_SOCKET` is not set.
+/// The service manager that started this process; none where `NOTIFY_SOCKET` is not set.
 #[derive(Debug)]
 pub struct Supervisor {
     socket: Option<UnixDatagram>,
@@ -12,7 +12,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// As the environment says.
+    /// The service manager that the environment names.
     pub fn from_environment() -> Supervisor {
         let name = std::env::var("NOTIFY_SOCKET").ok().filter(|name| !name.is_empty());
         let watchdog = std::env::var("WATCHDOG_USEC").ok().and_then(|text| text.parse().ok());
@@ -22,34 +22,34 @@ impl Supervisor {
         }
     }
 
-    /// How often [`Supervisor::alive`] is wanted at least: twice as often as systemd waits.
+    /// The longest time between two calls of [`Supervisor::alive`]: half of what systemd waits.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog.map(|most| most / 2)
     }
 
-    /// It works.
+    /// Reports that the service is ready.
     pub fn ready(&self) {
-        self.tell("READY=1");
+        self.send("READY=1");
     }
 
-    /// It still does.
+    /// Reports that the service is alive.
     pub fn alive(&self) {
-        self.tell("WATCHDOG=1");
+        self.send("WATCHDOG=1");
     }
 
-    /// It is about to end.
+    /// Reports that the service is stopping.
     pub fn stopping(&self) {
-        self.tell("STOPPING=1");
+        self.send("STOPPING=1");
     }
 
-    /// What `systemctl status` shows.
+    /// Sets the text that `systemctl status` shows.
     pub fn status(&self, text: &str) {
-        self.tell(&format!("STATUS={}", text.replace('\n', " ")));
+        self.send(&format!("STATUS={}", text.replace('\n', " ")));
     }
 
-    fn tell(&self, line: &str) {
+    fn send(&self, line: &str) {
         if let Some(socket) = &self.socket {
-            // A supervisor that is gone is no reason to stop.
+            // Recording goes on without a service manager.
             let _ = socket.send(line.as_bytes());
         }
     }
@@ -68,7 +68,7 @@ fn connect(name: &str) -> Option<UnixDatagram> {
 
 #[cfg(test)]
 impl Supervisor {
-    /// One that listens there.
+    /// A service manager that listens at `path`.
     pub(crate) fn at(path: &str) -> Supervisor {
         Supervisor { socket: connect(path), watchdog: None }
     }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_supervisor_hears_it() {
+    fn notifications_reach_the_service_manager() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notify");
         let listener = UnixDatagram::bind(&path).unwrap();
@@ -95,9 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_hear_is_fine() {
-        let nobody = Supervisor { socket: connect("/no/such/socket"), watchdog: None };
-        nobody.ready();
-        assert_eq!(nobody.watchdog(), None);
+    fn without_a_service_manager_nothing_fails() {
+        let absent = Supervisor { socket: connect("/no/such/socket"), watchdog: None };
+        absent.ready();
+        assert_eq!(absent.watchdog(), None);
     }
 }

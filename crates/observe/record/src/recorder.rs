@@ -1,7 +1,7 @@
-use crate::Recorded;
+use crate::RecordedSource;
 use crate::notify::Supervisor;
+use crate::queue_memory::QueueMemory;
 use crate::sampler::{Late, Message, sample};
-use crate::waiting::Waiting;
 use collect::SourceError;
 use filestats::Snapshot;
 use history::{GapId, History, Retention};
@@ -11,29 +11,29 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How it records.
+/// How a recorder works.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Between two snapshots of a source.
     pub every: Duration,
-    /// How long; for ever where it is `None`.
+    /// How long to record; without end where it is `None`.
     pub duration: Option<Duration>,
-    /// What happens to old captures.
+    /// Which old captures are kept.
     pub retention: Retention,
-    /// Free space of the history's file system that is left alone, bytes.
+    /// Free space of the history's file system that is not used, bytes.
     pub reserve_bytes: u64,
-    /// A source that says nothing for so long, neither figures nor an error, has a gap: it hangs.
+    /// A source that returns neither figures nor an error for this time hangs, and has a gap.
     pub silence: Duration,
 }
 
-/// Something for the log, or for whoever looks on.
+/// An event for the log, or for a caller that follows the recording.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A snapshot came, whether it can be kept or not.
+    /// A snapshot was taken. It may still fail to be saved.
     Snapshot {
         /// The source's name.
         source: &'a str,
-        /// What it gave.
+        /// The snapshot.
         snapshot: &'a Snapshot,
     },
     /// The first snapshot of a source was kept, or the first after a failure.
@@ -42,10 +42,10 @@ pub enum Event<'a> {
         source: &'a str,
         /// Files in it.
         files: usize,
-        /// How long it had given nothing.
+        /// How long the source had failed.
         after: Option<Duration>,
     },
-    /// A source gives nothing, for a reason that is new.
+    /// A source fails for a new reason.
     Failed {
         /// Its name.
         source: &'a str,
@@ -54,30 +54,30 @@ pub enum Event<'a> {
         /// When it is tried again.
         retry_in: Duration,
     },
-    /// A note of a source that it had not made before.
+    /// A new note of a source.
     Note {
         /// Its name.
         source: &'a str,
-        /// What a person must know.
+        /// The note.
         note: &'a str,
     },
-    /// Snapshots came faster than they could be kept.
+    /// Snapshots came faster than they could be saved.
     Late {
-        /// Whose.
+        /// The source's name.
         source: &'a str,
         /// How many were dropped.
         snapshots: usize,
         /// For how long: from the first of them to the last.
         lasted: Duration,
     },
-    /// Nothing can be added, for a reason that is new.
+    /// The history cannot be written, for a new reason.
     NotKept {
         /// Why.
         why: String,
     },
-    /// Something can be added again.
+    /// The history can be written again.
     KeptAgain {
-        /// How long nothing could.
+        /// How long it could not be written.
         after: Duration,
     },
     /// Old captures were removed.
@@ -87,79 +87,79 @@ pub enum Event<'a> {
     },
 }
 
-/// Sources and the history that they go to.
+/// Records sources in a history.
 pub struct Recorder {
-    sources: Vec<Recorded>,
+    sources: Vec<RecordedSource>,
     history: History,
     settings: Settings,
 }
 
-/// What is known of a source while it runs.
+/// The state of a source while it is recorded.
 struct State {
     name: String,
-    /// Since when and why it gives nothing.
+    /// Since when and why it fails.
     failing: Option<(Instant, String, Option<GapId>)>,
     began: bool,
-    /// What its captures are called in the history.
+    /// The name of the source in its captures.
     known_as: Option<String>,
     notes: Vec<String>,
-    /// When it said anything last.
-    heard: Instant,
+    /// The time of its last message.
+    last_message: Instant,
 }
 
-/// Messages of sources that wait at most; what snapshots among them take is bounded by `waiting.rs`.
+/// The most messages in the queue; `queue_memory.rs` bounds the memory of the snapshots among them.
 const WAITING_MAX: usize = 64;
-/// How soon the end is noticed.
+/// How often `stop` is checked.
 const NAP: Duration = Duration::from_millis(200);
-/// Captures are thinned so often, once the last batch found nothing more.
+/// The time between two runs of the retention, once one has nothing more to remove.
 const THIN_EVERY: Duration = Duration::from_secs(3600);
-/// Between two batches.
+/// The time between two batches of one run.
 const THIN_NEXT: Duration = Duration::from_secs(5);
 
 impl Recorder {
-    /// Records those sources into that history.
-    pub fn new(sources: Vec<Recorded>, history: History, settings: Settings) -> Recorder {
+    /// A recorder of these sources into this history.
+    pub fn new(sources: Vec<RecordedSource>, history: History, settings: Settings) -> Recorder {
         Recorder { sources, history, settings }
     }
 
-    /// Records until `stop` is set or its time is over. `log` is told what a person may want to know.
+    /// Records until `stop` is set or the time is over. `log` receives each event.
     pub fn run(self, stop: &Arc<AtomicBool>, log: &mut dyn FnMut(Event<'_>)) {
         let supervisor = Supervisor::from_environment();
         let began = Instant::now();
         let (to, messages) = sync_channel(WAITING_MAX);
-        let waiting = Arc::new(Waiting::default());
+        let memory = Arc::new(QueueMemory::default());
         let mut states = Vec::new();
         for (at, recorded) in self.sources.into_iter().enumerate() {
             let name = recorded.name.clone();
             let (known_as, notes) = (None, Vec::new());
-            states.push(State { name, failing: None, began: false, known_as, notes, heard: began });
+            states.push(State { name, failing: None, began: false, known_as, notes, last_message: began });
             let (to, stop, every) = (to.clone(), stop.clone(), self.settings.every);
-            let waiting = waiting.clone();
-            // Not waited for at the end: one may hang in a server that does not answer.
-            std::thread::spawn(move || sample(at, recorded, began, every, &to, &waiting, &stop));
+            let memory = memory.clone();
+            // Detached: at the end one may still hang in a server that does not answer.
+            std::thread::spawn(move || sample(at, recorded, began, every, &to, &memory, &stop));
         }
         drop(to);
         let (history, settings) = (self.history, self.settings);
         supervisor.ready();
-        let mut keeper = Keeper { history, settings, states, supervisor, not_kept: None, waiting };
-        keeper.run(&messages, began, stop, log);
-        keeper.supervisor.stopping();
+        let mut writer = Writer { history, settings, states, supervisor, not_kept: None, memory };
+        writer.run(&messages, began, stop, log);
+        writer.supervisor.stopping();
     }
 }
 
-/// The only one that writes.
-struct Keeper {
+/// Saves the messages of all sources: the only writer.
+struct Writer {
     history: History,
     settings: Settings,
     states: Vec<State>,
     supervisor: Supervisor,
-    /// What the snapshots take that wait to be kept.
-    waiting: Arc<Waiting>,
-    /// Since when and why nothing can be added.
+    /// The memory of the snapshots that wait to be saved.
+    memory: Arc<QueueMemory>,
+    /// Since when and why the history cannot be written.
     not_kept: Option<(Instant, String)>,
 }
 
-impl Keeper {
+impl Writer {
     fn run(
         &mut self,
         messages: &Receiver<Message>,
@@ -177,7 +177,7 @@ impl Keeper {
                 Ok(Message::Snapshot { source, snapshot, bytes }) => {
                     self.keep(source, &snapshot, log);
                     drop(snapshot);
-                    self.waiting.leave(bytes);
+                    self.memory.release(bytes);
                 }
                 Ok(Message::Failed { source, error, retry_in }) => self.failed(source, &error, retry_in, log),
                 Ok(Message::Late { source, late }) => self.late(source, &late, log),
@@ -197,28 +197,30 @@ impl Keeper {
         }
     }
 
-    /// What a slow disk took is no silence of the sources.
+    /// Excludes the time that a slow disk took from the silence of the sources.
     fn did_not_listen(&mut self, took: Duration) {
         if took > NAP {
             let now = Instant::now();
-            self.states.iter_mut().for_each(|state| state.heard = (state.heard + took).min(now));
+            self.states
+                .iter_mut()
+                .for_each(|state| state.last_message = (state.last_message + took).min(now));
         }
     }
 
-    /// Sources that hang have a gap, as those that fail.
+    /// Begins a gap for each source that hangs.
     fn notice_silence(&mut self, log: &mut dyn FnMut(Event<'_>)) {
         let silence = self.settings.silence;
         for source in 0..self.states.len() {
             let state = &self.states[source];
-            if state.failing.is_none() && state.heard.elapsed() > silence {
+            if state.failing.is_none() && state.last_message.elapsed() > silence {
                 self.failed(source, &SourceError::NoAnswer(silence), self.settings.every, log);
             }
         }
     }
 
-    /// Keeps a snapshot, and ends the gap before it.
+    /// Saves a snapshot and ends the gap before it.
     fn keep(&mut self, source: usize, snapshot: &Snapshot, log: &mut dyn FnMut(Event<'_>)) {
-        self.states[source].heard = Instant::now();
+        self.states[source].last_message = Instant::now();
         log(Event::Snapshot { source: &self.states[source].name, snapshot });
         let state = &mut self.states[source];
         if state.known_as.as_ref() != Some(&snapshot.source) {
@@ -245,7 +247,7 @@ impl Keeper {
                 state.notes.push(words);
             }
         }
-        // It may wait for another writer, or for a slow disk.
+        // Saving may wait for another writer or for a slow disk.
         self.supervisor.alive();
         let saved = match free_bytes(&self.history) {
             Some(free) if free < self.settings.reserve_bytes => {
@@ -263,10 +265,10 @@ impl Keeper {
         }
     }
 
-    /// Notes a gap for the snapshots that were dropped.
+    /// Keeps a gap for the snapshots that were dropped.
     fn late(&mut self, source: usize, late: &Late, log: &mut dyn FnMut(Event<'_>)) {
         let state = &mut self.states[source];
-        state.heard = Instant::now();
+        state.last_message = Instant::now();
         let (from, until) = (late.first_unix_ns, late.last_unix_ns);
         let lasted = Duration::from_nanos(until.saturating_sub(from));
         let event = Event::Late { source: &state.name, snapshots: late.snapshots, lasted };
@@ -286,7 +288,7 @@ impl Keeper {
         log: &mut dyn FnMut(Event<'_>),
     ) {
         let state = &mut self.states[source];
-        state.heard = Instant::now();
+        state.last_message = Instant::now();
         let why = error.to_string();
         match &mut state.failing {
             Some((_, last, _)) if *last == why => return,
@@ -302,7 +304,7 @@ impl Keeper {
         log(Event::Failed { source: &state.name, error, retry_in });
     }
 
-    /// Removes some old captures; whether there may be more.
+    /// Removes some old captures. Returns whether there may be more.
     fn thin(&mut self, log: &mut dyn FnMut(Event<'_>)) -> bool {
         self.supervisor.alive();
         match self.history.thin(&self.settings.retention, unix_ns()) {
@@ -326,12 +328,12 @@ impl Keeper {
     }
 }
 
-/// What a note says, whatever its counts are by now.
+/// A note without its numbers, so that a changed count does not make it new.
 fn without_figures(note: &str) -> String {
     note.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// Says so once for each new reason.
+/// Reports a failure once for each new reason.
 fn not_kept(state: &mut Option<(Instant, String)>, why: String, log: &mut dyn FnMut(Event<'_>)) {
     let since = match state {
         Some((_, last)) if *last == why => return,
@@ -342,7 +344,7 @@ fn not_kept(state: &mut Option<(Instant, String)>, why: String, log: &mut dyn Fn
     *state = Some((since, why));
 }
 
-/// Free space where the history is, for those who are not root; `None` where that cannot be told.
+/// Free space of the history's file system for users other than root; `None` where it is unknown.
 fn free_bytes(history: &History) -> Option<u64> {
     let found = rustix::fs::statvfs(history.path()).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))
@@ -353,8 +355,8 @@ fn unix_ns() -> u64 {
     u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How a span of time is told: "3 min 20 s".
-fn told(span: Duration) -> String {
+/// A span of time as text: "3 min 20 s".
+fn span_text(span: Duration) -> String {
     match span.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
@@ -363,7 +365,7 @@ fn told(span: Duration) -> String {
 }
 
 impl Event<'_> {
-    /// Its priority in the words of syslog(3): 3 error, 4 warning, 6 information, 7 not to be logged.
+    /// Its priority by syslog(3): 3 error, 4 warning, 6 information; 7 is not logged.
     pub fn priority(&self) -> u8 {
         match self {
             Event::NotKept { .. } => 3,
@@ -382,10 +384,10 @@ impl fmt::Display for Event<'_> {
                 write!(f, "{source}: recording, {files} files")
             }
             Event::Recording { source, files, after: Some(after) } => {
-                write!(f, "{source}: recording again after {}, {files} files", told(*after))
+                write!(f, "{source}: recording again after {}, {files} files", span_text(*after))
             }
             Event::Failed { source, error, retry_in } => {
-                write!(f, "{source}: {error}; next try in {}", told(*retry_in))
+                write!(f, "{source}: {error}; next try in {}", span_text(*retry_in))
             }
             Event::Note { source, note } => write!(f, "{source}: {note}"),
             Event::Late { source, snapshots, lasted } => {
@@ -397,7 +399,7 @@ impl fmt::Display for Event<'_> {
                     f,
                     "{source}: the history's disk is slow: {many} dropped within {}, the interval over them is \
                      longer",
-                    told(*lasted)
+                    span_text(*lasted)
                 )
             }
             Event::NotKept { why } => {
@@ -410,7 +412,7 @@ impl fmt::Display for Event<'_> {
                 write!(
                     f,
                     "the history takes snapshots again: the interval since then is {} long",
-                    told(*after)
+                    span_text(*after)
                 )
             }
             Event::Thinned { captures } => write!(f, "thinned {captures} old captures"),
@@ -422,8 +424,8 @@ impl fmt::Display for Event<'_> {
 mod tests {
     use super::*;
 
-    /// The next thing that a supervisor hears.
-    fn heard(listener: &std::os::unix::net::UnixDatagram) -> Option<String> {
+    /// The next notification that the service manager receives.
+    fn next_notification(listener: &std::os::unix::net::UnixDatagram) -> Option<String> {
         let mut words = [0; 64];
         let bytes = listener.recv(&mut words).ok()?;
         Some(String::from_utf8_lossy(&words[..bytes]).into_owned())
@@ -448,18 +450,18 @@ mod tests {
             began: false,
             known_as: None,
             notes: Vec::new(),
-            heard: Instant::now(),
+            last_message: Instant::now(),
         };
-        let mut keeper = Keeper {
+        let mut writer = Writer {
             history: History::open(&dir.path().join("history.db")).unwrap(),
             settings,
             states: vec![state],
             supervisor: Supervisor::at(socket.to_str().unwrap()),
-            waiting: Arc::default(),
+            memory: Arc::default(),
             not_kept: None,
         };
-        keeper.thin(&mut |_| ());
-        assert_eq!(heard(&listener).as_deref(), Some("WATCHDOG=1"), "before thinning");
+        writer.thin(&mut |_| ());
+        assert_eq!(next_notification(&listener).as_deref(), Some("WATCHDOG=1"), "before thinning");
         let snapshot = Snapshot {
             source: "one".into(),
             taken_unix_ns: 1,
@@ -469,8 +471,8 @@ mod tests {
             waits: Vec::new(),
             notes: Vec::new(),
         };
-        keeper.keep(0, &snapshot, &mut |_| ());
-        assert_eq!(heard(&listener).as_deref(), Some("WATCHDOG=1"), "before saving");
-        assert_eq!(heard(&listener), None);
+        writer.keep(0, &snapshot, &mut |_| ());
+        assert_eq!(next_notification(&listener).as_deref(), Some("WATCHDOG=1"), "before saving");
+        assert_eq!(next_notification(&listener), None);
     }
 }

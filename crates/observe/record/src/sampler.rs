@@ -1,8 +1,8 @@
 //! The thread of one source.
 
-use crate::Recorded;
+use crate::RecordedSource;
 use crate::backoff::Backoff;
-use crate::waiting::{self, Waiting};
+use crate::queue_memory::{self, QueueMemory};
 use collect::{Source, SourceError};
 use filestats::Snapshot;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-/// What a thread has to say.
+/// What a source's thread reports.
 pub enum Message {
     /// The counters of a tick.
     Snapshot { source: usize, snapshot: Box<Snapshot>, bytes: usize },
-    /// The source gave none, and is tried again after `retry_in`.
+    /// The source failed, and is tried again after `retry_in`.
     Failed { source: usize, error: SourceError, retry_in: Duration },
-    /// Nobody took the last snapshots in time.
+    /// The queue was full, so snapshots were dropped.
     Late { source: usize, late: Late },
 }
 
-/// Snapshots that there was no room for.
+/// Snapshots that were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
     /// How many.
@@ -32,17 +32,17 @@ pub struct Late {
     pub last_unix_ns: u64,
 }
 
-/// How soon the end is noticed.
+/// How often `stop` is checked.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Samples a source at the ticks `began + n x every` until `stop`.
 pub fn sample(
     source: usize,
-    mut recorded: Recorded,
+    mut recorded: RecordedSource,
     began: Instant,
     every: Duration,
     to: &SyncSender<Message>,
-    waiting: &Waiting,
+    memory: &QueueMemory,
     stop: &Arc<AtomicBool>,
 ) {
     let mut backoff = Backoff::new(every);
@@ -64,7 +64,7 @@ pub fn sample(
         {
             late = None;
         }
-        // A fault of ours in one source ends neither the others nor, for good, itself.
+        // A panic in one source stops neither the others nor, permanently, this one.
         let snapshot = catch_unwind(AssertUnwindSafe(|| match &mut opened {
             Some(source) => source.snapshot(),
             None => (recorded.open)().and_then(|source| opened.insert(source).snapshot()),
@@ -77,7 +77,7 @@ pub fn sample(
             Ok(snapshot) => {
                 backoff.succeeded();
                 due = next_tick(began, every, Instant::now());
-                let bytes = waiting::bytes_of(&snapshot);
+                let bytes = queue_memory::bytes_of(&snapshot);
                 Message::Snapshot { source, snapshot: Box::new(snapshot), bytes }
             }
             Err(error) => {
@@ -88,21 +88,21 @@ pub fn sample(
             }
         };
         let dropped = match message {
-            Message::Snapshot { ref snapshot, bytes, .. } if !waiting.enter(bytes) => {
+            Message::Snapshot { ref snapshot, bytes, .. } if !memory.reserve(bytes) => {
                 Some(snapshot.taken_unix_ns)
             }
             message => match to.try_send(message) {
                 Ok(()) => None,
                 Err(TrySendError::Full(Message::Snapshot { snapshot, bytes, .. })) => {
-                    waiting.leave(bytes);
+                    memory.release(bytes);
                     Some(snapshot.taken_unix_ns)
                 }
-                // A failure is told at the next try, if it lasts.
+                // A failure that lasts is reported at the next try.
                 Err(TrySendError::Full(_)) => None,
                 Err(TrySendError::Disconnected(_)) => return,
             },
         };
-        // Counters are cumulative: the next snapshot says it all.
+        // Counters are cumulative, so the next snapshot includes the dropped ones.
         if let Some(at) = dropped {
             let late = late.get_or_insert(Late { snapshots: 0, first_unix_ns: at, last_unix_ns: at });
             (late.snapshots, late.last_unix_ns) = (late.snapshots + 1, at);
@@ -110,14 +110,14 @@ pub fn sample(
     }
 }
 
-/// The first tick after `now`: one that was missed is not made up for.
+/// The first tick after `now`: a missed tick is not made up for.
 fn next_tick(began: Instant, every: Duration, now: Instant) -> Instant {
     let passed = now.saturating_duration_since(began).as_nanos() / every.as_nanos().max(1);
     let ticks = u32::try_from(passed + 1).unwrap_or(u32::MAX);
     began.checked_add(every.saturating_mul(ticks)).unwrap_or(now + DAY)
 }
 
-/// Of a tick beyond what a clock can say: it is asked again by then.
+/// A tick beyond the range of the clock is computed again after this time.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 #[cfg(test)]

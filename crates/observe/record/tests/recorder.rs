@@ -3,7 +3,7 @@
 use collect::{Source, SourceError};
 use filestats::*;
 use history::{CaptureFilter, History, Retention};
-use record::{Event, Recorded, Recorder, Settings};
+use record::{Event, RecordedSource, Recorder, Settings};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ impl Source for Engine {
     }
 }
 
-fn engine(name: &str) -> (Recorded, Arc<AtomicU64>) {
+fn engine(name: &str) -> (RecordedSource, Arc<AtomicU64>) {
     let switch = Arc::new(AtomicU64::new(ANSWERS));
     let (held, name) = (switch.clone(), name.to_owned());
     let open = {
@@ -81,7 +81,7 @@ fn engine(name: &str) -> (Recorded, Arc<AtomicU64>) {
             Ok(Box::new(Engine { name, switch, count: 0, began: Instant::now() }))
         }
     };
-    (Recorded { name, open: Box::new(open) }, switch)
+    (RecordedSource { name, open: Box::new(open) }, switch)
 }
 
 const EVERY: Duration = Duration::from_millis(20);
@@ -94,7 +94,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(sources: Vec<Recorded>, history: &Path, reserve_bytes: u64) -> Running {
+    fn start(sources: Vec<RecordedSource>, history: &Path, reserve_bytes: u64) -> Running {
         let settings = Settings {
             every: EVERY,
             duration: None,

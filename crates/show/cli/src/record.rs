@@ -4,7 +4,7 @@ use crate::source::SourceName;
 use filestats::Snapshot;
 use history::Retention;
 use metrics::Totals;
-use record::{Event, Recorded, Recorder, Settings};
+use record::{Event, RecordedSource, Recorder, Settings};
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -143,8 +143,8 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     Ok(FINE)
 }
 
-fn recorded(name: SourceName, names: collect::FileNames) -> Recorded {
-    Recorded { name: name.to_string(), open: Box::new(move || name.open_among(&[], &names)) }
+fn recorded(name: SourceName, names: collect::FileNames) -> RecordedSource {
+    RecordedSource { name: name.to_string(), open: Box::new(move || name.open_among(&[], &names)) }
 }
 
 /// A line a source; credentials in it are nobody else's business.

@@ -31,7 +31,7 @@ pub(super) fn file_row(row: &Row<'_>) -> rusqlite::Result<FileRow> {
     })
 }
 
-/// A file in one epoch, as far as the series has it.
+/// A file in one epoch, as far as it lies in the series.
 pub(super) fn spell(
     connection: &Connection,
     series: &Series,
@@ -57,7 +57,7 @@ pub(super) fn spell(
             }
         }
     } else if let Some((first, last)) = series.rows_of(&life) {
-        // What lies before the series is told by its last row alone.
+        // Of the rows before the series only the last one is needed.
         for change in changes::between(connection, row.id, first, last, Read::Counters)? {
             add(series.tick(change.capture), change);
         }

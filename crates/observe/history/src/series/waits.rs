@@ -14,7 +14,7 @@ pub(super) fn courses(
 ) -> rusqlite::Result<Vec<WaitSeries>> {
     let (Some(first), Some(last)) = (series.ids.first(), series.ids.last()) else { return Ok(Vec::new()) };
     let mut by_name: BTreeMap<(String, String), Vec<WaitEpoch>> = BTreeMap::new();
-    // What lies before the series is told by the last row of an event alone.
+    // Of the rows before the series only the last one of each event is needed.
     let query = format!(
         "SELECT w.*, s.capture_id, s.waits, s.waits_unknown, s.wait_ns, s.wait_unknown \
          FROM ({events}) w CROSS JOIN wait_changes s ON s.wait_event = w.id AND s.capture_id <= :last \

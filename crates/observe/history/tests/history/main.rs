@@ -7,5 +7,5 @@ mod life;
 mod packing;
 mod processes;
 mod results;
+mod retention;
 mod series;
-mod thin;

@@ -1,4 +1,4 @@
-//! What lies in blocks reads as what lies in rows, whoever reads it.
+//! Changes in blocks read the same as changes in rows, by every reader.
 
 use crate::life::{Event, S, event, snapshots};
 use filestats::*;

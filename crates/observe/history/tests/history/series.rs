@@ -97,7 +97,7 @@ fn waits_are_read_from_the_last_row_before_the_stretch_on() {
         let series = history.series("engine:1", all[from].taken_unix_ns, u64::MAX).unwrap();
         history.wait_courses(&series, Rules::default()).map(|waits| waits[0].steps.len())
     };
-    // Whoever reads these finds no number in them.
+    // Reading these rows finds text instead of a number.
     let rows = rusqlite::Connection::open(&path).unwrap();
     rows.execute("UPDATE wait_changes SET wait_ns = 'spoilt' WHERE capture_id <= 20", []).unwrap();
     assert_eq!(waited(20).unwrap(), 9);
@@ -113,7 +113,7 @@ fn the_histogram_of_a_stretch_is_what_was_done_in_it() {
         (0..60).map(|at| (15 * S, true, vec![events(at), Event::Nothing, Event::Nothing])).collect();
     let mut all = snapshots(&captures);
     for (at, snapshot) in all.iter_mut().enumerate() {
-        // One read a capture, each slower than the one before; the restart begins anew.
+        // One read a capture, each slower than the one before; the restart begins again at zero.
         let mut latencies = Latencies::default();
         (if at < 30 { 0 } else { 30 }..=at).for_each(|slow| latencies.read.record(1_000 << (slow / 10)));
         snapshot.samples[0].latencies = Some(latencies);
@@ -128,7 +128,7 @@ fn the_histogram_of_a_stretch_is_what_was_done_in_it() {
         (read.count(), read.at_most_ns(99.0).unwrap() / 1_000)
     };
     assert_eq!(stretch(10, 20), (10, 4), "the last one alone is above 2 us");
-    // What the restarted one had when it was first seen was done since nobody knows when.
+    // When the I/O was done that the restarted file had at its first capture is unknown.
     let (count, at_most) = stretch(20, 50);
     assert!(count == 9 + 20 && (16..=40).contains(&at_most), "{count} {at_most}");
     let series = history.series("engine:1", 0, u64::MAX).unwrap();

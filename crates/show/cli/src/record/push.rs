@@ -46,8 +46,9 @@ pub fn start(
                 &format!("{name}: the credential goes over http:// and can be read on the way; use https://"),
             );
         }
-        let say =
-            move |said: &push::Said| log(if said.is_trouble() { 4 } else { 6 }, &format!("{name}: {said}"));
+        let say = move |change: &push::StateChange| {
+            log(if change.is_trouble() { 4 } else { 6 }, &format!("{name}: {change}"))
+        };
         push::start(to, totals.clone(), args.every, host.clone(), say)
             .map_err(|error| Failure::new(format_args!("cannot start to push: {error}")))
     };

@@ -1,60 +1,75 @@
-//! The rows of files and waits that the last one before a capture that stays makes superfluous: see `thin.rs`.
+//! The rows of files and waits between two kept captures that a later row replaces, because counters are cumulative.
 
 use crate::changes::{self, Read};
 use crate::file_rows::figure;
-use crate::thin::Between;
 use filestats::{Counters, Figure};
 use rusqlite::{Connection, Row, named_params};
 
-/// The tables of what was there, and when.
+/// The tables that say when a file or wait event existed.
 const FILES: &str = "files";
 const WAIT_EVENTS: &str = "wait_events";
 
-/// A file or wait event, and the captures from which on it was there.
-struct One {
+/// Captures that are removed, all between a kept one and the next that is kept or not judged yet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// The kept capture before them.
+    pub after: i64,
+    /// The kept capture after them, or the last of them.
+    pub until: i64,
+    /// Their numbers.
+    pub removed: Vec<i64>,
+}
+
+/// A file or wait event, and the captures between which it existed.
+struct Item {
     id: i64,
     first: i64,
     gone: Option<i64>,
 }
 
-/// What a source had over a stretch of captures.
-pub(crate) struct Present {
-    files: Vec<One>,
-    waits: Vec<One>,
+/// The files and wait events of a source that existed in a range of captures.
+pub(super) struct PresentItems {
+    files: Vec<Item>,
+    waits: Vec<Item>,
 }
 
-impl Present {
-    pub fn over(connection: &Connection, source: &str, from: i64, until: i64) -> rusqlite::Result<Present> {
-        let present = |table: &str| -> rusqlite::Result<Vec<One>> {
+impl PresentItems {
+    pub fn read(
+        connection: &Connection,
+        source: &str,
+        from: i64,
+        until: i64,
+    ) -> rusqlite::Result<PresentItems> {
+        let present = |table: &str| -> rusqlite::Result<Vec<Item>> {
             let mut rows = connection.prepare_cached(&present_query(table))?;
-            let one = |row: &Row<'_>| Ok(One { id: row.get(0)?, first: row.get(1)?, gone: row.get(2)? });
-            rows.query_map(named_params! { ":source": source, ":from": from, ":until": until }, one)?
+            let item = |row: &Row<'_>| Ok(Item { id: row.get(0)?, first: row.get(1)?, gone: row.get(2)? });
+            rows.query_map(named_params! { ":source": source, ":from": from, ":until": until }, item)?
                 .collect()
         };
-        Ok(Present { files: present(FILES)?, waits: present(WAIT_EVENTS)? })
+        Ok(PresentItems { files: present(FILES)?, waits: present(WAIT_EVENTS)? })
     }
 
-    /// Removes what the rows of `between.until`, or the last ones before it, tell as well.
-    pub fn thin(&self, connection: &Connection, between: &Between) -> rusqlite::Result<()> {
-        thin_files(connection, &self.files, between)?;
-        thin_waits(connection, &self.waits, between)
+    /// Removes the rows that the rows of `group.until`, or the last ones before it, replace.
+    pub fn remove_superseded_rows(&self, connection: &Connection, group: &Group) -> rusqlite::Result<()> {
+        thin_files(connection, &self.files, group)?;
+        thin_waits(connection, &self.waits, group)
     }
 }
 
-/// In two halves, as an OR leads to no index; both are told by the index alone.
-fn present_query(lives: &str) -> String {
+/// Two queries, because SQLite uses no index for an OR. Covering indexes answer both.
+fn present_query(table: &str) -> String {
     format!(
-        "SELECT id, first_capture_id, gone_capture_id FROM {lives} \
+        "SELECT id, first_capture_id, gone_capture_id FROM {table} \
          WHERE source = :source AND gone_capture_id IS NULL AND first_capture_id <= :until \
          UNION ALL \
-         SELECT id, first_capture_id, gone_capture_id FROM {lives} \
+         SELECT id, first_capture_id, gone_capture_id FROM {table} \
          WHERE source = :source AND gone_capture_id > :from AND first_capture_id <= :until"
     )
 }
 
-/// Counters whose difference says what was done, or does not.
+/// Cumulative counters.
 trait Grows: Sized {
-    /// Whether all that is known before is known now, for the same reasons if not, and nothing fell.
+    /// Whether no counter fell, and the same ones are unknown for the same reasons.
     fn grew_from(&self, before: &Self) -> bool;
 }
 
@@ -84,22 +99,22 @@ impl Grows for (Figure<u64>, Figure<u64>) {
     }
 }
 
-fn thin_files(connection: &Connection, files: &[One], between: &Between) -> rusqlite::Result<()> {
-    for file in files.iter().filter(|file| file.is_in(between)) {
-        let found = changes::between(connection, file.id, between.after, between.until, Read::Counters)?;
+fn thin_files(connection: &Connection, files: &[Item], group: &Group) -> rusqlite::Result<()> {
+    for file in files.iter().filter(|file| file.is_in(group)) {
+        let found = changes::between(connection, file.id, group.after, group.until, Read::Counters)?;
         let found: Vec<(i64, Counters)> =
             found.into_iter().map(|change| (change.capture, change.counters)).collect();
         let (before, found) =
-            found.split_at(usize::from(found.first().is_some_and(|(at, _)| *at <= between.after)));
+            found.split_at(usize::from(found.first().is_some_and(|(at, _)| *at <= group.after)));
         if found.len() >= 2 {
             let before = before.first().map(|(_, counters)| counters);
-            changes::remove(connection, file.id, &superfluous(before, found, file.first))?;
+            changes::remove(connection, file.id, &superseded(before, found, file.first))?;
         }
     }
     Ok(())
 }
 
-fn thin_waits(connection: &Connection, waits: &[One], between: &Between) -> rusqlite::Result<()> {
+fn thin_waits(connection: &Connection, waits: &[Item], group: &Group) -> rusqlite::Result<()> {
     const COLUMNS: &str = "waits, waits_unknown, wait_ns, wait_unknown";
     let read = |row: &Row<'_>| -> rusqlite::Result<(Figure<u64>, Figure<u64>)> {
         Ok((figure(row, "waits", "waits_unknown")?, figure(row, "wait_ns", "wait_unknown")?))
@@ -113,42 +128,42 @@ fn thin_waits(connection: &Connection, waits: &[One], between: &Between) -> rusq
     ))?;
     let mut delete =
         connection.prepare_cached("DELETE FROM wait_changes WHERE wait_event = ? AND capture_id = ?")?;
-    for wait in waits.iter().filter(|wait| wait.is_in(between)) {
+    for wait in waits.iter().filter(|wait| wait.is_in(group)) {
         let row = |row: &Row<'_>| Ok((row.get::<_, i64>("capture_id")?, read(row)?));
-        let found = rows.query_map((wait.id, between.after, between.until), row)?;
+        let found = rows.query_map((wait.id, group.after, group.until), row)?;
         let found = found.collect::<rusqlite::Result<Vec<_>>>()?;
         if found.len() < 2 {
             continue;
         }
-        let mut before = last.query((wait.id, between.after))?;
+        let mut before = last.query((wait.id, group.after))?;
         let before = before.next()?.map(read).transpose()?;
-        for id in superfluous(before.as_ref(), &found, wait.first) {
+        for id in superseded(before.as_ref(), &found, wait.first) {
             delete.execute((wait.id, id))?;
         }
     }
     Ok(())
 }
 
-impl One {
-    fn is_in(&self, between: &Between) -> bool {
-        self.first <= between.until && self.gone.is_none_or(|gone| gone > between.after)
+impl Item {
+    fn is_in(&self, group: &Group) -> bool {
+        self.first <= group.until && self.gone.is_none_or(|gone| gone > group.after)
     }
 }
 
-/// The captures of the rows that can go: not the last one, nor that of the first sight, nor two between which it did not
-/// simply grow.
-fn superfluous<T: Grows>(before: Option<&T>, rows: &[(i64, T)], first: i64) -> Vec<i64> {
-    let mut gone = Vec::new();
+/// The captures whose rows can be removed: all but the last row, the file's first row, and both rows around a counter that
+/// fell or changed between known and unknown.
+fn superseded<T: Grows>(before: Option<&T>, rows: &[(i64, T)], first: i64) -> Vec<i64> {
+    let mut removed = Vec::new();
     let mut then = before;
     for pair in rows.windows(2) {
         let ((id, now), (_, next)) = (&pair[0], &pair[1]);
         let grew = then.is_none_or(|then| now.grew_from(then)) && next.grew_from(now);
         if grew && *id != first {
-            gone.push(*id);
+            removed.push(*id);
         }
         then = Some(now);
     }
-    gone
+    removed
 }
 
 #[cfg(test)]
@@ -158,7 +173,7 @@ mod tests {
     use crate::series::present_in;
 
     #[test]
-    fn what_was_there_over_a_stretch_is_found_by_an_index() {
+    fn items_that_existed_in_a_range_are_found_by_an_index() {
         let dir = tempfile::tempdir().unwrap();
         let history = History::open(&dir.path().join("history.db")).unwrap();
         let plan = |query: &str, names: &[&str]| -> Vec<String> {

@@ -18,7 +18,7 @@ fn history() -> (TempDir, History) {
 }
 
 fn one_in_five_minutes() -> Retention {
-    Retention(vec![Stretch { age: Duration::ZERO, every: Duration::from_secs(STRETCH_S) }])
+    Retention(vec![RetentionStep { age: Duration::ZERO, every: Duration::from_secs(STRETCH_S) }])
 }
 
 fn thin_all(history: &mut History, retention: &Retention, now_ns: u64) -> usize {
@@ -84,21 +84,21 @@ fn save(history: &mut History, all: &[Snapshot]) {
     }
 }
 
-/// Who and what was done in an interval, and why a part of it is not known.
-type Told = BTreeMap<(i64, String), (Option<Counters>, BTreeSet<Reason>)>;
-type Waited = BTreeMap<i64, (Option<(Figure<u64>, Figure<u64>)>, BTreeSet<Reason>)>;
+/// The I/O of each file in an interval, and why a part of it is unknown.
+type FileTotals = BTreeMap<(i64, String), (Option<Counters>, BTreeSet<Reason>)>;
+type WaitTotals = BTreeMap<i64, (Option<(Figure<u64>, Figure<u64>)>, BTreeSet<Reason>)>;
 
-/// What a history says of all intervals, each counted to that between two of `kept` into which it falls.
-fn told(history: &History, kept: &[CaptureId]) -> (Told, Waited) {
+/// The sums of all intervals of a history, each added to the interval between two of `kept` that contains it.
+fn totals(history: &History, kept: &[CaptureId]) -> (FileTotals, WaitTotals) {
     let series = history.series("engine:1", 0, u64::MAX).unwrap();
     let ids = remaining(history);
     let end = |at: usize| kept.iter().find(|id| **id >= ids[at]).unwrap().0;
-    let (mut told, mut waited) = (Told::new(), Waited::new());
+    let (mut files, mut waited) = (FileTotals::new(), WaitTotals::new());
     let rules = Rules::default();
     for course in (0..series.files()).flat_map(|file| history.file_course(&series, file, rules).unwrap()) {
         for step in course.steps {
             let key = (end(step.at), format!("{}{}", course.file.instance, course.file.path));
-            let (known, unknown) = told.entry(key).or_default();
+            let (known, unknown) = files.entry(key).or_default();
             match step.added {
                 Figure::Known(added) => *known = Some(known.map_or(added, |sum| sum.followed_by(added))),
                 Figure::Unknown { unknown: reason } => drop(unknown.insert(reason)),
@@ -116,7 +116,7 @@ fn told(history: &History, kept: &[CaptureId]) -> (Told, Waited) {
             Figure::Unknown { unknown: reason } => drop(unknown.insert(reason)),
         }
     }
-    (told, waited)
+    (files, waited)
 }
 
 /// Keeps the snapshots in two histories, thins one of them, from rows and from blocks, and compares; the captures that
@@ -143,7 +143,7 @@ fn thinned_from(all: &[Snapshot], packed: Option<usize>) -> Vec<CaptureId> {
         let (as_it_is, as_it_was) = (thinned.snapshot(*id).unwrap(), whole.snapshot(*id).unwrap());
         assert_eq!(as_it_is, as_it_was);
     }
-    let ((files_whole, waits_whole), (files, waits)) = (told(&whole, &kept), told(&thinned, &kept));
+    let ((files_whole, waits_whole), (files, waits)) = (totals(&whole, &kept), totals(&thinned, &kept));
     for key in files_whole.keys().chain(files.keys()) {
         assert_eq!(files.get(key), files_whole.get(key), "{key:?}");
     }
@@ -162,7 +162,7 @@ fn captures_are_thinned_to_one_in_five_minutes_however_many_processes_come_and_g
         let kept = remaining(&history);
         assert_eq!(removed + kept.len(), all.len());
         assert!(kept.len() <= CAPTURES / 20 + 2, "one of each stretch, and the newest: {}", kept.len());
-        let reads: u64 = told(&history, &kept)
+        let reads: u64 = totals(&history, &kept)
             .0
             .values()
             .filter_map(|(known, _)| *known)
@@ -194,7 +194,7 @@ fn what_came_and_went_between_two_captures_that_stay_keeps_its_counters() {
         let (_dir, mut history) = history();
         save(&mut history, &all);
         thin_all(&mut history, &one_in_five_minutes(), u64::MAX);
-        let (files, _) = told(&history, &kept);
+        let (files, _) = totals(&history, &kept);
         let of_process: Vec<_> = files.iter().filter(|((_, name), _)| name.starts_with("pid 1 ")).collect();
         let [(_, (known, unknown))] = of_process[..] else { panic!("{of_process:?}") };
         assert_eq!(known.unwrap().read.count, if complete { 42 } else { 3 });
@@ -214,7 +214,7 @@ fn what_is_young_or_has_a_label_stays() {
     let week = Retention::default();
     assert_eq!(thin_all(&mut history, &week, now_ns), 0);
     let half = Duration::from_secs(100 * EVERY_S);
-    let halved = Retention(vec![Stretch { age: half, every: Duration::from_secs(STRETCH_S) }]);
+    let halved = Retention(vec![RetentionStep { age: half, every: Duration::from_secs(STRETCH_S) }]);
     thin_all(&mut history, &halved, now_ns);
     let kept: Vec<i64> = remaining(&history).into_iter().map(|id| id.0).collect();
     assert_eq!(kept.iter().filter(|id| **id > 101).count(), 99, "{kept:?}");
@@ -262,12 +262,12 @@ fn each_call_looks_at_a_bounded_number_of_captures_and_none_twice() {
     assert!(calls >= 3 && removed > 11_000, "{calls} calls removed {removed}");
     assert_eq!(history.thin(&one_in_five_minutes(), u64::MAX).unwrap(), Thinned::default());
     // From one in five minutes to one an hour.
-    let hourly = Retention(vec![Stretch { age: Duration::ZERO, every: Duration::from_secs(3600) }]);
+    let hourly = Retention(vec![RetentionStep { age: Duration::ZERO, every: Duration::from_secs(3600) }]);
     thin_all(&mut history, &hourly, u64::MAX);
     assert!(remaining(&history).len() <= 12_000 / 240 + 3, "{}", remaining(&history).len());
 }
 
-/// How long until the next capture, and whether the machine starts anew meanwhile.
+/// How long until the next capture, and whether the machine restarts meanwhile.
 fn gap() -> impl Strategy<Value = (u64, bool)> {
     let elapsed_ns = prop_oneof![
         40 => Just(EVERY_S * S),
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_thinned_once_and_again_is_as_exact_as_at_once_and_goes_on(
+    fn thinning_in_several_calls_is_as_exact_as_in_one_and_continues(
         life in prop::collection::vec(happens(), 130..160),
         mut cuts in prop::collection::vec(1..130_usize, 0..4),
     ) {
@@ -318,8 +318,8 @@ proptest! {
         let ((_a, mut whole), (_b, mut thinned)) = (history(), history());
         let (minutes, hour) = (Duration::from_secs(STRETCH_S), Duration::from_secs(1500));
         let retention = Retention(vec![
-            Stretch { age: Duration::from_secs(20 * EVERY_S), every: minutes },
-            Stretch { age: Duration::from_secs(60 * EVERY_S), every: hour },
+            RetentionStep { age: Duration::from_secs(20 * EVERY_S), every: minutes },
+            RetentionStep { age: Duration::from_secs(60 * EVERY_S), every: hour },
         ]);
         cuts.sort_unstable();
         let mut begin = 0;
@@ -335,6 +335,6 @@ proptest! {
         }
         let kept = remaining(&thinned);
         prop_assert!(kept.len() < 20 + 4 + all.len() / 100 + 8, "{}", kept.len());
-        prop_assert_eq!(told(&thinned, &kept), told(&whole, &kept));
+        prop_assert_eq!(totals(&thinned, &kept), totals(&whole, &kept));
     }
 }

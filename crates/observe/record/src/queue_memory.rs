@@ -1,32 +1,32 @@
-//! What snapshots that wait for a slow disk take of memory.
+//! The memory that snapshots take while they wait for a slow disk.
 
 use filestats::{FileIdentity, LatencyBuckets, Sample, Snapshot, WaitSample};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Snapshots of all sources that wait take so much at most, about: a third of what the service may take.
+/// The most memory, about, that the waiting snapshots of all sources take: a third of the service's limit.
 pub const BYTES_MAX: usize = 64 << 20;
 
-/// Bytes that wait.
+/// Bytes of the waiting snapshots.
 #[derive(Debug, Default)]
-pub struct Waiting(AtomicUsize);
+pub struct QueueMemory(AtomicUsize);
 
-impl Waiting {
-    /// Whether there is room for a snapshot of so many bytes: then they are counted. One alone always has room.
-    pub fn enter(&self, bytes: usize) -> bool {
-        let room = |waiting: usize| match waiting {
+impl QueueMemory {
+    /// Reserves memory for a snapshot. Returns false where there is not enough; a single snapshot always fits.
+    pub fn reserve(&self, bytes: usize) -> bool {
+        let reserved = |waiting: usize| match waiting {
             0 => Some(bytes),
             waiting => waiting.checked_add(bytes).filter(|all| *all <= BYTES_MAX),
         };
-        self.0.fetch_update(Relaxed, Relaxed, room).is_ok()
+        self.0.fetch_update(Relaxed, Relaxed, reserved).is_ok()
     }
 
-    /// They were kept, or found no other room.
-    pub fn leave(&self, bytes: usize) {
+    /// Releases the memory of a snapshot that was saved or dropped.
+    pub fn release(&self, bytes: usize) {
         self.0.fetch_sub(bytes, Relaxed);
     }
 }
 
-/// About what a snapshot takes.
+/// The approximate memory of a snapshot.
 pub fn bytes_of(snapshot: &Snapshot) -> usize {
     let histograms = 3 * LatencyBuckets::LEN * size_of::<u64>();
     let text = |file: &FileIdentity| {
@@ -52,14 +52,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_for_so_many_bytes_and_for_one_however_large() {
-        let waiting = Waiting::default();
-        assert!(waiting.enter(BYTES_MAX * 2), "one alone");
-        assert!(!waiting.enter(1));
-        waiting.leave(BYTES_MAX * 2);
-        assert!(waiting.enter(BYTES_MAX / 2) && waiting.enter(BYTES_MAX / 2));
-        assert!(!waiting.enter(1));
-        waiting.leave(BYTES_MAX / 2);
-        assert!(waiting.enter(1));
+    fn the_memory_is_bounded_but_a_single_snapshot_always_fits() {
+        let memory = QueueMemory::default();
+        assert!(memory.reserve(BYTES_MAX * 2), "one alone");
+        assert!(!memory.reserve(1));
+        memory.release(BYTES_MAX * 2);
+        assert!(memory.reserve(BYTES_MAX / 2) && memory.reserve(BYTES_MAX / 2));
+        assert!(!memory.reserve(1));
+        memory.release(BYTES_MAX / 2);
+        assert!(memory.reserve(1));
     }
 }
