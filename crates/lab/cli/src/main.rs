@@ -4,18 +4,10 @@
 mod lab;
 mod log;
 
-/// `--source`, parsed as `headroom` parses it.
-#[path = "../../../show/cli/src"]
-#[allow(dead_code)]
-mod headroom {
-    pub mod source;
-}
-
 use clap::{Parser, Subcommand};
-use headroom::source;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use terminal::{Failure, Output};
+use terminal::{Failure, Output, source_argument};
 
 /// Know what your storage can give, what your database asks of it, and how much room is left.
 #[derive(Parser)]
@@ -42,7 +34,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| source::without_passwords(error).exit());
+    let arguments =
+        Arguments::try_parse().unwrap_or_else(|error| source_argument::without_passwords(error).exit());
     let mut out = Output::new(arguments.json);
     let done = match &arguments.command {
         Command::Lab(command) => lab::run(command, arguments.history.as_deref(), &mut out),

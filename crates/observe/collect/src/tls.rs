@@ -1,8 +1,8 @@
-//! TLS of a client, for the sources that speak their protocol themselves: whose certificate is accepted.
+//! TLS clients for the sources that make their own connections: which certificates are accepted.
 //!
 //! ```text
-//! Trust ─> config() ─> rustls::ClientConfig      the system's, the public or a file's authorities, or anybody
-//! rustls::Error ─> said()                        what was wrong with a certificate, for people
+//! Trust ─> config() ─> rustls::ClientConfig      authorities of the system, of browsers or of a file; or any certificate
+//! rustls::Error ─> describe_error()              what is wrong with a certificate, for people
 //! ```
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -18,11 +18,11 @@ use rustls::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whose certificate is accepted.
+/// Which certificates are accepted.
 pub(crate) enum Trust {
-    /// Anybody's: the connection is encrypted, and nobody knows with whom.
-    Anybody,
-    /// One that one of these signed.
+    /// All: the connection is encrypted, but the server is not authenticated.
+    Any,
+    /// Those that one of these authorities signed.
     Signed(Authorities, Names),
 }
 
@@ -36,21 +36,21 @@ pub(crate) enum Names {
 /// Who may sign certificates.
 pub(crate) struct Authorities {
     roots: RootCertStore,
-    /// As they stand in a file: a server may show one of them itself.
-    given: Vec<CertificateDer<'static>>,
+    /// The certificates of a file: a server may present one of them as its own.
+    in_file: Vec<CertificateDer<'static>>,
 }
 
-/// Who this client is, where a server asks.
+/// The client's own certificate, for servers that request one.
 pub(crate) struct Identity {
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
 }
 
 impl Authorities {
-    /// Those that browsers trust, as this program was built with them.
+    /// Those that browsers trust, compiled into this program.
     pub fn public() -> Authorities {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        Authorities { roots, given: Vec::new() }
+        Authorities { roots, in_file: Vec::new() }
     }
 
     /// Those of the operating system, or of SSL_CERT_FILE and SSL_CERT_DIR.
@@ -60,25 +60,25 @@ impl Authorities {
         roots.add_parsable_certificates(found.certs);
         match roots.is_empty() {
             true => Err("this system has no trusted authorities".into()),
-            false => Ok(Authorities { roots, given: Vec::new() }),
+            false => Ok(Authorities { roots, in_file: Vec::new() }),
         }
     }
 
-    /// Those of a file in PEM.
-    pub fn of_file(file: &Path) -> Result<Authorities, String> {
+    /// Those of a PEM file.
+    pub fn from_file(file: &Path) -> Result<Authorities, String> {
         let unreadable = |why: String| format!("no certificate can be read from {}: {why}", file.display());
-        let given = certificates(file)?;
+        let in_file = certificates(file)?;
         let mut roots = RootCertStore::empty();
-        for certificate in &given {
+        for certificate in &in_file {
             roots.add(certificate.clone()).map_err(|error| unreadable(error.to_string()))?;
         }
-        Ok(Authorities { roots, given })
+        Ok(Authorities { roots, in_file })
     }
 }
 
 impl Identity {
-    /// A certificate, perhaps with those between it and its authority, and its key, both in PEM.
-    pub fn of_files(chain: &Path, key: &Path) -> Result<Identity, String> {
+    /// A certificate, perhaps with intermediate ones, and its key, both in PEM.
+    pub fn from_files(chain: &Path, key: &Path) -> Result<Identity, String> {
         let found = PrivateKeyDer::from_pem_file(key);
         let key = found.map_err(|error| {
             format!("no key without a passphrase can be read from {}: {error}", key.display())
@@ -94,7 +94,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     if found.is_empty() { Err(unreadable("there is none in it".into())) } else { Ok(found) }
 }
 
-/// What connections are made with.
+/// The configuration of a client.
 pub(crate) fn config(
     trust: Trust,
     versions: &[&'static SupportedProtocolVersion],
@@ -105,12 +105,10 @@ pub(crate) fn config(
         .with_protocol_versions(versions)
         .map_err(|error| error.to_string())?;
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
-        Trust::Anybody => {
-            Arc::new(Unverified(provider.signature_verification_algorithms.supported_schemes()))
-        }
-        Trust::Signed(Authorities { roots, given }, names) => {
+        Trust::Any => Arc::new(Unverified(provider.signature_verification_algorithms.supported_schemes())),
+        Trust::Signed(Authorities { roots, in_file }, names) => {
             let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            Arc::new(Signed { signed: signed.map_err(|error| error.to_string())?, given, names })
+            Arc::new(Signed { signed: signed.map_err(|error| error.to_string())?, in_file, names })
         }
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
@@ -123,14 +121,14 @@ pub(crate) fn config(
     }
 }
 
-/// The host as a certificate names it.
+/// The host's name in the form that a certificate has it.
 pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, String> {
     let name = ServerName::try_from(host.to_owned());
     name.map_err(|_| "the host's name is none that a certificate could be for".into())
 }
 
-/// What is wrong, for people: of certificates in words of this program.
-pub(crate) fn said(error: &Error) -> String {
+/// Describes an error for people.
+pub(crate) fn describe_error(error: &Error) -> String {
     let Error::InvalidCertificate(why) = error else { return error.to_string() };
     let what = match why {
         CertificateError::UnknownIssuer => "no authority that is trusted signed it".into(),
@@ -151,12 +149,12 @@ pub(crate) fn said(error: &Error) -> String {
     format!("the server's certificate is not accepted: {what}")
 }
 
-/// Accepts what an authority signed, and a certificate that is itself in the file of authorities, as OpenSSL does: one
-/// that a server made itself is often handed to its clients so. Of such a one the dates are not looked at.
+/// Accepts what an authority signed, and, as OpenSSL does, a certificate that is itself in the file of authorities:
+/// self-signed ones are often distributed that way. The dates of such a certificate are not checked.
 #[derive(Debug)]
 struct Signed {
     signed: Arc<WebPkiServerVerifier>,
-    given: Vec<CertificateDer<'static>>,
+    in_file: Vec<CertificateDer<'static>>,
     names: Names,
 }
 
@@ -169,13 +167,13 @@ impl ServerCertVerifier for Signed {
         stapled: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.given.iter().any(|given| given == shown) {
+        if self.in_file.iter().any(|trusted| trusted == shown) {
             if self.names == Names::Checked {
                 verify_server_name(&ParsedCertificate::try_from(shown)?, host)?;
             }
             return Ok(ServerCertVerified::assertion());
         }
-        // The name is looked at last, when all else was found right.
+        // The name is checked last: with such an error, everything else is right.
         match self.signed.verify_server_cert(shown, between, host, stapled, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -207,8 +205,8 @@ impl ServerCertVerifier for Signed {
     }
 }
 
-/// Accepts whoever answers. What it signs is not looked at either: servers make themselves certificates with keys that
-/// are too short for that (SQL Server up to 2017).
+/// Accepts every certificate, and every signature: SQL Server up to 2017 makes its own certificate with a key that is too
+/// short to be verified.
 #[derive(Debug)]
 struct Unverified(Vec<SignatureScheme>);
 

@@ -1,6 +1,6 @@
-use crate::source::SourceName;
+use collect::FileNames;
 use std::path::Path;
-use terminal::{Done, FINE, Failure, Output, kept};
+use terminal::{Done, FINE, Failure, Output, SourceName, kept};
 
 /// Arguments of `headroom capture`.
 #[derive(clap::Args)]
@@ -11,7 +11,7 @@ Example:
   headroom capture --source sqlite:/data/shop.db --label after
   headroom intervals")]
 pub struct CaptureArgs {
-    #[arg(long, value_name = "SOURCE", help = crate::source::HELP, value_parser = crate::source::argument)]
+    #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: SourceName,
     /// A name to find it by
     #[arg(long)]
@@ -23,14 +23,14 @@ pub struct CaptureArgs {
 /// # Errors
 /// Of `process:` too, which counts only while somebody looks: two captures of it would have nothing between them.
 pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    if matches!(args.source, SourceName::Process(_)) {
+    if args.source.counts_only_while_open() {
         return Err(Failure::usage(
             "process: counts only while it is watched: two captures of it would have nothing between them",
         )
         .with_remedy("headroom record, or headroom watch, with this source"));
     }
     let mut history = kept::open_to_write(history)?;
-    let snapshot = args.source.open()?.snapshot()?;
+    let snapshot = args.source.open(&[], &FileNames::default())?.snapshot()?;
     let id = history.save_snapshot(&snapshot, args.label.as_deref())?;
     let files = snapshot.samples.len();
     out.answer(

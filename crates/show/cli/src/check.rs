@@ -1,7 +1,6 @@
 use crate::measure::{How, directory, keep};
-use crate::source::SourceName;
 use capability::Capability;
-use collect::Source;
+use collect::{FileNames, Source};
 use everyday::Observer;
 use filestats::{Profile, ServiceLevel};
 use headroom_sqlite::VFS_NAME;
@@ -11,7 +10,9 @@ use simulate::{Advice, Demand};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::{Target, Workspace};
-use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, no_answer, page, workspace};
+use terminal::{
+    Done, FINE, Failure, Output, SourceName, bad_news, interrupt, kept, no_answer, page, workspace,
+};
 use verdict::{Figures, Observation, VerdictKind, judge};
 use workload::{Caching, parse_duration};
 
@@ -35,7 +36,7 @@ pub struct CheckArgs {
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Watch this live database instead, as in sqlite:/data/shop.db, postgres:host=/run/postgresql, mysql: or process:PID
-    #[arg(long, value_parser = crate::source::argument)]
+    #[arg(long, value_parser = collect::parse_source_argument)]
     source: Option<SourceName>,
     /// How long to watch [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
@@ -71,12 +72,12 @@ const DURATION: Duration = Duration::from_secs(20);
 
 /// `headroom check`.
 pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    if let Some(SourceName::Devices(_)) = args.source {
+    if args.source.as_ref().is_some_and(|source| source.counts_only_devices()) {
         return Err(Failure::usage("devices: has no files that anybody waits for").with_remedy(
             "give whose files: process:, sqlite:PATH...; the device below them is watched with them",
         ));
     }
-    let live = args.source.as_ref().map(SourceName::open).transpose()?;
+    let live = args.source.as_ref().map(|source| source.open(&[], &FileNames::default())).transpose()?;
     let dir = match (&args.dir, &live) {
         (Some(dir), _) => dir.clone(),
         (None, Some(live)) => live.directory().map(Path::to_owned).ok_or_else(|| {

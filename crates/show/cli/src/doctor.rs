@@ -1,22 +1,20 @@
-use crate::source::SourceName;
-use collect::SourceError;
+use collect::{FileNames, SourceError};
 use serde::Serialize;
 use std::fmt::Write;
-use terminal::{Done, FINE, Output, bad_news};
+use terminal::{Done, FINE, Output, SourceName, bad_news};
 
 /// Arguments of `headroom doctor`.
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   headroom doctor                                       what can be watched here
   headroom doctor --source postgres:host=/run/postgresql
 
-Without --source it tries process:, postgres: and mysql: as a user who gives nothing else, and
-sqlserver: where SQLCMDSERVER or SQLCMDUSER is set.
-Exit codes: 0 every source that was named gives all it can, 1 something is missing.")]
+Without --source it tries {}.
+Exit codes: 0 every source that was named gives all it can, 1 something is missing.", collect::discovery_help()))]
 pub struct DoctorArgs {
     /// Whose counters; several may be given
-    #[arg(long, value_name = "SOURCE", help = crate::source::HELP, value_parser = crate::source::argument)]
+    #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
 }
 
@@ -42,16 +40,7 @@ struct Finding {
 /// `headroom doctor`: what each source needs, what is missing, and what grants it.
 pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
     let named = !args.source.is_empty();
-    let tried = if named {
-        args.source.clone()
-    } else {
-        // Nobody logs in to a SQL Server without a name.
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let has_sqlserver = ["SQLCMDSERVER", "SQLCMDUSER"].into_iter().any(is_set);
-        let names =
-            ["process:", "postgres:", "mysql:"].into_iter().chain(has_sqlserver.then_some("sqlserver:"));
-        names.filter_map(|name| name.parse().ok()).collect()
-    };
+    let tried = if named { args.source.clone() } else { collect::discover_sources() };
     let findings: Vec<Finding> = tried
         .iter()
         .map(|name| {
@@ -66,14 +55,14 @@ pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
 }
 
 fn examine(name: &SourceName) -> Finding {
-    let looked = name.open().and_then(|mut source| {
+    let snapshot = name.open(&[], &FileNames::default()).and_then(|mut source| {
         let snapshot = source.snapshot()?;
         let (remarks, notes): (Vec<String>, Vec<String>) =
             snapshot.notes.iter().cloned().partition(|note| source.is_remark(note));
         Ok((snapshot, remarks, notes))
     });
     let source = name.to_string();
-    match looked {
+    match snapshot {
         Ok((snapshot, remarks, notes)) => Finding {
             source,
             works: true,

@@ -23,7 +23,6 @@ mod measure;
 mod record;
 mod run;
 mod simulate;
-mod source;
 mod surroundings;
 mod sweep;
 mod targets;
@@ -119,7 +118,8 @@ fn main() -> ExitCode {
     if laboratory::is_named(std::env::args_os().skip(1)) {
         return terminal::finish(laboratory::run(), Output::new(false));
     }
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| source::without_passwords(error).exit());
+    let arguments = Arguments::try_parse()
+        .unwrap_or_else(|error| terminal::source_argument::without_passwords(error).exit());
     let mut out = Output::new(arguments.json);
     let history = arguments.history.as_deref();
     let done = match &arguments.command {

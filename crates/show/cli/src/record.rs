@@ -1,6 +1,5 @@
 mod push;
 
-use crate::source::SourceName;
 use filestats::Snapshot;
 use history::Retention;
 use metrics::Totals;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use terminal::{Done, FINE, Failure, Output, interrupt, kept, text_file};
+use terminal::{Done, FINE, Failure, Output, SourceName, interrupt, kept, text_file};
 use workload_file::values;
 
 /// Arguments of `headroom record`.
@@ -27,7 +26,7 @@ its owner only. Captures of the last 7 days stay, one in 5 minutes of the last 9
 Exit codes: 0 its time is over or it was ended, 2 wrong usage, 3 the history cannot be written.")]
 pub struct RecordArgs {
     /// Whose counters; several may be given
-    #[arg(long, value_name = "SOURCE", help = crate::source::HELP, value_parser = crate::source::argument)]
+    #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
     /// A file with sources, one a line
     #[arg(long, value_name = "FILE", required_unless_present = "source")]
@@ -144,7 +143,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
 }
 
 fn recorded(name: SourceName, names: collect::FileNames) -> RecordedSource {
-    RecordedSource { name: name.to_string(), open: Box::new(move || name.open_among(&[], &names)) }
+    RecordedSource { name: name.to_string(), open: Box::new(move || name.open(&[], &names)) }
 }
 
 /// A line a source; credentials in it are nobody else's business.
@@ -154,9 +153,9 @@ fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
     let mut sources = Vec::new();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
         let wrong = |why: String| Failure::usage(format_args!("{} line {number}: {why}", path.display()));
-        sources.push(line.parse::<SourceName>().map_err(wrong)?);
+        sources.push(collect::parse_source(line).map_err(wrong)?);
     }
-    if sources.iter().any(SourceName::has_password) && others_can_read(path) {
+    if sources.iter().any(|source| source.exposed_password().is_some()) && others_can_read(path) {
         return Err(Failure::new(format_args!("{} holds a password and others may read it", path.display()))
             .with_remedy(format_args!("chmod 600 {}", path.display())));
     }

@@ -3,13 +3,12 @@ mod screen;
 mod view;
 mod watched;
 
-use crate::source::SourceName;
 use filestats::Profile;
 use report::Glance;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use terminal::{Done, FINE, Failure, Output, interrupt};
+use terminal::{Done, FINE, Failure, Output, SourceName, interrupt};
 use watched::Watched;
 use workload_file::values;
 
@@ -26,7 +25,7 @@ Into a pipe, text is printed an interval; --json and --csv print lines for progr
 Exit codes: 0 fine, 2 wrong usage, 3 the source cannot be watched, 130 ended by Ctrl-C.")]
 pub struct WatchArgs {
     /// Whose counters; several may be given
-    #[arg(long, value_name = "SOURCE", required = true, help = crate::source::HELP, value_parser = crate::source::argument)]
+    #[arg(long, value_name = "SOURCE", required = true, help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
     /// Only this file, or files with this in their path; several may be given
     #[arg(long, value_name = "PATH")]

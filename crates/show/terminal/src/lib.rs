@@ -18,11 +18,13 @@ pub mod interrupt;
 pub mod kept;
 mod output;
 pub mod page;
+pub mod source_argument;
 pub mod text_file;
 pub mod workspace;
 
 pub use failure::Failure;
 pub use output::Output;
+pub use source_argument::SourceName;
 use std::process::ExitCode;
 
 /// How a subcommand ended.

@@ -1,11 +1,11 @@
 use super::dedup;
-use crate::source::SourceName;
 use crate::{counted_sqlite, lab_failure};
 use ::lab::commit::{Engine, Outcome, Plan, run as experiment};
+use collect::SqlTarget;
 use experiments::Durability;
 use std::path::{Path, PathBuf};
 use storage::{StorageError, Target};
-use terminal::{Done, FINE, Failure, Output, interrupt, kept, no_answer, page, workspace};
+use terminal::{Done, FINE, Failure, Output, SourceName, interrupt, kept, no_answer, page, workspace};
 use workload::{format_bytes, format_count};
 
 /// Arguments of `headroom lab commit`.
@@ -41,7 +41,7 @@ pub struct CommitArgs {
     #[arg(long, value_delimiter = ',', default_value = "full", value_parser = durability, value_name = "LIST")]
     durability: Vec<Durability>,
     /// A server to use instead of one of our own: postgres:CONNECTION or mysql:CONNECTION
-    #[arg(long, value_name = "SOURCE", value_parser = crate::source::argument)]
+    #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
     /// Also write the answer as a page with charts
     #[arg(long, value_name = "FILE")]
@@ -173,17 +173,17 @@ fn batches(args: &CommitArgs) -> Result<Vec<u64>, Failure> {
 fn named_servers(sources: &[SourceName]) -> Result<[Option<String>; 2], Failure> {
     let mut named = [None, None];
     for source in sources {
-        let (at, connection) = match source {
-            SourceName::Postgres(connection) => (0, connection),
-            SourceName::Mysql(connection) => (1, connection),
-            other => {
+        let (at, connection) = match source.sql_target() {
+            Some(SqlTarget::Postgres(connection)) => (0, connection),
+            Some(SqlTarget::Mysql(connection)) => (1, connection),
+            Some(SqlTarget::Sqlite(_)) | None => {
                 return Err(Failure::usage(format_args!(
-                    "{other} is no server that rows can be committed to"
+                    "{source} is no server that rows can be committed to"
                 ))
                 .with_remedy("postgres:CONNECTION or mysql:CONNECTION"));
             }
         };
-        if named[at].replace(connection.clone()).is_some() {
+        if named[at].replace(connection.to_owned()).is_some() {
             return Err(Failure::usage("one server of a kind, please: --source names two"));
         }
     }

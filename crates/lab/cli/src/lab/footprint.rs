@@ -1,7 +1,7 @@
-use crate::source::SourceName;
 use crate::{counted_sqlite, lab_failure};
 use ::lab::footprint::{Place, footprint};
-use terminal::{Done, FINE, Failure, Output};
+use collect::SqlTarget;
+use terminal::{Done, FINE, Failure, Output, SourceName};
 
 /// Arguments of `headroom lab footprint`.
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub struct FootprintArgs {
     #[arg(value_name = "SELECT")]
     query: String,
     /// Where it runs: postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH
-    #[arg(long, value_name = "SOURCE", value_parser = crate::source::argument)]
+    #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: SourceName,
     /// The database of a MySQL or MariaDB server that the query's tables are in
     #[arg(long, value_name = "NAME")]
@@ -27,12 +27,12 @@ pub struct FootprintArgs {
 
 /// `headroom lab footprint`.
 pub fn run(args: &FootprintArgs, out: &mut Output) -> Done {
-    let place = match &args.source {
-        SourceName::Sqlite(path) => Place::Sqlite(path.clone()),
-        SourceName::Postgres(connection) => Place::Postgres(connection.clone()),
-        SourceName::Mysql(connection) => Place::Mysql(connection.clone()),
-        other => {
-            return Err(Failure::usage(format_args!("{other} runs no queries"))
+    let place = match args.source.sql_target() {
+        Some(SqlTarget::Sqlite(path)) => Place::Sqlite(path.to_owned()),
+        Some(SqlTarget::Postgres(connection)) => Place::Postgres(connection.to_owned()),
+        Some(SqlTarget::Mysql(connection)) => Place::Mysql(connection.to_owned()),
+        None => {
+            return Err(Failure::usage(format_args!("{} runs no queries", args.source))
                 .with_remedy("postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH"));
         }
     };

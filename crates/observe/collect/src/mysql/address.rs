@@ -9,7 +9,7 @@
 //!
 //! A password has no place in it: it would be seen in `ps` and in whatever keeps the command.
 
-use super::MysqlError;
+use super::error::MysqlError;
 use crate::percent;
 use std::path::PathBuf;
 
@@ -40,7 +40,8 @@ pub(super) enum Tls {
     VerifyIdentity(Option<PathBuf>),
 }
 
-const OPTIONS: &str = "user, socket, defaults-extra-file, defaults-file, ssl-mode, ssl-ca";
+pub(super) const OPTIONS: [&str; 6] =
+    ["user", "socket", "defaults-extra-file", "defaults-file", "ssl-mode", "ssl-ca"];
 
 impl Address {
     pub fn parse(text: &str) -> Result<Address, MysqlError> {
@@ -119,7 +120,10 @@ impl Address {
                     ));
                 }
                 // It may be a piece of a password.
-                _ => return Err(wrong(&format!("there is no such option; there are {OPTIONS}"))),
+                _ => {
+                    let options = OPTIONS.join(", ");
+                    return Err(wrong(&format!("there is no such option; there are {options}")));
+                }
             }
         }
         self.tls = match (mode.as_deref(), authority) {

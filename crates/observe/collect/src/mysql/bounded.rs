@@ -1,14 +1,17 @@
 //! Work on a connection that is waited for so long and no longer, as a whole: the client library bounds each read, so that a
 //! server which sends a byte now and then would never be given up.
 
-use super::MysqlError;
-use super::session::ANSWER_TIMEOUT;
+use super::error::MysqlError;
 use mysql::Conn;
 use std::collections::BTreeSet;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The longest that an answer takes, and that opening or a snapshot takes in all.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Servers to which a connection is still being made that nobody waits for any more: it cannot be ended from outside,
 /// and no other is begun beside it.
@@ -74,7 +77,7 @@ pub(super) fn bounded<T: Send + 'static>(
             locked(&GIVEN_UP).remove(&its_name);
         }
     });
-    let thread = thread.map_err(|error| MysqlError::Failed { name: name.into(), said: error.to_string() })?;
+    let thread = thread.map_err(|error| MysqlError::Failed { name: name.into(), why: error.to_string() })?;
     match answer.recv_timeout(ANSWER_TIMEOUT) {
         Ok(answer) => answer,
         Err(RecvTimeoutError::Timeout) => {
@@ -85,7 +88,7 @@ pub(super) fn bounded<T: Send + 'static>(
         // It panicked.
         Err(RecvTimeoutError::Disconnected) => match thread.join() {
             Err(panic) => std::panic::resume_unwind(panic),
-            Ok(()) => Err(MysqlError::Failed { name: name.into(), said: "its thread has ended".into() }),
+            Ok(()) => Err(MysqlError::Failed { name: name.into(), why: "its thread has ended".into() }),
         },
     }
 }

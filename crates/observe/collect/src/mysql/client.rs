@@ -1,9 +1,9 @@
 //! A connection for statements of the caller's own, made as the source makes its: option files, passwords, TLS.
 
-use super::MysqlError;
 use super::address::Address;
+use super::error::MysqlError;
 use super::server::Server;
-use super::session::{Login, told};
+use super::session::{Login, from_client_error};
 use mysql::Conn;
 
 /// One connection. Nothing of it is bounded but the making: the statements are the caller's.
@@ -32,7 +32,7 @@ impl Client {
         &mut self,
         work: impl FnOnce(&mut Conn) -> Result<T, mysql::Error>,
     ) -> Result<T, MysqlError> {
-        work(&mut self.conn).map_err(|error| told(&self.login.name(), error))
+        work(&mut self.conn).map_err(|error| from_client_error(&self.login.name(), error))
     }
 
     /// MariaDB, not MySQL.

@@ -2,35 +2,35 @@
 //! syncs, and everything where the Performance Schema is off or closed to this user.
 
 use super::files::{self, Owner, Role};
-use super::rows::{Look, Schema};
+use super::statistics::{Schema, Statistics};
 use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 use std::path::PathBuf;
 
 /// Samples that are made of status counters, beside those of the files.
-pub(super) fn samples(look: &Look, owner: &Owner, files: &[Sample]) -> Vec<Sample> {
-    let untimed = match look.schema {
+pub(super) fn samples(statistics: &Statistics, owner: &Owner, files: &[Sample]) -> Vec<Sample> {
+    let untimed = match statistics.schema {
         Schema::Off => Reason::TimingOff,
         Schema::Denied | Schema::On(_) => Reason::NotCounted,
     };
     let mut samples = Vec::new();
-    let all_as_one = !matches!(look.schema, Schema::On(_));
+    let all_as_one = !matches!(statistics.schema, Schema::On(_));
     if all_as_one {
-        samples.extend(data(look, owner, untimed));
+        samples.extend(data(statistics, owner, untimed));
     }
     // What one row holds with the data files is not told a second time.
     let is_redo = |sample: &Sample| sample.file.file_id.starts_with(Role::Redo.prefix());
     let is_in_data = all_as_one && !owner.server.has_one_uninstrumented_log();
     if !is_in_data && !files.iter().any(is_redo) {
-        samples.extend(redo(look, owner, untimed));
+        samples.extend(redo(statistics, owner, untimed));
     }
-    samples.extend(syncs(look, owner));
+    samples.extend(syncs(statistics, owner));
     samples
 }
 
 /// All data files as one.
-fn data(look: &Look, owner: &Owner, untimed: Reason) -> Option<Sample> {
-    let read = ops(look, "innodb_data_reads", "innodb_data_read", untimed)?;
-    let write = ops(look, "innodb_data_writes", "innodb_data_written", untimed)?;
+fn data(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sample> {
+    let read = ops(statistics, "innodb_data_reads", "innodb_data_read", untimed)?;
+    let write = ops(statistics, "innodb_data_writes", "innodb_data_written", untimed)?;
     // MySQL counts the writes of its redo log here too; MariaDB from 10.8 on does not.
     let path = match owner.server.has_one_uninstrumented_log() {
         true => "InnoDB data files",
@@ -45,8 +45,8 @@ fn data(look: &Look, owner: &Owner, untimed: Reason) -> Option<Sample> {
 
 /// The redo log. Its bytes are those of its records: a write is rounded up to blocks, and the last block of one is
 /// written again by the next.
-fn redo(look: &Look, owner: &Owner, untimed: Reason) -> Option<Sample> {
-    let write = ops(look, "innodb_log_writes", "innodb_os_log_written", untimed)?;
+fn redo(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sample> {
+    let write = ops(statistics, "innodb_log_writes", "innodb_os_log_written", untimed)?;
     let counters = Counters { write, read: nothing(untimed), ..uncounted() };
     let server = owner.server;
     let mut file = files::unplaced(owner, FileKind::Log, "InnoDB redo log".into());
@@ -66,12 +66,12 @@ fn redo(look: &Look, owner: &Owner, untimed: Reason) -> Option<Sample> {
 
 /// Syncs have a line of their own: no file's counters hold them, and a count without its time in a file's would leave
 /// nobody able to say how long that file's I/O took.
-fn syncs(look: &Look, owner: &Owner) -> Option<Sample> {
-    let (name, kind, path) = match look.status.contains_key("innodb_os_log_fsyncs") {
+fn syncs(statistics: &Statistics, owner: &Owner) -> Option<Sample> {
+    let (name, kind, path) = match statistics.status.contains_key("innodb_os_log_fsyncs") {
         true => ("innodb_os_log_fsyncs", FileKind::Log, "InnoDB redo log, syncs"),
         false => ("innodb_data_fsyncs", FileKind::Other, "InnoDB data files and redo log, syncs"),
     };
-    let count = *look.status.get(name)?;
+    let count = *statistics.status.get(name)?;
     let sync = Ops { count, bytes: 0, stall_ns: Figure::unknown(Reason::NotCounted) };
     let counters = Counters { sync: Figure::Known(sync), ..Counters::ZERO };
     Some(sample(owner, files::unplaced(owner, kind, path.into()), counters))
@@ -89,8 +89,8 @@ fn sample(owner: &Owner, file: FileIdentity, counters: Counters) -> Sample {
     }
 }
 
-fn ops(look: &Look, count: &str, bytes: &str, untimed: Reason) -> Option<Ops> {
-    let (count, bytes) = (*look.status.get(count)?, *look.status.get(bytes)?);
+fn ops(statistics: &Statistics, count: &str, bytes: &str, untimed: Reason) -> Option<Ops> {
+    let (count, bytes) = (*statistics.status.get(count)?, *statistics.status.get(bytes)?);
     Some(Ops { count, bytes, stall_ns: Figure::unknown(untimed) })
 }
 

@@ -1,7 +1,8 @@
+use crate::error::SourceFault;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a MySQL or MariaDB server gives nothing. No text of it ever holds a password.
+/// Why a MySQL or MariaDB server gives no snapshot. No text of it holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum MysqlError {
     /// The connection text is not of the form.
@@ -12,7 +13,7 @@ pub enum MysqlError {
     OptionFile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// An option file holds a password that others can read.
@@ -21,43 +22,42 @@ pub enum MysqlError {
         /// The file.
         path: PathBuf,
     },
-    /// Nobody is there.
-    #[error("cannot watch {name}: {reason}")]
+    /// No server answers there.
+    #[error("cannot watch {name}: {why}")]
     Unreachable {
-        /// The server as it was asked for.
+        /// The server as it was named.
         name: String,
-        /// What the system said.
-        reason: String,
+        /// The system's error.
+        why: String,
     },
-    /// It is there and says nothing.
+    /// It does not answer in time.
     #[error("cannot watch {name}: no answer within {seconds} s")]
     TimedOut {
         /// The server.
         name: String,
-        /// How long was waited.
+        /// The limit.
         seconds: u64,
     },
-    /// It does not let this user in.
-    #[error("cannot watch {name}: the server refuses the login: {said}")]
+    /// It refuses the login.
+    #[error("cannot watch {name}: the server refuses the login: {why}")]
     Refused {
         /// The server.
         name: String,
-        /// What it said.
-        said: String,
+        /// Its message.
+        why: String,
     },
-    /// Anything else that went wrong.
-    #[error("cannot watch {name}: {said}")]
+    /// Any other failure.
+    #[error("cannot watch {name}: {why}")]
     Failed {
         /// The server.
         name: String,
         /// What went wrong.
-        said: String,
+        why: String,
     },
 }
 
-impl MysqlError {
-    /// What is known about the case, a line each.
-    pub fn facts(&self) -> Vec<String> {
+impl SourceFault for MysqlError {
+    fn facts(&self) -> Vec<String> {
         match self {
             MysqlError::Refused { .. } => vec![
                 "a user that is enough: CREATE USER headroom@localhost IDENTIFIED BY '...'; GRANT SELECT ON \
@@ -68,8 +68,7 @@ impl MysqlError {
         }
     }
 
-    /// What the person can do about it.
-    pub fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<&'static str> {
         match self {
             MysqlError::BadConnection(_) => Some(
                 "give mysql://USER@HOST:PORT, mysql://USER@/PATH/OF/SOCKET, or mysql: for what ~/.my.cnf says",

@@ -13,7 +13,7 @@
 //! sql/io_cache, binlog_cache, ... (by event, since such files live for a statement)   temp
 //! ```
 
-use super::rows::{Counted, EventRow, FileRow, Switches, Timed};
+use super::statistics::{Counted, EventRow, FileRow, Switches, Timed};
 use super::{Resets, Server};
 use crate::mounts::Mounts;
 use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Time};

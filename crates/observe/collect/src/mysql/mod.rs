@@ -18,6 +18,7 @@
 //! Never: writes anything to the server, puts a password into a name, an error or a `Debug` text.
 
 mod address;
+mod argument;
 mod bounded;
 mod client;
 mod engine;
@@ -25,29 +26,32 @@ mod error;
 mod files;
 mod notes;
 mod option_file;
+mod place;
 mod resets;
-mod rows;
 mod server;
 mod session;
+mod statistics;
 mod waits;
 
+pub use argument::KIND;
 pub use client::Client;
 pub use error::MysqlError;
 
-use crate::{Source, SourceError};
+use crate::error::SourceError;
+use crate::source::Source;
 use address::Address;
-use bounded::{Line, bounded};
+use bounded::{ANSWER_TIMEOUT, Line, bounded};
 use files::Owner;
 use filestats::Snapshot;
 use resets::Resets;
-use rows::{Look, Schema};
 use server::Server;
 use session::{Login, Session};
+use statistics::{Schema, Statistics};
 use std::fmt;
 use std::path::Path;
 
 /// The longest that a server can hold up a snapshot.
-pub const ANSWER_SECONDS: u64 = session::ANSWER_TIMEOUT.as_secs();
+pub const ANSWER_SECONDS: u64 = ANSWER_TIMEOUT.as_secs();
 
 /// One server.
 pub struct Mysql {
@@ -89,27 +93,31 @@ impl Mysql {
         self.processes = self.server.process.iter().map(|process| process.pid).collect();
     }
 
-    fn look(&mut self) -> Result<(Session, Look), MysqlError> {
+    fn read_statistics(&mut self) -> Result<(Session, Statistics), MysqlError> {
         let (session, login) = (self.session.take(), self.login.clone());
-        bounded(&self.name, move |line| look(session, &login, line))
+        bounded(&self.name, move |line| read_statistics(session, &login, line))
     }
 }
 
-/// Over the connection there is, else over a new one. A connection that was lost since the last look (the server
-/// restarted) is replaced at once; a server that does not answer is not asked again.
-fn look(session: Option<Session>, login: &Login, line: &Line) -> Result<(Session, Look), MysqlError> {
+/// Uses the open connection, or makes one. A connection that was lost since the last snapshot, because the server
+/// restarted, is replaced at once; a server that does not answer is not tried twice.
+fn read_statistics(
+    session: Option<Session>,
+    login: &Login,
+    line: &Line,
+) -> Result<(Session, Statistics), MysqlError> {
     let name = login.name();
     if let Some(mut session) = session {
         session.goes_over(line);
-        match session.look(&name) {
-            Ok(look) => return Ok((session, look)),
+        match session.read_statistics(&name) {
+            Ok(statistics) => return Ok((session, statistics)),
             Err(error) if !Session::is_lost(&error) || line.is_cut() => return Err(error),
             Err(_) => {}
         }
     }
     let mut session = Session::open(login, line)?;
-    let look = session.look(&name)?;
-    Ok((session, look))
+    let statistics = session.read_statistics(&name)?;
+    Ok((session, statistics))
 }
 
 impl Source for Mysql {
@@ -130,28 +138,28 @@ impl Source for Mysql {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let (session, mut look) = self.look()?;
+        let (session, mut statistics) = self.read_statistics()?;
         self.meet(&session);
-        let run = session.server.run(look.started_unix_s);
-        if let Schema::On(counted) = &mut look.schema {
-            session.server.locate(counted);
-            self.resets.observe(&run, counted, look.taken_unix_ns / 1_000_000);
+        let run = session.server.run(statistics.started_unix_s);
+        if let Schema::On(counted) = &mut statistics.schema {
+            counted.locate_files(&session.server);
+            self.resets.observe(&run, counted, statistics.taken_unix_ns / 1_000_000);
         }
-        let complete = look.is_complete().then(|| self.resets.complete());
+        let complete = statistics.is_complete().then(|| self.resets.complete());
         let owner = Owner { name: &self.name, run: &run, server: &session.server, resets: &self.resets };
-        let mut samples = match &look.schema {
+        let mut samples = match &statistics.schema {
             Schema::On(counted) => files::samples(counted, &owner),
             Schema::Off | Schema::Denied => Vec::new(),
         };
-        samples.extend(engine::samples(&look, &owner, &samples));
-        let mut notes = notes::notes(&look, &session.server, &session.user);
+        samples.extend(engine::samples(&statistics, &owner, &samples));
+        let mut notes = notes::notes(&statistics, &session.server, &session.user);
         notes.extend_from_slice(self.login.notes());
         let snapshot = Snapshot {
             source: self.name.replacen(' ', ":", 1),
-            taken_unix_ns: look.taken_unix_ns,
-            clock_ns: look.clock_ns,
+            taken_unix_ns: statistics.taken_unix_ns,
+            clock_ns: statistics.clock_ns,
             samples,
-            waits: waits::samples(&look, &owner),
+            waits: waits::samples(&statistics, &owner),
             notes,
             complete,
         };

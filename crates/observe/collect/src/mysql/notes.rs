@@ -1,7 +1,7 @@
 //! What a person must know to read a snapshot, each with the line that changes it.
 
 use super::Server;
-use super::rows::{Counted, Look, Schema};
+use super::statistics::{Counted, Schema, Statistics};
 
 const SWITCH_ON: &str = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES' WHERE NAME LIKE \
      'wait/io/file/%'; and, to last over a restart, in my.cnf under [mysqld]: \
@@ -15,8 +15,8 @@ pub(super) fn is_remark(note: &str) -> bool {
     note == UNTIMED_LOG
 }
 
-pub(super) fn notes(look: &Look, server: &Server, user: &str) -> Vec<String> {
-    let mut notes = match &look.schema {
+pub(super) fn notes(statistics: &Statistics, server: &Server, user: &str) -> Vec<String> {
+    let mut notes = match &statistics.schema {
         Schema::Off => vec![
             "performance_schema is off: there are no figures of single files, and nothing is timed. In my.cnf under \
              [mysqld]: performance_schema=ON, and restart the server"
@@ -28,7 +28,7 @@ pub(super) fn notes(look: &Look, server: &Server, user: &str) -> Vec<String> {
         )],
         Schema::On(counted) => of_instruments(counted),
     };
-    let lost = |name: &str| look.status.get(name).copied().filter(|lost| *lost > 0);
+    let lost = |name: &str| statistics.status.get(name).copied().filter(|lost| *lost > 0);
     for (counter, what, variable) in [
         ("performance_schema_file_instances_lost", "files", "performance_schema_max_file_instances"),
         ("performance_schema_file_handles_lost", "open files", "performance_schema_max_file_handles"),
@@ -40,7 +40,7 @@ pub(super) fn notes(look: &Look, server: &Server, user: &str) -> Vec<String> {
             ));
         }
     }
-    if server.has_one_uninstrumented_log() && matches!(look.schema, Schema::On(_)) {
+    if server.has_one_uninstrumented_log() && matches!(statistics.schema, Schema::On(_)) {
         notes.push(UNTIMED_LOG.to_owned());
     }
     notes
@@ -79,12 +79,12 @@ fn of_instruments(counted: &Counted) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::Switches;
+    use super::super::statistics::Switches;
     use super::*;
 
     fn notes_of(counted: Counted) -> Vec<String> {
-        let look = Look { schema: Schema::On(counted), ..Look::default() };
-        notes(&look, &Server::default(), "'headroom'@'%'")
+        let statistics = Statistics { schema: Schema::On(counted), ..Statistics::default() };
+        notes(&statistics, &Server::default(), "'headroom'@'%'")
     }
 
     fn switches(global: bool, enabled: bool, timed: bool) -> Switches {
@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn what_was_lost_and_who_may_read_is_said() {
-        let mut look = Look { schema: Schema::Denied, ..Look::default() };
-        look.status.insert("performance_schema_file_instances_lost".into(), 12);
-        let notes = notes(&look, &Server::default(), "'headroom'@'%'");
+        let mut statistics = Statistics { schema: Schema::Denied, ..Statistics::default() };
+        statistics.status.insert("performance_schema_file_instances_lost".into(), 12);
+        let notes = notes(&statistics, &Server::default(), "'headroom'@'%'");
         assert!(notes[0].ends_with("GRANT SELECT ON performance_schema.* TO 'headroom'@'%';"), "{notes:?}");
         assert!(notes[1].contains("12 files") && notes[1].contains("performance_schema_max_file_instances"));
     }

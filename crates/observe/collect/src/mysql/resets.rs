@@ -1,7 +1,7 @@
 //! Ends of an epoch that the server keeps no word of, as far as looking again and again can find them: a TRUNCATE of
 //! the summary table, and instruments that were off for a while.
 
-use super::rows::Counted;
+use super::statistics::Counted;
 use filestats::Epoch;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,7 +96,7 @@ impl Resets {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{FileRow, Switches};
+    use super::super::statistics::{FileRow, Switches};
     use super::*;
 
     const DATA: &str = "wait/io/file/innodb/innodb_data_file";

@@ -1,7 +1,6 @@
 //! Who the server is: its kind, its run, its directory, and its process where that is on this machine.
 
-use super::rows::{Counted, Found};
-use super::session::Place;
+use super::place::Place;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -40,7 +39,15 @@ pub(super) struct Process {
     /// Where its root directory is for us: empty, or /proc/PID/root of a container.
     root: PathBuf,
     /// Whether that is certain, so that a file that is not found is deleted.
-    is_root_known: bool,
+    pub is_root_known: bool,
+}
+
+/// A file of the server, as this machine sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileOnDisk {
+    /// "MAJOR:MINOR:INODE"
+    pub inode: String,
+    pub size_bytes: u64,
 }
 
 impl Server {
@@ -85,25 +92,8 @@ impl Server {
         format!("{}|started {started_unix_s}{process}", self.identity)
     }
 
-    /// Finds the rows' files on this machine, and takes out the rows of those that are deleted.
-    pub fn locate(&self, counted: &mut Counted) {
-        let Some(process) = &self.process else { return };
-        let deleted = &mut counted.deleted;
-        counted.files.retain_mut(|row| match process.find_file(&self.data_directory.join(&row.path)) {
-            Ok(found) => {
-                row.found = Some(found);
-                true
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && process.is_root_known => {
-                deleted.push(std::mem::take(&mut row.instance));
-                false
-            }
-            Err(_) => true,
-        });
-    }
-
     /// A file of it, where it can be seen from here.
-    pub fn find_file(&self, path: &Path) -> Option<Found> {
+    pub fn find_file(&self, path: &Path) -> Option<FileOnDisk> {
         self.process.as_ref()?.find_file(path).ok()
     }
 
@@ -147,13 +137,13 @@ impl Process {
         Some(Process { pid, root, is_root_known })
     }
 
-    fn find_file(&self, path: &Path) -> io::Result<Found> {
+    pub fn find_file(&self, path: &Path) -> io::Result<FileOnDisk> {
         let found = match path.strip_prefix("/") {
             Ok(below) if !self.shares_mounts() => fs::metadata(self.root.join(below)),
             _ => fs::metadata(path),
         }?;
         let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));
-        Ok(Found { inode: format!("{major}:{minor}:{}", found.ino()), size_bytes: found.len() })
+        Ok(FileOnDisk { inode: format!("{major}:{minor}:{}", found.ino()), size_bytes: found.len() })
     }
 
     /// Whether it sees the file systems that we see.

@@ -1,18 +1,18 @@
 //! One connection: made once, given up at the first failure.
 
 use super::address::{Address, Tls};
-use super::bounded::Line;
-use super::option_file::ClientOptions;
-use super::{MysqlError, Server};
+use super::bounded::{ANSWER_TIMEOUT, Line};
+use super::error::MysqlError;
+use super::option_file::{ClientOptions, Secret};
+use super::place::Place;
+use super::server::{self, Server};
 use mysql::prelude::Queryable;
 use mysql::{Conn, DriverError, Error, OptsBuilder, Row, SslOpts, Value};
 use std::error::Error as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-/// The longest wait for one answer, and for all of a snapshot.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Of one read: a server that hangs is given up by the work itself, which then leaves nothing behind.
 const READ_TIMEOUT: Duration = Duration::from_millis(4500);
 /// Rows of one answer that are read; the rest is not.
@@ -35,12 +35,6 @@ pub(super) struct Login {
     place: Place,
     options: ClientOptions,
     tls: Tls,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Socket(PathBuf),
-    Tcp { host: String, port: u16 },
 }
 
 /// A live connection and what is known of the server behind it.
@@ -69,7 +63,7 @@ impl Login {
         }
         if options.password.is_none() {
             let from_environment = std::env::var("MYSQL_PWD").ok().filter(|password| !password.is_empty());
-            options.password = from_environment.map(super::option_file::Secret);
+            options.password = from_environment.map(Secret);
         }
         let place = place(address, &options);
         Ok(Login { place, options, tls: address.tls.clone() })
@@ -95,9 +89,9 @@ impl Login {
     /// A connection whose statements may take their time, and what server it leads to.
     pub fn unbounded(&self) -> Result<(Conn, Server), MysqlError> {
         let builder = self.builder().read_timeout(None).write_timeout(None);
-        let mut conn = Conn::new(builder).map_err(|error| told(&self.name(), error))?;
+        let mut conn = Conn::new(builder).map_err(|error| from_client_error(&self.name(), error))?;
         let variables =
-            pairs(&mut conn, super::server::VARIABLES).map_err(|error| told(&self.name(), error))?;
+            pairs(&mut conn, server::VARIABLES).map_err(|error| from_client_error(&self.name(), error))?;
         let server = Server::of(&variables, self.place());
         Ok((conn, server))
     }
@@ -151,12 +145,13 @@ fn place(address: &Address, options: &ClientOptions) -> Place {
 impl Session {
     /// Connects and asks what server it is.
     pub fn open(login: &Login, line: &Line) -> Result<Session, MysqlError> {
-        let mut conn = Conn::new(login.builder()).map_err(|error| told(&login.name(), error))?;
+        let mut conn = Conn::new(login.builder()).map_err(|error| from_client_error(&login.name(), error))?;
         line.is(&conn);
         let variables =
-            pairs(&mut conn, super::server::VARIABLES).map_err(|error| told(&login.name(), error))?;
+            pairs(&mut conn, server::VARIABLES).map_err(|error| from_client_error(&login.name(), error))?;
         let server = Server::of(&variables, login.place());
-        let user = rows(&mut conn, "SELECT CURRENT_USER()", 1).map_err(|error| told(&login.name(), error))?;
+        let user = rows(&mut conn, "SELECT CURRENT_USER()", 1)
+            .map_err(|error| from_client_error(&login.name(), error))?;
         let user = user.into_iter().next().map_or_else(String::new, |row| quoted(&row[0]));
         // A statement that hangs in the server ends there too, not only here.
         let seconds = ANSWER_TIMEOUT.as_secs() - 1;
@@ -166,7 +161,7 @@ impl Session {
         };
         match conn.query_drop(limit) {
             Ok(()) | Err(Error::MySqlError(_)) => Ok(Session { conn, server, user }),
-            Err(error) => Err(told(&login.name(), error)),
+            Err(error) => Err(from_client_error(&login.name(), error)),
         }
     }
 
@@ -185,7 +180,7 @@ impl Session {
         match rows(&mut self.conn, sql, columns) {
             Ok(rows) => Ok(Answer::Rows(rows)),
             Err(Error::MySqlError(error)) if TABLE_DENIED.contains(&error.code) => Ok(Answer::Denied),
-            Err(error) => Err(told(name, error)),
+            Err(error) => Err(from_client_error(name, error)),
         }
     }
 
@@ -235,33 +230,33 @@ fn text(row: &Row, column: usize) -> String {
 }
 
 /// The client library's error in the words of this one.
-pub(super) fn told(name: &str, error: Error) -> MysqlError {
+pub(super) fn from_client_error(name: &str, error: Error) -> MysqlError {
     let name = || name.to_owned();
     let timed_out = || MysqlError::TimedOut { name: name(), seconds: ANSWER_TIMEOUT.as_secs() };
-    let refused = |said| MysqlError::Refused { name: name(), said };
-    let failed = |said| MysqlError::Failed { name: name(), said };
-    let of_system = |kind: io::ErrorKind, reason: String| match kind {
+    let refused = |why| MysqlError::Refused { name: name(), why };
+    let failed = |why| MysqlError::Failed { name: name(), why };
+    let from_system = |kind: io::ErrorKind, why: String| match kind {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => timed_out(),
         // What the TLS library says of a certificate that it does not accept.
-        io::ErrorKind::InvalidData => failed(reason),
-        _ => MysqlError::Unreachable { name: name(), reason },
+        io::ErrorKind::InvalidData => failed(why),
+        _ => MysqlError::Unreachable { name: name(), why },
     };
     match error {
-        Error::MySqlError(said) if LOGIN_REFUSED.contains(&said.code) => refused(said.message),
-        Error::MySqlError(said) if STATEMENT_TOO_LONG.contains(&said.code) => timed_out(),
-        Error::MySqlError(said) if CONNECTION_ENDED.contains(&said.code) => {
-            MysqlError::Unreachable { name: name(), reason: said.message }
+        Error::MySqlError(server) if LOGIN_REFUSED.contains(&server.code) => refused(server.message),
+        Error::MySqlError(server) if STATEMENT_TOO_LONG.contains(&server.code) => timed_out(),
+        Error::MySqlError(server) if CONNECTION_ENDED.contains(&server.code) => {
+            MysqlError::Unreachable { name: name(), why: server.message }
         }
-        Error::MySqlError(said) => failed(said.message),
-        Error::IoError(error) => of_system(error.kind(), error.to_string()),
+        Error::MySqlError(server) => failed(server.message),
+        Error::IoError(error) => from_system(error.kind(), error.to_string()),
         Error::CodecError(error) => {
             match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-                Some(error) => of_system(error.kind(), error.to_string()),
+                Some(error) => from_system(error.kind(), error.to_string()),
                 None => failed(format!("it does not speak MySQL's protocol: {error}")),
             }
         }
         Error::DriverError(DriverError::ConnectTimeout) => timed_out(),
-        Error::DriverError(DriverError::CouldNotConnect(Some((_, reason, kind)))) => of_system(kind, reason),
+        Error::DriverError(DriverError::CouldNotConnect(Some((_, why, kind)))) => from_system(kind, why),
         Error::DriverError(DriverError::UnknownAuthPlugin(plugin)) => {
             refused(format!("it wants the authentication plugin {plugin}, which Headroom does not have"))
         }

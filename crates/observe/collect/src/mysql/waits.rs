@@ -4,7 +4,7 @@
 //! `file_summary_by_event_name` has them apart, as a read and a sync mean different things.
 
 use super::files::{self, Owner};
-use super::rows::{Look, Schema, Timed};
+use super::statistics::{Schema, Statistics, Timed};
 use filestats::waits::mysql::{self, Operation};
 use filestats::{Epoch, Figure, Reason, WaitClass, WaitSample};
 
@@ -14,9 +14,9 @@ const COUNTED: [(&str, &str, WaitClass); 2] = [
     ("innodb_buffer_pool_wait_free", "Innodb_buffer_pool_wait_free", WaitClass::DataWrite),
 ];
 
-pub(super) fn samples(look: &Look, owner: &Owner) -> Vec<WaitSample> {
+pub(super) fn samples(statistics: &Statistics, owner: &Owner) -> Vec<WaitSample> {
     let mut waits = Vec::new();
-    if let Schema::On(counted) = &look.schema {
+    if let Schema::On(counted) = &statistics.schema {
         for row in counted.events.iter().filter(|row| counted.switches.counts(&row.event)) {
             let is_timed = counted.switches.times(&row.event);
             let kinds =
@@ -36,7 +36,7 @@ pub(super) fn samples(look: &Look, owner: &Owner) -> Vec<WaitSample> {
         }
     }
     waits.extend(COUNTED.iter().filter_map(|(name, event, class)| {
-        let count = *look.status.get(*name)?;
+        let count = *statistics.status.get(*name)?;
         Some(WaitSample {
             instance: owner.name.into(),
             event: (*event).into(),

@@ -1,7 +1,7 @@
 //! What no backend's own row has: the log up to 17, and up to 15 who writes the data files.
 
 use super::answer::Columns;
-use super::scene::{Now, Scene, UNCOUNTED, What, ops, untimed};
+use super::server::{Server, ServerState, Subject, UNCOUNTED, ops, untimed};
 use filestats::{Counters, Figure, FileKind, Meaning, Ops, Reason, Sample};
 use tokio_postgres::SimpleQueryRow;
 
@@ -22,13 +22,13 @@ pub(super) const WRITERS: &str = "
 /// followed by a sync ends in a block that is half full, and the next one begins with that block again. Where
 /// records end anywhere in a block, that adds block - 1 bytes in the mean. Writes that only make room in the
 /// server's buffers end with a full block. (Against the kernel's count: within 2 %, crates/observe/collect/tests/postgres.)
-pub(super) fn wal(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample> {
+pub(super) fn wal(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> Vec<Sample> {
     let (Some(bytes), Some(writes), Some(syncs)) =
         (row.count("wal_bytes"), row.count("wal_write"), row.count("wal_sync"))
     else {
         return Vec::new();
     };
-    let rewritten = syncs.saturating_mul(scene.wal_block_bytes.saturating_sub(1));
+    let rewritten = syncs.saturating_mul(server.wal_block_bytes.saturating_sub(1));
     let timed = now.timing.wal;
     let counters = Counters {
         read: UNCOUNTED,
@@ -36,16 +36,16 @@ pub(super) fn wal(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample>
         sync: Figure::Known(ops(syncs, 0, row.ms_as_ns("wal_sync_time"), timed)),
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
-    let meaning = Meaning { durable: scene.log_durable, ..Meaning::REQUESTS };
-    let what = What { hole: now.holes.wal, ..of_server("wal", FileKind::Log, row, meaning) };
-    vec![scene.sample(now, what, counters)]
+    let meaning = Meaning { durable: server.log_durable, ..Meaning::REQUESTS };
+    let subject = Subject { gap: now.gaps.wal, ..of_server("wal", FileKind::Log, row, meaning) };
+    vec![server.sample(now, subject, counters)]
 }
 
 /// Who writes data files, in blocks. Nobody times it: the time that pg_stat_bgwriter has of a checkpoint's writes
 /// is mostly deliberate pauses, and blk_write_time is not of all that `buffers_backend` counts.
-pub(super) fn writers(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample> {
+pub(super) fn writers(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> Vec<Sample> {
     let blocks =
-        |name: &str| row.count(name).map(|count| untimed(count, count.saturating_mul(scene.block_bytes)));
+        |name: &str| row.count(name).map(|count| untimed(count, count.saturating_mul(server.block_bytes)));
     // One sync is the sync phase of one checkpoint: its time is kept, the number of files is not.
     let phases = row.count("checkpoints").zip(row.ms_as_ns("checkpoint_sync_time"));
     let phases = phases.map(|(count, ns)| Ops::timed(count, 0, ns));
@@ -63,19 +63,19 @@ pub(super) fn writers(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sam
             sync: sync.map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
             busy_ns: Figure::unknown(Reason::NotCounted),
         };
-        Some(scene.sample(now, of_server(path, FileKind::Data, row, meaning), counters))
+        Some(server.sample(now, of_server(path, FileKind::Data, row, meaning), counters))
     };
     writers.into_iter().filter_map(sample).collect()
 }
 
-fn of_server(path: &str, kind: FileKind, row: &impl Columns, meaning: Meaning) -> What {
-    What {
+fn of_server(path: &str, kind: FileKind, row: &impl Columns, meaning: Meaning) -> Subject {
+    Subject {
         path: path.into(),
         kind,
         file_id: String::new(),
         database: None,
         reset: row.text("reset").unwrap_or_default().to_owned(),
-        hole: None,
+        gap: None,
         meaning,
     }
 }

@@ -1,11 +1,12 @@
 //! A connection for statements of the caller's own, made as the source makes its: settings, password file, TLS.
 
-use super::SNAPSHOT_LIMIT;
-use super::connection::{self, Connection};
-use super::error::PostgresError;
+use super::connection::Connection;
+use super::environment;
+use super::error::{PostgresError, describe};
 use super::local::Local;
-use super::scene::{self, Scene};
-use super::session::{Session, words};
+use super::server::{self, Server};
+use super::session::Session;
+use super::worker::SNAPSHOT_LIMIT;
 use tokio::runtime::{Builder, Runtime};
 
 /// One connection. Nothing of it is bounded but the making: the statements are the caller's.
@@ -25,7 +26,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn connect(connection: &str) -> Result<Client, PostgresError> {
-        let settings = Connection::parse(connection, &connection::environment);
+        let settings = Connection::parse(connection, &environment::of_process);
         let settings = settings.map_err(|why| PostgresError::Settings { why })?;
         let place = settings.place.clone();
         let failed =
@@ -34,16 +35,16 @@ impl Client {
         let begun = async {
             let begin = async {
                 let session = Session::connect(&settings).await?;
-                let tables = session.ask(scene::ONCE).await?;
-                let scene = Scene::read(&settings, tables.first().and_then(|rows| rows.first()), None)?;
-                let processes = Local::find(&settings, &scene).processes();
-                Ok((session, scene, processes))
+                let tables = session.query(server::SERVER_QUERY).await?;
+                let server = Server::read(&settings, tables.first().and_then(|rows| rows.first()), None)?;
+                let processes = Local::find(&settings, &server).processes();
+                Ok((session, server, processes))
             };
             tokio::time::timeout(SNAPSHOT_LIMIT, begin).await
         };
         let too_slow = |_| PostgresError::TooSlow { place: place.clone(), limit: SNAPSHOT_LIMIT };
-        let (session, scene, processes) = runtime.block_on(begun).map_err(too_slow)??;
-        let Scene { version, block_bytes, pid: backend, .. } = scene;
+        let (session, server, processes) = runtime.block_on(begun).map_err(too_slow)??;
+        let Server { version, block_bytes, pid: backend, .. } = server;
         Ok(Client { runtime, session, place, version, block_bytes, backend, processes })
     }
 
@@ -56,7 +57,7 @@ impl Client {
         work: impl AsyncFnOnce(&tokio_postgres::Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, PostgresError> {
         let done = self.runtime.block_on(work(self.session.client()));
-        done.map_err(|error| PostgresError::Failed { place: self.place.clone(), why: words(&error) })
+        done.map_err(|error| PostgresError::Failed { place: self.place.clone(), why: describe(&error) })
     }
 
     /// Major version.

@@ -8,8 +8,9 @@
 //!
 //! No error of this file repeats a value: a mistyped URL has pieces of the password where a port should be.
 
+use super::environment::Environment;
 use super::passfile;
-use super::settings::{self, Settings};
+use super::settings::Settings;
 use super::tls::Tls;
 use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
@@ -32,9 +33,6 @@ pub(super) struct Connection {
     pub passfile_ignored: Option<String>,
 }
 
-/// The environment, or a test's.
-pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
-
 /// Settings of libpq that change nothing for this program.
 const WITHOUT_EFFECT: [&str; 8] = [
     "client_encoding",
@@ -50,6 +48,8 @@ const WITHOUT_EFFECT: [&str; 8] = [
 /// Where Debian and everybody who builds PostgreSQL from source put the socket.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 const PORT: u16 = 5432;
+/// What the server's own views call this program.
+const APPLICATION: &str = "headroom";
 
 impl Connection {
     /// Reads the connection string, and what it leaves open from the machine.
@@ -59,7 +59,7 @@ impl Connection {
         let home = environment("HOME").map(PathBuf::from);
         let passfile = settings.take("passfile").map(PathBuf::from);
         WITHOUT_EFFECT.iter().for_each(|name| drop(settings.take(name)));
-        settings.set("application_name", super::APPLICATION);
+        settings.set("application_name", APPLICATION);
         if settings.get("port").is_none() {
             settings.set("port", &PORT.to_string());
         }
@@ -106,21 +106,11 @@ impl Connection {
 }
 
 /// The connection string without its password, to be shown; of one that cannot be read, nothing.
-pub fn redacted(text: &str) -> String {
+pub(super) fn redacted(text: &str) -> String {
     match Settings::parse(text) {
         Ok(settings) if settings.has_good_ports() => settings.without_secrets(),
         _ => "(a connection string that cannot be read)".into(),
     }
-}
-
-/// Why the connection string cannot be read, without a piece of it.
-pub fn unreadable(text: &str) -> Option<String> {
-    Settings::parse(text).err()
-}
-
-/// Whether the connection string holds a password, or what may be one; so may one that cannot be read.
-pub fn has_password(text: &str) -> bool {
-    Settings::parse(text).map_or(true, |settings| settings.may_hold_secrets())
 }
 
 fn first_host(config: &Config) -> String {
@@ -136,15 +126,6 @@ fn default_socket_directory(port: Option<&str>) -> String {
     let socket = format!(".s.PGSQL.{}", port.unwrap_or_default());
     let with_socket = SOCKET_DIRECTORIES.iter().find(|dir| Path::new(dir).join(&socket).exists());
     (*with_socket.unwrap_or(&SOCKET_DIRECTORIES[0])).to_owned()
-}
-
-/// What this process was started with.
-pub(super) fn environment(name: &str) -> Option<String> {
-    match name {
-        // The one that runs, whatever the variable says, as libpq has it.
-        "USER" => settings::user_name(),
-        _ => std::env::var(name).ok().filter(|value| !value.is_empty()),
-    }
 }
 
 #[cfg(test)]

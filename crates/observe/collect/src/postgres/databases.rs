@@ -1,7 +1,7 @@
 //! pg_stat_database: the reads of each database, and what its sorts and hashes spilled.
 
 use super::answer::{Columns, Table};
-use super::scene::{Now, Scene, UNCOUNTED, What, ops, untimed};
+use super::server::{Server, ServerState, Subject, UNCOUNTED, ops, untimed};
 use filestats::{Counters, Figure, FileKind, Meaning, Ops, Reason, Sample};
 use tokio_postgres::SimpleQueryRow;
 
@@ -16,43 +16,43 @@ pub(super) const TEMP_FILES: &str = "
       FROM pg_stat_database WHERE datname IS NOT NULL";
 
 /// Blocks read by a database's sessions. Up to 15 the samples of the writers have what is written.
-pub(super) fn reads(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample> {
+pub(super) fn reads(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> Vec<Sample> {
     let Some(count) = row.count("blks_read") else { return Vec::new() };
-    let bytes = count.saturating_mul(scene.block_bytes);
+    let bytes = count.saturating_mul(server.block_bytes);
     let counters = Counters {
         read: ops(count, bytes, row.ms_as_ns("blk_read_time"), now.timing.io),
         write: Ops::ZERO,
         sync: Figure::unknown(Reason::NotCounted),
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
-    let what = What { hole: now.holes.io, ..what(row, "database", FileKind::Data) };
-    vec![scene.sample(now, what, counters)]
+    let subject = Subject { gap: now.gaps.io, ..subject(row, "database", FileKind::Data) };
+    vec![server.sample(now, subject, counters)]
 }
 
 /// What was spilled, in blocks, as such files are written. That and how often it was read back, and how long
 /// it took, is not kept.
-pub(super) fn temp_files(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample> {
+pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> Vec<Sample> {
     let Some(bytes) = row.count("temp_bytes") else { return Vec::new() };
     let counters = Counters {
         read: UNCOUNTED,
-        write: untimed(bytes.div_ceil(scene.block_bytes.max(1)), bytes),
+        write: untimed(bytes.div_ceil(server.block_bytes.max(1)), bytes),
         sync: Figure::unknown(Reason::NotCounted),
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
-    vec![scene.sample(now, what(row, "temp files", FileKind::Temp), counters)]
+    vec![server.sample(now, subject(row, "temp files", FileKind::Temp), counters)]
 }
 
 /// A database that was dropped and made again has another number.
-fn what(row: &impl Columns, path: &str, kind: FileKind) -> What {
+fn subject(row: &impl Columns, path: &str, kind: FileKind) -> Subject {
     let name = row.text("datname");
     let number = row.text("datid").unwrap_or_default().to_owned();
-    What {
+    Subject {
         path: format!("{path}/{}", name.unwrap_or("(shared)")),
         kind,
         database: name.map(str::to_owned).zip(number.parse().ok()),
         file_id: number,
         reset: row.text("reset").unwrap_or_default().to_owned(),
-        hole: None,
+        gap: None,
         meaning: Meaning::BLOCKS,
     }
 }

@@ -1,3 +1,5 @@
+use crate::error::SourceFault;
+use std::error::Error;
 use std::time::Duration;
 
 /// Why a PostgreSQL server gives nothing. Never has a password in it.
@@ -77,9 +79,8 @@ pub enum PostgresError {
     },
 }
 
-impl PostgresError {
-    /// What is known about the case, a line each.
-    pub fn facts(&self) -> Vec<String> {
+impl SourceFault for PostgresError {
+    fn facts(&self) -> Vec<String> {
         match self {
             PostgresError::Refused { is_for_the_database: true, .. } => {
                 vec!["every server has a database of the name postgres: add dbname=postgres".into()]
@@ -96,8 +97,7 @@ impl PostgresError {
         }
     }
 
-    /// What the person can do about it; `None` where that is not known.
-    pub fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<&'static str> {
         match self {
             PostgresError::Settings { .. } => {
                 Some("give postgres://USER@HOST:PORT/DATABASE or host=... user=... dbname=...")
@@ -125,4 +125,21 @@ impl PostgresError {
 fn enough(user: &str) -> String {
     let role = format!("\"{}\"", user.replace('"', "\"\"")).replace('\'', "'\\''");
     format!("sudo -u postgres psql -c 'CREATE ROLE {role} LOGIN' -c 'GRANT pg_monitor TO {role}'")
+}
+
+/// An error and its causes. tokio-postgres puts no setting into them.
+pub(super) fn describe(error: &tokio_postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return said.message().to_owned();
+    }
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(behind) = source {
+        let more = behind.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = behind.source();
+    }
+    text
 }

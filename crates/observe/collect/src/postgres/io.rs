@@ -11,7 +11,7 @@
 //! that takes is time of the write.
 
 use super::answer::Columns;
-use super::scene::{Now, Scene, What, ops};
+use super::server::{Server, ServerState, Subject, ops};
 use filestats::{Counters, Counts, Durable, Figure, FileKind, Meaning, Ops, Reason, Sample, Time};
 use tokio_postgres::SimpleQueryRow;
 
@@ -31,11 +31,11 @@ pub(super) const SINCE_18: &str = "
       FROM pg_stat_io";
 
 /// A row.
-pub(super) fn samples(row: &SimpleQueryRow, scene: &Scene, now: &Now) -> Vec<Sample> {
-    sample(row, scene, now).into_iter().collect()
+pub(super) fn samples(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> Vec<Sample> {
+    sample(row, server, now).into_iter().collect()
 }
 
-fn sample(row: &impl Columns, scene: &Scene, now: &Now) -> Option<Sample> {
+fn sample(row: &impl Columns, server: &Server, now: &ServerState) -> Option<Sample> {
     let (backend, object, context) = (row.text("backend_type")?, row.text("object")?, row.text("context")?);
     let log = object == "wal";
     let timed = if log { now.timing.wal } else { now.timing.io };
@@ -51,7 +51,7 @@ fn sample(row: &impl Columns, scene: &Scene, now: &Now) -> Option<Sample> {
         of("writes", "write_bytes", "write_time").plus(of("extends", "extend_bytes", "extend_time"));
     let asked_for = row.ms_as_ns("writeback_time").unwrap_or(0);
     let write = Ops { stall_ns: written.stall_ns.map(|ns| ns.saturating_add(asked_for)), ..written };
-    let what = What {
+    let subject = Subject {
         path: format!("{backend}/{object}/{context}"),
         kind: match object {
             "wal" => FileKind::Log,
@@ -62,15 +62,15 @@ fn sample(row: &impl Columns, scene: &Scene, now: &Now) -> Option<Sample> {
         file_id: String::new(),
         database: None,
         reset: row.text("reset").unwrap_or_default().to_owned(),
-        hole: if log { now.holes.wal } else { now.holes.io },
+        gap: if log { now.gaps.wal } else { now.gaps.io },
         meaning: Meaning {
-            counts: if scene.version >= 18 { Counts::Requests } else { Counts::Blocks },
-            read_time: if scene.reads_ahead && !log && can("reads") {
+            counts: if server.version >= 18 { Counts::Requests } else { Counts::Blocks },
+            read_time: if server.reads_ahead && !log && can("reads") {
                 Time::Waiting
             } else {
                 Time::ToCompletion
             },
-            durable: if log { scene.log_durable } else { Durable::BySync },
+            durable: if log { server.log_durable } else { Durable::BySync },
             ..Meaning::REQUESTS
         },
     };
@@ -80,5 +80,5 @@ fn sample(row: &impl Columns, scene: &Scene, now: &Now) -> Option<Sample> {
         sync: Figure::Known(of("fsyncs", "", "fsync_time")),
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
-    Some(scene.sample(now, what, counters))
+    Some(server.sample(now, subject, counters))
 }

@@ -1,7 +1,7 @@
 //! Where the server runs, if it is on this machine: its processes, its directory, the volumes below.
 
 use super::connection::Connection;
-use super::scene::Scene;
+use super::server::Server;
 use crate::mounts::Mounts;
 use filestats::{FileKind, Sample};
 use std::fs;
@@ -22,9 +22,9 @@ struct Volume {
 impl Local {
     /// The process that serves the connection is looked for here under its number; its title says whether it
     /// is that one. A server in another pid namespace is not found by it, and its directory is not ours.
-    pub fn find(connection: &Connection, scene: &Scene) -> Local {
-        let postmaster = scene.pid.filter(|pid| serves(*pid, connection)).and_then(parent);
-        let directory = scene.data_directory.as_deref().map(Path::new).filter(|_| postmaster.is_some());
+    pub fn find(connection: &Connection, server: &Server) -> Local {
+        let postmaster = server.pid.filter(|pid| serves(*pid, connection)).and_then(parent);
+        let directory = server.data_directory.as_deref().map(Path::new).filter(|_| postmaster.is_some());
         let data = directory.and_then(Volume::of);
         // The log may lie elsewhere, behind a link that only the server's user can follow.
         let log = directory.and_then(|directory| Volume::of(&directory.join("pg_wal")));

@@ -23,52 +23,49 @@
 //! Never: writes, waits for a lock, waits longer than [`SNAPSHOT_LIMIT`], shows a password.
 
 mod answer;
+mod argument;
 mod background;
 mod client;
-mod cluster;
 mod connection;
 mod databases;
 mod end_point;
+mod environment;
 mod error;
-mod files;
 mod io;
 mod local;
 mod passfile;
+mod relation_names;
 mod relations;
-mod scene;
+mod sampler;
+mod server;
 mod session;
 mod settings;
-mod talk;
 mod timing;
 mod tls;
 mod waits;
 mod worker;
 
+pub use argument::KIND;
 pub use client::Client;
-pub(crate) use cluster::{Cluster, Object};
-pub use connection::{has_password, redacted, unreadable};
 pub use error::PostgresError;
 pub use relations::RELATIONS_MAX;
 pub use waits::SAMPLED_EVERY;
+pub use worker::SNAPSHOT_LIMIT;
 
-use crate::{FileNames, Source, SourceError};
+use crate::error::SourceError;
+use crate::file_names::{Cluster, FileNames};
+use crate::source::Source;
 use filestats::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use worker::{Ask, Worker};
 
-/// The longest that a snapshot takes, a new connection included; then it is an error.
-pub const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
-
 /// Sessions tell their counts at the end of a transaction, at most this often (PGSTAT_MIN_INTERVAL of
 /// src/backend/utils/activity/pgstat.c).
-const TOLD_LATE: Duration = Duration::from_secs(1);
+const REPORTING_DELAY: Duration = Duration::from_secs(1);
 
-/// The oldest version whose views are known.
-const OLDEST: u32 = 14;
-
-/// What the server's own views call this program.
-const APPLICATION: &str = "headroom";
+/// The longest that a snapshot of another source waits for the names of files.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 /// One server, asked through one connection.
 pub struct Postgres {
@@ -94,7 +91,7 @@ impl Postgres {
     /// # Errors
     /// [`SourceError::Postgres`]: nobody answers, the role is refused, the string cannot be read.
     pub fn open(connection: &str) -> Result<Postgres, SourceError> {
-        let settings = connection::Connection::parse(connection, &connection::environment);
+        let settings = connection::Connection::parse(connection, &environment::of_process);
         let settings = settings.map_err(|why| PostgresError::Settings { why })?;
         let name = format!("postgres {}", settings.place);
         let database = format!("{} {}", settings.place, settings.database);
@@ -113,15 +110,18 @@ impl Postgres {
     /// Tells from now on which relations the cluster's files hold, where it runs on this machine: those of the connected
     /// database by their names, those of others by their numbers.
     #[must_use]
-    pub fn telling(mut self, names: &FileNames) -> Postgres {
+    pub fn publishing_names(mut self, names: &FileNames) -> Postgres {
         self.names = Some(names.clone());
-        self.tell();
+        self.publish_names();
         self
     }
 
-    fn tell(&self) {
+    fn publish_names(&self) {
         if let (Some(names), Some(data)) = (&self.names, &self.data_directory) {
-            names.add(Cluster::new(data.clone(), self.database.clone(), self.worker.downgrade()));
+            let worker = self.worker.downgrade();
+            let look_up =
+                move |lookup| worker.upgrade()?.ask_within(LOOKUP_LIMIT, |to| Ask::LookUp(lookup, to)).ok();
+            names.add(Cluster::new(data.clone(), self.database.clone(), Box::new(look_up)));
         }
     }
 
@@ -144,12 +144,12 @@ impl Source for Postgres {
         &self.processes
     }
 
-    fn told_late(&self) -> Duration {
-        TOLD_LATE
+    fn reporting_delay(&self) -> Duration {
+        REPORTING_DELAY
     }
 
     fn is_remark(&self, note: &str) -> bool {
-        note == scene::READS_AHEAD || waits::is_remark(note)
+        note == server::READS_AHEAD || waits::is_remark(note)
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
@@ -157,7 +157,7 @@ impl Source for Postgres {
         self.processes = reading.processes;
         if self.data_directory != reading.data_directory {
             self.data_directory = reading.data_directory;
-            self.tell();
+            self.publish_names();
         }
         Ok(reading.snapshot)
     }

@@ -4,7 +4,7 @@
 //! their bytes on the way, nor writes. The process source knows those of each file; files.rs joins them.
 
 use super::answer::Columns;
-use super::scene::{Now, Scene, UNCOUNTED, What, untimed};
+use super::server::{Server, ServerState, Subject, UNCOUNTED, untimed};
 use filestats::{Counters, Figure, FileKind, Meaning, Reason, Sample};
 use tokio_postgres::SimpleQueryRow;
 
@@ -39,24 +39,29 @@ pub(super) const BUSIEST: &str = concat!(
 );
 
 /// One relation. Its file is its identity: another one after VACUUM FULL, REINDEX or TRUNCATE.
-pub(super) fn sample(row: &SimpleQueryRow, scene: &Scene, now: &Now, reset: &str) -> Option<Sample> {
+pub(super) fn sample(
+    row: &SimpleQueryRow,
+    server: &Server,
+    now: &ServerState,
+    reset: &str,
+) -> Option<Sample> {
     let (name, file, blocks) = (row.text("name")?, row.text("path")?, row.count("blocks")?);
     let counters = Counters {
-        read: untimed(blocks, blocks.saturating_mul(scene.block_bytes)),
+        read: untimed(blocks, blocks.saturating_mul(server.block_bytes)),
         write: UNCOUNTED,
         sync: Figure::unknown(Reason::NotCounted),
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
-    let what = What {
-        path: format!("relation/{}/{name}", scene.database),
+    let subject = Subject {
+        path: format!("relation/{}/{name}", server.database),
         kind: FileKind::Data,
         file_id: file.to_owned(),
         database: None,
         reset: reset.to_owned(),
-        hole: None,
+        gap: None,
         meaning: Meaning::BLOCKS,
     };
-    let mut sample = scene.sample(now, what, counters);
-    sample.file.database = Some(scene.database.clone());
+    let mut sample = server.sample(now, subject, counters);
+    sample.file.database = Some(server.database.clone());
     Some(sample)
 }

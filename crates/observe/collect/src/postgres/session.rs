@@ -2,8 +2,7 @@
 
 use super::answer::{Table, tables};
 use super::connection::Connection;
-use super::error::PostgresError;
-use std::error::Error;
+use super::error::{PostgresError, describe};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 use tokio_postgres::config::SslMode;
@@ -81,7 +80,7 @@ impl Session {
                 let place = connection.place.clone();
                 match super::tls::said(&error) {
                     Some(why) => PostgresError::Tls { place, why },
-                    None => PostgresError::Unreachable { place, why: words(&error) },
+                    None => PostgresError::Unreachable { place, why: describe(&error) },
                 }
             }
         };
@@ -97,18 +96,18 @@ impl Session {
     }
 
     /// The tables that a batch of statements answers, in one round trip and one transaction.
-    pub async fn ask(&self, statements: &str) -> Result<Vec<Table>, PostgresError> {
+    pub async fn query(&self, statements: &str) -> Result<Vec<Table>, PostgresError> {
         match self.client.simple_query(&format!("{BEFORE}{statements}")).await {
             Ok(messages) => Ok(tables(messages).into_iter().skip(BEFORE_STATEMENTS).collect()),
-            Err(error) => Err(PostgresError::Failed { place: self.place.clone(), why: words(&error) }),
+            Err(error) => Err(PostgresError::Failed { place: self.place.clone(), why: describe(&error) }),
         }
     }
 
     /// The same of one small statement that is asked often, without what goes before others.
-    pub async fn ask_often(&self, statement: &str) -> Result<Table, PostgresError> {
+    pub async fn query_often(&self, statement: &str) -> Result<Table, PostgresError> {
         match self.client.simple_query(statement).await {
             Ok(messages) => Ok(tables(messages).pop().unwrap_or_default()),
-            Err(error) => Err(PostgresError::Failed { place: self.place.clone(), why: words(&error) }),
+            Err(error) => Err(PostgresError::Failed { place: self.place.clone(), why: describe(&error) }),
         }
     }
 
@@ -130,22 +129,5 @@ impl Drop for Session {
 }
 
 fn is_about_a_password(error: &tokio_postgres::Error) -> bool {
-    words(error).contains("password missing")
-}
-
-/// An error and what is behind it. tokio-postgres puts no setting into either.
-pub(super) fn words(error: &tokio_postgres::Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return said.message().to_owned();
-    }
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(behind) = source {
-        let more = behind.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
-        }
-        source = behind.source();
-    }
-    words
+    describe(error).contains("password missing")
 }

@@ -1,6 +1,6 @@
 //! The settings of a connection string as names and values, whichever of its two forms it has.
 
-use super::connection::Environment;
+use super::environment::Environment;
 use crate::percent;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -230,13 +230,4 @@ fn service_settings(service: &str, environment: Environment) -> Result<Settings,
     }
     let looked: Vec<_> = files.iter().flatten().map(|file| file.display().to_string()).collect();
     Err(format!("no service '{service}' in {}", looked.join(" or ")))
-}
-
-/// The name of the user this process runs as.
-pub(super) fn user_name() -> Option<String> {
-    // SAFETY: geteuid always succeeds and touches no memory of ours.
-    let id = unsafe { libc::geteuid() }.to_string();
-    let users = std::fs::read_to_string("/etc/passwd").ok()?;
-    let mut of_id = users.lines().filter(|line| line.split(':').nth(2) == Some(&id));
-    of_id.next()?.split(':').next().map(str::to_owned)
 }

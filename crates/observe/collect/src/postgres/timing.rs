@@ -22,8 +22,8 @@ struct Switch {
     /// A snapshot with times was taken.
     timed: bool,
     /// And later one without.
-    hole: bool,
-    /// When times began again behind the last hole.
+    gap: bool,
+    /// When times began again behind the last gap.
     since_unix_ns: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl TimingWatch {
         self.0.wal.off |= !now.wal;
     }
 
-    /// Whether times are whole since the last snapshot, and where the sums of time have a hole behind which they
+    /// Whether times are whole since the last snapshot, and where the sums of time have a gap behind which they
     /// began again: a difference across it would lack the time of what it counts.
     pub fn snapshot(&mut self, now: Timing, unix_ns: u64) -> (Timing, Timing<Option<u64>>) {
         let (io, io_hole) = self.0.io.snapshot(now.io, unix_ns);
@@ -55,10 +55,10 @@ impl Switch {
     fn snapshot(&mut self, now: bool, unix_ns: u64) -> (bool, Option<u64>) {
         let whole = now && !self.off;
         self.off = !now;
-        self.hole |= self.timed && !whole;
-        if whole && self.hole {
+        self.gap |= self.timed && !whole;
+        if whole && self.gap {
             self.since_unix_ns = Some(unix_ns);
-            self.hole = false;
+            self.gap = false;
         }
         self.timed |= whole;
         (whole, self.since_unix_ns)
@@ -84,14 +84,14 @@ mod tests {
     #[test]
     fn only_times_that_were_there_before_have_a_hole() {
         let mut watch = TimingWatch::default();
-        let hole = |(_, hole): (Timing, Timing<Option<u64>>)| hole.io;
-        assert_eq!(hole(watch.snapshot(OFF, 1)), None);
+        let gap = |(_, gap): (Timing, Timing<Option<u64>>)| gap.io;
+        assert_eq!(gap(watch.snapshot(OFF, 1)), None);
         watch.look(ON);
         watch.snapshot(ON, 2);
-        assert_eq!(hole(watch.snapshot(ON, 3)), None, "switched on for the first time");
-        assert_eq!(hole(watch.snapshot(OFF, 4)), None, "counts go on in the same epoch");
+        assert_eq!(gap(watch.snapshot(ON, 3)), None, "switched on for the first time");
+        assert_eq!(gap(watch.snapshot(OFF, 4)), None, "counts go on in the same epoch");
         watch.snapshot(ON, 5);
-        assert_eq!(hole(watch.snapshot(ON, 6)), Some(6));
-        assert_eq!(hole(watch.snapshot(ON, 7)), Some(6));
+        assert_eq!(gap(watch.snapshot(ON, 6)), Some(6));
+        assert_eq!(gap(watch.snapshot(ON, 7)), Some(6));
     }
 }

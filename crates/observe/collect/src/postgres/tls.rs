@@ -87,7 +87,7 @@ impl Tls {
                 .into());
         }
         if mode == Mode::Disable || only_sockets(settings) {
-            return Tls::of(Mode::Disable, Trust::Anybody, None);
+            return Tls::of(Mode::Disable, Trust::Any, None);
         }
         if revoked.iter().flatten().next().is_some() {
             return Err("lists of revoked certificates (sslcrl) are not read: leave the setting out".into());
@@ -119,8 +119,8 @@ fn trust(mode: Mode, is_system: bool, root: Option<PathBuf>) -> Result<Trust, St
         return Ok(Trust::Signed(Authorities::system()?, names));
     }
     match root {
-        Some(file) if file.exists() => Ok(Trust::Signed(Authorities::of_file(&file)?, names)),
-        _ if mode < Mode::VerifyCa => Ok(Trust::Anybody),
+        Some(file) if file.exists() => Ok(Trust::Signed(Authorities::from_file(&file)?, names)),
+        _ if mode < Mode::VerifyCa => Ok(Trust::Any),
         Some(file) => Err(format!(
             "there is no file {} of authorities to check the server's certificate with: give sslrootcert=FILE, \
              or sslrootcert=system for those that this system trusts",
@@ -148,7 +148,7 @@ fn identity(
     if found.permissions().mode() & others != 0 {
         return Err(format!("others can read the key {}: chmod 600 it", key.display()));
     }
-    Identity::of_files(&certificate, &key).map(Some)
+    Identity::from_files(&certificate, &key).map(Some)
 }
 
 /// Makes encrypted streams.
@@ -228,11 +228,11 @@ pub(super) fn said(error: &tokio_postgres::Error) -> Option<String> {
         let inside = behind.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let of_tls = behind.downcast_ref().or_else(|| inside?.downcast_ref::<rustls::Error>());
         if let Some(error) = of_tls {
-            return Some(tls::said(error));
+            return Some(tls::describe_error(error));
         }
         source = behind.source();
     }
     // The client library's own words for it.
     let about_tls = error.to_string().starts_with("error performing TLS handshake");
-    about_tls.then(|| super::session::words(error))
+    about_tls.then(|| super::error::describe(error))
 }

@@ -1,10 +1,10 @@
-//! Who waits for what. PostgreSQL keeps no sums of waits, so they are sampled: twice a second each session that
+//! Who waits for subject. PostgreSQL keeps no sums of waits, so they are sampled: twice a second each session that
 //! waits then adds the time since the last look to its event. An estimate, good where the wait is long or
 //! frequent; how many waits there were is not known. Where pg_wait_sampling is installed, its profile (a look
 //! every 10 ms, on the server) is used instead.
 
 use super::answer::{Columns, Table};
-use super::scene::{Now, Scene};
+use super::server::{Server, ServerState};
 use filestats::waits::postgres::class;
 use filestats::{Epoch, Figure, Reason, WaitClass, WaitSample};
 use std::collections::BTreeMap;
@@ -50,12 +50,12 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    pub fn new(scene: &Scene) -> Waits {
+    pub fn new(server: &Server) -> Waits {
         Waits {
             began_unix_ns: crate::time::unix_ns(),
             last_look: Instant::now(),
             wait_ns: BTreeMap::new(),
-            wait_sampling: scene.wait_sampling.clone(),
+            wait_sampling: server.wait_sampling.clone(),
         }
     }
 
@@ -100,24 +100,24 @@ impl Waits {
     }
 
     /// Nobody looked between two connections: the sums begin anew with each.
-    pub fn epoch(&self, now: &Now) -> Epoch {
+    pub fn epoch(&self, now: &ServerState) -> Epoch {
         Epoch::for_run(format!("{} looks since {}", now.run, self.began_unix_ns))
     }
 
     /// The sums so far. An event that is not there was not seen yet.
     pub fn samples(
         &self,
-        scene: &Scene,
-        now: &Now,
+        server: &Server,
+        now: &ServerState,
         profile: Option<Table>,
     ) -> (Vec<WaitSample>, Vec<String>) {
         if let Some(profile) = profile {
             let note = PROFILED.to_owned();
-            return (profile.iter().filter_map(|row| of_profile(row, scene, now)).collect(), vec![note]);
+            return (profile.iter().filter_map(|row| of_profile(row, server, now)).collect(), vec![note]);
         }
         let epoch = self.epoch(now);
         let sampled = self.wait_ns.iter().map(|(event, (class, ns))| WaitSample {
-            instance: scene.instance.clone(),
+            instance: server.instance.clone(),
             event: event.clone(),
             class: *class,
             epoch: epoch.clone(),
@@ -129,11 +129,11 @@ impl Waits {
     }
 }
 
-fn of_profile(row: &impl Columns, scene: &Scene, now: &Now) -> Option<WaitSample> {
+fn of_profile(row: &impl Columns, server: &Server, now: &ServerState) -> Option<WaitSample> {
     let (event, kind) = (row.text("event")?, row.text("event_type")?);
     let period_ns = row.count("period_ms")?.saturating_mul(1_000_000);
     Some(WaitSample {
-        instance: scene.instance.clone(),
+        instance: server.instance.clone(),
         event: event.to_owned(),
         class: class(kind, event)?,
         epoch: Epoch::for_run(now.run.clone()),

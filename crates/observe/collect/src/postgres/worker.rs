@@ -1,16 +1,20 @@
 //! The thread that owns the connection: it answers what is asked, and looks who waits in between.
 
-use super::connection::{Connection, environment};
-use super::files::{Told, Wanted};
-use super::talk::Talk;
+use super::connection::Connection;
+use super::environment;
+use super::error::PostgresError;
+use super::sampler::{Reading, Sampler};
 use super::waits::SAMPLED_EVERY;
-use super::{PostgresError, SNAPSHOT_LIMIT};
+use crate::file_names::{FileLookup, LookupResult};
 use filestats::Snapshot;
 use std::path::PathBuf;
 use std::sync::mpsc as answers;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
+
+/// The longest that a snapshot takes, a new connection included; then it is an error.
+pub const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Asked of the thread by the handles, of which there are few.
 const QUESTIONS_MAX: usize = 8;
@@ -28,15 +32,8 @@ type To<T> = answers::SyncSender<Result<T, PostgresError>>;
 pub(super) enum Ask {
     Snapshot(To<Reading>),
     Relations(To<Snapshot>),
-    Files(Wanted, To<Told>),
+    LookUp(FileLookup, To<LookupResult>),
     DataDirectory(To<Option<PathBuf>>),
-}
-
-/// A snapshot, and where the server runs.
-pub(super) struct Reading {
-    pub snapshot: Snapshot,
-    pub processes: Vec<u32>,
-    pub data_directory: Option<PathBuf>,
 }
 
 /// A handle of the thread, which ends with the last of them.
@@ -55,7 +52,7 @@ impl Worker {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (asks, questions) = mpsc::channel(QUESTIONS_MAX);
         let thread = std::thread::Builder::new().name("postgres-source".into());
-        let conversation = Conversation { text: text.to_owned(), connection, talk: None };
+        let conversation = Conversation { text: text.to_owned(), connection, sampler: None };
         let started = thread.spawn(move || {
             runtime.block_on(conversation.run(questions));
             // A name that is being looked up is not waited for.
@@ -115,7 +112,7 @@ impl WeakWorker {
 struct Conversation {
     text: String,
     connection: Connection,
-    talk: Option<Talk>,
+    sampler: Option<Sampler>,
 }
 
 impl Conversation {
@@ -137,13 +134,13 @@ impl Conversation {
     /// Sends the answer; nobody may wait for it any more.
     async fn answer(&mut self, deadline: Instant, ask: Ask) {
         match ask {
-            Ask::Snapshot(to) => drop(to.send(self.bounded(deadline, Talk::snapshot).await)),
-            Ask::Relations(to) => drop(to.send(self.bounded(deadline, Talk::relations).await)),
-            Ask::Files(wanted, to) => {
-                let asked = async |talk: &mut Talk| talk.files(&wanted).await;
+            Ask::Snapshot(to) => drop(to.send(self.bounded(deadline, Sampler::snapshot).await)),
+            Ask::Relations(to) => drop(to.send(self.bounded(deadline, Sampler::relations).await)),
+            Ask::LookUp(lookup, to) => {
+                let asked = async |sampler: &mut Sampler| sampler.look_up(&lookup).await;
                 drop(to.send(self.bounded(deadline, asked).await));
             }
-            Ask::DataDirectory(to) => drop(to.send(self.bounded(deadline, Talk::data_directory).await)),
+            Ask::DataDirectory(to) => drop(to.send(self.bounded(deadline, Sampler::data_directory).await)),
         }
     }
 
@@ -151,12 +148,12 @@ impl Conversation {
     async fn bounded<T>(
         &mut self,
         deadline: Instant,
-        question: impl AsyncFn(&mut Talk) -> Result<T, PostgresError>,
+        question: impl AsyncFn(&mut Sampler) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         match timeout_at(deadline, self.connected(&question)).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.talk = None;
+                self.sampler = None;
                 Err(PostgresError::TooSlow { place: self.connection.place.clone(), limit: SNAPSHOT_LIMIT })
             }
         }
@@ -165,35 +162,35 @@ impl Conversation {
     /// Connects where there is no connection, and once more where it turns out to be broken.
     async fn connected<T>(
         &mut self,
-        question: &impl AsyncFn(&mut Talk) -> Result<T, PostgresError>,
+        question: &impl AsyncFn(&mut Sampler) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
-        if let Some(talk) = self.talk.as_mut() {
-            let answer = question(talk).await;
-            if answer.is_ok() || !talk.is_over() {
+        if let Some(sampler) = self.sampler.as_mut() {
+            let answer = question(sampler).await;
+            if answer.is_ok() || !sampler.is_over() {
                 return answer;
             }
         }
-        self.talk = None;
+        self.sampler = None;
         // A password may have been changed in its file.
-        if let Ok(again) = Connection::parse(&self.text, &environment)
+        if let Ok(again) = Connection::parse(&self.text, &environment::of_process)
             && again.place == self.connection.place
         {
             self.connection = again;
         }
-        let talk = self.talk.insert(Talk::begin(&self.connection).await?);
-        let answer = question(talk).await;
-        if talk.is_over() {
-            self.talk = None;
+        let sampler = self.sampler.insert(Sampler::begin(&self.connection).await?);
+        let answer = question(sampler).await;
+        if sampler.is_over() {
+            self.sampler = None;
         }
         answer
     }
 
     /// Looks who waits. What goes wrong shows in the next snapshot, which connects anew.
     async fn look(&mut self) {
-        if let Some(talk) = self.talk.as_mut() {
-            let looked = timeout_at(Instant::now() + LOOK_LIMIT, talk.look()).await;
+        if let Some(sampler) = self.sampler.as_mut() {
+            let looked = timeout_at(Instant::now() + LOOK_LIMIT, sampler.look()).await;
             if !matches!(looked, Ok(Ok(()))) {
-                self.talk = None;
+                self.sampler = None;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A control group, as the programs in the kernel tell its members: by the number of its directory, its depth, and
 //! the hierarchy it is of.
 
-use super::OpenError;
+use super::error::OpenError;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

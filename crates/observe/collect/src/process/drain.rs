@@ -5,7 +5,7 @@ use super::places::Places;
 use super::program::Programs;
 use super::refused::{no_table, table_error};
 use super::tables::{Aio, AioKey, Counts, FileId, Key, Name, OfCpu, Pending};
-use crate::SourceError;
+use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError};
 use std::collections::HashMap;
 use std::io;
@@ -71,7 +71,7 @@ impl Programs {
             .flatten()
             .collect();
         // Later than the tables: none of a process that began in between.
-        let running = super::running()?;
+        let running = super::target::running()?;
         // The last completion of all may have come since.
         for (index, address, pending) in in_places {
             let ours = self.places.as_ref().filter(|_| !running.contains(&pending.tgid));

@@ -13,7 +13,7 @@
 
 use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, Key};
-use crate::SourceError;
+use crate::error::SourceError;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// So many keys are kept; more only until they were in a snapshot.

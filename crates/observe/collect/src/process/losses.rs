@@ -1,11 +1,10 @@
 //! What was lost in the kernel, by cause, and which figures that makes wrong.
 
-use super::program::{BLOCK, Programs};
+use super::program::{BLOCK, Programs, recursion_misses};
 use super::refused::table_error;
 use super::tables::Nested;
-use crate::SourceError;
+use crate::error::SourceError;
 use aya::maps::{MapData, PerCpuArray};
-use std::os::fd::{AsFd, AsRawFd};
 
 /// Programs that no interrupt calls: they cannot come one within the other, and it is told if they do.
 const OF_TASKS: [&str; 4] = ["sys_enter", "sys_exit", "ring_submit", "ring_complete"];
@@ -104,13 +103,4 @@ impl Programs {
         }
         Ok(losses)
     }
-}
-
-/// Events that the kernel did not pass on because the program was at work on that CPU already.
-pub(super) fn recursion_misses(program: &aya::programs::Program) -> Option<u64> {
-    let aya::programs::Program::BtfTracePoint(program) = program else { return None };
-    let number = program.fd().ok()?.as_fd().as_raw_fd();
-    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
-    line.trim().parse().ok()
 }

@@ -1,7 +1,10 @@
 //! The object as it is loaded: what was chosen filled in, its tables made, nothing running yet.
 
+use super::error::OpenError;
 use super::refused::{not_filled, open_error};
-use super::{OpenError, Selection, casts, cgroup, target, trace};
+use super::selection::Selection;
+use super::trace::filter::{Filling, Filter};
+use super::{casts, cgroup, target};
 use crate::mounts::Mounts;
 use aya::maps::{HashMap as KernelMap, MapError};
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -72,7 +75,7 @@ fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
 /// The object with what was chosen filled in, its maps made, nothing running yet.
 pub(super) fn configured(
     selection: &Selection,
-    trace: Option<&trace::Filter>,
+    trace: Option<&Filter>,
     btf: &Btf,
     counters_max: usize,
     cast: Option<i32>,
@@ -95,7 +98,7 @@ pub(super) fn configured(
     let direct = libc::O_DIRECT as u32;
     // SAFETY: sysconf only reads.
     let page_bytes = u32::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-    let filling = trace.map(trace::Filling::of);
+    let filling = trace.map(Filling::of);
     let mut loader = EbpfLoader::new();
     for (name, address) in FUNCTIONS.iter().zip(&functions) {
         // A trace knows no block I/O.

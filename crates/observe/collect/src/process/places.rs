@@ -2,7 +2,7 @@
 //! through without a system call for each of them.
 
 use super::tables::Pending;
-use crate::SourceError;
+use crate::error::SourceError;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;

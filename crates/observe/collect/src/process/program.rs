@@ -6,19 +6,21 @@
 //! refused.rs   why the kernel does not let them in
 //! ```
 
-use super::losses::recursion_misses;
+use super::casts;
+use super::error::OpenError;
 use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose_processes, configured};
 use super::places::Places;
 use super::refused::{NO_TRACEPOINT, no_table, open_error, table_error};
+use super::selection::Selection;
 use super::tables::{Counts, Key, OfCpu, Seen, Started};
-use super::{OpenError, Selection, casts, trace};
-use crate::SourceError;
+use super::trace::filter::Filter;
+use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Each program, the tracepoint that it hangs on, and what cannot be told on a kernel without it; `None`: nothing
 /// can.
@@ -77,7 +79,7 @@ pub(super) type Counted = HashMap<Key, Box<Counts>>;
 
 impl Programs {
     /// For who counts, or for a trace.
-    pub fn load(selection: &Selection, trace: Option<&trace::Filter>) -> Result<Programs, OpenError> {
+    pub fn load(selection: &Selection, trace: Option<&Filter>) -> Result<Programs, OpenError> {
         if selection.block_only && (!selection.pids.is_empty() || selection.cgroup.is_some()) {
             return Err(OpenError::BlockOfProcesses);
         }
@@ -97,7 +99,7 @@ impl Programs {
     /// With the number of the kernel's function that makes loads cheap.
     fn load_for(
         selection: &Selection,
-        trace: Option<&trace::Filter>,
+        trace: Option<&Filter>,
         btf: &Btf,
         cpus: usize,
         cast: Option<i32>,
@@ -221,6 +223,15 @@ fn attach(program: &mut BtfTracePoint, name: &str) -> Result<(), OpenError> {
     program.attach().map(drop).map_err(|error| open_error(name, &error.into()))
 }
 
+/// Events that the kernel did not pass on because the program was at work on that CPU already.
+pub(super) fn recursion_misses(program: &aya::programs::Program) -> Option<u64> {
+    let aya::programs::Program::BtfTracePoint(program) = program else { return None };
+    let number = program.fd().ok()?.as_fd().as_raw_fd();
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
+    line.trim().parse().ok()
+}
+
 impl std::fmt::Debug for Programs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Programs").field("missing", &self.missing).finish_non_exhaustive()
@@ -275,7 +286,7 @@ mod tests {
         };
         let cpus = aya::util::nr_cpus().unwrap();
         let cast = casts::number(&btf);
-        let filter = trace::Filter::default();
+        let filter = Filter::default();
         for (cast, trace) in [(cast, None), (None, None), (cast, Some(&filter)), (None, Some(&filter))] {
             match Programs::load_for(&Selection::default(), trace, &btf, cpus, cast) {
                 Ok(programs) => {

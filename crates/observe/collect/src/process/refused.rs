@@ -1,7 +1,7 @@
 //! Why programs are not let in, or their tables cannot be read: the case that a person can act on.
 
-use super::OpenError;
-use crate::SourceError;
+use super::error::OpenError;
+use crate::error::SourceError;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 use aya::{BtfError, EbpfError};

@@ -7,7 +7,7 @@ use super::losses::Losses;
 use super::names::{Known, Names};
 use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, kind};
-use crate::SourceError;
+use crate::error::SourceError;
 use crate::mounts::Mounts;
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample, Snapshot,

@@ -1,9 +1,10 @@
 //! What a person chose, in the kernel's numbers.
 
-use super::OpenError;
+use super::error::OpenError;
 use super::tables::WantedFile;
+use crate::error::SourceError;
 use crate::mounts::Mounts;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -72,6 +73,13 @@ fn parents() -> Result<Vec<(u32, u32)>, OpenError> {
             Some((pid, parent))
         })
         .collect())
+}
+
+/// The processes that there are.
+pub(super) fn running() -> Result<HashSet<u32>, SourceError> {
+    let failed = |error| SourceError::System { path: "/proc".into(), error };
+    let entries = fs::read_dir("/proc").map_err(failed)?.flatten();
+    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
 #[cfg(test)]

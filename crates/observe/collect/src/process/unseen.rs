@@ -12,8 +12,8 @@
 //! is certain, and never too much.
 
 use super::tables::Seen;
-use crate::SourceError;
 use crate::diskstats::{self, DiskLine};
+use crate::error::SourceError;
 use std::collections::HashMap;
 
 /// Reads, writes and flushes.

@@ -12,16 +12,17 @@
 //! A password has no place in it: it would be seen in `ps` and in whatever keeps the command. It comes from
 //! SQLCMDPASSWORD, as with sqlcmd, or, where there are several servers, from a file that its owner alone can read.
 
-use super::SqlServerError;
-use super::tds::{Encryption, TEXT_MAX, Trust};
+use super::error::SqlServerError;
+use super::tls::Trust;
 use crate::percent;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use tds::{Encryption, TEXT_CHARS_MAX};
 
 const PORT: u16 = 1433;
-const OPTIONS: &str = "user, database, password-file, encrypt, certificate";
+pub(super) const OPTIONS: [&str; 5] = ["user", "database", "password-file", "encrypt", "certificate"];
 
 /// Where a server is and how to log in.
 #[derive(Clone, PartialEq, Eq)]
@@ -96,14 +97,17 @@ impl Address {
                 "certificate" => {
                     self.trust = match value.as_str() {
                         "public" => Trust::Public,
-                        "trust" => Trust::Anybody,
+                        "trust" => Trust::Any,
                         "" => return Err(wrong("certificate is public, trust, or a FILE of authorities")),
                         file => Trust::Authority(file.into()),
                     }
                 }
                 "password" => return Err(password_is_visible()),
                 // It may be a piece of a password.
-                _ => return Err(wrong(&format!("there is no such option; there are {OPTIONS}"))),
+                _ => {
+                    let options = OPTIONS.join(", ");
+                    return Err(wrong(&format!("there is no such option; there are {options}")));
+                }
             }
         }
         Ok(())
@@ -111,9 +115,9 @@ impl Address {
 
     fn checked(self) -> Result<Address, SqlServerError> {
         let texts = [&self.host, &self.user, &self.password, &self.database];
-        if texts.iter().any(|text| text.encode_utf16().count() > TEXT_MAX) {
+        if texts.iter().any(|text| text.encode_utf16().count() > TEXT_CHARS_MAX) {
             return Err(wrong(&format!(
-                "host, user, password and database have at most {TEXT_MAX} characters"
+                "host, user, password and database have at most {TEXT_CHARS_MAX} characters"
             )));
         }
         if self.user.is_empty() {
@@ -223,10 +227,7 @@ mod tests {
     fn everything_is_encrypted_with_somebody_known_unless_asked_otherwise() {
         let of = |text: &str| Address::parse(text, &with(&[])).map(|it| (it.encryption, it.trust)).ok();
         assert_eq!(of("//a@h"), Some((Encryption::Mandatory, Trust::Public)));
-        assert_eq!(
-            of("//a@h?encrypt=optional&certificate=trust"),
-            Some((Encryption::Optional, Trust::Anybody))
-        );
+        assert_eq!(of("//a@h?encrypt=optional&certificate=trust"), Some((Encryption::Optional, Trust::Any)));
         let file = Some((Encryption::Mandatory, Trust::Authority("/ca.pem".into())));
         assert_eq!(of("//a@h?certificate=/ca.pem"), file);
         assert_eq!(of("//a@h?encrypt=no"), None);

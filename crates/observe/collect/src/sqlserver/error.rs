@@ -1,72 +1,73 @@
-/// Why a SQL Server gives nothing. No text of it ever holds a password.
+use crate::error::SourceFault;
+
+/// Why a SQL Server gives no snapshot. No text of it holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlServerError {
     /// The connection text is not of the form.
     #[error("cannot watch a SQL Server: {0}")]
     BadConnection(String),
-    /// Nobody is there.
-    #[error("cannot watch {name}: {reason}")]
+    /// No server answers there.
+    #[error("cannot watch {name}: {why}")]
     Unreachable {
-        /// The server as it was asked for.
+        /// The server as it was named.
         name: String,
-        /// What the system said.
-        reason: String,
+        /// The system's error.
+        why: String,
     },
-    /// It is there and says nothing.
+    /// It does not answer in time.
     #[error("cannot watch {name}: no answer within {seconds} s")]
     TimedOut {
         /// The server.
         name: String,
-        /// How long was waited.
+        /// The limit.
         seconds: u64,
     },
-    /// The two cannot agree how to encrypt, or its certificate is not accepted.
-    #[error("cannot watch {name}: no encrypted connection: {said}")]
+    /// The two sides cannot agree on encryption, or its certificate is not accepted.
+    #[error("cannot watch {name}: no encrypted connection: {why}")]
     Encryption {
         /// The server.
         name: String,
         /// What is wrong.
-        said: String,
+        why: String,
     },
-    /// It does not let this login in.
-    #[error("cannot watch {name}: the server refuses the login: {said}")]
+    /// It refuses the login.
+    #[error("cannot watch {name}: the server refuses the login: {why}")]
     Refused {
         /// The server.
         name: String,
-        /// What it said.
-        said: String,
+        /// Its message.
+        why: String,
     },
-    /// It lets this login in and shows it nothing.
-    #[error("cannot watch {name}: this login may not see what the files are asked: {said}")]
+    /// It accepts the login but denies it the statistics.
+    #[error("cannot watch {name}: this login may not see what the files are asked: {why}")]
     Denied {
         /// The server.
         name: String,
-        /// What it said.
-        said: String,
+        /// Its message.
+        why: String,
         /// The line that grants it.
         grant: String,
     },
-    /// It speaks otherwise than the protocol says, or another protocol: nothing that it says is used.
-    #[error("cannot watch {name}: {said}")]
+    /// It violates the protocol, or speaks another one. Nothing of its answer is used.
+    #[error("cannot watch {name}: {why}")]
     NotUnderstood {
         /// The server.
         name: String,
         /// What is wrong with its answer.
-        said: String,
+        why: String,
     },
-    /// Anything else that went wrong.
-    #[error("cannot watch {name}: {said}")]
+    /// Any other failure.
+    #[error("cannot watch {name}: {why}")]
     Failed {
         /// The server.
         name: String,
         /// What went wrong.
-        said: String,
+        why: String,
     },
 }
 
-impl SqlServerError {
-    /// What is known about the case, a line each.
-    pub fn facts(&self) -> Vec<String> {
+impl SourceFault for SqlServerError {
+    fn facts(&self) -> Vec<String> {
         match self {
             SqlServerError::Refused { .. } => vec![
                 "a login that is enough: CREATE LOGIN headroom WITH PASSWORD = '...'; GRANT VIEW SERVER STATE TO \
@@ -78,8 +79,7 @@ impl SqlServerError {
         }
     }
 
-    /// What the person can do about it.
-    pub fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<&'static str> {
         match self {
             SqlServerError::BadConnection(_) => {
                 Some("give sqlserver://USER@HOST:PORT, and the password in SQLCMDPASSWORD")

@@ -7,7 +7,7 @@
 //! else, and not known         other; without a name the first file of a database is data, the second its log
 //! ```
 
-use super::look::{FileKey, FileRow, Look, Timed};
+use super::statistics::{FileKey, FileRow, Statistics, Timed};
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, WaitClass,
     WaitSample,
@@ -30,8 +30,8 @@ pub(super) struct Owner<'a> {
 }
 
 /// A sample of each file.
-pub(super) fn samples(look: &Look, owner: &Owner) -> Vec<Sample> {
-    look.files.iter().map(|row| sample(row, owner)).collect()
+pub(super) fn samples(statistics: &Statistics, owner: &Owner) -> Vec<Sample> {
+    statistics.files.iter().map(|row| sample(row, owner)).collect()
 }
 
 fn sample(row: &FileRow, owner: &Owner) -> Sample {
@@ -74,7 +74,7 @@ pub(super) fn nanoseconds(ms: u64) -> Figure<u64> {
 }
 
 /// What Resource Governor, or the cloud's, held back of each file's I/O. It is part of the stall: no wait of a session.
-pub(super) fn queued(look: &Look, owner: &Owner) -> Vec<WaitSample> {
+pub(super) fn queued(statistics: &Statistics, owner: &Owner) -> Vec<WaitSample> {
     let of_file = |row: &FileRow| {
         let kinds = [
             ("io_stall_queued_read_ms", row.queued_read_ms),
@@ -96,7 +96,7 @@ pub(super) fn queued(look: &Look, owner: &Owner) -> Vec<WaitSample> {
             })
         })
     };
-    look.files.iter().flat_map(of_file).flatten().collect()
+    statistics.files.iter().flat_map(of_file).flatten().collect()
 }
 
 impl FileRow {

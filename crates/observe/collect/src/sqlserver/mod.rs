@@ -1,5 +1,6 @@
 //! SQL Server, 2012 and later, and Azure SQL Database: file by file what they read and wrote and how long that took, and
-//! what their sessions waited for. Not verified against a live server: docs/source-sqlserver.md.
+//! what their sessions waited for. Not verified against a live server: docs/source-sqlserver.md. The protocol is in the
+//! crate `tds`.
 //!
 //! ```text
 //! sys.dm_io_virtual_file_stats ─ files   ─> a Sample of each file          (counts, bytes, milliseconds)
@@ -10,35 +11,38 @@
 //! sys.dm_os_sys_info           ─ resets  ─> Epoch { run, reset }; the clock
 //! ```
 //!
-//! Main path: [`SqlServer::open`] reads the connection text and logs in; [`Source::snapshot`] asks two questions over
-//! that connection. After a failure the next snapshot connects anew. Opening and a snapshot are bounded by
-//! [`ANSWER_SECONDS`] each, whatever the server or the network does.
+//! Main path: [`SqlServer::open`] parses the connection text and logs in; [`Source::snapshot`] runs two queries over
+//! that connection. After a failure the next snapshot connects again. Opening and a snapshot take [`ANSWER_SECONDS`] at
+//! most, whatever the server or the network does.
 //!
 //! The clock of a snapshot is the server's own: milliseconds since its machine started.
 //!
 //! Never: writes anything to the server, puts a password into a name, an error or a `Debug` text.
 
 mod address;
+mod argument;
 mod error;
 mod files;
 mod local;
-mod look;
 mod notes;
 mod resets;
 mod server;
 mod session;
-mod tds;
+mod statistics;
+mod tls;
 mod waits;
 
+pub use argument::KIND;
 pub use error::SqlServerError;
 
-use crate::{Source, SourceError};
+use crate::error::SourceError;
+use crate::source::Source;
 use address::Address;
 use files::Owner;
 use filestats::Snapshot;
-use look::{FileKey, FileRow, Look};
 use resets::Resets;
 use session::{SNAPSHOT_LIMIT, Session};
+use statistics::{FileKey, FileRow, Statistics};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -54,7 +58,7 @@ pub struct SqlServer {
     /// None after a failure, until the next snapshot.
     session: Option<Session>,
     resets: Resets,
-    /// Of the files that the server was asked for, where it said so.
+    /// Mount points of the known files; `None` where the server did not report one.
     volumes: BTreeMap<FileKey, Option<String>>,
     processes: Vec<u32>,
     directory: Option<PathBuf>,
@@ -65,12 +69,12 @@ impl SqlServer {
     /// from SQLCMDPASSWORD.
     ///
     /// # Errors
-    /// [`SourceError::SqlServer`]: the text is not of the form, nobody answers, or the login is refused.
+    /// [`SqlServerError`]: the text is malformed, no server answers, or it refuses the login.
     pub fn open(connection: &str) -> Result<SqlServer, SourceError> {
         SqlServer::open_in(connection, &address::environment)
     }
 
-    /// The same with other variables than those of this process.
+    /// Opens it with other variables than those of this process.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -92,12 +96,12 @@ impl SqlServer {
         })
     }
 
-    /// Over the connection there is, else over a new one. A connection that was lost since the last look (the server
-    /// restarted) is replaced at once; a server that does not answer is not asked again.
-    fn look(&mut self, deadline: Instant) -> Result<(Session, Look), SqlServerError> {
+    /// Uses the open connection, or makes one. A connection that was lost since the last snapshot, because the server
+    /// restarted, is replaced at once; a server that does not answer is not tried twice.
+    fn read_statistics(&mut self, deadline: Instant) -> Result<(Session, Statistics), SqlServerError> {
         if let Some(mut session) = self.session.take() {
-            match session.look(&self.name, deadline) {
-                Ok(look) => return Ok((session, look)),
+            match session.read_statistics(&self.name, deadline) {
+                Ok(statistics) => return Ok((session, statistics)),
                 Err(error) if !Session::is_lost(&error) => return Err(error),
                 Err(_) => {}
             }
@@ -106,26 +110,26 @@ impl SqlServer {
         if local::is_here(&self.address.host) {
             self.processes = local::processes();
         }
-        let look = session.look(&self.name, deadline)?;
-        Ok((session, look))
+        let statistics = session.read_statistics(&self.name, deadline)?;
+        Ok((session, statistics))
     }
 
-    /// Asks where the files' volumes are mounted, if there are files that it was not asked of. The server opens the
-    /// volumes for it: should one hang, it is not asked again, and what it said before is kept.
+    /// Finds out where the volumes are mounted, if there are new files. The server opens the volumes for it: if one hangs,
+    /// the query is not run again for these files, and the former answers are kept.
     fn find_volumes(
         &mut self,
         session: &mut Session,
-        look: &Look,
+        statistics: &Statistics,
         deadline: Instant,
     ) -> Result<(), SqlServerError> {
-        let keys = || look.files.iter().map(FileRow::key);
+        let keys = || statistics.files.iter().map(FileRow::key);
         let new: Vec<FileKey> = keys().filter(|key| !self.volumes.contains_key(key)).collect();
         if new.is_empty() {
             return Ok(());
         }
         self.volumes.extend(new.iter().map(|key| (*key, None)));
         match session.volumes(&self.name, deadline) {
-            Ok(mut told) => self.volumes = keys().map(|key| (key, told.remove(&key))).collect(),
+            Ok(mut found) => self.volumes = keys().map(|key| (key, found.remove(&key))).collect(),
             Err(error) => {
                 if Session::is_lost(&error) {
                     self.volumes.retain(|key, _| !new.contains(key));
@@ -156,22 +160,22 @@ impl Source for SqlServer {
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let deadline = Instant::now() + SNAPSHOT_LIMIT;
-        let (mut session, look) = self.look(deadline)?;
-        self.find_volumes(&mut session, &look, deadline)?;
-        let run = format!("{} started {}", session.server.name, look.started);
-        self.resets.observe(&run, &look);
+        let (mut session, statistics) = self.read_statistics(deadline)?;
+        self.find_volumes(&mut session, &statistics, deadline)?;
+        let run = format!("{} started {}", session.server.name, statistics.started);
+        self.resets.observe(&run, &statistics);
         let owner = Owner { name: &self.name, run: &run, volumes: &self.volumes };
-        let samples = files::samples(&look, &owner);
-        let mut waits = waits::samples(&look, &owner, &self.resets.of_waits());
-        waits.extend(files::queued(&look, &owner));
+        let samples = files::samples(&statistics, &owner);
+        let mut waits = waits::samples(&statistics, &owner, &self.resets.of_waits());
+        waits.extend(files::queued(&statistics, &owner));
         let snapshot = Snapshot {
             source: self.name.replacen(' ', ":", 1),
-            taken_unix_ns: look.taken_unix_ns,
-            clock_ns: look.clock_ms.saturating_mul(1_000_000),
-            complete: look.is_complete().then(|| self.resets.complete()),
+            taken_unix_ns: statistics.taken_unix_ns,
+            clock_ns: statistics.clock_ms.saturating_mul(1_000_000),
+            complete: statistics.is_complete().then(|| self.resets.complete()),
             samples,
             waits,
-            notes: notes::notes(&look, &session.server),
+            notes: notes::notes(&statistics, &session.server),
         };
         if local::is_here(&self.address.host) {
             self.directory = local::directory(&snapshot.samples);

@@ -1,7 +1,7 @@
 //! What a person must know to read a snapshot, each with the line that changes it.
 
-use super::look::Look;
 use super::server::Server;
+use super::statistics::Statistics;
 
 const MILLISECONDS: &str = "SQL Server times I/O in whole milliseconds: the mean of few operations that take less than one says little";
 const PUSHED: &str = "reads since the files were opened were carried out by the storage (num_of_pushed_reads): what they \
@@ -12,23 +12,23 @@ pub(super) fn is_remark(note: &str) -> bool {
     note == MILLISECONDS || note.ends_with(PUSHED)
 }
 
-pub(super) fn notes(look: &Look, server: &Server) -> Vec<String> {
+pub(super) fn notes(statistics: &Statistics, server: &Server) -> Vec<String> {
     let mut notes = vec![MILLISECONDS.to_owned()];
-    let unnamed = look.files.iter().filter(|file| file.lacks_name()).count();
-    if unnamed > 0 && !look.sees_names {
+    let unnamed = statistics.files.iter().filter(|file| file.lacks_name()).count();
+    if unnamed > 0 && !statistics.sees_names {
         notes.push(format!(
             "this login does not see the names of {unnamed} files, nor what they are for: {}",
             server.grant_names()
         ));
     }
-    if let Some(error) = &look.waits_error {
+    if let Some(error) = &statistics.waits_error {
         notes.push(format!("the server does not tell its waits: {error}"));
     }
-    let pushed: u64 = look.files.iter().map(|file| file.pushed_reads).fold(0, u64::saturating_add);
+    let pushed: u64 = statistics.files.iter().map(|file| file.pushed_reads).fold(0, u64::saturating_add);
     if pushed > 0 {
         notes.push(format!("{pushed} {PUSHED}"));
     }
-    if look.is_cut {
+    if statistics.is_cut {
         notes.push("some files or waits are not shown: too many rows, or figures that are none".into());
     }
     notes

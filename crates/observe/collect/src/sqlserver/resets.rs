@@ -1,7 +1,7 @@
 //! Ends of an epoch that the server keeps no word of, as far as looking again and again can find them:
 //! `DBCC SQLPERF('sys.dm_os_wait_stats', CLEAR)`, and files whose name in the catalog was changed while they count on.
 
-use super::look::{FileKey, Look};
+use super::statistics::{FileKey, Statistics};
 use filestats::Epoch;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,19 +40,20 @@ impl Resets {
 
     /// Compares with the look before. One wait that fell shows that all were cleared: those in use may have overtaken
     /// their former figures by then, the idle ones tell.
-    pub fn observe(&mut self, run: &str, look: &Look) {
+    pub fn observe(&mut self, run: &str, statistics: &Statistics) {
         if self.run != run {
             *self = Resets::of_run(std::mem::take(&mut self.observer), run);
         }
-        if look.waits_error.is_none() {
-            let waits: HashMap<_, _> = look.waits.iter().map(|row| (row.event.clone(), row.count)).collect();
+        if statistics.waits_error.is_none() {
+            let waits: HashMap<_, _> =
+                statistics.waits.iter().map(|row| (row.event.clone(), row.count)).collect();
             let fell = |(event, before): (&String, &u64)| waits.get(event).is_none_or(|now| now < before);
             if self.waits.iter().any(fell) {
-                self.cleared = Some(look.taken_unix_ns / 1_000_000);
+                self.cleared = Some(statistics.taken_unix_ns / 1_000_000);
             }
             self.waits = waits;
         }
-        let names: HashMap<_, _> = look.files.iter().map(|row| (row.key(), row.name())).collect();
+        let names: HashMap<_, _> = statistics.files.iter().map(|row| (row.key(), row.name())).collect();
         let renamed = |(key, name): (&FileKey, &String)| self.names.get(key).is_some_and(|then| then != name);
         self.renamed += names.iter().filter(|file| renamed(*file)).count() as u64;
         self.names = names;

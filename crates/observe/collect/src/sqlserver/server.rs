@@ -1,8 +1,8 @@
 //! What server it is, and what of its views that means.
 
-use super::tds::Row;
+use tds::Row;
 
-pub(super) const QUESTION: &str = "SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)) AS version, \
+pub(super) const QUERY: &str = "SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)) AS version, \
      CAST(SERVERPROPERTY('EngineEdition') AS int) AS engine_edition, CAST(@@SERVERNAME AS nvarchar(128)) AS server_name, \
      CAST(SUSER_SNAME() AS nvarchar(128)) AS login_name, CAST(USER_NAME() AS nvarchar(128)) AS user_name";
 
@@ -26,7 +26,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub fn of(row: &Row) -> Server {
+    pub fn from_row(row: &Row) -> Server {
         let text = |name: &str| row.text(name).unwrap_or_default().to_owned();
         let edition = row.int("engine_edition").unwrap_or_default();
         let major = text("version").split('.').next().and_then(|major| major.parse().ok());

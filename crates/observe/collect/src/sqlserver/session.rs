@@ -1,20 +1,21 @@
-//! One connection: made once, bounded in all it does, given up at the first failure.
+//! One connection: made once, bounded in time, given up at the first failure.
 
-use super::SqlServerError;
 use super::address::Address;
-use super::server::Server;
-use super::tds::{Answer, Connected, Connection, Fault, Login, Said, Table, Way};
+use super::error::SqlServerError;
+use super::server::{self, Server};
+use super::tls;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use tds::{Answer, Connection, Fault, Login, LoginOutcome, Security, ServerError, Table};
 
 /// The longest that a snapshot takes, a new connection included.
 pub(super) const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
-/// Azure sends a client on once.
+/// Azure redirects a client once.
 const ROUTES_MAX: usize = 2;
 
-/// Errors of the server that are told apart (sys.messages): an unknown database is 4060, Azure's firewall 40615 and
+/// Errors of the server that are handled apart (sys.messages): an unknown database is 4060, Azure's firewall 40615 and
 /// 40914, a server that is paused, starts or is upgraded 17142, 17187 and 18401, a database of Azure that moves 40613.
 const LOGIN_REFUSED: [i32; 6] = [4060, 4064, 40532, 40615, 40914, 47073];
 const LOGIN_FAILURES: std::ops::RangeInclusive<i32> = 18450..=18499;
@@ -24,7 +25,7 @@ const DENIED: [i32; 4] = [229, 262, 297, 300];
 /// SET LOCK_TIMEOUT has passed.
 const LOCKED: i32 = 1222;
 
-/// Before all questions: waits for nobody's lock, gives way to everybody.
+/// Before all queries: no query waits long for a lock, and none wins a deadlock.
 const SETTINGS: &str = "SET NOCOUNT ON; SET LOCK_TIMEOUT 1000; SET DEADLOCK_PRIORITY LOW; \
      SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;";
 
@@ -35,38 +36,42 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects and asks what server it is.
+    /// Connects and finds out what server it is.
     pub fn open(address: &Address, deadline: Instant) -> Result<Session, SqlServerError> {
         let name = address.name();
         let (mut host, mut port) = (address.host.clone(), address.port);
         for _ in 0..ROUTES_MAX {
-            match connect(address, &host, port, deadline).map_err(|fault| told(&name, fault))? {
-                Connected::Here(mut connection) => {
-                    let sql = format!("{SETTINGS} {}", super::server::QUESTION);
-                    let answer = connection.ask(&sql, deadline).map_err(|fault| told(&name, fault))?;
+            let outcome = connect(address, &host, port, deadline);
+            match outcome.map_err(|fault| from_fault(&name, fault))? {
+                LoginOutcome::Connected(mut connection) => {
+                    let sql = format!("{SETTINGS} {}", server::QUERY);
+                    let answer =
+                        connection.query(&sql, deadline).map_err(|fault| from_fault(&name, fault))?;
                     let table = only_table(&name, answer, "")?;
-                    let server = table.rows().next().map(|row| Server::of(&row)).unwrap_or_default();
+                    let server = table.rows().next().map(|row| Server::from_row(&row)).unwrap_or_default();
                     return Ok(Session { connection, server });
                 }
-                Connected::Elsewhere(other_host, other_port) => (host, port) = (other_host, other_port),
+                LoginOutcome::Redirected { host: to_host, port: to_port } => {
+                    (host, port) = (to_host, to_port)
+                }
             }
         }
-        Err(SqlServerError::Failed { name, said: "it sends us from server to server".into() })
+        Err(SqlServerError::Failed { name, why: "it sends us from server to server".into() })
     }
 
     /// The rows of one SELECT.
-    pub fn ask(&mut self, name: &str, sql: &str, deadline: Instant) -> Result<Table, SqlServerError> {
-        let answer = self.connection.ask(sql, deadline).map_err(|fault| told(name, fault))?;
+    pub fn query(&mut self, name: &str, sql: &str, deadline: Instant) -> Result<Table, SqlServerError> {
+        let answer = self.connection.query(sql, deadline).map_err(|fault| from_fault(name, fault))?;
         only_table(name, answer, &self.server.grant())
     }
 
-    /// Whether the connection, not the question, is what failed: another may do better.
+    /// Whether the connection failed, not the query: a new connection may work.
     pub fn is_lost(error: &SqlServerError) -> bool {
         matches!(error, SqlServerError::Unreachable { .. })
     }
 }
 
-fn connect(address: &Address, host: &str, port: u16, deadline: Instant) -> Result<Connected, Fault> {
+fn connect(address: &Address, host: &str, port: u16, deadline: Instant) -> Result<LoginOutcome, Fault> {
     let tcp = connect_tcp(resolve(host, port, deadline)?, deadline)?;
     // At most 64 characters (uname(2)); the server shows it beside the session.
     let own_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -77,11 +82,12 @@ fn connect(address: &Address, host: &str, port: u16, deadline: Instant) -> Resul
         server: host.into(),
         database: address.database.clone(),
     };
-    let way = Way { encryption: address.encryption, trust: &address.trust, host };
-    Connection::begin(tcp, &way, &login, deadline)
+    let tls_client = || tls::client(&address.trust, host);
+    let security = Security { encryption: address.encryption, tls_client: &tls_client };
+    Connection::log_in(tcp, &security, &login, deadline)
 }
 
-/// The system's resolver has timeouts of its own, longer than ours: a thread waits for it.
+/// Resolves a name on a thread of its own: the system's resolver has longer timeouts than this source.
 fn resolve(host: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, Fault> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(vec![(ip, port).into()]);
@@ -90,16 +96,16 @@ fn resolve(host: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, 
     let host = host.to_owned();
     let resolver = std::thread::Builder::new().name("resolver".into());
     resolver.spawn(move || {
-        let found = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
-        // Nobody listens once the time is over.
-        let _ = send.send(found);
+        let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+        // After the deadline there is no receiver.
+        let _ = send.send(addresses);
     })?;
     let left = deadline.saturating_duration_since(Instant::now());
-    let found: io::Result<Vec<_>> = receive.recv_timeout(left).map_err(|_| Fault::TimedOut)?;
-    Ok(found?)
+    let addresses: io::Result<Vec<_>> = receive.recv_timeout(left).map_err(|_| Fault::TimedOut)?;
+    Ok(addresses?)
 }
 
-/// The first that answers; each gets its share of the time.
+/// Connects to the first address that answers; each gets its share of the time.
 fn connect_tcp(addresses: Vec<SocketAddr>, deadline: Instant) -> Result<TcpStream, Fault> {
     let mut fault = Fault::Io(io::Error::other("its name has no address"));
     let mut left_to_try = addresses.len();
@@ -119,42 +125,41 @@ fn connect_tcp(addresses: Vec<SocketAddr>, deadline: Instant) -> Result<TcpStrea
 }
 
 fn only_table(name: &str, answer: Answer, grant: &str) -> Result<Table, SqlServerError> {
-    if let Some(Said { number, text }) = answer.error {
+    if let Some(ServerError { number, text }) = answer.error {
         let name = name.to_owned();
         return Err(match number {
-            _ if DENIED.contains(&number) => SqlServerError::Denied { name, said: text, grant: grant.into() },
+            _ if DENIED.contains(&number) => SqlServerError::Denied { name, why: text, grant: grant.into() },
             LOCKED => SqlServerError::TimedOut { name, seconds: 1 },
-            _ if NOT_NOW.contains(&number) => SqlServerError::Unreachable { name, reason: text },
-            _ => SqlServerError::Failed { name, said: format!("error {number}: {text}") },
+            _ if NOT_NOW.contains(&number) => SqlServerError::Unreachable { name, why: text },
+            _ => SqlServerError::Failed { name, why: format!("error {number}: {text}") },
         });
     }
     let no_table =
-        || SqlServerError::Failed { name: name.into(), said: "it answers without the rows asked for".into() };
-    let table = answer.tables.into_iter().next().ok_or_else(no_table)?;
-    Ok(table)
+        || SqlServerError::Failed { name: name.into(), why: "it answers without the rows asked for".into() };
+    answer.tables.into_iter().next().ok_or_else(no_table)
 }
 
-/// A fault in words for people.
-fn told(name: &str, fault: Fault) -> SqlServerError {
+fn from_fault(name: &str, fault: Fault) -> SqlServerError {
     let name = name.to_owned();
     match fault {
         Fault::TimedOut => SqlServerError::TimedOut { name, seconds: SNAPSHOT_LIMIT.as_secs() },
         Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            SqlServerError::Unreachable { name, reason: "it closed the connection".into() }
+            SqlServerError::Unreachable { name, why: "it closed the connection".into() }
         }
-        Fault::Io(error) => SqlServerError::Unreachable { name, reason: error.to_string() },
-        Fault::Tls(said) => SqlServerError::Encryption { name, said },
-        Fault::Form(said) => SqlServerError::NotUnderstood { name, said: said.into() },
-        Fault::Refused(Said { number, text })
+        Fault::Io(error) => SqlServerError::Unreachable { name, why: error.to_string() },
+        Fault::Tls(error) => SqlServerError::Encryption { name, why: crate::tls::describe_error(&error) },
+        Fault::Encryption(why) => SqlServerError::Encryption { name, why },
+        Fault::Protocol(why) => SqlServerError::NotUnderstood { name, why: why.into() },
+        Fault::LoginRefused(ServerError { number, text })
             if LOGIN_FAILURES.contains(&number) || LOGIN_REFUSED.contains(&number) =>
         {
-            SqlServerError::Refused { name, said: text }
+            SqlServerError::Refused { name, why: text }
         }
-        Fault::Refused(Said { number, text }) if NOT_NOW.contains(&number) => {
-            SqlServerError::Unreachable { name, reason: text }
+        Fault::LoginRefused(ServerError { number, text }) if NOT_NOW.contains(&number) => {
+            SqlServerError::Unreachable { name, why: text }
         }
-        Fault::Refused(Said { number, text }) => {
-            SqlServerError::Failed { name, said: format!("error {number}: {text}") }
+        Fault::LoginRefused(ServerError { number, text }) => {
+            SqlServerError::Failed { name, why: format!("error {number}: {text}") }
         }
     }
 }

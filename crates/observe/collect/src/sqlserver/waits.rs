@@ -1,13 +1,13 @@
 //! Rows of `dm_os_wait_stats` as samples.
 
 use super::files::{self, Owner};
-use super::look::Look;
+use super::statistics::Statistics;
 use filestats::waits::sqlserver;
 use filestats::{Epoch, Figure, Reason, WaitSample};
 
 /// The I/O waits. Their time is that of the resource: the signal wait, for a processor after it, is subtracted.
-pub(super) fn samples(look: &Look, owner: &Owner, reset: &str) -> Vec<WaitSample> {
-    let sample = |row: &super::look::WaitRow| {
+pub(super) fn samples(statistics: &Statistics, owner: &Owner, reset: &str) -> Vec<WaitSample> {
+    let sample = |row: &super::statistics::WaitRow| {
         let class = sqlserver::class(&row.event)?;
         let resource_ms = row.wait_ms.checked_sub(row.signal_ms);
         Some(WaitSample {
@@ -19,5 +19,5 @@ pub(super) fn samples(look: &Look, owner: &Owner, reset: &str) -> Vec<WaitSample
             wait_ns: resource_ms.map_or(Figure::unknown(Reason::NotCounted), files::nanoseconds),
         })
     };
-    look.waits.iter().filter_map(sample).collect()
+    statistics.waits.iter().filter_map(sample).collect()
 }

@@ -25,7 +25,7 @@ fn a_file_is_called_by_its_relation_as_long_as_it_is_seen() {
     on(&[15, 18], |_, server| {
         server.sql("CREATE TABLE \"Orders\" (id int PRIMARY KEY, note text)");
         let names = FileNames::default();
-        let _source = open(server).telling(&names);
+        let _source = open(server).publishing_names(&names);
         let told = |path: &Path| names.object(path).unwrap_or_default();
         let orders = file(server, "\"Orders\"");
         assert_eq!(told(&orders), "postgres.public.\"Orders\"");
@@ -69,7 +69,7 @@ fn a_file_is_called_by_its_relation_as_long_as_it_is_seen() {
 fn what_is_not_committed_yet_is_called_by_its_number_and_then_by_its_name() {
     on(&[15], |_, server| {
         let names = FileNames::default();
-        let _source = open(server).telling(&names);
+        let _source = open(server).publishing_names(&names);
         let mut session = server.session("");
         // Statements from a pipe, one after another.
         session.args(["-f", "-"]).stdin(Stdio::piped());
@@ -100,7 +100,7 @@ fn relations_of_other_databases_and_tablespaces_are_told_as_far_as_they_can_be()
         server.sql("CREATE DATABASE shop");
         server.sql("CREATE TABLE t (id int) TABLESPACE fast");
         let names = FileNames::default();
-        let _source = open(server).telling(&names);
+        let _source = open(server).publishing_names(&names);
         let below = server.sql("SELECT pg_relation_filepath('t')");
         let in_fast: PathBuf = Path::new(&below).iter().skip(2).collect();
         assert_eq!(names.object(&place.join(in_fast)).unwrap(), "postgres.public.t");
@@ -111,7 +111,7 @@ fn relations_of_other_databases_and_tablespaces_are_told_as_far_as_they_can_be()
         let path = server.data_directory().join(String::from_utf8_lossy(&done.stdout).trim());
         let node = path.file_name().unwrap().to_str().unwrap();
         assert_eq!(names.object(&path).unwrap(), format!("shop, relfilenode {node}"));
-        let _other = Postgres::open(&of_shop).unwrap().telling(&names);
+        let _other = Postgres::open(&of_shop).unwrap().publishing_names(&names);
         assert_eq!(names.object(&path).unwrap(), "shop.public.u");
     });
 }
@@ -120,7 +120,7 @@ fn relations_of_other_databases_and_tablespaces_are_told_as_far_as_they_can_be()
 fn a_server_that_hangs_or_is_gone_holds_nobody_up_and_its_names_stay() {
     on(&[15], |_, server| {
         let names = FileNames::default();
-        let mut source = open(server).telling(&names);
+        let mut source = open(server).publishing_names(&names);
         let (known, unknown) = (file(server, "pg_class"), file(server, "pg_proc"));
         assert_eq!(names.object(&known).unwrap(), "postgres.pg_catalog.pg_class");
         server.pause();
@@ -136,7 +136,7 @@ fn a_server_that_hangs_or_is_gone_holds_nobody_up_and_its_names_stay() {
         assert_eq!(names.object(&known).unwrap(), "postgres.pg_catalog.pg_class");
         let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headroom'";
         soon("nobody is connected", || (server.sql(sessions) == "0").then_some(()));
-        let mut again = open(server).telling(&names);
+        let mut again = open(server).publishing_names(&names);
         look(&mut again);
         soon("a name by the new connection", || {
             (names.object(&unknown).unwrap() == "postgres.pg_catalog.pg_proc").then_some(())

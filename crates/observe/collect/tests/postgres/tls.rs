@@ -110,7 +110,7 @@ fn refusal(opened: Result<Postgres, SourceError>) -> String {
     let error = opened.expect_err("it must be refused");
     let shown = format!("{error} {error:?} {:?} {:?}", error.facts(), error.remedy());
     assert!(!shown.contains("hunter2"), "{shown}");
-    assert!(matches!(error, SourceError::Postgres(PostgresError::Tls { .. })), "{shown}");
+    assert!(matches!(error.downcast_ref(), Some(PostgresError::Tls { .. })), "{shown}");
     assert!(error.remedy().unwrap().contains("sslrootcert"), "{shown}");
     error.to_string()
 }

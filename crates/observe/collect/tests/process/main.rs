@@ -3,8 +3,8 @@
 mod block;
 mod chosen;
 
-use collect::process::{Process, Selection};
-use collect::{Source, SourceError};
+use collect::Source;
+use collect::process::{OpenError, Process, Selection};
 use filestats::{Ops, Sample, Snapshot};
 use serde_json::Value;
 use std::fs;
@@ -79,7 +79,9 @@ const UNSEEN_REQUESTS: [&str; 1] = ["io_uring I/Os that ended without a completi
 fn opened(selection: &Selection) -> Option<Process> {
     match Process::open(selection) {
         Ok(source) => Some(source),
-        Err(error @ SourceError::Process(_)) if !rustix::process::geteuid().is_root() => {
+        Err(error)
+            if error.downcast_ref::<OpenError>().is_some() && !rustix::process::geteuid().is_root() =>
+        {
             eprintln!("skipped: {error}");
             None
         }

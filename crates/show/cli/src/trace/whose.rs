@@ -1,5 +1,5 @@
-use crate::source::repeated;
 use collect::process::Selection;
+use collect::quote_unless_secret;
 use std::path::PathBuf;
 use std::str::FromStr;
 use terminal::Failure;
@@ -30,7 +30,8 @@ impl FromStr for Whose {
         };
         for part in rest.split(',').filter(|part| !part.is_empty()) {
             let number = |text: &str| {
-                text.parse().map_err(|_| format!("{} is no process number; {ACCEPTED}", repeated(part)))
+                text.parse()
+                    .map_err(|_| format!("{} is no process number; {ACCEPTED}", quote_unless_secret(part)))
             };
             match part.split_once('=') {
                 Some(("cgroup", dir)) if !dir.is_empty() => whose.cgroup = Some(dir.into()),

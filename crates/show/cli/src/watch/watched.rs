@@ -1,4 +1,3 @@
-use crate::source::SourceName;
 use collect::diskstats::Disk;
 use collect::{FileNames, Source};
 use filestats::{FileIdentity, FileInterval, Rules, Snapshot, intervals};
@@ -6,7 +5,7 @@ use report::Glance;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use terminal::Failure;
+use terminal::{Failure, SourceName};
 
 /// A source that is looked at again and again, and the devices that its files lie on.
 pub struct Watched {
@@ -28,7 +27,7 @@ impl Watched {
         let is_one = |file: &Path| file.is_absolute() && file.exists() && !file.is_dir();
         let all_are = files.iter().all(|file| is_one(Path::new(file)));
         let chosen = if all_are { files.iter().map(PathBuf::from).collect() } else { Vec::new() };
-        let mut source = name.open_among(&chosen, names)?;
+        let mut source = name.open(&chosen, names)?;
         let then = source.snapshot()?;
         let mut watched = Watched {
             name: name.to_string(),

@@ -3,7 +3,7 @@ use super::super::program::Programs;
 use super::super::tables::{FileId, Name};
 use super::pattern::FilePattern;
 use super::refuse;
-use crate::SourceError;
+use crate::error::SourceError;
 use crate::mounts::Mounts;
 use std::collections::HashMap;
 use std::path::Path;

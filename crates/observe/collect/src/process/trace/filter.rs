@@ -1,4 +1,4 @@
-use super::FilePattern;
+use super::pattern::FilePattern;
 use aya::EbpfLoader;
 use filestats::TracedOp;
 

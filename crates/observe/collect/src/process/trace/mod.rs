@@ -16,10 +16,9 @@
 
 mod event;
 mod files;
-mod filter;
+pub(super) mod filter;
 mod pattern;
 
-pub(super) use filter::Filling;
 pub use filter::Filter;
 pub use pattern::FilePattern;
 
@@ -27,8 +26,10 @@ use super::drain::found;
 use super::program::Programs;
 use super::refused::{no_table, table_error};
 use super::tables::{AioKey, FileId};
-use super::{OpenError, Selection, running};
-use crate::{SourceError, time};
+use super::target::running;
+use super::{OpenError, Selection};
+use crate::error::SourceError;
+use crate::time;
 use aya::maps::{HashMap as KernelMap, MapData, RingBuf};
 use event::{Event, TracedIocb, TracedPending};
 use files::Files;

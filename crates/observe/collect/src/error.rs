@@ -1,0 +1,73 @@
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// An error of one kind of source, which its folder defines. Its `Display` is one line and holds no password.
+pub trait SourceFault: Error + Send + Sync + 'static {
+    /// What is known about the case, a line each.
+    fn facts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What the person can do about it; `None` where that is not known.
+    fn remedy(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// Why a source gives no snapshot. Its `Display` is the first line of a message; [`facts`](Self::facts) and
+/// [`remedy`](Self::remedy) are the lines below.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// An error of one kind of source.
+    #[error("{0}")]
+    Source(Box<dyn SourceFault>),
+    /// The source hangs.
+    #[error("it has not answered for {} s", .0.as_secs())]
+    NoAnswer(Duration),
+    /// The source panicked.
+    #[error("a fault of headroom's own: what it printed says where")]
+    Fault,
+    /// A system file that is always there cannot be read.
+    #[error("cannot read {path}: {error}")]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+impl<F: SourceFault> From<F> for SourceError {
+    fn from(fault: F) -> SourceError {
+        SourceError::Source(Box::new(fault))
+    }
+}
+
+impl SourceError {
+    /// The error of a kind of source, if it is of this type.
+    pub fn downcast_ref<F: SourceFault>(&self) -> Option<&F> {
+        match self {
+            SourceError::Source(fault) => (fault.as_ref() as &(dyn Error + 'static)).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// What is known about the case, a line each.
+    pub fn facts(&self) -> Vec<String> {
+        match self {
+            SourceError::Source(fault) => fault.facts(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the person can do about it; `None` where that is not known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            SourceError::Source(fault) => fault.remedy(),
+            SourceError::Fault => Some("report it, with what was printed"),
+            SourceError::NoAnswer(_) | SourceError::System { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The queries of a snapshot, and their answers as types.
+
+use super::error::MysqlError;
+use super::server::{FileOnDisk, Server};
+use super::session::{Answer, ROWS_MAX, Session};
+use crate::time;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('uptime', 'innodb_data_reads', 'innodb_data_read', 'innodb_data_writes', \
+     'innodb_data_written', 'innodb_data_fsyncs', 'innodb_log_writes', 'innodb_os_log_written', \
+     'innodb_os_log_fsyncs', 'innodb_log_waits', 'innodb_buffer_pool_wait_free', \
+     'performance_schema_file_instances_lost', 'performance_schema_file_handles_lost', \
+     'performance_schema_file_classes_lost')";
+const NOW: &str = "SELECT UNIX_TIMESTAMP()";
+const SWITCHES: &str = "SELECT NAME, ENABLED, TIMED FROM performance_schema.setup_instruments WHERE NAME LIKE \
+     'wait/io/file/%' UNION ALL SELECT NAME, ENABLED, '' FROM performance_schema.setup_consumers WHERE NAME = \
+     'global_instrumentation'";
+const FILES: &str = "SELECT FILE_NAME, EVENT_NAME, OBJECT_INSTANCE_BEGIN, COUNT_STAR, COUNT_READ, SUM_TIMER_READ, \
+     SUM_NUMBER_OF_BYTES_READ, COUNT_WRITE, SUM_TIMER_WRITE, SUM_NUMBER_OF_BYTES_WRITE FROM \
+     performance_schema.file_summary_by_instance";
+const EVENTS: &str = "SELECT EVENT_NAME, COUNT_READ, SUM_TIMER_READ, SUM_NUMBER_OF_BYTES_READ, COUNT_WRITE, \
+     SUM_TIMER_WRITE, SUM_NUMBER_OF_BYTES_WRITE, COUNT_MISC, SUM_TIMER_MISC FROM \
+     performance_schema.file_summary_by_event_name WHERE COUNT_STAR > 0";
+const UNSEEN_THREADS: &str = "SELECT COUNT(*) FROM performance_schema.threads WHERE INSTRUMENTED = 'NO'";
+const PS_PER_NS: u64 = 1000;
+const TRIES_MAX: u32 = 20;
+
+/// The server's statistics at one instant.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Statistics {
+    /// When the server started, seconds since 1970, by its own clock.
+    pub started_unix_s: u64,
+    pub status: BTreeMap<String, u64>,
+    pub schema: Schema,
+    pub clock_ns: u64,
+    pub taken_unix_ns: u64,
+}
+
+/// What the Performance Schema says, if it says anything.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Schema {
+    #[default]
+    Off,
+    Denied,
+    On(Counted),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    pub switches: Switches,
+    pub files: Vec<FileRow>,
+    /// The files that the redo log of MySQL 8.0.30 and later is made of at this moment.
+    pub redo_parts: Vec<FileRow>,
+    /// Instances of files that are deleted: the server keeps the rows of some.
+    pub deleted: Vec<String>,
+    pub events: Vec<EventRow>,
+    /// Threads whose I/O is in no counter.
+    pub unseen_threads: u64,
+}
+
+/// Which instruments count and time now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Switches {
+    pub global: bool,
+    /// Enabled and timed, by name of the instrument.
+    pub instruments: BTreeMap<String, (bool, bool)>,
+}
+
+/// Operations of one kind, cumulative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timed {
+    pub count: u64,
+    pub bytes: u64,
+    pub ns: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileRow {
+    pub path: String,
+    pub event: String,
+    pub instance: String,
+    /// Reads, writes and all else together.
+    pub count: u64,
+    pub read: Timed,
+    pub write: Timed,
+    /// The file itself, where it can be seen from here.
+    pub found: Option<FileOnDisk>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct EventRow {
+    pub event: String,
+    pub read: Timed,
+    pub write: Timed,
+    /// Opens, closes, syncs and all else.
+    pub misc: Timed,
+}
+
+impl Statistics {
+    /// Whether every file that the server has opened is among the rows.
+    pub fn is_complete(&self) -> bool {
+        let lost = |name: &str| self.status.get(name).is_some_and(|lost| *lost > 0);
+        let any_lost = lost("performance_schema_file_instances_lost")
+            || lost("performance_schema_file_handles_lost")
+            || lost("performance_schema_file_classes_lost");
+        matches!(&self.schema, Schema::On(counted) if counted.switches.global && counted.files.len() < ROWS_MAX)
+            && !any_lost
+    }
+}
+
+impl Counted {
+    /// Finds the files on this machine, and takes out those that are deleted.
+    pub fn locate_files(&mut self, server: &Server) {
+        let Some(process) = &server.process else { return };
+        let deleted = &mut self.deleted;
+        self.files.retain_mut(|row| match process.find_file(&server.data_directory.join(&row.path)) {
+            Ok(found) => {
+                row.found = Some(found);
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && process.is_root_known => {
+                deleted.push(std::mem::take(&mut row.instance));
+                false
+            }
+            Err(_) => true,
+        });
+    }
+}
+
+impl FileRow {
+    /// Whether it is one of the files in `#innodb_redo`, which are made, renamed (`#ib_redo9_tmp` to `#ib_redo9`) and
+    /// deleted as the log goes on: several a second where the log is small.
+    pub fn is_part_of_redo(&self) -> bool {
+        let directory = Path::new(&self.path).parent().and_then(Path::file_name);
+        directory.is_some_and(|directory| directory == "#innodb_redo")
+    }
+}
+
+impl Switches {
+    pub fn counts(&self, event: &str) -> bool {
+        self.global && self.instruments.get(event).is_some_and(|(enabled, _)| *enabled)
+    }
+
+    pub fn times(&self, event: &str) -> bool {
+        self.counts(event) && self.instruments.get(event).is_some_and(|(_, timed)| *timed)
+    }
+}
+
+impl Session {
+    /// Runs all queries, that of the files last: the snapshot's clock is theirs.
+    pub fn read_statistics(&mut self, name: &str) -> Result<Statistics, MysqlError> {
+        let mut statistics = Statistics::default();
+        self.read_status(name, &mut statistics)?;
+        if self.server.performance_schema {
+            statistics.schema = self.read_schema(name)?;
+        }
+        (statistics.clock_ns, statistics.taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
+        Ok(statistics)
+    }
+
+    /// Uptime is in whole seconds, of the clock reading that the statement began with (show_starttime() of mysqld.cc).
+    /// Between two statements of one same second it gives the server's start exactly, whenever it is asked.
+    fn read_status(&mut self, name: &str, statistics: &mut Statistics) -> Result<(), MysqlError> {
+        let failed = |why: &str| MysqlError::Failed { name: name.into(), why: why.into() };
+        for _ in 0..TRIES_MAX {
+            let (before, status, after) =
+                (self.all(name, NOW, 1)?, self.all(name, STATUS, 2)?, self.all(name, NOW, 1)?);
+            if before != after {
+                continue;
+            }
+            let value = |row: &Vec<String>| Some((row[0].to_ascii_lowercase(), row[1].parse().ok()?));
+            statistics.status = status.iter().filter_map(value).collect();
+            let now: Option<u64> = after.first().and_then(|row| row[0].parse().ok());
+            let uptime = statistics.status.get("uptime").copied();
+            let started = now.zip(uptime).and_then(|(now, uptime)| now.checked_sub(uptime));
+            statistics.started_unix_s = started.ok_or_else(|| failed("it does not tell its uptime"))?;
+            return Ok(());
+        }
+        Err(failed("its clock does not stand still for three statements"))
+    }
+
+    /// Rows that everybody may see.
+    fn all(&mut self, name: &str, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, MysqlError> {
+        match self.rows(name, sql, columns)? {
+            Answer::Rows(rows) => Ok(rows),
+            Answer::Denied => Err(MysqlError::Failed {
+                name: name.into(),
+                why: "this user may not even see its status".into(),
+            }),
+        }
+    }
+
+    fn read_schema(&mut self, name: &str) -> Result<Schema, MysqlError> {
+        let Answer::Rows(switches) = self.rows(name, SWITCHES, 3)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(unseen) = self.rows(name, UNSEEN_THREADS, 1)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(events) = self.rows(name, EVENTS, 9)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(files) = self.rows(name, FILES, 10)? else { return Ok(Schema::Denied) };
+        let files = files.iter().filter_map(|row| file_row(row));
+        let (redo_parts, files) = files.partition(FileRow::is_part_of_redo);
+        Ok(Schema::On(Counted {
+            switches: switches_of(&switches),
+            files,
+            redo_parts,
+            deleted: Vec::new(),
+            events: events.iter().filter_map(|row| event_row(row)).collect(),
+            unseen_threads: unseen.first().and_then(|row| row[0].parse().ok()).unwrap_or(0),
+        }))
+    }
+}
+
+fn switches_of(rows: &[Vec<String>]) -> Switches {
+    let mut switches = Switches::default();
+    for row in rows {
+        match row[0].as_str() {
+            "global_instrumentation" => switches.global = row[1] == "YES",
+            name => drop(switches.instruments.insert(name.into(), (row[1] == "YES", row[2] == "YES"))),
+        }
+    }
+    switches
+}
+
+/// `None` where a figure is no number: such a row is of another server than the documented one.
+fn file_row(row: &[String]) -> Option<FileRow> {
+    Some(FileRow {
+        path: row[0].clone(),
+        event: row[1].clone(),
+        instance: row[2].clone(),
+        count: row[3].parse().ok()?,
+        read: timed(&row[4..7])?,
+        write: timed(&row[7..10])?,
+        found: None,
+    })
+}
+
+fn event_row(row: &[String]) -> Option<EventRow> {
+    let misc = Timed { count: row[7].parse().ok()?, bytes: 0, ns: row[8].parse::<u64>().ok()? / PS_PER_NS };
+    Some(EventRow { event: row[0].clone(), read: timed(&row[1..4])?, write: timed(&row[4..7])?, misc })
+}
+
+/// Count, picoseconds, bytes. The server's sum of picoseconds wraps after 213 days of summed waiting: the figure
+/// falls then, which ends the interval as a counter that fell.
+fn timed(row: &[String]) -> Option<Timed> {
+    let ns = row[1].parse::<u64>().ok()? / PS_PER_NS;
+    Some(Timed { count: row[0].parse().ok()?, bytes: row[2].parse().ok()?, ns })
+}

@@ -1,0 +1,163 @@
+//! What is asked on one connection, and what is remembered between questions.
+
+use super::answer::Columns;
+use super::connection::Connection;
+use super::error::PostgresError;
+use super::local::Local;
+use super::relations;
+use super::server::{self, Server, ServerState};
+use super::session::Session;
+use super::timing::{Timing, TimingWatch};
+use super::waits::Waits;
+use super::{background, databases, io, relation_names};
+use crate::file_names::{FileLookup, LookupResult};
+use crate::time;
+use filestats::{Sample, Snapshot};
+use std::path::PathBuf;
+
+/// A snapshot, and where the server runs.
+pub(super) struct Reading {
+    pub snapshot: Snapshot,
+    pub processes: Vec<u32>,
+    pub data_directory: Option<PathBuf>,
+}
+
+/// One connection with what is known of its server.
+pub(super) struct Sampler {
+    session: Session,
+    server: Server,
+    local: Local,
+    waits: Waits,
+    timing: TimingWatch,
+    timing_of_relations: TimingWatch,
+}
+
+impl Sampler {
+    /// Connects and asks what does not change while the server runs.
+    pub async fn begin(connection: &Connection) -> Result<Sampler, PostgresError> {
+        let session = Session::connect(connection).await?;
+        let tables = session.query(server::SERVER_QUERY).await?;
+        let cluster = session.query(server::CLUSTER_QUERY).await.unwrap_or_default();
+        let cluster = cluster.first().and_then(|rows| rows.first()?.text("cluster").map(str::to_owned));
+        let server = Server::read(connection, tables.first().and_then(|rows| rows.first()), cluster)?;
+        let local = Local::find(connection, &server);
+        let mut waits = Waits::new(&server);
+        // An extension that is made and not loaded answers with an error.
+        if let Some(profile) = waits.profile_statement()
+            && session.query(&profile).await.is_err()
+        {
+            waits.without_profile();
+        }
+        Ok(Sampler {
+            session,
+            server,
+            local,
+            waits,
+            timing: TimingWatch::default(),
+            timing_of_relations: TimingWatch::default(),
+        })
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    /// All that the server counts, in one round trip.
+    pub async fn snapshot(&mut self) -> Result<Reading, PostgresError> {
+        let asked: Vec<(&str, Reader)> = match self.server.version {
+            18.. => vec![(io::SINCE_18, io::samples), (databases::TEMP_FILES, databases::temp_files)],
+            16..=17 => vec![
+                (io::SINCE_16, io::samples),
+                (background::WAL, background::wal),
+                (databases::TEMP_FILES, databases::temp_files),
+            ],
+            _ => vec![
+                (databases::READS, databases::reads),
+                (background::WRITERS, background::writers),
+                (background::WAL, background::wal),
+                (databases::TEMP_FILES, databases::temp_files),
+            ],
+        };
+        let mut statements = vec![server::STATE_QUERY];
+        statements.extend(asked.iter().map(|(statement, _)| *statement));
+        let profile = self.waits.profile_statement();
+        statements.extend(profile.as_deref());
+        let (taken_unix_ns, clock_ns) = (time::unix_ns(), time::monotonic_ns());
+        let mut tables = self.session.query(&statements.join(";\n")).await?.into_iter();
+        let mut now = ServerState::read(&self.server, tables.next().unwrap_or_default().first())?;
+        (now.timing, now.gaps) = self.timing.snapshot(now.timing, taken_unix_ns);
+        let mut samples: Vec<Sample> = Vec::new();
+        for ((_, read), table) in asked.iter().zip(tables.by_ref()) {
+            samples.extend(table.iter().flat_map(|row| read(row, &self.server, &now)));
+        }
+        self.local.place(&mut samples);
+        let profile = profile.and_then(|_| tables.next());
+        let (waits, mut notes) = self.waits.samples(&self.server, &now, profile);
+        notes.splice(0..0, now.notes(&self.server));
+        Ok(Reading {
+            snapshot: Snapshot {
+                source: format!("postgres:{}", self.server.place()),
+                taken_unix_ns,
+                clock_ns,
+                // Every database and kind of process has its row, and every wait since this connection was made.
+                complete: Some(self.waits.epoch(&now)),
+                samples,
+                waits,
+                notes,
+            },
+            processes: self.local.processes(),
+            data_directory: self.local.data_directory(),
+        })
+    }
+
+    /// The reads by database and by relation.
+    pub async fn relations(&mut self) -> Result<Snapshot, PostgresError> {
+        let statements = [server::STATE_QUERY, databases::READS, relations::BUSIEST].join(";\n");
+        let (taken_unix_ns, clock_ns) = (time::unix_ns(), time::monotonic_ns());
+        let mut tables = self.session.query(&statements).await?.into_iter();
+        let mut now = ServerState::read(&self.server, tables.next().unwrap_or_default().first())?;
+        (now.timing, now.gaps) = self.timing_of_relations.snapshot(now.timing, taken_unix_ns);
+        let databases = tables.next().unwrap_or_default();
+        let reset = databases::reset_of(&databases, &self.server.database);
+        let mut samples: Vec<Sample> =
+            databases.iter().flat_map(|row| databases::reads(row, &self.server, &now)).collect();
+        let busiest = tables.next().unwrap_or_default();
+        samples.extend(busiest.iter().filter_map(|row| relations::sample(row, &self.server, &now, &reset)));
+        self.local.place(&mut samples);
+        Ok(Snapshot {
+            source: format!("postgres-relations:{}", self.server.place()),
+            taken_unix_ns,
+            clock_ns,
+            complete: None,
+            samples,
+            waits: Vec::new(),
+            notes: now.notes(&self.server),
+        })
+    }
+
+    /// Relations by their files.
+    pub async fn look_up(&mut self, lookup: &FileLookup) -> Result<LookupResult, PostgresError> {
+        Ok(relation_names::parse(&self.session.query(&relation_names::statements(lookup)).await?))
+    }
+
+    /// Where the cluster lies, on this machine.
+    pub async fn data_directory(&mut self) -> Result<Option<PathBuf>, PostgresError> {
+        Ok(self.local.data_directory())
+    }
+
+    /// Who waits for what, now.
+    pub async fn look(&mut self) -> Result<(), PostgresError> {
+        let table = self.session.query_often(super::waits::LOOK).await?;
+        self.waits.add(&table);
+        if let Some(row) = table.first() {
+            let now = Timing::read(row);
+            self.timing.look(now);
+            self.timing_of_relations.look(now);
+        }
+        Ok(())
+    }
+}
+
+/// Makes samples of a row.
+type Reader = fn(&tokio_postgres::SimpleQueryRow, &Server, &ServerState) -> Vec<Sample>;

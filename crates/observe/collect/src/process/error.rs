@@ -1,0 +1,78 @@
+use crate::error::SourceFault;
+use std::io;
+use std::path::PathBuf;
+
+/// Why processes cannot be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The kernel does not let this user load BPF programs.
+    #[error("cannot watch processes: the kernel does not let this user load BPF programs: {0}")]
+    NotPermitted(io::Error),
+    /// The kernel does not tell its types.
+    #[error("cannot watch processes: this kernel does not tell its types in /sys/kernel/btf/vmlinux: {0}")]
+    NoBtf(String),
+    /// A program was refused.
+    #[error("cannot watch processes: the kernel refused the BPF program {program}: {why}")]
+    Refused {
+        /// Its name in bpf/.
+        program: String,
+        /// What the kernel said.
+        why: String,
+    },
+    /// A chosen process does not run.
+    #[error("cannot watch process {0}: there is none of that number")]
+    NoSuchProcess(u32),
+    /// A chosen file cannot be found, or is neither a file nor a block device.
+    #[error("cannot watch {path}: {why}")]
+    File {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The chosen control group cannot be told from others.
+    #[error("cannot watch the control group {path}: {why}")]
+    Cgroup {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The block layer does not know whose I/O it is.
+    #[error(
+        "cannot watch the block layer for processes or a control group: it does not know whose I/O it is"
+    )]
+    BlockOfProcesses,
+    /// I/Os are traced where they are asked for.
+    #[error("cannot trace the block layer: I/Os are traced where processes ask for them")]
+    BlockTrace,
+    /// Something of the system that is always there cannot be read.
+    #[error("cannot read {path}: {error}")]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl SourceFault for OpenError {
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            OpenError::NotPermitted(_) => Some(
+                "run as root, or give the program CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE: docs/source-process.md",
+            ),
+            OpenError::NoBtf(_) => Some("a kernel from 5.13 on, built with CONFIG_DEBUG_INFO_BTF=y"),
+            OpenError::Refused { .. } => Some(
+                "a kernel from 5.17 on, not locked down for confidentiality (cat /sys/kernel/security/lockdown)",
+            ),
+            OpenError::NoSuchProcess(_) => Some("pgrep -a NAME for the numbers of a program's processes"),
+            OpenError::Cgroup { .. } => {
+                Some("give its directory, as in /sys/fs/cgroup/system.slice/postgresql.service")
+            }
+            OpenError::BlockTrace => Some("leave out layer=block"),
+            OpenError::BlockOfProcesses => Some("leave out layer=block, or the processes and the group"),
+            OpenError::File { .. } | OpenError::System { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Processes that are started again: a server found by its pid file, a service by its control group, which systemd makes
+//! again at each start.
+
+use super::{Process, Selection};
+use crate::error::SourceError;
+use crate::file_names::FileNames;
+use crate::source::Source;
+use filestats::Snapshot;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What changes when the processes are started again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ProcessMark {
+    /// A file whose first line is the number of a server's first process.
+    PidFile(PathBuf),
+    /// The directory of a control group.
+    ControlGroup(PathBuf),
+}
+
+/// The processes that bear a mark. Each start of them is an epoch of its own.
+pub(super) struct RestartingProcess {
+    mark: ProcessMark,
+    selection: Selection,
+    names: FileNames,
+    /// The source of the snapshots, where it must not change with the number of a process.
+    source: Option<String>,
+    current: Started,
+    /// The next start, seen by the last snapshot.
+    next: Option<Started>,
+}
+
+/// One start of the processes.
+struct Started {
+    number: u64,
+    process: Process,
+}
+
+impl ProcessMark {
+    /// A number that differs after a restart: of the process, or of the directory.
+    fn number(&self) -> Result<u64, SourceError> {
+        let (path, number) = match self {
+            ProcessMark::PidFile(path) => {
+                (path, std::fs::read_to_string(path).and_then(|text| parse_pid_file(&text)))
+            }
+            ProcessMark::ControlGroup(path) => (path, std::fs::metadata(path).map(|found| found.ino())),
+        };
+        number.map_err(|error| SourceError::System { path: path.clone(), error })
+    }
+}
+
+/// "812\n/var/lib/postgresql/18/main\n..." as PostgreSQL writes it, or the number alone.
+fn parse_pid_file(text: &str) -> std::io::Result<u64> {
+    let line = text.lines().next().unwrap_or_default().trim();
+    let number = line.parse::<u32>().ok().filter(|number| *number > 0);
+    number.map(u64::from).ok_or_else(|| std::io::Error::other("its first line is no process number"))
+}
+
+impl RestartingProcess {
+    /// Opens those of `selection` that bear the mark now.
+    pub fn open(
+        mark: ProcessMark,
+        selection: Selection,
+        names: &FileNames,
+    ) -> Result<RestartingProcess, SourceError> {
+        let number = mark.number()?;
+        let current = Started::open(&mark, number, &selection, names)?;
+        let source = match &mark {
+            ProcessMark::PidFile(path) => Some(format!("process:pid-file={}", path.display())),
+            ProcessMark::ControlGroup(_) => None,
+        };
+        Ok(RestartingProcess { mark, selection, names: names.clone(), source, current, next: None })
+    }
+}
+
+impl Started {
+    fn open(
+        mark: &ProcessMark,
+        number: u64,
+        selection: &Selection,
+        names: &FileNames,
+    ) -> Result<Started, SourceError> {
+        let mut selection = selection.clone();
+        if let (ProcessMark::PidFile(_), Ok(pid)) = (mark, u32::try_from(number)) {
+            selection.pids.push(pid);
+        }
+        Ok(Started { number, process: Process::open(&selection)?.using_names(names) })
+    }
+}
+
+impl Source for RestartingProcess {
+    fn name(&self) -> &str {
+        self.source.as_deref().unwrap_or_else(|| self.current.process.name())
+    }
+
+    fn processes(&self) -> &[u32] {
+        self.current.process.processes()
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.current.process.directory()
+    }
+
+    fn reporting_delay(&self) -> Duration {
+        self.current.process.reporting_delay()
+    }
+
+    fn is_remark(&self, note: &str) -> bool {
+        self.current.process.is_remark(note)
+    }
+
+    /// After a restart, one more snapshot is of the former processes, up to their end; the new ones are counted already.
+    /// While no processes bear the mark, the counters of the former ones stay.
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        if let Some(next) = self.next.take() {
+            self.current = next;
+        }
+        if let Some(number) = self.mark.number().ok().filter(|number| *number != self.current.number) {
+            self.next = Some(Started::open(&self.mark, number, &self.selection, &self.names)?);
+        }
+        let mut snapshot = self.current.process.snapshot()?;
+        if let Some(source) = &self.source {
+            snapshot.source.clone_from(source);
+        }
+        Ok(snapshot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_file_begins_with_a_number() {
+        let number = |text: &str| parse_pid_file(text).ok();
+        assert_eq!(number("812\n/var/lib/postgresql/18/main\n1763000000\n"), Some(812));
+        assert_eq!(number("  812"), Some(812));
+        for wrong in ["", "\n812", "-812", "0", "postgres", "99999999999"] {
+            assert_eq!(number(wrong), None, "{wrong:?}");
+        }
+    }
+}

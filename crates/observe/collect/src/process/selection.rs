@@ -1,0 +1,51 @@
+use std::path::PathBuf;
+
+/// Whose I/O to count. Nothing chosen: everybody's but that of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// These processes and the children that they have or get.
+    pub pids: Vec<u32>,
+    /// The members of this control group and of those below it: its directory under /sys/fs/cgroup. Together with
+    /// `pids`: those and these.
+    pub cgroup: Option<PathBuf>,
+    /// These files and block devices only, whoever uses them.
+    pub files: Vec<PathBuf>,
+    /// Only what devices were asked for each file: no system call is traced, so that nothing is slower but the
+    /// completion of block I/O. Whose it is cannot be told then.
+    pub block_only: bool,
+}
+
+impl Selection {
+    /// Not everybody and every file.
+    pub(super) fn is_narrowed(&self) -> bool {
+        !self.pids.is_empty() || self.cgroup.is_some() || !self.files.is_empty()
+    }
+
+    /// The name of its snapshots: "process", or "process:812,cgroup=/sys/fs/cgroup/x".
+    pub(super) fn source(&self) -> String {
+        let mut parts: Vec<String> = self.pids.iter().map(u32::to_string).collect();
+        parts.extend(self.cgroup.iter().map(|path| format!("cgroup={}", path.display())));
+        parts.extend(self.files.iter().map(|path| format!("file={}", path.display())));
+        parts.extend(self.block_only.then(|| "layer=block".to_owned()));
+        match parts.is_empty() {
+            true => "process".into(),
+            false => format!("process:{}", parts.join(",")),
+        }
+    }
+}
+
+impl std::fmt::Display for Selection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut parts: Vec<String> = self.pids.iter().map(|pid| format!("pid {pid}")).collect();
+        parts.extend(self.cgroup.iter().map(|path| path.display().to_string()));
+        parts.extend(self.files.iter().map(|path| path.display().to_string()));
+        if self.block_only {
+            let whose = if parts.is_empty() { "all files".to_owned() } else { parts.join(", ") };
+            return write!(f, "block layer: {whose}");
+        }
+        match parts.is_empty() {
+            true => f.write_str("all processes"),
+            false => write!(f, "processes: {}", parts.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a source is: a kind of it in the list of sources, an argument that names one, and the open source itself.
+
+use crate::error::SourceError;
+use crate::file_names::FileNames;
+use filestats::Snapshot;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A kind of source, as its folder describes it: one line of [`SOURCES`](crate::SOURCES).
+pub struct SourceKind {
+    /// What stands before the colon of its arguments. The first is the one that is printed.
+    pub schemes: &'static [&'static str],
+    /// The forms of its arguments, for `--help`.
+    pub help: &'static str,
+    /// The most common of them, for error messages.
+    pub forms: &'static str,
+    /// Whether `doctor` tries it where no source is named.
+    pub discovery: Discovery,
+    /// Parses what stands after the colon.
+    pub parse: fn(&str) -> Result<Arc<dyn SourceArgument>, ArgumentError>,
+}
+
+/// Where a source may be found with an empty argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discovery {
+    /// On every host.
+    Always,
+    /// Where one of these environment variables is set.
+    WhereSet(&'static [&'static str]),
+    /// Nowhere: it needs an argument.
+    Never,
+}
+
+/// Why the text after the colon is no argument. No text of it repeats what may be a password.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ArgumentError {
+    /// This kind of source needs an argument, and there is none.
+    Missing,
+    /// What is wrong with it.
+    Invalid(String),
+}
+
+/// The argument of a source, parsed: which server, which files, which processes. `Display` writes it in the form that is
+/// parsed, without what is, or may be, a password.
+pub trait SourceArgument: fmt::Display + Send + Sync {
+    /// Opens the source. Sources that can choose count only `files`, if any are given. Servers publish in `names` what
+    /// their files hold, and sources that see only files use it.
+    ///
+    /// # Errors
+    /// [`SourceError`]: what is missing and what a person can do about it.
+    fn open(&self, files: &[PathBuf], names: &FileNames) -> Result<Box<dyn Source + Send>, SourceError>;
+
+    /// Why the text must not be a command-line argument, which every user of the machine can read: it holds a password,
+    /// or what may be one. Says where the password belongs.
+    fn exposed_password(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether it counts only while it is open, so that two captures by two commands have nothing between them.
+    fn counts_only_while_open(&self) -> bool {
+        false
+    }
+
+    /// Whether it counts block devices and no files.
+    fn counts_only_devices(&self) -> bool {
+        false
+    }
+
+    /// Where queries can be run on what it observes.
+    fn sql_target(&self) -> Option<SqlTarget<'_>> {
+        None
+    }
+}
+
+/// A database that can run queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SqlTarget<'a> {
+    /// A SQLite file.
+    Sqlite(&'a Path),
+    /// A connection for [`postgres::Client`](crate::postgres::Client).
+    Postgres(&'a str),
+    /// A connection for [`mysql::Client`](crate::mysql::Client).
+    Mysql(&'a str),
+}
+
+/// Something that keeps cumulative counters of files.
+pub trait Source {
+    /// What it is and of what, for people ("sqlite /data/shop.db").
+    fn name(&self) -> &str;
+
+    /// The processes whose I/O was in the last snapshot that had a file: the limits on them are those that matter. Empty
+    /// where there are no particular ones.
+    fn processes(&self) -> &[u32] {
+        &[]
+    }
+
+    /// The directory on this host with most of its files, where it knows one.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
+
+    /// How old I/O may be that a snapshot does not contain yet.
+    fn reporting_delay(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Whether a note of its snapshots only says what the figures mean: nothing could be switched on, granted or repaired.
+    fn is_remark(&self, _note: &str) -> bool {
+        false
+    }
+
+    /// The counters of all files at this instant.
+    ///
+    /// # Errors
+    /// [`SourceError`]; the next call may succeed.
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError>;
+}

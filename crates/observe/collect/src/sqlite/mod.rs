@@ -1,0 +1,243 @@
+//! SQLite programs that carry or loaded the shim (`sqlite-vfs`).
+//!
+//! A sample is one file of one process: the data, its log ("-wal"), its journal ("-journal", and "-mj"
+//! for the super-journals of transactions over several databases), and the sum of the process's
+//! temporary files, which belong to no single database.
+
+mod argument;
+mod error;
+
+pub use argument::KIND;
+pub use error::SqliteError;
+
+use crate::error::SourceError;
+use crate::mounts::Mounts;
+use crate::source::Source;
+use crate::time;
+use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
+use headroom_sqlite::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The databases of this process.
+#[derive(Debug)]
+pub struct InProcess {
+    registry: &'static Registry,
+}
+
+impl InProcess {
+    /// All files that `registry` counts.
+    pub fn new(registry: &'static Registry) -> InProcess {
+        InProcess { registry }
+    }
+}
+
+impl Source for InProcess {
+    fn name(&self) -> &str {
+        "sqlite in this process"
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        let process = self.registry.process().ok_or_else(|| SourceError::System {
+            path: "/proc/self".into(),
+            error: std::io::Error::other("the start time of this process is not there"),
+        })?;
+        let files = latest_of_each_path(self.registry.files().collect());
+        let mounts = Mounts::now();
+        let samples = files.iter().map(|file| sample(file, &files, &process, &mounts)).collect();
+        Ok(snapshot_of("sqlite".into(), samples))
+    }
+}
+
+/// One database, in all processes that have it open and publish counters.
+#[derive(Debug)]
+pub struct Live {
+    name: String,
+    database: PathBuf,
+    dir: PathBuf,
+    processes: Vec<u32>,
+}
+
+impl Live {
+    /// Finds out who has the database open; looks in `HEADROOM_COUNTERS_DIR` or /dev/shm.
+    ///
+    /// # Errors
+    /// [`SourceError`], which says what to do: the database does not exist, nobody publishes counters
+    /// for it, or those that might be its counters cannot be read.
+    pub fn open(database: &Path) -> Result<Live, SourceError> {
+        Live::open_in(database, counters_dir())
+    }
+
+    /// The same with the directory of counters given.
+    ///
+    /// # Errors
+    /// As for [`Live::open`].
+    pub fn open_in(database: &Path, dir: PathBuf) -> Result<Live, SourceError> {
+        let not_found = |error| SqliteError::DatabaseNotFound { path: database.into(), error };
+        let path = fs::canonicalize(database).map_err(not_found)?;
+        let mut live =
+            Live { name: format!("sqlite {}", path.display()), database: path, dir, processes: Vec::new() };
+        let (samples, unreadable) = live.samples()?;
+        match (samples.is_empty(), unreadable.first()) {
+            (false, _) => Ok(live),
+            (true, Some(first)) => Err(SqliteError::CountersUnreadable {
+                path: live.database,
+                count: unreadable.len(),
+                first: first.clone(),
+            }
+            .into()),
+            (true, None) => Err(SqliteError::NotPublished { path: live.database, dir: live.dir }.into()),
+        }
+    }
+
+    /// The samples of all processes, and why some counters files could not be read.
+    fn samples(&mut self) -> Result<(Vec<Sample>, Vec<String>), SourceError> {
+        let unlisted = |error| SqliteError::CountersDir { dir: self.dir.clone(), error };
+        let found = published_in(&self.dir).map_err(unlisted)?;
+        let identity = file_identity(&self.database);
+        let mounts = Mounts::now();
+        let mut unreadable: Vec<String> = found.unreadable.iter().map(ToString::to_string).collect();
+        let mut samples = Vec::new();
+        let mut processes = Vec::new();
+        for counters in &found.live {
+            match counters.files() {
+                Ok(files) => {
+                    let files = latest_of_each_path(files);
+                    let of_database = |file: &&FileReading| self.concerns(file, &files, identity.as_deref());
+                    let chosen: Vec<&FileReading> = files.iter().filter(of_database).collect();
+                    if chosen.iter().any(|file| file.kind == FileKind::Data) {
+                        let process = counters.process();
+                        processes.push(process.pid);
+                        samples.extend(chosen.iter().map(|file| sample(file, &files, process, &mounts)));
+                    }
+                }
+                Err(error) => unreadable.push(error.to_string()),
+            }
+        }
+        if !processes.is_empty() {
+            self.processes = processes;
+        }
+        Ok((samples, unreadable))
+    }
+
+    /// Whether the file is the database (by name, or by inode under another name), or one that a process
+    /// keeps for it.
+    fn concerns(&self, file: &FileReading, files: &[FileReading], identity: Option<&str>) -> bool {
+        let is_database = |file: &FileReading| {
+            let same_inode = identity.is_some() && inode_id(file).as_deref() == identity;
+            file.kind == FileKind::Data && (file.path == self.database || same_inode)
+        };
+        match file.kind {
+            FileKind::Data => is_database(file),
+            FileKind::Temp => true,
+            _ => main_file(file, files).is_some_and(is_database),
+        }
+    }
+}
+
+impl Source for Live {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn processes(&self) -> &[u32] {
+        &self.processes
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.database.parent()
+    }
+
+    /// Processes may come and go: a snapshot has those that run now, perhaps none.
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        let source = format!("sqlite:{}", self.database.display());
+        self.samples().map(|(samples, _)| snapshot_of(source, samples))
+    }
+}
+
+fn snapshot_of(source: String, samples: Vec<Sample>) -> Snapshot {
+    Snapshot {
+        source,
+        taken_unix_ns: time::unix_ns(),
+        clock_ns: time::monotonic_ns(),
+        samples,
+        complete: None,
+        waits: vec![],
+        notes: vec![],
+    }
+}
+
+/// Of files that replaced each other under one name, the last one: a path is sampled once.
+fn latest_of_each_path(files: Vec<FileReading>) -> Vec<FileReading> {
+    let mut latest: Vec<FileReading> = Vec::with_capacity(files.len());
+    for file in files {
+        match latest.iter_mut().find(|other| other.path == file.path) {
+            Some(other) => *other = file,
+            None => latest.push(file),
+        }
+    }
+    latest
+}
+
+/// The database that a log or journal belongs to.
+fn main_file<'a>(file: &FileReading, files: &'a [FileReading]) -> Option<&'a FileReading> {
+    let name = file.path.as_os_str().as_bytes();
+    let suffix: &[u8] = match file.kind {
+        FileKind::Log => b"-wal",
+        FileKind::Journal if name.ends_with(b"-mj") => b"-mj",
+        FileKind::Journal => b"-journal",
+        _ => return None,
+    };
+    let main = name.strip_suffix(suffix)?;
+    files.iter().find(|other| other.kind == FileKind::Data && other.path.as_os_str().as_bytes() == main)
+}
+
+fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, mounts: &Mounts) -> Sample {
+    let main = if file.kind == FileKind::Data { Some(file) } else { main_file(file, files) };
+    let stem = |file: &FileReading| file.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let temporary = file.kind == FileKind::Temp;
+    let command = process.command().map_or_else(String::new, |command| format!(" ({command})"));
+    // A log or journal is made and deleted again and again; it is another one when its database is.
+    let generation = main.map_or(file.generation, |main| main.generation);
+    let ProcessIdentity { pid, start_ticks, boot_id, .. } = process;
+    Sample {
+        file: FileIdentity {
+            instance: format!("sqlite pid {pid}{command}"),
+            database: main.and_then(stem),
+            database_id: None,
+            file_id: inode_id(file).unwrap_or_else(|| file.path.to_string_lossy().into_owned()),
+            kind: file.kind,
+            path: file.path.to_string_lossy().into_owned(),
+            drive: mounts
+                .point_of(&file.path)
+                .filter(|_| !temporary)
+                .map(|point| point.to_string_lossy().into_owned()),
+            handle: None,
+            object: None,
+        },
+        epoch: Epoch::for_run(format!("{pid}:{start_ticks}:{boot_id}:{generation}")),
+        meaning: Meaning::REQUESTS,
+        counters: file.counters,
+        size_bytes: match fs::metadata(&file.path) {
+            Ok(found) if !temporary => Figure::Known(found.len()),
+            // A journal between two transactions, or a file that was deleted.
+            _ => Figure::unknown(if temporary { Reason::NotCounted } else { Reason::Gone }),
+        },
+        latencies: Some(file.latencies.clone()),
+    }
+}
+
+/// "MAJOR:MINOR:INODE" as the process found it; `None` where it could not tell.
+fn inode_id(file: &FileReading) -> Option<String> {
+    let ((major, minor), inode) = (file.device?, file.inode?);
+    Some(format!("{major}:{minor}:{inode}"))
+}
+
+/// The same of a path, now.
+fn file_identity(path: &Path) -> Option<String> {
+    let found = fs::metadata(path).ok()?;
+    let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));
+    Some(format!("{major}:{minor}:{}", found.ino()))
+}
