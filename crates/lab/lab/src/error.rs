@@ -1,3 +1,4 @@
+use collect::SourceFault;
 use std::path::PathBuf;
 
 /// Why an experiment cannot go on.

@@ -157,6 +157,7 @@ impl fmt::Debug for Secret {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::SourceFault;
     use proptest::prelude::*;
     use std::os::unix::fs::PermissionsExt;
 

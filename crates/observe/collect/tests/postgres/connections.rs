@@ -61,8 +61,11 @@ fn a_password_is_used_and_never_shown() {
         let mut source = Postgres::open(&url).unwrap();
         let snapshot = look(&mut source);
         assert_eq!(source.name(), format!("postgres {place}"));
-        let shown =
-            format!("{source:?} {:?} {} {snapshot:?}", source.relations(), collect::postgres::redacted(&url));
+        let shown = format!(
+            "{source:?} {:?} {} {snapshot:?}",
+            source.relations(),
+            collect::parse_source(&format!("postgres:{url}")).unwrap()
+        );
         assert!(!shown.contains("hunter2"), "{shown}");
 
         let wrong = refusal(&format!("postgres://ann:hunter3@{place}/postgres"));
