@@ -102,7 +102,7 @@ fn inspection<'a>(path: &Path, out: &'a mut Output) -> Result<Inspection<'a>, Fa
             at.time_left(),
         );
     };
-    Ok(Inspection::open(path).map_err(store_failure)?.telling(tell))
+    Ok(Inspection::open(path).map_err(store_failure)?.with_progress(tell))
 }
 
 /// `headroom log WHAT`.

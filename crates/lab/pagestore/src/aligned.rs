@@ -1,11 +1,11 @@
-//! Memory at addresses that direct I/O takes.
+//! Memory that is aligned for direct I/O.
 
 use std::ptr::NonNull;
 
-/// Direct I/O on every device we know takes memory, offsets and lengths at multiples of this.
+/// Memory addresses, offsets and lengths at multiples of this are accepted for direct I/O by every device we know.
 pub(crate) const ALIGNMENT: usize = 4096;
 
-/// Whether direct I/O can use these bytes as they are.
+/// Whether direct I/O can use these bytes directly.
 pub(crate) fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr().addr().is_multiple_of(ALIGNMENT)
 }
@@ -18,7 +18,7 @@ pub(crate) struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// An empty one that can hold `capacity` bytes.
+    /// An empty buffer with a capacity of `capacity` bytes.
     pub(crate) fn new(capacity: usize) -> Self {
         let raw = vec![0; capacity + ALIGNMENT].into_boxed_slice();
         let start = raw.as_ptr().addr().next_multiple_of(ALIGNMENT) - raw.as_ptr().addr();
@@ -45,14 +45,14 @@ impl AlignedBuffer {
         &mut self.raw[self.start..self.start + self.len]
     }
 
-    /// Appends; panics over the capacity, which the caller has checked.
+    /// Appends; panics beyond the capacity, which the caller has checked.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         let at = self.len;
         self.resize(at + bytes.len());
         self.bytes_mut()[at..].copy_from_slice(bytes);
     }
 
-    /// Sets the length; what is new holds whatever was there.
+    /// Sets the length; new bytes keep whatever the memory contains.
     pub(crate) fn resize(&mut self, len: usize) {
         assert!(len <= self.capacity(), "an aligned buffer of {} bytes cannot hold {len}", self.capacity());
         self.len = len;
@@ -66,37 +66,38 @@ impl AlignedBuffer {
     }
 }
 
-/// What processors call a large page.
-const PIECE_BYTES: usize = 2 << 20;
+/// A huge page on common processors.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Memory of one piece, where the kernel has it to give: a large read into pages of 4 KiB that lie anywhere takes a virtual
-/// disk half as long again.
-pub(crate) struct InOnePiece {
+/// A buffer in huge pages if the kernel has any: a large read into scattered pages of 4 KiB takes a virtual disk
+/// half as long again.
+pub(crate) struct HugePageBuffer {
     mapping: NonNull<libc::c_void>,
     mapped: usize,
     start: usize,
     len: usize,
 }
 
-// SAFETY: the memory belongs to the mapping and not to a thread.
-unsafe impl Send for InOnePiece {}
+// SAFETY: the memory belongs to the mapping and is not tied to a thread.
+unsafe impl Send for HugePageBuffer {}
 
-impl InOnePiece {
-    /// So many bytes, zeros at first.
+impl HugePageBuffer {
+    /// A buffer of `len` zeros.
     pub(crate) fn new(len: usize) -> Self {
-        // What lies before and after is not touched, and takes none.
-        let mapped = len.next_multiple_of(PIECE_BYTES) + PIECE_BYTES;
+        // The padding before and after the buffer is never touched, so it uses no memory.
+        let mapped = len.next_multiple_of(HUGE_PAGE_BYTES) + HUGE_PAGE_BYTES;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice does not overlap our memory.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), mapped, protection, flags, -1, 0) };
         assert!(at != libc::MAP_FAILED, "no memory: {}", std::io::Error::last_os_error());
         let mapping = NonNull::new(at).expect("nothing is mapped at address 0");
-        let start = at.addr().next_multiple_of(PIECE_BYTES) - at.addr();
-        // What is smaller shall not take a whole large page, which some systems give to whoever begins at one.
-        let advice = if len >= PIECE_BYTES { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
-        // SAFETY: a part of an own mapping. Where the kernel does not do it, the memory is as any other.
-        unsafe { libc::madvise(at.byte_add(start), mapped - PIECE_BYTES, advice) };
+        let start = at.addr().next_multiple_of(HUGE_PAGE_BYTES) - at.addr();
+        // A smaller buffer must not use a whole huge page, which some systems provide for any mapping that begins
+        // at one.
+        let advice = if len >= HUGE_PAGE_BYTES { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: the range is within our mapping. If the kernel ignores the advice, the memory is as usable.
+        unsafe { libc::madvise(at.byte_add(start), mapped - HUGE_PAGE_BYTES, advice) };
         Self { mapping, mapped, start, len }
     }
 
@@ -105,7 +106,7 @@ impl InOnePiece {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: it lies in an own mapping, holds zeros or what was written there, and is borrowed as this is.
+        // SAFETY: the range is within our mapping, initialized, and borrowed for as long as `self` is.
         unsafe {
             let start = self.mapping.as_ptr().byte_add(self.start);
             std::slice::from_raw_parts(start.cast(), self.len)
@@ -113,7 +114,7 @@ impl InOnePiece {
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: it lies in an own mapping, holds zeros or what was written there, and is borrowed as this is.
+        // SAFETY: the range is within our mapping, initialized, and exclusively borrowed for as long as `self` is.
         unsafe {
             let start = self.mapping.as_ptr().byte_add(self.start);
             std::slice::from_raw_parts_mut(start.cast(), self.len)
@@ -121,9 +122,9 @@ impl InOnePiece {
     }
 }
 
-impl Drop for InOnePiece {
+impl Drop for HugePageBuffer {
     fn drop(&mut self) {
-        // SAFETY: an own mapping that nothing refers to any more. It cannot fail for a mapping that is there.
+        // SAFETY: the mapping is ours and nothing refers to it any more. Unmapping an existing mapping cannot fail.
         unsafe { libc::munmap(self.mapping.as_ptr(), self.mapped) };
     }
 }

@@ -91,9 +91,9 @@ const PACED_WIDTH_MAX: usize = 16;
 /// How long a paced checkpoint sleeps when it is ahead of its pace.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The interval for answering requests for the state of the log, however long commits may be delayed: the thread
+/// The interval for publishing requests for the state of the log, however long commits may be delayed: the thread
 /// wakes ten times a second for it, and more often only if `delayed_time` requires it.
-const ANSWER_EVERY: Duration = Duration::from_millis(100);
+const STATE_CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// The threads; ended and joined when dropped.
 pub(crate) struct Threads {
@@ -156,9 +156,9 @@ fn checkpoint_when_due(inner: &Inner) {
 
 fn flush_when_due(inner: &Inner) {
     let bound = inner.options.delayed_time;
-    let check_every = (bound / 2).clamp(Duration::from_millis(1), ANSWER_EVERY);
+    let check_every = (bound / 2).clamp(Duration::from_millis(1), STATE_CHECK_EVERY);
     while !inner.wake.wait_for_end(check_every) {
-        inner.answer();
+        inner.publish_requested_state();
         let due = inner.journal.delayed_since().is_some_and(|since| since.elapsed() + check_every >= bound);
         if due && inner.journal.flush().is_err() {
             inner.publish_state();
@@ -206,7 +206,7 @@ impl Inner {
             }
             return;
         }
-        self.answer();
+        self.publish_requested_state();
         if due && let Err(error) = self.checkpoint_unless_running() {
             self.journal.set_read_only(&error);
         }

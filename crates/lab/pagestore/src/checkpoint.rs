@@ -413,7 +413,7 @@ mod tests {
     use crate::disk::FileId;
     use crate::error::Error;
     use crate::sim::{Chance, Fault, Medium, Op, SimDisk};
-    use crate::sync::scheduled::{at_once, check};
+    use crate::sync::scheduled::{check, unscheduled};
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
     use std::sync::Arc;
 
@@ -487,7 +487,7 @@ mod tests {
                 }
                 tx.commit(durability).expect("the disk works");
             };
-            let store = at_once(|| {
+            let store = unscheduled(|| {
                 let layout = Layout { vlf_bytes: 128 << 10, ..Layout::default() };
                 let store = Store::create_on(disk.clone(), layout, options, 1).expect("the disk works");
                 let mut tx = store.write().expect("it works");
@@ -505,7 +505,7 @@ mod tests {
             store.checkpoint().expect("the disk works");
             let files = disk.files();
             writer.join().expect("it holds");
-            at_once(|| {
+            unscheduled(|| {
                 let store = Store::open_on(Arc::new(SimDisk::holding(files)), options).expect("it opens");
                 let last = store.stats().last_sequence;
                 let reader = store.read().expect("it can be read");

@@ -1,5 +1,5 @@
-//! Little-endian numbers at fixed places of a byte slice. Panics where the place is outside: lengths are
-//! checked by the caller, once for a whole header.
+//! Little-endian integers at fixed positions in a byte slice. The functions panic outside of it: callers check
+//! lengths, once for a whole header.
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))

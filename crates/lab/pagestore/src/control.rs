@@ -1,4 +1,4 @@
-//! The control file: what must be known to open a store.
+//! The control file: what is needed to open a store.
 //!
 //! ```text
 //! two copies, at 0 and at 4,096, written in turn; the valid one with the higher generation counts
@@ -19,8 +19,8 @@
 //! 92  tx         u64 largest transaction number before redo
 //! after them the log's directory: `log::directory`
 //! ```
-//! All of a copy that counts lies in one sector: of two torn writes, one after the other, the zeros of the second
-//! must not make the first whole again, whose redo may have been overtaken meanwhile.
+//! All fields of a copy lie in one sector. Otherwise, of two torn writes of the same copy, the zeros of the second
+//! could complete the first, whose redo position may be outdated by then.
 
 use crate::codec::{put_u32, put_u64, u32_at, u64_at};
 use crate::disk::{Disk, FileId};
@@ -34,9 +34,9 @@ use pagestore_counters::Opening;
 
 const MAGIC: &[u8; 8] = b"HRPAGES1";
 const COPY_BYTES: usize = 4096;
-/// The log's directory follows them.
+/// The log's directory follows the copies.
 pub(crate) const COPIES_BYTES: u64 = 2 * COPY_BYTES as u64;
-/// What counts of a copy: the smallest sector, which a device writes whole.
+/// The part of a copy that is covered by its checksum: the smallest sector, which a device writes atomically.
 const SECTOR_BYTES: usize = 512;
 
 /// The contents of the control file.
@@ -51,7 +51,7 @@ pub(crate) struct Control {
     pub redo_slot: u32,
     pub durable: Lsn,
     pub clean: bool,
-    /// The last commit before `redo`: what a log without commits goes on from.
+    /// The last commit before `redo`, from which the numbering continues if the log has no commits.
     pub sequence: u64,
     /// The largest transaction number before `redo`.
     pub tx_max: u64,
@@ -105,7 +105,7 @@ impl Control {
         control.is_possible().then_some(control)
     }
 
-    /// Whether a store can have come to this: a checksum that fits proves who wrote it as little as it proves what.
+    /// Whether a store can have these values: a matching checksum does not prove that the engine wrote them.
     fn is_possible(&self) -> bool {
         let Geometry { page_bytes, sector_bytes, vlf_bytes, .. } = self.geometry;
         let layout = Layout { page_bytes, log_sector_bytes: sector_bytes, vlf_bytes, vlfs: 2 };
@@ -118,7 +118,7 @@ impl Control {
             && (VLF_HEADER_BYTES as u64..=vlf_bytes).contains(&within)
     }
 
-    /// The store as its counters name it.
+    /// The identity and geometry that are published with the counters.
     pub(crate) fn opening(&self) -> Opening {
         Opening {
             store: self.store,
@@ -129,12 +129,12 @@ impl Control {
         }
     }
 
-    /// What it says of the log.
+    /// What the control file says about the log.
     pub(crate) fn known(&self) -> KnownLog {
         KnownLog { durable: self.durable, epoch: self.epoch }
     }
 
-    /// The newest valid copy.
+    /// Reads the newest valid copy.
     pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Self>> {
         let length =
             disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
@@ -147,7 +147,7 @@ impl Control {
         Ok(copies.chunks(COPY_BYTES).filter_map(Self::decode).max_by_key(|control| control.generation))
     }
 
-    /// Where the copy of this generation lies.
+    /// The offset of the copy of this generation.
     pub(crate) fn place(&self) -> u64 {
         self.generation % 2 * COPY_BYTES as u64
     }

@@ -1,9 +1,9 @@
-//! What differs between two versions of a page, as runs of bytes.
+//! The difference between two versions of a page, as runs of bytes.
 //!
 //! ```text
 //! run:  offset u16 | length u16 | the new bytes
 //! ```
-//! An image is the difference to a page of zeros, so that an empty page costs nothing.
+//! An image is the difference from a page of zeros, so an empty page takes no space.
 
 use crate::codec::{put_u16, u16_at};
 
@@ -13,15 +13,15 @@ pub(crate) const MAX_PAGE_BYTES: usize = 16 << 10;
 /// The base of an image.
 pub(crate) static ZEROS: [u8; MAX_PAGE_BYTES] = [0; MAX_PAGE_BYTES];
 
-/// Most of a page is as it was: so much is compared at once.
+/// Most of a page is unchanged: it is compared in blocks of this size first …
 const BLOCK: usize = 256;
-/// And where it is not, so much.
+/// … and blocks that differ in strides of this size.
 const STRIDE: usize = 64;
 const WORD: usize = 8;
-/// A run's header: two runs that are nearer than this are cheaper as one.
+/// The header of a run: two runs with a smaller gap are cheaper as one.
 const RUN_HEADER: usize = 4;
-/// An image is logged instead of changes where it is larger by no more than this part of them.
-const IMAGE_COSTS_MORE: usize = 4;
+/// An image is logged instead of changes if it is larger by at most one part in this many.
+const IMAGE_EXTRA_DIVISOR: usize = 4;
 
 /// Appends the runs that turn `base` into `new` to `out`; both have the length of a page.
 pub(crate) fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) {
@@ -55,14 +55,14 @@ pub(crate) fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A bit for each byte of a stride that differs, the first the lowest.
+/// A bit for each byte of a stride that differs, the lowest for the first.
 fn differing(before: &[u8; STRIDE], after: &[u8; STRIDE]) -> u64 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let words = before.as_chunks::<WORD>().0.iter().zip(after.as_chunks::<WORD>().0);
     words.enumerate().fold(0, |bits, (index, (own, other))| {
         let mut differ = u64::from_le_bytes(*own) ^ u64::from_le_bytes(*other);
-        // Any bit of a byte becomes its lowest; those become one byte.
+        // Fold each byte into its lowest bit; then gather those into one byte.
         differ |= differ >> 4;
         differ |= differ >> 2;
         differ |= differ >> 1;
@@ -70,9 +70,8 @@ fn differing(before: &[u8; STRIDE], after: &[u8; STRIDE]) -> u64 {
     })
 }
 
-/// Appends the runs of a page's record: what changed since `base`, or all of it where there is none. Tells whether it is
-/// all of it, an image, which it is too where that costs hardly more log: with an image what was logged of the page
-/// before is not needed any more.
+/// Appends the runs of a page's record: the changes since `base`, or an image if there is none. Also logs an image
+/// if that is hardly larger, since it makes the page's earlier records unnecessary. Returns whether it is an image.
 pub(crate) fn encode_page(base: Option<&[u8]>, new: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     let zeros = &ZEROS[..new.len()];
@@ -86,7 +85,7 @@ pub(crate) fn encode_page(base: Option<&[u8]>, new: &[u8], out: &mut Vec<u8>) ->
         return false;
     }
     encode(zeros, new, out);
-    let is_image = out.len() - start - changes <= changes + changes / IMAGE_COSTS_MORE;
+    let is_image = out.len() - start - changes <= changes + changes / IMAGE_EXTRA_DIVISOR;
     if is_image {
         out.drain(start..start + changes);
     } else {
@@ -103,10 +102,9 @@ fn put_run((start, stop): (usize, usize), new: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&new[start..stop]);
 }
 
-/// Writes the runs over `page`.
+/// Applies the runs to `page`.
 ///
-/// # Errors
-/// When a run is cut or reaches outside the page.
+/// # Errors When a run is truncated or reaches outside the page.
 pub(crate) fn apply(mut runs: &[u8], page: &mut [u8]) -> Result<(), &'static str> {
     while !runs.is_empty() {
         if runs.len() < RUN_HEADER {
@@ -177,7 +175,7 @@ mod tests {
         assert_eq!(encoded(&new), (false, RUN_HEADER + 200));
         new[300..3900].fill(3);
         assert_eq!(encoded(&new), (true, RUN_HEADER + 4096));
-        // Half of it: an image would cost twice as much.
+        // Half of it changed: an image would take twice as much.
         let mut new = base;
         new[32..2100].fill(2);
         assert_eq!(encoded(&new), (false, RUN_HEADER + 2068));

@@ -1,4 +1,4 @@
-//! The three files of a store, as the engine sees them: real ones, or simulated ones that lose and tear.
+//! The three files of a store behind a trait: real files, or simulated ones with losses and torn writes.
 
 mod beneath;
 pub(crate) mod counted;
@@ -12,128 +12,122 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The files of the store in a directory, for [`Store::open_on`](crate::Store::open_on): what stands between may
+/// The files of the store in a directory, for [`Store::open_on`](crate::Store::open_on): a wrapper in between may
 /// count their I/Os.
 ///
-/// # Errors
-/// When there is none, or another process has it.
+/// # Errors When there is no store, or another process has it open.
 pub fn open_directory(directory: &Path) -> Result<Arc<dyn Disk>> {
     Ok(Arc::new(real::RealDisk::open(directory, real::Access::Write)?))
 }
 
-/// One of many writes to the data file.
+/// One of several writes to the data file.
 #[derive(Clone, Copy, Debug)]
 pub struct PageWrite<'a> {
-    /// Where.
+    /// Offset in the file.
     pub offset: u64,
-    /// What: whole pages.
+    /// Whole pages.
     pub bytes: &'a [u8],
 }
 
-/// What those who count I/Os are told of one of many.
+/// A step of one of several writes, reported to a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// It is on its way.
+pub enum IoEvent {
+    /// It was submitted.
     Begun,
-    /// It has come back.
+    /// It has completed.
     Ended {
         /// Its length.
         bytes: usize,
         /// How long it took, in nanoseconds.
         ns: u64,
-        /// Without an error.
+        /// It succeeded.
         done: bool,
     },
 }
 
 impl PageWrite<'_> {
-    /// Does it by `write`, and tells.
-    pub(crate) fn by(
+    /// Does the write with `write`, and reports its begin and end.
+    pub(crate) fn run_with(
         self,
         write: impl FnOnce(u64, &[u8]) -> io::Result<()>,
-        tell: &(dyn Fn(Told) + Sync),
+        on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
-        tell(Told::Begun);
+        on_event(IoEvent::Begun);
         let begun = monotonic_ns();
         let result = write(self.offset, self.bytes);
-        tell(Told::Ended { bytes: self.bytes.len(), ns: monotonic_ns() - begun, done: result.is_ok() });
+        on_event(IoEvent::Ended {
+            bytes: self.bytes.len(),
+            ns: monotonic_ns() - begun,
+            done: result.is_ok(),
+        });
         result
     }
 }
 
-/// I/O on the files of one store. All calls may come from several threads at once.
+/// I/O on the files of one store. All methods may be called from several threads at once.
 ///
-/// What a call wrote is durable when `write_through` has returned `Ok`, or when a `sync` of the file that was
-/// called after `write` returned has returned `Ok`. After an error nothing is known, and the engine never asks
-/// again: the page cache may have dropped what it could not write (Rebello et al., ATC 2020).
+/// Written data is durable when `write_through` has returned `Ok`, or when a `sync` of the file that was called
+/// after `write` returned has returned `Ok`. After an error the state of the data is unknown, and the engine never
+/// retries: the page cache may have dropped what it could not write (Rebello et al., ATC 2020).
 pub trait Disk: Send + Sync {
     /// Fills `buffer` from `offset`. Reading past the end is an error of kind `UnexpectedEof`.
     ///
-    /// # Errors
-    /// As the operating system has it.
+    /// # Errors Those of the operating system.
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
     /// Writes all of `bytes` at `offset`; durable after the next `sync`.
     ///
-    /// # Errors
-    /// As the operating system has it.
+    /// # Errors Those of the operating system.
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Writes all of `bytes` at `offset`, durable on return.
     ///
-    /// # Errors
-    /// As the operating system has it.
+    /// # Errors Those of the operating system.
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// As `write` to the data file, through memory where the disk can be mapped.
+    /// As `write` to the data file, through a memory mapping if the disk supports it.
     ///
-    /// # Errors
-    /// As the operating system has it.
+    /// # Errors Those of the operating system.
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(FileId::Data, offset, bytes)
     }
-    /// Writes all of these to the data file, up to `at_once` of them at a time and in any order, directly or through
-    /// memory, as `write` and `write_mapped` do; `tell` hears of each, from whichever thread. After an error no more
-    /// are begun. None is on its way when it returns.
+    /// Does all of these writes to the data file, in any order and up to `at_once` at a time, like `write` or
+    /// `write_mapped` depending on `apply`. Calls `on_event` for each, from any thread. After an error no more are
+    /// begun. None is in flight on return.
     ///
-    /// # Errors
-    /// The first one, as the operating system has it.
+    /// # Errors The first error, as the operating system reports it.
     fn write_many(
         &self,
         writes: &[PageWrite<'_>],
-        way: Apply,
+        apply: Apply,
         at_once: usize,
-        tell: &(dyn Fn(Told) + Sync),
+        on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
         let _ = at_once;
         writes.iter().try_for_each(|write| {
-            write.by(
-                |offset, bytes| match way {
+            write.run_with(
+                |offset, bytes| match apply {
                     Apply::Direct => self.write(FileId::Data, offset, bytes),
                     Apply::Mapped => self.write_mapped(offset, bytes),
                 },
-                tell,
+                on_event,
             )
         })
     }
 
-    /// Gives `file` this length at least, and its space where that can be had without writing it: what is written
-    /// there later does not make the file longer, which would hold up every other write to it.
+    /// Extends `file` to at least this length, and allocates its space if that is possible without writing it.
+    /// Later writes there do not change the file's length, which would delay every other write to it.
     ///
-    /// # Errors
-    /// As the operating system has it, when there is no space.
+    /// # Errors Those of the operating system, for example when there is no space.
     fn reserve(&self, _file: FileId, _length: u64) -> io::Result<()> {
         Ok(())
     }
-    /// Makes everything written to `file` durable, its length too.
+    /// Makes everything written to `file` durable, including its length.
     ///
-    /// # Errors
-    /// As the operating system has it.
+    /// # Errors Those of the operating system.
     fn sync(&self, file: FileId) -> io::Result<()>;
     /// The length of `file` in bytes.
     ///
-    /// # Errors
-    /// As the operating system has it.
+    /// # Errors Those of the operating system.
     fn len(&self, file: FileId) -> io::Result<u64>;
-    /// The directory that the files lie in, where there is one: the store's counters are shown to others under its
-    /// name.
+    /// The directory of the files, if there is one: the store's counters are published under its name.
     fn directory(&self) -> Option<&Path> {
         None
     }

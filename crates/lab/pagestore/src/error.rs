@@ -1,23 +1,23 @@
-//! What can go wrong, as a caller tells the cases apart.
+//! The errors of the page store, by the cases that a caller distinguishes.
 
 use crate::{Lsn, PageNo};
 use std::io;
 use std::sync::Arc;
 
-/// Why something could not be done.
+/// Why an operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused or failed an I/O.
+    /// An I/O failed.
     #[error("{action} {file}: {source}")]
     Io {
-        /// What was done: "read", "write", "sync", …
+        /// The operation: "read", "write", "sync", …
         action: &'static str,
         /// Which of the store's files.
         file: String,
-        /// The operating system's answer.
+        /// The error of the operating system.
         source: Arc<io::Error>,
     },
-    /// An earlier I/O failed, so nothing is written any more. What was acknowledged can still be read.
+    /// An earlier I/O failed, so the store does not write any more. What was acknowledged can still be read.
     #[error(
         "the store is read-only since an I/O failed ({cause}); what was being committed then may or may not be there \
          after opening it again"
@@ -26,13 +26,13 @@ pub enum Error {
         /// The first failure.
         cause: String,
     },
-    /// Another process has it open.
+    /// Another process has the store open.
     #[error("{path}: another process has this page store open")]
     Locked {
         /// The directory.
         path: String,
     },
-    /// There is no page store at this place, or its creation did not finish.
+    /// There is no page store in the directory, or its creation did not finish.
     #[error("{path}: no page store here ({why})")]
     NotAStore {
         /// The directory.
@@ -40,7 +40,7 @@ pub enum Error {
         /// What is missing.
         why: String,
     },
-    /// Creating would write over what is there.
+    /// Creating a store would overwrite existing files.
     #[error(
         "{path}: there is something here already; a page store is created in an empty or new directory, or where its own \
          creation was interrupted"
@@ -49,12 +49,12 @@ pub enum Error {
         /// The directory.
         path: String,
     },
-    /// A page of the data file is not what was written there.
+    /// The content of a page in the data file is not what was written.
     #[error("page {page} of the data file is damaged: {why}")]
     CorruptPage {
-        /// Which page.
+        /// The page.
         page: PageNo,
-        /// What does not fit.
+        /// What is wrong.
         why: String,
     },
     /// A part of the log that was acknowledged is damaged.
@@ -63,47 +63,47 @@ pub enum Error {
          Restore a copy, or look at what is left with `headroom log dump`"
     )]
     CorruptLog {
-        /// The first place that is not as it was written.
+        /// The first damaged position.
         lsn: Lsn,
         /// The evidence.
         why: String,
     },
-    /// A tree's pages contradict one another.
+    /// The pages of a tree are inconsistent.
     #[error("page {page}: {why}")]
     CorruptTree {
-        /// Which page.
+        /// The page.
         page: PageNo,
-        /// What does not fit.
+        /// What is wrong.
         why: &'static str,
     },
-    /// The log has reached its largest size and nothing of it can be reused.
+    /// The log has its largest size and no part of it can be reused.
     #[error(
         "the log is full: {needed} more bytes are needed, {available} are left of {limit}; it is held by {holder}"
     )]
     LogFull {
         /// Bytes that the transaction still needs.
         needed: u64,
-        /// Bytes that can be written.
+        /// Bytes that are available.
         available: u64,
         /// The largest size of the log.
         limit: u64,
-        /// What keeps its beginning from being reused.
+        /// What prevents its beginning from being reused.
         holder: String,
     },
-    /// A change of this transaction failed halfway: only dropping it is left, of which nothing stays.
+    /// A change of this transaction failed halfway; it can only be dropped, which rolls it back.
     #[error("this transaction can only be given up and begun again: a change of it failed halfway ({cause})")]
     TransactionBroken {
         /// Why that change failed.
         cause: String,
     },
-    /// A page is not there any more as a reader's snapshot needs it: keeping it would have outgrown the cache, or a transaction
-    /// larger than that has changed it and a checkpoint was written since.
+    /// A version of a page that the snapshot needs is lost: keeping it would have exceeded the cache, or a
+    /// transaction larger than the cache changed the page and a checkpoint has overwritten it.
     #[error(
         "the snapshot is too old: a page that it needs no longer fits in the cache, or was written over by a checkpoint; \
          begin a new one"
     )]
     SnapshotTooOld,
-    /// A thread that has a transaction which writes began another.
+    /// A thread with a writing transaction began another.
     #[error(
         "this thread has a transaction that writes, and a second one would wait for it for ever: commit it or drop it first"
     )]
@@ -114,15 +114,15 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// A handle of a table that is not there: dropped, rolled back, of another store, younger than the snapshot.
+    /// A handle of a table that does not exist: dropped, rolled back, of another store, or newer than the snapshot.
     #[error(
         "this handle of a table is stale: {why}; ask for it by its name, `table`, in the transaction that uses it"
     )]
     StaleTable {
-        /// How that is known.
+        /// How it was detected.
         why: &'static str,
     },
-    /// There is such a table already.
+    /// A table of this name exists already.
     #[error("there is a table '{name}' already")]
     TableExists {
         /// Its name.
@@ -138,19 +138,19 @@ pub enum Error {
         /// The largest length.
         limit: usize,
     },
-    /// A page that is not there was asked for, or a free one to be changed.
+    /// The page does not exist, or is free and was to be changed.
     #[error("there is no page {page}")]
     NoSuchPage {
-        /// Which page.
+        /// The page.
         page: PageNo,
     },
-    /// A page that the engine keeps for itself was to be changed or given back.
+    /// A page that belongs to the engine was to be changed or freed.
     #[error(
         "page {page} is the engine's own: {what}; what `allocate` handed out can be changed and given back, tables are \
          changed by `put`, `delete` and `drop_table`"
     )]
     ReservedPage {
-        /// Which page.
+        /// The page.
         page: PageNo,
         /// What it is for.
         what: &'static str,
@@ -158,7 +158,7 @@ pub enum Error {
     /// An option is out of range.
     #[error("{option}: {why}")]
     BadOption {
-        /// Which option.
+        /// The option.
         option: &'static str,
         /// What is accepted.
         why: String,

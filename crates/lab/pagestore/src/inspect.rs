@@ -1,5 +1,5 @@
-//! Looking into a store's log without opening the store: nothing is written, no lock is taken, a crashed image will
-//! do. What a running store writes meanwhile may be seen or not, and is no damage.
+//! Reading a store's log without opening the store: nothing is written and no lock is taken, so a crashed image can
+//! be read too. What a running store writes meanwhile may or may not be seen, and is not reported as damage.
 
 mod in_use;
 
@@ -21,24 +21,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Large reads, a few at once.
+/// Large reads, several in flight.
 const READING: Reading = Reading { read_bytes: 1 << 20, parallel: 4 };
 
-/// Who is told how far the reading is.
-type Tell<'a> = dyn FnMut(RecoveryProgress) + 'a;
+/// A callback for the progress of reading.
+type OnProgress<'a> = dyn FnMut(RecoveryProgress) + 'a;
 
-/// A store's log, to be looked at.
+/// Access to a store's log for inspection.
 pub struct Inspection<'a> {
     disk: Arc<dyn Disk>,
-    tell: Option<RefCell<Box<Tell<'a>>>>,
+    on_progress: Option<RefCell<Box<OnProgress<'a>>>>,
 }
 
 /// A virtual log file, as `DBCC LOGINFO` lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VlfInfo {
-    /// Its place in the log file, from 0.
+    /// Its slot in the log file, from 0.
     pub slot: usize,
-    /// Where it begins in the log file, in bytes.
+    /// Its offset in the log file, in bytes.
     pub offset: u64,
     /// Its size in bytes.
     pub bytes: u64,
@@ -50,11 +50,11 @@ pub struct VlfInfo {
     pub parity: u32,
     /// The last record before it was begun.
     pub created: Lsn,
-    /// Bytes of blocks in it, of an active one.
+    /// Bytes of the blocks in it, if it is active.
     pub used_bytes: u64,
-    /// Its blocks, of an active one.
+    /// Its blocks, if it is active.
     pub blocks: u64,
-    /// Records of pages that its index lists, of an active one that is full and has one.
+    /// Page records that its index lists, if it is active, full and has one.
     pub index_entries: Option<u64>,
 }
 
@@ -65,11 +65,11 @@ pub struct LogInfo {
     pub store: u128,
     /// Bytes of a page.
     pub page_bytes: usize,
-    /// Log blocks are padded to this.
+    /// Log blocks are padded to a multiple of this.
     pub log_sector_bytes: usize,
-    /// How often it has been opened.
+    /// How often the store was opened.
     pub epoch: u32,
-    /// It was closed as it should be.
+    /// The store was closed properly.
     pub clean: bool,
     /// Recovery begins here.
     pub redo: Lsn,
@@ -81,76 +81,76 @@ pub struct LogInfo {
     pub commits: u64,
     /// Pages that recovery would redo.
     pub pages: u64,
-    /// All virtual log files, in the order of their places.
+    /// All virtual log files, in the order of their slots.
     pub vlfs: Vec<VlfInfo>,
 }
 
-/// One record.
+/// A log record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordInfo {
-    /// Where it is.
+    /// Its LSN.
     pub lsn: Lsn,
-    /// Its transaction, 0 for none.
+    /// Its transaction; 0 for none.
     pub tx: u64,
-    /// What it is: "page image", "commit", …
+    /// Its name: "page image", "commit", …
     pub kind: &'static str,
-    /// The page that it changes.
+    /// The page, of a page record.
     pub page: Option<PageNo>,
-    /// The commit that it is.
+    /// The sequence number, of a commit.
     pub sequence: Option<u64>,
     /// Its length in bytes.
     pub bytes: usize,
-    /// What it says.
+    /// Its content.
     pub text: String,
 }
 
-/// Which records are wanted; what is `None` does not matter.
+/// Selects records; `None` matches all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
     /// From this record on.
     pub from: Option<Lsn>,
     /// Up to this record.
     pub to: Option<Lsn>,
-    /// Of this transaction.
+    /// Records of this transaction.
     pub tx: Option<u64>,
-    /// Of this page.
+    /// Records of this page.
     pub page: Option<PageNo>,
 }
 
 impl Filter {
-    fn takes(&self, lsn: Lsn, tx: u64, page: Option<PageNo>) -> bool {
+    fn matches(&self, lsn: Lsn, tx: u64, page: Option<PageNo>) -> bool {
         self.from.is_none_or(|from| lsn >= from)
             && !self.is_past(lsn)
             && self.tx.is_none_or(|own| tx == own)
             && self.page.is_none_or(|own| page == Some(own))
     }
 
-    /// No record from here on is wanted.
+    /// Whether no record from here on can match.
     fn is_past(&self, lsn: Lsn) -> bool {
         self.to.is_some_and(|to| lsn > to)
     }
 }
 
-/// Why the beginning of the log cannot be reused, as far as the files say.
+/// Why the beginning of the log cannot be reused, according to the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WhyHeld {
-    /// Recovery begins here: virtual log files before it are free.
+    /// Recovery begins here: virtual log files before it are reusable.
     pub redo: Lsn,
     /// The last record.
     pub last: Lsn,
-    /// Virtual log files from the first to the last that is needed.
+    /// Virtual log files that are needed.
     pub active: usize,
     /// Pages whose newest version is only in the log.
     pub pages: u64,
-    /// The one whose records lie furthest back, and where they begin.
+    /// The page with the oldest first record, and that record.
     pub oldest_page: Option<(PageNo, Lsn)>,
-    /// The transaction that had not ended, its first record and its records.
+    /// The transaction that has not ended: its number, its first record and the number of its records.
     pub open_transaction: Option<(u64, Lsn, u64)>,
-    /// The end of the last checkpoint that the log knows.
+    /// The end of the last checkpoint in the log.
     pub last_checkpoint: Option<Lsn>,
 }
 
-/// What one commit is made of.
+/// The records and blocks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anatomy {
     /// The commit.
@@ -159,9 +159,9 @@ pub struct Anatomy {
     pub tx: u64,
     /// Its first and its last record.
     pub lsns: (Lsn, Lsn),
-    /// Pages that it logged whole, and their bytes.
+    /// Page images that it logged, and their bytes.
     pub images: (u64, u64),
-    /// Pages of which it logged what changed, and their bytes.
+    /// Page deltas that it logged, and their bytes.
     pub deltas: (u64, u64),
     /// Blocks that hold its records.
     pub blocks: Vec<BlockInfo>,
@@ -170,27 +170,26 @@ pub struct Anatomy {
 /// A block of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// Where it begins: its record number is 0.
+    /// Its LSN, with record number 0.
     pub lsn: Lsn,
-    /// Its bytes on the disk.
+    /// Its bytes on disk.
     pub bytes: u64,
-    /// Of them, to fill the last sector.
+    /// Padding at its end.
     pub padding_bytes: u64,
-    /// Its records.
+    /// Records in it.
     pub records: u16,
-    /// Commits in it: those that became durable together.
+    /// Commits in it, which became durable together.
     pub commits: u64,
-    /// What was durable when it was built.
+    /// The durable LSN when it was built.
     pub witness: Lsn,
 }
 
 impl<'a> Inspection<'a> {
-    /// Opens the store in `directory` for looking.
+    /// Opens the store in `directory` for inspection.
     ///
-    /// # Errors
-    /// When there is none, or it cannot be read.
+    /// # Errors When there is no store, or it cannot be read.
     pub fn open(directory: &Path) -> Result<Self> {
-        let disk = RealDisk::open(directory, Access::Look)?;
+        let disk = RealDisk::open(directory, Access::Inspect)?;
         Self::open_on(Arc::new(disk)).map_err(|error| in_directory(error, directory))
     }
 
@@ -199,22 +198,22 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// As `open`.
     pub fn open_on(disk: Arc<dyn Disk>) -> Result<Self> {
-        recovery::control(disk.as_ref())?;
-        Ok(Self { disk, tell: None })
+        recovery::read_control(disk.as_ref())?;
+        Ok(Self { disk, on_progress: None })
     }
 
-    /// Whatever is asked next reads the log, and tells at each of its virtual log files how far it is, as a recovery
-    /// does that reads all of it.
+    /// Later methods that read the log call `on_progress` at each virtual log file, as a recovery does that reads
+    /// the whole log.
     #[must_use]
-    pub fn telling(self, tell: impl FnMut(RecoveryProgress) + 'a) -> Self {
-        Self { tell: Some(RefCell::new(Box::new(tell))), ..self }
+    pub fn with_progress(self, on_progress: impl FnMut(RecoveryProgress) + 'a) -> Self {
+        Self { on_progress: Some(RefCell::new(Box::new(on_progress))), ..self }
     }
 
-    /// Tells that it is at `lsn`, of so much log at most.
-    fn tell(&self, control: &Control, lsn: Lsn, bytes_total: u64, begun: Instant) {
-        let Some(tell) = &self.tell else { return };
+    /// Reports that the reader is at `lsn`, of at most `bytes_total` bytes of log.
+    fn report_progress(&self, control: &Control, lsn: Lsn, bytes_total: u64, begun: Instant) {
+        let Some(on_progress) = &self.on_progress else { return };
         let bytes = control.redo.lsn.bytes_to(lsn, control.geometry.vlf_bytes);
-        tell.borrow_mut()(RecoveryProgress {
+        on_progress.borrow_mut()(RecoveryProgress {
             phase: RecoveryPhase::ReadingLog,
             pages: 0,
             pages_left: 0,
@@ -224,7 +223,7 @@ impl<'a> Inspection<'a> {
         });
     }
 
-    /// Every block from the redo LSN on; then the slots as the chain left them.
+    /// Visits every block from the redo LSN on; returns the log, its slots, and the last record.
     fn walk(
         &self,
         control: &Control,
@@ -234,13 +233,14 @@ impl<'a> Inspection<'a> {
         let log = LogFile::open(self.disk.as_ref(), control.geometry, READING)?;
         let bytes_total = recovery::bytes_from(&log, control.redo.lsn);
         let mut vlf = None;
-        let tells = |header: &BlockHeader, used: &[u8]| {
+        let with_progress = |header: &BlockHeader, used: &[u8]| {
             if vlf.replace(header.vlf) != Some(header.vlf) {
-                self.tell(control, Lsn::new(header.vlf, header.unit, 0), bytes_total, begun);
+                self.report_progress(control, Lsn::new(header.vlf, header.unit, 0), bytes_total, begun);
             }
             visit(header, used)
         };
-        let end = log.scan(control.redo_slot as usize, control.redo, control.known(), READING, tells)?;
+        let end =
+            log.scan(control.redo_slot as usize, control.redo, control.known(), READING, with_progress)?;
         let slots = log.slots(&end.chain);
         Ok((log, slots, end.last.max(control.durable)))
     }
@@ -250,7 +250,7 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// When acknowledged log is damaged, or an I/O fails.
     pub fn info(&self) -> Result<LogInfo> {
-        self.settled(|control| self.info_by(control))
+        self.read_consistently(|control| self.info_by(control))
     }
 
     fn info_by(&self, control: &Control) -> Result<LogInfo> {
@@ -300,39 +300,38 @@ impl<'a> Inspection<'a> {
         })
     }
 
-    /// The records of the active log that the filter takes, in order, told to `visit` as they are met, until it breaks
-    /// off: nothing of the log is read after that.
+    /// Calls `visit` for each record of the active log that matches the filter, in order, until it breaks; the log
+    /// is not read further then.
     ///
-    /// # Errors
-    /// When acknowledged log is damaged, after the records before it; or an I/O fails.
+    /// # Errors When acknowledged log is damaged, after the records before it; or an I/O fails.
     pub fn records(
         &self,
         filter: Filter,
         mut visit: impl FnMut(RecordInfo) -> ControlFlow<()>,
     ) -> Result<()> {
-        let mut told = Lsn::ZERO;
-        let mut enough = false;
-        let mut tell = |header: &BlockHeader, used: &[u8]| {
+        let mut last_seen = Lsn::ZERO;
+        let mut is_done = false;
+        let mut visit_block = |header: &BlockHeader, used: &[u8]| {
             each(header, used, |lsn, tx, record, bytes| {
-                if enough || lsn <= told {
+                if is_done || lsn <= last_seen {
                     return;
                 }
-                told = lsn;
-                enough = filter.is_past(lsn);
+                last_seen = lsn;
+                is_done = filter.is_past(lsn);
                 let page = if let Record::Page { page, .. } = record { Some(page) } else { None };
-                if filter.takes(lsn, tx, page) {
+                if filter.matches(lsn, tx, page) {
                     let sequence =
                         if let Record::Commit { sequence } = record { Some(sequence) } else { None };
                     let text = record.to_string();
                     let own = RecordInfo { lsn, tx, kind: record.name(), page, sequence, bytes, text };
-                    enough = visit(own).is_break();
+                    is_done = visit(own).is_break();
                 }
             })?;
-            // The scan goes on until something is wrong: this is taken back below.
-            if enough { Err(Error::io("read", FileId::Log, ErrorKind::Interrupted.into())) } else { Ok(()) }
+            // A scan can only be stopped by an error, which is discarded below.
+            if is_done { Err(Error::io("read", FileId::Log, ErrorKind::Interrupted.into())) } else { Ok(()) }
         };
-        let read = self.settled(|control| self.walk(control, &mut tell).map(|_| ()));
-        if enough { Ok(()) } else { read }
+        let read = self.read_consistently(|control| self.walk(control, &mut visit_block).map(|_| ()));
+        if is_done { Ok(()) } else { read }
     }
 
     /// What keeps the log from being reused.
@@ -340,7 +339,7 @@ impl<'a> Inspection<'a> {
     /// # Errors
     /// As `info`.
     pub fn why(&self) -> Result<WhyHeld> {
-        self.settled(|control| self.why_by(control))
+        self.read_consistently(|control| self.why_by(control))
     }
 
     fn why_by(&self, control: &Control) -> Result<WhyHeld> {
@@ -376,12 +375,12 @@ impl<'a> Inspection<'a> {
         })
     }
 
-    /// What commit `sequence`, or the last one, is made of; `None` when the active log has no such commit.
+    /// The records and blocks of commit `sequence`, or of the last one; `None` if the active log has no such
+    /// commit.
     ///
-    /// # Errors
-    /// As `info`.
+    /// # Errors As `info`.
     pub fn anatomy(&self, sequence: Option<u64>) -> Result<Option<Anatomy>> {
-        self.settled(|control| self.anatomy_by(control, sequence))
+        self.read_consistently(|control| self.anatomy_by(control, sequence))
     }
 
     fn anatomy_by(&self, control: &Control, sequence: Option<u64>) -> Result<Option<Anatomy>> {
@@ -460,7 +459,7 @@ mod tests {
     use crate::{Durability, Layout, Options, Store};
 
     #[test]
-    fn a_crashed_store_tells_its_commits_records_and_what_holds_its_log() {
+    fn a_crashed_store_shows_its_commits_records_and_what_holds_its_log() {
         let disk = Arc::new(crate::sim::SimDisk::new());
         let options = Options { background: false, ..Options::default() };
         let layout = Layout { vlf_bytes: 1 << 20, vlfs: 4, ..Layout::default() };
@@ -473,27 +472,27 @@ mod tests {
             tx.put(table, &number.to_be_bytes(), &[1; 100]).unwrap();
             tx.commit(Durability::Full).unwrap();
         }
-        let look = Inspection::open_on(disk.clone()).unwrap();
-        let info = look.info().unwrap();
+        let inspection = Inspection::open_on(disk.clone()).unwrap();
+        let info = inspection.info().unwrap();
         assert_eq!((info.last_sequence, info.clean, info.vlfs.len()), (12, false, 4));
         assert_eq!((info.vlfs[0].status, info.vlfs[0].parity, info.vlfs[1].status), (2, 64, 0));
         let mut kinds = Vec::new();
         let of_one = Filter { tx: Some(5), ..Filter::default() };
-        let told = |record: RecordInfo| {
+        let collect = |record: RecordInfo| {
             kinds.push(record.kind);
             ControlFlow::Continue(())
         };
-        look.records(of_one, told).unwrap();
+        inspection.records(of_one, collect).unwrap();
         assert_eq!(kinds, ["page delta", "commit"]);
-        let anatomy = look.anatomy(Some(5)).unwrap().unwrap();
+        let anatomy = inspection.anatomy(Some(5)).unwrap().unwrap();
         assert_eq!(
             (anatomy.tx, anatomy.deltas.0, anatomy.blocks.len(), anatomy.blocks[0].bytes),
             (5, 1, 1, 4096)
         );
-        let why = look.why().unwrap();
+        let why = inspection.why().unwrap();
         assert_eq!((why.active, why.pages > 0, why.open_transaction), (1, true, None));
         store.checkpoint().unwrap();
-        let look = Inspection::open_on(disk).unwrap();
-        assert_eq!(look.why().unwrap().pages, 0);
+        let inspection = Inspection::open_on(disk).unwrap();
+        assert_eq!(inspection.why().unwrap().pages, 0);
     }
 }

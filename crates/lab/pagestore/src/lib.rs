@@ -1,56 +1,31 @@
-//! An embeddable, crash-safe page store whose transaction log can be seen into.
+//! An embeddable, crash-safe page store with a transaction log that can be inspected.
 //!
 //! ```text
 //! Store::create / open ── write() ── WriteTx: page_mut, allocate, free; create_table, put, delete ── commit(Full | Delayed)
-//!                     ├── transact(Full | Delayed, |tx| ...)              as that, and commits by itself
-//!                     └── read() ─── ReadTx: page; table, get, range              a snapshot, whatever is committed
-//! Store::open_with(..., |progress| ...)                                   as open, and tells how far recovery is
-//! directory   control   two copies of what opening needs             control.rs
-//!             data      pages of 4, 8 or 16 KiB, checksummed         page.rs
-//!             log       virtual log files of blocks of records       log.rs, log/block.rs, log/record.rs
+//!                     ├── transact(Full | Delayed, |tx| ...)      the same in one call
+//!                     └── read() ─── ReadTx: page; table, get, range      a snapshot
+//! Store::open_with(..., |progress| ...)                           as open, and reports the progress of recovery
+//! inspect::Inspection::open                                       reads the log without opening the store
+//! directory   control   two copies of what opening needs, and the log's directory     control.rs, log/directory.rs
+//!             data      pages of 4, 8 or 16 KiB, checksummed                          page.rs
+//!             log       virtual log files of blocks of records                        log.rs, log/block.rs, log/record.rs
 //!             lock      one process at a time
 //! ```
-//! **The design.** One transaction writes at a time, on copies of pages. Its commit appends what changed to the log
-//! (a page's first change since it was last written to the data file as a whole *image*, later ones as the bytes
-//! that differ) and waits until the block is on the medium. The data file is written by checkpoints alone, after the
-//! log; the log before a checkpoint is freed by a certificate: every write's completion, the sync and the control file
-//! were checked. As every page that differs from the data file has an image in the log, a torn page needs no second
-//! copy, recovery reads no page, an uncommitted or unwritten page may leave the cache (so a transaction may be larger
-//! than memory), and a crashed store opens before anything is redone: its pages are simply dirty. There is no undo:
-//! nothing uncommitted reaches the data file.
+//! One transaction writes at a time, on copies of pages. Its commit appends the changes to the log and waits until they
+//! are on the medium. A page's first change since it was last written to the data file is logged as a full page
+//! *image*, later ones as deltas. A thread that waits for durability writes the log for all that wait (group commit).
+//! Only checkpoints write the data file, after the log; the log before a checkpoint is freed by a `Certificate`, the
+//! proof that every write's completion, the sync and the control file were checked. As every page that differs from the
+//! data file has an image in the log, a torn page needs no second copy, redo reads no page, dirty pages can be evicted
+//! (a transaction may exceed memory), and a crashed store opens before anything is redone: its pages are simply
+//! dirty. There is no undo, since uncommitted changes never reach the data file.
 //!
-//! Pure, and tested with plain values: `log::writer` (records in, writes out, completions in), `cache` (versions,
-//! chains, what may leave), `delta`, and the formats. `journal`, `checkpoint` and `recovery` do the I/O through
-//! [`disk::Disk`]: real files, or [`sim`]'s that lose and tear; the crash laboratory is there too.
+//! `log::writer`, `cache`, `delta` and the formats do no I/O and are tested with plain values. `journal`, `checkpoint`
+//! and `recovery` do I/O through [`disk::Disk`]: real files, or simulated ones that lose and tear writes. An open
+//! store's counters are in shared memory, where other processes read them: the crate `pagestore-counters`.
 //!
-//! Of many threads that commit, one at a time has the turn to change pages; whoever waits for durability and finds no
-//! log write in flight does the next for all who have come, and one call wakes those whom it made durable. A thread that
-//! commits alone has its processor kept awake meanwhile, where that is found to pay (`Options::keep_awake`).
-//!
-//! What an open store counts (its I/O, the parts of its commits' time, on demand the state of its log) lies in shared
-//! memory, where any process reads it: the crate `pagestore-counters`.
-//!
-//! ```
-//! # let place = std::env::temp_dir().join(format!("pagestore-doc-{}", std::process::id()));
-//! # let directory = place.as_path();
-//! use pagestore::{Durability, Layout, Options, Store, Tables};
-//!
-//! let store = Store::create(directory, Layout::default(), Options::default())?;
-//! let mut tx = store.write()?;
-//! let orders = tx.create_table("orders")?;
-//! tx.put(orders, b"2026-11-22/1", b"3 pears")?;
-//! tx.commit(Durability::Full)?;
-//! let reader = store.read()?;
-//! assert_eq!(reader.get(orders, b"2026-11-22/1")?, Some(b"3 pears".to_vec()));
-//! # drop(reader);
-//! # drop(store);
-//! # std::fs::remove_dir_all(directory).unwrap();
-//! # Ok::<(), pagestore::Error>(())
-//! ```
-//! `examples/shop.rs` shows the rest.
-//!
-//! It never writes into a directory that holds something else, never asks again after a failed write or sync, and
-//! never returns a page that it cannot vouch for.
+//! It never writes into a directory that holds something else, never retries a failed write or sync, and never returns
+//! a page that fails its checks.
 
 mod aligned;
 mod awake;

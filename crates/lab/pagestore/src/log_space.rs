@@ -1,4 +1,4 @@
-//! Space for the log: enough for a transaction before it appends, by a checkpoint or by more virtual log files.
+//! Log space: ensures enough for a transaction before it appends, by a checkpoint or by adding virtual log files.
 
 use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
@@ -7,21 +7,21 @@ use crate::store::{Inner, lock};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// New log space is written with zeros in pieces of this size: small ones, for who commits waits behind one …
+/// New log space is filled with zeros in pieces of this size, small since commits wait behind them …
 const ZEROS_BYTES: usize = 256 << 10;
-/// … and with this time between them, as long as nobody needs the space.
+/// … and with this pause between them, unless a thread waits for the space.
 const ZEROS_PAUSE: Duration = Duration::from_millis(2);
 /// Slots that transactions leave to checkpoints.
 pub(crate) const SPARE_SLOTS: usize = 1;
 
 impl Inner {
-    /// Makes sure that `bytes` of records fit in the log: by a checkpoint, then by growing. To be called by the
-    /// transaction that writes, before it appends.
+    /// Ensures that `bytes` of records fit in the log: by a checkpoint, then by growing. Called by the writing
+    /// transaction before it appends.
     pub(crate) fn ensure_log_space(&self, bytes: u64) -> Result<()> {
         if self.journal.with_writer(|writer| writer.space(SPARE_SLOTS)) >= bytes {
             return Ok(());
         }
-        // A checkpoint that would free nothing is not worth its writes.
+        // Do not write a checkpoint that would free nothing.
         let mut may_checkpoint = self.may_move_redo();
         if may_checkpoint && !self.grow_instead_of_checkpoint()? {
             may_checkpoint = false;
@@ -34,7 +34,7 @@ impl Inner {
             }
             let grown = self.grow_log_at_once();
             let is_enough = matches!(grown, Ok(true));
-            // Where that has ended all writing, its error is the one to tell.
+            // If growing has made the store read-only, return its error.
             if may_checkpoint && !is_enough && self.journal.check().is_ok() {
                 may_checkpoint = false;
                 self.checkpoint_for_space()?;
@@ -65,18 +65,18 @@ impl Inner {
         grown
     }
 
-    /// Adds prepared virtual log files: an eighth of those there are, at least one. False at the limit. True, too, when
-    /// another thread has added some while this one waited for it: they may do.
+    /// Adds virtual log files filled with zeros: an eighth of the present number, at least one. Returns false at
+    /// the limit, and true also if another thread has added some while this one waited.
     pub(crate) fn grow_log(&self) -> Result<bool> {
-        self.grow_log_of(self.log_slots())
+        self.grow_log_beyond(self.log_slots())
     }
 
     fn log_slots(&self) -> usize {
         self.journal.with_writer(|writer| writer.vlfs.slots().len())
     }
 
-    /// As `grow_log`, of a log that had so many.
-    fn grow_log_of(&self, seen: usize) -> Result<bool> {
+    /// As `grow_log`, unless the log has more than `seen` slots already.
+    fn grow_log_beyond(&self, seen: usize) -> Result<bool> {
         let _one = lock(&self.growing);
         let slots = self.log_slots();
         if slots > seen {
@@ -89,9 +89,9 @@ impl Inner {
         }
         let start = self.geometry.slot_offset(slots);
         let end = start + more as u64 * self.geometry.vlf_bytes;
-        // Nothing depends on this space yet: a write that fails refuses a transaction and harms none.
+        // Nothing depends on this space yet: a failed write only fails a transaction.
         let disk = self.disk.as_ref();
-        let rest = || {
+        let pause = || {
             let waiting =
                 [&self.growth_awaited, &self.checkpoint_waiters].map(|count| count.load(Ordering::Acquire));
             let awaited = waiting != [0, 0] || self.wake.is_ending();
@@ -100,11 +100,11 @@ impl Inner {
             }
         };
         let entries = [slots, slots + more].map(directory::end_of);
-        write_zeros(disk, FileId::Control, entries[0], entries[1], rest)?;
+        write_zeros(disk, FileId::Control, entries[0], entries[1], pause)?;
         disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
-        write_zeros(disk, FileId::Log, start, end, rest)?;
+        write_zeros(disk, FileId::Log, start, end, pause)?;
         for file in [FileId::Control, FileId::Log] {
-            // As of any sync: what it did not write is not told again.
+            // As with any sync, the kernel does not report again what it failed to write.
             disk.sync(file).map_err(|error| self.journal.fail("sync", file, error))?;
         }
         self.journal.with_writer(|writer| writer.vlfs.grow(more));
@@ -112,9 +112,9 @@ impl Inner {
     }
 }
 
-/// Writes zeros, so that the space is the file's own and a write to it changes nothing but it: half the time of a
-/// write to space that is only reserved. `rest`s between the pieces.
-pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, rest: impl Fn()) -> Result<()> {
+/// Writes zeros, so that the file system has nothing left to allocate or convert: a later write takes half the time
+/// of one to space that is only reserved. Calls `pause` between the pieces.
+pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, pause: impl Fn()) -> Result<()> {
     let mut buffer = crate::aligned::AlignedBuffer::new(ZEROS_BYTES);
     buffer.extend_zeros(ZEROS_BYTES.min((to - from) as usize));
     let mut at = from;
@@ -122,7 +122,7 @@ pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, res
         let bytes = ZEROS_BYTES.min((to - at) as usize);
         disk.write(file, at, &buffer.bytes()[..bytes]).map_err(|error| Error::io("write", file, error))?;
         at += bytes as u64;
-        rest();
+        pause();
     }
     Ok(())
 }
@@ -145,23 +145,23 @@ mod tests {
     fn a_failed_sync_of_new_log_makes_the_store_read_only() {
         let (disk, store) = on(SimDisk::new());
         let before = disk.ops();
-        store.inner.grow_log_of(16).unwrap();
+        store.inner.grow_log_beyond(16).unwrap();
         let trace = disk.take_trace();
         let syncs: Vec<_> =
             (before..trace.len()).filter(|at| matches!(trace[*at], Op::Sync { .. })).collect();
         assert_eq!(syncs.len(), 2, "of the directory and of the log");
         for at in syncs {
             let (_, store) = on(SimDisk::new().with_fault(at, Fault::Io));
-            assert!(matches!(store.inner.grow_log_of(16), Err(Error::Io { .. })));
+            assert!(matches!(store.inner.grow_log_beyond(16), Err(Error::Io { .. })));
             assert!(matches!(store.write().err(), Some(Error::ReadOnly { .. })));
         }
     }
 
     #[test]
-    fn of_two_who_want_the_same_log_to_grow_the_second_finds_it_grown() {
+    fn of_two_threads_that_grow_the_same_log_the_second_finds_it_grown() {
         let (_, store) = on(SimDisk::new());
         let grown = [16, 16, 18].map(|seen| {
-            assert!(store.inner.grow_log_of(seen).unwrap());
+            assert!(store.inner.grow_log_beyond(seen).unwrap());
             store.stats().vlfs
         });
         assert_eq!(grown, [18, 18, 20]);

@@ -207,7 +207,7 @@ fn reading(options: &Options) -> Reading {
 }
 
 /// Reads the newest copy of the control file, or reports why there is no store.
-pub(crate) fn control(disk: &dyn Disk) -> Result<Control> {
+pub(crate) fn read_control(disk: &dyn Disk) -> Result<Control> {
     Control::read(disk)?.ok_or_else(|| Error::NotAStore {
         path: String::new(),
         why: "its control file is missing or damaged, or its creation did not finish".into(),
@@ -222,7 +222,7 @@ pub(crate) fn open(
     tracker: Arc<RecoveryTracker>,
 ) -> Result<(Inner, RecoveryReport)> {
     let begun = tracker.begun;
-    let mut control = control(disk.as_ref())?;
+    let mut control = read_control(disk.as_ref())?;
     let reading = reading(&options);
     // What is read may be only in the system's cache; make it durable before relying on it.
     for file in FileId::ALL {

@@ -8,7 +8,7 @@
 //! reader 2   read, check, apply | wait        | apply | read, check, …     have several records in turns
 //! ```
 
-use crate::aligned::{ALIGNMENT, AlignedBuffer, InOnePiece};
+use crate::aligned::{ALIGNMENT, AlignedBuffer, HugePageBuffer};
 use crate::cache::Page;
 use crate::delta;
 use crate::disk::FileId;
@@ -71,11 +71,11 @@ impl LogRead {
 }
 
 /// Buffers for this many concurrent readers of the log.
-pub(crate) struct Windows(InOnePiece);
+pub(crate) struct Windows(HugePageBuffer);
 
 impl Windows {
     pub(crate) fn new(readers: usize) -> Self {
-        Self(InOnePiece::new(readers * READ_BYTES_MAX))
+        Self(HugePageBuffer::new(readers * READ_BYTES_MAX))
     }
 
     pub(crate) fn each(&mut self) -> Vec<&mut [u8]> {

@@ -1,6 +1,6 @@
-//! The concurrent core under many schedules: who commits, who writes the log, who reads and who checkpoints take turns
-//! wherever they take a lock, wait, do I/O or use an atomic of the core. Each test counts the situations that it is
-//! there for, and fails when no schedule has met them: a test that meets nothing shows nothing.
+//! The concurrent core under many schedules: threads that commit, write the log, read and checkpoint are
+//! interleaved wherever they take a lock, wait, do I/O or use an atomic of the core. Each test counts the
+//! situations that it is about, and fails if no schedule reaches them, since it would then prove nothing.
 
 mod commits;
 mod opened;
@@ -8,38 +8,38 @@ mod snapshots;
 
 use crate::disk::{Disk, FileId};
 use crate::sim::SimDisk;
-use crate::sync::scheduled::{at_once, yield_in_schedule};
+use crate::sync::scheduled::{unscheduled, yield_in_schedule};
 use crate::{Committed, Durability, Layout, Options, Recovery, Store, Tables};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The commit that makes the table and its rows; what commits before it leave is not looked at.
-const BEGUN: u64 = 2;
+/// The commit that creates the table and its rows; earlier commits are not checked.
+const INITIAL_COMMIT: u64 = 2;
 const LAYOUT: Layout = Layout { page_bytes: 4096, log_sector_bytes: 4096, vlf_bytes: 128 << 10, vlfs: 3 };
 
-/// Situations that were met, over all schedules of a test.
+/// How often each situation occurred, over all schedules of a test.
 #[derive(Default)]
-struct Met {
-    /// A log write landed, and one that was handed out before it had not.
+struct Coverage {
+    /// A log write completed before one that was handed out earlier.
     overtaken: AtomicU64,
-    /// A log write failed while another was on its way.
+    /// A log write failed while another was in flight.
     failed_beside_another: AtomicU64,
-    /// Four commits or more lay in one block.
+    /// Four commits or more were in one block.
     grouped: AtomicU64,
-    /// A checkpoint ended while somebody read.
+    /// A checkpoint ended during a read.
     checkpointed: AtomicU64,
     /// A page was read from the data file.
     stored: AtomicU64,
-    /// A page was put together from the log.
+    /// A page was redone from the log.
     redone: AtomicU64,
-    /// A snapshot was given up.
+    /// A snapshot was ended.
     given_up: AtomicU64,
-    /// A commit was put where readers look for it, and then failed.
+    /// A commit was installed in the page table, and then failed.
     undone: AtomicU64,
 }
 
-impl Met {
+impl Coverage {
     fn count(counter: &AtomicU64, situation: bool) {
         counter.fetch_add(u64::from(situation), Ordering::Relaxed);
     }
@@ -49,32 +49,33 @@ impl Met {
     }
 }
 
-/// What the disk is at.
+/// Operations in flight.
 #[derive(Default)]
-struct UnderWay {
+struct InFlight {
     tickets: u64,
-    /// Log writes that have not landed.
+    /// Log writes that have not completed.
     writes: Vec<u64>,
 }
 
-/// A disk on which anything may take long: others go on meanwhile, and after a write has landed and before that is known.
-struct Slow {
+/// A disk on which every operation may take long: other threads run meanwhile, also between the completion of a
+/// write and its return.
+struct SlowDisk {
     disk: SimDisk,
-    met: Arc<Met>,
-    under_way: Mutex<UnderWay>,
+    coverage: Arc<Coverage>,
+    in_flight: Mutex<InFlight>,
 }
 
-impl Slow {
-    fn new(disk: SimDisk, met: &Arc<Met>) -> Arc<Self> {
-        Arc::new(Self { disk, met: met.clone(), under_way: Mutex::default() })
+impl SlowDisk {
+    fn new(disk: SimDisk, coverage: &Arc<Coverage>) -> Arc<Self> {
+        Arc::new(Self { disk, coverage: coverage.clone(), in_flight: Mutex::default() })
     }
 
-    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
-        self.under_way.lock().expect("nothing panics with it")
+    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight.lock().expect("nothing panics with it")
     }
 }
 
-impl Disk for Slow {
+impl Disk for SlowDisk {
     crate::from_disk_beneath!(len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -93,19 +94,22 @@ impl Disk for Slow {
             return self.disk.write_through(file, offset, bytes);
         }
         let ticket = {
-            let mut under_way = self.under_way();
-            under_way.tickets += 1;
-            let ticket = under_way.tickets;
-            under_way.writes.push(ticket);
+            let mut in_flight = self.in_flight();
+            in_flight.tickets += 1;
+            let ticket = in_flight.tickets;
+            in_flight.writes.push(ticket);
             ticket
         };
         yield_in_schedule();
         let done = self.disk.write_through(file, offset, bytes);
         {
-            let mut under_way = self.under_way();
-            under_way.writes.retain(|own| *own != ticket);
-            Met::count(&self.met.overtaken, under_way.writes.iter().any(|own| *own < ticket));
-            Met::count(&self.met.failed_beside_another, done.is_err() && !under_way.writes.is_empty());
+            let mut in_flight = self.in_flight();
+            in_flight.writes.retain(|own| *own != ticket);
+            Coverage::count(&self.coverage.overtaken, in_flight.writes.iter().any(|own| *own < ticket));
+            Coverage::count(
+                &self.coverage.failed_beside_another,
+                done.is_err() && !in_flight.writes.is_empty(),
+            );
         }
         yield_in_schedule();
         done
@@ -117,11 +121,11 @@ impl Disk for Slow {
     }
 }
 
-impl Slow {
-    /// The last commit that opening finds, should the process end here: what was not synced is there as well, and of
-    /// what is on its way nothing. Every commit wrote its number to these rows.
+impl SlowDisk {
+    /// The last commit that recovery finds if the process crashed now: writes that completed are kept, even if they
+    /// were not synced, and writes in flight are lost. Every commit wrote its number to these rows.
     fn recovered(&self, rows: &[u32]) -> u64 {
-        at_once(|| {
+        unscheduled(|| {
             let options = Options { recovery: Recovery::Instant, ..options() };
             let opened = Store::open_on(Arc::new(SimDisk::holding(self.disk.files())), options);
             let store = opened.expect("it can be opened at any time");
@@ -140,7 +144,7 @@ impl Slow {
 }
 
 fn options() -> Options {
-    // Two log writes at once, so that one may overtake the other.
+    // Two log writes in flight, so that one may overtake the other.
     Options {
         background: false,
         parallel: 1,
@@ -150,34 +154,34 @@ fn options() -> Options {
     }
 }
 
-/// What a commit leaves in the rows that it writes.
+/// The content of a row that commit `sequence` wrote.
 fn value(sequence: u64) -> Vec<u8> {
-    let number = if sequence <= BEGUN { 0 } else { sequence };
+    let number = if sequence <= INITIAL_COMMIT { 0 } else { sequence };
     number.to_be_bytes().repeat(100)
 }
 
 /// A store with a table `t` that has these rows.
-fn store(disk: SimDisk, rows: u32, met: &Arc<Met>) -> (Arc<Slow>, Arc<Store>) {
-    let disk = Slow::new(disk, met);
-    let store = at_once(|| {
+fn store(disk: SimDisk, rows: u32, coverage: &Arc<Coverage>) -> (Arc<SlowDisk>, Arc<Store>) {
+    let disk = SlowDisk::new(disk, coverage);
+    let store = unscheduled(|| {
         let store = Store::create_on(disk.clone(), LAYOUT, options(), 1).expect("the disk works yet");
         let mut tx = store.write().expect("it works");
         let table = tx.create_table("t").expect("it is new");
         for row in 0..rows {
-            tx.put(table, &row.to_be_bytes(), &value(BEGUN)).expect("it fits");
+            tx.put(table, &row.to_be_bytes(), &value(INITIAL_COMMIT)).expect("it fits");
         }
         let committed = tx.commit(Durability::Full).expect("the disk works yet").expect("a change");
-        assert_eq!(committed.sequence, BEGUN);
+        assert_eq!(committed.sequence, INITIAL_COMMIT);
         store
     });
     (disk, Arc::new(store))
 }
 
-/// Commits its own number in these rows; where it was acknowledged.
+/// Commits its own number in these rows.
 fn commit(store: &Store, rows: &[u32], durability: Durability) -> crate::Result<Committed> {
     let mut tx = store.write()?;
     let table = tx.table("t")?;
-    // One transaction writes at a time.
+    // The next number, since one transaction writes at a time.
     let number = store.stats().last_sequence + 1;
     for row in rows {
         tx.put(table, &row.to_be_bytes(), &value(number))?;

@@ -30,6 +30,25 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 pub use stats::{LogHolders, Stats};
 
 /// A page store, open for reading and writing. Threads share it by reference.
+///
+/// ```
+/// # let place = std::env::temp_dir().join(format!("pagestore-doc-{}", std::process::id()));
+/// # let directory = place.as_path();
+/// use pagestore::{Durability, Layout, Options, Store, Tables};
+///
+/// let store = Store::create(directory, Layout::default(), Options::default())?;
+/// let mut tx = store.write()?;
+/// let orders = tx.create_table("orders")?;
+/// tx.put(orders, b"2026-11-22/1", b"3 pears")?;
+/// tx.commit(Durability::Full)?;
+/// let reader = store.read()?;
+/// assert_eq!(reader.get(orders, b"2026-11-22/1")?, Some(b"3 pears".to_vec()));
+/// # drop(reader);
+/// # drop(store);
+/// # std::fs::remove_dir_all(directory).unwrap();
+/// # Ok::<(), pagestore::Error>(())
+/// ```
+/// `examples/shop.rs` shows more.
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
     background: Option<background::Threads>,
@@ -80,7 +99,7 @@ pub(crate) struct Inner {
     pub redo_cost: RedoCost,
     pub counters: Arc<Publisher>,
     /// Held by the thread that publishes the state of the log.
-    answering: Mutex<()>,
+    publishing: Mutex<()>,
 }
 
 /// The last checkpoint.
@@ -113,7 +132,7 @@ impl Store {
         let is_new = !directory.exists();
         std::fs::create_dir_all(directory)
             .map_err(|error| Error::io("create", directory.display(), error))?;
-        creation::look_for_room(directory)?;
+        creation::check_vacant(directory)?;
         let created = RealDisk::open(directory, Access::Create).and_then(|disk| {
             let disk = Arc::new(disk);
             disk.check_sector(layout.log_sector_bytes)
@@ -319,7 +338,7 @@ impl Inner {
             wake: background::Wake::default(),
             redo_cost: RedoCost::new(options.recovery),
             counters,
-            answering: Mutex::new(()),
+            publishing: Mutex::new(()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tables: named B+trees on the pages, ordered by the bytes of their keys.
+//! Tables: named B+trees on pages, ordered by the bytes of their keys.
 
 mod finger;
 mod node;
@@ -11,39 +11,41 @@ use crate::page;
 use crate::tx::{Pages, ReadTx, WriteTx};
 use crate::types::PageNo;
 pub(crate) use finger::Finger;
-use node::{Halves, Kind, Node, NodeMut};
+use node::{Halves, Node, NodeKind, NodeMut};
 pub use range::Range;
 
-/// The deepest tree: 16 levels of at least two children each are more pages than fit on a disk; deeper is damage.
+/// The maximum depth. 16 levels with two children each would hold more pages than fit on a disk; a deeper tree is
+/// damaged.
 const DEPTH_MAX: usize = 64;
 
-/// A table of a store, as `create_table` and `table` hand it out. It stays good, whoever uses it, until the table is dropped
-/// or its making rolled back; then, and in another store, it is refused ([`Error::StaleTable`]).
+/// A handle of a table, returned by `create_table` and `table`. Any transaction may use it until the table is
+/// dropped or its creation rolled back. After that, and in another store, it is refused ([`Error::StaleTable`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Low half of the store's identity.
+    /// The low half of the store's identity.
     store: u64,
     root: PageNo,
-    /// The owner of its pages: the next table whose root this page becomes has another one.
+    /// The owner of its pages. If its root page is reused, the next table has another number.
     number: u32,
 }
 
 /// The inner nodes above a leaf, from the root, each with the index of the child.
 type Path = Vec<(PageNo, usize)>;
 
-/// Makes `page` an empty tree of the table of this number.
+/// Makes `page` an empty tree of this table.
 pub(crate) fn format(tx: &mut WriteTx<'_>, page: PageNo, table: u32) -> Result<()> {
-    NodeMut::format(tx.any_page_mut(page)?, Kind::Leaf, table);
+    NodeMut::format(tx.any_page_mut(page)?, NodeKind::Leaf, table);
     Ok(())
 }
 
-/// The tables' names.
+/// The table of table names.
 fn catalog(pages: &impl Pages) -> Result<Table> {
     let root = pages.catalog()?;
     Ok(Table { store: pages.store(), root, number: page::owner(&pages.page(root)?) })
 }
 
-/// What every use of a table reads first: its root, if that is still the table's.
+/// Reads the root of a table, after checking that the page still belongs to it. Every use of a table begins with
+/// this.
 fn root_page(pages: &impl Pages, table: Table) -> Result<Page> {
     let stale = |why| Err(Error::StaleTable { why });
     if table.store != pages.store() {
@@ -58,18 +60,17 @@ fn root_page(pages: &impl Pages, table: Table) -> Result<Page> {
     }
 }
 
-/// Reading of tables, the same in a snapshot and in the transaction that writes.
+/// Reading tables; the same in a snapshot and in the writing transaction.
 pub trait Tables: Pages + Sized {
     /// The table of this name.
     ///
-    /// # Errors
-    /// When there is none, or a page cannot be read.
+    /// # Errors When there is none, or a page cannot be read.
     fn table(&self, name: &str) -> Result<Table> {
         let entry = get(self, catalog(self)?, name.as_bytes())?.filter(|entry| entry.len() == 8);
         let Some(entry) = entry else { return Err(Error::NoSuchTable { name: name.into() }) };
         let root = PageNo(u64_at(&entry, 0));
         let number = page::owner(&self.page(root)?);
-        if number != page::USERS && number < page::TABLES_FROM {
+        if number != page::OWNER_USER && number < page::TABLES_FROM {
             return Err(Error::CorruptTree {
                 page: root,
                 why: "a table's name leads to it, and it is not a table's",
@@ -95,10 +96,9 @@ pub trait Tables: Pages + Sized {
         get(self, table, key)
     }
 
-    /// The entries from key `from` on, up to but without `to`.
+    /// The entries from key `from` on, up to and excluding `to`.
     ///
-    /// # Errors
-    /// When the handle is stale, or a page cannot be read.
+    /// # Errors When the handle is stale, or a page cannot be read.
     fn range<'a>(&'a self, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Range<'a, Self>> {
         Range::new(self, table, from, to)
     }
@@ -112,11 +112,11 @@ fn get(pages: &impl Pages, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> 
     for _ in 0..DEPTH_MAX {
         let node = Node::open(&page, at)?;
         match node.kind() {
-            Kind::Inner => {
+            NodeKind::Inner => {
                 at = node.child(node.child_index(key)?)?;
                 page = pages.page(at)?;
             }
-            Kind::Leaf => {
+            NodeKind::Leaf => {
                 return match node.search(key)? {
                     Ok(index) => Ok(Some(node.value(index)?.to_vec())),
                     Err(_) => Ok(None),
@@ -132,10 +132,9 @@ fn too_deep(page: PageNo) -> Error {
 }
 
 impl WriteTx<'_> {
-    /// Makes an empty table.
+    /// Creates an empty table.
     ///
-    /// # Errors
-    /// When there is one of this name, the name is too long, and as `page_mut`.
+    /// # Errors When there is one of this name, the name is too long, and as `page_mut`.
     pub fn create_table(&mut self, name: &str) -> Result<Table> {
         let limit = node::entry_bytes_max(self.page_bytes()) - 8;
         if name.len() > limit {
@@ -153,10 +152,9 @@ impl WriteTx<'_> {
         })
     }
 
-    /// Drops a table and gives its pages back.
+    /// Drops a table and frees its pages.
     ///
-    /// # Errors
-    /// When there is none of this name, and as `page_mut`.
+    /// # Errors When there is none of this name, and as `page_mut`.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let table = self.table(name)?;
         let catalog = catalog(self)?;
@@ -173,7 +171,7 @@ impl WriteTx<'_> {
         }
         let page = self.page(at)?;
         let node = Node::open(&page, at)?;
-        if node.kind() == Kind::Inner {
+        if node.kind() == NodeKind::Inner {
             for index in 0..=node.count() {
                 self.free_tree(node.child(index)?, depth + 1)?;
             }
@@ -181,10 +179,9 @@ impl WriteTx<'_> {
         self.free_any(at)
     }
 
-    /// Puts `value` at `key`, whether there was one or not.
+    /// Sets the value of `key`, whether it exists or not.
     ///
-    /// # Errors
-    /// When the handle is stale, key and value do not fit a quarter of a page, and as `page_mut`.
+    /// # Errors When the handle is stale, key and value do not fit a quarter of a page, and as `page_mut`.
     pub fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         let limit = node::entry_bytes_max(self.page_bytes());
         if key.len() + value.len() > limit {
@@ -200,7 +197,7 @@ impl WriteTx<'_> {
             let found = if node.is_after(key)? { Err(node.count()) } else { node.search(key)? };
             if let Err(index) = found
                 && node.has_room(key, value)
-                && NodeMut::of(self.change(leaf, page)?, leaf).insert_leaf(index, key, value)?
+                && NodeMut::new(self.change(leaf, page)?, leaf).insert_leaf(index, key, value)?
             {
                 return Ok(());
             }
@@ -209,10 +206,10 @@ impl WriteTx<'_> {
         let node = Node::open(&page, leaf)?;
         let found = node.search(key)?;
         let index = found.unwrap_or_else(|index| index);
-        // A full leaf that ascending keys leave behind is not touched.
+        // A full leaf is not changed here: with ascending keys the split leaves it unchanged.
         if found.is_ok() || node.has_room(key, value) {
             self.point_to(table, &path, leaf)?;
-            let mut node = NodeMut::of(self.change(leaf, page)?, leaf);
+            let mut node = NodeMut::new(self.change(leaf, page)?, leaf);
             if found.is_ok() {
                 node.remove(index)?;
             }
@@ -226,10 +223,9 @@ impl WriteTx<'_> {
         self.insert_separator(path, leaf, separator)
     }
 
-    /// Removes `key`; tells whether it was there.
+    /// Removes `key`; returns whether it existed.
     ///
-    /// # Errors
-    /// When the handle is stale, and as `page_mut`.
+    /// # Errors When the handle is stale, and as `page_mut`.
     pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
         self.change_several(|tx| tx.delete_found(table, key))
     }
@@ -239,20 +235,20 @@ impl WriteTx<'_> {
         let node = Node::open(&page, leaf)?;
         let Ok(index) = node.search(key)? else { return Ok(false) };
         let last = node.count() == 1;
-        NodeMut::of(self.change(leaf, page)?, leaf).remove(index)?;
+        NodeMut::new(self.change(leaf, page)?, leaf).remove(index)?;
         if last {
             self.remove_empty(path, leaf, table.number)?;
         }
         Ok(true)
     }
 
-    /// The way to the leaf of `key`, the leaf, and what it holds.
+    /// The path to the leaf of `key`, the leaf, and its content.
     fn path_to(&self, table: Table, key: &[u8]) -> Result<(Path, PageNo, Page)> {
         let mut path = Vec::new();
         let (mut at, mut page) = (table.root, root_page(self, table)?);
         for _ in 0..DEPTH_MAX {
             let node = Node::open(&page, at)?;
-            if node.kind() == Kind::Leaf {
+            if node.kind() == NodeKind::Leaf {
                 return Ok((path, at, page));
             }
             let index = node.child_index(key)?;
@@ -263,7 +259,7 @@ impl WriteTx<'_> {
         Err(too_deep(table.root))
     }
 
-    /// Puts the halves of `page` into it and a new page. Tells the first key of the new page, and the page.
+    /// Writes the halves of `page` to it and a new page. Returns the first key of the new page, and the page.
     fn split(&mut self, page: PageNo, halves: Halves) -> Result<(Vec<u8>, PageNo)> {
         self.finger.forget();
         let right = self.allocate()?;
@@ -274,7 +270,7 @@ impl WriteTx<'_> {
         Ok((halves.separator, right))
     }
 
-    /// Tells the parent of `left` that keys from `separator` on are in `right` now.
+    /// Records in the parent of `left` that keys from `separator` on are now in `right`.
     fn insert_separator(
         &mut self,
         mut path: Path,
@@ -282,7 +278,7 @@ impl WriteTx<'_> {
         (mut separator, mut right): (Vec<u8>, PageNo),
     ) -> Result<()> {
         while let Some((parent, index)) = path.pop() {
-            let mut node = NodeMut::of(self.any_page_mut(parent)?, parent);
+            let mut node = NodeMut::new(self.any_page_mut(parent)?, parent);
             if node.insert_inner(index, &separator, left, right)? {
                 return Ok(());
             }
@@ -291,13 +287,13 @@ impl WriteTx<'_> {
             let (key, page) = self.split(parent, halves)?;
             (left, separator, right) = (parent, key, page);
         }
-        // The root was split: it keeps its number, and its left half moves.
+        // The root was split: it keeps its page, and its left half moves.
         let moved = self.allocate()?;
         let bytes = self.page(left)?;
         self.any_page_mut(moved)?.copy_from_slice(&bytes);
         let root = self.any_page_mut(left)?;
-        NodeMut::format(root, Kind::Inner, page::owner(&bytes));
-        let mut node = NodeMut::of(root, left);
+        NodeMut::format(root, NodeKind::Inner, page::owner(&bytes));
+        let mut node = NodeMut::new(root, left);
         node.set_right_child(right);
         if !node.insert_inner(0, &separator, moved, right)? {
             return Err(Error::CorruptTree { page: left, why: "an empty root has no room for an entry" });
@@ -305,16 +301,16 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Takes an empty leaf of a table out of its parents.
+    /// Removes an empty leaf of a table from its parents.
     fn remove_empty(&mut self, mut path: Path, mut empty: PageNo, table: u32) -> Result<()> {
         self.finger.forget();
         while let Some((parent, index)) = path.pop() {
             self.free_any(empty)?;
-            let mut node = NodeMut::of(self.any_page_mut(parent)?, parent);
+            let mut node = NodeMut::new(self.any_page_mut(parent)?, parent);
             if node.remove_child(index)? {
                 return Ok(());
             }
-            // It had this one child.
+            // It was the only child.
             empty = parent;
         }
         format(self, empty, table)

@@ -219,10 +219,10 @@ impl<'a> WriteTx<'a> {
     pub(crate) fn format(&mut self) -> Result<()> {
         self.own.insert(META, OwnPage { content: self.empty_page(), base: None });
         let meta = self.any_page_mut(META)?;
-        page::set_owner(meta, page::STORES);
+        page::set_owner(meta, page::OWNER_META);
         put_u64(meta, PAGE_COUNT_AT, 1);
         let catalog = self.allocate()?;
-        crate::tree::format(self, catalog, page::CATALOGS)?;
+        crate::tree::format(self, catalog, page::OWNER_CATALOG)?;
         put_u64(self.any_page_mut(META)?, CATALOG_AT, catalog.0);
         Ok(())
     }

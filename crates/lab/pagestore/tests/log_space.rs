@@ -136,7 +136,7 @@ fn fill_up_to(store: &Store, vlf: u32) {
     }
 }
 
-// Of the log that a transaction needs the limit allows a part to be added, and a checkpoint would free the rest.
+// Of the log that a transaction needs the limit allows a part to be added, and a checkpoint would free the pause.
 #[test]
 fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_some() {
     let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..LAYOUT };

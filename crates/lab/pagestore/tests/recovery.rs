@@ -272,7 +272,8 @@ fn who_looks_into_a_log_is_told_at_each_virtual_log_file_how_far_it_is() {
     let vlfs = info.vlfs.iter().filter(|vlf| vlf.status == 2).count() as u64;
     let before = u64::from(info.redo.unit()) * 512;
     let mut told = Vec::new();
-    let same = look().telling(|progress| told.push((progress.bytes, progress.bytes_total))).info().unwrap();
+    let same =
+        look().with_progress(|progress| told.push((progress.bytes, progress.bytes_total))).info().unwrap();
     assert_eq!(same, info);
     // The first block of a virtual log file comes after its header.
     let at = |vlf: u64| if vlf == 0 { 0 } else { vlf * VLF_BYTES + 4096 - before };

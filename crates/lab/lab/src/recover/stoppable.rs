@@ -1,7 +1,7 @@
 //! The files of a page store while it opens, which may take half an hour: an end to it.
 
 use pagestore::Apply;
-use pagestore::disk::{Disk, FileId, PageWrite, Told};
+use pagestore::disk::{Disk, FileId, IoEvent, PageWrite};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -69,16 +69,16 @@ impl Disk for Stoppable {
         writes: &[PageWrite<'_>],
         way: Apply,
         at_once: usize,
-        tell: &(dyn Fn(Told) + Sync),
+        on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
-        let followed = |told| {
-            match told {
-                Told::Begun => self.begun(),
-                Told::Ended { .. } => {
+        let followed = |event| {
+            match event {
+                IoEvent::Begun => self.begun(),
+                IoEvent::Ended { .. } => {
                     self.in_flight.fetch_sub(1, Relaxed);
                 }
             }
-            tell(told);
+            on_event(event);
         };
         self.go_on()?;
         self.disk.write_many(writes, way, at_once, &followed)

@@ -3,7 +3,7 @@
 use super::CheckpointPage;
 use crate::aligned::AlignedBuffer;
 use crate::cache::{Captured, Page};
-use crate::disk::{FileId, PageWrite, Told};
+use crate::disk::{FileId, IoEvent, PageWrite};
 use crate::error::Result;
 use crate::options::Apply;
 use crate::page;
@@ -96,8 +96,8 @@ pub(super) fn write(inner: &Inner, gathered: &[Gathered], memory: &mut [u8], at_
         })
         .collect();
     let counters = &inner.counters;
-    let count = |told| {
-        if let Told::Ended { bytes, done: true, .. } = told {
+    let count = |event| {
+        if let IoEvent::Ended { bytes, done: true, .. } = event {
             counters.engine.page_writes.fetch_add(1, Ordering::Relaxed);
             counters.engine.page_write_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }

@@ -1,5 +1,5 @@
-/// Methods of [`Disk`](crate::disk::Disk) that a disk has from the one that it stands before, its field `disk`; the others
-/// it writes itself, to count, change or hold up what they do, or leaves to the trait.
+/// Implements methods of [`Disk`](crate::disk::Disk) by delegating to the wrapped disk in the field `disk`. The
+/// wrapper implements the other methods itself, to count, change or delay them, or keeps the trait's defaults.
 ///
 /// ```
 /// use pagestore::disk::{Disk, FileId};

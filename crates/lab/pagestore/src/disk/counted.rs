@@ -1,6 +1,6 @@
 //! A disk that counts and times every I/O.
 
-use crate::disk::{Disk, FileId, PageWrite, Told};
+use crate::disk::{Disk, FileId, IoEvent, PageWrite};
 use crate::options::Apply;
 use pagestore_counters::{Publisher, monotonic_ns};
 use std::io;
@@ -12,7 +12,7 @@ pub(crate) struct CountedDisk {
 }
 
 impl CountedDisk {
-    /// The same disk, counted in `counters`.
+    /// Wraps `disk` so that its I/O is counted in `counters`.
     pub(crate) fn wrap(disk: Arc<dyn Disk>, counters: &Arc<Publisher>) -> Arc<dyn Disk> {
         Arc::new(Self { disk, counters: Arc::clone(counters) })
     }
@@ -48,17 +48,17 @@ impl Disk for CountedDisk {
     fn write_many(
         &self,
         writes: &[PageWrite<'_>],
-        way: Apply,
+        apply: Apply,
         at_once: usize,
-        tell: &(dyn Fn(Told) + Sync),
+        on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
-        let counted = |told| {
-            if let Told::Ended { bytes, ns, done } = told {
+        let counted = |event| {
+            if let IoEvent::Ended { bytes, ns, done } = event {
                 self.counters.file(FileId::Data).writes.ended(bytes, ns, done);
             }
-            tell(told);
+            on_event(event);
         };
-        self.disk.write_many(writes, way, at_once, &counted)
+        self.disk.write_many(writes, apply, at_once, &counted)
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {

@@ -1,10 +1,10 @@
-//! The files of a store in a directory: direct I/O where the file system has it, the log written through.
+//! The files of a store in a directory: direct I/O if the file system supports it, the log written through.
 
 pub(crate) mod creation;
 mod mapped;
 mod ring;
 
-use super::{Disk, FileId, PageWrite, Told};
+use super::{Disk, FileId, IoEvent, PageWrite};
 use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -18,13 +18,13 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The largest copy through an aligned buffer at once.
+/// The largest part that is copied through an aligned buffer at once.
 const BOUNCE_BYTES: usize = 1 << 20;
 
-/// Threads that write at once, where it is done by threads.
+/// Threads that write at once, where threads are used.
 const THREADS_MAX: usize = 16;
 
-/// The directory's files, opened once; the lock goes with it.
+/// The directory's files, opened once; dropping it releases the lock.
 pub(crate) struct RealDisk {
     directory: PathBuf,
     control: File,
@@ -33,39 +33,41 @@ pub(crate) struct RealDisk {
     rings: ring::Rings,
     /// Opened with `O_DSYNC`: a write is durable when it returns, and an error belongs to the write that failed.
     log_through: File,
-    /// For reading and for filling new space.
+    /// For reading, and for filling new space with zeros.
     log: File,
-    // Held open for its lock; see `creation` for what may be in it.
+    // Held open for its lock; see `creation` for its content.
     lock: Option<File>,
 }
 
-/// Whether the files may be written.
+/// How a store's files are accessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Create,
     Write,
-    /// For looking at a store, a crashed one too, without changing it; takes no lock.
-    Look,
+    /// Inspects a store, also a crashed one, without changing it; takes no lock.
+    Inspect,
 }
 
 impl RealDisk {
     pub(crate) fn open(directory: &Path, access: Access) -> Result<Self> {
         let lock = match access {
-            Access::Look => None,
+            Access::Inspect => None,
             Access::Write => {
-                // A copy of a store may lack its lock, which is empty; what is no store gets none.
+                // A copy of a store may lack the lock file, which is empty. Do not create one where there is no
+                // store.
                 for file in FileId::ALL {
                     let path = directory.join(file.name());
                     std::fs::metadata(path).map_err(|error| missing(directory, file.name(), error))?;
                 }
-                Some(lock_of(directory)?)
+                Some(lock_directory(directory)?)
             }
             Access::Create => {
-                let lock = lock_of(directory)?;
-                // Whoever has looked before had no lock yet, and another may have created a store meanwhile.
-                creation::look_for_room(directory)?;
-                // What an interrupted creation leaves has none, but for its last moment: a store may have been put here since.
-                let there = Self::open_files(directory, Access::Look);
+                let lock = lock_directory(directory)?;
+                // Check again under the lock: another process may have created a store since the caller checked.
+                creation::check_vacant(directory)?;
+                // An interrupted creation leaves no valid control file, except at its very end; otherwise a store
+                // was put here meanwhile.
+                let there = Self::open_files(directory, Access::Inspect);
                 if there.is_ok_and(|there| !matches!(Control::read(&there), Ok(None))) {
                     return Err(Error::Exists { path: directory.display().to_string() });
                 }
@@ -83,7 +85,7 @@ impl RealDisk {
         Ok(disk)
     }
 
-    /// All but the lock.
+    /// Opens all files but the lock.
     fn open_files(directory: &Path, access: Access) -> Result<Self> {
         let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
         let disk = Self {
@@ -96,8 +98,8 @@ impl RealDisk {
             log: open(FileId::Log, 0)?,
             lock: None,
         };
-        if access != Access::Look {
-            // The names too must be there after a crash.
+        if access != Access::Inspect {
+            // The directory entries must also survive a crash.
             File::open(directory)
                 .and_then(|handle| handle.sync_all())
                 .map_err(|error| Error::io("sync", directory.display(), error))?;
@@ -105,7 +107,7 @@ impl RealDisk {
         Ok(disk)
     }
 
-    /// There is a store here now, whatever the lock says.
+    /// The store is complete; clears the mark of its creation if there is one.
     pub(crate) fn creation_finished(&self) -> Result<()> {
         match &self.lock {
             Some(lock) if creation::is_unfinished(&self.directory) => creation::finish(&self.directory, lock),
@@ -113,12 +115,16 @@ impl RealDisk {
         }
     }
 
-    /// Whether the device takes direct I/O of so many bytes, as far as the kernel tells (since Linux 6.1).
+    /// Fails if the device does not accept direct I/O of this size, as far as the kernel reports it (since Linux
+    /// 6.1).
     pub(crate) fn check_sector(&self, bytes: usize) -> Result<()> {
-        let Ok(told) = statx(&self.log, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else { return Ok(()) };
-        let is_told = told.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
-        if is_told && told.stx_dio_offset_align as usize > bytes {
-            let why = format!("the device takes direct I/O in units of {} bytes", told.stx_dio_offset_align);
+        let Ok(status) = statx(&self.log, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else {
+            return Ok(());
+        };
+        let is_known = status.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+        if is_known && status.stx_dio_offset_align as usize > bytes {
+            let why =
+                format!("the device takes direct I/O in units of {} bytes", status.stx_dio_offset_align);
             return Err(Error::BadOption { option: "log_sector_bytes", why });
         }
         Ok(())
@@ -133,8 +139,8 @@ impl RealDisk {
     }
 }
 
-/// The lock of a directory, which nobody else has.
-fn lock_of(directory: &Path) -> Result<File> {
+/// Takes the exclusive lock of a directory.
+fn lock_directory(directory: &Path) -> Result<File> {
     let path = directory.join("lock");
     let failed = |error| Error::io("lock", path.display(), error);
     let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
@@ -142,7 +148,7 @@ fn lock_of(directory: &Path) -> Result<File> {
     flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
         if error == rustix::io::Errno::WOULDBLOCK { locked() } else { failed(error.into()) }
     })?;
-    // A creation that failed has removed it meanwhile, and somebody else may have the next one.
+    // A failed creation may have removed the file meanwhile, and another process may hold the lock on a new one.
     let own = lock.metadata().map_err(failed)?;
     let is_there =
         std::fs::metadata(&path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino()));
@@ -157,16 +163,16 @@ fn missing(directory: &Path, name: &str, error: io::Error) -> Error {
     }
 }
 
-/// Opens with `O_DIRECT`, and without where the file system has none (tmpfs before Linux 6.6).
+/// Opens with `O_DIRECT`, or without if the file system does not support it (tmpfs before Linux 6.6).
 fn open_file(directory: &Path, file: FileId, access: Access, flags: i32) -> Result<File> {
     let path = directory.join(file.name());
-    // A pipe would keep who opens it until somebody comes to the other end.
+    // Opening a pipe would block until another process opens its other end.
     if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
         let why = format!("its '{}' is not a file", file.name());
         return Err(Error::NotAStore { path: directory.display().to_string(), why });
     }
     let mut options = OpenOptions::new();
-    options.read(true).write(access != Access::Look);
+    options.read(true).write(access != Access::Inspect);
     let opened = match options.custom_flags(libc::O_DIRECT | flags).open(&path) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => options.custom_flags(flags).open(&path),
         other => other,
@@ -178,7 +184,7 @@ thread_local! {
     static BOUNCE: RefCell<AlignedBuffer> = RefCell::new(AlignedBuffer::new(BOUNCE_BYTES));
 }
 
-/// Direct I/O needs aligned memory; what is not aligned goes through a buffer that is.
+/// Direct I/O needs aligned memory; other bytes are copied through an aligned buffer.
 fn write_all(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     if is_aligned(bytes) {
         return file.write_all_at(bytes, offset);
@@ -230,7 +236,7 @@ fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> 
     Ok(got)
 }
 
-/// Where the kernel takes only one I/O of a thread at a time: that many threads.
+/// Does the writes on several threads, where the kernel takes only one I/O of a thread at a time.
 fn on_threads(
     writes: &[PageWrite<'_>],
     at_once: usize,
@@ -274,32 +280,32 @@ impl Disk for RealDisk {
     fn write_many(
         &self,
         writes: &[PageWrite<'_>],
-        way: Apply,
+        apply: Apply,
         at_once: usize,
-        tell: &(dyn Fn(Told) + Sync),
+        on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
-        match way {
+        match apply {
             Apply::Direct if at_once > 1 && writes.iter().all(|write| is_aligned(write.bytes)) => {
-                match self.rings.write(&self.data, writes, at_once, tell) {
+                match self.rings.write(&self.data, writes, at_once, on_event) {
                     Some(result) => result,
                     None => on_threads(writes, at_once, |write| {
-                        write.by(|offset, bytes| write_all(&self.data, offset, bytes), tell)
+                        write.run_with(|offset, bytes| write_all(&self.data, offset, bytes), on_event)
                     }),
                 }
             }
-            Apply::Direct => writes
-                .iter()
-                .try_for_each(|write| write.by(|offset, bytes| write_all(&self.data, offset, bytes), tell)),
-            // Each waits for the pages under it to be read in.
+            Apply::Direct => writes.iter().try_for_each(|write| {
+                write.run_with(|offset, bytes| write_all(&self.data, offset, bytes), on_event)
+            }),
+            // Each write waits for page faults of its pages.
             Apply::Mapped => on_threads(writes, at_once, |write| {
-                write.by(|offset, bytes| self.mapped.write(&self.data, offset, bytes), tell)
+                write.run_with(|offset, bytes| self.mapped.write(&self.data, offset, bytes), on_event)
             }),
         }
     }
 
     fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
         match fallocate(self.file(file), FallocateFlags::empty(), 0, length) {
-            // A file system that cannot is written to all the same.
+            // A file system without it can be written nevertheless.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             done => Ok(done?),
         }
@@ -326,9 +332,9 @@ mod tests {
     use super::*;
     use crate::{Layout, Options, Store};
 
-    // Two who create at once: both find the directory empty, then the first has the lock, and lets go of it.
+    // Two concurrent creations: both find the directory empty, then the first takes the lock and later releases it.
     #[test]
-    fn a_store_that_was_created_since_somebody_looked_is_not_written_over() {
+    fn a_store_created_by_another_process_meanwhile_is_not_overwritten() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let options = Options { background: false, publish: false, ..Options::default() };
         let layout = Layout { vlf_bytes: 128 << 10, vlfs: 2, ..Layout::default() };

@@ -1,4 +1,4 @@
-//! Looking into the log of a store that is in use.
+//! Inspecting the log of a store in use.
 
 use super::Inspection;
 use crate::control::Control;
@@ -6,17 +6,18 @@ use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::recovery;
 
-/// How often it is looked at before it is given up.
-const LOOKS_MAX: usize = 16;
+/// Attempts before it fails.
+const ATTEMPTS_MAX: usize = 16;
 
 impl Inspection<'_> {
-    /// What `look` makes of the log, as the control file now has it. A store that is in use writes over log that it has
-    /// freed, and begins virtual log files, while it is read, which looks like damage: that is where it is found again, at
-    /// the same place, for what is freed lies before the next look and what was begun is seen by it.
-    pub(super) fn settled<T>(&self, mut look: impl FnMut(&Control) -> Result<T>) -> Result<T> {
+    /// Runs `read` on the log as the current control file describes it. A store in use overwrites log that it has
+    /// freed, and begins virtual log files, while the log is read; both look like damage. Real damage is found
+    /// again at the same position, whereas freed log lies before the next attempt's redo position, and a virtual
+    /// log file that was begun is seen by it.
+    pub(super) fn read_consistently<T>(&self, mut read: impl FnMut(&Control) -> Result<T>) -> Result<T> {
         let mut damaged = None;
-        for _ in 0..LOOKS_MAX {
-            match look(&recovery::control(self.disk.as_ref())?) {
+        for _ in 0..ATTEMPTS_MAX {
+            match read(&recovery::read_control(self.disk.as_ref())?) {
                 Err(Error::CorruptLog { lsn, .. }) if damaged != Some(lsn) => damaged = Some(lsn),
                 other => return other,
             }
@@ -37,7 +38,7 @@ mod tests {
     use std::ops::ControlFlow;
     use std::sync::{Arc, Mutex};
 
-    /// The disk of a store that does some work whenever somebody looks into its log.
+    /// The disk of a store that does some work whenever its log is read.
     struct InUse {
         disk: Arc<SimDisk>,
         work: Mutex<Box<dyn FnMut() + Send>>,
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn log_that_a_store_writes_over_while_it_is_read_is_no_damage_and_what_is_damaged_is() {
+    fn log_that_is_overwritten_while_it_is_read_is_not_reported_as_damage_and_damage_is() {
         let disk = Arc::new(SimDisk::new());
         let quiet = Options { background: false, publish: false, ..Options::default() };
         let layout = Layout { vlf_bytes: 128 << 10, vlfs: 4, ..Layout::default() };
@@ -81,7 +82,7 @@ mod tests {
             tx.commit(Durability::Full).unwrap();
             table
         };
-        // So many commits at each read, a checkpoint every so many, until so many commits are done.
+        // This many commits at each read, with checkpoints in between, until a total is reached.
         for (at_once, checkpoint) in [(1, 40), (7, 40), (30, 30), (30, 60), (90, 90)] {
             let mut left = 6 * at_once.max(30);
             let mut done = 0_u32;
@@ -100,29 +101,29 @@ mod tests {
                 }
             };
             let in_use = Arc::new(InUse { disk: disk.clone(), work: Mutex::new(Box::new(work)) });
-            let look = Inspection::open_on(in_use).unwrap();
-            let mut told = Vec::new();
-            let tell = |record: RecordInfo| {
-                told.push(record.lsn);
+            let inspection = Inspection::open_on(in_use).unwrap();
+            let mut seen = Vec::new();
+            let collect = |record: RecordInfo| {
+                seen.push(record.lsn);
                 ControlFlow::Continue(())
             };
-            look.records(Filter::default(), tell).unwrap();
-            assert!(told.is_sorted_by(|a, b| a < b), "{at_once} {checkpoint}: none is told twice");
+            inspection.records(Filter::default(), collect).unwrap();
+            assert!(seen.is_sorted_by(|a, b| a < b), "{at_once} {checkpoint}: none is visited twice");
             let before = store.stats().last_sequence;
-            let found = look.info().unwrap().last_sequence;
+            let found = inspection.info().unwrap().last_sequence;
             assert!(
                 (before..=store.stats().last_sequence).contains(&found),
                 "{at_once} {checkpoint}: {found}"
             );
-            look.anatomy(None).unwrap();
-            assert_eq!(look.why().unwrap().open_transaction, None);
+            inspection.anatomy(None).unwrap();
+            assert_eq!(inspection.why().unwrap().open_transaction, None);
         }
-        // The first block of those that are needed, and no longer what it was.
+        // Damage the first block that is needed.
         let redo = Control::read(disk.as_ref()).unwrap().unwrap();
         let offset =
             redo.geometry.slot_offset(redo.redo_slot as usize) + u64::from(redo.redo.lsn.unit()) * 512;
         disk.write(FileId::Log, offset + 100, &[0xa5; 8]).unwrap();
-        let told = Inspection::open_on(disk).unwrap().info().unwrap_err();
-        assert!(matches!(told, Error::CorruptLog { .. }), "{told}");
+        let error = Inspection::open_on(disk).unwrap().info().unwrap_err();
+        assert!(matches!(error, Error::CorruptLog { .. }), "{error}");
     }
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_read_ahead_and_say_the_same_as_those_that_are_read_when_a_page_is_asked_for() {
+    fn filters_that_are_read_ahead_equal_those_that_are_read_on_demand() {
         let (disk, _) = crashed(1000);
         let control = Control::read(disk.as_ref()).unwrap().unwrap();
         let slots = LogFile::slots_in(disk.as_ref(), &control.geometry).unwrap();

@@ -1,6 +1,6 @@
-//! Many that commit: what is acknowledged is there, all before it too, and everyone is told.
+//! Concurrent commits: an acknowledged commit is durable with all before it, and every waiter is woken.
 
-use super::{Met, commit, store};
+use super::{Coverage, commit, store};
 use crate::sim::{Fault, SimDisk};
 use crate::sync::scheduled::check;
 use crate::{Durability, Error};
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 
 #[test]
 fn what_is_acknowledged_is_on_the_medium_and_what_is_durable_never_becomes_less() {
-    let met = Arc::new(Met::default());
-    let own_met = met.clone();
+    let coverage = Arc::new(Coverage::default());
+    let own_coverage = coverage.clone();
     check(1, 160, move || {
-        let (disk, store) = store(SimDisk::new(), 1, &own_met);
+        let (disk, store) = store(SimDisk::new(), 1, &own_coverage);
         let threads: Vec<_> = (0..3)
             .map(|thread| {
                 let (disk, store) = (disk.clone(), store.clone());
@@ -44,15 +44,15 @@ fn what_is_acknowledged_is_on_the_medium_and_what_is_durable_never_becomes_less(
         store.flush().expect("the disk works");
         assert_eq!(disk.recovered(&[0]), store.stats().last_sequence);
     });
-    Met::assert(&met.overtaken, "a log write overtakes another");
+    Coverage::assert(&coverage.overtaken, "a log write overtakes another");
 }
 
 #[test]
-fn everyone_of_a_group_is_told_and_nobody_waits_for_ever() {
-    let met = Arc::new(Met::default());
-    let own_met = met.clone();
+fn every_commit_of_a_group_is_acknowledged_and_no_thread_waits_forever() {
+    let coverage = Arc::new(Coverage::default());
+    let own_coverage = coverage.clone();
     check(4, 80, move || {
-        let (disk, store) = store(SimDisk::new(), 1, &own_met);
+        let (disk, store) = store(SimDisk::new(), 1, &own_coverage);
         let commits = Arc::new(Mutex::new(HashMap::new()));
         let threads: Vec<_> = (0..6)
             .map(|_| {
@@ -71,17 +71,17 @@ fn everyone_of_a_group_is_told_and_nobody_waits_for_ever() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().expect("it holds"));
         let commits = commits.lock().expect("nothing panics with it");
-        Met::count(&own_met.grouped, commits.values().any(|commits| *commits >= 4));
+        Coverage::count(&own_coverage.grouped, commits.values().any(|commits| *commits >= 4));
     });
-    Met::assert(&met.grouped, "a group of four commits");
+    Coverage::assert(&coverage.grouped, "a group of four commits");
 }
 
-/// As above, without another commit after them that would wake who was forgotten.
+/// As above, without a later commit that would wake a forgotten waiter.
 #[test]
-fn the_last_of_a_burst_are_told() {
-    let met = Arc::new(Met::default());
+fn the_last_commits_of_a_burst_are_acknowledged() {
+    let coverage = Arc::new(Coverage::default());
     check(7, 4000, move || {
-        let (disk, store) = store(SimDisk::new(), 1, &met);
+        let (disk, store) = store(SimDisk::new(), 1, &coverage);
         let threads: Vec<_> = (0..7)
             .map(|_| {
                 let store = store.clone();
@@ -95,12 +95,13 @@ fn the_last_of_a_burst_are_told() {
     });
 }
 
-/// What fails may be a page's write, or a sync, in another thread: those who wait for the log learn of it.
+/// The failure may be that of a page write or a sync on another thread; threads that wait for the log get an error
+/// too.
 #[test]
-fn who_waits_is_told_when_another_makes_the_store_read_only() {
-    let met = Arc::new(Met::default());
+fn waiters_get_an_error_when_another_thread_makes_the_store_read_only() {
+    let coverage = Arc::new(Coverage::default());
     check(6, 800, move || {
-        let (_, store) = store(SimDisk::new(), 1, &met);
+        let (_, store) = store(SimDisk::new(), 1, &coverage);
         let threads: Vec<_> = (0..5)
             .map(|thread| {
                 let store = store.clone();
@@ -121,14 +122,14 @@ fn who_waits_is_told_when_another_makes_the_store_read_only() {
 }
 
 #[test]
-fn after_a_write_that_failed_nothing_more_is_acknowledged_and_everyone_is_told() {
-    let met = Arc::new(Met::default());
-    let before = store(SimDisk::new(), 1, &met).0.disk.ops();
+fn after_a_failed_write_nothing_is_acknowledged_and_every_waiter_gets_an_error() {
+    let coverage = Arc::new(Coverage::default());
+    let before = store(SimDisk::new(), 1, &coverage).0.disk.ops();
     for fault_after in 0..4 {
-        let met = met.clone();
+        let coverage = coverage.clone();
         check(2, 40, move || {
             let faulty = SimDisk::new().with_fault(before + fault_after, Fault::Io);
-            let (disk, store) = store(faulty, 1, &met);
+            let (disk, store) = store(faulty, 1, &coverage);
             let failed = Arc::new(AtomicBool::new(false));
             let acknowledged = Arc::new(AtomicU64::new(0));
             let threads: Vec<_> = (0..4)
@@ -161,5 +162,5 @@ fn after_a_write_that_failed_nothing_more_is_acknowledged_and_everyone_is_told()
             assert!(acknowledged <= there, "commit {acknowledged} was acknowledged, and {there} is the last");
         });
     }
-    Met::assert(&met.failed_beside_another, "a log write fails while another is on its way");
+    Coverage::assert(&coverage.failed_beside_another, "a log write fails while another is on its way");
 }

@@ -1,10 +1,10 @@
-//! A store that has been opened after a crash: its pages are read from the log, while the first checkpoint takes over
-//! what the indices tell, writes it and frees the log, and a writer uses the freed log again.
+//! A store opened after a crash: its pages are read from the log, while the first checkpoint absorbs the indices,
+//! writes the pages and frees the log, and a writer reuses the freed log.
 
-use super::{LAYOUT, Met, Slow, commit, value};
+use super::{Coverage, LAYOUT, SlowDisk, commit, value};
 use crate::disk::{Disk, FileId};
 use crate::sim::{Fault, Files, Op, SimDisk};
-use crate::sync::scheduled::{at_once, check};
+use crate::sync::scheduled::{check, unscheduled};
 use crate::{Durability, Error, Layout, Options, Store, Tables};
 use std::io;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 const ROWS: u32 = 160;
 
-/// The log is read, and pages are written, by several threads.
+/// Log reads and page writes are done by several threads.
 fn options() -> Options {
     Options { parallel: 4, ..super::options() }
 }
 
-/// Rows that every commit writes: on pages of their own.
+/// Rows that every commit writes, on separate pages.
 fn written() -> Vec<u32> {
     (0..ROWS).step_by(11).collect()
 }
@@ -26,7 +26,7 @@ fn never_written(row: u32) -> Vec<u8> {
     (u64::from(row) << 32).to_be_bytes().repeat(100)
 }
 
-/// A crashed store: all of it is in the log, most pages in several of its blocks.
+/// A crashed store with everything in the log, and most pages in several of its blocks.
 fn crashed() -> Files {
     let disk = Arc::new(SimDisk::new());
     let options = Options { cache_bytes: 4 << 20, ..options() };
@@ -53,7 +53,7 @@ fn crashed() -> Files {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_ends_the_checkpoint_and_leaves_nobody_waiting() {
+fn a_page_that_cannot_be_written_ends_the_checkpoint_and_leaves_no_thread_waiting() {
     let crashed = Arc::new(crashed());
     let disk = Arc::new(SimDisk::holding(Files::clone(&crashed)));
     let store = Store::open_on(disk.clone(), options()).expect("it opens");
@@ -65,8 +65,8 @@ fn a_page_that_cannot_be_written_ends_the_checkpoint_and_leaves_nobody_waiting()
     check(6, 60, move || {
         let (at, _) = writes[next.fetch_add(1, Ordering::Relaxed) as usize % writes.len()];
         let disk = SimDisk::holding(Files::clone(&crashed)).with_fault(at, Fault::Io);
-        let disk = Slow::new(disk, &Arc::new(Met::default()));
-        let store = at_once(|| Store::open_on(disk, options()).expect("it opens"));
+        let disk = SlowDisk::new(disk, &Arc::new(Coverage::default()));
+        let store = unscheduled(|| Store::open_on(disk, options()).expect("it opens"));
         assert!(store.checkpoint().is_err(), "the write was not done");
         assert!(store.write().is_err() || commit(&store, &[1], Durability::Full).is_err());
         let reader = store.read().expect("it can be read");
@@ -78,12 +78,12 @@ fn a_page_that_cannot_be_written_ends_the_checkpoint_and_leaves_nobody_waiting()
 
 #[test]
 fn what_is_read_from_the_log_stays_so_while_a_checkpoint_frees_it_and_a_writer_uses_it_again() {
-    let met = Arc::new(Met::default());
-    let own_met = met.clone();
+    let coverage = Arc::new(Coverage::default());
+    let own_coverage = coverage.clone();
     let crashed = Arc::new(crashed());
     check(5, 100, move || {
-        let disk = Slow::new(SimDisk::holding(Files::clone(&crashed)), &own_met);
-        let store = at_once(|| Store::open_on(disk.clone(), options()).expect("it opens"));
+        let disk = SlowDisk::new(SimDisk::holding(Files::clone(&crashed)), &own_coverage);
+        let store = unscheduled(|| Store::open_on(disk.clone(), options()).expect("it opens"));
         assert!(store.recovery_report().vlfs_indexed > 0);
         let store = Arc::new(store);
         let done = Arc::new(AtomicBool::new(false));
@@ -98,10 +98,10 @@ fn what_is_read_from_the_log_stays_so_while_a_checkpoint_frees_it_and_a_writer_u
             }
         });
         let readers = (0..2).map(|number| {
-            let (store, met, done) = (store.clone(), own_met.clone(), done.clone());
+            let (store, coverage, done) = (store.clone(), own_coverage.clone(), done.clone());
             shuttle::thread::spawn(move || {
                 let mut rows = (0..ROWS).cycle().skip(number * 50).step_by(7);
-                // A few at least, and then as long as there is something to be seen.
+                // A few at least, and then until the others are done.
                 let mut left = 2;
                 while left > 0 || !done.load(Ordering::Acquire) {
                     left = u32::saturating_sub(left, 1);
@@ -111,11 +111,11 @@ fn what_is_read_from_the_log_stays_so_while_a_checkpoint_frees_it_and_a_writer_u
                         let expected = if own { value(reader.sequence()) } else { never_written(row) };
                         let before = store.stats().checkpoints;
                         let found = reader.table("t").and_then(|table| reader.get(table, &row.to_be_bytes()));
-                        Met::count(&met.checkpointed, store.stats().checkpoints > before);
+                        Coverage::count(&coverage.checkpointed, store.stats().checkpoints > before);
                         match found {
                             Ok(found) => assert!(found == Some(expected), "row {row} is another"),
                             Err(Error::SnapshotTooOld) => {
-                                Met::count(&met.given_up, true);
+                                Coverage::count(&coverage.given_up, true);
                                 break;
                             }
                             Err(error) => panic!("a snapshot cannot be read: {error}"),
@@ -129,27 +129,27 @@ fn what_is_read_from_the_log_stays_so_while_a_checkpoint_frees_it_and_a_writer_u
         [writer, checkpoints].into_iter().for_each(|thread| thread.join().expect("it holds"));
         done.store(true, Ordering::Release);
         readers.into_iter().for_each(|thread| thread.join().expect("it holds"));
-        Met::count(&own_met.redone, store.stats().pages_redone > 0);
+        Coverage::count(&own_coverage.redone, store.stats().pages_redone > 0);
         disk.recovered(&written());
     });
-    Met::assert(&met.checkpointed, "a checkpoint ends while a page is read");
-    Met::assert(&met.redone, "a page is put together from the log");
+    Coverage::assert(&coverage.checkpointed, "a checkpoint ends while a page is read");
+    Coverage::assert(&coverage.redone, "a page is put together from the log");
 }
 
-/// A disk of which one read of the log, or write of a page, fails once it is told so, and what comes after is counted.
-struct Failing {
-    disk: Arc<Slow>,
+/// A disk on which one read of the log, or one write of a page, fails.
+struct FailingDisk {
+    disk: Arc<SlowDisk>,
     reads_left: AtomicI64,
     writes_left: AtomicI64,
 }
 
-impl Failing {
+impl FailingDisk {
     fn fails(left: &AtomicI64) -> io::Result<()> {
         if left.fetch_sub(1, Ordering::Relaxed) == 1 { Err(io::Error::other("told to fail")) } else { Ok(()) }
     }
 }
 
-impl Disk for Failing {
+impl Disk for FailingDisk {
     crate::from_disk_beneath!(write_through, sync, len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -165,20 +165,20 @@ impl Disk for Failing {
     }
 }
 
-// Whoever waits for the turn of the one that failed goes on, and nothing of the log is given up.
+// Threads that wait for the turn of the failed one continue, and no log is freed.
 #[test]
 fn a_read_or_write_that_fails_ends_the_checkpoint_of_all_its_threads_and_frees_no_log() {
-    let met = Arc::new(Met::default());
+    let coverage = Arc::new(Coverage::default());
     let crashed = Arc::new(crashed());
     let [reads, writes] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
     let counts = [reads.clone(), writes.clone()];
     let schedules = AtomicU64::new(0);
     let schedules = Arc::new(schedules);
     check(6, 60, move || {
-        let slow = Slow::new(SimDisk::holding(Files::clone(&crashed)), &met);
+        let slow = SlowDisk::new(SimDisk::holding(Files::clone(&crashed)), &coverage);
         let (reads_left, writes_left) = (AtomicI64::new(0), AtomicI64::new(0));
-        let disk = Arc::new(Failing { disk: slow.clone(), reads_left, writes_left });
-        let store = at_once(|| Store::open_on(disk.clone(), options()).expect("it opens"));
+        let disk = Arc::new(FailingDisk { disk: slow.clone(), reads_left, writes_left });
+        let store = unscheduled(|| Store::open_on(disk.clone(), options()).expect("it opens"));
         let number = schedules.fetch_add(1, Ordering::Relaxed) as i64;
         let which = if number % 2 == 0 { &disk.reads_left } else { &disk.writes_left };
         which.store(number / 2 % 16 + 1, Ordering::Relaxed);
@@ -188,6 +188,6 @@ fn a_read_or_write_that_fails_ends_the_checkpoint_of_all_its_threads_and_frees_n
         counts[(number % 2) as usize].fetch_add(u64::from(failed), Ordering::Relaxed);
         slow.recovered(&written());
     });
-    Met::assert(&reads, "a read of the log fails");
-    Met::assert(&writes, "a write of a page fails");
+    Coverage::assert(&reads, "a read of the log fails");
+    Coverage::assert(&writes, "a write of a page fails");
 }

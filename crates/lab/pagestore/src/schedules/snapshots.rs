@@ -1,6 +1,6 @@
-//! Who reads while others commit, checkpoint and drive pages out of memory.
+//! Readers during commits, checkpoints and evictions.
 
-use super::{BEGUN, Met, commit, store, value};
+use super::{Coverage, INITIAL_COMMIT, commit, store, value};
 use crate::sim::{Fault, SimDisk};
 use crate::sync::scheduled::check;
 use crate::{Durability, Error, ReadTx, Store, Tables};
@@ -13,12 +13,12 @@ const WRITTEN: [u32; 3] = [0, ROWS / 2, ROWS - 1];
 
 #[test]
 fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwhile() {
-    let met = Arc::new(Met::default());
-    let own_met = met.clone();
+    let coverage = Arc::new(Coverage::default());
+    let own_coverage = coverage.clone();
     check(3, 480, move || {
-        let (disk, store) = store(SimDisk::new(), ROWS, &own_met);
+        let (disk, store) = store(SimDisk::new(), ROWS, &own_coverage);
         let done = Arc::new(AtomicBool::new(false));
-        // Two, so that one takes along to the disk what the other has just appended.
+        // Two writers, so that one makes durable what the other has just appended.
         let writers = [(); 2].map(|()| {
             let writer = store.clone();
             shuttle::thread::spawn(move || {
@@ -34,9 +34,9 @@ fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwh
             }
         });
         let readers = (0..2).map(|_| {
-            let (store, met, done) = (store.clone(), own_met.clone(), done.clone());
+            let (store, coverage, done) = (store.clone(), own_coverage.clone(), done.clone());
             shuttle::thread::spawn(move || {
-                // A few at least, and then as long as there is something to be seen.
+                // A few at least, and then until the others are done.
                 let mut left = 2;
                 while left > 0 || !done.load(Ordering::Acquire) {
                     left = u32::saturating_sub(left, 1);
@@ -53,13 +53,13 @@ fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwh
                                 found.map(|found| found[..8].to_vec())
                             ),
                             Err(Error::SnapshotTooOld) => {
-                                Met::count(&met.given_up, true);
+                                Coverage::count(&coverage.given_up, true);
                                 break;
                             }
                             Err(error) => panic!("a snapshot cannot be read: {error}"),
                         }
                     }
-                    Met::count(&met.checkpointed, store.stats().checkpoints > begun);
+                    Coverage::count(&coverage.checkpointed, store.stats().checkpoints > begun);
                     shuttle::thread::yield_now();
                 }
             })
@@ -74,17 +74,17 @@ fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwh
         done.store(true, Ordering::Release);
         readers.into_iter().for_each(|thread| thread.join().expect("it holds"));
         let stats = store.stats();
-        Met::count(&own_met.stored, stats.page_reads > 0);
+        Coverage::count(&own_coverage.stored, stats.page_reads > 0);
     });
-    Met::assert(&met.checkpointed, "a checkpoint ends while a snapshot is read");
-    Met::assert(&met.stored, "a page is read from the data file");
+    Coverage::assert(&coverage.checkpointed, "a checkpoint ends while a snapshot is read");
+    Coverage::assert(&coverage.stored, "a page is read from the data file");
 }
 
 #[test]
 fn a_commit_is_seen_when_its_pages_are_there_even_if_another_thread_has_made_it_durable() {
-    let met = Arc::new(Met::default());
+    let coverage = Arc::new(Coverage::default());
     check(6, 500, move || {
-        let (_, store) = store(SimDisk::new(), 1, &met);
+        let (_, store) = store(SimDisk::new(), 1, &coverage);
         let writers = [(); 3].map(|()| {
             let writer = store.clone();
             shuttle::thread::spawn(move || {
@@ -101,7 +101,7 @@ fn a_commit_is_seen_when_its_pages_are_there_even_if_another_thread_has_made_it_
                 let found = reader.get(table, &0_u32.to_be_bytes()).expect("there is memory for it");
                 let sequence = reader.sequence();
                 assert!(found == Some(value(sequence)), "commit {sequence} is seen, and its row is not");
-                if sequence == BEGUN + 6 {
+                if sequence == INITIAL_COMMIT + 6 {
                     return;
                 }
                 shuttle::thread::yield_now();
@@ -111,7 +111,7 @@ fn a_commit_is_seen_when_its_pages_are_there_even_if_another_thread_has_made_it_
     });
 }
 
-/// Reads these rows, all of which every commit writes; whether the snapshot was there to the end.
+/// Reads these rows, all of which every commit writes; returns whether the snapshot was readable to the end.
 fn is_whole(store: &Store, reader: &ReadTx<'_>, rows: impl Iterator<Item = u32>) -> bool {
     let expected = value(reader.sequence());
     for row in rows {
@@ -133,16 +133,17 @@ fn is_whole(store: &Store, reader: &ReadTx<'_>, rows: impl Iterator<Item = u32>)
     true
 }
 
-/// Where a transaction is larger than the cache, what its pages were is read from the files, which checkpoints write over.
+/// If a transaction is larger than the cache, earlier versions of its pages are read from the files, which
+/// checkpoints overwrite.
 #[test]
 fn a_snapshot_stands_still_beside_large_transactions_and_what_was_visible_can_be_read_after_one_has_failed() {
-    let met = Arc::new(Met::default());
-    let begun = store(SimDisk::new(), ROWS, &met).0.disk.ops();
+    let coverage = Arc::new(Coverage::default());
+    let begun = store(SimDisk::new(), ROWS, &coverage).0.disk.ops();
     for fault_after in 0..20 {
-        let met = met.clone();
+        let coverage = coverage.clone();
         check(5, 12, move || {
             let faulty = SimDisk::new().with_fault(begun + fault_after, Fault::Io);
-            let (_, store) = store(faulty, ROWS, &met);
+            let (_, store) = store(faulty, ROWS, &coverage);
             let done = Arc::new(AtomicBool::new(false));
             let writer = store.clone();
             let rows: Vec<_> = (0..ROWS).collect();
@@ -150,12 +151,15 @@ fn a_snapshot_stands_still_beside_large_transactions_and_what_was_visible_can_be
                 let _ = (0..6).try_for_each(|_| commit(&writer, &rows, Durability::Full).map(|_| ()));
             });
             let readers = (0..2).map(|thread| {
-                let (store, met, done) = (store.clone(), met.clone(), done.clone());
+                let (store, coverage, done) = (store.clone(), coverage.clone(), done.clone());
                 shuttle::thread::spawn(move || {
                     while !done.load(Ordering::Acquire) {
                         let reader = store.read().expect("it can be read");
                         let rows = (0..ROWS).skip(thread * 7).step_by(19);
-                        Met::count(&met.given_up, !is_whole(&store, &reader, rows.clone().chain(rows)));
+                        Coverage::count(
+                            &coverage.given_up,
+                            !is_whole(&store, &reader, rows.clone().chain(rows)),
+                        );
                         shuttle::thread::yield_now();
                     }
                 })
@@ -166,11 +170,11 @@ fn a_snapshot_stands_still_beside_large_transactions_and_what_was_visible_can_be
             let last = store.read().expect("it can be read");
             assert!(is_whole(&store, &last, 0..ROWS), "what is visible is given up");
             drop(last);
-            Met::count(&met.undone, store.stats().last_sequence > store.stats().durable_sequence);
+            Coverage::count(&coverage.undone, store.stats().last_sequence > store.stats().durable_sequence);
             done.store(true, Ordering::Release);
             readers.into_iter().for_each(|thread| thread.join().expect("it holds"));
         });
     }
-    Met::assert(&met.undone, "a commit fails that was put where readers look for it");
-    Met::assert(&met.given_up, "a page is written over that a snapshot needs");
+    Coverage::assert(&coverage.undone, "a commit fails that was put where readers look for it");
+    Coverage::assert(&coverage.given_up, "a page is written over that a snapshot needs");
 }

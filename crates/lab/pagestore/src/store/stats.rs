@@ -1,4 +1,4 @@
-//! What an open store tells of itself: figures, I/O, where commits' time goes, who holds the log.
+//! What an open store reports about itself: statistics, I/O, the times of commits, and what holds the log.
 
 use super::{Inner, Store, lock};
 use crate::awake::AwakeTrial;
@@ -8,17 +8,17 @@ use pagestore_counters::{Certificate, CommitTimes, FileStatistics, LogState, Vlf
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// Dirty pages that are looked at before the table of pages is let go.
-const DIRTY_LOOKED_AT_ONCE: usize = 256;
+/// Dirty pages that are examined under one hold of the page table's lock.
+const DIRTY_PAGES_PER_LOCK: usize = 256;
 
-/// Figures of an open store, counted since it was opened.
+/// Statistics of an open store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Writes to the log.
     pub log_writes: u64,
-    /// Bytes that they wrote.
+    /// Bytes of these writes.
     pub log_write_bytes: u64,
-    /// Time that they took, in nanoseconds.
+    /// Total time of these writes, in nanoseconds.
     pub log_write_ns: u64,
     /// Transactions that committed.
     pub commits: u64,
@@ -26,47 +26,47 @@ pub struct Stats {
     pub durable_sequence: u64,
     /// The newest commit.
     pub last_sequence: u64,
-    /// Log that waits to be written, in bytes.
+    /// Bytes of log that wait to be written.
     pub log_waiting_bytes: u64,
     /// Pages read from the data file.
     pub page_reads: u64,
-    /// Pages put together from the log.
+    /// Pages redone from the log.
     pub pages_redone: u64,
     /// Writes to the data file; one may hold many pages.
     pub page_writes: u64,
-    /// Bytes that they wrote.
+    /// Bytes of these writes.
     pub page_write_bytes: u64,
     /// Syncs of the data file.
     pub data_syncs: u64,
-    /// Checkpoints that have ended.
+    /// Completed checkpoints.
     pub checkpoints: u64,
     /// Pages whose newest version is not in the data file yet.
     pub dirty_pages: u64,
-    /// Memory of cached pages, older versions included.
+    /// Memory of cached pages, including older versions, in bytes.
     pub cached_bytes: u64,
-    /// Virtual log files that can be written.
+    /// Virtual log files that can be reused.
     pub vlfs_reusable: u64,
     /// All virtual log files.
     pub vlfs: u64,
 }
 
-/// Why the log's beginning cannot be reused, in the order in which it would have to give way.
+/// Why the log's beginning cannot be reused, in the order in which the reasons would have to go away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHolders {
-    /// Recovery begins here now.
+    /// The redo position.
     pub redo: Lsn,
-    /// The next record goes here.
+    /// The position of the next record.
     pub next: Lsn,
-    /// The first record of the transaction that is active.
+    /// The first record of the active transaction.
     pub active_transaction: Option<Lsn>,
-    /// The page that has waited longest for a checkpoint, and its first record.
+    /// The dirty page with the oldest first record, and that record.
     pub oldest_dirty_page: Option<(PageNo, Lsn)>,
     /// The proof of the last checkpoint.
     pub last_certificate: Option<Certificate>,
 }
 
 impl Store {
-    /// Counts since the store was opened.
+    /// The statistics since the store was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let inner = &self.inner;
@@ -99,29 +99,29 @@ impl Store {
         }
     }
 
-    /// The I/O of the store's files since it was opened, its recovery included: what other processes see too.
+    /// The I/O on the store's files since it was opened, including its recovery: the same figures that other
+    /// processes see.
     #[must_use]
     pub fn file_statistics(&self) -> [FileStatistics; 3] {
         self.inner.counters.file_statistics()
     }
 
-    /// Where the time of commits went that were acknowledged as durable.
+    /// The time that commits acknowledged as durable spent in each phase.
     #[must_use]
     pub fn commit_times(&self) -> CommitTimes {
         self.inner.counters.commits.read()
     }
 
-    /// What keeping the processor awake was last found to bring a thread that commits alone (`KeepAwake::Auto`); `None`
-    /// before 128 such commits, and where it is not tried.
+    /// The last result of measuring whether spinning shortens the commits of a lone thread (`KeepAwake::Auto`);
+    /// `None` before 128 such commits, and where it is not measured.
     #[must_use]
     pub fn awake_trial(&self) -> Option<AwakeTrial> {
         self.inner.journal.idle_guard.as_ref()?.last_trial()
     }
 
-    /// The file in which other processes see the counters.
+    /// The file through which other processes see the counters.
     ///
-    /// # Errors
-    /// Why they do not.
+    /// # Errors Why they are not published.
     pub fn published(&self) -> Result<&Path, &str> {
         self.inner.counters.path()
     }
@@ -134,16 +134,16 @@ impl Store {
 }
 
 impl Inner {
-    /// Answers who asked for the state of the log.
-    pub(crate) fn answer(&self) {
+    /// Publishes the state of the log if another process has requested it.
+    pub(crate) fn publish_requested_state(&self) {
         if self.counters.state.is_asked() {
             self.publish_state();
         }
     }
 
-    /// Writes the state of the log where other processes see it.
+    /// Publishes the state of the log to other processes.
     pub(crate) fn publish_state(&self) {
-        let Ok(_one) = self.answering.try_lock() else { return };
+        let Ok(_one) = self.publishing.try_lock() else { return };
         self.counters.state.answer(|| self.log_state());
     }
 
@@ -174,15 +174,15 @@ impl Inner {
         }
     }
 
-    /// The dirty page whose oldest record lies furthest back, of all that are dirty for as long as this looks. It looks
-    /// at a few under one hold of the lock.
+    /// The dirty page with the oldest first record, of all pages that are dirty throughout the call. Examines a few
+    /// under one hold of the lock.
     fn oldest_dirty(&self) -> Option<(PageNo, Lsn)> {
         let runs = lock(&self.pages).runs();
         let mut oldest = runs.and_then(|runs| runs.oldest());
         let mut from = Some(PageNo(0));
         while let Some(next) = from {
             let found;
-            (found, from) = lock(&self.pages).oldest_dirty(next, DIRTY_LOOKED_AT_ONCE);
+            (found, from) = lock(&self.pages).oldest_dirty(next, DIRTY_PAGES_PER_LOCK);
             oldest = oldest.into_iter().chain(found).min_by_key(|(_, lsn)| *lsn);
         }
         oldest

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_with_an_old_key_does_not_sleep() {
+    fn a_wait_with_an_old_key_does_not_sleep() {
         let events = EventCount::default();
         let key = events.key();
         events.notify(Classes::from_numbers([1]), 1);

@@ -1,11 +1,11 @@
-//! The standard library's locks, threads and atomics, unless a schedule runs on this thread: then all its threads are
-//! Shuttle's, which live on this one, and a lock that is taken is waited for by letting the others go on.
+//! The standard library's locks, threads and atomics, unless a schedule runs on this thread. Then all threads are
+//! Shuttle's, which run on this one, and waiting for a lock means letting other threads run.
 //!
-//! Three things decide whether a schedule finds anything. A thread that is chosen among others at every step is never
-//! left behind for long: so half of the schedules go by priorities (Burckhardt et al. 2010), and in all of them a thread
-//! is held up now and then, anywhere. With priorities a thread that yields goes behind all others: so it yields only
-//! there, and where it cannot go on. And Shuttle's own `park` returns without being told, which hides that nobody
-//! tells: here it does not.
+//! Three details decide whether schedules find bugs. If the next thread is chosen at random at every step, no
+//! thread falls far behind; so half of the schedules use priorities (Burckhardt et al. 2010), and in all of them a
+//! thread is delayed occasionally at any point. With priorities a thread that yields gets the lowest priority; so
+//! threads yield only there, and where they are blocked. And Shuttle's own `park` may return spuriously, which
+//! hides a missing wake-up; the one here does not.
 
 use super::Classes;
 use shuttle::rand::Rng;
@@ -18,62 +18,62 @@ thread_local! {
     static SCHEDULED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How often a thread is put behind all others in a schedule that goes by priorities, and one more.
+/// One more than the number of priority changes in a schedule with priorities.
 const DEPTH: usize = 4;
-/// The longest time that something lingers, in steps of its thread.
-const LINGERS_MAX: u32 = 100;
-/// At one of so many places a thread is held up.
-const STALLS_ONCE_IN: u32 = 80;
+/// The longest delay, in steps of the thread.
+const DELAY_STEPS_MAX: u32 = 100;
+/// A thread is delayed at one of this many points.
+const DELAY_ONCE_IN: u32 = 80;
 
-/// Runs `test` under so many schedules, half of them by chance and half by priorities. One that fails is printed as
-/// Shuttle does, to be replayed by it.
+/// Runs `test` under this many schedules, half of them random and half with priorities. Shuttle prints a failing
+/// schedule so that it can be replayed.
 pub(crate) fn check(seed: u64, schedules: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
-    struct Off;
-    impl Drop for Off {
+    struct EndSchedule;
+    impl Drop for EndSchedule {
         fn drop(&mut self) {
             SCHEDULED.set(false);
         }
     }
     fn run(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
         let mut config = shuttle::Config::new();
-        // Its own 32 KiB are too few for a store that is opened.
+        // The default of 32 KiB is too small for opening a store.
         config.stack_size = 1 << 20;
         shuttle::Runner::new(scheduler, config).run(test);
     }
-    let _off = Off;
+    let _end = EndSchedule;
     SCHEDULED.set(true);
     let half = schedules.div_ceil(2);
     run(RandomScheduler::new_from_seed(seed, half), test.clone());
     run(PctScheduler::new_from_seed(seed, DEPTH, half), test);
 }
 
-/// Does this without giving way: it is the test's own looking, and no part of what is tested.
-pub(crate) fn at_once<T>(look: impl FnOnce() -> T) -> T {
+/// Runs `action` without switching threads: it belongs to the test itself, not to the tested code.
+pub(crate) fn unscheduled<T>(action: impl FnOnce() -> T) -> T {
     let before = SCHEDULED.replace(false);
-    let seen = look();
+    let result = action();
     SCHEDULED.set(before);
-    seen
+    result
 }
 
-/// A place where the schedule may go on with another thread, now and then for long.
-pub(crate) fn give_way() {
-    linger_once_in(STALLS_ONCE_IN);
+/// A point where the schedule may switch to another thread, occasionally for long.
+pub(crate) fn maybe_switch() {
+    delay_once_in(DELAY_ONCE_IN);
 }
 
-/// As `give_way`, for what takes its time.
+/// As `maybe_switch`, for operations that take long.
 pub(crate) fn yield_in_schedule() {
-    linger_once_in(4);
+    delay_once_in(4);
 }
 
-fn linger_once_in(times: u32) {
+fn delay_once_in(times: u32) {
     if SCHEDULED.get() {
         let mut chance = shuttle::rand::thread_rng();
         if chance.gen_ratio(1, times) {
-            // For so long that others do whole commits meanwhile, or for a few steps.
-            let most = if chance.gen_bool(0.5) { LINGERS_MAX } else { 4 };
+            // Long enough for whole commits of other threads, or only a few steps.
+            let most = if chance.gen_bool(0.5) { DELAY_STEPS_MAX } else { 4 };
             (0..chance.gen_range(1..most)).for_each(|_| shuttle::thread::yield_now());
         }
-        // A switch, and nothing else: there is no time in a schedule.
+        // Only a switch: a schedule has no clock.
         shuttle::thread::sleep(std::time::Duration::ZERO);
     }
 }
@@ -90,7 +90,7 @@ impl<T> Mutex<T> {
         if !SCHEDULED.get() {
             return self.0.lock();
         }
-        give_way();
+        maybe_switch();
         loop {
             match self.0.try_lock() {
                 Ok(guard) => return Ok(guard),
@@ -101,7 +101,7 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        give_way();
+        maybe_switch();
         self.0.try_lock()
     }
 }
@@ -115,27 +115,27 @@ impl AtomicU64 {
     }
 
     pub(crate) fn load(&self, order: Ordering) -> u64 {
-        give_way();
+        maybe_switch();
         self.0.load(order)
     }
 
     pub(crate) fn store(&self, value: u64, order: Ordering) {
-        give_way();
+        maybe_switch();
         self.0.store(value, order);
     }
 
     pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
-        give_way();
+        maybe_switch();
         self.0.fetch_add(value, order)
     }
 
     pub(crate) fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
-        give_way();
+        maybe_switch();
         self.0.fetch_sub(value, order)
     }
 
     pub(crate) fn fetch_max(&self, value: u64, order: Ordering) -> u64 {
-        give_way();
+        maybe_switch();
         self.0.fetch_max(value, order)
     }
 }
@@ -143,7 +143,7 @@ impl AtomicU64 {
 #[derive(Default)]
 pub(crate) struct EventCount {
     real: super::event_count::EventCount,
-    /// How often it was told, and who sleeps since when: nobody switches while this is locked.
+    /// The number of events, and the sleeping threads with their classes. No switch happens while this is locked.
     scheduled: std::sync::Mutex<(u32, Vec<(Classes, thread::Thread)>)>,
 }
 
@@ -152,7 +152,7 @@ impl EventCount {
         if !SCHEDULED.get() {
             return self.real.key();
         }
-        give_way();
+        maybe_switch();
         self.scheduled.lock().expect("nothing panics with it").0
     }
 
@@ -160,7 +160,7 @@ impl EventCount {
         if !SCHEDULED.get() {
             return self.real.wait(key, number);
         }
-        give_way();
+        maybe_switch();
         let me = thread::current();
         {
             let mut scheduled = self.scheduled.lock().expect("nothing panics with it");
@@ -176,7 +176,7 @@ impl EventCount {
         if !SCHEDULED.get() {
             return self.real.notify(classes, at_most);
         }
-        // Whoever tells has let go of all locks: others go on before anybody is woken.
+        // The notifier holds no locks: others may run before any thread is woken.
         yield_in_schedule();
         let mut woken = Vec::new();
         {
@@ -194,7 +194,7 @@ impl EventCount {
     }
 }
 
-/// As of the module above.
+/// See `sync::run_on_threads`.
 pub(crate) fn run_on_threads<T: Send + 'static, E: Send + 'static>(
     threads: usize,
     work: impl Fn() -> Result<T, E> + Sync,
@@ -211,8 +211,8 @@ pub(crate) fn run_on_threads<T: Send + 'static, E: Send + 'static>(
             ended.into_iter().collect()
         });
     }
-    // Now and then there are fewer. This one only waits: Shuttle wakes it when one that it has begun ends, whatever it
-    // waits for itself.
+    // Sometimes fewer threads than requested. The current one only waits: Shuttle wakes it when one of its threads
+    // ends, whatever else it waits for.
     let threads = shuttle::rand::thread_rng().gen_range(1..=threads);
     shuttle::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
@@ -230,7 +230,7 @@ pub(crate) mod thread {
         Scheduled(Arc<Token>),
     }
 
-    /// What `unpark` gives and `park` takes.
+    /// Set by `unpark`, consumed by `park`.
     #[derive(Default)]
     pub(crate) struct Token {
         given: shuttle::sync::Mutex<bool>,
@@ -261,7 +261,7 @@ pub(crate) mod thread {
         }
     }
 
-    /// Which of a schedule's threads this is, if it is one.
+    /// A number for the current thread of the schedule, if it is one.
     pub(crate) fn scheduled_number() -> Option<usize> {
         SCHEDULED.get().then(|| TOKEN.with(|token| Arc::as_ptr(token).addr()))
     }

@@ -1,5 +1,5 @@
-//! The leaf that a transaction put into last, and the keys that belong there: entries that come in the order of their
-//! keys, or near each other, need no way down the tree.
+//! A finger: the leaf of the last insertion and the range of its keys. Insertions in key order, or near each other,
+//! need not descend the tree.
 
 use super::node::Node;
 use super::{Path, Table, WriteTx};
@@ -10,17 +10,18 @@ use crate::types::PageNo;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Finger {
-    /// The table, whose handle was checked on the way to it, and the leaf.
+    /// The table, whose handle was checked during the descent, and the leaf.
     at: Option<(Table, PageNo)>,
-    /// Whether its bounds are known: they are sought when it is met again, so that one entry alone does not pay for it.
+    /// Whether the range is known. It is determined at the second insertion into the leaf, so that a single one
+    /// does not pay for it.
     is_bound: bool,
     from: Vec<u8>,
-    /// Empty: no end.
+    /// Empty: unbounded.
     to: Vec<u8>,
 }
 
 impl Finger {
-    /// The leaf, where `key` belongs into it.
+    /// The leaf, if `key` belongs into it.
     pub(super) fn leaf_of(&self, table: Table, key: &[u8]) -> Option<PageNo> {
         let (own, leaf) = self.at?;
         let inside =
@@ -28,14 +29,14 @@ impl Finger {
         inside.then_some(leaf)
     }
 
-    /// To be told before a leaf gets other bounds or another place.
+    /// Must be called before a leaf changes its range or its page.
     pub(super) fn forget(&mut self) {
         (self.at, self.is_bound) = (None, false);
     }
 }
 
 impl WriteTx<'_> {
-    /// The next entry may belong into `leaf` too, which lies below `path`.
+    /// Remembers `leaf`, which lies below `path`, for the next insertion.
     pub(super) fn point_to(&mut self, table: Table, path: &Path, leaf: PageNo) -> Result<()> {
         let at = Some((table, leaf));
         if self.finger.at != at {
@@ -45,7 +46,7 @@ impl WriteTx<'_> {
         let mut finger = std::mem::take(&mut self.finger);
         finger.from.clear();
         finger.to.clear();
-        // The nearest key to either side, from the root down.
+        // The nearest separator on either side, from the root down.
         for (inner, index) in path {
             let page = self.page(*inner)?;
             let node = Node::open(&page, *inner)?;

@@ -7,7 +7,7 @@
 //! leaf cell:  key length u16 | value length u16 | key | value
 //! inner cell: key length u16 | child u64 | key                 the child holds the keys below the key
 //! ```
-//! Nothing read from a page is trusted to be inside it.
+//! No offset or length read from a page is trusted to lie inside it.
 
 use crate::codec::{put_u16, put_u64, u16_at, u64_at};
 use crate::error::{Error, Result};
@@ -24,23 +24,23 @@ const LEAF_CELL_HEADER: usize = 4;
 const INNER_CELL_HEADER: usize = 10;
 const SLOT_BYTES: usize = 2;
 
-/// Key and value together: with its cell's header and its slot, an entry takes at most a quarter of what a page has for
-/// them. `Node::split` rests on that.
+/// The limit of key and value together: with the cell's header and its slot, an entry takes at most a quarter of a
+/// node's space. `Node::split_leaf` and `split_inner` depend on that.
 pub(crate) fn entry_bytes_max(page_bytes: usize) -> usize {
     (page_bytes - SLOTS_AT) / 4 - INNER_CELL_HEADER - SLOT_BYTES
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Leaf,
     Inner,
 }
 
-/// A node that is read.
+/// A node for reading.
 pub(crate) struct Node<'a> {
     bytes: &'a [u8],
     page: PageNo,
-    kind: Kind,
+    kind: NodeKind,
     count: usize,
 }
 
@@ -48,8 +48,8 @@ impl<'a> Node<'a> {
     pub(crate) fn open(bytes: &'a [u8], page: PageNo) -> Result<Self> {
         let wrong = |why| Err(Error::CorruptTree { page, why });
         let kind = match bytes[KIND_AT] {
-            1 => Kind::Leaf,
-            2 => Kind::Inner,
+            1 => NodeKind::Leaf,
+            2 => NodeKind::Inner,
             _ => return wrong("it is not part of a table"),
         };
         let count = usize::from(u16_at(bytes, COUNT_AT));
@@ -63,7 +63,7 @@ impl<'a> Node<'a> {
         Error::CorruptTree { page: self.page, why: "an entry lies outside of it" }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> NodeKind {
         self.kind
     }
 
@@ -82,18 +82,18 @@ impl<'a> Node<'a> {
         Ok(at)
     }
 
-    /// The whole cell.
+    /// The bytes of a cell.
     fn cell(&self, index: usize) -> Result<&'a [u8]> {
         let at = self.cell_at(index)?;
-        let header = if self.kind == Kind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
+        let header = if self.kind == NodeKind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
         let rest = self.bytes.get(at..).filter(|rest| rest.len() >= header).ok_or_else(|| self.outside())?;
-        let value = if self.kind == Kind::Leaf { usize::from(u16_at(rest, 2)) } else { 0 };
+        let value = if self.kind == NodeKind::Leaf { usize::from(u16_at(rest, 2)) } else { 0 };
         rest.get(..header + usize::from(u16_at(rest, 0)) + value).ok_or_else(|| self.outside())
     }
 
     pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
         let cell = self.cell(index)?;
-        let header = if self.kind == Kind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
+        let header = if self.kind == NodeKind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
         Ok(&cell[header..header + usize::from(u16_at(cell, 0))])
     }
 
@@ -102,19 +102,19 @@ impl<'a> Node<'a> {
         Ok(&cell[LEAF_CELL_HEADER + usize::from(u16_at(cell, 0))..])
     }
 
-    /// Child `index`; the one after the last key is the right one.
+    /// Child `index`; the one after the last key is the right child.
     pub(crate) fn child(&self, index: usize) -> Result<PageNo> {
         let child =
             if index == self.count { u64_at(self.bytes, RIGHT_AT) } else { u64_at(self.cell(index)?, 2) };
         Ok(PageNo(child))
     }
 
-    /// Whether `key` comes after all.
+    /// Whether `key` is greater than all keys.
     pub(crate) fn is_after(&self, key: &[u8]) -> Result<bool> {
         Ok(self.count == 0 || self.key(self.count - 1)? < key)
     }
 
-    /// Where `key` is, or would be.
+    /// The index of `key`, or the index where it would be inserted.
     pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -128,7 +128,7 @@ impl<'a> Node<'a> {
         Ok(Err(low))
     }
 
-    /// The index of the child that holds `key`.
+    /// The index of the child for `key`.
     pub(crate) fn child_index(&self, key: &[u8]) -> Result<usize> {
         Ok(match self.search(key)? {
             Ok(index) => index + 1,
@@ -136,7 +136,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// Whether an entry fits in this leaf. Of a damaged one it does, as far as is told here: who puts it there finds out.
+    /// Whether an entry fits in this leaf. Returns true for a damaged leaf; the insertion detects the damage.
     pub(crate) fn has_room(&self, key: &[u8], value: &[u8]) -> bool {
         let lowest = usize::from(u16_at(self.bytes, LOWEST_AT));
         let free =
@@ -144,8 +144,8 @@ impl<'a> Node<'a> {
         lowest < SLOTS_AT + 2 * self.count || free >= LEAF_CELL_HEADER + key.len() + value.len() + 2
     }
 
-    /// Divides this leaf, which is full, with one more entry at `index`: after everything when it comes at the end, as
-    /// ascending keys do, so that pages stay full; else in the middle of the bytes.
+    /// Splits this leaf, which is full, with one more entry at `index`. If the entry is the last, only it moves to
+    /// the new page, so that ascending keys leave full pages behind; otherwise the bytes are divided in the middle.
     pub(crate) fn split_leaf(&self, index: usize, key: &[u8], value: &[u8]) -> Result<Halves> {
         let mut cell = vec![0; LEAF_CELL_HEADER + key.len() + value.len()];
         write_leaf_cell(&mut cell, key, value);
@@ -159,8 +159,8 @@ impl<'a> Node<'a> {
         Ok(Halves { left: Some(self.pack(&cells[..at])?), right, separator })
     }
 
-    /// As `split_leaf`, of an inner node whose child `index` has been divided: `left` below `key`, `right` from it on. One
-    /// key moves up and is in neither half.
+    /// As `split_leaf`, for an inner node whose child `index` was split: `left` has the keys below `key`, `right`
+    /// those from it on. One key moves up and is in neither half.
     pub(crate) fn split_inner(
         &self,
         index: usize,
@@ -171,7 +171,7 @@ impl<'a> Node<'a> {
         let mut cell = vec![0; INNER_CELL_HEADER + key.len()];
         write_inner_cell(&mut cell, key, left);
         let mut last = self.child(self.count)?;
-        // The child that was divided belongs to the cell after the new one.
+        // The upper half of the split child belongs to the cell after the new one.
         let mut next = if index < self.count { self.cell(index)?.to_vec() } else { Vec::new() };
         let mut cells = self.cells_with(index, &cell)?;
         match cells.get_mut(index + 1) {
@@ -201,20 +201,21 @@ impl<'a> Node<'a> {
         Ok(cells)
     }
 
-    /// A page of such cells.
+    /// A page that contains these cells.
     fn pack(&self, cells: &[&[u8]]) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes.len()];
         NodeMut::format(&mut bytes, self.kind, page::owner(self.bytes));
-        cells.iter().try_for_each(|cell| NodeMut::of(&mut bytes, self.page).append(cell))?;
+        cells.iter().try_for_each(|cell| NodeMut::new(&mut bytes, self.page).append(cell))?;
         Ok(bytes)
     }
 }
 
-/// The cell in which the middle of the bytes lies, slots counted.
+/// The index of the cell in the middle of the bytes, slots included.
 ///
-/// What is before it fits in a page, and so does what is after it, with or without the cell itself: all of them are more
-/// than a page holds and at most a quarter more, 5/4, as one entry is at most a quarter. Half of that and one more entry
-/// are at most 5/8 + 1/4 = 7/8. And it is neither the first nor the last: these are less than half of it.
+/// The cells before it fit in a page, and so do those after it, with or without the cell itself: together all cells
+/// take more than a page and at most 5/4 of it, as one entry is at most a quarter. Half of that and one more entry
+/// are at most 5/8 + 1/4 = 7/8. It is neither the first nor the last cell, as these are less than half of the
+/// total.
 fn middle(cells: &[&[u8]]) -> usize {
     let total: usize = cells.iter().map(|cell| cell.len() + SLOT_BYTES).sum();
     let mut below = 0;
@@ -238,32 +239,32 @@ fn write_inner_cell(cell: &mut [u8], key: &[u8], child: PageNo) {
     cell[INNER_CELL_HEADER..].copy_from_slice(key);
 }
 
-/// A full node with one more entry, divided in two pages.
+/// A full node with one more entry, split in two pages.
 pub(crate) struct Halves {
-    /// `None`: it stays as it is.
+    /// `None`: unchanged.
     pub left: Option<Vec<u8>>,
     pub right: Vec<u8>,
-    /// Keys from here on belong into the right one.
+    /// Keys from here on belong to the right half.
     pub separator: Vec<u8>,
 }
 
-/// A node that is changed.
+/// A node for changes.
 pub(crate) struct NodeMut<'a> {
     bytes: &'a mut [u8],
     page: PageNo,
 }
 
 impl<'a> NodeMut<'a> {
-    /// Makes the page an empty node of a table of this number.
-    pub(crate) fn format(bytes: &mut [u8], kind: Kind, table: u32) {
+    /// Makes the page an empty node of this table.
+    pub(crate) fn format(bytes: &mut [u8], kind: NodeKind, table: u32) {
         bytes.fill(0);
         page::set_owner(bytes, table);
-        bytes[KIND_AT] = if kind == Kind::Leaf { 1 } else { 2 };
+        bytes[KIND_AT] = if kind == NodeKind::Leaf { 1 } else { 2 };
         let end = bytes.len() as u16;
         put_u16(bytes, LOWEST_AT, end);
     }
 
-    pub(crate) fn of(bytes: &'a mut [u8], page: PageNo) -> Self {
+    pub(crate) fn new(bytes: &'a mut [u8], page: PageNo) -> Self {
         Self { bytes, page }
     }
 
@@ -275,7 +276,7 @@ impl<'a> NodeMut<'a> {
         put_u64(self.bytes, RIGHT_AT, child.0);
     }
 
-    /// A place for a cell of `bytes` at `index`; `None` when the page is full.
+    /// Allocates a cell of `bytes` at `index`; `None` if the page is full.
     fn place(&mut self, index: usize, bytes: usize) -> Result<Option<usize>> {
         let count = self.read()?.count();
         let slots_end = SLOTS_AT + 2 * count;
@@ -301,20 +302,20 @@ impl<'a> NodeMut<'a> {
         Ok(Some(at))
     }
 
-    /// Moves the cells together.
+    /// Moves the cells together, so that the free space is contiguous.
     fn compact(&mut self) -> Result<()> {
         let node = self.read()?;
         let mut packed = vec![0; self.bytes.len()];
         Self::format(&mut packed, node.kind(), page::owner(self.bytes));
         packed[RIGHT_AT..SLOTS_AT].copy_from_slice(&self.bytes[RIGHT_AT..SLOTS_AT]);
         for index in 0..node.count() {
-            NodeMut::of(&mut packed, self.page).append(node.cell(index)?)?;
+            NodeMut::new(&mut packed, self.page).append(node.cell(index)?)?;
         }
         self.bytes.copy_from_slice(&packed);
         Ok(())
     }
 
-    /// Adds a cell after the others.
+    /// Appends a cell after the others.
     fn append(&mut self, cell: &[u8]) -> Result<()> {
         let count = self.read()?.count();
         let at = self
@@ -324,7 +325,7 @@ impl<'a> NodeMut<'a> {
         Ok(())
     }
 
-    /// Inserts an entry; false when the page is full.
+    /// Inserts an entry; returns false if the page is full.
     pub(crate) fn insert_leaf(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
         let Some(at) = self.place(index, LEAF_CELL_HEADER + key.len() + value.len())? else {
             return Ok(false);
@@ -333,7 +334,8 @@ impl<'a> NodeMut<'a> {
         Ok(true)
     }
 
-    /// Child `index` has been divided: `left` below `key`, `right` from it on. False when the page is full.
+    /// Child `index` was split: `left` has the keys below `key`, `right` those from it on. Returns false if the
+    /// page is full.
     pub(crate) fn insert_inner(
         &mut self,
         index: usize,
@@ -366,7 +368,7 @@ impl<'a> NodeMut<'a> {
         Ok(())
     }
 
-    /// Removes child `index`; false when it was the only one.
+    /// Removes child `index`; returns false if it was the only one.
     pub(crate) fn remove_child(&mut self, index: usize) -> Result<bool> {
         let node = self.read()?;
         let count = node.count();

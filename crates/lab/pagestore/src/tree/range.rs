@@ -1,6 +1,6 @@
-//! Walking through a table in the order of its keys.
+//! Iteration over a table in key order.
 
-use super::node::{Kind, Node};
+use super::node::{Node, NodeKind};
 use super::{DEPTH_MAX, Table, root_page, too_deep};
 use crate::cache::Page;
 use crate::error::Result;
@@ -11,7 +11,7 @@ use crate::types::PageNo;
 pub struct Range<'a, P> {
     pages: &'a P,
     table: Table,
-    /// The nodes on the way to the next entry, each with the index of what comes next in it.
+    /// The nodes on the path to the next entry, each with the index of its next cell or child.
     path: Vec<(PageNo, Page, usize)>,
     to: Option<Vec<u8>>,
     failed: bool,
@@ -25,14 +25,14 @@ impl<'a, P: Pages> Range<'a, P> {
         Ok(range)
     }
 
-    /// From a node down to the leaf of `from`, or to the first.
+    /// Descends from a node to the leaf of `from`, or to the first leaf.
     fn descend(&mut self, mut at: PageNo, mut page: Page, from: Option<&[u8]>) -> Result<()> {
         loop {
             if self.path.len() >= DEPTH_MAX {
                 return Err(too_deep(self.table.root));
             }
             let node = Node::open(&page, at)?;
-            if node.kind() == Kind::Leaf {
+            if node.kind() == NodeKind::Leaf {
                 let index = match from {
                     Some(key) => node.search(key)?.unwrap_or_else(|index| index),
                     None => 0,
@@ -52,7 +52,7 @@ impl<'a, P: Pages> Range<'a, P> {
             let node = Node::open(page, *at)?;
             let next = *index;
             *index += 1;
-            if node.kind() == Kind::Leaf {
+            if node.kind() == NodeKind::Leaf {
                 if next < node.count() {
                     let key = node.key(next)?;
                     if self.to.as_deref().is_some_and(|to| key >= to) {

@@ -1,4 +1,4 @@
-use super::node::{Kind, Node, NodeMut, entry_bytes_max};
+use super::node::{Node, NodeKind, NodeMut, entry_bytes_max};
 use crate::sim::Chance;
 use crate::{Durability, Layout, Options, PageNo, Pages, Store, Table, Tables};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn all(reader: &impl Tables, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {
 enum Step {
     Put(u16, usize),
     Delete(u16),
-    /// Neighbours, in the order of their keys or against it.
+    /// Neighbouring keys, in ascending or descending order.
     Run(u16, u16, bool),
     Commit,
     Rollback,
@@ -38,7 +38,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn key(number: u16) -> Vec<u8> {
-    // Of different lengths, and in another order than the numbers.
+    // Keys of different lengths, whose order differs from that of the numbers.
     format!("{:x}", u32::from(number) * 7919).into_bytes()
 }
 
@@ -46,7 +46,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn a_table_is_an_ordered_map_whatever_is_done_to_it(steps in steps(), small in any::<bool>()) {
-        // The small cache makes transactions spill into the log.
+        // The small cache makes transactions spill to the log.
         let store = store(if small { 1 << 16 } else { 1 << 24 });
         let mut tx = store.write().unwrap();
         let table = tx.create_table("t").unwrap();
@@ -96,7 +96,7 @@ proptest! {
     }
 }
 
-/// Lengths of entries: runs of empty ones, of short ones, of the longest and of any.
+/// Lengths of entries: runs of empty, short, maximum and arbitrary ones.
 fn draw_length(chance: &mut Chance, like: &mut u64, longest: usize) -> usize {
     if chance.once_in(1 << chance.clone().below(9)) {
         *like = chance.below(4);
@@ -109,7 +109,7 @@ fn draw_length(chance: &mut Chance, like: &mut u64, longest: usize) -> usize {
     }
 }
 
-/// What a node should hold: of a leaf keys and values, of an inner node keys and the children below them.
+/// The expected content of a node: keys and values of a leaf, or keys and the children below them of an inner node.
 #[derive(Default)]
 struct Entries {
     is_leaf: bool,
@@ -119,7 +119,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// An inner node's child at `index` is divided: `entry` has its lower half.
+    /// An inner node's child at `index` was split: `entry` has its lower half.
     fn insert(&mut self, index: usize, entry: (Vec<u8>, Vec<u8>), upper: PageNo) {
         self.all.insert(index, entry);
         if !self.is_leaf {
@@ -154,7 +154,7 @@ proptest! {
         let (page, page_bytes) = (PageNo(1), 1_usize << (10 + kib));
         let (longest, mut chance, mut like) = (entry_bytes_max(page_bytes), Chance::new(seed), 0);
         let mut bytes = vec![0; page_bytes];
-        NodeMut::format(&mut bytes, if is_leaf { Kind::Leaf } else { Kind::Inner }, 16);
+        NodeMut::format(&mut bytes, if is_leaf { NodeKind::Leaf } else { NodeKind::Inner }, 16);
         let mut expected = Entries { is_leaf, ..Entries::default() };
         let halves = loop {
             let count = expected.all.len();
@@ -165,7 +165,7 @@ proptest! {
             let (lower, upper) = (PageNo(count as u64), PageNo(count as u64 + 2000));
             let key = vec![count as u8; if is_leaf { length.min(chance.below(9) as usize) } else { length }];
             let value = if is_leaf { vec![7; length - key.len()] } else { lower.0.to_le_bytes().to_vec() };
-            let mut node = NodeMut::of(&mut bytes, page);
+            let mut node = NodeMut::new(&mut bytes, page);
             let has_room = if is_leaf {
                 node.insert_leaf(index, &key, &value).unwrap()
             } else {
@@ -181,7 +181,7 @@ proptest! {
                 };
             }
         };
-        // What the halves hold, one after the other, is what there was with the new entry.
+        // The halves together hold the previous entries and the new one.
         let mut found = Entries { is_leaf, ..Entries::default() };
         found.read(halves.left.as_ref().unwrap_or(&bytes));
         if is_leaf {

@@ -35,8 +35,8 @@ impl WriteTx<'_> {
             u64_at(page, FREE_MARK_AT) == FREE_MARK && page[FREE_MARK_AT + 8..].iter().all(|byte| *byte == 0)
         };
         match page::owner(page) {
-            page::FREE => Ok(true),
-            page::USERS if is_marked() => Ok(page::owner(&self.page(META)?) == page::USERS),
+            page::OWNER_FREE => Ok(true),
+            page::OWNER_USER if is_marked() => Ok(page::owner(&self.page(META)?) == page::OWNER_USER),
             _ => Ok(false),
         }
     }
@@ -45,9 +45,9 @@ impl WriteTx<'_> {
     fn check_user_page(&self, page: PageNo, holds: &[u8]) -> Result<()> {
         let what = match page::owner(holds) {
             _ if page == META => "it holds the store's own counts",
-            page::CATALOGS => "it holds the tables' names",
+            page::OWNER_CATALOG => "it holds the tables' names",
             _ if page == CATALOG => "it holds the tables' names",
-            page::USERS | page::FREE => return Ok(()),
+            page::OWNER_USER | page::OWNER_FREE => return Ok(()),
             _ => "it is part of a table",
         };
         Err(Error::ReservedPage { page, what })
@@ -151,7 +151,7 @@ impl WriteTx<'_> {
         bytes.fill(0);
         put_u64(bytes, NEXT_FREE_AT, head);
         put_u64(bytes, FREE_MARK_AT, FREE_MARK);
-        page::set_owner(bytes, page::FREE);
+        page::set_owner(bytes, page::OWNER_FREE);
         put_u64(self.change(META, meta)?, FREE_HEAD_AT, page.0);
         Ok(())
     }
@@ -265,10 +265,10 @@ mod tests {
         for page in (0..tx.page_count().unwrap()).map(PageNo) {
             let before = tx.page(page).unwrap();
             let bytes = tx.change(page, before).unwrap();
-            if page::owner(bytes) == page::FREE {
+            if page::owner(bytes) == page::OWNER_FREE {
                 put_u64(bytes, FREE_MARK_AT, FREE_MARK);
             }
-            page::set_owner(bytes, page::USERS);
+            page::set_owner(bytes, page::OWNER_USER);
         }
         tx.commit(Durability::Full).unwrap();
         drop(created);

@@ -1,4 +1,4 @@
-//! A table beside a model that keeps all versions there ever were, and the files as they are at each moment.
+//! A page table compared with a model that keeps all versions and the contents of the files.
 
 use super::*;
 use crate::cache::{Captured, Installed, PageTable, View};
@@ -15,61 +15,60 @@ fn content_of(sequence: u64) -> Page {
     Arc::from(sequence.to_le_bytes())
 }
 
-/// What is done to a store, or what goes on in it.
+/// A step of the model.
 #[derive(Clone, Copy, Debug)]
-enum Do {
-    /// Pages, as bits; `whole`: an image although a change would do.
+enum Action {
+    /// The changed pages, as bits; `whole`: logged as images although deltas would do.
     Commit {
         pages: u8,
         whole: bool,
     },
-    /// The first half of a transaction that leaves pages to the log; any commit is its second, which has those again in
-    /// memory that are in both.
+    /// Spills pages of an open transaction. Any commit completes it; pages in both are in memory again.
     Spill {
         pages: u8,
     },
-    /// What was appended becomes durable.
+    /// Makes what was appended durable.
     Flush,
-    /// From here on nothing does.
+    /// From here on nothing becomes durable.
     Fail,
     Begin,
     End {
         which: u8,
     },
     Checkpoint,
-    /// By one who has looked at what is visible just now, or before the last flush.
-    MakeRoom {
+    /// Evicts with the current `visible`, or with the one before the last flush.
+    Evict {
         late: bool,
     },
-    Look {
+    LookUp {
         which: u8,
         page: u8,
     },
-    /// What was to be read is read, and shown.
+    /// Does a pending read and inserts its result.
     Read {
         which: u8,
     },
 }
 
-fn actions() -> impl Strategy<Value = Do> {
+fn actions() -> impl Strategy<Value = Action> {
     prop_oneof![
-        6 => (1..1_u8 << PAGES, any::<bool>()).prop_map(|(pages, whole)| Do::Commit { pages, whole }),
-        3 => (1..1_u8 << PAGES).prop_map(|pages| Do::Spill { pages }),
-        6 => Just(Do::Flush),
-        1 => Just(Do::Fail),
-        4 => Just(Do::Begin),
-        2 => any::<u8>().prop_map(|which| Do::End { which }),
-        24 => Just(Do::Checkpoint),
-        4 => any::<bool>().prop_map(|late| Do::MakeRoom { late }),
-        12 => (any::<u8>(), 0..PAGES).prop_map(|(which, page)| Do::Look { which, page }),
-        8 => any::<u8>().prop_map(|which| Do::Read { which }),
+        6 => (1..1_u8 << PAGES, any::<bool>()).prop_map(|(pages, whole)| Action::Commit { pages, whole }),
+        3 => (1..1_u8 << PAGES).prop_map(|pages| Action::Spill { pages }),
+        6 => Just(Action::Flush),
+        1 => Just(Action::Fail),
+        4 => Just(Action::Begin),
+        2 => any::<u8>().prop_map(|which| Action::End { which }),
+        24 => Just(Action::Checkpoint),
+        4 => any::<bool>().prop_map(|late| Action::Evict { late }),
+        12 => (any::<u8>(), 0..PAGES).prop_map(|(which, page)| Action::LookUp { which, page }),
+        8 => any::<u8>().prop_map(|which| Action::Read { which }),
     ]
 }
 
-/// How far a checkpoint is.
+/// The state of a checkpoint.
 enum Checkpoint {
     None,
-    Listing {
+    Capturing {
         redo: Lsn,
         from: PageNo,
         captured: Vec<Captured>,
@@ -79,7 +78,7 @@ enum Checkpoint {
         written: usize,
         captured: Vec<Captured>,
     },
-    TickingOff {
+    Marking {
         redo: Lsn,
         captured: Vec<Captured>,
     },
@@ -89,11 +88,11 @@ enum Checkpoint {
 
 struct Snapshot {
     sequence: u64,
-    /// Checkpoints that had begun to write when it began.
+    /// Checkpoints that had begun to write when the snapshot began.
     written_by: u32,
 }
 
-/// A page that is being read from one of the files.
+/// A pending read of a page from one of the files.
 struct Reading {
     page: PageNo,
     view: View,
@@ -101,9 +100,9 @@ struct Reading {
     token: Token,
 }
 
-/// What was met.
+/// Counts of situations that occurred.
 #[derive(Default)]
-struct Met {
+struct Coverage {
     stored: Cell<u32>,
     logged: Cell<u32>,
     lost: Cell<u32>,
@@ -115,7 +114,7 @@ fn count(cell: &Cell<u32>) {
     cell.set(cell.get() + 1);
 }
 
-/// A table, all versions that there ever were, and what the files hold.
+/// The table, all versions that ever existed, and the contents of the files.
 struct Model<'a> {
     table: PageTable,
     /// The commits that changed each page.
@@ -133,12 +132,12 @@ struct Model<'a> {
     readings: Vec<Reading>,
     checkpoint: Checkpoint,
     written_by: u32,
-    met: &'a Met,
+    coverage: &'a Coverage,
 }
 
 impl<'a> Model<'a> {
-    /// Half of the pages are in the data file.
-    fn new(cache_pages: usize, met: &'a Met) -> Self {
+    /// A model with half of the pages in the data file.
+    fn new(cache_pages: usize, coverage: &'a Coverage) -> Self {
         let there = || (0..u64::from(PAGES) / 2).map(PageNo);
         Self {
             table: PageTable::new(PAGE_BYTES, cache_pages * PAGE_BYTES),
@@ -156,7 +155,7 @@ impl<'a> Model<'a> {
             readings: Vec::new(),
             checkpoint: Checkpoint::None,
             written_by: 0,
-            met,
+            coverage,
         }
     }
 
@@ -171,7 +170,7 @@ impl<'a> Model<'a> {
         lsn
     }
 
-    /// False where nothing becomes durable any more.
+    /// Returns false if nothing becomes durable any more.
     fn flush(&mut self) -> bool {
         if !self.failed {
             self.durable = Lsn::new(1, self.appended, 1);
@@ -180,7 +179,7 @@ impl<'a> Model<'a> {
         !self.failed
     }
 
-    fn of(pages: u8) -> impl Iterator<Item = PageNo> {
+    fn pages_in(pages: u8) -> impl Iterator<Item = PageNo> {
         (0..PAGES).filter(move |page| pages >> page & 1 == 1).map(|page| PageNo(page.into()))
     }
 
@@ -188,7 +187,7 @@ impl<'a> Model<'a> {
         if self.failed {
             return;
         }
-        for page in Self::of(pages) {
+        for page in Self::pages_in(pages) {
             let lsn = self.append(self.sequence + 1);
             self.spilled.insert(page, lsn);
         }
@@ -202,7 +201,7 @@ impl<'a> Model<'a> {
         let sequence = self.sequence + 1;
         let mut spilled = std::mem::take(&mut self.spilled);
         let mut installed = Vec::new();
-        for page in Self::of(pages) {
+        for page in Self::pages_in(pages) {
             let was_spilled = spilled.remove(&page).is_some();
             let before = self.versions.get(&page).and_then(|all| all.last());
             let base = before.filter(|_| !was_spilled).map(|own| content_of(*own));
@@ -234,8 +233,8 @@ impl<'a> Model<'a> {
         self.table.evict(self.visible, self.durable);
     }
 
-    /// What a page is in the log.
-    fn put_together(&self, chain: &[Lsn]) -> Option<u64> {
+    /// The content of a page according to the log.
+    fn redo(&self, chain: &[Lsn]) -> Option<u64> {
         self.log.get(&chain[0])?;
         self.log.get(chain.last()?).copied()
     }
@@ -246,11 +245,11 @@ impl<'a> Model<'a> {
             Checkpoint::None => {
                 let redo = self.spilled.values().min().copied().unwrap_or(self.next_lsn());
                 self.table.begin_capture(redo);
-                Checkpoint::Listing { redo, from: PageNo(0), captured: Vec::new() }
+                Checkpoint::Capturing { redo, from: PageNo(0), captured: Vec::new() }
             }
-            Checkpoint::Listing { redo, from, mut captured } => {
+            Checkpoint::Capturing { redo, from, mut captured } => {
                 match self.table.capture(from, 1, &mut captured) {
-                    Some(from) => Checkpoint::Listing { redo, from, captured },
+                    Some(from) => Checkpoint::Capturing { redo, from, captured },
                     None if !self.flush() => Checkpoint::Refused,
                     None => {
                         self.table.invalidate_reads();
@@ -262,18 +261,18 @@ impl<'a> Model<'a> {
             Checkpoint::Writing { redo, written, captured } if written < captured.len() => {
                 let Captured { page, chain, content } = &captured[written];
                 let content = content.as_ref().map(|own| u64::from_le_bytes(own[..].try_into().unwrap()));
-                let content = content.or_else(|| self.put_together(chain)).expect("its log is there");
+                let content = content.or_else(|| self.redo(chain)).expect("its log is there");
                 self.data.insert(*page, content);
                 Checkpoint::Writing { redo, written: written + 1, captured }
             }
             Checkpoint::Writing { redo, captured, .. } => {
                 self.table.invalidate_reads();
-                Checkpoint::TickingOff { redo, captured }
+                Checkpoint::Marking { redo, captured }
             }
-            Checkpoint::TickingOff { redo, mut captured } => match captured.pop() {
+            Checkpoint::Marking { redo, mut captured } => match captured.pop() {
                 Some(own) => {
                     self.table.mark_written([(own.page, own.chain[0])], self.visible);
-                    Checkpoint::TickingOff { redo, captured }
+                    Checkpoint::Marking { redo, captured }
                 }
                 None => {
                     self.table.log_freed();
@@ -293,7 +292,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn look(&mut self, page: PageNo, view: View) {
+    fn look_up(&mut self, page: PageNo, view: View) {
         let Some(expected) = self.expected(page, view) else { return };
         let (token, chain) = match self.table.lookup(page, view) {
             Lookup::Cached(content) => return assert_eq!(content, content_of(expected)),
@@ -303,17 +302,18 @@ impl<'a> Model<'a> {
             Lookup::Unresolved(_) => unreachable!("nothing was recovered"),
         };
         if token.changes.is_none() {
-            count(if chain.is_some() { &self.met.logged } else { &self.met.stored });
+            count(if chain.is_some() { &self.coverage.logged } else { &self.coverage.stored });
             if self.failed {
-                count(&self.met.after_failure);
+                count(&self.coverage.after_failure);
             }
         }
         self.readings.push(Reading { page, view, chain, token });
     }
 
-    /// What new readers begin at is always there; what others need, unless it was written over or memory was short.
+    /// The versions that new snapshots read are never lost; older ones only if they were overwritten or memory was
+    /// short.
     fn assert_may_be_lost(&self, page: PageNo, view: View) {
-        count(&self.met.lost);
+        count(&self.coverage.lost);
         let View::At(sequence) = view else { panic!("the newest is always there") };
         assert!(sequence < self.visible, "{sequence} is what readers begin at");
         let began = self.snapshots.iter().rfind(|own| own.sequence == sequence).expect("it is held");
@@ -330,12 +330,12 @@ impl<'a> Model<'a> {
     fn read(&mut self, reading: Reading) {
         let Reading { page, view, chain, token } = reading;
         let found = match &chain {
-            Some(chain) => self.put_together(chain),
+            Some(chain) => self.redo(chain),
             None => self.data.get(&page).copied(),
         };
         if !self.table.is_current(page, token) {
-            count(&self.met.stale);
-            return self.look(page, view);
+            count(&self.coverage.stale);
+            return self.look_up(page, view);
         }
         assert_eq!(found, self.expected(page, view), "page {page} at {view:?} from {chain:?}");
         assert!(self.table.insert_read(page, &content_of(found.unwrap()), token));
@@ -348,7 +348,7 @@ impl<'a> Model<'a> {
         View::At(sequence)
     }
 
-    /// One that is held, a new one, or what is newest.
+    /// An open snapshot, a new one, or the newest version.
     fn view(&mut self, which: u8) -> View {
         match which as usize % (self.snapshots.len() + 2) {
             0 => self.begin(),
@@ -357,30 +357,30 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn act(&mut self, action: Do) {
+    fn act(&mut self, action: Action) {
         match action {
-            Do::Commit { pages, whole } => self.commit(pages, whole),
-            Do::Spill { pages } => self.spill(pages),
-            Do::Flush => drop(self.flush()),
-            Do::Fail => self.failed = true,
-            Do::Begin => drop(self.begin()),
-            Do::End { which } => {
+            Action::Commit { pages, whole } => self.commit(pages, whole),
+            Action::Spill { pages } => self.spill(pages),
+            Action::Flush => drop(self.flush()),
+            Action::Fail => self.failed = true,
+            Action::Begin => drop(self.begin()),
+            Action::End { which } => {
                 if !self.snapshots.is_empty() {
                     let ended = self.snapshots.remove(which as usize % self.snapshots.len()).sequence;
                     self.readings.retain(|own| own.view != View::At(ended));
                     self.table.end_snapshot(ended, self.visible);
                 }
             }
-            Do::Checkpoint => self.step_checkpoint(),
-            Do::MakeRoom { late } => {
+            Action::Checkpoint => self.step_checkpoint(),
+            Action::Evict { late } => {
                 let visible = if late { self.visible_before } else { self.visible };
                 self.table.evict(visible, self.durable);
             }
-            Do::Look { which, page } => {
+            Action::LookUp { which, page } => {
                 let view = self.view(which);
-                self.look(PageNo(page.into()), view);
+                self.look_up(PageNo(page.into()), view);
             }
-            Do::Read { which } => {
+            Action::Read { which } => {
                 if !self.readings.is_empty() {
                     let reading = self.readings.swap_remove(which as usize % self.readings.len());
                     self.read(reading);
@@ -401,21 +401,21 @@ impl<'a> Model<'a> {
 }
 
 #[test]
-fn a_version_is_read_as_it_was_or_is_lost_and_that_only_where_a_checkpoint_or_want_of_memory_has_come() {
-    let met = Met::default();
+fn a_version_is_read_correctly_or_is_lost_to_a_checkpoint_or_a_lack_of_memory() {
+    let coverage = Coverage::default();
     let strategy =
         (prop_oneof![Just(2_usize), Just(8), Just(1 << 20)], proptest::collection::vec(actions(), 0..200));
     let mut runner = TestRunner::deterministic();
     let outcome = runner.run(&strategy, |(cache_pages, actions)| {
-        let mut model = Model::new(cache_pages, &met);
+        let mut model = Model::new(cache_pages, &coverage);
         for action in actions {
             model.act(action);
             model.assert_counted();
         }
-        // What is visible can be read to the end.
+        // What is visible at the end can be read.
         let view = model.begin();
         for page in (0..PAGES).map(|page| PageNo(page.into())) {
-            model.look(page, view);
+            model.look_up(page, view);
         }
         while let Some(reading) = model.readings.pop() {
             model.read(reading);
@@ -423,14 +423,14 @@ fn a_version_is_read_as_it_was_or_is_lost_and_that_only_where_a_checkpoint_or_wa
         Ok(())
     });
     outcome.unwrap();
-    let Met { stored, logged, lost, stale, after_failure } = &met;
-    for (met, what) in [
+    let Coverage { stored, logged, lost, stale, after_failure } = &coverage;
+    for (coverage, what) in [
         (stored, "an old version in the data file"),
         (logged, "an old version in the log"),
         (lost, "an old version is lost"),
         (stale, "what was read is of no use"),
         (after_failure, "an old version after a failure"),
     ] {
-        assert!(met.get() > 20, "too seldom met: {what}, {} times", met.get());
+        assert!(coverage.get() > 20, "too seldom met: {what}, {} times", coverage.get());
     }
 }

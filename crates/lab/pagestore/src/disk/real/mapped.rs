@@ -1,8 +1,8 @@
-//! The data file written through memory: the other way to apply redo, to be compared with direct I/O.
+//! Writes to the data file through a memory mapping: an alternative for redo, to be compared with direct I/O.
 //!
-//! The space is reserved before it is mapped, for a store into a hole of a full file system would end the process; a
-//! failed write-back is told by the sync. A read error of the device while a page is brought in does end the process
-//! (`SIGBUS`): that is the price of this way, and why direct I/O is the default.
+//! Space is allocated before it is mapped, since a store to a hole of a full file system would kill the process. A
+//! failed write-back is reported by the sync. A read error of the device during a page fault does kill the process
+//! (`SIGBUS`), which is why direct I/O is the default.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::sync::{PoisonError, RwLock};
 /// The mapping grows by at least this much.
 const GROWTH_BYTES: u64 = 64 << 20;
 
-/// The mapping of a file, made at the first write and given up at the sync.
+/// The mapping of a file: created by the first write and dropped by the sync.
 #[derive(Default)]
 pub(super) struct MappedFile {
     mapping: RwLock<Option<Mapping>>,
@@ -25,16 +25,16 @@ struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: the memory belongs to the mapping and not to a thread; who writes to it holds the lock, and no two write
-// to one place.
+// SAFETY: the memory belongs to the mapping and is not tied to a thread. Writers hold the lock, and no two write to
+// the same range.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    fn of(file: &File, bytes: usize) -> io::Result<Self> {
+    fn new(file: &File, bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new shared mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a new shared mapping at an address of the kernel's choice does not overlap our memory.
         let start = unsafe {
             libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
@@ -46,7 +46,7 @@ impl Mapping {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // SAFETY: the whole of an own mapping.
+        // SAFETY: the range is exactly our mapping.
         let failed = unsafe { libc::msync(self.start.as_ptr(), self.bytes, libc::MS_SYNC) } != 0;
         if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -54,7 +54,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: an own mapping that nothing refers to any more. It cannot fail for a mapping that is there.
+        // SAFETY: the mapping is ours and nothing refers to it any more. Unmapping an existing mapping cannot fail.
         unsafe { libc::munmap(self.start.as_ptr(), self.bytes) };
     }
 }
@@ -67,7 +67,8 @@ impl MappedFile {
             {
                 let mapping = self.mapping.read().unwrap_or_else(PoisonError::into_inner);
                 if let Some(mapping) = mapping.as_ref().filter(|mapping| mapping.bytes as u64 >= end) {
-                    // SAFETY: `end` is inside the mapping, whose space is reserved; pages are written by one each.
+                    // SAFETY: `end` is inside the mapping, whose space is allocated, and no other thread writes
+                    // this page.
                     unsafe {
                         let to = mapping.start.as_ptr().cast::<u8>().add(offset as usize);
                         std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -89,11 +90,11 @@ impl MappedFile {
         if let Some(before) = mapping.take() {
             before.sync()?;
         }
-        *mapping = Some(Mapping::of(file, length as usize)?);
+        *mapping = Some(Mapping::new(file, length as usize)?);
         Ok(())
     }
 
-    /// Makes what was written durable as far as the mapping goes, and gives it up.
+    /// Makes everything written to the mapping durable, and unmaps it.
     pub(super) fn sync(&self) -> io::Result<()> {
         let mapping = self.mapping.write().unwrap_or_else(PoisonError::into_inner).take();
         mapping.map_or(Ok(()), |mapping| mapping.sync())

@@ -1,7 +1,7 @@
-//! Many writes of one thread at once, by io_uring: 128 in flight cost one thread, where each would need one of its own.
+//! Concurrent writes by io_uring: 128 in flight need one thread instead of one each.
 
 use crate::aligned::ALIGNMENT;
-use crate::disk::{PageWrite, Told};
+use crate::disk::{IoEvent, PageWrite};
 use io_uring::{IoUring, Probe, opcode, types};
 use pagestore_counters::monotonic_ns;
 use std::fs::File;
@@ -11,52 +11,52 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// In flight of one thread at most.
+/// The most writes in flight of one thread.
 const DEPTH: u32 = 256;
-/// The kernel could not be asked: it is asked again after this.
-const PATIENCE: Duration = Duration::from_millis(1);
+/// The pause before submission is retried after an error.
+const RETRY_AFTER: Duration = Duration::from_millis(1);
 
-/// Rings that are not in use, for whoever writes next.
+/// Rings that are not in use, kept for the next writer.
 #[derive(Default)]
 pub(super) struct Rings {
     free: Mutex<Vec<IoUring>>,
 }
 
 impl Rings {
-    /// As `Disk::write_many`; the bytes lie where direct I/O takes them. `None` where io_uring is not to be had (too
-    /// old, switched off or filtered), and nothing was written.
+    /// As `Disk::write_many`, for bytes that are aligned for direct I/O. `None` if io_uring is unavailable (an old
+    /// kernel, disabled or filtered); then nothing was written.
     pub(super) fn write(
         &self,
         file: &File,
         writes: &[PageWrite<'_>],
         at_once: usize,
-        tell: &(dyn Fn(Told) + Sync),
+        on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> Option<io::Result<()>> {
         let kept = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut ring = match kept {
             Some(ring) => ring,
             None => working_ring().ok()?,
         };
-        let result = write_all(&mut ring, file, writes, at_once.min(DEPTH as usize), tell);
+        let result = write_all(&mut ring, file, writes, at_once.min(DEPTH as usize), on_event);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
         Some(result)
     }
 }
 
-/// Whether the kernel knows the write that is used here: rings are of Linux 5.1, it and this question of 5.6.
+/// Whether the kernel supports the write opcode: rings exist since Linux 5.1, the opcode and this probe since 5.6.
 fn knows_write(ring: &IoUring) -> io::Result<bool> {
     let mut known = Probe::new();
     ring.submitter().register_probe(&mut known)?;
     Ok(known.is_supported(opcode::Write::CODE))
 }
 
-/// A ring that can write and has done something: where it may be made, it need not be allowed to be used.
+/// A ring that can write and has completed an operation: some systems let a process create a ring but not use it.
 fn working_ring() -> io::Result<IoUring> {
     let mut ring = IoUring::new(DEPTH)?;
     if !knows_write(&ring)? {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // SAFETY: it refers to no memory.
+    // SAFETY: the entry refers to no memory.
     let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
     pushed.map_err(io::Error::other)?;
     ring.submit_and_wait(1)?;
@@ -67,25 +67,25 @@ fn working_ring() -> io::Result<IoUring> {
     Ok(ring)
 }
 
-/// Writes on their way, which read from the buffers: whatever happens, a panic of who is told included, they are waited
-/// for.
-struct Flying<'a> {
+/// Writes in flight, which refer to the caller's buffers. Dropping it waits for all of them, also after a panic in
+/// the callback.
+struct InFlight<'a> {
     ring: &'a mut IoUring,
     count: usize,
 }
 
-impl Flying<'_> {
-    /// Waits until one has come back at least.
+impl InFlight<'_> {
+    /// Waits until at least one has completed.
     fn wait(&mut self) {
         if let Err(error) = self.ring.submit_and_wait(1)
             && error.kind() != io::ErrorKind::Interrupted
         {
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(RETRY_AFTER);
         }
     }
 }
 
-impl Drop for Flying<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         while self.count > 0 {
             self.wait();
@@ -99,44 +99,45 @@ fn write_all(
     file: &File,
     writes: &[PageWrite<'_>],
     at_once: usize,
-    tell: &(dyn Fn(Told) + Sync),
+    on_event: &(dyn Fn(IoEvent) + Sync),
 ) -> io::Result<()> {
     let fd = types::Fd(file.as_raw_fd());
     let mut begun_ns = vec![0; writes.len()];
     let mut next = 0;
     let mut failure = None;
-    let mut flying = Flying { ring, count: 0 };
+    let mut in_flight = InFlight { ring, count: 0 };
     loop {
         if next < writes.len() && failure.is_none() {
             let now = monotonic_ns();
-            while next < writes.len() && flying.count < at_once {
+            while next < writes.len() && in_flight.count < at_once {
                 let PageWrite { offset, bytes } = writes[next];
                 let entry = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32)
                     .offset(offset)
                     .build()
                     .user_data(next as u64);
-                // SAFETY: this function does not return before the kernel has told that it is done with `bytes`.
-                if unsafe { flying.ring.submission().push(&entry) }.is_err() {
+                // SAFETY: `bytes` outlives the write, since this function returns only when the kernel has
+                // completed it.
+                if unsafe { in_flight.ring.submission().push(&entry) }.is_err() {
                     break;
                 }
-                flying.count += 1;
+                in_flight.count += 1;
                 begun_ns[next] = now;
                 next += 1;
-                tell(Told::Begun);
+                on_event(IoEvent::Begun);
             }
         }
-        if flying.count == 0 {
+        if in_flight.count == 0 {
             return failure.map_or(Ok(()), Err);
         }
-        flying.wait();
+        in_flight.wait();
         let now = monotonic_ns();
-        while let Some(completion) = flying.ring.completion().next() {
-            flying.count -= 1;
+        while let Some(completion) = in_flight.ring.completion().next() {
+            in_flight.count -= 1;
             let at = completion.user_data() as usize;
             let write = &writes[at];
             let result = finish(file, write, completion.result());
             let (bytes, ns) = (write.bytes.len(), now - begun_ns[at]);
-            tell(Told::Ended { bytes, ns, done: result.is_ok() });
+            on_event(IoEvent::Ended { bytes, ns, done: result.is_ok() });
             if let Err(error) = result {
                 failure.get_or_insert(error);
             }
@@ -144,7 +145,7 @@ fn write_all(
     }
 }
 
-/// What the kernel wrote only a part of, or was kept from, is written here.
+/// Completes a write that the kernel did only in part or did not attempt.
 fn finish(file: &File, write: &PageWrite<'_>, result: i32) -> io::Result<()> {
     let done = match result {
         0.. => result as usize,
@@ -154,7 +155,7 @@ fn finish(file: &File, write: &PageWrite<'_>, result: i32) -> io::Result<()> {
     if done == write.bytes.len() {
         return Ok(());
     }
-    // Direct I/O begins at a multiple of what a device takes.
+    // Direct I/O must begin at an aligned offset.
     let done = done / ALIGNMENT * ALIGNMENT;
     file.write_all_at(&write.bytes[done..], write.offset + done as u64)
 }
@@ -167,7 +168,7 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// Pages with their numbers in them, to be written in another order than they lie in.
+    /// Pages that contain their numbers, and their places in the file, which are in another order.
     fn pages(count: usize) -> (AlignedBuffer, Vec<u64>) {
         let mut buffer = AlignedBuffer::new(count * PAGE);
         (0..count).for_each(|page| buffer.extend(&[page as u8; PAGE]));
@@ -184,22 +185,22 @@ mod tests {
     }
 
     #[test]
-    fn all_are_written_as_many_at_once_as_asked_and_each_is_told_of() {
+    fn all_are_written_at_the_requested_depth_and_each_is_reported() {
         let file = tempfile::tempfile().unwrap();
         let (buffer, places) = pages(1000);
         let (in_flight, most, ended) = (AtomicI64::new(0), AtomicI64::new(0), AtomicU64::new(0));
-        let tell = |told| match told {
-            Told::Begun => {
+        let on_event = |event| match event {
+            IoEvent::Begun => {
                 most.fetch_max(in_flight.fetch_add(1, Relaxed) + 1, Relaxed);
             }
-            Told::Ended { bytes, done, .. } => {
+            IoEvent::Ended { bytes, done, .. } => {
                 assert!(done && bytes == PAGE);
                 in_flight.fetch_sub(1, Relaxed);
                 ended.fetch_add(1, Relaxed);
             }
         };
         let rings = Rings::default();
-        match rings.write(&file, &writes(&buffer, &places), 32, &tell) {
+        match rings.write(&file, &writes(&buffer, &places), 32, &on_event) {
             None => return eprintln!("skipped: io_uring is not to be had here"),
             Some(result) => result.unwrap(),
         }
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_who_is_told_leaves_nothing_on_its_way() {
+    fn a_panic_in_the_callback_leaves_nothing_in_flight() {
         let file = tempfile::tempfile().unwrap();
         let (buffer, places) = pages(100);
         let writes = writes(&buffer, &places);
@@ -221,19 +222,20 @@ mod tests {
             return eprintln!("skipped: io_uring is not to be had here");
         };
         for panics_at in [5, 40] {
-            let told = AtomicU64::new(0);
-            let tell = |_: Told| assert!(told.fetch_add(1, Relaxed) < panics_at, "it has heard enough");
-            let write = || write_all(&mut ring, &file, &writes, 32, &tell);
+            let calls = AtomicU64::new(0);
+            let on_event =
+                |_: IoEvent| assert!(calls.fetch_add(1, Relaxed) < panics_at, "it has heard enough");
+            let write = || write_all(&mut ring, &file, &writes, 32, &on_event);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).expect_err("it panics");
             assert_eq!(ring.submission().len(), 0, "all were submitted");
             assert_eq!(ring.completion().count(), 0, "and came back");
         }
-        // The ring is as it was: what is counted next is of its own.
+        // The ring works as before, and its counts start again.
         write_all(&mut ring, &file, &writes, 32, &|_| {}).unwrap();
     }
 
-    /// From now on the kernel knows no question about rings in this thread, as before Linux 5.6.
-    fn forget_the_question() {
+    /// From now on the kernel rejects probes of rings on this thread, as before Linux 5.6.
+    fn refuse_probes() {
         let code = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
         let is_other = libc::sock_filter {
             jf: 1,
@@ -252,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_makes_rings_and_knows_no_write_is_one_without_them() {
+    fn a_kernel_whose_rings_cannot_write_counts_as_one_without_rings() {
         if working_ring().is_err() {
             return eprintln!("skipped: io_uring is not to be had here");
         }
         let file = tempfile::tempfile().unwrap();
         let written = std::thread::spawn(move || {
-            forget_the_question();
+            refuse_probes();
             assert!(IoUring::new(DEPTH).is_ok(), "a ring is to be had");
             let (buffer, places) = pages(4);
             Rings::default().write(&file, &writes(&buffer, &places), 4, &|_| {}).is_some()
@@ -267,21 +269,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_is_told_and_nothing_is_on_its_way_then() {
+    fn the_first_error_is_returned_and_nothing_is_in_flight_then() {
         let file = File::open("/dev/null").unwrap();
         let (buffer, places) = pages(100);
         let in_flight = AtomicI64::new(0);
-        let tell = |told| {
-            in_flight.fetch_add(if told == Told::Begun { 1 } else { -1 }, Relaxed);
+        let on_event = |event| {
+            in_flight.fetch_add(if event == IoEvent::Begun { 1 } else { -1 }, Relaxed);
         };
-        let Some(result) = Rings::default().write(&file, &writes(&buffer, &places), 8, &tell) else {
+        let Some(result) = Rings::default().write(&file, &writes(&buffer, &places), 8, &on_event) else {
             return eprintln!("skipped: io_uring is not to be had here");
         };
         assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EBADF), "it was opened for reading");
         assert_eq!(in_flight.load(Relaxed), 0);
-        // By threads as well.
+        // The same with threads.
         let by_threads = super::super::on_threads(&writes(&buffer, &places), 8, |write| {
-            write.by(|offset, bytes| file.write_all_at(bytes, offset), &tell)
+            write.run_with(|offset, bytes| file.write_all_at(bytes, offset), &on_event)
         });
         assert_eq!(by_threads.unwrap_err().raw_os_error(), Some(libc::EBADF));
     }

@@ -7,7 +7,7 @@
 //! ```
 
 use super::{LogFile, Reading};
-use crate::aligned::{ALIGNMENT, AlignedBuffer, InOnePiece};
+use crate::aligned::{ALIGNMENT, AlignedBuffer, HugePageBuffer};
 use crate::disk::FileId;
 use crate::error::{Error, Result};
 use crate::log::{MAX_BLOCK_BYTES, index};
@@ -22,7 +22,7 @@ const REST_BYTES: usize = MAX_BLOCK_BYTES.next_multiple_of(ALIGNMENT) + ALIGNMEN
 pub(super) struct Window<'a> {
     log: &'a LogFile<'a>,
     reading: Reading,
-    memory: InOnePiece,
+    memory: HugePageBuffer,
     slot: usize,
     /// The bytes of the slot that are in memory: from here …
     start: usize,
@@ -35,7 +35,7 @@ impl<'a> Window<'a> {
     /// An empty window.
     pub(super) fn new(log: &'a LogFile<'a>, reading: Reading) -> Self {
         let wanted = reading.read_bytes * reading.parallel.max(1) + REST_BYTES;
-        let memory = InOnePiece::new(wanted.min(log.geometry.vlf_bytes as usize));
+        let memory = HugePageBuffer::new(wanted.min(log.geometry.vlf_bytes as usize));
         Self { log, reading, memory, slot: usize::MAX, start: 0, loaded: 0, end: AlignedBuffer::new(0) }
     }
 
