@@ -1,15 +1,15 @@
-//! What checkpoints cost those who commit: `checkpoints DIR [SECONDS [ROUNDS]]`, a line of JSON for each of
+//! The cost of checkpoints for commits: `checkpoints DIR [SECONDS [ROUNDS]]` prints a line of JSON for each of
 //!
 //! ```text
-//! none      no checkpoint at all: what a commit costs
-//! 2000      checkpoints that begin and go as a target for recovery of 2 s asks, the default
-//! 500       the same, 0.5 s: many of them, one after the other
-//! at-once   checkpoints as fast as they can be written, one every second
+//! none      no checkpoint at all: the plain cost of a commit
+//! 2000      checkpoints paced by a target for recovery of 2 s, the default
+//! 500       the same with 0.5 s: many in succession
+//! at-once   checkpoints at full speed, one every second
 //! ```
-//! One thread commits changes of single rows all over a table of 25,000 pages, each with full durability, and after
-//! every fourth writes 4 KiB through to another file: the *floor*, which tells what device, file system and neighbours
-//! have to do with it. The four take turns, ROUNDS times. Then each store is left as a crash would leave it, and
-//! recovered: the longest time is to be within the target.
+//! One thread commits changes of single rows all over a table of 25,000 pages, each with full durability. After
+//! every fourth it writes 4 KiB through to another file: the *floor*, which shows the share of the device, the file
+//! system and other load. The four alternate, ROUNDS times. Then each store is left as after a crash, and
+//! recovered: the longest recovery should be within the target.
 
 use pagestore::{Durability, Layout, Options, Recovery, Store, Table};
 use std::fs::{File, OpenOptions};
@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 const ROWS: u32 = 400_000;
 const ROW_BYTES: usize = 200;
-/// Commits for each write of the floor.
-const COMMITS_A_FLOOR: u32 = 4;
+/// Commits per write of the floor.
+const COMMITS_PER_FLOOR: u32 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checkpoints {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let seconds = rest.first().map_or(Ok(6), |text| text.parse())?;
     let rounds = rest.get(1).map_or(Ok(1), |text| text.parse())?;
-    let mut ways = [
+    let mut variants = [
         ("none", Checkpoints::None, Measured::default()),
         ("2000", Checkpoints::Paced(Duration::from_millis(2000)), Measured::default()),
         ("500", Checkpoints::Paced(Duration::from_millis(500)), Measured::default()),
@@ -46,19 +46,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let place = Path::new(directory).join(format!("checkpoints-{}", std::process::id()));
     for _ in 0..rounds {
-        for (_, how, measured) in &mut ways {
+        for (_, how, measured) in &mut variants {
             let done = measure(&place, *how, Duration::from_secs(seconds), measured);
             std::fs::remove_dir_all(&place)?;
             done?;
         }
     }
-    for (name, _, measured) in &mut ways {
+    for (name, _, measured) in &mut variants {
         println!("{{\"checkpoints\": \"{name}\", {}}}", measured.text());
     }
     Ok(())
 }
 
-/// Of one way, over all rounds.
+/// The measurements of one variant, over all rounds.
 #[derive(Default)]
 struct Measured {
     commits: Vec<Duration>,
@@ -110,7 +110,7 @@ fn measure(
         _ => (u64::MAX, Options::default().redo_target),
     };
     let options = Options { cache_bytes: 1 << 30, checkpoint_bytes, redo_target, ..Options::default() };
-    // As long as it comes to be: filling new space with zeros is not what is measured.
+    // Large enough for the whole run: filling new log space with zeros is not to be measured.
     let layout = Layout { vlfs: 100, ..Layout::default() };
     let store = Store::create(place, layout, options)?;
     let table = fill(&store)?;
@@ -165,13 +165,13 @@ fn commits(
     let begun = Instant::now();
     let mut row = 1_u32;
     while begun.elapsed() < lasting {
-        for _ in 0..COMMITS_A_FLOOR {
+        for _ in 0..COMMITS_PER_FLOOR {
             row = row.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let asked = Instant::now();
+            let begun = Instant::now();
             let mut tx = store.write()?;
             tx.put(table, &(row % ROWS).to_be_bytes(), &[(row >> 7) as u8; ROW_BYTES])?;
             tx.commit(Durability::Full)?;
-            measured.commits.push(asked.elapsed());
+            measured.commits.push(begun.elapsed());
         }
         measured.floors.push(floor.write().expect("a file of our own can be written"));
     }
@@ -207,9 +207,9 @@ impl Floor {
     }
 
     fn write(&mut self) -> io::Result<Duration> {
-        let asked = Instant::now();
+        let begun = Instant::now();
         self.file.write_all_at(self.aligned(4096), self.next)?;
         self.next = (self.next + 4096) % Self::BYTES;
-        Ok(asked.elapsed())
+        Ok(begun.elapsed())
     }
 }

@@ -1,10 +1,11 @@
-//! What commits cost: `commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [never|always]`, a line of JSON. `scripts/bench
-//! pagestore` measures them by turns with other engines. The last word is the option `keep_awake` (`auto` as delivered).
+//! The cost of commits: `commits DIR floor|one|pair|many|bulk [ROWS] [THREADS] [never|always]` prints a line of
+//! JSON. `scripts/bench pagestore` alternates it with other engines. The last argument is the option `keep_awake`
+//! (default: `auto`).
 //!
 //! ```text
-//! floor   one 4 KiB write through to the medium for each row, on space written with zeros: what a commit costs at least
+//! floor   one 4 KiB write through to the medium for each row, on space filled with zeros: the least that a commit costs
 //! one     one thread, each row its own commit, full durability
-//! pair    floor and one by turns, 100 at a time, so that both meet the same moments of a machine that others use too
+//! pair    floor and one, alternating after every 100 rows, so that other load on the machine affects both alike
 //! many    64 threads, or THREADS, each row its own commit, full durability
 //! bulk    all rows in one transaction
 //! ```
@@ -58,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A file of zeros, and what is written to it.
+/// A file of zeros that is written through.
 struct Floor {
     file: File,
     memory: Vec<u8>,
@@ -69,7 +70,7 @@ impl Floor {
     fn prepare(place: &Path, rows: u32) -> io::Result<Self> {
         let memory = vec![0; (1 << 20) + 4096];
         let bytes = u64::from(rows) * 4096;
-        // Without the page cache: its pages would have to be thrown out at every write that is measured.
+        // Without the page cache, whose pages would have to be invalidated at every measured write.
         let file =
             OpenOptions::new().create_new(true).write(true).custom_flags(libc::O_DIRECT).open(place)?;
         let mut floor = Self { file, memory, next: 0 };
@@ -102,15 +103,15 @@ fn floor(place: &Path, rows: u32) -> io::Result<f64> {
 }
 
 fn pair(place: &Path, rows: u32, options: Options) -> Result<(), Box<dyn std::error::Error>> {
-    const TURN: u32 = 100;
+    const ALTERNATION_ROWS: u32 = 100;
     let raw = place.with_extension("floor");
-    let mut floor = Floor::prepare(&raw, rows.next_multiple_of(TURN))?;
+    let mut floor = Floor::prepare(&raw, rows.next_multiple_of(ALTERNATION_ROWS))?;
     let (mut floors, mut ones) = (Vec::new(), Vec::new());
     measure(place, options, |store, table| {
-        for first in (0..rows).step_by(TURN as usize) {
-            floors.push(floor.write(TURN).expect("a file of our own can be written"));
+        for first in (0..rows).step_by(ALTERNATION_ROWS as usize) {
+            floors.push(floor.write(ALTERNATION_ROWS).expect("a file of our own can be written"));
             let begun = Instant::now();
-            one(store, table, first..first + TURN)?;
+            one(store, table, first..first + ALTERNATION_ROWS)?;
             ones.push(begun.elapsed().as_secs_f64());
         }
         Ok(())
@@ -119,7 +120,7 @@ fn pair(place: &Path, rows: u32, options: Options) -> Result<(), Box<dyn std::er
     std::fs::remove_dir_all(place)?;
     let median = |seconds: &mut Vec<f64>| {
         seconds.sort_unstable_by(f64::total_cmp);
-        seconds[seconds.len() / 2] / f64::from(TURN) * 1e6
+        seconds[seconds.len() / 2] / f64::from(ALTERNATION_ROWS) * 1e6
     };
     let (floor_us, one_us) = (median(&mut floors), median(&mut ones));
     println!(

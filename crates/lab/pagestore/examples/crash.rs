@@ -1,5 +1,6 @@
-//! The crash laboratory over many seeds: `cargo run --release -p pagestore --example crash -- [FIRST [SEEDS [--brief]]]`.
-//! Prints what held; a failing seed is minimised (unless `--brief`) and printed, and the program ends with 1.
+//! Runs the crash laboratory over many seeds: `cargo run --release -p pagestore --example crash -- [FIRST [SEEDS
+//! [--brief]]]`. Prints what was verified; a failing seed is minimised (unless `--brief`) and printed, and the exit
+//! status is 1.
 
 use pagestore::sim::{Lab, Outcome};
 use std::time::Instant;

@@ -1,9 +1,9 @@
-//! How long a store takes to open after kill -9, a line of JSON:
-//! `restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS [FILE_PAGES [CACHE_BYTES]]]`.
-//! A child writes LOG_BYTES of log, in transactions that change 64 of PAGES scattered pages each, without a checkpoint,
-//! and is killed; the parent opens what is left, reads a page, writes one, waits until all is redone and checks every
-//! page. Of several openings, all but the last are a child's that is killed right after its first write, and the times
-//! up to there are medians. The data file has FILE_PAGES, of which PAGES change (default: all of them); who opens has a
+//! Measures how long a store takes to open after kill -9 and prints a line of JSON: `restart DIR LOG_BYTES PAGES
+//! instant|wide|prefetch|serial [OPENINGS [FILE_PAGES [CACHE_BYTES]]]`. A child writes LOG_BYTES of log without a
+//! checkpoint, in transactions that change 64 of PAGES scattered pages each, and is killed. The parent opens the
+//! store, reads a page, writes one, waits until all is redone, and checks every page. With several openings, all
+//! but the last are done by a child that is killed right after its first write, and the times up to there are
+//! medians. The data file has FILE_PAGES, of which PAGES change (default: all of them); the recovering store has a
 //! cache of CACHE_BYTES (default: four times what changes).
 
 use pagestore::sim::Chance;
@@ -15,33 +15,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "PAGESTORE_RESTART_CHILD";
-/// … for a child that opens the store.
-const OPENS: &str = "opens";
-const PAGES_A_COMMIT: u64 = 64;
+/// The value for a child that opens the store.
+const CHILD_OPENS: &str = "opens";
+const PAGES_PER_COMMIT: u64 = 64;
 const PAGE_BYTES: usize = 4096;
-/// Pages that the data file gets at a time.
-const PAGES_A_GROWTH: usize = 65_536;
-/// Threads that read all of them in the end, and how many each at a time.
+/// Pages that are added to the data file at a time.
+const PAGES_PER_GROWTH: usize = 65_536;
+/// Threads that read all pages in the end, and pages that each reads at a time.
 const CHECKERS: usize = 16;
-const PAGES_A_CHECK: usize = 1024;
+const PAGES_PER_CHECK: usize = 1024;
 const USAGE: &str =
     "usage: restart DIR LOG_BYTES PAGES instant|wide|prefetch|serial [OPENINGS [FILE_PAGES [CACHE_BYTES]]]";
-/// A page's record: nearly all of it changes.
+/// The size of a page's record, as nearly the whole page changes.
 const RECORD_BYTES: u64 = 4096;
-/// Pages from this number on are the workload's.
+/// The first page of the workload.
 const FIRST: u64 = 2;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// What is asked for.
+/// The parsed arguments.
 struct Plan {
     place: PathBuf,
     log_bytes: u64,
-    /// That change.
+    /// Pages that change.
     pages: u64,
-    /// That the data file has.
+    /// Pages of the data file.
     file_pages: u64,
-    /// Of who recovers.
+    /// The cache of the recovering store.
     cache_bytes: Option<usize>,
     recovery: Recovery,
     openings: usize,
@@ -74,15 +74,15 @@ impl Plan {
     }
 
     fn commits(&self) -> u64 {
-        self.log_bytes / (PAGES_A_COMMIT * RECORD_BYTES)
+        self.log_bytes / (PAGES_PER_COMMIT * RECORD_BYTES)
     }
 
     /// The page that is read and written first.
-    fn some(&self) -> PageNo {
+    fn probe_page(&self) -> PageNo {
         PageNo(FIRST + self.file_pages / 2)
     }
 
-    /// The log is not cut by a checkpoint: neither by its length nor by the cache being full of changes.
+    /// Options with which no checkpoint frees log: neither its length nor a full cache starts one.
     fn writing(&self) -> Options {
         Options {
             cache_bytes: (64 << 20) + 4 * PAGE_BYTES * self.pages as usize,
@@ -103,14 +103,14 @@ fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let plan = Plan::parse(&arguments)?;
     match std::env::var_os(CHILD) {
-        Some(child) if child == OPENS => return open_and_wait(&plan),
-        Some(_) => return write_for_ever(&plan),
+        Some(child) if child == CHILD_OPENS => return open_and_wait(&plan),
+        Some(_) => return write_until_killed(&plan),
         None => {}
     }
     let done = crash(&arguments, "writes").and_then(|_| {
         let mut begun = Vec::new();
         for _ in 1..plan.openings {
-            begun.push(Begun::parse(&crash(&arguments, OPENS)?)?);
+            begun.push(OpeningTimes::parse(&crash(&arguments, CHILD_OPENS)?)?);
         }
         measure(&plan, begun)
     });
@@ -119,7 +119,7 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Has a child work, and kills it when it says that it is done: what it said.
+/// Runs a child, kills it when it reports that it is done, and returns its report.
 fn crash(arguments: &[String], work: &str) -> Result<String, Failed> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -133,13 +133,14 @@ fn crash(arguments: &[String], work: &str) -> Result<String, Failed> {
     if line.is_empty() { Err("the child ended before it was done".into()) } else { Ok(line) }
 }
 
-/// Milliseconds from the beginning of an opening: open, its analysis, the first read, the first write.
-struct Begun([f64; 4]);
+/// Milliseconds since the begin of an opening until: it is open, analysis has ended, the first read, the first
+/// write.
+struct OpeningTimes([f64; 4]);
 
-impl Begun {
-    /// Opens, reads a page and changes it; tells its version too.
+impl OpeningTimes {
+    /// Opens the store, reads a page and changes it; also returns the version that was read.
     fn measure(plan: &Plan) -> Result<(Store, Self, u64), Failed> {
-        let some = plan.some();
+        let some = plan.probe_page();
         let begun = Instant::now();
         let store = Store::open(&plan.place, plan.recovering())?;
         let opened = begun.elapsed();
@@ -171,22 +172,22 @@ fn version(page: &[u8]) -> u64 {
 }
 
 fn open_and_wait(plan: &Plan) -> Result<(), Failed> {
-    let (_store, Begun([opened, analysis, read, written]), _) = Begun::measure(plan)?;
+    let (_store, OpeningTimes([opened, analysis, read, written]), _) = OpeningTimes::measure(plan)?;
     println!("{opened} {analysis} {read} {written}");
     loop {
         std::thread::sleep(Duration::from_secs(1));
     }
 }
 
-/// The pages in the order in which they are changed: scattered over the data file, and each of them once before one is
-/// changed again.
+/// The pages in the order in which they are changed: scattered over the data file, each once before any is changed
+/// again.
 struct Order(Vec<u32>);
 
 impl Order {
-    fn of(plan: &Plan) -> Self {
+    fn new(plan: &Plan) -> Self {
         let mut order: Vec<u32> = (0..plan.file_pages as u32).collect();
         let mut chance = Chance::new(1);
-        // Fisher and Yates.
+        // Fisher-Yates shuffle.
         for at in (1..order.len()).rev() {
             order.swap(at, chance.below(at as u64 + 1) as usize);
         }
@@ -194,14 +195,14 @@ impl Order {
         Self(order)
     }
 
-    /// What commit `number` changes.
+    /// The pages that commit `number` changes.
     fn changes(&self, number: u64) -> impl Iterator<Item = PageNo> {
-        let first = (number - 1) * PAGES_A_COMMIT;
-        (first..first + PAGES_A_COMMIT)
+        let first = (number - 1) * PAGES_PER_COMMIT;
+        (first..first + PAGES_PER_COMMIT)
             .map(|at| PageNo(FIRST + u64::from(self.0[(at % self.0.len() as u64) as usize])))
     }
 
-    /// The commit that changed each page of the data file last; 0 where none did.
+    /// For each page of the data file the last commit that changed it; 0 if none did.
     fn newest(&self, plan: &Plan) -> Vec<u64> {
         let mut newest = vec![0; plan.file_pages as usize];
         for number in 1..=plan.commits() {
@@ -211,7 +212,7 @@ impl Order {
     }
 }
 
-/// What a page holds after commit `number`, from its 33rd byte on.
+/// The content of a page after commit `number`, from its 33rd byte on.
 fn fill(number: u64, page: PageNo, bytes: &mut [u8]) {
     if number == 0 {
         return bytes.fill(0);
@@ -223,20 +224,20 @@ fn fill(number: u64, page: PageNo, bytes: &mut [u8]) {
     }
 }
 
-fn write_for_ever(plan: &Plan) -> Result<(), Failed> {
+fn write_until_killed(plan: &Plan) -> Result<(), Failed> {
     let layout = Layout::default();
     let vlfs = (plan.log_bytes + plan.log_bytes / 8) / layout.vlf_bytes + 8;
     let store = Store::create(&plan.place, Layout { vlfs: vlfs as usize, ..layout }, plan.writing())?;
-    for first in (0..plan.file_pages).step_by(PAGES_A_GROWTH) {
+    for first in (0..plan.file_pages).step_by(PAGES_PER_GROWTH) {
         let mut tx = store.write()?;
-        for _ in first..plan.file_pages.min(first + PAGES_A_GROWTH as u64) {
+        for _ in first..plan.file_pages.min(first + PAGES_PER_GROWTH as u64) {
             tx.allocate()?;
         }
         tx.commit(Durability::Delayed)?;
     }
     store.close()?;
     let store = Store::open(&plan.place, plan.writing())?;
-    let order = Order::of(plan);
+    let order = Order::new(plan);
     for number in 1..=plan.commits() {
         let mut tx = store.write()?;
         for page in order.changes(number) {
@@ -250,23 +251,23 @@ fn write_for_ever(plan: &Plan) -> Result<(), Failed> {
     }
 }
 
-/// Reads every page of the data file, by several threads.
+/// Reads every page of the data file, on several threads.
 fn check(store: &Store, plan: &Plan, expected: &[u64]) -> Result<(), Failed> {
     let next = AtomicUsize::new(0);
     let check = || -> Result<(), String> {
         let reader = store.read().map_err(|error| error.to_string())?;
         let mut wanted = [0; PAGE_BYTES];
         loop {
-            let from = next.fetch_add(PAGES_A_CHECK, Ordering::Relaxed);
+            let from = next.fetch_add(PAGES_PER_CHECK, Ordering::Relaxed);
             if from >= expected.len() {
                 return Ok(());
             }
-            for (at, number) in expected.iter().enumerate().skip(from).take(PAGES_A_CHECK) {
+            for (at, number) in expected.iter().enumerate().skip(from).take(PAGES_PER_CHECK) {
                 let page = PageNo(FIRST + at as u64);
                 let found = reader.page(page).map_err(|error| error.to_string())?;
                 let wanted = &mut wanted[..found.len()];
                 fill(*number, page, &mut wanted[32..]);
-                if page == plan.some() {
+                if page == plan.probe_page() {
                     wanted[100] = 1;
                 }
                 if found[32..] != wanted[32..] {
@@ -285,12 +286,12 @@ fn check(store: &Store, plan: &Plan, expected: &[u64]) -> Result<(), Failed> {
     .map_err(Failed::from)
 }
 
-fn measure(plan: &Plan, mut openings: Vec<Begun>) -> Result<String, Failed> {
-    let expected = Order::of(plan).newest(plan);
+fn measure(plan: &Plan, mut openings: Vec<OpeningTimes>) -> Result<String, Failed> {
+    let expected = Order::new(plan).newest(plan);
     let changed = expected.iter().filter(|number| **number > 0).count();
-    let some = plan.some();
+    let some = plan.probe_page();
     let begun = Instant::now();
-    let (store, last, found) = Begun::measure(plan)?;
+    let (store, last, found) = OpeningTimes::measure(plan)?;
     openings.push(last);
     if found != expected[(some.0 - FIRST) as usize] {
         return Err(format!("page {some} is as of commit {found}").into());
@@ -301,7 +302,7 @@ fn measure(plan: &Plan, mut openings: Vec<Begun>) -> Result<String, Failed> {
     let full = begun.elapsed();
     check(&store, plan, &expected)?;
     let report = store.recovery_report();
-    let [opened, analysis, first_read, first_write] = Begun::medians(&openings);
+    let [opened, analysis, first_read, first_write] = OpeningTimes::medians(&openings);
     Ok(format!(
         "{{\"strategy\": \"{:?}\", \"log_bytes\": {}, \"pages\": {changed}, \"file_pages\": {}, \"openings\": {}, \
          \"opened_ms\": {opened:.1}, \"analysis_ms\": {analysis:.1}, \"first_read_ms\": {first_read:.1}, \

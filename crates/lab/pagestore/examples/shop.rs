@@ -1,7 +1,7 @@
-//! A shop's orders, for whoever meets the page store for the first time: tables, transactions, a snapshot that stands
-//! still, commits that do not wait, and what is there after opening again.
+//! A first example: the orders of a shop. Shows tables, transactions, a stable snapshot, delayed commits, and
+//! reopening the store.
 //!
-//! `cargo run -p pagestore --example shop [DIR]`: the store is made in a new directory there.
+//! `cargo run -p pagestore --example shop [DIR]`: the store is created in a new directory there.
 
 use pagestore::{Durability, Layout, Options, Result, Store, Table, Tables};
 use std::path::Path;
@@ -18,7 +18,7 @@ fn shop(directory: &Path) -> Result<()> {
     // A store is a directory. Its layout is chosen once; the options are chosen at every opening.
     let store = Store::create(directory, Layout::default(), Options::default())?;
 
-    // Whatever is changed is changed by a transaction: all of it, or nothing.
+    // All changes are made by transactions: completely, or not at all.
     let mut tx = store.write()?;
     let orders = tx.create_table("orders")?;
     let stock = tx.create_table("stock")?;
@@ -30,7 +30,7 @@ fn shop(directory: &Path) -> Result<()> {
     order(&store, orders, stock, "2026-11-22/2", "plums", 2)?;
     assert!(!order(&store, orders, stock, "2026-11-22/3", "plums", 4)?, "there are only three left");
 
-    // A reader sees what was committed when it began, whatever is committed meanwhile, and nobody waits for it.
+    // A reader sees what was committed when it began, whatever is committed meanwhile, and blocks no writer.
     let snapshot = store.read()?;
     order(&store, orders, stock, "2026-11-23/1", "pears", 7)?;
     assert_eq!(left(&snapshot, stock, "pears")?, 7);
@@ -46,8 +46,8 @@ fn shop(directory: &Path) -> Result<()> {
     }
     drop(reader);
 
-    // Where the last few milliseconds may be lost in a crash, a delayed commit does not wait for the storage. A
-    // full one after it, or `flush`, makes it durable with its own write.
+    // If losing the last few milliseconds in a crash is acceptable, a delayed commit does not wait for the storage.
+    // A later full commit, or `flush`, makes it durable with its own write.
     for visitor in 0..1000_u32 {
         let mut tx = store.write()?;
         tx.put(stock, b"visitors", &visitor.to_be_bytes())?;
@@ -57,7 +57,7 @@ fn shop(directory: &Path) -> Result<()> {
     let stats = store.stats();
     println!("{} commits took {} writes of the log", stats.commits, stats.log_writes);
 
-    // Closing writes what only the log has yet. Without it nothing is lost, and opening has more to do.
+    // Closing writes what is only in the log. Without it nothing is lost, but the next opening has more to do.
     store.close()?;
     let store = Store::open(directory, Options::default())?;
     let reader = store.read()?;
@@ -67,7 +67,7 @@ fn shop(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes an order, unless there is too little left; then the transaction is dropped and leaves nothing.
+/// Takes an order, unless there is too little stock; then the transaction is dropped, which rolls it back.
 fn order(store: &Store, orders: Table, stock: Table, number: &str, what: &str, count: u32) -> Result<bool> {
     let mut tx = store.write()?;
     tx.put(orders, number.as_bytes(), format!("{count} {what}").as_bytes())?;

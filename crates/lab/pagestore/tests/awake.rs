@@ -1,29 +1,29 @@
-//! The processor of a thread that commits alone, kept awake.
+//! Keeping the processor from idling for a thread that commits alone.
 
 use pagestore::{Durability, KeepAwake, Layout, Options, Store, Table, Tables};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Threads are looked for by name: one store is open at a time.
+/// Threads are identified by name, so only one store may be open at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn with_table(store: &Store) -> Table {
     store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap()
 }
 
-/// The thread of that name in this process: its policy, where there is one.
+/// The scheduling policy of the thread of that name in this process, if there is one.
 fn thread_called(name: &str) -> Option<String> {
     std::fs::read_dir("/proc/self/task").unwrap().find_map(|task| {
         let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
         let (head, rest) = stat.rsplit_once(')')?;
-        // Field 41 of proc_pid_stat(5), of which `rest` begins with the third.
+        // Field 41 of proc_pid_stat(5); `rest` begins with field 3.
         let fields: Vec<&str> = rest.split_whitespace().collect();
         head.ends_with(&format!("({name}")).then(|| fields[41 - 3].into())
     })
 }
 
 #[test]
-fn a_thread_that_commits_alone_has_its_processor_kept_awake_where_that_was_found_to_pay() {
+fn a_thread_that_commits_alone_gets_a_trial_of_the_idle_guard() {
     let _one = ONE.lock().unwrap();
     let place = tempfile::tempdir().unwrap();
     let store = Store::create(&place.path().join("store"), Layout::default(), Options::default()).unwrap();
@@ -40,7 +40,7 @@ fn a_thread_that_commits_alone_has_its_processor_kept_awake_where_that_was_found
         Some(found) => {
             assert!(found.asleep_ns > 0 && found.awake_ns > 0);
         }
-        // Not tried with slow storage, and where processor time is limited.
+        // There is no trial with slow storage, or if processor time is limited.
         None => {
             let is_quick = took[took.len() * 3 / 4] < Duration::from_micros(400);
             assert!(!is_quick || processor_time_is_limited(), "{:?}", took[took.len() / 2]);
@@ -49,7 +49,7 @@ fn a_thread_that_commits_alone_has_its_processor_kept_awake_where_that_was_found
     }
 }
 
-/// A quota, one processor, or a battery.
+/// Whether there is a quota, only one processor, or a battery.
 fn processor_time_is_limited() -> bool {
     let processors = std::thread::available_parallelism().unwrap().get();
     let all = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -61,7 +61,7 @@ fn processor_time_is_limited() -> bool {
 }
 
 #[test]
-fn who_keeps_the_processor_awake_has_the_lowest_policy_and_ends_with_the_store() {
+fn the_idle_guard_has_the_lowest_policy_and_ends_with_the_store() {
     let _one = ONE.lock().unwrap();
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("store");
@@ -71,7 +71,7 @@ fn who_keeps_the_processor_awake_has_the_lowest_policy_and_ends_with_the_store()
     for row in 0..300_u32 {
         store.transact(Durability::Full, |tx| tx.put(table, &row.to_be_bytes(), b"awake")).unwrap();
     }
-    // A thread names itself, takes its policy, and is gone from the list a little after it has ended.
+    // A thread sets its own name and policy, and disappears from the list a little after it has ended.
     let becomes = |expected: Option<String>| {
         let begun = Instant::now();
         while thread_called("keep awake") != expected {

@@ -1,4 +1,4 @@
-//! What a running store counts, seen from inside and from other processes.
+//! The counters of a running store, seen from inside and from other processes.
 
 use pagestore::disk::{Disk, FileId};
 use pagestore::sim::SimDisk;
@@ -57,7 +57,7 @@ fn the_parts_of_commits_add_up_to_the_whole_and_the_whole_to_the_time_of_the_cal
     assert_eq!(CommitPart::ALL.into_iter().map(sum).sum::<u64>(), whole);
     let called = called.as_nanos() as u64;
     assert!(whole <= called && whole * 10 >= called * 7, "{whole} ns told, {called} ns seen from outside");
-    // One thread: nobody else writes, so every commit's write is its own, and nothing was before it.
+    // With one thread every commit does its own write, and no earlier write is in flight.
     assert_eq!(sum(CommitPart::Queued), 0);
     assert_eq!(sum(CommitPart::Submitted), after.log_write_ns - stats.log_write_ns);
     assert!(sum(CommitPart::Submitted) * 2 > whole, "a commit is mostly its write: {times:?}");
@@ -75,7 +75,7 @@ fn commits_that_wait_for_each_other_are_queued_and_slow_ones_are_kept_with_their
             scope.spawn(move || (0..80).for_each(|key| commit(store, table, thread * 1000 + key)));
         }
     });
-    // One that waits long for its turn.
+    // A commit that waits long for the writer lock.
     let held = store.write().unwrap();
     std::thread::scope(|scope| {
         let (store, (begun, has_begun)) = (&store, std::sync::mpsc::channel());
@@ -97,18 +97,18 @@ fn commits_that_wait_for_each_other_are_queued_and_slow_ones_are_kept_with_their
     assert!(times.slow_from_ns < slowest.whole_ns() && times.whole.longest_ns >= slowest.whole_ns());
 }
 
-/// Counts what a store asks of a disk, for itself.
+/// A disk that counts its I/O independently of the store.
 #[derive(Default)]
-struct Witness {
+struct CountingDisk {
     disk: SimDisk,
     /// For each file: reads, bytes; writes, bytes; syncs.
     seen: [[AtomicU64; 5]; 3],
-    /// Of the writes of pages, those through memory.
+    /// Page writes through a memory mapping.
     mapped: AtomicU64,
 }
 
-impl Witness {
-    fn note(&self, file: FileId, at: usize, bytes: usize) {
+impl CountingDisk {
+    fn count(&self, file: FileId, at: usize, bytes: usize) {
         let seen = &self.seen[FileId::ALL.iter().position(|own| *own == file).unwrap()];
         seen[at].fetch_add(1, Relaxed);
         if at < 4 {
@@ -117,19 +117,19 @@ impl Witness {
     }
 }
 
-impl Disk for Witness {
+impl Disk for CountingDisk {
     pagestore::from_disk_beneath!(len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.note(file, 0, buffer.len());
+        self.count(file, 0, buffer.len());
         self.disk.read(file, offset, buffer)
     }
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.note(file, 2, bytes.len());
+        self.count(file, 2, bytes.len());
         self.disk.write(file, offset, bytes)
     }
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.note(file, 2, bytes.len());
+        self.count(file, 2, bytes.len());
         self.disk.write_through(file, offset, bytes)
     }
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -137,14 +137,14 @@ impl Disk for Witness {
         self.write(FileId::Data, offset, bytes)
     }
     fn sync(&self, file: FileId) -> io::Result<()> {
-        self.note(file, 4, 0);
+        self.count(file, 4, 0);
         self.disk.sync(file)
     }
 }
 
 #[test]
-fn the_statistics_of_the_files_are_what_the_disk_was_asked() {
-    let disk = Arc::new(Witness::default());
+fn the_statistics_of_the_files_equal_the_io_on_the_disk() {
+    let disk = Arc::new(CountingDisk::default());
     let options = Options { background: false, cache_bytes: 1 << 20, ..Options::default() };
     let store = Store::create_on(disk.clone(), small(), options, 7).unwrap();
     let table = with_table(&store);
@@ -154,16 +154,16 @@ fn the_statistics_of_the_files_are_what_the_disk_was_asked() {
     for (statistics, seen) in store.file_statistics().iter().zip(&disk.seen) {
         let counters = statistics.counters;
         let sync = counters.sync.known().unwrap().count;
-        let told =
+        let reported =
             [counters.read.count, counters.read.bytes, counters.write.count, counters.write.bytes, sync];
-        assert_eq!(told, [0, 1, 2, 3, 4].map(|at| seen[at].load(Relaxed)), "{}", statistics.file);
+        assert_eq!(reported, [0, 1, 2, 3, 4].map(|at| seen[at].load(Relaxed)), "{}", statistics.file);
         assert_eq!(statistics.latencies.write.count(), counters.write.count);
     }
 }
 
 #[test]
-fn writes_through_memory_reach_the_disk_as_such_and_are_counted() {
-    let disk = Arc::new(Witness::default());
+fn mapped_writes_reach_the_disk_as_such_and_are_counted() {
+    let disk = Arc::new(CountingDisk::default());
     let options = Options { background: false, ..Options::default() };
     let store = Store::create_on(disk.clone(), small(), options, 7).unwrap();
     let table = with_table(&store);
@@ -178,10 +178,10 @@ fn writes_through_memory_reach_the_disk_as_such_and_are_counted() {
 }
 
 #[test]
-fn another_process_reads_what_the_store_itself_tells_and_a_reopened_store_begins_anew() {
+fn another_process_reads_the_same_counters_as_the_store_and_a_reopened_store_starts_at_zero() {
     let place = place();
     let directory = place.path().join("store");
-    // Large enough not to grow: what is written to the log file is commits alone.
+    // Large enough not to grow: only commits write to the log file.
     let layout = Layout { vlf_bytes: 1 << 20, ..small() };
     Store::create(&directory, layout, Options::default()).unwrap().close().unwrap();
     assert!(matches!(Reader::open(&directory), Err(ReadError::NotPublished { .. })));
@@ -235,7 +235,7 @@ fn another_process_reads_what_the_store_itself_tells_and_a_reopened_store_begins
 }
 
 #[test]
-fn a_store_that_may_delay_commits_for_long_says_soon_what_its_log_is_like() {
+fn a_store_with_long_delayed_commits_still_publishes_the_state_of_its_log_soon() {
     let place = place();
     let directory = place.path().join("store");
     let options = Options { delayed_time: Duration::from_secs(60), ..Options::default() };
@@ -244,10 +244,10 @@ fn a_store_that_may_delay_commits_for_long_says_soon_what_its_log_is_like() {
     let table = with_table(&store);
     for key in 0..3 {
         commit(&store, table, key);
-        let asked = Instant::now();
+        let requested = Instant::now();
         let state = live.log_state(PATIENCE).unwrap();
         assert_eq!(state.last_sequence, store.stats().last_sequence);
-        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(requested.elapsed() < Duration::from_secs(2), "{:?}", requested.elapsed());
     }
 }
 
@@ -276,7 +276,7 @@ fn the_counters_of_a_killed_store_are_known_for_dead_and_removed() {
     let published = lines.filter_map(|line| line.strip_prefix("published ").map(str::to_owned)).next();
     let published = published.expect("the child opens its store");
     let live = Reader::open(&directory).unwrap();
-    // The store's own page, the table, and the rows.
+    // The meta page, the table, and the rows.
     assert_eq!((live.owner().process.pid, live.counts().unwrap().commits), (child.id(), 11));
     assert!(live.log_state(PATIENCE).is_some_and(|state| state.last_sequence == 11));
     child.kill().unwrap();

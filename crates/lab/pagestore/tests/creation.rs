@@ -1,4 +1,4 @@
-//! A store is created whole, or nothing of it stays; and what is a store opens.
+//! Creating a store is all or nothing, and any complete store can be opened.
 
 use pagestore::{Durability, Error, Layout, Options, Store, Tables};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn names(directory: &Path) -> Vec<String> {
 #[test]
 fn a_creation_that_fails_leaves_nothing_and_is_not_in_the_way_of_the_next() {
     let place = place();
-    // More than there is space for anywhere: found out when there are files already.
+    // More than any file system has space for, which is detected when there are files already.
     let large = Layout { vlf_bytes: 256 << 20, vlfs: 1 << 22, ..Layout::default() };
     let unlimited = Options { log_limit_bytes: u64::MAX, ..options() };
     assert!(matches!(Store::create(place.path(), large, unlimited), Err(Error::Io { .. })));
@@ -38,7 +38,7 @@ fn a_creation_that_fails_leaves_nothing_and_is_not_in_the_way_of_the_next() {
 }
 
 #[test]
-fn what_a_layout_cannot_be_is_refused_before_anything_is_made() {
+fn an_impossible_layout_is_refused_before_anything_is_created() {
     let place = place();
     let new = place.path().join("new");
     let unlimited = Options { log_limit_bytes: u64::MAX, ..options() };
@@ -60,7 +60,7 @@ fn what_a_layout_cannot_be_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn the_smallest_virtual_log_files_do() {
+fn the_smallest_virtual_log_files_work() {
     let place = place();
     let layout = Layout { vlf_bytes: 120 << 10, vlfs: 2, ..Layout::default() };
     let store = Store::create(place.path(), layout, options()).unwrap();
@@ -77,11 +77,11 @@ fn the_smallest_virtual_log_files_do() {
 }
 
 #[test]
-fn a_creation_that_was_killed_is_done_over_and_not_opened() {
+fn a_creation_that_was_killed_is_repeated_and_not_opened() {
     let place = place();
     let marked = place.path().join("store");
     Store::create(&marked, layout(), options()).unwrap().close().unwrap();
-    // The control file is the last that is written, and the lock says whose the files are until then.
+    // The control file is written last, and until then the lock file marks the files as unfinished.
     std::fs::write(marked.join("control"), vec![0; 8192]).unwrap();
     let kept = std::fs::read(marked.join("log")).unwrap();
     assert!(matches!(Store::create(&marked, layout(), options()), Err(Error::Exists { .. })));
@@ -95,7 +95,7 @@ fn a_creation_that_was_killed_is_done_over_and_not_opened() {
     std::fs::write(marked.join("mine"), "").unwrap();
     assert!(matches!(Store::create(&marked, layout(), options()), Err(Error::Exists { .. })));
     std::fs::remove_file(marked.join("mine")).unwrap();
-    // Killed before the data file was there.
+    // Killed before the data file existed.
     std::fs::remove_file(marked.join("data")).unwrap();
     let store = Store::create(&marked, layout(), options()).unwrap();
     store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
@@ -106,21 +106,21 @@ fn a_creation_that_was_killed_is_done_over_and_not_opened() {
 }
 
 #[test]
-fn a_store_that_was_killed_when_its_creation_had_ended_but_for_the_lock_is_one() {
+fn a_store_killed_before_its_creation_mark_was_cleared_is_complete() {
     let place = place();
     Store::create(place.path(), layout(), options()).unwrap().close().unwrap();
     std::fs::write(place.path().join("lock"), "a page store is being created here\n").unwrap();
-    // It may as well be one that was put there since.
+    // It may equally be a store that was put there since.
     assert!(matches!(Store::create(place.path(), layout(), options()), Err(Error::Exists { .. })));
     drop(Store::open(place.path(), options()).unwrap());
     assert_eq!(std::fs::read(place.path().join("lock")).unwrap(), b"");
-    // It says so from then on.
+    // The mark is removed.
     assert!(matches!(Store::create(place.path(), layout(), options()), Err(Error::Exists { .. })));
     Store::open(place.path(), options()).unwrap();
 }
 
 #[test]
-fn a_copy_without_the_lock_opens_and_what_is_no_store_gets_none() {
+fn a_copy_without_the_lock_file_opens_and_no_lock_file_is_made_where_there_is_no_store() {
     let place = place();
     let (store, copy) = (place.path().join("store"), place.path().join("copy"));
     let made = Store::create(&store, layout(), options()).unwrap();

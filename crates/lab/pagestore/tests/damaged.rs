@@ -1,5 +1,5 @@
-//! Files whose contents no store has written, with checksums that fit: they are refused, or opened; nothing panics, waits for
-//! ever or asks for memory without measure.
+//! Files that no store has written, but with matching checksums: they are refused or opened; nothing panics, hangs
+//! or allocates without bounds.
 
 use pagestore::inspect::{Filter, Inspection};
 use pagestore::sim::{Chance, Files, SimDisk};
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 const VLF_BYTES: u64 = 128 << 10;
 const COPY_BYTES: usize = 4096;
-/// Of an entry of the log's directory.
+/// Bytes of an entry of the log's directory.
 const ENTRY_BYTES: usize = 128;
 const BLOCK_HEADER_BYTES: usize = 64;
-const WAYS: [Recovery; 4] = [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial];
-/// Longer than any of it takes.
+const STRATEGIES: [Recovery; 4] = [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial];
+/// Longer than any case takes.
 const LONG: Duration = Duration::from_secs(30);
 
 fn options() -> Options {
@@ -22,7 +22,8 @@ fn options() -> Options {
     Options { cache_bytes: 256 << 10, checkpoint_bytes: u64::MAX, log_limit_bytes: 4 << 20, ..quiet }
 }
 
-/// The files of a store that crashed in its fourth virtual log file or a later one, two before where recovery begins.
+/// The files of a store that crashed in its fourth virtual log file or a later one; recovery begins at least two
+/// before that.
 fn crashed(log_sector_bytes: usize) -> Files {
     let disk = Arc::new(SimDisk::new());
     let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: 3, log_sector_bytes, ..Layout::default() };
@@ -53,7 +54,7 @@ fn get(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// Another value for a field: the ends of what it can hold, near them, near what it was, or anything.
+/// Another value for a field: an extreme one, one near the extremes, one near the present value, or any.
 fn another(value: u32, chance: &mut Chance) -> u32 {
     match chance.below(8) {
         0 => 0,
@@ -67,8 +68,8 @@ fn another(value: u32, chance: &mut Chance) -> u32 {
     }
 }
 
-/// Makes up a field of `sum..` whose checksum lies at `crc` and goes over `sum`.
-fn make_up(bytes: &mut [u8], crc: usize, sum: std::ops::Range<usize>, field: usize, chance: &mut Chance) {
+/// Forges a field of `sum`, whose checksum is stored at `crc`.
+fn forge(bytes: &mut [u8], crc: usize, sum: std::ops::Range<usize>, field: usize, chance: &mut Chance) {
     let value = another(get(bytes, field), chance);
     put(bytes, field, value);
     let sum = crc32c::crc32c(&bytes[sum]);
@@ -81,7 +82,7 @@ fn damage(files: &mut Files, chance: &mut Chance) {
         0 => {
             let own = chance.below(2) as usize * COPY_BYTES;
             let field = own + 12 + 4 * chance.below(22) as usize;
-            make_up(control, own + 8, own + 12..own + 512, field, chance);
+            forge(control, own + 8, own + 12..own + 512, field, chance);
             if chance.once_in(2) {
                 let other = COPY_BYTES - own;
                 control[other..other + 512].fill(0);
@@ -91,7 +92,7 @@ fn damage(files: &mut Files, chance: &mut Chance) {
             let own = 2 * COPY_BYTES + chance.below(5) as usize * ENTRY_BYTES;
             if own + ENTRY_BYTES <= control.len() {
                 let field = own + 4 + 4 * chance.below(26) as usize;
-                make_up(control, own, own + 4..own + ENTRY_BYTES, field, chance);
+                forge(control, own, own + 4..own + ENTRY_BYTES, field, chance);
             }
         }
         2 => {
@@ -101,12 +102,12 @@ fn damage(files: &mut Files, chance: &mut Chance) {
             let end = (own + get(log, own + 16) as usize).min(log.len());
             let most = if chance.once_in(2) { BLOCK_HEADER_BYTES + 100 } else { end - own };
             let field = own + 8 + chance.below((most.min(end - own) - 12) as u64) as usize;
-            make_up(log, own + 4, own + 8..end, field, chance);
+            forge(log, own + 4, own + 8..end, field, chance);
         }
         3 => {
             let slot = chance.below((log.len() as u64 - 8192) / VLF_BYTES) as usize;
             let own = 8192 + slot * VLF_BYTES as usize;
-            make_up(log, own + 4, own + 8..own + 4096, own + 8 + 4 * chance.below(8) as usize, chance);
+            forge(log, own + 4, own + 8..own + 4096, own + 8 + 4 * chance.below(8) as usize, chance);
         }
         _ => {
             let file = [control, data, log].into_iter().nth(chance.below(3) as usize).unwrap();
@@ -116,14 +117,14 @@ fn damage(files: &mut Files, chance: &mut Chance) {
     }
 }
 
-/// All that reads the files, and what is written after it.
-fn use_them(files: &Files, recovery: Recovery) {
-    if let Ok(look) = Inspection::open_on(Arc::new(SimDisk::holding(files.clone()))) {
+/// Does everything that reads the files, and writes to the opened store.
+fn exercise(files: &Files, recovery: Recovery) {
+    if let Ok(inspection) = Inspection::open_on(Arc::new(SimDisk::holding(files.clone()))) {
         let _ = (
-            look.info(),
-            look.why(),
-            look.anatomy(None),
-            look.records(Filter::default(), |_| ControlFlow::Continue(())),
+            inspection.info(),
+            inspection.why(),
+            inspection.anatomy(None),
+            inspection.records(Filter::default(), |_| ControlFlow::Continue(())),
         );
     }
     let disk = Arc::new(SimDisk::holding(files.clone()));
@@ -138,7 +139,7 @@ fn use_them(files: &Files, recovery: Recovery) {
 }
 
 #[test]
-fn made_up_contents_whose_checksums_fit_are_refused_or_read_and_nothing_hangs_or_panics() {
+fn forged_contents_with_matching_checksums_are_refused_or_read_and_nothing_hangs_or_panics() {
     let images = [512, 4096].map(crashed);
     for seed in 0..800 {
         let mut chance = Chance::new(seed);
@@ -148,10 +149,10 @@ fn made_up_contents_whose_checksums_fit_are_refused_or_read_and_nothing_hangs_or
                 damage(&mut files, &mut chance);
             }
         }
-        let recovery = WAYS[chance.below(4) as usize];
+        let recovery = STRATEGIES[chance.below(4) as usize];
         let (done, ended) = mpsc::channel();
         let user = std::thread::spawn(move || {
-            use_them(&files, recovery);
+            exercise(&files, recovery);
             let _ = done.send(());
         });
         let waited = ended.recv_timeout(LONG);

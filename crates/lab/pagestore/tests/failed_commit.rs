@@ -1,4 +1,4 @@
-//! What can be read once the commit of a transaction larger than the cache has failed, and beside one that has not.
+//! Reading after the commit of a transaction larger than the cache has failed, and during one that has not.
 
 use pagestore::disk::{Disk, FileId};
 use pagestore::sim::{Chance, Files, SimDisk};
@@ -11,23 +11,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const ROWS: u32 = 3000;
 const VALUE_BYTES: usize = 100;
 
-/// A disk that refuses to write log from when it is told so, or after so many more writes of it.
-struct Refusing {
+/// A disk that fails log writes: after a number of further ones.
+struct FailingLog {
     disk: SimDisk,
     writes_left: AtomicU64,
 }
 
-impl Refusing {
+impl FailingLog {
     fn holding(files: Files) -> Arc<Self> {
         Arc::new(Self { disk: SimDisk::holding(files), writes_left: AtomicU64::new(u64::MAX) })
     }
 
-    fn refuse_after(&self, writes: u64) {
+    fn fail_after(&self, writes: u64) {
         self.writes_left.store(writes, Ordering::SeqCst);
     }
 }
 
-impl Disk for Refusing {
+impl Disk for FailingLog {
     pagestore::from_disk_beneath!(read, write, sync, len);
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -41,17 +41,17 @@ impl Disk for Refusing {
     }
 }
 
-/// A cache of 64 pages, a quarter of which a transaction may have.
+/// A cache of 64 pages, of which a transaction may use a quarter.
 fn small() -> Options {
     Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
 }
 
-/// One that the table fits into, and nothing of it is written to the data file before that is asked for.
+/// A cache that the table fits into, and no checkpoint unless requested.
 fn large() -> Options {
     Options { cache_bytes: 8 << 20, ..small() }
 }
 
-/// The rows' numbers and what is in them: the number of their change.
+/// The rows and their contents: the number of the last change.
 type Model = BTreeMap<u32, u32>;
 
 fn put(
@@ -73,7 +73,7 @@ fn put(
     Ok(())
 }
 
-/// The files of a store with all rows, and nothing of them in the data file.
+/// The files of a store whose rows are all in the log only.
 fn in_the_log() -> (Files, Model) {
     let disk = Arc::new(SimDisk::new());
     let layout = Layout { vlf_bytes: 256 << 10, vlfs: 3, ..Layout::default() };
@@ -87,7 +87,7 @@ fn in_the_log() -> (Files, Model) {
     (disk.files(), model)
 }
 
-/// … and all of them there.
+/// The files of a store whose rows are all in the data file.
 fn in_the_data_file() -> (Files, Model) {
     let (files, model) = in_the_log();
     let disk = Arc::new(SimDisk::holding(files));
@@ -95,7 +95,7 @@ fn in_the_data_file() -> (Files, Model) {
     (disk.files(), model)
 }
 
-/// … and a third of them changed in the log since.
+/// As `in_the_data_file`, with a third of the rows changed in the log since.
 fn in_both() -> (Files, Model) {
     let (files, mut model) = in_the_data_file();
     let disk = Arc::new(SimDisk::holding(files));
@@ -105,7 +105,7 @@ fn in_both() -> (Files, Model) {
     (disk.files(), model)
 }
 
-fn found(reader: &ReadTx<'_>) -> pagestore::Result<Model> {
+fn read_rows(reader: &ReadTx<'_>) -> pagestore::Result<Model> {
     let table = reader.table("t")?;
     reader
         .range(table, &[], None)?
@@ -117,11 +117,11 @@ fn found(reader: &ReadTx<'_>) -> pagestore::Result<Model> {
         .collect()
 }
 
-/// Changes every row, takes some away and adds some, and is refused the log write that it ends with, or one before.
-fn fail(store: &Store, disk: &Refusing, table: Table, in_the_middle: bool) {
+/// Changes every row, deletes some and adds some; the last log write of the transaction fails, or an earlier one.
+fn fail(store: &Store, disk: &FailingLog, table: Table, in_the_middle: bool) {
     let mut tx = store.write().unwrap();
     if in_the_middle {
-        disk.refuse_after(2);
+        disk.fail_after(2);
     }
     let changed = (0..ROWS + 500).try_for_each(|row| {
         if row % 7 == 0 {
@@ -130,15 +130,15 @@ fn fail(store: &Store, disk: &Refusing, table: Table, in_the_middle: bool) {
         tx.put(table, &row.to_be_bytes(), &[99; VALUE_BYTES])
     });
     assert_eq!(changed.is_err(), in_the_middle, "{changed:?}");
-    disk.refuse_after(0);
+    disk.fail_after(0);
     let committed = tx.commit(Durability::Full);
     assert!(committed.is_err(), "{committed:?}");
 }
 
-/// Reads all of it at the snapshots that were begun before, and at a new one.
+/// Reads everything in the snapshots that began before, and in a new one.
 fn assert_readable(store: &Store, held: &[(ReadTx<'_>, Model)], last: &Model, when: &str) {
     for (reader, model) in held {
-        let read = found(reader);
+        let read = read_rows(reader);
         assert!(
             read.as_ref().is_ok_and(|read| read == model),
             "{when}, of commit {}: {:?}",
@@ -147,18 +147,18 @@ fn assert_readable(store: &Store, held: &[(ReadTx<'_>, Model)], last: &Model, wh
         );
     }
     let reader = store.read().unwrap_or_else(|error| panic!("{when}: {error}"));
-    let read = found(&reader);
-    assert!(read.as_ref().is_ok_and(|read| read == last), "{when}, anew: {:?}", read.err());
+    let read = read_rows(&reader);
+    assert!(read.as_ref().is_ok_and(|read| read == last), "{when}, in a new snapshot: {:?}", read.err());
 }
 
 fn stays_readable(files: Files, model: Model, commits: u32, in_the_middle: bool) {
     let mut model = model;
-    let disk = Refusing::holding(files);
+    let disk = FailingLog::holding(files);
     let store = Store::open_on(disk.clone(), small()).unwrap();
     let mut held = Vec::new();
     for number in 0..commits {
         held.push((store.read().unwrap(), model.clone()));
-        // Pages that are there, and that are too few for a checkpoint.
+        // Pages that are cached, and too few to make a checkpoint due.
         put(&store, &mut model, (number * 40..number * 40 + 20).chain([ROWS - 1]), 10 + number).unwrap();
     }
     held.push((store.read().unwrap(), model.clone()));
@@ -172,7 +172,7 @@ fn stays_readable(files: Files, model: Model, commits: u32, in_the_middle: bool)
     assert_readable(&store, &[], &model, "when the snapshots have ended");
     drop(store);
     let store = Store::open_on(Arc::new(SimDisk::holding(disk.disk.files())), small()).unwrap();
-    assert_eq!(found(&store.read().unwrap()).unwrap(), model, "opened again");
+    assert_eq!(read_rows(&store.read().unwrap()).unwrap(), model, "opened again");
 }
 
 #[test]
@@ -208,13 +208,13 @@ fn rows_of_which_some_are_in_the_log_and_some_in_memory_can_be_read_at_every_sna
     }
 }
 
-/// Puts 25 pages' worth of rows: more than a transaction has memory for, and too few for a checkpoint to be due.
+/// Puts 25 pages of rows: more than a transaction keeps in memory, and too few to make a checkpoint due.
 fn commit_large(store: &Store, model: &mut Model, change: u32) {
     put(store, model, (0..700).chain([ROWS - 1]), change).unwrap();
 }
 
 #[test]
-fn who_reads_beside_large_commits_reads_on_until_a_checkpoint_has_written_over_a_page() {
+fn a_snapshot_is_readable_during_large_commits_until_a_checkpoint_overwrites_a_page() {
     let (files, mut model) = in_the_data_file();
     let disk = Arc::new(SimDisk::holding(files));
     let store = Store::open_on(disk, small()).unwrap();
@@ -232,7 +232,7 @@ fn who_reads_beside_large_commits_reads_on_until_a_checkpoint_has_written_over_a
         let table = reader.table("t").unwrap_or_else(|error| panic!("no table was changed: {error}"));
         let lost = reader.get(table, &0_u32.to_be_bytes());
         assert!(matches!(lost, Err(Error::SnapshotTooOld)), "{lost:?}");
-        // What nobody has changed is where it was.
+        // A row that was not changed is still readable.
         let row: u32 = ROWS / 2;
         let kept = reader.get(table, &row.to_be_bytes()).unwrap();
         assert_eq!(kept, Some(vec![model[&row] as u8; VALUE_BYTES]));
@@ -240,14 +240,14 @@ fn who_reads_beside_large_commits_reads_on_until_a_checkpoint_has_written_over_a
     assert_readable(&store, std::slice::from_ref(last), &model, "after the checkpoint");
 }
 
-/// Reads snapshots, each up to three times, one at least and until it is told to stop.
-fn read_on(store: &Store, begun: &[Model], done: &AtomicBool, seed: u64) {
+/// Reads snapshots, each up to three times, at least one and until `done`.
+fn read_until(store: &Store, begun: &[Model], done: &AtomicBool, seed: u64) {
     let mut chance = Chance::new(seed);
     let mut read = 0;
     while read == 0 || !done.load(Ordering::SeqCst) {
         let reader = store.read().unwrap();
         for _ in 0..1 + chance.below(3) {
-            match found(&reader) {
+            match read_rows(&reader) {
                 Ok(rows) => {
                     assert!(
                         begun.contains(&rows),
@@ -264,7 +264,7 @@ fn read_on(store: &Store, begun: &[Model], done: &AtomicBool, seed: u64) {
 }
 
 #[test]
-fn whoever_reads_in_other_threads_while_large_transactions_commit_and_one_fails_sees_whole_states() {
+fn readers_see_whole_states_while_large_transactions_commit_and_one_fails() {
     let (files, model) = in_the_data_file();
     let state = |change: u32| {
         let mut state = model.clone();
@@ -274,7 +274,7 @@ fn whoever_reads_in_other_threads_while_large_transactions_commit_and_one_fails_
     let states: Vec<_> = [model.clone()].into_iter().chain((10..60).map(state)).collect();
     let mut failed_at_the_end = 0;
     for seed in 0..8 {
-        let disk = Refusing::holding(files.clone());
+        let disk = FailingLog::holding(files.clone());
         let options = Options { background: true, keep_awake: pagestore::KeepAwake::Never, ..small() };
         let store = Store::open_on(disk.clone(), options).unwrap();
         let done = AtomicBool::new(false);
@@ -284,14 +284,14 @@ fn whoever_reads_in_other_threads_while_large_transactions_commit_and_one_fails_
                 .map(|thread| {
                     scope.spawn({
                         let (store, states, done) = (&store, &states, &done);
-                        move || read_on(store, states, done, seed * 10 + thread)
+                        move || read_until(store, states, done, seed * 10 + thread)
                     })
                 })
                 .collect();
             // Half of them fail anywhere, and half when all but the end of a transaction is in the log.
             let (anywhere, at) = (seed % 2 == 0, 12 + seed as u32);
             if anywhere {
-                disk.refuse_after(20 + seed);
+                disk.fail_after(20 + seed);
             }
             let commit = |change: u32| {
                 let mut tx = store.write()?;
@@ -299,7 +299,7 @@ fn whoever_reads_in_other_threads_while_large_transactions_commit_and_one_fails_
                 (0..1200_u32)
                     .try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[change as u8; VALUE_BYTES]))?;
                 if !anywhere && change == at {
-                    disk.refuse_after(0);
+                    disk.fail_after(0);
                 }
                 tx.commit(Durability::Full)
             };
@@ -310,7 +310,7 @@ fn whoever_reads_in_other_threads_while_large_transactions_commit_and_one_fails_
                 }
                 (last, model) = (change, state);
             }
-            // What nobody changes any more is read at once, and by all.
+            // After the failure all readers can read the last visible state.
             let stats = store.stats();
             failed_at_the_end += u64::from(stats.last_sequence > stats.durable_sequence);
             let held = [(store.read().unwrap(), model.clone())];

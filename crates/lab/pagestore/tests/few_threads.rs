@@ -1,4 +1,4 @@
-//! A system that has no more threads to give.
+//! A system that refuses to start more threads.
 
 use pagestore::sim::{Files, SimDisk};
 use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 const ROWS: u32 = 4_000;
 
-/// From now on this thread begins no other.
-fn no_more_threads() {
+/// From now on this thread cannot start others.
+fn forbid_threads() {
     let code = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let is = |call: libc::c_long, jt: u8| libc::sock_filter {
         jt,
@@ -30,7 +30,7 @@ fn no_more_threads() {
     assert!(std::thread::Builder::new().spawn(|| ()).is_err());
 }
 
-/// A store whose rows are in the log alone, as a crash leaves it.
+/// A store whose rows are only in the log, as after a crash.
 fn crashed() -> (Files, Options) {
     let disk = Arc::new(SimDisk::new());
     let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..Layout::default() };
@@ -44,12 +44,12 @@ fn crashed() -> (Files, Options) {
     (disk.files(), options)
 }
 
-// Whichever way it is recovered; the threads that it has for itself are asked for.
+// With every strategy of recovery. The store's own background threads are required.
 #[test]
-fn a_store_opens_with_the_threads_that_there_are_or_says_that_there_are_too_few() {
+fn a_store_opens_with_the_threads_available_or_reports_that_there_are_too_few() {
     let (crashed, options) = crashed();
     let open = move || {
-        no_more_threads();
+        forbid_threads();
         for recovery in [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant] {
             let disk = || Arc::new(SimDisk::holding(crashed.clone()));
             let own = Options { recovery, ..options };
@@ -67,15 +67,15 @@ fn a_store_opens_with_the_threads_that_there_are_or_says_that_there_are_too_few(
     std::thread::spawn(open).join().unwrap();
 }
 
-// More pages than the memory of a checkpoint holds.
+// More pages than the buffer of a checkpoint holds.
 #[test]
-fn a_checkpoint_is_written_by_the_threads_that_there_are() {
+fn a_checkpoint_is_written_by_the_threads_available() {
     let (crashed, options) = crashed();
     let disk = Arc::new(SimDisk::holding(crashed));
     let store = Store::open_on(disk.clone(), Options { cache_bytes: 1 << 20, ..options }).unwrap();
     std::thread::scope(|scope| {
         let checkpoint = || {
-            no_more_threads();
+            forbid_threads();
             store.checkpoint().map(|certificate| certificate.pages)
         };
         assert!(scope.spawn(checkpoint).join().unwrap().unwrap() > 512);

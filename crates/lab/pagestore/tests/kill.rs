@@ -1,4 +1,4 @@
-//! kill -9 on a real file system; see `pagestore::kill`. `headroom lab crash --real DIR` does it for as long as is asked.
+//! kill -9 on a real file system; see `pagestore::kill`. `headroom lab crash --real DIR` runs it for a given time.
 
 use pagestore::kill::{Killing, Part, child, recovery};
 use std::path::Path;

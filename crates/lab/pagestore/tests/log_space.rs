@@ -1,4 +1,4 @@
-//! A log that nothing but the store's own records goes into, and a transaction that stays open.
+//! A log that only the store's own records are written to, and transactions that stay open.
 
 use pagestore::disk::{Disk, FileId};
 use pagestore::sim::SimDisk;
@@ -53,7 +53,7 @@ fn a_store_that_is_opened_and_ends_without_close_opens_again_however_often() {
     }
 }
 
-// There is always something to be redone: its checkpoint never comes.
+// There is always something to redo, and no checkpoint is ever written.
 #[test]
 fn a_store_whose_program_dies_again_and_again_opens_however_often() {
     let (disk, store) = with_a_row();
@@ -73,7 +73,7 @@ fn a_store_whose_program_dies_again_and_again_opens_however_often() {
     store.transact(Durability::Full, |tx| tx.create_table("more")).unwrap();
 }
 
-// With its thread, which looks each second.
+// With the checkpoint thread, which checks every second.
 #[test]
 fn no_checkpoint_is_begun_that_an_open_transaction_keeps_from_freeing_log() {
     let background = Options { background: true, checkpoint_bytes: 128 << 10, ..options() };
@@ -120,7 +120,7 @@ fn checkpoints_beside_an_open_transaction_do_not_fill_the_log() {
     }
 }
 
-/// Changes one page until the log has come to this virtual log file.
+/// Changes one page until the log has reached this virtual log file.
 fn fill_up_to(store: &Store, vlf: u32) {
     let mut tx = store.write().unwrap();
     let page = tx.allocate().unwrap();
@@ -136,9 +136,9 @@ fn fill_up_to(store: &Store, vlf: u32) {
     }
 }
 
-// Of the log that a transaction needs the limit allows a part to be added, and a checkpoint would free the pause.
+// Growing up to the limit adds only a part of the log that the transaction needs; a checkpoint frees the rest.
 #[test]
-fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_some() {
+fn a_transaction_that_needs_more_log_than_growth_allows_has_a_checkpoint_free_some() {
     let layout = Layout { vlf_bytes: 1 << 20, vlfs: 16, ..LAYOUT };
     for background in [true, false] {
         let options = Options {
@@ -149,7 +149,7 @@ fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_so
             ..options()
         };
         let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
-        // Half of the log is of one page, and not needed once that is written.
+        // Half of the log holds images of one page, and is not needed once that is written.
         fill_up_to(&store, 9);
         let many = |tx: &mut pagestore::WriteTx<'_>| (0..1_250).try_for_each(|_| tx.allocate().map(|_| ()));
         store
@@ -158,19 +158,19 @@ fn a_transaction_that_growth_alone_gives_too_little_log_has_a_checkpoint_free_so
     }
 }
 
-/// A disk whose syncs of the data file take until `goes_on`.
-struct Held {
+/// A disk whose syncs of the data file block until `goes_on`.
+struct BlockedDisk {
     disk: SimDisk,
-    is_met: AtomicBool,
+    is_reached: AtomicBool,
     goes_on: AtomicBool,
 }
 
-impl Disk for Held {
+impl Disk for BlockedDisk {
     pagestore::from_disk_beneath!(read, write, write_through, len);
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         if file == FileId::Data {
-            self.is_met.store(true, Ordering::SeqCst);
+            self.is_reached.store(true, Ordering::SeqCst);
             while !self.goes_on.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
@@ -180,9 +180,9 @@ impl Disk for Held {
 }
 
 #[test]
-fn who_finds_no_log_waits_for_the_checkpoint_of_another_thread() {
-    let (is_met, goes_on) = <(AtomicBool, AtomicBool)>::default();
-    let disk = Arc::new(Held { disk: SimDisk::new(), is_met, goes_on });
+fn a_writer_without_log_space_waits_for_the_checkpoint_of_another_thread() {
+    let (is_reached, goes_on) = <(AtomicBool, AtomicBool)>::default();
+    let disk = Arc::new(BlockedDisk { disk: SimDisk::new(), is_reached, goes_on });
     let options = Options { log_limit_bytes: 4 * LAYOUT.vlf_bytes, cache_bytes: 8 << 20, ..options() };
     let store = Store::create_on(disk.clone(), LAYOUT, options, 1).unwrap();
     let mut tx = store.write().unwrap();
@@ -198,11 +198,11 @@ fn who_finds_no_log_waits_for_the_checkpoint_of_another_thread() {
     (1..).take_while(|number| fill(*number).is_ok() && store.stats().vlfs_reusable > 1).count();
     std::thread::scope(|scope| {
         scope.spawn(|| store.checkpoint().unwrap());
-        while !disk.is_met.load(Ordering::SeqCst) {
+        while !disk.is_reached.load(Ordering::SeqCst) {
             std::thread::yield_now();
         }
         let filled = scope.spawn(|| (0..100).try_for_each(|number| fill(number).map(|_| ())));
-        // Until it comes no further.
+        // Until it makes no more progress.
         let (mut next, mut same) = (store.log_holders().next, 0);
         while same < 20 && !filled.is_finished() {
             std::thread::sleep(Duration::from_millis(10));
@@ -215,9 +215,9 @@ fn who_finds_no_log_waits_for_the_checkpoint_of_another_thread() {
     });
 }
 
-// What lies before its own first record a checkpoint frees, although it has gone to the log in part.
+// A checkpoint frees the log before the transaction's first record, although the transaction is partly in the log.
 #[test]
-fn a_transaction_that_is_in_the_log_in_part_has_a_checkpoint_free_what_lies_before_it() {
+fn a_partly_spilled_transaction_has_a_checkpoint_free_the_log_before_it() {
     let layout = Layout { vlf_bytes: 512 << 10, ..LAYOUT };
     for background in [true, false] {
         let options = Options {

@@ -1,15 +1,15 @@
-//! What a store takes of memory, counted by the allocator: whatever a transaction's size, it is the stated bound of
-//! [`Options::cache_bytes`] and not the transaction.
+//! The memory of a store, counted by the allocator: whatever the size of a transaction, it stays within the bound
+//! stated at [`Options::cache_bytes`].
 //!
 //! ```text
-//! transaction   every page of a table of pages made in one transaction, until its commit returns
+//! transaction   every page of a table of pages created in one transaction, until its commit returns
 //! checkpoint    all of them written to the data file
-//! again         every page changed in one transaction, beside a snapshot from before it
+//! again         every page changed in one transaction, while an older snapshot is open
 //! recovery      the store left before any of that is in the data file, and opened (instant), until its pages are written
-//! one by one    the same, opened page by page in the order of the log
+//! one by one    the same, recovered page by page in the order of the log
 //! ```
-//! `cargo test --release -p pagestore --test memory -- --include-ignored --nocapture --test-threads 1` prints them, for 400
-//! MiB and a cache of 32 too.
+//! `cargo test --release -p pagestore --test memory -- --include-ignored --nocapture --test-threads 1` prints them,
+//! also for 400 MiB with a cache of 32.
 
 use pagestore::disk::{Disk, FileId, open_directory};
 use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
@@ -19,8 +19,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The system's allocator, counted.
-struct Counted;
+/// The system's allocator, with a count of live bytes.
+struct CountingAllocator;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -30,50 +30,50 @@ fn took(bytes: usize) {
     PEAK.fetch_max(live, Ordering::Relaxed);
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counted {
+// SAFETY: every call is passed unchanged to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
         took(memory.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.alloc(memory) }
     }
 
     unsafe fn alloc_zeroed(&self, memory: Memory) -> *mut u8 {
         took(memory.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.alloc_zeroed(memory) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, memory: Memory, bytes: usize) -> *mut u8 {
-        // For a moment there may be both.
+        // Both may exist for a moment.
         took(bytes);
         LIVE.fetch_sub(memory.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.realloc(at, memory, bytes) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, memory: Memory) {
         LIVE.fetch_sub(memory.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.dealloc(at, memory) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counted = Counted;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What was allocated at most while `work` ran, since `from`.
+/// The peak of allocated bytes while `work` ran, minus `from`.
 fn peak<T>(from: usize, work: impl FnOnce() -> T) -> (usize, T) {
     PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
     let done = work();
     (PEAK.load(Ordering::Relaxed).saturating_sub(from), done)
 }
 
-/// A store's directory whose data file, from when it is told so, cannot be synced any more once a page was written:
-/// nothing is freed of the log then.
+/// A store's files; once armed, the data file cannot be synced any more after a page was written, so that no log is
+/// freed.
 struct Unsynced {
     disk: Arc<dyn Disk>,
-    told: AtomicBool,
+    armed: AtomicBool,
     fails: AtomicBool,
 }
 
@@ -81,7 +81,7 @@ impl Disk for Unsynced {
     pagestore::from_disk_beneath!(read, write_through, len);
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if file == FileId::Data && self.told.load(Ordering::Relaxed) {
+        if file == FileId::Data && self.armed.load(Ordering::Relaxed) {
             self.fails.store(true, Ordering::Relaxed);
         }
         self.disk.write(file, offset, bytes)
@@ -106,12 +106,12 @@ struct Peaks {
     pages: usize,
 }
 
-/// Changes every page after the first few, all over its bytes.
+/// Changes every page after the first few, over its whole length.
 fn change_all(store: &Store, pages: usize, byte: u8) -> pagestore::Result<()> {
     let mut tx = store.write()?;
     let first = tx.page_count()?;
     for index in 0..pages {
-        // Half of them in each direction, so that pages come back that have left memory.
+        // The second time in the opposite order, so that evicted pages are read again.
         let page = if byte == 1 { tx.allocate()? } else { PageNo(first - 1 - index as u64) };
         let bytes = tx.page_mut(page)?;
         bytes[32..].fill(byte);
@@ -126,7 +126,7 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
     Store::create(&directory, Layout::default(), options).unwrap().close().unwrap();
     let pages = bytes / Layout::default().page_bytes;
     let disk = open_directory(&directory).unwrap();
-    let disk = Arc::new(Unsynced { disk, told: AtomicBool::new(false), fails: AtomicBool::new(false) });
+    let disk = Arc::new(Unsynced { disk, armed: AtomicBool::new(false), fails: AtomicBool::new(false) });
     let closed = LIVE.load(Ordering::Relaxed);
     let (transaction, store) = peak(closed, || {
         let store = Store::open_on(disk.clone(), options).unwrap();
@@ -137,9 +137,9 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
         store.checkpoint().unwrap();
     });
     assert!(store.stats().cached_bytes <= cache_bytes as u64);
-    disk.told.store(true, Ordering::Relaxed);
+    disk.armed.store(true, Ordering::Relaxed);
     let reader = store.read().unwrap();
-    // Its checkpoint fails, and the store is left with all of it in the log.
+    // Its checkpoint fails, which leaves everything in the log.
     let (again, _) = peak(closed, || change_all(&store, pages, 2));
     drop(reader);
     drop(store);
@@ -164,13 +164,13 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
     Peaks { transaction, checkpoint, again, recovery, one_by_one, pages }
 }
 
-/// As `Options::cache_bytes` has it.
+/// The bound stated at `Options::cache_bytes`.
 fn bound(pages: usize, cache_bytes: usize) -> usize {
     let batch = (cache_bytes / 4).clamp(MIB, 1024 * MIB);
     5 * cache_bytes / 4 + 2 * batch + 4 * MIB + 300 * pages
 }
 
-/// One at a time: they count the same memory.
+/// One test at a time, since they share the counts.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn stays_within_the_bound(bytes: usize, cache_bytes: usize) {

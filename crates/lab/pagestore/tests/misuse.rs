@@ -1,4 +1,4 @@
-//! What a program may get wrong: handles of tables that are no more, pages that are not its own.
+//! Mistakes of programs: stale handles of tables, and pages that belong to the engine.
 
 use pagestore::{Durability, Error, Layout, Options, PAGE_HEADER_BYTES, PageNo, Pages, Store, Table, Tables};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn is_stale<T>(result: Result<T, Error>) {
     assert!(matches!(error, Some(Error::StaleTable { .. })), "{error:?}");
 }
 
-/// No use of the handle does anything.
+/// Every use of the handle is refused and has no effect.
 fn assert_stale(store: &Store, table: Table) {
     let mut tx = store.write().unwrap();
     is_stale(tx.put(table, b"x", b"stale"));
@@ -47,7 +47,7 @@ fn the_handle_of_a_dropped_table_is_refused_though_another_has_its_page() {
     assert_stale(&store, dropped);
     assert_eq!(store.read().unwrap().get(other, b"x").unwrap(), None);
 
-    // Its page a user's, and free: the store is as large as it was.
+    // Its page becomes a user's: it was free, so the store has not grown.
     let mut tx = store.write().unwrap();
     tx.drop_table("b").unwrap();
     let page = tx.allocate().unwrap();
@@ -61,7 +61,7 @@ fn within_one_transaction_too() {
     let store = create(place.path());
     let mut tx = store.write().unwrap();
     let first = tx.create_table("t").unwrap();
-    // The second meets the way to the leaf that the first has left.
+    // The second insertion finds the path to the leaf that the first has remembered.
     for key in [b"a", b"b", b"c"] {
         tx.put(first, key, b"1").unwrap();
     }
@@ -73,7 +73,7 @@ fn within_one_transaction_too() {
 }
 
 #[test]
-fn what_was_rolled_back_decides_neither_for_nor_against_a_handle() {
+fn a_rollback_neither_validates_nor_invalidates_a_handle() {
     let place = tempfile::tempdir().unwrap();
     let store = create(place.path());
     let mut tx = store.write().unwrap();
@@ -107,7 +107,7 @@ fn a_handle_is_good_through_splits_and_openings_and_not_in_an_older_snapshot() {
     store.transact(Durability::Full, fill).unwrap();
     assert_eq!(store.read().unwrap().table("t").unwrap(), table);
     drop(store);
-    // As a crash leaves it, then closed.
+    // After a crash, then after closing.
     for _ in 0..2 {
         let store = Store::open(place.path(), options()).unwrap();
         let reader = store.read().unwrap();
@@ -116,7 +116,7 @@ fn a_handle_is_good_through_splits_and_openings_and_not_in_an_older_snapshot() {
         drop(reader);
         store.close().unwrap();
     }
-    // Emptied, its root is a leaf again.
+    // When it is emptied its root becomes a leaf again.
     let store = Store::open(place.path(), options()).unwrap();
     let empty = |tx: &mut pagestore::WriteTx<'_>| {
         (0..3000_u32).try_for_each(|key| tx.delete(table, &key.to_be_bytes()).map(|found| assert!(found)))
@@ -156,7 +156,7 @@ fn what_is_written_into_the_header_of_a_page_is_never_read() {
     for page in [page, other] {
         is_right(&store.read().unwrap().page(page).unwrap());
     }
-    // It goes through the log before the commit.
+    // The pages are spilled to the log before the commit.
     let mut tx = store.write().unwrap();
     let pages: Vec<_> = (0..6000).map(|_| tx.allocate().unwrap()).collect();
     for page in &pages {
@@ -171,7 +171,7 @@ fn what_is_written_into_the_header_of_a_page_is_never_read() {
 }
 
 #[test]
-fn pages_of_the_engine_are_not_lent_and_not_given_back() {
+fn pages_of_the_engine_cannot_be_changed_or_freed() {
     let place = tempfile::tempdir().unwrap();
     let store = create(place.path());
     let table = made(&store, "t");
@@ -187,14 +187,14 @@ fn pages_of_the_engine_are_not_lent_and_not_given_back() {
     for page in (0..count).map(PageNo) {
         let reserved = |error: Option<Error>| {
             assert!(
-                matches!(error, Some(Error::ReservedPage { page: told, .. }) if told == page),
+                matches!(error, Some(Error::ReservedPage { page: reported, .. }) if reported == page),
                 "{page}: {error:?}"
             );
         };
         reserved(tx.page_mut(page).err());
         reserved(tx.free(page).err());
     }
-    // They come to a user when their table is gone.
+    // A user can allocate them after their table is dropped.
     tx.drop_table("t").unwrap();
     let page = tx.allocate().unwrap();
     assert!(page.0 < count);
@@ -202,7 +202,7 @@ fn pages_of_the_engine_are_not_lent_and_not_given_back() {
 }
 
 #[test]
-fn no_bytes_of_a_user_make_his_page_a_free_one_or_a_tables() {
+fn no_user_data_makes_a_page_look_free_or_part_of_a_table() {
     let place = tempfile::tempdir().unwrap();
     let store = create(place.path());
     let mut tx = store.write().unwrap();
@@ -219,7 +219,7 @@ fn no_bytes_of_a_user_make_his_page_a_free_one_or_a_tables() {
 }
 
 #[test]
-fn a_second_transaction_of_the_thread_that_writes_is_refused_and_anothers_waits() {
+fn a_second_transaction_of_the_writing_thread_is_refused_and_another_threads_waits() {
     let place = tempfile::tempdir().unwrap();
     let store = create(place.path());
     let mut tx = store.write().unwrap();
@@ -229,7 +229,7 @@ fn a_second_transaction_of_the_thread_that_writes_is_refused_and_anothers_waits(
     assert!(matches!(nested, Err(Error::AlreadyWriting)));
     std::thread::scope(|scope| {
         let other = scope.spawn(|| store.transact(Durability::Full, |tx| tx.put(table, b"x", b"other")));
-        // It is there, and waits or will.
+        // The other thread waits for the lock, or is about to.
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(!other.is_finished());
         assert!(matches!(store.write().err(), Some(Error::AlreadyWriting)));
@@ -241,7 +241,7 @@ fn a_second_transaction_of_the_thread_that_writes_is_refused_and_anothers_waits(
     store.transact(Durability::Full, |tx| tx.put(table, b"x", b"own")).unwrap();
 }
 
-/// What a crash at this moment would leave.
+/// The files that a crash at this moment would leave.
 fn copied(from: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["control", "data", "log"] {

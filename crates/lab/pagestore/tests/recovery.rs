@@ -1,4 +1,4 @@
-//! What is told of a recovery, while it runs and at its end, held against what its disk was asked for.
+//! The reports about a recovery, while it runs and at its end, compared with the I/O that its disk counted.
 
 use pagestore::disk::{Disk, FileId};
 use pagestore::inspect::Inspection;
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 const PAGE_BYTES: u64 = 4096;
 const VLF_BYTES: u64 = 128 << 10;
-/// Pages that changed, no two of them neighbours: each is a write of its own.
+/// Pages that changed, no two of them neighbours, so that each is a write of its own.
 const PAGES: u64 = 60;
-/// … and of those, the ones that changed twice.
+/// Pages that changed twice.
 const AGAIN: u64 = 10;
-/// Of a virtual log file's head.
+/// Bytes of a slot's header and the sector after it.
 const HEAD_BYTES: usize = 8192;
-/// Longer than anything here takes.
+/// Longer than any step takes.
 const LONG: Duration = Duration::from_secs(20);
 
 const AT_OPENING: [Recovery; 3] = [Recovery::Serial, Recovery::Prefetch, Recovery::Wide];
@@ -28,7 +28,7 @@ fn options(recovery: Recovery, background: bool) -> Options {
     Options { recovery, background, checkpoint_bytes: u64::MAX, publish: false, ..Options::default() }
 }
 
-/// Changes every second page, 10 in a commit, in a store that was closed with all of them; nothing of it is in the
+/// Changes every second page, 10 in each commit. The store was closed before, and none of the changes are in the
 /// data file.
 fn change(store: &Store, first: PageNo) {
     for from in (0..PAGES).step_by(10).chain([0]) {
@@ -54,18 +54,18 @@ fn crashed() -> Files {
     disk.files()
 }
 
-/// Where a disk waits until it is let go on.
+/// Where a disk blocks until it is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
     /// Before this write to the data file, from 0.
     Write(u64),
-    /// Before this read of the log, its heads not counted.
+    /// Before this read of the log, headers excluded.
     Read(u64),
 }
 
-/// What a file was asked for, in number and bytes.
+/// The I/O on a file: count and bytes.
 #[derive(Clone, Copy, Default)]
-struct Asked {
+struct FileIo {
     reads: (u64, u64),
     writes: (u64, u64),
     syncs: u64,
@@ -73,22 +73,22 @@ struct Asked {
 
 #[derive(Default)]
 struct State {
-    asked: [Asked; 3],
-    /// Of the log, without the heads.
+    io: [FileIo; 3],
+    /// Reads of the log, headers excluded.
     log_reads: (u64, u64),
     held: bool,
-    let_go: bool,
+    release: bool,
 }
 
-/// A simulated disk that counts, and waits at one place.
-struct Held {
+/// A simulated disk that counts its I/O and blocks at one point.
+struct BlockedDisk {
     disk: SimDisk,
     hold: Hold,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-impl Held {
+impl BlockedDisk {
     fn new(files: &Files, hold: Hold) -> Arc<Self> {
         let disk = SimDisk::holding(files.clone());
         Arc::new(Self { disk, hold, state: Mutex::default(), changed: Condvar::new() })
@@ -99,7 +99,7 @@ impl Held {
         if here(&state) == self.hold {
             state.held = true;
             self.changed.notify_all();
-            let waits = |state: &mut State| !state.let_go;
+            let waits = |state: &mut State| !state.release;
             assert!(!self.changed.wait_timeout_while(state, LONG, waits).unwrap().1.timed_out());
         }
     }
@@ -112,24 +112,24 @@ impl Held {
 
     fn is_held(&self) -> bool {
         let state = self.state.lock().unwrap();
-        state.held && !state.let_go
+        state.held && !state.release
     }
 
-    fn let_go(&self) {
-        self.state.lock().unwrap().let_go = true;
+    fn release(&self) {
+        self.state.lock().unwrap().release = true;
         self.changed.notify_all();
     }
 
-    fn asked(&self) -> [Asked; 3] {
-        self.state.lock().unwrap().asked
+    fn io(&self) -> [FileIo; 3] {
+        self.state.lock().unwrap().io
     }
 
-    fn count(&self, file: FileId, count: impl FnOnce(&mut Asked)) {
-        count(&mut self.state.lock().unwrap().asked[file as usize]);
+    fn count(&self, file: FileId, count: impl FnOnce(&mut FileIo)) {
+        count(&mut self.state.lock().unwrap().io[file as usize]);
     }
 }
 
-impl Disk for Held {
+impl Disk for BlockedDisk {
     pagestore::from_disk_beneath!(write_through, len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -141,7 +141,7 @@ impl Disk for Held {
         let mut state = self.state.lock().unwrap();
         let bytes = buffer.len() as u64;
         let add = |to: &mut (u64, u64)| *to = (to.0 + 1, to.1 + bytes);
-        add(&mut state.asked[file as usize].reads);
+        add(&mut state.io[file as usize].reads);
         if of_records {
             add(&mut state.log_reads);
         }
@@ -150,36 +150,37 @@ impl Disk for Held {
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if file == FileId::Data {
-            self.pass(|state| Hold::Write(state.asked[file as usize].writes.0));
+            self.pass(|state| Hold::Write(state.io[file as usize].writes.0));
         }
         self.disk.write(file, offset, bytes)?;
-        self.count(file, |asked| asked.writes = (asked.writes.0 + 1, asked.writes.1 + bytes.len() as u64));
+        self.count(file, |io| io.writes = (io.writes.0 + 1, io.writes.1 + bytes.len() as u64));
         Ok(())
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.disk.sync(file)?;
-        self.count(file, |asked| asked.syncs += 1);
+        self.count(file, |io| io.syncs += 1);
         Ok(())
     }
 }
 
-/// Opens, and lets the disk go on when it has been told where it is held: that, and the last that was told.
-fn open(disk: &Arc<Held>, options: Options) -> (Store, Option<RecoveryProgress>, RecoveryProgress) {
+/// Opens the store, and releases the disk after a progress report while it is blocked: that report, and the last
+/// one.
+fn open(disk: &Arc<BlockedDisk>, options: Options) -> (Store, Option<RecoveryProgress>, RecoveryProgress) {
     let (mut held, mut last) = (None, None);
     let caller = std::thread::current().id();
     let store = Store::open_on_with(disk.clone(), options, |progress| {
         assert_eq!(std::thread::current().id(), caller);
         if disk.is_held() {
             held = Some(progress);
-            disk.let_go();
+            disk.release();
         }
         last = Some(progress);
     });
-    (store.unwrap(), held, last.expect("something is told"))
+    (store.unwrap(), held, last.expect("something is reported"))
 }
 
-/// Page writes that a cursor takes.
+/// Page writes of a strategy.
 fn writes(recovery: Recovery) -> u64 {
     let each_change = matches!(recovery, Recovery::Serial | Recovery::Prefetch);
     if each_change { PAGES + AGAIN } else { PAGES }
@@ -197,9 +198,9 @@ fn written(recovery: Recovery, done: u64, elapsed: Duration) -> RecoveryProgress
     }
 }
 
-/// What the disk was asked for, as the end of a recovery has it.
-fn asked(disk: &Held, pages: u64, took: Duration, data_reads: bool) -> RecoveryEnd {
-    let [control, data, log] = disk.asked();
+/// The expected end of a recovery according to the disk's counts.
+fn expected_end(disk: &BlockedDisk, pages: u64, took: Duration, data_reads: bool) -> RecoveryEnd {
+    let [control, data, log] = disk.io();
     let of_data = if data_reads { data.reads } else { (0, 0) };
     RecoveryEnd {
         took,
@@ -213,14 +214,14 @@ fn asked(disk: &Held, pages: u64, took: Duration, data_reads: bool) -> RecoveryE
 }
 
 #[test]
-fn who_opens_is_told_how_many_pages_are_written_and_at_the_end_what_it_took() {
+fn opening_reports_the_pages_written_and_the_totals_at_the_end() {
     let files = crashed();
     for recovery in AT_OPENING {
         let begun = Instant::now();
-        let disk = Held::new(&files, Hold::Write(25));
+        let disk = BlockedDisk::new(&files, Hold::Write(25));
         let (store, held, last) = open(&disk, options(recovery, false));
         let opened = begun.elapsed();
-        let held = held.expect("it is told where it is held");
+        let held = held.expect("progress is reported while it is blocked");
         assert_eq!(held, written(recovery, 25, held.elapsed), "{recovery:?}");
         assert!(held.elapsed <= opened && held.time_left().is_some(), "{recovery:?}: {held:?}");
         assert_eq!(last, written(recovery, writes(recovery), last.elapsed), "{recovery:?}");
@@ -230,33 +231,34 @@ fn who_opens_is_told_how_many_pages_are_written_and_at_the_end_what_it_took() {
         let report = store.recovery_report();
         let end = report.end.expect("all is redone");
         assert_eq!(report.pages, PAGES, "{recovery:?}");
-        assert_eq!(end, asked(&disk, writes(recovery), end.took, true), "{recovery:?}");
+        assert_eq!(end, expected_end(&disk, writes(recovery), end.took, true), "{recovery:?}");
         assert_eq!(end.write_bytes, writes(recovery) * PAGE_BYTES, "{recovery:?}");
-        let in_place = asked(&disk, 0, end.took, true).reads - asked(&disk, 0, end.took, false).reads;
+        let in_place =
+            expected_end(&disk, 0, end.took, true).reads - expected_end(&disk, 0, end.took, false).reads;
         assert_eq!(in_place, writes(recovery) - PAGES, "{recovery:?}: only what changed twice is read");
         assert!(report.analysis <= end.took && end.took <= report.opened && report.opened <= opened);
     }
 }
 
 #[test]
-fn who_opens_is_told_how_much_log_is_read() {
+fn opening_reports_how_much_log_is_read() {
     let files = crashed();
     let info = Inspection::open_on(Arc::new(SimDisk::holding(files.clone()))).unwrap().info().unwrap();
     let vlfs = info.vlfs.iter().filter(|vlf| vlf.status == 2).count() as u64;
     let log_bytes = vlfs * VLF_BYTES - u64::from(info.redo.unit()) * 512;
     assert!(vlfs > 2);
     for recovery in AT_OPENING {
-        let disk = Held::new(&files, Hold::Read(2));
+        let disk = BlockedDisk::new(&files, Hold::Read(2));
         let bytes = || disk.state.lock().unwrap().log_reads.1;
         let mut held = Vec::new();
         let store = Store::open_on_with(disk.clone(), options(recovery, false), |progress| {
             if disk.is_held() {
                 held.push((progress, bytes()));
-                disk.let_go();
+                disk.release();
             }
         });
         drop(store.unwrap());
-        let [(progress, read)] = held[..] else { panic!("it is told once") };
+        let [(progress, read)] = held[..] else { panic!("it is reported once") };
         assert_eq!(progress.phase, RecoveryPhase::ReadingLog, "{recovery:?}");
         assert_eq!((progress.bytes, progress.bytes_total), (read, log_bytes), "{recovery:?}");
         assert_eq!((progress.pages, progress.pages_left), (0, 0), "what there is is not known yet");
@@ -266,61 +268,64 @@ fn who_opens_is_told_how_much_log_is_read() {
 }
 
 #[test]
-fn who_looks_into_a_log_is_told_at_each_virtual_log_file_how_far_it_is() {
-    let look = || Inspection::open_on(Arc::new(SimDisk::holding(crashed()))).unwrap();
-    let info = look().info().unwrap();
+fn an_inspection_reports_its_progress_at_each_virtual_log_file() {
+    let inspection = || Inspection::open_on(Arc::new(SimDisk::holding(crashed()))).unwrap();
+    let info = inspection().info().unwrap();
     let vlfs = info.vlfs.iter().filter(|vlf| vlf.status == 2).count() as u64;
     let before = u64::from(info.redo.unit()) * 512;
-    let mut told = Vec::new();
-    let same =
-        look().with_progress(|progress| told.push((progress.bytes, progress.bytes_total))).info().unwrap();
+    let mut reports = Vec::new();
+    let same = inspection()
+        .with_progress(|progress| reports.push((progress.bytes, progress.bytes_total)))
+        .info()
+        .unwrap();
     assert_eq!(same, info);
     // The first block of a virtual log file comes after its header.
     let at = |vlf: u64| if vlf == 0 { 0 } else { vlf * VLF_BYTES + 4096 - before };
     let expected: Vec<_> = (0..vlfs).map(|vlf| (at(vlf), vlfs * VLF_BYTES - before)).collect();
-    assert_eq!(told, expected);
+    assert_eq!(reports, expected);
 }
 
 #[test]
-fn instant_recovery_tells_how_far_it_is_while_the_store_serves_and_at_the_end_what_it_took() {
+fn instant_recovery_reports_its_progress_while_the_store_is_open_and_its_totals_at_the_end() {
     let files = crashed();
     let begun = Instant::now();
-    let disk = Held::new(&files, Hold::Write(25));
-    let mut told = None;
-    let store =
-        Store::open_on_with(disk.clone(), options(Recovery::Instant, true), |progress| told = Some(progress))
-            .unwrap();
-    let told = told.expect("it is told when it is open");
-    assert!(told.phase == RecoveryPhase::WritingPages && told.pages_left > 0, "{told:?}");
+    let disk = BlockedDisk::new(&files, Hold::Write(25));
+    let mut reports = None;
+    let store = Store::open_on_with(disk.clone(), options(Recovery::Instant, true), |progress| {
+        reports = Some(progress)
+    })
+    .unwrap();
+    let reports = reports.expect("it is reported when it is open");
+    assert!(reports.phase == RecoveryPhase::WritingPages && reports.pages_left > 0, "{reports:?}");
 
     disk.wait_until_held();
     let held = store.recovery_progress().expect("it goes on");
     assert_eq!(held, written(Recovery::Instant, 25, held.elapsed));
     assert_eq!(store.recovery_report().end, None);
-    disk.let_go();
+    disk.release();
     while store.recovery_progress().is_some() {
         assert!(begun.elapsed() < LONG, "it never ends");
         std::thread::yield_now();
     }
     let report = store.recovery_report();
     let end = report.end.expect("all is redone");
-    assert_eq!(end, asked(&disk, PAGES, end.took, false));
+    assert_eq!(end, expected_end(&disk, PAGES, end.took, false));
     assert_eq!((end.writes, end.write_bytes), (PAGES, PAGES * PAGE_BYTES));
     assert!(report.opened < end.took && end.took <= begun.elapsed());
 }
 
 #[test]
-fn where_nothing_is_to_be_redone_that_is_told_at_once() {
+fn a_store_with_nothing_to_redo_reports_that_at_once() {
     let layout = Layout { vlf_bytes: VLF_BYTES, ..Layout::default() };
     for recovery in AT_OPENING.into_iter().chain([Recovery::Instant]) {
         let disk = Arc::new(SimDisk::new());
         let store = Store::create_on(disk.clone(), layout, options(recovery, true), 1).unwrap();
         assert_eq!(store.recovery_report().end, Some(RecoveryEnd::default()), "there was no store before");
         store.close().unwrap();
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         let store =
-            Store::open_on_with(disk, options(recovery, true), |progress| told.push(progress)).unwrap();
-        let last = told.pop().expect("that it is open is told");
+            Store::open_on_with(disk, options(recovery, true), |progress| reports.push(progress)).unwrap();
+        let last = reports.pop().expect("it is reported when it is open");
         assert_eq!((last.phase, last.pages, last.pages_left), (RecoveryPhase::WritingPages, 0, 0));
         assert_eq!((last.pages_per_s(), last.time_left()), (0.0, None));
         let end = store.recovery_report().end.expect("there was nothing to do");
@@ -330,7 +335,7 @@ fn where_nothing_is_to_be_redone_that_is_told_at_once() {
 }
 
 #[test]
-fn on_a_real_file_system_the_end_is_told_of_every_way_and_what_is_no_store_is_refused() {
+fn on_a_real_file_system_every_strategy_reports_its_totals_and_a_directory_without_a_store_is_refused() {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let none = Store::open_with(place.path(), Options::default(), |_| ());
     let path = place.path().display().to_string();
@@ -354,9 +359,9 @@ fn on_a_real_file_system_the_end_is_told_of_every_way_and_what_is_no_store_is_re
         let store =
             Store::open_with(&directory, Options { recovery, ..quiet }, |progress| last = Some(progress))
                 .unwrap();
-        let last = last.expect("that it is open is told");
+        let last = last.expect("it is reported when it is open");
         assert_eq!(last.phase, RecoveryPhase::WritingPages);
-        // Instant recovery counts a page in each index until they have been read.
+        // Instant recovery counts a page once for each index until the indices have been read.
         let most = if recovery == Recovery::Instant { PAGES + AGAIN } else { writes(recovery) };
         assert!((writes(recovery)..=most).contains(&last.pages), "{recovery:?}: {last:?}");
         let end = loop {

@@ -1,6 +1,6 @@
-//! A disk that stalls: an operation takes long now and then, before it is done or after, while others overtake it. Threads
-//! that commit and the store's own work on it, then the power goes at many of its operations: what was acknowledged by then
-//! is there, and nothing but the commits in their order.
+//! A disk that stalls: occasionally an operation takes long, before or after its effect, while others overtake it.
+//! Threads commit on it along with the store's own work; then the power is cut at many of its operations. Every
+//! acknowledged commit is there, and the state is that after some commit.
 
 use pagestore::disk::{Disk, FileId};
 use pagestore::sim::{Chance, Medium, SimDisk};
@@ -15,16 +15,16 @@ use std::time::Duration;
 const THREADS: u64 = 4;
 const COMMITS: u64 = 300;
 const CRASHES: usize = 120;
-/// Longer than a delayed commit may wait, now and then.
+/// Longer than a delayed commit may wait.
 const LONG: Duration = Duration::from_millis(40);
 
-struct Stalling {
+struct StallingDisk {
     disk: SimDisk,
     chance: Mutex<Chance>,
     long_ones: AtomicU64,
 }
 
-impl Stalling {
+impl StallingDisk {
     fn stall(&self) {
         let (once, ms, long) = {
             let mut chance = self.chance.lock().unwrap();
@@ -46,7 +46,7 @@ impl Stalling {
     }
 }
 
-impl Disk for Stalling {
+impl Disk for StallingDisk {
     pagestore::from_disk_beneath!(len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -66,14 +66,15 @@ impl Disk for Stalling {
     }
 }
 
-/// A commit: whose, its number there, and for full durability how much the disk had done when it was acknowledged.
-struct Told {
+/// A commit: its thread, its number in that thread, and for full durability how many operations the disk had done
+/// when it was acknowledged.
+struct CommitRecord {
     thread: u64,
     number: u64,
     acknowledged_at: Option<usize>,
 }
 
-/// The row of its own that a thread changes, and one of many that fill pages.
+/// Changes the thread's own row, and one of many that fill pages.
 fn change(store: &Store, table: Table, thread: u64, number: u64, durability: Durability) -> u64 {
     let mut tx = store.write().unwrap();
     tx.put(table, &thread.to_be_bytes(), &number.to_be_bytes()).unwrap();
@@ -82,9 +83,12 @@ fn change(store: &Store, table: Table, thread: u64, number: u64, durability: Dur
     tx.commit(durability).unwrap().expect("it changed something").sequence
 }
 
-fn worked(seed: u64, writes_in_flight: usize) -> (Arc<Stalling>, usize, HashMap<u64, Told>) {
+fn run_workload(
+    seed: u64,
+    writes_in_flight: usize,
+) -> (Arc<StallingDisk>, usize, HashMap<u64, CommitRecord>) {
     let (chance, long_ones) = (Mutex::new(Chance::new(seed)), AtomicU64::new(0));
-    let disk = Arc::new(Stalling { disk: SimDisk::new(), chance, long_ones });
+    let disk = Arc::new(StallingDisk { disk: SimDisk::new(), chance, long_ones });
     let layout = Layout { vlf_bytes: 128 << 10, vlfs: 3, ..Layout::default() };
     let options = Options {
         cache_bytes: 256 << 10,
@@ -97,7 +101,7 @@ fn worked(seed: u64, writes_in_flight: usize) -> (Arc<Stalling>, usize, HashMap<
     let table = tx.create_table("t").unwrap();
     tx.commit(Durability::Full).unwrap();
     let made = disk.disk.ops();
-    let all: Mutex<HashMap<u64, Told>> = Mutex::default();
+    let all: Mutex<HashMap<u64, CommitRecord>> = Mutex::default();
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (store, disk, all) = (&store, &disk, &all);
@@ -107,7 +111,7 @@ fn worked(seed: u64, writes_in_flight: usize) -> (Arc<Stalling>, usize, HashMap<
                     let durability = if full { Durability::Full } else { Durability::Delayed };
                     let sequence = change(store, table, thread, number, durability);
                     let acknowledged_at = full.then(|| disk.disk.ops());
-                    all.lock().unwrap().insert(sequence, Told { thread, number, acknowledged_at });
+                    all.lock().unwrap().insert(sequence, CommitRecord { thread, number, acknowledged_at });
                     let seen = store.read().unwrap().get(table, &thread.to_be_bytes()).unwrap();
                     let seen = seen.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
                     assert!(seen <= number && (!full || seen == number), "{seen} of {number}");
@@ -123,7 +127,7 @@ fn worked(seed: u64, writes_in_flight: usize) -> (Arc<Stalling>, usize, HashMap<
 #[test]
 fn whatever_stalls_what_was_acknowledged_before_a_crash_is_there() {
     for (seed, writes_in_flight) in [(1, 1), (2, 4)] {
-        let (disk, made, told) = worked(seed, writes_in_flight);
+        let (disk, made, commits) = run_workload(seed, writes_in_flight);
         assert!(disk.long_ones.load(Ordering::Relaxed) > 3, "some stalls were long");
         let trace = disk.disk.take_trace();
         let mut chance = Chance::new(!seed);
@@ -139,14 +143,15 @@ fn whatever_stalls_what_was_acknowledged_before_a_crash_is_there() {
             let options = Options { recovery, background: false, ..Options::default() };
             let store = Store::open_on(Arc::new(SimDisk::holding(files)), options).unwrap();
             let last = store.stats().last_sequence;
-            let by_then = |told: &Told| told.acknowledged_at.is_some_and(|at| at <= point);
-            let acknowledged = told.iter().filter(|(_, told)| by_then(told)).map(|(own, _)| *own).max();
+            let by_then = |commit: &CommitRecord| commit.acknowledged_at.is_some_and(|at| at <= point);
+            let acknowledged =
+                commits.iter().filter(|(_, commit)| by_then(commit)).map(|(own, _)| *own).max();
             assert!(acknowledged.is_none_or(|own| own <= last), "{acknowledged:?} of {last}, at {point}");
             let reader = store.read().unwrap();
             let table = reader.table("t").unwrap();
             for thread in 0..THREADS {
-                let newest = told.iter().filter(|(own, told)| **own <= last && told.thread == thread);
-                let newest = newest.max_by_key(|(own, _)| **own).map(|(_, told)| told.number);
+                let newest = commits.iter().filter(|(own, commit)| **own <= last && commit.thread == thread);
+                let newest = newest.max_by_key(|(own, _)| **own).map(|(_, commit)| commit.number);
                 let found = reader.get(table, &thread.to_be_bytes()).unwrap();
                 let found = found.map(|bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
                 assert_eq!(found, newest, "thread {thread} as of commit {last}, at {point}, {recovery:?}");

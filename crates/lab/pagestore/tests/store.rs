@@ -1,4 +1,4 @@
-//! A store as a program uses it, on a real file system and on a disk that fails.
+//! A store as programs use it, on a real file system and on a disk that fails.
 
 use pagestore::sim::{Fault, SimDisk};
 use pagestore::{Durability, Error, Layout, Options, Pages, Recovery, Store, Tables};
@@ -35,7 +35,7 @@ fn a_store_is_created_only_in_an_empty_directory_and_opened_by_one_at_a_time() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_and_never_waited_for() {
+fn a_fifo_in_place_of_a_file_is_refused_without_blocking() {
     let place = place();
     let directory = place.path().join("store");
     Store::create(&directory, small(), Options::default()).unwrap().close().unwrap();
@@ -48,8 +48,8 @@ fn what_is_no_file_is_refused_and_never_waited_for() {
             Store::open(&directory, Options::default()).map(|_| ()),
             pagestore::inspect::Inspection::open(&directory).map(|_| ()),
         ] {
-            let told = opened.unwrap_err();
-            assert!(matches!(&told, Error::NotAStore { why, .. } if why.contains(name)), "{told}");
+            let error = opened.unwrap_err();
+            assert!(matches!(&error, Error::NotAStore { why, .. } if why.contains(name)), "{error}");
         }
         std::fs::remove_file(&own).unwrap();
         std::fs::rename(&kept, &own).unwrap();
@@ -110,7 +110,7 @@ fn a_transaction_larger_than_the_cache_keeps_to_the_cache_and_survives() {
     let store = Store::open(&directory, options).unwrap();
     let reader = store.read().unwrap();
     assert_eq!(reader.range(table, &[], None).unwrap().map(Result::unwrap).count(), ROWS as usize);
-    // As large, and given up: nothing of it is left.
+    // An equally large transaction is rolled back without a trace.
     let mut tx = store.write().unwrap();
     for row in 0..ROWS {
         tx.delete(table, &row.wrapping_mul(2_654_435_761).to_be_bytes()).unwrap();
@@ -178,7 +178,7 @@ fn delayed_commits_are_read_at_once_and_durable_within_their_time() {
 }
 
 #[test]
-fn what_is_transacted_commits_by_itself_and_what_fails_leaves_nothing() {
+fn transact_commits_on_success_and_rolls_back_on_failure() {
     let store = Store::create_on(Arc::new(SimDisk::new()), small(), Options::default(), 1).unwrap();
     let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
     let there = store.transact(Durability::Full, |tx| {
@@ -198,7 +198,7 @@ fn what_is_transacted_commits_by_itself_and_what_fails_leaves_nothing() {
 }
 
 #[test]
-fn pages_of_every_size_keep_their_tables_through_a_crash_whichever_way_they_are_recovered() {
+fn pages_of_every_size_keep_their_tables_through_a_crash_with_every_strategy_of_recovery() {
     const ROWS: u32 = 600;
     let row = |n: u32| (n.wrapping_mul(2_654_435_761).to_be_bytes(), vec![n as u8; 700]);
     for page_bytes in [4 << 10, 8 << 10, 16 << 10] {
@@ -214,12 +214,12 @@ fn pages_of_every_size_keep_their_tables_through_a_crash_whichever_way_they_are_
                 };
                 store.transact(Durability::Full, put).unwrap();
             }
-            // A quarter of a page is the longest entry.
+            // The longest entry is about a quarter of a page.
             let long = vec![7; page_bytes / 4 - 100];
             store.transact(Durability::Full, |tx| tx.put(table, b"", &long)).unwrap();
             let longer = store.transact(Durability::Full, |tx| tx.put(table, b"", &vec![7; page_bytes / 4]));
             assert!(matches!(longer, Err(Error::TooLong { .. })), "{page_bytes}: {longer:?}");
-            // Not closed: what recovery finds is what a killed process leaves.
+            // Not closed: recovery finds what a killed process leaves.
             drop(store);
             let store = Store::open(&directory, Options { recovery, ..Options::default() }).unwrap();
             assert!(!store.recovery_report().clean && store.recovery_report().pages > 0);
@@ -243,7 +243,7 @@ fn pages_of_every_size_keep_their_tables_through_a_crash_whichever_way_they_are_
 
 #[test]
 fn delayed_commits_wait_for_no_more_bytes_than_their_bound() {
-    // Without threads nothing else makes them durable.
+    // Without background threads nothing else makes them durable.
     let options = Options { background: false, delayed_bytes: 8 << 10, ..Options::default() };
     let store = Store::create_on(Arc::new(SimDisk::new()), small(), options, 1).unwrap();
     let table = with_table(&store);
@@ -256,14 +256,14 @@ fn delayed_commits_wait_for_no_more_bytes_than_their_bound() {
             since = stats.log_write_bytes;
             assert_eq!(stats.durable_sequence, stats.last_sequence, "a write takes all that wait");
         }
-        // A record of 300 bytes and its commit's: fewer than 30 of them are 8 KiB.
+        // A record of 300 bytes and its commit record: fewer than 30 of them are 8 KiB.
         assert!(stats.last_sequence - stats.durable_sequence < 30, "{stats:?}");
     }
     assert!(waited, "none waited");
 }
 
 #[test]
-fn no_io_at_once_is_taken_for_one() {
+fn a_concurrency_of_zero_means_one() {
     let disk = Arc::new(SimDisk::new());
     let options = Options {
         parallel: 0,

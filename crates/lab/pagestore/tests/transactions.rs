@@ -1,4 +1,4 @@
-//! A transaction whose changes are refused, that is given up, or whose thread ends in the middle.
+//! Transactions whose changes are refused, that are rolled back, or whose thread panics.
 
 use pagestore::disk::{Disk, FileId};
 use pagestore::sim::{Chance, Refused, SimDisk, Trouble};
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A disk that has no space for a longer log, for a while.
+/// A disk that has no space for a longer log, once.
 #[derive(Default)]
 struct Full {
     disk: SimDisk,
@@ -29,7 +29,7 @@ fn small() -> Layout {
     Layout { vlf_bytes: 128 << 10, vlfs: 3, ..Layout::default() }
 }
 
-/// A transaction of more than a few pages goes to the log before its commit.
+/// With this cache a transaction of more than a few pages is spilled to the log before its commit.
 fn options() -> Options {
     Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
 }
@@ -40,7 +40,7 @@ fn rows(store: &Store, table: &str) -> usize {
     reader.range(table, &[], None).unwrap().map(Result::unwrap).count()
 }
 
-/// Puts 2,500 rows, for one of which there is no space; that one is put again. Tells the first error and the last.
+/// Puts 2,500 rows. For one of them there is no space; it is put again. Returns the first error and the second.
 fn put_around(disk: &Full, tx: &mut WriteTx<'_>, table: Table, seed: u64) -> (Option<Error>, Option<Error>) {
     let mut chance = Chance::new(seed);
     let full_at = 200 + chance.below(1500);
@@ -76,20 +76,20 @@ fn what_fails_halfway_is_never_committed_and_what_fails_before_its_first_change_
             (first, Some(again)) => {
                 halfway += 1;
                 let reason = first.unwrap().to_string();
-                let is_told = |error: Error| match error {
+                let is_broken = |error: Error| match error {
                     Error::TransactionBroken { cause } => assert_eq!(cause, reason, "seed {seed}"),
                     other => panic!("seed {seed}: {other}"),
                 };
-                is_told(again);
-                // Nothing of it can be seen or kept any more.
-                is_told(tx.get(table, b"k").unwrap_err());
-                is_told(tx.delete(table, b"k").unwrap_err());
-                is_told(tx.create_table("u").unwrap_err());
-                is_told(tx.drop_table("t").unwrap_err());
-                is_told(tx.page_mut(pagestore::PageNo(1)).map(|_| ()).unwrap_err());
-                is_told(tx.allocate().unwrap_err());
-                is_told(tx.free(pagestore::PageNo(1)).unwrap_err());
-                is_told(tx.commit(Durability::Full).unwrap_err());
+                is_broken(again);
+                // None of its changes can be read or committed any more.
+                is_broken(tx.get(table, b"k").unwrap_err());
+                is_broken(tx.delete(table, b"k").unwrap_err());
+                is_broken(tx.create_table("u").unwrap_err());
+                is_broken(tx.drop_table("t").unwrap_err());
+                is_broken(tx.page_mut(pagestore::PageNo(1)).map(|_| ()).unwrap_err());
+                is_broken(tx.allocate().unwrap_err());
+                is_broken(tx.free(pagestore::PageNo(1)).unwrap_err());
+                is_broken(tx.commit(Durability::Full).unwrap_err());
                 assert_eq!(rows(&store, "t"), 0);
                 store.transact(Durability::Full, |tx| tx.put(table, b"after", b"")).unwrap();
                 assert_eq!(rows(&store, "t"), 1);
@@ -115,7 +115,7 @@ fn a_table_of_which_a_page_cannot_be_read_is_dropped_whole_or_not_at_all() {
     assert!(matches!(tx.drop_table("t"), Err(Error::Io { .. })));
     assert!(matches!(tx.tables(), Err(Error::TransactionBroken { .. })));
     assert!(matches!(tx.commit(Durability::Full), Err(Error::TransactionBroken { .. })));
-    // A name that is taken changes nothing, and what was done before is committed.
+    // A name that exists changes nothing, and earlier changes are committed.
     let mut tx = store.write().unwrap();
     tx.create_table("u").unwrap();
     assert!(matches!(tx.create_table("t"), Err(Error::TableExists { .. })));
@@ -124,8 +124,8 @@ fn a_table_of_which_a_page_cannot_be_read_is_dropped_whole_or_not_at_all() {
 }
 
 #[test]
-fn who_transacts_is_told_what_failed_first_and_cannot_pass_over_it() {
-    let (mut told, mut passed_over) = (0, 0);
+fn a_transaction_returns_the_first_error_and_cannot_ignore_it() {
+    let (mut reported, mut ignored) = (0, 0);
     for seed in 0..60 {
         let disk = Arc::new(Full::default());
         let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
@@ -136,13 +136,13 @@ fn who_transacts_is_told_what_failed_first_and_cannot_pass_over_it() {
         });
         match done {
             Ok(()) => assert_eq!(rows(&store, "t"), 2500),
-            Err(Error::Io { .. }) => told += 1,
-            Err(Error::TransactionBroken { .. }) => passed_over += 1,
+            Err(Error::Io { .. }) => reported += 1,
+            Err(Error::TransactionBroken { .. }) => ignored += 1,
             Err(other) => panic!("{other}"),
         }
         assert!(matches!(rows(&store, "t"), 0 | 2500));
     }
-    assert!(told > 0 && passed_over > 0, "{told} told, {passed_over} passed over");
+    assert!(reported > 0 && ignored > 0, "{reported} reported, {ignored} ignored");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_
     let disk = Arc::new(SimDisk::new());
     let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
     let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
-    // One of a few pages, and one that is so long that a part of it is in the log.
+    // A transaction of a few pages, and one that is partly spilled to the log.
     for rows in [3, 3000_u32] {
         let panicked = std::thread::scope(|scope| {
             let panicking = scope.spawn(|| {
@@ -163,7 +163,7 @@ fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_
         });
         assert!(panicked);
     }
-    // Those who come one after the other, and those who wait for one another.
+    // Transactions in succession, and concurrent ones.
     store.transact(Durability::Full, |tx| tx.put(table, &[0xff; 8], b"")).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4_u8 {
@@ -183,7 +183,7 @@ fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_
 }
 
 #[test]
-fn a_commit_after_which_a_checkpoint_fails_is_told_as_done_and_the_store_as_read_only() {
+fn a_commit_followed_by_a_failed_checkpoint_succeeds_and_the_store_is_read_only() {
     let disk = Arc::new(SimDisk::new());
     let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
     let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
@@ -191,7 +191,7 @@ fn a_commit_after_which_a_checkpoint_fails_is_told_as_done_and_the_store_as_read
     let mut done = 0;
     let committed = (0..1000_u32).find_map(|number| {
         let mut tx = store.write().unwrap();
-        // Many pages, so that those of before leave memory and a checkpoint is due that reads the log.
+        // Many pages, so that earlier ones are evicted and a checkpoint is due that reads the log.
         let changed =
             (0..20).try_for_each(|row| tx.put(table, &(row * 1000 + number).to_be_bytes(), &[1; 900]));
         changed.unwrap();
