@@ -1,4 +1,4 @@
-//! Rows inserted in batches: what each commit costs in writes to the log, syncs and time.
+//! Rows inserted in batches: the log writes, syncs and time of each commit.
 
 use crate::{IoFigures, counted};
 use filestats::Figure;
@@ -12,16 +12,16 @@ pub enum Durability {
     /// When the log is on the storage.
     #[default]
     Full,
-    /// Before: it is durable a moment later.
+    /// Before that; it becomes durable a moment later.
     Delayed,
 }
 
-/// One engine inserted all rows, so many a commit.
+/// One engine inserted all rows with one batch size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitResult {
     /// "sqlite-wal", "postgres".
     pub engine: String,
-    /// Of each commit.
+    /// Durability of each commit.
     pub durability: Durability,
     /// Rows a commit, the last of which may have fewer.
     pub batch: u64,
@@ -31,12 +31,12 @@ pub struct CommitResult {
     pub commits: u64,
     /// From before the first row until the last commit was acknowledged.
     pub seconds: f64,
-    /// What the log was asked for, until all was durable.
+    /// I/O of the log, until all was durable.
     pub log: IoFigures,
-    /// What the data files were asked for in that time.
+    /// I/O of the data files in that time.
     pub data: IoFigures,
-    /// Each commit waits for the data files as well, as with a rollback journal, or for them alone, where there is no log.
-    /// Elsewhere they are written in the background.
+    /// Whether each commit waits for the data files too, as with a rollback journal, or only for them, without a log.
+    /// Otherwise they are written in the background.
     pub waits_for_data: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct CommitStudy {
     pub rows: u64,
     /// In the order in which they were measured.
     pub results: Vec<CommitResult>,
-    /// What must be known to read them.
+    /// Notes for reading the results.
     pub notes: Vec<String>,
 }
 
@@ -74,8 +74,8 @@ impl CommitResult {
         self.log.syncs.zip(self.data.syncs, u64::saturating_add)
     }
 
-    /// The share of the time that went into writes and syncs of the log, and of the data where a commit waits for
-    /// those too. More than all of it means that others than the committer wrote as well: at most 1 is told.
+    /// Share of the time spent in writes and syncs of the log, and of the data where a commit waits for those too. It is
+    /// capped at 1: other threads than the committer may write as well.
     pub fn wait_share(&self) -> Figure<f64> {
         let wait_ns = match self.waits_for_data {
             true => self.log.wait_ns.zip(self.data.wait_ns, u64::saturating_add),
@@ -108,7 +108,7 @@ impl CommitResult {
             let (writes, syncs) = (counted(writes, "write", "writes"), counted(syncs, "sync", "syncs"));
             format!("{writes}{size} and {syncs} of the data")
         };
-        // Without a log the data is all that a commit waits for.
+        // Without a log a commit waits only for the data.
         let (mut text, which) = match (self.waits_for_data, data_writes, data_syncs) {
             (true, Some(data_writes), Some(data_syncs)) if writes == 0 && syncs == 0 => {
                 let data = data(data_writes, &size_of(self.data), data_syncs);
@@ -140,7 +140,7 @@ impl CommitResult {
 }
 
 impl CommitStudy {
-    /// What it shows, a sentence for each engine: the most commits against the fewest.
+    /// A sentence for each engine, which compares the most commits with the fewest.
     pub fn sentences(&self) -> Vec<String> {
         let mut names: Vec<(String, Vec<&CommitResult>)> = Vec::new();
         for result in &self.results {
@@ -212,7 +212,7 @@ mod tests {
 
     /// The study of 2017: 15,000 log writes of 4,096 bytes in 60 s against 29 of 61,440 in under a second.
     #[test]
-    fn the_study_is_told_in_one_sentence() {
+    fn a_study_is_one_sentence() {
         let none = io(0, 0, 0, 0.0);
         let each = result(1, 60.0, io(15_000, 15_000 * 4_096, 15_000, 58.2), none);
         let all = result(15_000, 0.6, io(29, 29 * 61_440, 29, 0.12), none);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_counted_is_said_so_and_no_share_is_made_up() {
+    fn uncounted_writes_are_reported_as_such_and_have_no_share() {
         let unknown = IoFigures::unknown(Reason::NotCounted);
         let result = result(1, 10.0, unknown, unknown);
         assert_eq!(result.wait_share(), Figure::unknown(Reason::NotCounted));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn several_writers_never_make_more_than_all_of_the_time() {
+    fn several_writers_never_exceed_the_whole_time() {
         let result = result(1, 1.0, io(10, 10, 10, 1.7), io(0, 0, 0, 0.0));
         assert_eq!(result.wait_share(), Figure::Known(1.0));
     }

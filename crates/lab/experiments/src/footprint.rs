@@ -15,29 +15,29 @@ pub struct Footprint {
     pub rows: u64,
     /// Bytes of the columns' values in those rows, as the engine stores them.
     pub column_bytes: Figure<u64>,
-    /// Rows that were looked at for it.
+    /// Rows that the engine examined.
     pub rows_examined: Figure<u64>,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages that the engine took into its hands, each time it did: logical reads.
+    /// Logical reads: pages that the engine accessed, counted at each access.
     pub pages_touched: Figure<u64>,
-    /// Of them, those that were not in the engine's own cache.
+    /// Of these, pages that were not in the engine's own cache.
     pub pages_read: Figure<u64>,
     /// Pages that the engine fetched ahead of need; they are among those read where the engine counts them there.
     pub pages_read_ahead: Figure<u64>,
-    /// Reads that the engine asked of its files, the system's page cache answering or not.
+    /// Reads that the engine issued to its files, whether or not the page cache answered.
     pub file_reads: Figure<u64>,
-    /// Their bytes.
+    /// Bytes of these reads.
     pub file_read_bytes: Figure<u64>,
-    /// Bytes that came from the storage, below the page cache, by need or ahead of it.
+    /// Bytes read from the storage, below the page cache, read-ahead included.
     pub storage_bytes: Figure<u64>,
-    /// Of them, those that the kernel fetched ahead of need.
+    /// Of these, bytes that the kernel read ahead.
     pub storage_read_ahead_bytes: Figure<u64>,
     /// Bytes sent to the client; an engine in the program itself sends none: [`Reason::NoOperations`].
     pub client_bytes: Figure<u64>,
     /// The tables and indexes that it used.
     pub objects: Vec<ObjectFootprint>,
-    /// What must be known to read it.
+    /// Notes for reading the figures.
     pub notes: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     /// The study of 2017: 2,500,000 rows of one INT in 4,036 pages.
     #[test]
-    fn the_study_is_told_in_one_sentence() {
+    fn a_footprint_is_one_sentence() {
         let unknown = Figure::unknown(Reason::NotCounted);
         let mut footprint = Footprint {
             source: "sqlserver:".into(),

@@ -1,6 +1,6 @@
 use filestats::{Cache, Counters, Figure, FileInterval, FileKind, Interval, Ops, Reason};
 
-/// What files of one purpose were asked for: of an interval, all of them together.
+/// Writes and syncs of files of some kinds, summed, in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IoFigures {
     /// Writes.
@@ -14,7 +14,7 @@ pub struct IoFigures {
 }
 
 impl IoFigures {
-    /// Nothing is known.
+    /// All figures unknown.
     pub const fn unknown(reason: Reason) -> IoFigures {
         IoFigures {
             writes: Figure::unknown(reason),
@@ -24,9 +24,9 @@ impl IoFigures {
         }
     }
 
-    /// Of the files of some kinds, as their users asked for them: what the same I/O was below the page cache is not
-    /// added to it. One file of which nothing is known leaves all unknown.
-    pub fn of(intervals: &[FileInterval], kinds: &[FileKind]) -> IoFigures {
+    /// The sum over the files of these kinds, as requested by their users: the same I/O below the page cache is not
+    /// added. One file without a known interval makes all figures unknown.
+    pub fn from_intervals(intervals: &[FileInterval], kinds: &[FileKind]) -> IoFigures {
         let files = intervals
             .iter()
             .filter(|row| kinds.contains(&row.file.kind) && row.meaning.cache == Cache::Included);
@@ -84,32 +84,32 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn files_of_the_kind_are_added_up_and_the_layer_below_is_not_added_again() {
+    fn files_of_the_kind_are_summed_without_the_layer_below() {
         let intervals = [
             file(FileKind::Log, Cache::Included, Ops::timed(3, 12_288, 30), Ops::timed(2, 0, 500)),
             file(FileKind::Log, Cache::Included, Ops::timed(1, 4_096, 10), Ops::timed(1, 0, 100)),
             file(FileKind::Log, Cache::Below, Ops::timed(9, 90_000, 9), Ops::ZERO),
             file(FileKind::Data, Cache::Included, Ops::timed(5, 40_960, 50), Ops::ZERO),
         ];
-        let log = IoFigures::of(&intervals, &[FileKind::Log]);
+        let log = IoFigures::from_intervals(&intervals, &[FileKind::Log]);
         let known = (log.writes, log.write_bytes, log.syncs, log.wait_ns);
         assert_eq!(known, (Figure::Known(4), Figure::Known(16_384), Figure::Known(3), Figure::Known(640)));
         assert_eq!(log.write_bytes_mean(), Figure::Known(4_096.0));
-        assert_eq!(IoFigures::of(&intervals, &[FileKind::Data]).writes, Figure::Known(5));
+        assert_eq!(IoFigures::from_intervals(&intervals, &[FileKind::Data]).writes, Figure::Known(5));
     }
 
     #[test]
-    fn one_file_of_which_nothing_is_known_leaves_the_sum_unknown() {
+    fn one_unknown_file_makes_the_sum_unknown() {
         let known = file(FileKind::Log, Cache::Included, Ops::timed(3, 12_288, 30), Ops::ZERO);
         let unknown = FileInterval { interval: Interval::Unknown(Reason::CounterFell), ..known.clone() };
-        let log = IoFigures::of(&[known, unknown], &[FileKind::Log]);
+        let log = IoFigures::from_intervals(&[known, unknown], &[FileKind::Log]);
         assert_eq!(log, IoFigures::unknown(Reason::CounterFell));
         assert_eq!(log.write_bytes_mean().reason(), Some(Reason::CounterFell));
     }
 
     #[test]
-    fn no_write_has_no_size() {
-        let none = IoFigures::of(&[], &[FileKind::Log]);
+    fn without_writes_their_mean_size_is_unknown() {
+        let none = IoFigures::from_intervals(&[], &[FileKind::Log]);
         assert_eq!(
             (none.writes, none.write_bytes_mean()),
             (Figure::Known(0), Figure::unknown(Reason::NoOperations))

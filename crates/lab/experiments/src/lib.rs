@@ -1,26 +1,30 @@
-//! What experiments with engines gave, and what it means: pure.
+//! Results of experiments with engines, and what they mean in sentences. Pure.
 //!
 //! ```text
 //! two snapshots of a source ─ intervals ─> IoFigures (log, data)  ┐
 //! rows, commits, seconds                                          ┴> CommitResult ─> CommitStudy::sentences()
-//! steps done, the step that runs, steps to come ─────────────────> Pace::left_s()
-//! a crashed engine opened again, its I/Os ──────────────────────> RecoverResult ─> RecoverStudy::sentences()
+//! steps done, running and to come ───────────────────────────────> Pace::left_s()
+//! a crashed engine opened again, its I/Os ───────────────────────> RecoverResult ─> RecoverStudy::sentences()
 //! what a query moved at each level ──────────────────────────────> Footprint::sentence()
 //! ```
 //!
-//! `lab` does the experiments, `report` shows these values. A figure that was not counted stays unknown here too.
+//! `lab` does the experiments, `report` renders these values. A figure that was not counted stays unknown.
 
 mod commit;
 mod footprint;
 mod io;
 mod pace;
 mod recover;
+mod recovery_io;
+mod strategy;
 
 pub use commit::{CommitResult, CommitStudy, Durability};
 pub use footprint::{Footprint, ObjectFootprint};
 pub use io::IoFigures;
 pub use pace::{Pace, Step};
-pub use recover::{EmulatedDisk, LeftOut, PAGES_A_COMMIT, RecoverResult, RecoverStudy, RecoveryIo};
+pub use recover::{EmulatedDisk, LeftOut, PAGES_A_COMMIT, RecoverResult, RecoverStudy};
+pub use recovery_io::RecoveryIo;
+pub use strategy::Strategy;
 
 use workload::format_count;
 

@@ -9,36 +9,37 @@ pub struct Step {
     pub rows: u64,
 }
 
-/// How long steps took so far, to foretell what is left.
+/// How long steps took so far, to estimate the time left.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     done: Vec<(Step, f64)>,
 }
 
 impl Pace {
-    /// A step took so long.
-    pub fn took(&mut self, step: Step, seconds: f64) {
+    /// Records how long a step took.
+    pub fn record(&mut self, step: Step, seconds: f64) {
         self.done.push((step, seconds));
     }
 
-    /// Seconds that are left of the step that runs, `share` of which is done after `elapsed_s`, and of those to come.
-    /// `None` while nothing is known to go by.
+    /// Seconds left of the running step, `share` of which is done after `elapsed_s`, and of the steps to come. `None` while
+    /// no step has ended or got far enough.
     pub fn left_s(&self, running: &Step, share: f64, elapsed_s: f64, to_come: &[Step]) -> Option<f64> {
         let (whole_s, known) = if share > 0.02 && elapsed_s > 0.2 {
             (elapsed_s / share, true)
         } else {
-            (self.foretold_s(running, None).unwrap_or(0.0).max(elapsed_s), false)
+            (self.expected_s(running, None).unwrap_or(0.0).max(elapsed_s), false)
         };
         let running_so_far = known.then_some((running, whole_s));
         let mut left_s = whole_s - elapsed_s;
         for step in to_come {
-            left_s += self.foretold_s(step, running_so_far)?;
+            left_s += self.expected_s(step, running_so_far)?;
         }
         (known || !self.done.is_empty()).then_some(left_s)
     }
 
-    /// A step takes as long a commit as the one of its name that committed most, and no less a row than any took.
-    fn foretold_s(&self, step: &Step, running: Option<(&Step, f64)>) -> Option<f64> {
+    /// Assumes the time per commit of the step of that name with the most commits, and at least the shortest time per row
+    /// of any step.
+    fn expected_s(&self, step: &Step, running: Option<(&Step, f64)>) -> Option<f64> {
         let all = || self.done.iter().map(|(done, seconds)| (done, *seconds)).chain(running);
         let same = || all().filter(|(done, _)| done.name == step.name);
         let of = |(done, seconds): (&Step, f64)| seconds / done.commits.max(1) as f64;
@@ -64,17 +65,17 @@ mod tests {
     fn a_step_takes_as_long_a_commit_as_the_one_before() {
         let mut pace = Pace::default();
         assert_eq!(pace.left_s(&step("wal", 1_000), 0.0, 0.0, &[]), None, "nothing to go by");
-        pace.took(step("wal", 1_000), 10.0);
+        pace.record(step("wal", 1_000), 10.0);
         let left = pace.left_s(&step("wal", 100), 0.0, 0.0, &[step("wal", 10)]).unwrap();
         // No row ever took less than 10 ms, for all that is known.
         assert!((left - 20.0).abs() < 1e-9, "{left}");
-        pace.took(step("wal", 1), 0.1);
+        pace.record(step("wal", 1), 0.1);
         let left = pace.left_s(&step("wal", 100), 0.0, 0.0, &[step("wal", 10)]).unwrap();
         assert!((left - 1.1).abs() < 1e-9, "{left}");
     }
 
     #[test]
-    fn what_runs_is_known_by_its_own_course_and_foretells_the_rest() {
+    fn the_running_step_predicts_itself_and_later_steps() {
         let pace = Pace::default();
         let left = pace.left_s(&step("postgres", 1_000), 0.25, 5.0, &[step("postgres", 1_000)]).unwrap();
         assert!((left - 35.0).abs() < 1e-9, "{left}");
@@ -87,7 +88,7 @@ mod tests {
             share in 0.0_f64..=1.0, elapsed_s in 0.0_f64..1e3, commits in 1_u64..10_000,
         ) {
             let mut pace = Pace::default();
-            done.iter().for_each(|(commits, seconds)| pace.took(step("wal", *commits), *seconds));
+            done.iter().for_each(|(commits, seconds)| pace.record(step("wal", *commits), *seconds));
             let left = pace.left_s(&step("wal", commits), share, elapsed_s, &[step("wal", 1)]);
             proptest::prop_assert!(left.is_none_or(|left| left >= 0.0 && left.is_finite()), "{:?}", left);
         }

@@ -1,39 +1,20 @@
 //! A crashed engine opened again: when it serves, when all is where it belongs, and the I/Os that it took.
 
-use crate::counted;
-use filestats::{Counters, Figure, Reason};
+use crate::{RecoveryIo, Strategy, counted};
+use filestats::Figure;
 use serde::{Deserialize, Serialize};
 use workload::{format_bytes, format_count, format_ns};
-
-/// What recovery asked of all files of the engine, from opening until all was done.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RecoveryIo {
-    /// Reads.
-    pub reads: Figure<u64>,
-    /// Bytes read.
-    pub read_bytes: Figure<u64>,
-    /// Writes.
-    pub writes: Figure<u64>,
-    /// Bytes written.
-    pub write_bytes: Figure<u64>,
-    /// Syncs.
-    pub syncs: Figure<u64>,
-    /// Summed time of them all, nanoseconds.
-    pub stall_ns: Figure<u64>,
-    /// The most that were in flight at once.
-    pub n_max: Figure<u64>,
-}
 
 /// Pages that each commit of the workload writes.
 pub const PAGES_A_COMMIT: u64 = 64;
 
-/// One engine recovered the crashed image in one way.
+/// One engine recovered the crashed image with one strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoverResult {
     /// "pagestore", "sqlite-wal".
     pub engine: String,
-    /// "serial", "instant"; "own" of an engine that has one way.
-    pub strategy: String,
+    /// How it was recovered.
+    pub strategy: Strategy,
     /// Until the engine was open, seconds.
     pub opened_s: f64,
     /// Until a page of those written had been read, seconds since opening began.
@@ -44,28 +25,28 @@ pub struct RecoverResult {
     pub full_s: f64,
     /// Pages that acknowledged commits had written and no checkpoint had covered, as far as the engine tells.
     pub pages: Figure<u64>,
-    /// Bytes of one.
+    /// Bytes of a page.
     pub page_bytes: u64,
-    /// Of them, those that still had to be written when the first read was answered.
+    /// Of these pages, those that were not yet written when the first read was answered.
     pub pages_left: Figure<u64>,
-    /// The log at the crash.
+    /// Bytes of log at the crash.
     pub log_bytes: u64,
     /// Commits that had been acknowledged.
     pub commits: u64,
-    /// Pages whose content was compared afterwards: it was right.
+    /// Pages whose content was compared afterwards, and was right.
     pub checked: u64,
-    /// What it asked of its files.
+    /// Its I/Os.
     pub io: RecoveryIo,
-    /// Who counted that; why nobody did.
+    /// What counted them; "nobody" where nothing did.
     pub counted_by: String,
 }
 
 /// Where the crashed image lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmulatedDisk {
-    /// What one I/O takes, nanoseconds.
+    /// Time of an I/O, nanoseconds.
     pub latency_ns: u64,
-    /// I/Os that it works at at once.
+    /// I/Os that it serves at the same time.
     pub width: u32,
 }
 
@@ -74,7 +55,7 @@ pub struct EmulatedDisk {
 pub struct RecoverStudy {
     /// Where the engines' files lay.
     pub dir: String,
-    /// The disk that was made for it there, where it was not the directory's own.
+    /// The emulated disk below that directory, if one was made.
     pub emulated: Option<EmulatedDisk>,
     /// Pages that the workload wrote to, in a random order.
     pub pages: u64,
@@ -84,9 +65,9 @@ pub struct RecoverStudy {
     pub log_bytes: u64,
     /// In the order in which they were measured.
     pub results: Vec<RecoverResult>,
-    /// Engines that could not be had.
+    /// Engines that were unavailable.
     pub left_out: Vec<LeftOut>,
-    /// What must be known to read them.
+    /// Notes for reading the results.
     pub notes: Vec<String>,
 }
 
@@ -99,64 +80,8 @@ pub struct LeftOut {
     pub why: String,
 }
 
-impl RecoveryIo {
-    /// Nothing is known.
-    pub const fn unknown(reason: Reason) -> RecoveryIo {
-        RecoveryIo {
-            reads: Figure::unknown(reason),
-            read_bytes: Figure::unknown(reason),
-            writes: Figure::unknown(reason),
-            write_bytes: Figure::unknown(reason),
-            syncs: Figure::unknown(reason),
-            stall_ns: Figure::unknown(reason),
-            n_max: Figure::unknown(reason),
-        }
-    }
-
-    /// Of files with these counters, which were counted from the beginning.
-    pub fn of(files: impl IntoIterator<Item = Counters>) -> RecoveryIo {
-        let mut all = RecoveryIo {
-            n_max: Figure::unknown(Reason::NotCounted),
-            ..RecoveryIo::unknown(Reason::NotCounted).none()
-        };
-        let sum = |a: Figure<u64>, b: Figure<u64>| a.zip(b, u64::saturating_add);
-        for counters in files {
-            let (read, write) = (counters.read, counters.write);
-            all.reads = sum(all.reads, Figure::Known(read.count));
-            all.read_bytes = sum(all.read_bytes, Figure::Known(read.bytes));
-            all.writes = sum(all.writes, Figure::Known(write.count));
-            all.write_bytes = sum(all.write_bytes, Figure::Known(write.bytes));
-            all.syncs = sum(all.syncs, counters.sync.map(|sync| sync.count));
-            let sync_ns = match counters.sync {
-                Figure::Known(sync) => sync.stall_ns,
-                Figure::Unknown { unknown } => Figure::unknown(unknown),
-            };
-            all.stall_ns = [read.stall_ns, write.stall_ns, sync_ns].into_iter().fold(all.stall_ns, sum);
-        }
-        all
-    }
-
-    fn none(self) -> RecoveryIo {
-        let none = Figure::Known(0);
-        RecoveryIo {
-            reads: none,
-            read_bytes: none,
-            writes: none,
-            write_bytes: none,
-            syncs: none,
-            stall_ns: none,
-            ..self
-        }
-    }
-
-    /// Reads, writes and syncs.
-    pub fn ios(&self) -> Figure<u64> {
-        self.reads.zip(self.writes, u64::saturating_add).zip(self.syncs, u64::saturating_add)
-    }
-}
-
 impl RecoverResult {
-    /// Mean I/Os in flight until recovery was full: their summed time by the time that passed (Little 1961).
+    /// Mean I/Os in flight until recovery was complete: their summed time by the time that passed (Little 1961).
     pub fn n(&self) -> Figure<f64> {
         self.io.stall_ns.map(|ns| ns as f64 / 1e9 / self.full_s.max(1e-9))
     }
@@ -173,13 +98,13 @@ impl RecoverResult {
 
     /// "pagestore, instant".
     pub fn name(&self) -> String {
-        match self.strategy.as_str() {
-            "own" => self.engine.clone(),
+        match self.strategy {
+            Strategy::Own => self.engine.clone(),
             strategy => format!("{}, {strategy}", self.engine),
         }
     }
 
-    /// "serial waited for 256,003 I/Os, 1.0 in flight: the first read came after 25.1 s, ...".
+    /// "256,000 pages waited for 257,064 reads, writes and syncs one after another: the first read was answered ...".
     fn sentence(&self) -> String {
         let pages = match self.pages {
             Figure::Known(0) => return self.nothing_to_redo(),
@@ -219,9 +144,7 @@ impl RecoverResult {
             }
         }
     }
-}
 
-impl RecoverResult {
     fn nothing_to_redo(&self) -> String {
         let ios = self.io.ios().known().map(|ios| format!(", by {}", counted(ios, "I/O", "I/Os")));
         format!(
@@ -246,8 +169,8 @@ impl RecoverStudy {
         }
     }
 
-    /// "256,000 pages of 512,000 in a random order, killed at 1 GiB of log"; where the log had its length sooner, what was
-    /// written until then.
+    /// "256,000 pages of 512,000 in a random order, killed at 1 GiB of log"; fewer pages where the log reached its length
+    /// before all were written.
     pub fn work(&self) -> String {
         let (least, most) = self.written().unwrap_or((self.pages, self.pages));
         let fewer = if least < most { format!("{} to ", format_count(least)) } else { String::new() };
@@ -270,19 +193,19 @@ impl RecoverStudy {
         Some((of_each().min()?, of_each().max()?))
     }
 
-    /// What must be known, and who was left out and why.
+    /// The notes, and the engines that were left out with the reason.
     pub fn all_notes(&self) -> Vec<String> {
         let left_out = self.left_out.iter().map(|out| format!("{} was left out: {}", out.engine, out.why));
         self.notes.iter().cloned().chain(left_out).collect()
     }
 
-    /// What it shows: a sentence for each recovery, and each engine's ways against its serial one.
+    /// A sentence for each recovery, and one that compares an engine's fast strategies with its serial one.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences: Vec<String> =
             self.results.iter().map(|result| format!("{}: {}.", result.name(), result.sentence())).collect();
-        for serial in self.results.iter().filter(|result| result.strategy == "serial") {
+        for serial in self.results.iter().filter(|result| result.strategy == Strategy::Serial) {
             let others = self.results.iter().filter(|other| {
-                other.engine == serial.engine && ["wide", "instant"].contains(&other.strategy.as_str())
+                other.engine == serial.engine && matches!(other.strategy, Strategy::Wide | Strategy::Instant)
             });
             for other in others {
                 let factor = |theirs: f64, ours: f64| times(theirs / ours.max(1e-9));
@@ -309,20 +232,20 @@ fn times(factor: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use filestats::Ops;
+    use filestats::{Ops, Reason};
 
-    fn result(strategy: &str, first_read_s: f64, full_s: f64, n: f64) -> RecoverResult {
+    fn result(strategy: Strategy, first_read_s: f64, full_s: f64, n: f64) -> RecoverResult {
         let known = Figure::Known;
         RecoverResult {
             engine: "pagestore".into(),
-            strategy: strategy.into(),
+            strategy,
             opened_s: first_read_s,
             first_read_s,
             first_write_s: first_read_s + 0.001,
             full_s,
             pages: known(256_000),
             page_bytes: 4_096,
-            pages_left: known(if strategy == "instant" { 256_000 } else { 0 }),
+            pages_left: known(if strategy == Strategy::Instant { 256_000 } else { 0 }),
             log_bytes: 1 << 30,
             commits: 4_000,
             checked: 4_000,
@@ -355,8 +278,8 @@ mod tests {
     /// The study of Voron: about 3 MB/s one page after the other, and what worked was not to wait.
     #[test]
     fn serial_waits_and_instant_does_not() {
-        let serial = result("serial", 340.0, 340.1, 1.0);
-        let instant = result("instant", 0.012, 8.0, 60.0);
+        let serial = result(Strategy::Serial, 340.0, 340.1, 1.0);
+        let instant = result(Strategy::Instant, 0.012, 8.0, 60.0);
         assert!((serial.mib_per_s().known().unwrap() - 2.94).abs() < 0.01);
         assert_eq!(
             study(vec![serial, instant]).sentences(),
@@ -376,7 +299,7 @@ mod tests {
         let result = RecoverResult {
             io,
             pages_left: Figure::unknown(Reason::NotCounted),
-            ..result("own", 1.0, 2.0, 1.0)
+            ..result(Strategy::Own, 1.0, 2.0, 1.0)
         };
         assert_eq!(result.n(), Figure::unknown(Reason::NotCounted));
         assert!(study(vec![result]).sentences()[0].ends_with("the I/Os were not counted."));
@@ -384,7 +307,7 @@ mod tests {
 
     #[test]
     fn who_has_no_log_has_nothing_to_redo() {
-        let result = RecoverResult { pages: Figure::Known(0), ..result("own", 0.002, 0.02, 1.0) };
+        let result = RecoverResult { pages: Figure::Known(0), ..result(Strategy::Own, 0.002, 0.02, 1.0) };
         let sentence = &study(vec![result]).sentences()[0];
         assert!(
             sentence.contains("nothing had to be redone: the first read was answered after 2.00 ms"),
@@ -395,7 +318,7 @@ mod tests {
     #[test]
     fn the_work_is_what_was_written() {
         assert!(study(Vec::new()).work().starts_with("256,000 pages of 512,000 in a random order"));
-        let done = |commits| RecoverResult { commits, ..result("own", 0.002, 0.02, 1.0) };
+        let done = |commits| RecoverResult { commits, ..result(Strategy::Own, 0.002, 0.02, 1.0) };
         assert!(study(vec![done(4_000), done(9_000)]).work().starts_with("256,000 pages of 512,000 "));
         let work = study(vec![done(4), done(4)]).work();
         assert!(work.starts_with("256 pages of 512,000 in a random order, killed at "), "{work}");
@@ -413,9 +336,9 @@ mod tests {
             Ops::timed(1, 0, 1_000_000_000),
         );
         let filestats::Interval::Known(delta) = &file.interval else { unreachable!() };
-        let io = RecoveryIo::of([delta.counters; 2]);
+        let io = RecoveryIo::from_counters([delta.counters; 2]);
         assert_eq!((io.writes, io.syncs, io.ios()), (Figure::Known(6), Figure::Known(2), Figure::Known(8)));
-        let result = RecoverResult { io, ..result("wide", 1.0, 4.0, 1.0) };
+        let result = RecoverResult { io, ..result(Strategy::Wide, 1.0, 4.0, 1.0) };
         assert_eq!(result.n(), Figure::Known(2.0));
     }
 }

@@ -17,9 +17,3 @@ pub mod footprint;
 pub mod recover;
 
 pub use error::Error;
-
-/// What must be known of the figures of an engine's own requests: not what devices did that nobody was told of, since
-/// these have nothing of the block layer's.
-fn notes_of_requests(snapshot: &filestats::Snapshot) -> impl Iterator<Item = &String> {
-    snapshot.notes.iter().filter(|note| !note.contains("block layer's figures"))
-}

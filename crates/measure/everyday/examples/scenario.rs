@@ -230,7 +230,7 @@ fn readers(
                 cache.evict()?;
                 thread::park_timeout(EVICT_EVERY);
             }
-            Ok::<(), lab::Error>(())
+            Ok::<(), everyday::Error>(())
         });
         let clients: Vec<_> = connections
             .into_iter()

@@ -29,7 +29,7 @@ impl Embedded {
         embedded.make_step_dir()?;
         drop(engine.open(&embedded.step_dir())?);
         embedded.end()?;
-        embedded.processes = Processes::of(engine.name(), Some(std::process::id()));
+        embedded.processes = Processes::open(engine.name(), Some(std::process::id()));
         Ok(embedded)
     }
 

@@ -38,7 +38,7 @@ impl Mariadb {
         let own = server.as_ref().map(servers::Mariadb::url);
         let client = Client::connect(named.or(own.as_deref()).unwrap_or_default())?;
         let pid = server.as_ref().map_or_else(|| client.process(), servers::Mariadb::pid);
-        let processes = Processes::of("mariadb", pid);
+        let processes = Processes::open("mariadb", pid);
         let mut mariadb = Mariadb { client, processes, insert: None, has_database: false, server };
         mariadb.take_database()?;
         Ok(mariadb)

@@ -1,18 +1,18 @@
-//! Rows of one integer, inserted one by one and committed in batches, by several engines: what the log is asked for.
+//! Rows of one integer, inserted one by one and committed in batches by several engines: the I/Os of their logs.
 //!
 //! ```text
-//! run(plan) ── for each engine ──> Engine::open ─> Committer      a fresh directory; a server of its own, or the one named
+//! run(plan) ── for each engine ──> Engine::open ─> Committer      a new directory; a server of our own, or the named one
 //!    for each durability, batch:   begin()     an empty table, after a checkpoint
 //!                                  counters()  ┐
 //!                                  commit()    │ one INSERT a row; time until the last commit is acknowledged
-//!                                  settle()    │ what was acknowledged early becomes durable
+//!                                  settle()    │ early acknowledged commits become durable
 //!                                  counters()  ┘ -> IoFigures of the log and of the data
 //! ```
 //!
-//! The I/Os are counted, never reckoned: SQLite's by the VFS shim, the page store's between it and its files, all others'
-//! by the process source. Where that may not count they are unknown, and a note says why.
+//! The I/Os are counted, never estimated: SQLite's by the VFS shim, the page store's between it and its files, all others'
+//! by the process source. Where that is not permitted to count they are unknown, and a note gives the reason.
 //!
-//! Another engine is a file beside these with a [`Committer`] in it, a variant of [`Engine`] and an arm of its `open`.
+//! To add an engine: a file with a [`Committer`], a variant of [`Engine`] and an arm of its `open`.
 
 mod embedded;
 mod mariadb;
@@ -34,10 +34,10 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Progress is told this often.
-const TELL: Duration = Duration::from_millis(100);
+/// Progress is reported this often.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Who commits.
+/// An engine that commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// SQLite with its default journal, deleted after each commit; every commit synced.
@@ -46,20 +46,20 @@ pub enum Engine {
     SqliteWal,
     /// Our page store.
     Pagestore,
-    /// It, with the processor left to sleep while a commit waits for its write, as that of the others is.
+    /// Our page store without polling: as in the other engines, the processor may sleep while a commit waits for its write.
     PagestoreAsleep,
-    /// An embedded engine of others.
+    /// Another embedded engine.
     Embedded(peers::Engine),
     /// PostgreSQL.
     Postgres,
-    /// MariaDB, or MySQL where its address is given.
+    /// MariaDB, or the MySQL server that is named.
     Mariadb,
 }
 
-/// What is to be done.
+/// The experiment to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// A directory that is there, for this experiment alone; what is made in it stays for its maker to remove.
+    /// An existing directory for this experiment alone. The caller removes what is left in it.
     pub dir: PathBuf,
     /// Rows of each step.
     pub rows: u64,
@@ -67,15 +67,15 @@ pub struct Plan {
     pub batches: Vec<u64>,
     /// When commits are acknowledged.
     pub durabilities: Vec<Durability>,
-    /// Who commits.
+    /// The engines.
     pub engines: Vec<Engine>,
-    /// A PostgreSQL server to be used instead of one of our own.
+    /// A PostgreSQL server to use instead of one of our own.
     pub postgres: Option<String>,
-    /// A MySQL or MariaDB server.
+    /// A MySQL or MariaDB server to use instead of one of our own.
     pub mariadb: Option<String>,
 }
 
-/// What came out.
+/// The results.
 #[derive(Debug)]
 pub struct Outcome {
     /// All that was measured.
@@ -84,38 +84,38 @@ pub struct Outcome {
     pub left_out: Vec<(Engine, Error)>,
 }
 
-/// Where the experiment is.
+/// Progress of the experiment.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// "sqlite-wal: 10 rows a commit, 40 %".
     pub doing: String,
-    /// What is left of all steps, where there is something to go by.
+    /// Time left of all steps, once it can be estimated.
     pub left: Option<Duration>,
 }
 
-/// An engine that rows are committed to. [`begin`](Committer::begin) comes first.
+/// A session with an engine. [`begin`](Committer::begin) comes first.
 trait Committer {
-    /// Makes an empty table, and a state in which nothing but the rows makes I/O.
+    /// Creates an empty table and a state in which only the rows cause I/O.
     fn begin(&mut self, durability: Durability) -> Result<(), Error>;
 
     /// Inserts these numbers, a row each, in one transaction, and returns when the commit is acknowledged.
     fn commit(&mut self, rows: Range<u64>) -> Result<(), Error>;
 
-    /// Makes durable what was acknowledged.
+    /// Makes acknowledged commits durable.
     fn settle(&mut self) -> Result<(), Error>;
 
-    /// The counters of its files; `None` where nobody counts.
+    /// The counters of its files; `None` where they are not counted.
     fn counters(&mut self) -> Result<Option<Snapshot>, Error>;
 
-    /// Whether a file that is counted belongs to the table of this step.
+    /// Whether a counted file belongs to the table of this step.
     fn is_counted(&self, _file: &FileInterval) -> bool {
         true
     }
 
-    /// The table is not needed any more.
+    /// Drops the table.
     fn end(&mut self) -> Result<(), Error>;
 
-    /// What must be known to read its figures.
+    /// Notes for reading its figures.
     fn notes(&self) -> Vec<String>;
 }
 
@@ -133,7 +133,7 @@ impl Engine {
         Engine::Mariadb,
     ];
 
-    /// As people write it.
+    /// The name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::SqliteRollback => "sqlite-rollback",
@@ -146,9 +146,9 @@ impl Engine {
         }
     }
 
-    /// Space that its steps need at most, a server's own files where it is one of ours.
+    /// The most space that its steps need, with a server's own files if we start it.
     pub fn bytes_max(self, rows: u64) -> u64 {
-        // A row with its share of pages, logs and journals.
+        // A row and its share of pages, logs and journals.
         const ROW_BYTES: u64 = 512;
         rows * ROW_BYTES
             + match self {
@@ -160,7 +160,7 @@ impl Engine {
             }
     }
 
-    /// Each commit waits for the data files as well, or for them alone.
+    /// Whether each commit waits for the data files, with or without a log.
     fn waits_for_data(self) -> bool {
         match self {
             Engine::SqliteRollback => true,
@@ -173,7 +173,7 @@ impl Engine {
         }
     }
 
-    /// Why it cannot commit so durably.
+    /// Why it cannot commit with this durability; `None` if it can.
     fn lacks(self, durability: Durability, plan: &Plan) -> Option<&'static str> {
         match (self, durability) {
             (_, Durability::Full) => None,
@@ -213,65 +213,60 @@ impl FromStr for Engine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Engine, String> {
-        let found = Engine::ALL.into_iter().find(|engine| engine.name() == text);
+        let engine = Engine::ALL.into_iter().find(|engine| engine.name() == text);
         let all = Engine::ALL.map(Engine::name).join(", ");
-        found.ok_or_else(|| format!("there is no engine '{text}'; give {all}"))
+        engine.ok_or_else(|| format!("there is no engine '{text}'; give {all}"))
     }
 }
 
-/// Does the experiment. Ends early, with what was measured, once `stop` is set.
+/// One measurement: an engine inserts all rows with one durability and batch size.
+#[derive(Clone, Copy)]
+struct Measurement {
+    engine: Engine,
+    durability: Durability,
+    batch: u64,
+    rows: u64,
+}
+
+/// Runs the experiment. `stop` ends it early with what was measured. An engine that cannot be opened is left out.
 ///
 /// # Errors
-/// What goes wrong within a step. An engine that cannot be opened is left out, and told.
+/// A step fails.
 pub fn run(
     plan: &Plan,
     registry: &'static Registry,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&Progress),
 ) -> Result<Outcome, Error> {
     let mut study =
         CommitStudy { dir: plan.dir.display().to_string(), rows: plan.rows, results: vec![], notes: vec![] };
     let mut left_out = Vec::new();
-    let mut to_come: Vec<(Engine, Durability, u64)> = Vec::new();
-    for engine in &plan.engines {
-        for durability in &plan.durabilities {
-            match engine.lacks(*durability, plan) {
-                Some(why) => study.notes.push(format!("{} {why}", engine.name())),
-                None => to_come.extend(plan.batches.iter().map(|batch| (*engine, *durability, *batch))),
-            }
-        }
-    }
-    to_come.reverse();
+    let mut to_come = measurements(plan, &mut study.notes);
     let mut pace = Pace::default();
     for engine in &plan.engines {
         if stop.load(Relaxed) {
             break;
         }
-        tell(&Progress { doing: format!("{}: starting", engine.name()), left: None });
+        report(&Progress { doing: format!("{}: starting", engine.name()), left: None });
         let mut committer = match engine.open(plan, registry) {
             Ok(committer) => committer,
             Err(error) => {
-                to_come.retain(|(other, ..)| other != engine);
+                to_come.retain(|next| next.engine != *engine);
                 left_out.push((*engine, error));
                 continue;
             }
         };
-        while let Some((_, durability, batch)) = to_come.pop_if(|(next, ..)| next == engine) {
-            let step = step_of(plan, *engine, durability, batch);
-            let later: Vec<Step> = to_come.iter().map(|(e, d, b)| step_of(plan, *e, *d, *b)).collect();
-            let mut told = |done: u64, elapsed_s: f64| {
+        while let Some(measurement) = to_come.pop_if(|next| next.engine == *engine) {
+            let step = measurement.step();
+            let later: Vec<Step> = to_come.iter().map(Measurement::step).collect();
+            let mut report_rows = |done: u64, elapsed_s: f64| {
                 let share = done as f64 / plan.rows.max(1) as f64;
                 let left = pace.left_s(&step, share, elapsed_s, &later).filter(|left| *left < 1e9);
-                let rows = if batch == 1 { "1 row".into() } else { format!("{batch} rows") };
-                let doing = format!("{}: {rows} a commit, {:.0} %", step.name, share * 100.0);
-                tell(&Progress { doing, left: left.map(Duration::from_secs_f64) });
+                let doing = measurement.describe(share);
+                report(&Progress { doing, left: left.map(Duration::from_secs_f64) });
             };
-            let Some(result) =
-                measure(plan, *engine, durability, batch, committer.as_mut(), stop, &mut told)?
-            else {
-                break;
-            };
-            pace.took(step, result.seconds);
+            let Some(result) = measurement.run(committer.as_mut(), stop, &mut report_rows)? else { break };
+            pace.record(step, result.seconds);
             study.results.push(result);
             if stop.load(Relaxed) {
                 break;
@@ -286,70 +281,96 @@ pub fn run(
     Ok(Outcome { study, left_out })
 }
 
-fn step_of(plan: &Plan, engine: Engine, durability: Durability, batch: u64) -> Step {
-    let name = match durability {
-        Durability::Full => engine.name().to_owned(),
-        Durability::Delayed => format!("{}, delayed", engine.name()),
-    };
-    Step { name, commits: plan.rows.div_ceil(batch), rows: plan.rows }
-}
-
-/// One step; `None` where it was ended before its end.
-fn measure(
-    plan: &Plan,
-    engine: Engine,
-    durability: Durability,
-    batch: u64,
-    committer: &mut dyn Committer,
-    stop: &AtomicBool,
-    tell: &mut dyn FnMut(u64, f64),
-) -> Result<Option<CommitResult>, Error> {
-    tell(0, 0.0);
-    committer.begin(durability)?;
-    let before = committer.counters()?;
-    let (began, mut told) = (Instant::now(), Instant::now());
-    let (mut next, mut commits) = (0, 0);
-    while next < plan.rows {
-        let end = (next + batch).min(plan.rows);
-        committer.commit(next..end)?;
-        (next, commits) = (end, commits + 1);
-        if told.elapsed() >= TELL {
-            if stop.load(Relaxed) {
-                committer.end()?;
-                return Ok(None);
+/// All measurements of a plan, the first one last. What an engine cannot do becomes a note.
+fn measurements(plan: &Plan, notes: &mut Vec<String>) -> Vec<Measurement> {
+    let rows = plan.rows;
+    let mut all = Vec::new();
+    for &engine in &plan.engines {
+        for &durability in &plan.durabilities {
+            match engine.lacks(durability, plan) {
+                Some(why) => notes.push(format!("{} {why}", engine.name())),
+                None => all.extend(plan.batches.iter().map(|&batch| Measurement {
+                    engine,
+                    durability,
+                    batch,
+                    rows,
+                })),
             }
-            told = Instant::now();
-            tell(next, began.elapsed().as_secs_f64());
         }
     }
-    let seconds = began.elapsed().as_secs_f64();
-    if durability == Durability::Delayed {
-        committer.settle()?;
-    }
-    let (log, data) = match (before, committer.counters()?) {
-        (Some(before), Some(after)) => {
-            let mut files = intervals(&before, &after, Rules::default());
-            files.retain(|file| committer.is_counted(file));
-            let log = IoFigures::of(&files, &[FileKind::Log, FileKind::Journal]);
-            (log, IoFigures::of(&files, &[FileKind::Data]))
-        }
-        _ => (IoFigures::unknown(Reason::NotCounted), IoFigures::unknown(Reason::NotCounted)),
-    };
-    committer.end()?;
-    Ok(Some(CommitResult {
-        engine: engine.name().to_owned(),
-        durability,
-        batch,
-        rows: plan.rows,
-        commits,
-        seconds,
-        log,
-        data,
-        waits_for_data: engine.waits_for_data(),
-    }))
+    all.reverse();
+    all
 }
 
-/// An engine's processes, counted in the kernel; or why they are not.
+impl Measurement {
+    fn step(&self) -> Step {
+        let name = match self.durability {
+            Durability::Full => self.engine.name().to_owned(),
+            Durability::Delayed => format!("{}, delayed", self.engine.name()),
+        };
+        Step { name, commits: self.rows.div_ceil(self.batch), rows: self.rows }
+    }
+
+    /// "sqlite-wal: 10 rows a commit, 40 %".
+    fn describe(&self, share: f64) -> String {
+        let rows = if self.batch == 1 { "1 row".into() } else { format!("{} rows", self.batch) };
+        format!("{}: {rows} a commit, {:.0} %", self.step().name, share * 100.0)
+    }
+
+    /// `None` if it was stopped. `report` receives the rows inserted and the seconds since the first.
+    fn run(
+        self,
+        committer: &mut dyn Committer,
+        stop: &AtomicBool,
+        report: &mut dyn FnMut(u64, f64),
+    ) -> Result<Option<CommitResult>, Error> {
+        report(0, 0.0);
+        committer.begin(self.durability)?;
+        let before = committer.counters()?;
+        let (began, mut reported) = (Instant::now(), Instant::now());
+        let (mut next, mut commits) = (0, 0);
+        while next < self.rows {
+            let end = (next + self.batch).min(self.rows);
+            committer.commit(next..end)?;
+            (next, commits) = (end, commits + 1);
+            if reported.elapsed() >= REPORT_INTERVAL {
+                if stop.load(Relaxed) {
+                    committer.end()?;
+                    return Ok(None);
+                }
+                reported = Instant::now();
+                report(next, began.elapsed().as_secs_f64());
+            }
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        if self.durability == Durability::Delayed {
+            committer.settle()?;
+        }
+        let (log, data) = match (before, committer.counters()?) {
+            (Some(before), Some(after)) => {
+                let mut files = intervals(&before, &after, Rules::default());
+                files.retain(|file| committer.is_counted(file));
+                let log = IoFigures::from_intervals(&files, &[FileKind::Log, FileKind::Journal]);
+                (log, IoFigures::from_intervals(&files, &[FileKind::Data]))
+            }
+            _ => (IoFigures::unknown(Reason::NotCounted), IoFigures::unknown(Reason::NotCounted)),
+        };
+        committer.end()?;
+        Ok(Some(CommitResult {
+            engine: self.engine.name().to_owned(),
+            durability: self.durability,
+            batch: self.batch,
+            rows: self.rows,
+            commits,
+            seconds,
+            log,
+            data,
+            waits_for_data: self.engine.waits_for_data(),
+        }))
+    }
+}
+
+/// The I/Os of an engine's processes, counted in the kernel, or notes why they are not.
 #[derive(Debug)]
 struct Processes {
     source: Option<Process>,
@@ -357,8 +378,8 @@ struct Processes {
 }
 
 impl Processes {
-    /// Of its first process, which is not known where the server is on another machine.
-    fn of(engine: &str, pid: Option<u32>) -> Processes {
+    /// Opens them by the first process, which is unknown if the server is on another machine.
+    fn open(engine: &str, pid: Option<u32>) -> Processes {
         let none = |why: String| Processes {
             source: None,
             notes: vec![format!("the writes and syncs of {engine} are not counted: {why}")],
@@ -376,7 +397,7 @@ impl Processes {
     fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
         let Some(source) = &mut self.source else { return Ok(None) };
         let snapshot = source.snapshot()?;
-        for note in crate::notes_of_requests(&snapshot) {
+        for note in source.request_notes(&snapshot) {
             if !self.notes.contains(note) {
                 self.notes.push(note.clone());
             }
@@ -390,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_engine_is_known_by_its_name() {
+    fn an_engine_is_parsed_from_its_name() {
         for engine in Engine::ALL {
             assert_eq!(engine.name().parse(), Ok(engine));
         }

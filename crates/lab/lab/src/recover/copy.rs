@@ -1,4 +1,4 @@
-//! A crashed image, copied byte for byte for each recovery, and thrown out of the page cache.
+//! A crashed image is copied byte for byte for each recovery, and evicted from the page cache.
 
 use crate::Error;
 use everyday::PageCache;
@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
-/// Copies a directory: shared blocks where the file system has them, bytes elsewhere. Durable when it returns.
+/// Copies a directory durably: by shared blocks if the file system supports them, else by bytes.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     for_each_file(from, to, &mut |from, to| {
         let io = |doing, path: &Path| {
@@ -27,7 +27,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     })
 }
 
-/// The same owner and rights: a server opens nothing else.
+/// Gives `to` the owner and permissions of `from`: a server opens nothing else.
 fn same_rights(from: &Path, to: &Path) -> Result<(), Error> {
     let io = |doing, path: &Path| {
         let path = path.to_owned();
@@ -38,7 +38,7 @@ fn same_rights(from: &Path, to: &Path) -> Result<(), Error> {
     chown(to, Some(metadata.uid()), Some(metadata.gid())).map_err(io("give away", to))
 }
 
-/// Throws all files of a directory out of the page cache, what is written out already and what is not yet.
+/// Writes out all files of a directory and evicts them from the page cache.
 pub(super) fn evict(dir: &Path) -> Result<(), Error> {
     for_each_file(dir, dir, &mut |file, _| {
         let cache = PageCache::open(file)?;
@@ -47,7 +47,7 @@ pub(super) fn evict(dir: &Path) -> Result<(), Error> {
     })
 }
 
-/// Calls it with each file and its name in `to`, whose directories are made where they are missing.
+/// Calls `work` with each file below `from` and its path below `to`, and creates missing directories there.
 fn for_each_file(
     from: &Path,
     to: &Path,
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(fs::read(to.join("log")).unwrap(), vec![7; 100_000]);
         assert_eq!(fs::read_to_string(to.join("below/data")).unwrap(), "bytes");
         let rights = fs::metadata(to.join("empty")).unwrap().permissions().mode();
-        assert_eq!(rights & 0o777, 0o700, "PostgreSQL wants its directory for itself");
-        assert!(copy(&from, &to).is_err(), "nothing is written over");
+        assert_eq!(rights & 0o777, 0o700, "PostgreSQL requires its directory to be private");
+        assert!(copy(&from, &to).is_err(), "nothing is overwritten");
     }
 }

@@ -1,6 +1,6 @@
 //! A wide but slow disk for the recoveries: a LUN with a file system, mounted where only this thread sees it.
 
-use super::Run;
+use super::Context;
 use crate::Error;
 use experiments::EmulatedDisk;
 use luns::{Asked, Laboratory, Model};
@@ -12,16 +12,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// What a file system takes for itself, at most.
+/// The most space that a file system takes for itself.
 const FILE_SYSTEM_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: u64 = 4_096;
 
-/// Works in a directory on such a disk with room for `bytes`, which is gone afterwards. Its file lies in `dir`.
-pub(super) fn on(
+/// Calls `work` with a directory on a new emulated disk with space for `bytes`, and removes the disk. Its backing file
+/// lies in `dir`.
+pub(super) fn with_disk(
     disk: EmulatedDisk,
     bytes: u64,
     dir: &Path,
-    run: &Run,
+    run: &Context,
     work: &mut (dyn FnMut(&Path) -> Result<(), Error> + Send),
 ) -> Result<(), Error> {
     let laboratory = Laboratory::here();
@@ -32,7 +33,7 @@ pub(super) fn on(
     let asked = Asked { bytes, directory, allocate: false, caps: Vec::new(), model: Some(model) };
     let lun = laboratory.create(&asked, &run.plan.program)?;
     let device = lun.device.clone().unwrap_or_default();
-    // In a thread with mounts of its own: whatever becomes of this program, none stays.
+    // A thread with mounts of its own: none outlives this program, however it ends.
     let done = thread::scope(|scope| {
         let worker = scope.spawn(|| {
             make_file_system(&device)?;
@@ -51,7 +52,7 @@ pub(super) fn on(
 fn make_file_system(device: &Path) -> Result<(), Error> {
     let refused = |why: String| Error::FileSystem { device: device.display().to_string(), why };
     let mut mkfs = Command::new("mkfs.ext4");
-    // All of it is made now, not in the background while something is measured.
+    // Everything is initialised now, not in the background during a measurement.
     mkfs.args(["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"]).arg(device);
     let done = mkfs.stdin(Stdio::null()).output().map_err(|error| refused(error.to_string()))?;
     match done.status.success() {
@@ -60,7 +61,7 @@ fn make_file_system(device: &Path) -> Result<(), Error> {
     }
 }
 
-/// A file system in this thread's own set of mounts.
+/// A file system in this thread's own mount namespace.
 struct Mounted {
     place: std::path::PathBuf,
     is_mounted: bool,
@@ -70,10 +71,10 @@ impl Mounted {
     fn new(device: &Path, place: &Path) -> Result<Mounted, Error> {
         let failed = |doing| move |source| Error::Io { doing, path: place.to_path_buf(), source };
         fs::create_dir(place).map_err(failed("make"))?;
-        // SAFETY: changes this thread's set of mounts alone, and takes no pointers.
+        // SAFETY: changes the mount namespace of this thread alone, and takes no pointers.
         called(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map_err(failed("mount at"))?;
         let none = std::ptr::null();
-        // SAFETY: the texts live through the calls; a null stands where nothing is to be said.
+        // SAFETY: the strings outlive the call; null pointers are allowed for source and data.
         called(unsafe {
             libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast())
         })
@@ -114,6 +115,6 @@ fn called(returned: libc::c_int) -> io::Result<()> {
 }
 
 fn text(path: &Path) -> CString {
-    // A path that the kernel gave or took has no zero in it.
+    // A path that the kernel returned or accepted contains no zero byte.
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! A MariaDB server of our own, killed: InnoDB's redo before it answers, its pages written by a checkpoint afterwards.
+//! A killed MariaDB server: InnoDB redoes its log before it answers; a checkpoint writes its pages afterwards.
 
-use super::own_io::OwnIo;
+use super::process_io::ProcessIo;
 use super::server::{self, MEASURE_EVERY};
-use super::victim::{Recovered, Tell, Victim, wrong};
-use super::work::{BODY_BYTES, Crash, Look, Order, Work};
-use super::{Engine, Run, Strategy};
+use super::victim::{Recovered, ReportStep, Victim, wrong};
+use super::work::{BODY_BYTES, Crash, Order, Probe, Work};
+use super::{Context, Engine, Strategy};
 use crate::Error;
 use collect::mysql::Client;
 use filestats::{Figure, Reason};
@@ -13,19 +13,18 @@ use servers::MariadbPrograms;
 use std::path::Path;
 use std::time::Instant;
 
-/// As it is delivered.
+/// InnoDB's default.
 pub(super) const PAGE_BYTES: u64 = 16_384;
 /// Rows of 4 KiB that fit into such a page.
 const ROWS_PER_PAGE: u64 = 3;
-/// What a changed row takes in the log: what it was, for the undo log, and what it is.
+/// Bytes of log for a changed row: its old content, for the undo log, and its new one.
 const LOGGED_BYTES: u64 = 2 * BODY_BYTES as u64;
-/// Of the log's length, the share that a server lets come together before it writes pages for that reason alone is at
-/// least two thirds.
+/// The server fills at least two thirds of its log before it writes pages only to reuse it.
 const LOG_TIMES: (u64, u64) = (3, 2);
 const LOG_MIN_BYTES: u64 = 96 << 20;
-/// Pages that are not rows: undo logs, and what the server has for itself.
+/// Pages without rows: undo logs and the server's own tables.
 const CACHE_SLACK_BYTES: u64 = 128 << 20;
-/// Without it nothing but a shutdown says when all pages are where they belong.
+/// Without this setting only a shutdown writes all pages.
 const CHECKPOINT: &str = "innodb-log-checkpoint-now";
 
 const UPDATE: &str = "UPDATE lab.pages SET body = ? WHERE id = ?";
@@ -33,13 +32,13 @@ const SELECT: &str = "SELECT body FROM lab.pages WHERE id = ?";
 
 pub(super) struct Mariadb {
     server: servers::Mariadb,
-    /// Pages that it wrote before it was killed although it was told not to.
+    /// Pages that it wrote before it was killed in spite of its settings.
     written_before: u64,
 }
 
-/// What its files take.
+/// The most bytes of its files.
 pub(super) fn image_bytes(work: &Work) -> u64 {
-    // The pages that undo logs take have half of what is logged.
+    // The undo logs take half of what is logged.
     work.data_pages.div_ceil(ROWS_PER_PAGE) * PAGE_BYTES * 21 / 20 + log_file_bytes(work) + work.log_bytes
 }
 
@@ -47,8 +46,7 @@ fn log_file_bytes(work: &Work) -> u64 {
     (work.log_bytes / LOG_TIMES.1 * LOG_TIMES.0 + LOG_MIN_BYTES).next_multiple_of(1 << 20)
 }
 
-/// A cache in which all that the work changes has room, so that nothing of it is written before the kill; but not more
-/// than half of the memory.
+/// A cache that holds all changed pages, so that none is written before the kill; at most half of the memory.
 fn cache_bytes(work: &Work) -> u64 {
     let rows = work.pages.min(work.log_bytes / LOGGED_BYTES);
     let pages = rows.min(work.data_pages.div_ceil(ROWS_PER_PAGE));
@@ -71,7 +69,7 @@ impl Mariadb {
                 why: format!("has no {CHECKPOINT} in this version"),
             });
         }
-        // No page is written before the kill; all else as it is delivered.
+        // No page is written before the kill. All other settings are the defaults.
         let lines = [
             format!("innodb_log_file_size={}", log_file_bytes(work)),
             format!("innodb_buffer_pool_size={}", cache_bytes(work)),
@@ -89,7 +87,7 @@ impl Mariadb {
     }
 }
 
-/// A number that the server tells of itself.
+/// A status variable of the server.
 fn status(client: &mut Client, name: &str) -> Result<u64, Error> {
     let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
     let row: Option<(String, String)> = client.run(|conn| conn.query_first(sql))?;
@@ -101,13 +99,13 @@ fn sql(client: &mut Client, statements: &[&str]) -> Result<(), Error> {
     Ok(client.run(|conn| statements.iter().try_for_each(|statement| conn.query_drop(statement)))?)
 }
 
-/// All pages are written and synced, and recovery would begin where the log is now.
+/// Writes and syncs all pages; a recovery would start at the end of the log now.
 fn checkpoint(client: &mut Client) -> Result<(), Error> {
     sql(client, &["SET GLOBAL innodb_log_checkpoint_now = ON"])
 }
 
-/// Rows of zeros, packed as the server packs them.
-fn fill(client: &mut Client, run: &Run, tell: &mut Tell<'_>) -> Result<bool, Error> {
+/// Creates the table with rows of zeros.
+fn fill(client: &mut Client, run: &Context, report: &mut ReportStep<'_>) -> Result<bool, Error> {
     sql(
         client,
         &[
@@ -119,7 +117,7 @@ fn fill(client: &mut Client, run: &Run, tell: &mut Tell<'_>) -> Result<bool, Err
             "USE lab",
         ],
     )?;
-    let all = server::fill(run, tell, |from, to| {
+    let all = server::fill(run, report, |from, to| {
         let rows = format!("FROM seq_{from}_to_{}", to - 1);
         sql(client, &[&format!("INSERT INTO pages SELECT seq, REPEAT(x'00', {BODY_BYTES}) {rows}")])
     })?;
@@ -127,10 +125,10 @@ fn fill(client: &mut Client, run: &Run, tell: &mut Tell<'_>) -> Result<bool, Err
     Ok(all)
 }
 
-/// "InnoDB: To recover: 81 pages" of what a server said when it began: pages that its log had changes of. Where it says
-/// so more than once, it went through the log in pieces, and may have counted a page in each.
-fn pages_to_recover(said: &str) -> Figure<u64> {
-    let lines = said.lines().filter_map(|line| line.split_once("InnoDB: To recover: "));
+/// Pages that the log had changes of, from "InnoDB: To recover: 81 pages" in the server's log. Several such lines mean
+/// that it read the log in pieces and may have counted a page in each.
+fn pages_to_recover(log: &str) -> Figure<u64> {
+    let lines = log.lines().filter_map(|line| line.split_once("InnoDB: To recover: "));
     let numbers: Vec<u64> =
         lines.filter_map(|(_, rest)| rest.split_once(" pages")?.0.trim().parse().ok()).collect();
     match numbers[..] {
@@ -140,9 +138,14 @@ fn pages_to_recover(said: &str) -> Figure<u64> {
 }
 
 impl Victim for Mariadb {
-    fn crash(&mut self, _: &Path, run: &Run, tell: &mut Tell<'_>) -> Result<Option<Crash>, Error> {
+    fn crash(
+        &mut self,
+        _: &Path,
+        run: &Context,
+        report: &mut ReportStep<'_>,
+    ) -> Result<Option<Crash>, Error> {
         let mut client = self.connect()?;
-        if !fill(&mut client, run, tell)? {
+        if !fill(&mut client, run, report)? {
             return Ok(None);
         }
         let (log_began, written) = (
@@ -153,7 +156,7 @@ impl Victim for Mariadb {
         let mut body = vec![0; BODY_BYTES];
         let (server, written_before) = (&mut self.server, &mut self.written_before);
         let kill = || server.end(libc::SIGKILL);
-        server::commit_until_killed(run, tell, kill, |commit| {
+        server::commit_until_killed(run, report, kill, |commit| {
             client.run(|conn| {
                 conn.query_drop("BEGIN")?;
                 for write in Order::writes(commit) {
@@ -162,7 +165,7 @@ impl Victim for Mariadb {
                 }
                 conn.query_drop("COMMIT")
             })?;
-            // What was acknowledged stays so if the server is killed before it tells the rest.
+            // The commit is acknowledged even if the server is killed before it answers the next query.
             if !(commit + 1).is_multiple_of(MEASURE_EVERY) {
                 return Ok(None);
             }
@@ -179,20 +182,20 @@ impl Victim for Mariadb {
         dir: &Path,
         strategy: Strategy,
         crash: &Crash,
-        run: &Run,
+        run: &Context,
     ) -> Result<Recovered, Error> {
         let wrong = wrong(Engine::Mariadb, strategy);
         let [first, second] = run.order.first_pages(crash);
-        let body = run.order.afterwards();
+        let body = run.order.page_after_recovery();
         self.server.move_data(dir);
-        let said_before = self.server.said().len();
-        let mut own = OwnIo::counted();
+        let log_before = self.server.said().len();
+        let mut own_io = ProcessIo::open();
 
         let began = Instant::now();
         let mut client = self.connect()?;
         let opened = began.elapsed();
-        let read = |client: &mut Client, look: Look| -> Result<Vec<u8>, Error> {
-            let found: Option<Vec<u8>> = client.run(|conn| conn.exec_first(SELECT, (look.place,)))?;
+        let read = |client: &mut Client, probe: Probe| -> Result<Vec<u8>, Error> {
+            let found: Option<Vec<u8>> = client.run(|conn| conn.exec_first(SELECT, (probe.place,)))?;
             Ok(found.unwrap_or_default())
         };
         let found = read(&mut client, first)?;
@@ -202,13 +205,13 @@ impl Victim for Mariadb {
         let log = status(&mut client, "Innodb_lsn_current")?;
         checkpoint(&mut client)?;
         let full = began.elapsed();
-        let (io, counted_by, notes) = own.below(dir)?;
+        let (io, counted_by, notes) = own_io.below(dir)?;
         if status(&mut client, "Innodb_lsn_last_checkpoint")? < log {
             return Err(wrong("its checkpoint was kept from its end".into()));
         }
 
-        let compared = run.order.compare(crash, &found, |look| read(&mut client, look), wrong)?;
-        let pages = pages_to_recover(self.server.said().get(said_before..).unwrap_or_default());
+        let compared = run.order.compare(crash, &found, |probe| read(&mut client, probe), wrong)?;
+        let pages = pages_to_recover(self.server.said().get(log_before..).unwrap_or_default());
         drop(client);
         self.server.end(libc::SIGKILL);
         Ok(Recovered {
@@ -247,7 +250,7 @@ mod tests {
 
     /// MariaDB 10.11.19.
     #[test]
-    fn what_a_server_says_of_its_recovery_is_the_pages() {
+    fn pages_to_recover_are_read_from_the_servers_log() {
         let line = "2026-11-22 14:50:50 0 [Note] InnoDB: To recover: 81 pages\n";
         let said = format!(
             "2026-11-22 14:50:50 0 [Note] InnoDB: End of log at LSN=37611972\n{line}Version: '10.11'\n"
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_and_the_cache_have_room_for_the_work() {
+    fn the_log_and_the_cache_hold_the_work() {
         let work = Work { pages: 256_000, data_pages: 512_000, log_bytes: 1 << 30, seed: 1 };
         assert!(log_file_bytes(&work) * 2 / 3 > work.log_bytes);
         // 132,000 rows, each in a page of its own.

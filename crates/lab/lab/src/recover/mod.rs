@@ -1,31 +1,33 @@
-//! One crashed workload, recovered in several ways: when the engine serves again, and when all is where it belongs.
+//! One crashed workload, recovered with several strategies: when the engine serves again, and when all pages are written.
 //!
 //! ```text
-//! run(plan) ── for each engine ──> crash     its files made, then scattered pages written, 64 a commit, until the log
-//!                                            has its length and SIGKILL comes: child.rs, or a server's processes: server.rs
-//!    for each strategy:            copy      the same crashed image, thrown out of the page cache
+//! run(plan) ── for each engine ──> crash     create its files, write scattered pages, 64 a commit, until the log has
+//!                                            its length, then SIGKILL: child.rs, or a server's processes: server.rs
+//!    for each strategy:            copy      the same crashed image, evicted from the page cache
 //!    (recoveries.rs)               recover   open ─> first read ─> first write ─> all in the data file, synced
-//!                                  compare   a page of every acknowledged commit has what it must have
+//!                                  compare   a page of every acknowledged commit has its content
 //! ```
 //!
-//! redb and LMDB have no log: they are killed after as many bytes of pages, and have nothing to redo.
+//! redb and LMDB have no log: they are killed after the same number of bytes of pages, and have nothing to redo.
 //!
-//! Times begin before the engine is opened. I/Os are counted where they are made: the page store's by itself, SQLite's by
-//! the VFS shim, all others' in the kernel by the process source. Where nobody counts they are unknown.
+//! Times begin before the engine is opened. The page store counts its own I/Os, the VFS shim those of SQLite, the process
+//! source those of all others in the kernel. Without a counter they are unknown.
 //!
-//! Another engine in files is a file beside these with `write` and `recover`, a variant of [`Engine`] with its name, and an
-//! arm of its `files` and of `victim::of`; a server is another `Victim`.
+//! To add an engine in files: a file with `write` and `recover`, a variant of [`Engine`] with its name, and an arm in
+//! `registry.rs`. A server is another `Victim`.
 
 mod child;
 mod copy;
 mod emulated;
 mod engine;
+mod files;
 mod mariadb;
-mod own_io;
 mod pagestore;
 mod peer;
 mod postgres;
+mod process_io;
 mod recoveries;
+mod registry;
 mod server;
 mod sqlite;
 mod steps;
@@ -33,13 +35,15 @@ mod stoppable;
 mod victim;
 mod work;
 
-pub use engine::{Engine, Strategy};
+pub use engine::Engine;
+pub use experiments::Strategy;
 pub use work::Work;
 
 use crate::Error;
 use ::pagestore::RecoveryProgress;
 use experiments::{EmulatedDisk, LeftOut, RecoverStudy};
 use headroom_sqlite::Registry;
+use recoveries::Recoveries;
 use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,23 +53,23 @@ use std::time::Duration;
 use steps::Steps;
 use work::Order;
 
-/// What is to be done.
+/// The experiment to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// A directory that is there, for this experiment alone; what is made in it stays for its maker to remove.
+    /// An existing directory for this experiment alone. The caller removes what is left in it.
     pub dir: PathBuf,
-    /// This program: told `lab recover-writer ENGINE DIR` and the numbers of [`Work`], it is to call [`write`]; told
-    /// `luns serve`, to serve an emulated disk.
+    /// This program: with the arguments `lab recover-writer ENGINE DIR` and the numbers of [`Work`] it must call [`write`],
+    /// with `luns serve` it must serve an emulated disk.
     pub program: PathBuf,
-    /// What is written before the crash.
+    /// The workload before the crash.
     pub work: Work,
-    /// Who crashes.
+    /// The engines to crash.
     pub engines: Vec<Engine>,
-    /// How those are recovered that have a choice.
+    /// Strategies for engines that offer several.
     pub strategies: Vec<Strategy>,
-    /// I/Os in flight at once where a strategy is wide.
+    /// I/Os in flight at the same time where a strategy is wide.
     pub parallel: usize,
-    /// The disk that the image is recovered on, instead of the directory's own.
+    /// A disk to recover the image on, instead of the directory's own.
     pub emulated: Option<EmulatedDisk>,
 }
 
@@ -74,53 +78,57 @@ pub struct Plan {
 pub struct Progress {
     /// "pagestore: serial, 40 %".
     pub doing: String,
-    /// What is left of all steps, where there is something to go by.
+    /// Time left of all steps, once it can be estimated.
     pub left: Option<Duration>,
 }
 
-/// What all steps need.
-struct Run<'a> {
+/// What all steps share.
+struct Context<'a> {
     plan: &'a Plan,
     order: Order,
     registry: &'static Registry,
     stop: &'static AtomicBool,
-    /// How far the recovery that runs is, where it tells.
-    progress: Mutex<Option<RecoveryProgress>>,
+    /// Progress of the running recovery, if it reports any.
+    last_progress: Mutex<Option<RecoveryProgress>>,
 }
 
-impl Run<'_> {
-    /// How far the recovery that runs is.
-    fn tell(&self, progress: Option<RecoveryProgress>) {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+impl Context<'_> {
+    fn set_progress(&self, progress: Option<RecoveryProgress>) {
+        *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
     }
 
-    fn told(&self) -> Option<RecoveryProgress> {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> Option<RecoveryProgress> {
+        *self.last_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the program does that is killed.
+/// The work of the process that is killed: it returns only with an error.
 ///
 /// # Errors
-/// Whatever keeps it from being killed at work.
+/// The engine fails, or is a server.
 pub fn write(engine: Engine, dir: &Path, work: Work) -> Result<Infallible, Error> {
-    child::work(engine, dir, &work.order())
+    match engine.files() {
+        Some(files) => (files.write)(dir, &work.order(), &mut child::Reporter::new()),
+        None => {
+            Err(Error::Writer { engine: engine.name(), why: "has a server of its own that is killed".into() })
+        }
+    }
 }
 
-/// Does the experiment. Ends early, with what was measured, once `stop` is set. `explain` makes a line of why an engine
-/// could not be had: it is left out, and told.
+/// Runs the experiment. `stop` ends it early with what was measured. An unavailable engine is left out, with the reason
+/// that `explain` makes of its error.
 ///
 /// # Errors
-/// What goes wrong within a step; [`Error::Wrong`] where a page has not what it must have.
+/// A step fails; [`Error::Wrong`] if a page has not its content.
 pub fn run(
     plan: &Plan,
     registry: &'static Registry,
     stop: &'static AtomicBool,
-    tell: &mut (dyn FnMut(&Progress) + Send),
+    report: &mut (dyn FnMut(&Progress) + Send),
     explain: impl Fn(Error) -> String,
 ) -> Result<RecoverStudy, Error> {
     let work = plan.work;
-    let run = Run { plan, order: work.order(), registry, stop, progress: Mutex::default() };
+    let run = Context { plan, order: work.order(), registry, stop, last_progress: Mutex::default() };
     let mut study = RecoverStudy {
         dir: plan.dir.display().to_string(),
         emulated: plan.emulated,
@@ -131,22 +139,29 @@ pub fn run(
         left_out: Vec::new(),
         notes: Vec::new(),
     };
-    let mut steps = Steps::new(plan, tell);
+    let mut steps = Steps::new(plan, report);
     for engine in plan.engines.iter().copied() {
         if stop.load(Relaxed) {
             break;
         }
         let dir = plan.dir.join(engine.name());
         fs::create_dir(&dir).map_err(|source| Error::Io { doing: "make", path: dir.clone(), source })?;
-        let done = match victim::of(engine, &run, &dir) {
-            Ok(mut victim) => recoveries::all(engine, victim.as_mut(), &dir, &run, &mut steps, &mut study),
+        let done = match engine.open_victim(&run, &dir) {
+            Ok(mut victim) => Recoveries {
+                engine,
+                victim: victim.as_mut(),
+                run: &run,
+                steps: &mut steps,
+                study: &mut study,
+            }
+            .run(&dir),
             Err(error) => {
                 steps.leave_out(engine);
                 study.left_out.push(LeftOut { engine: engine.name().into(), why: explain(error) });
                 Ok(())
             }
         };
-        // The next one needs the room.
+        // The next engine needs the space.
         let removed = fs::remove_dir_all(&dir);
         done?;
         removed.map_err(|source| Error::Io { doing: "remove", path: dir, source })?;

@@ -1,11 +1,11 @@
 //! Embedded engines of others: redb, LMDB, RocksDB.
 
-use super::child::Teller;
-use super::engine::{Files, Recover, Write};
-use super::own_io::OwnIo;
+use super::child::Reporter;
+use super::files::{Files, Recover, Write};
+use super::process_io::ProcessIo;
 use super::victim::{Recovered, wrong};
-use super::work::{BATCH, BODY_BYTES, Crash, Look, Order};
-use super::{Run, Strategy};
+use super::work::{BATCH, BODY_BYTES, Crash, Order, Probe};
+use super::{Context, Strategy};
 use crate::Error;
 use experiments::Durability;
 use filestats::{Figure, Reason};
@@ -16,19 +16,19 @@ use std::path::Path;
 use std::time::Instant;
 
 pub(super) const REDB: Files = files(
-    |dir, order, teller| write(Engine::Redb, dir, order, teller),
+    |dir, order, reporter| write(Engine::Redb, dir, order, reporter),
     |dir, _, crash, run| recover(super::Engine::Redb, Engine::Redb, dir, crash, run),
     |dir| log_bytes(Engine::Redb, dir),
 );
 
 pub(super) const LMDB: Files = files(
-    |dir, order, teller| write(Engine::Lmdb, dir, order, teller),
+    |dir, order, reporter| write(Engine::Lmdb, dir, order, reporter),
     |dir, _, crash, run| recover(super::Engine::Lmdb, Engine::Lmdb, dir, crash, run),
     |dir| log_bytes(Engine::Lmdb, dir),
 );
 
 pub(super) const ROCKSDB: Files = files(
-    |dir, order, teller| write(Engine::Rocksdb, dir, order, teller),
+    |dir, order, reporter| write(Engine::Rocksdb, dir, order, reporter),
     |dir, _, crash, run| recover(super::Engine::Rocksdb, Engine::Rocksdb, dir, crash, run),
     |dir| log_bytes(Engine::Rocksdb, dir),
 );
@@ -36,7 +36,7 @@ pub(super) const ROCKSDB: Files = files(
 const PAGE_BYTES: u64 = 4_096;
 
 const fn files(write: Write, recover: Recover, log_bytes: fn(&Path) -> u64) -> Files {
-    // Copies of what is changed, and files that are merged into new ones, take space beside the data.
+    // Copies of changed pages, and files that are merged into new ones, take space beside the data.
     Files {
         write,
         recover,
@@ -47,10 +47,10 @@ const fn files(write: Write, recover: Recover, log_bytes: fn(&Path) -> u64) -> F
     }
 }
 
-/// Rows that one transaction adds when the data is made.
+/// Rows that one transaction adds when the data is created.
 const FILL: u64 = 4_096;
 
-/// In the order of places.
+/// Keys sort as places do.
 fn key(place: u64) -> [u8; 8] {
     place.to_be_bytes()
 }
@@ -61,9 +61,9 @@ fn log_bytes(engine: Engine, dir: &Path) -> u64 {
     logs.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-fn write(engine: Engine, dir: &Path, order: &Order, teller: &mut Teller) -> Result<Infallible, Error> {
+fn write(engine: Engine, dir: &Path, order: &Order, reporter: &mut Reporter) -> Result<Infallible, Error> {
     let peer = engine.open(dir)?;
-    fill(peer.as_ref(), order.work.data_pages, teller)?;
+    fill(peer.as_ref(), order.work.data_pages, reporter)?;
     let mut body = vec![0; BODY_BYTES];
     let mut commits = 0;
     loop {
@@ -74,12 +74,12 @@ fn write(engine: Engine, dir: &Path, order: &Order, teller: &mut Teller) -> Resu
             })
         })?;
         commits += 1;
-        // Who has no log, or empties it when it likes, is killed after as many bytes of pages.
-        teller.committed(commits, commits * BATCH * PAGE_BYTES)?;
+        // An engine without a log, or one that empties it at any time, is killed after that many bytes of pages.
+        reporter.committed(commits, commits * BATCH * PAGE_BYTES)?;
     }
 }
 
-fn fill(peer: &dyn Peer, pages: u64, teller: &mut Teller) -> Result<(), Error> {
+fn fill(peer: &dyn Peer, pages: u64, reporter: &mut Reporter) -> Result<(), Error> {
     let zeros = vec![0; BODY_BYTES];
     let mut done = 0;
     while done < pages {
@@ -88,7 +88,7 @@ fn fill(peer: &dyn Peer, pages: u64, teller: &mut Teller) -> Result<(), Error> {
             (done..end).try_for_each(|place| rows.put(&key(place), &zeros))
         })?;
         done = end;
-        teller.made(done, pages)?;
+        reporter.made(done, pages)?;
     }
     peer.settle()?;
     Ok(peer.in_place()?)
@@ -99,27 +99,28 @@ fn recover(
     engine: Engine,
     dir: &Path,
     crash: &Crash,
-    run: &Run,
+    run: &Context,
 ) -> Result<Recovered, Error> {
     let wrong = wrong(name, Strategy::Own);
     let [first, second] = run.order.first_pages(crash);
-    let body = run.order.afterwards();
-    let mut own = OwnIo::counted();
+    let body = run.order.page_after_recovery();
+    let mut own_io = ProcessIo::open();
 
     let began = Instant::now();
     let peer = engine.open(dir)?;
     let opened = began.elapsed();
-    let read = |look: Look| -> Result<Vec<u8>, Error> { Ok(peer.get(&key(look.place))?.unwrap_or_default()) };
+    let read =
+        |probe: Probe| -> Result<Vec<u8>, Error> { Ok(peer.get(&key(probe.place))?.unwrap_or_default()) };
     let found = read(first)?;
     let first_read = began.elapsed();
     peer.commit(Durability::Full, &mut |rows| rows.put(&key(second.place), &body))?;
     let first_write = began.elapsed();
     peer.in_place()?;
     let full = began.elapsed();
-    let (io, counted_by, notes) = own.below(dir)?;
+    let (io, counted_by, notes) = own_io.below(dir)?;
 
     let compared = run.order.compare(crash, &found, read, wrong)?;
-    // A log's content goes to its files whenever so much has come together: what is left to be redone is not told.
+    // The engine moves log content to its files at any time, and does not report what is left to redo.
     let pages = match engine.has_log() {
         true => Figure::unknown(Reason::NotCounted),
         false => Figure::Known(0),

@@ -1,10 +1,10 @@
-//! A PostgreSQL server of our own, killed with all its processes.
+//! A PostgreSQL server that is killed with all its processes.
 
-use super::own_io::OwnIo;
+use super::process_io::ProcessIo;
 use super::server::{self, MEASURE_EVERY};
-use super::victim::{Recovered, Tell, Victim, wrong};
-use super::work::{BODY_BYTES, Crash, Look, Order, Work};
-use super::{Engine, Run, Strategy};
+use super::victim::{Recovered, ReportStep, Victim, wrong};
+use super::work::{BODY_BYTES, Crash, Order, Probe, Work};
+use super::{Context, Engine, Strategy};
 use crate::Error;
 use collect::postgres::Client;
 use filestats::{Figure, Reason};
@@ -20,7 +20,7 @@ const PORT: u16 = 5432;
 const UPDATE: &str = "UPDATE pages SET body = new.body FROM unnest($1::int[], $2::bytea[]) AS new (id, body) \
                       WHERE pages.id = new.id";
 const SELECT: &str = "SELECT body FROM pages WHERE id = $1";
-/// Whatever the planner thinks of a table without statistics: by the index.
+/// Forces the index: the table has no statistics.
 const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
 
 pub(super) struct Postgres {
@@ -30,10 +30,10 @@ pub(super) struct Postgres {
 impl Postgres {
     pub(super) fn initialise(dir: &Path, work: &Work) -> Result<Postgres, Error> {
         let programs = PostgresPrograms::find()?;
-        // The image: what is thrown out of the page cache and removed with it.
+        // The data directory is the image: it is evicted from the page cache and removed as a whole.
         let data = dir.join("image");
         fs::create_dir(&data).map_err(|source| Error::Io { doing: "make", path: data.clone(), source })?;
-        // No checkpoint before the kill, and no log of what is made before the work; all else as it is delivered.
+        // No checkpoint before the kill, and no log of the rows created before the work. All other settings are the defaults.
         let settings = [
             "listen_addresses=".to_owned(),
             "autovacuum=off".into(),
@@ -46,14 +46,14 @@ impl Postgres {
         Ok(Postgres { server: server.tied_to_thread() })
     }
 
-    /// Rows of zeros, a page each.
-    fn fill(&self, client: &Client, run: &Run, tell: &mut Tell<'_>) -> Result<bool, Error> {
+    /// Creates the table with rows of zeros, a page each.
+    fn fill(&self, client: &Client, run: &Context, report: &mut ReportStep<'_>) -> Result<bool, Error> {
         let sql = |statements: &str| client.run(async |client| client.batch_execute(statements).await);
         sql(&format!(
             "BEGIN; CREATE TABLE pages (id int PRIMARY KEY, body bytea NOT NULL) WITH (fillfactor = 50); \
              ALTER TABLE pages ALTER COLUMN body SET STORAGE PLAIN; {BY_INDEX}"
         ))?;
-        let all = server::fill(run, tell, |from, to| {
+        let all = server::fill(run, report, |from, to| {
             Ok(sql(&format!(
                 "INSERT INTO pages SELECT id, decode(repeat('00', {BODY_BYTES}), 'hex') \
                  FROM generate_series({from}, {}) AS id",
@@ -66,10 +66,15 @@ impl Postgres {
 }
 
 impl Victim for Postgres {
-    fn crash(&mut self, _: &Path, run: &Run, tell: &mut Tell<'_>) -> Result<Option<Crash>, Error> {
+    fn crash(
+        &mut self,
+        _: &Path,
+        run: &Context,
+        report: &mut ReportStep<'_>,
+    ) -> Result<Option<Crash>, Error> {
         self.server.launch()?;
         let client = Client::connect(&self.server.connection())?;
-        if !self.fill(&client, run, tell)? {
+        if !self.fill(&client, run, report)? {
             return Ok(None);
         }
         let position = client.run(async |client| {
@@ -81,7 +86,7 @@ impl Victim for Postgres {
         let server = &mut self.server;
         server::commit_until_killed(
             run,
-            tell,
+            report,
             || server.kill(),
             |commit| {
                 let (mut ids, mut bodies) = (Vec::new(), Vec::new());
@@ -95,7 +100,7 @@ impl Victim for Postgres {
                 if !(commit + 1).is_multiple_of(MEASURE_EVERY) {
                     return Ok(None);
                 }
-                // What was acknowledged stays so if the server is killed before it tells the rest.
+                // The commit is acknowledged even if the server is killed before it answers the next query.
                 let log =
                     client.run(async |client| client.query_one(&measure, &[]).await?.try_get::<_, i64>(0));
                 Ok(log.ok().map(|bytes| bytes.max(0) as u64))
@@ -108,21 +113,21 @@ impl Victim for Postgres {
         dir: &Path,
         strategy: Strategy,
         crash: &Crash,
-        run: &Run,
+        run: &Context,
     ) -> Result<Recovered, Error> {
         let wrong = wrong(Engine::Postgres, strategy);
         let [first, second] = run.order.first_pages(crash);
-        let body = run.order.afterwards();
+        let body = run.order.page_after_recovery();
         self.server.move_data(dir);
-        let mut own = OwnIo::counted();
+        let mut own_io = ProcessIo::open();
 
         let began = Instant::now();
         self.server.launch()?;
         let client = Client::connect(&self.server.connection())?;
         let opened = began.elapsed();
-        let read = |look: Look| -> Result<Vec<u8>, Error> {
+        let read = |probe: Probe| -> Result<Vec<u8>, Error> {
             let found = client.run(async |client| {
-                client.query_one(SELECT, &[&(look.place as i32)]).await?.try_get::<_, Vec<u8>>(0)
+                client.query_one(SELECT, &[&(probe.place as i32)]).await?.try_get::<_, Vec<u8>>(0)
             });
             Ok(found?)
         };
@@ -134,7 +139,7 @@ impl Victim for Postgres {
         let first_write = began.elapsed();
         client.run(async |client| client.batch_execute("CHECKPOINT").await)?;
         let full = began.elapsed();
-        let (io, counted_by, notes) = own.below(dir)?;
+        let (io, counted_by, notes) = own_io.below(dir)?;
 
         let compared = run.order.compare(crash, &found, read, wrong)?;
         drop(client);

@@ -1,9 +1,9 @@
-//! One engine: its crash, and each recovery of what that left.
+//! One engine: its crash, and each recovery of the crashed image.
 
-use super::steps::{Doing, Steps, TELL};
-use super::victim::{Recovered, Tell, Victim};
+use super::steps::{REPORT_INTERVAL, StepKind, Steps};
+use super::victim::{Recovered, Victim};
 use super::work::Crash;
-use super::{Engine, Run, Strategy, copy, emulated};
+use super::{Context, Engine, Strategy, copy, emulated};
 use crate::Error;
 use experiments::{RecoverResult, RecoverStudy};
 use std::fs;
@@ -11,58 +11,64 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-/// Crashes it in a directory of its own, and recovers it in each way that was asked for.
-pub(super) fn all(
-    engine: Engine,
-    victim: &mut dyn Victim,
-    dir: &Path,
-    run: &Run,
-    steps: &mut Steps<'_>,
-    study: &mut RecoverStudy,
-) -> Result<(), Error> {
-    let image = dir.join("image");
-    fs::create_dir_all(&image).map_err(|source| Error::Io { doing: "make", path: image.clone(), source })?;
-    steps.begin(engine, Doing::Making);
-    let tell: &mut Tell<'_> = &mut |doing, share| steps.tell(doing, share);
-    let Some(crash) = victim.crash(&image, run, tell)? else {
-        return Ok(());
-    };
-    steps.end();
-    let log_bytes = engine.files().and_then(|files| files.log_bytes).map(|log_bytes| log_bytes(&image));
-    let crash = Crash { log_bytes: log_bytes.unwrap_or(crash.log_bytes), ..crash };
-    let mut each = Each { engine, victim, image: &image, crash, run, steps, study };
-    let done = match run.plan.emulated {
-        Some(disk) => {
-            let bytes = engine.image_bytes(&run.order.work);
-            emulated::on(disk, bytes, dir, run, &mut |mounted| each.strategies(mounted, false))
+/// The crash of an engine and its recoveries.
+pub(super) struct Recoveries<'a, 'steps> {
+    pub engine: Engine,
+    pub victim: &'a mut dyn Victim,
+    pub run: &'a Context<'a>,
+    pub steps: &'a mut Steps<'steps>,
+    pub study: &'a mut RecoverStudy,
+}
+
+impl Recoveries<'_, '_> {
+    /// Crashes the engine in `dir`, and recovers the image with each strategy of the plan.
+    pub(super) fn run(&mut self, dir: &Path) -> Result<(), Error> {
+        let (engine, run) = (self.engine, self.run);
+        let image = dir.join("image");
+        fs::create_dir_all(&image).map_err(|source| Error::Io {
+            doing: "make",
+            path: image.clone(),
+            source,
+        })?;
+        self.steps.begin(engine, StepKind::Making);
+        let steps = &mut *self.steps;
+        let crash = self.victim.crash(&image, run, &mut |kind, share| steps.report_share(kind, share))?;
+        let Some(mut crash) = crash else { return Ok(()) };
+        self.steps.end();
+        if let Some(log_bytes) = engine.files().and_then(|files| files.log_bytes) {
+            crash.log_bytes = log_bytes(&image);
         }
-        None => each.strategies(dir, true),
-    };
-    let notes = each.victim.notes();
-    add_notes(each.study, notes);
-    done
-}
+        let done = match run.plan.emulated {
+            Some(disk) => {
+                let bytes = engine.image_bytes(&run.order.work);
+                emulated::with_disk(disk, bytes, dir, run, &mut |mounted| {
+                    self.recover_all(&crash, &image, mounted, false)
+                })
+            }
+            None => self.recover_all(&crash, &image, dir, true),
+        };
+        add_notes(self.study, self.victim.notes());
+        done
+    }
 
-/// The recoveries of one crash.
-struct Each<'a, 'steps> {
-    engine: Engine,
-    victim: &'a mut dyn Victim,
-    image: &'a Path,
-    crash: Crash,
-    run: &'a Run<'a>,
-    steps: &'a mut Steps<'steps>,
-    study: &'a mut RecoverStudy,
-}
-
-impl Each<'_, '_> {
-    /// One after the other, in a directory where copies may lie. The last may have the image itself where it lies on
-    /// the same storage.
-    fn strategies(&mut self, copies: &Path, last_has_image: bool) -> Result<(), Error> {
+    /// Recovers copies of the image in the directory `copies`, sequentially. The last strategy may get the image itself
+    /// if it lies on the same storage.
+    fn recover_all(
+        &mut self,
+        crash: &Crash,
+        image: &Path,
+        copies: &Path,
+        last_has_image: bool,
+    ) -> Result<(), Error> {
         let strategies = self.engine.strategies(self.run.plan);
         for (at, strategy) in strategies.iter().enumerate() {
             let last = at + 1 == strategies.len();
-            let place = if last && last_has_image { self.image.into() } else { copies.join("copy") };
-            if !self.recover(*strategy, &place)? {
+            let place = if last && last_has_image { image.into() } else { copies.join("copy") };
+            if place != image {
+                self.steps.announce(self.engine, StepKind::Copying);
+                copy::copy(image, &place)?;
+            }
+            if !self.recover(*strategy, crash, &place)? {
                 break;
             }
             let removed = fs::remove_dir_all(&place);
@@ -71,27 +77,23 @@ impl Each<'_, '_> {
         Ok(())
     }
 
-    /// Whether it came to its end: not where the experiment was ended.
-    fn recover(&mut self, strategy: Strategy, place: &Path) -> Result<bool, Error> {
-        let (engine, run, crash) = (self.engine, self.run, self.crash);
-        if place != self.image {
-            self.steps.say(engine, Doing::Copying);
-            copy::copy(self.image, place)?;
-        }
+    /// Recovers the image in `place`; returns whether it was completed, which it is not if the experiment was stopped.
+    fn recover(&mut self, strategy: Strategy, crash: &Crash, place: &Path) -> Result<bool, Error> {
+        let (engine, run) = (self.engine, self.run);
         if run.stop.load(Relaxed) {
             return Ok(false);
         }
         copy::evict(place)?;
-        run.tell(None);
-        self.steps.begin(engine, Doing::Recovering(strategy));
+        run.set_progress(None);
+        self.steps.begin(engine, StepKind::Recovering(strategy));
         let (victim, steps) = (&mut *self.victim, &mut *self.steps);
-        let recovered = watched(&mut || victim.recover(place, strategy, &crash, run), &mut || {
-            steps.tell_recovery(strategy, run.told());
+        let recovered = watched(&mut || victim.recover(place, strategy, crash, run), &mut || {
+            steps.report_recovery(strategy, run.progress());
         });
         match recovered {
             Ok(recovered) => {
                 add_notes(self.study, recovered.notes.clone());
-                self.study.results.push(result(engine, strategy, &crash, recovered));
+                self.study.results.push(result(engine, strategy, crash, recovered));
             }
             Err(_) if run.stop.load(Relaxed) => return Ok(false),
             Err(error) => return Err(error),
@@ -101,22 +103,22 @@ impl Each<'_, '_> {
     }
 }
 
-/// Works in a thread, and tells now and then meanwhile.
+/// Works in a thread, and calls `report` repeatedly meanwhile.
 fn watched<T: Send>(
     work: &mut (dyn FnMut() -> Result<T, Error> + Send),
-    tell: &mut dyn FnMut(),
+    report: &mut dyn FnMut(),
 ) -> Result<T, Error> {
     thread::scope(|scope| {
         let worker = scope.spawn(work);
         while !worker.is_finished() {
-            tell();
-            thread::sleep(TELL / 5);
+            report();
+            thread::sleep(REPORT_INTERVAL / 5);
         }
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Each once.
+/// Adds each note that is not there yet.
 fn add_notes(study: &mut RecoverStudy, notes: Vec<String>) {
     for note in notes {
         if !study.notes.contains(&note) {
@@ -128,7 +130,7 @@ fn add_notes(study: &mut RecoverStudy, notes: Vec<String>) {
 fn result(engine: Engine, strategy: Strategy, crash: &Crash, recovered: Recovered) -> RecoverResult {
     RecoverResult {
         engine: engine.name().into(),
-        strategy: strategy.name().into(),
+        strategy,
         opened_s: recovered.opened.as_secs_f64(),
         first_read_s: recovered.first_read.as_secs_f64(),
         first_write_s: recovered.first_write.as_secs_f64(),

@@ -1,27 +1,27 @@
-//! A server of our own at work until its processes are killed.
+//! A server that this program starts works until its processes are killed.
 
-use super::Run;
-use super::steps::Doing;
-use super::victim::Tell;
+use super::Context;
+use super::steps::StepKind;
+use super::victim::ReportStep;
 use super::work::Crash;
 use crate::Error;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Rows that one statement adds when the table is made.
+/// Rows that one statement adds when the table is created.
 pub(super) const FILL: u64 = 4_096;
 /// The log is measured after so many commits: it takes a query.
 pub(super) const MEASURE_EVERY: u64 = 4;
-/// From the last commit before the kill to the kill: into one of the next.
+/// From the last commit before the kill to the kill, which so hits a later commit.
 const KILL_AFTER: Duration = Duration::from_millis(2);
-/// How often the killer looks whether it is time.
-const LOOK_EVERY: Duration = Duration::from_micros(200);
+/// How often the killer polls for its time.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// Adds all rows, `FILL` at a time, from and to a place; whether it came to its end.
+/// Adds all rows, [`FILL`] at a time: `add` gets the first place and the end. Returns whether it was completed.
 pub(super) fn fill(
-    run: &Run,
-    tell: &mut Tell<'_>,
+    run: &Context,
+    report: &mut ReportStep<'_>,
     mut add: impl FnMut(u64, u64) -> Result<(), Error>,
 ) -> Result<bool, Error> {
     let rows = run.order.work.data_pages;
@@ -30,7 +30,7 @@ pub(super) fn fill(
         let end = (done + FILL).min(rows);
         add(done, end)?;
         done = end;
-        tell(Doing::Making, done as f64 / rows as f64 / 2.0);
+        report(StepKind::Making, done as f64 / rows as f64 / 2.0);
         if run.stop.load(Relaxed) {
             return Ok(false);
         }
@@ -38,11 +38,11 @@ pub(super) fn fill(
     Ok(true)
 }
 
-/// Commits, each told its number and telling the length of the log now and then, until the log has its length and the
-/// server is killed while the next is on its way. `None` where the experiment was ended.
+/// Calls `commit` with the number of each commit until the log has its length, and kills the server during a later one.
+/// `commit` returns the length of the log if it measured it. `None` if the experiment was stopped.
 pub(super) fn commit_until_killed(
-    run: &Run,
-    tell: &mut Tell<'_>,
+    run: &Context,
+    report: &mut ReportStep<'_>,
     kill: impl FnOnce() + Send,
     mut commit: impl FnMut(u64) -> Result<Option<u64>, Error>,
 ) -> Result<Option<Crash>, Error> {
@@ -51,7 +51,7 @@ pub(super) fn commit_until_killed(
     let crash = thread::scope(|scope| {
         let killer = scope.spawn(|| {
             while !due.load(Relaxed) {
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(POLL_INTERVAL);
             }
             thread::sleep(KILL_AFTER);
             kill();
@@ -67,12 +67,12 @@ pub(super) fn commit_until_killed(
                 Err(_) if due.load(Relaxed) => break Ok(crash),
                 Err(error) => break Err(error),
             }
-            tell(Doing::Making, 0.5 + crash.log_bytes as f64 / log_bytes.max(1) as f64 / 2.0);
+            report(StepKind::Making, 0.5 + crash.log_bytes as f64 / log_bytes.max(1) as f64 / 2.0);
             if crash.log_bytes >= log_bytes || run.stop.load(Relaxed) {
                 due.store(true, Relaxed);
             }
         };
-        // Whatever it was that ended the writing.
+        // Also after an error of a commit.
         due.store(true, Relaxed);
         let _ = killer.join();
         crash

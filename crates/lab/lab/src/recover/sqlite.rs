@@ -1,10 +1,10 @@
 //! SQLite of this program with a write-ahead log.
 
-use super::child::Teller;
-use super::engine::Files;
+use super::child::Reporter;
+use super::files::Files;
 use super::victim::{Recovered, wrong};
-use super::work::{BODY_BYTES, Crash, Look, Order};
-use super::{Engine, Run, Strategy};
+use super::work::{BODY_BYTES, Crash, Order, Probe};
+use super::{Context, Engine, Strategy};
 use crate::Error;
 use collect::Source;
 use collect::sqlite::InProcess;
@@ -22,7 +22,7 @@ pub(super) const FILES: Files =
     Files { write, recover, strategies: &[Strategy::Own], page_bytes: 4_096, data_times: 1, log_bytes: None };
 
 const DATABASE: &str = "pages.db";
-/// Rows that one transaction adds when the database is made.
+/// Rows that one transaction adds when the database is created.
 const FILL: u64 = 4_096;
 const UPDATE: &str = "UPDATE pages SET body = ?2 WHERE id = ?1";
 const SELECT: &str = "SELECT body FROM pages WHERE id = ?1";
@@ -35,10 +35,10 @@ fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-fn write(dir: &Path, order: &Order, teller: &mut Teller) -> Result<Infallible, Error> {
+fn write(dir: &Path, order: &Order, reporter: &mut Reporter) -> Result<Infallible, Error> {
     let failed = failed("write", dir);
     let path = dir.join(DATABASE);
-    fill(&path, order.work.data_pages, teller, &failed)?;
+    fill(&path, order.work.data_pages, reporter, &failed)?;
     let cache = PageCache::open(&path)?;
     cache.write_out()?;
     cache.evict()?;
@@ -67,15 +67,15 @@ fn write(dir: &Path, order: &Order, teller: &mut Teller) -> Result<Infallible, E
         commits += 1;
         let length = fs::metadata(&log);
         let length = length.map_err(|source| Error::Io { doing: "look at", path: log.clone(), source })?;
-        teller.committed(commits, length.len())?;
+        reporter.committed(commits, length.len())?;
     }
 }
 
-/// One row a page: it fills a page of 4 KiB.
+/// Creates the table; each row fills a page of 4 KiB.
 fn fill(
     path: &Path,
     rows: u64,
-    teller: &mut Teller,
+    reporter: &mut Reporter,
     failed: &impl Fn(rusqlite::Error) -> Error,
 ) -> Result<(), Error> {
     let connection = Connection::open_with_flags(path, flags()).map_err(failed)?;
@@ -99,16 +99,16 @@ fn fill(
         };
         add().map_err(failed)?;
         done = end;
-        teller.made(done, rows)?;
+        reporter.made(done, rows)?;
     }
     connection.close().map_err(|(_, error)| failed(error))
 }
 
-fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<Recovered, Error> {
+fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Context) -> Result<Recovered, Error> {
     let failed = failed("recover", dir);
     let wrong = wrong(Engine::SqliteWal, strategy);
     let [first, second] = run.order.first_pages(crash);
-    let body = run.order.afterwards();
+    let body = run.order.page_after_recovery();
     let mut counters = InProcess::new(run.registry);
 
     let began = Instant::now();
@@ -117,12 +117,13 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
     let prepare = || -> rusqlite::Result<i64> {
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        // The first that looks into the database: the log's index is made anew from all of it.
+        // The first access to the database: it rebuilds the log's index from the whole log.
         connection.pragma_query_value(None, "schema_version", |row| row.get(0))
     };
     prepare().map_err(&failed)?;
     let opened = began.elapsed();
-    let read = |look: Look| connection.query_row(SELECT, [look.place as i64], |row| row.get::<_, Vec<u8>>(0));
+    let read =
+        |probe: Probe| connection.query_row(SELECT, [probe.place as i64], |row| row.get::<_, Vec<u8>>(0));
     let found = read(first).map_err(&failed)?;
     let first_read = began.elapsed();
     connection.execute(UPDATE, (second.place as i64, &body)).map_err(&failed)?;
@@ -134,14 +135,14 @@ fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Run) -> Result<R
         return Err(wrong("its checkpoint was kept from its end".into()));
     }
     let snapshot = counters.snapshot()?;
-    // The counters' names may be without symlinks.
+    // The counters may name files by their canonical paths.
     let real = fs::canonicalize(dir).unwrap_or_else(|_| dir.into());
     let ours = |path: &str| Path::new(path).starts_with(dir) || Path::new(path).starts_with(&real);
-    let io = RecoveryIo::of(
+    let io = RecoveryIo::from_counters(
         snapshot.samples.iter().filter(|sample| ours(&sample.file.path)).map(|sample| sample.counters),
     );
 
-    let compared = run.order.compare(crash, &found, |look| read(look).map_err(&failed), wrong)?;
+    let compared = run.order.compare(crash, &found, |probe| read(probe).map_err(&failed), wrong)?;
     Ok(Recovered {
         opened,
         first_read,

@@ -1,16 +1,16 @@
-//! The steps of the experiment: where it is, and what is left of it.
+//! The steps of the experiment: the running one, and the time left.
 
 use super::{Engine, Plan, Progress, Strategy};
 use experiments::{Pace, Step};
 use pagestore::{RecoveryPhase, RecoveryProgress};
 use std::time::{Duration, Instant};
 
-/// Progress is told this often.
-pub(super) const TELL: Duration = Duration::from_millis(100);
+/// Progress is reported this often.
+pub(super) const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What an engine's step is at.
+/// A step of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum StepKind {
     Making,
     Copying,
     Recovering(Strategy),
@@ -22,20 +22,20 @@ pub(super) struct Steps<'a> {
     pace: Pace,
     to_come: Vec<(Engine, Step)>,
     running: Option<(Engine, Step, Instant)>,
-    told: Instant,
+    reported: Instant,
 }
 
 impl<'a> Steps<'a> {
     pub(super) fn new(plan: &Plan, report: &'a mut (dyn FnMut(&Progress) + Send)) -> Steps<'a> {
         let pages = plan.work.pages;
         let step =
-            |engine: Engine, doing| (engine, Step { name: name(engine, doing), commits: pages, rows: pages });
+            |engine: Engine, kind| (engine, Step { name: name(engine, kind), commits: pages, rows: pages });
         let to_come = plan.engines.iter().flat_map(|engine| {
-            let recoveries = engine.strategies(plan).into_iter().map(Doing::Recovering);
-            [Doing::Making]
+            let recoveries = engine.strategies(plan).into_iter().map(StepKind::Recovering);
+            [StepKind::Making]
                 .into_iter()
                 .chain(recoveries)
-                .map(|doing| step(*engine, doing))
+                .map(|kind| step(*engine, kind))
                 .collect::<Vec<_>>()
         });
         Steps {
@@ -43,40 +43,40 @@ impl<'a> Steps<'a> {
             report,
             pace: Pace::default(),
             running: None,
-            told: Instant::now(),
+            reported: Instant::now(),
         }
     }
 
-    pub(super) fn begin(&mut self, engine: Engine, doing: Doing) {
-        let name = name(engine, doing);
+    pub(super) fn begin(&mut self, engine: Engine, kind: StepKind) {
+        let name = name(engine, kind);
         let found = self.to_come.iter().position(|(other, step)| *other == engine && step.name == name);
         self.running =
             found.map(|at| self.to_come.remove(at)).map(|(engine, step)| (engine, step, Instant::now()));
-        self.told = Instant::now();
-        self.report(doing, 0.0, "");
+        self.reported = Instant::now();
+        self.report(kind, 0.0, "");
     }
 
-    pub(super) fn tell(&mut self, doing: Doing, share: f64) {
-        if self.told.elapsed() >= TELL {
-            self.told = Instant::now();
-            self.report(doing, share, "");
+    pub(super) fn report_share(&mut self, kind: StepKind, share: f64) {
+        if self.reported.elapsed() >= REPORT_INTERVAL {
+            self.reported = Instant::now();
+            self.report(kind, share, "");
         }
     }
 
-    /// How far a recovery is, where it tells.
-    pub(super) fn tell_recovery(&mut self, strategy: Strategy, progress: Option<RecoveryProgress>) {
-        if self.told.elapsed() >= TELL {
-            self.told = Instant::now();
-            let (share, pace) = progress.as_ref().map_or((0.0, String::new()), how_far);
-            self.report(Doing::Recovering(strategy), share, &pace);
+    /// Reports a recovery, with its own progress if it has any.
+    pub(super) fn report_recovery(&mut self, strategy: Strategy, progress: Option<RecoveryProgress>) {
+        if self.reported.elapsed() >= REPORT_INTERVAL {
+            self.reported = Instant::now();
+            let (share, pace) = progress.as_ref().map_or((0.0, String::new()), describe_recovery);
+            self.report(StepKind::Recovering(strategy), share, &pace);
         }
     }
 
-    fn report(&mut self, doing: Doing, share: f64, pace: &str) {
+    fn report(&mut self, kind: StepKind, share: f64, pace: &str) {
         let Some((engine, step, began)) = &self.running else { return };
         let later: Vec<Step> = self.to_come.iter().map(|(_, step)| step.clone()).collect();
         let left = self.pace.left_s(step, share, began.elapsed().as_secs_f64(), &later);
-        let mut doing = name(*engine, doing);
+        let mut doing = name(*engine, kind);
         if share > 0.0 {
             doing.push_str(&format!(", {:.0} %", share * 100.0));
         }
@@ -85,14 +85,14 @@ impl<'a> Steps<'a> {
         (self.report)(&Progress { doing, left });
     }
 
-    /// Something short beside the steps.
-    pub(super) fn say(&mut self, engine: Engine, doing: Doing) {
-        (self.report)(&Progress { doing: name(engine, doing), left: None });
+    /// Reports something short that is not among the timed steps.
+    pub(super) fn announce(&mut self, engine: Engine, kind: StepKind) {
+        (self.report)(&Progress { doing: name(engine, kind), left: None });
     }
 
     pub(super) fn end(&mut self) {
         if let Some((_, step, began)) = self.running.take() {
-            self.pace.took(step, began.elapsed().as_secs_f64());
+            self.pace.record(step, began.elapsed().as_secs_f64());
         }
     }
 
@@ -101,19 +101,19 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn name(engine: Engine, doing: Doing) -> String {
+fn name(engine: Engine, kind: StepKind) -> String {
     let engine = engine.name();
-    match doing {
-        Doing::Making => format!("{engine}: writing until it is killed"),
-        Doing::Copying => format!("{engine}: copying the crashed image"),
-        Doing::Recovering(Strategy::Own) => format!("{engine}: recovering"),
-        Doing::Recovering(strategy) => format!("{engine}: recovering, {}", strategy.name()),
+    match kind {
+        StepKind::Making => format!("{engine}: writing until it is killed"),
+        StepKind::Copying => format!("{engine}: copying the crashed image"),
+        StepKind::Recovering(Strategy::Own) => format!("{engine}: recovering"),
+        StepKind::Recovering(strategy) => format!("{engine}: recovering, {}", strategy.name()),
     }
 }
 
-/// The share of its pages that a recovery has written, and its pace in words. What is left is told by its pages: reading
-/// the log is a small part of it, and how many there are is known after that.
-fn how_far(progress: &RecoveryProgress) -> (f64, String) {
+/// The share of its pages that a recovery has written, and its speed as text. The share is 0 while it reads the log, which
+/// takes a small part of the time: the number of pages is known only after that.
+fn describe_recovery(progress: &RecoveryProgress) -> (f64, String) {
     let mb_per_s = progress.mb_per_s();
     match progress.phase {
         RecoveryPhase::ReadingLog => {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recovery_tells_what_it_has_read_and_then_its_pages_and_megabytes_a_second() {
+    fn a_recovery_reports_bytes_read_and_then_pages_and_megabytes_per_second() {
         let reading = RecoveryProgress {
             phase: RecoveryPhase::ReadingLog,
             pages: 0,
@@ -141,7 +141,7 @@ mod tests {
             bytes_total: 1_080_000_000,
             elapsed: Duration::from_secs(2),
         };
-        assert_eq!(how_far(&reading), (0.0, ", 300 of 1080 MB of log read, 150 MB/s".into()));
+        assert_eq!(describe_recovery(&reading), (0.0, ", 300 of 1080 MB of log read, 150 MB/s".into()));
         let writing = RecoveryProgress {
             phase: RecoveryPhase::WritingPages,
             pages: 200_000,
@@ -150,8 +150,8 @@ mod tests {
             bytes_total: 200_000 * 4_096,
             ..reading
         };
-        assert_eq!(how_far(&writing), (0.25, ", 25000 pages/s, 102.4 MB/s".into()));
+        assert_eq!(describe_recovery(&writing), (0.25, ", 25000 pages/s, 102.4 MB/s".into()));
         let nothing = RecoveryProgress { pages: 0, pages_left: 0, bytes: 0, bytes_total: 0, ..writing };
-        assert_eq!(how_far(&nothing), (1.0, ", 0 pages/s, 0.0 MB/s".into()));
+        assert_eq!(describe_recovery(&nothing), (1.0, ", 0 pages/s, 0.0 MB/s".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a page store while it opens, which may take half an hour: an end to it.
+//! Files of a page store that can be stopped: opening one may take half an hour.
 
 use pagestore::Apply;
 use pagestore::disk::{Disk, FileId, IoEvent, PageWrite};
@@ -6,11 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Stands between a store and its files. The I/Os are counted by the store itself; how many were in flight at once is
-/// told here.
+/// A disk between a store and its files that fails every I/O once it is stopped, and counts the I/Os in flight.
 pub(super) struct Stoppable {
     disk: Arc<dyn Disk>,
-    /// Once set, every I/O fails.
+    /// Every I/O fails once it is set.
     stop: &'static AtomicBool,
     in_flight: AtomicU64,
     in_flight_max: AtomicU64,
@@ -22,20 +21,20 @@ impl Stoppable {
         Stoppable { disk, stop, in_flight, in_flight_max }
     }
 
-    /// The most I/Os that were in flight at once.
+    /// The most I/Os in flight at the same time.
     pub(super) fn in_flight_max(&self) -> u64 {
         self.in_flight_max.load(Relaxed)
     }
 
     fn pass(&self, io: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.go_on()?;
+        self.check_stopped()?;
         self.begun();
         let done = io();
         self.in_flight.fetch_sub(1, Relaxed);
         done
     }
 
-    fn go_on(&self) -> io::Result<()> {
+    fn check_stopped(&self) -> io::Result<()> {
         if self.stop.load(Relaxed) { Err(io::Error::other("the experiment was ended")) } else { Ok(()) }
     }
 
@@ -80,7 +79,7 @@ impl Disk for Stoppable {
             }
             on_event(event);
         };
-        self.go_on()?;
+        self.check_stopped()?;
         self.disk.write_many(writes, way, at_once, &followed)
     }
 

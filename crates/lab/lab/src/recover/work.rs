@@ -1,27 +1,27 @@
-//! The work that every engine does before it is killed, and what must be there afterwards.
+//! The workload of every engine before it is killed, and the content that its pages must have afterwards.
 
 use crate::Error;
 use everyday::Random;
 
 /// Pages that one transaction writes.
 pub(super) const BATCH: u64 = experiments::PAGES_A_COMMIT;
-/// What a page holds for the experiment: the most that fits into a page of 4 KiB of every engine.
+/// Bytes that the experiment stores in a page: the most that fits into a page of 4 KiB of every engine.
 pub(super) const BODY_BYTES: usize = 4_040;
-/// Pages that were never written and are looked at afterwards all the same.
+/// Pages that were never written and are checked too.
 const UNTOUCHED: usize = 64;
-/// The number of the write that is made after recovery.
-const AFTERWARDS: u64 = u64::MAX;
+/// The number of the write after recovery.
+const WRITE_AFTER_RECOVERY: u64 = u64::MAX;
 
-/// Scattered page writes: the same seed, the same pages in the same order with the same content.
+/// Scattered page writes. The same seed gives the same pages in the same order with the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Pages that are written to, each once before any is written again.
+    /// Pages that are written, each once before any is written again.
     pub pages: u64,
-    /// Pages of the data file, which these are scattered over.
+    /// Pages of the data file, over which these are scattered.
     pub data_pages: u64,
     /// The engine is killed when its log has this length.
     pub log_bytes: u64,
-    /// Of order and content.
+    /// Seed of order and content.
     pub seed: u64,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Order {
     places: Vec<u32>,
 }
 
-/// A page to be looked at after recovery.
+/// A page that is checked after recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Look {
+pub(super) struct Probe {
     /// Its place in the data file.
     pub place: u64,
     /// Its place in the order.
@@ -50,9 +50,9 @@ pub(super) struct Look {
 }
 
 impl Work {
-    /// Fewer pages than a transaction has cannot be scattered.
+    /// A transaction writes as many different pages.
     pub const PAGES_MIN: u64 = BATCH;
-    /// They are numbered in four bytes.
+    /// Page numbers have four bytes.
     pub const PAGES_MAX: u64 = 1 << 30;
 
     pub(super) fn order(self) -> Order {
@@ -66,12 +66,12 @@ impl Work {
 }
 
 impl Order {
-    /// The place that write number `write` goes to.
+    /// The place of write number `write`.
     pub(super) fn place(&self, write: u64) -> u64 {
         u64::from(self.places[(write % self.work.pages) as usize])
     }
 
-    /// What write number `write` puts there: its number, and bytes that nothing compresses.
+    /// The content of write number `write`: its number, and bytes that nothing compresses.
     pub(super) fn fill(&self, write: u64, body: &mut [u8]) {
         body[..8].copy_from_slice(&write.to_le_bytes());
         Random::new(self.work.seed ^ write.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fill(&mut body[8..]);
@@ -82,29 +82,29 @@ impl Order {
         commit * BATCH..(commit + 1) * BATCH
     }
 
-    /// Pages that acknowledged commits wrote to.
+    /// Different pages that acknowledged commits wrote.
     pub(super) fn pages_written(&self, crash: &Crash) -> u64 {
         (crash.commits * BATCH).min(self.work.pages)
     }
 
-    /// What the page that is changed after recovery has then.
-    pub(super) fn afterwards(&self) -> Vec<u8> {
+    /// Content of the page that is changed after recovery.
+    pub(super) fn page_after_recovery(&self) -> Vec<u8> {
         let mut body = vec![0; BODY_BYTES];
-        self.fill(AFTERWARDS, &mut body);
+        self.fill(WRITE_AFTER_RECOVERY, &mut body);
         body
     }
 
     /// Two different pages of those written: the first to be read, and the first to be written again.
-    pub(super) fn first_pages(&self, crash: &Crash) -> [Look; 2] {
+    pub(super) fn first_pages(&self, crash: &Crash) -> [Probe; 2] {
         let written = self.pages_written(crash).max(2);
         let mut random = Random::new(!self.work.seed);
         let first = random.below(written);
         let second = (first + 1 + random.below(written - 1)) % written;
-        [first, second].map(|at| Look { place: self.place(at), at })
+        [first, second].map(|at| Probe { place: self.place(at), at })
     }
 
-    /// One page of every acknowledged commit, all of the last, and some that were never written.
-    pub(super) fn sample(&self, crash: &Crash) -> Vec<Look> {
+    /// One page of every acknowledged commit, all pages of the last, and some that were never written.
+    pub(super) fn sample(&self, crash: &Crash) -> Vec<Probe> {
         let mut random = Random::new(self.work.seed ^ crash.commits);
         let of_each = (0..crash.commits).map(|commit| commit * BATCH + random.below(BATCH));
         let mut at: Vec<u64> = of_each.map(|write| write % self.work.pages).collect();
@@ -114,44 +114,43 @@ impl Order {
         at.extend((self.work.pages..self.work.data_pages).take(UNTOUCHED));
         at.sort_unstable();
         at.dedup();
-        at.into_iter().map(|at| Look { place: u64::from(self.places[at as usize]), at }).collect()
+        at.into_iter().map(|at| Probe { place: u64::from(self.places[at as usize]), at }).collect()
     }
 
-    /// Compares what was read first, and then a page of every acknowledged commit with more; how many were right.
-    /// `wrong` makes the error of one that is not.
+    /// Checks the page that was read first and then the pages of [`Order::sample`]; returns how many were right. `wrong`
+    /// makes the error of a wrong page.
     pub(super) fn compare(
         &self,
         crash: &Crash,
         read_first: &[u8],
-        mut read: impl FnMut(Look) -> Result<Vec<u8>, Error>,
+        mut read: impl FnMut(Probe) -> Result<Vec<u8>, Error>,
         wrong: impl Fn(String) -> Error,
     ) -> Result<u64, Error> {
         let [first, second] = self.first_pages(crash);
         self.check(first, read_first, crash).map_err(&wrong)?;
         let sample = self.sample(crash);
-        for look in &sample {
-            let found = read(*look)?;
-            let right = match *look == second {
-                true => self.has(second, AFTERWARDS, &found),
-                false => self.check(*look, &found, crash),
+        for probe in &sample {
+            let found = read(*probe)?;
+            let right = match *probe == second {
+                true => self.has(second, WRITE_AFTER_RECOVERY, &found),
+                false => self.check(*probe, &found, crash),
             };
             right.map_err(&wrong)?;
         }
         Ok(sample.len() as u64)
     }
 
-    /// Whether a page has what it must have: what the last acknowledged write to it put there, or one that was on its
-    /// way at the crash.
-    fn check(&self, look: Look, body: &[u8], crash: &Crash) -> Result<(), String> {
-        let wrong = |why: String| Err(format!("page {} {why}", look.place));
+    /// Checks that a page has the content of the last acknowledged write to it, or of one in flight at the crash.
+    fn check(&self, probe: Probe, body: &[u8], crash: &Crash) -> Result<(), String> {
+        let wrong = |why: String| Err(format!("page {} {why}", probe.place));
         let Some((number, _)) = body.split_first_chunk::<8>().filter(|_| body.len() == BODY_BYTES) else {
             return wrong(format!("has {} bytes instead of {BODY_BYTES}", body.len()));
         };
         let written = crash.commits * BATCH;
-        // The kill came between an acknowledgement and its being told, or in the middle of the commit after that.
+        // The kill came after an acknowledgement and before its report, or in the middle of the commit after that.
         let begun = written + 2 * BATCH;
-        let oldest = (look.at < written.min(self.work.pages))
-            .then(|| look.at + (written - 1 - look.at) / self.work.pages * self.work.pages);
+        let oldest = (probe.at < written.min(self.work.pages))
+            .then(|| probe.at + (written - 1 - probe.at) / self.work.pages * self.work.pages);
         if body.iter().all(|byte| *byte == 0) {
             return match oldest {
                 None => Ok(()),
@@ -159,20 +158,20 @@ impl Order {
             };
         }
         let write = u64::from_le_bytes(*number);
-        if write % self.work.pages != look.at || write >= begun {
+        if write % self.work.pages != probe.at || write >= begun {
             return wrong(format!("has what was never written there ({write})"));
         }
         if oldest.is_some_and(|oldest| write < oldest) {
             return wrong(format!("has write {write}, and a later one was acknowledged"));
         }
-        self.has(look, write, body)
+        self.has(probe, write, body)
     }
 
-    /// Whether a page has that write, whole.
-    fn has(&self, look: Look, write: u64, body: &[u8]) -> Result<(), String> {
+    /// Checks that a page has the content of that write, undamaged.
+    fn has(&self, probe: Probe, write: u64, body: &[u8]) -> Result<(), String> {
         let mut expected = vec![0; BODY_BYTES];
         self.fill(write, &mut expected);
-        if body == expected { Ok(()) } else { Err(format!("page {} is damaged", look.place)) }
+        if body == expected { Ok(()) } else { Err(format!("page {} is damaged", probe.place)) }
     }
 }
 
@@ -206,23 +205,25 @@ mod tests {
             order.fill(write, &mut body);
             body
         };
-        let look = |at| Look { place: order.place(at), at };
-        assert_eq!(order.check(look(3), &page(203), &crash), Ok(()));
-        assert_eq!(order.check(look(150), &page(150), &crash), Ok(()));
-        assert_eq!(order.check(look(125), &page(325), &crash), Ok(()), "on its way at the crash");
-        assert!(order.check(look(3), &page(3), &crash).unwrap_err().contains("a later one was acknowledged"));
-        assert!(order.check(look(3), &[0; BODY_BYTES], &crash).unwrap_err().contains("lacks write 203"));
-        assert!(order.check(look(4), &page(203), &crash).unwrap_err().contains("never written there"));
-        assert!(order.check(look(150), &page(750), &crash).unwrap_err().contains("never written there"));
+        let probe = |at| Probe { place: order.place(at), at };
+        assert_eq!(order.check(probe(3), &page(203), &crash), Ok(()));
+        assert_eq!(order.check(probe(150), &page(150), &crash), Ok(()));
+        assert_eq!(order.check(probe(125), &page(325), &crash), Ok(()), "in flight at the crash");
+        assert!(
+            order.check(probe(3), &page(3), &crash).unwrap_err().contains("a later one was acknowledged")
+        );
+        assert!(order.check(probe(3), &[0; BODY_BYTES], &crash).unwrap_err().contains("lacks write 203"));
+        assert!(order.check(probe(4), &page(203), &crash).unwrap_err().contains("never written there"));
+        assert!(order.check(probe(150), &page(750), &crash).unwrap_err().contains("never written there"));
         let mut torn = page(203);
         torn[BODY_BYTES - 1] ^= 1;
-        assert!(order.check(look(3), &torn, &crash).unwrap_err().contains("damaged"));
-        let untouched = Look { place: 0, at: 300 };
+        assert!(order.check(probe(3), &torn, &crash).unwrap_err().contains("damaged"));
+        let untouched = Probe { place: 0, at: 300 };
         assert_eq!(order.check(untouched, &[0; BODY_BYTES], &crash), Ok(()));
     }
 
     #[test]
-    fn one_wrong_page_of_the_sample_is_told_and_the_new_write_is_expected() {
+    fn one_wrong_page_of_the_sample_is_an_error_and_the_new_write_is_expected() {
         let order = order();
         let crash = Crash { commits: 3, log_bytes: 0 };
         let [first, second] = order.first_pages(&crash);
@@ -231,26 +232,26 @@ mod tests {
             order.fill(write, &mut body);
             body
         };
-        let right = |look: Look| match look {
-            look if look == second => page(AFTERWARDS),
-            look if look.at < 192 => page(look.at),
+        let right = |probe: Probe| match probe {
+            probe if probe == second => page(WRITE_AFTER_RECOVERY),
+            probe if probe.at < 192 => page(probe.at),
             _ => vec![0; BODY_BYTES],
         };
-        let compare = |read: &dyn Fn(Look) -> Vec<u8>| {
+        let compare = |read: &dyn Fn(Probe) -> Vec<u8>| {
             let wrong = |what| Error::Wrong { engine: "it", strategy: "own", what };
-            order.compare(&crash, &read(first), |look| Ok(read(look)), wrong)
+            order.compare(&crash, &read(first), |probe| Ok(read(probe)), wrong)
         };
         assert_eq!(compare(&right).unwrap(), order.sample(&crash).len() as u64);
         let lost = |place: u64| {
-            move |look: Look| if look.place == place { vec![0; BODY_BYTES] } else { right(look) }
+            move |probe: Probe| if probe.place == place { vec![0; BODY_BYTES] } else { right(probe) }
         };
         let of_last =
-            order.sample(&crash).into_iter().find(|look| (128..192).contains(&look.at) && *look != second);
+            order.sample(&crash).into_iter().find(|probe| (128..192).contains(&probe.at) && *probe != second);
         for place in [first.place, of_last.unwrap().place] {
             let error = compare(&lost(place)).unwrap_err().to_string();
             assert!(error.contains(&format!("page {place} lacks write")), "{error}");
         }
-        let stale = |look: Look| if look == second { page(second.at) } else { right(look) };
+        let stale = |probe: Probe| if probe == second { page(second.at) } else { right(probe) };
         if order.sample(&crash).contains(&second) {
             assert!(compare(&stale).unwrap_err().to_string().contains("damaged"));
         }
@@ -260,10 +261,10 @@ mod tests {
     fn the_sample_has_a_page_of_each_commit_and_all_of_the_last() {
         let order = order();
         let sample = order.sample(&Crash { commits: 3, log_bytes: 0 });
-        let of = |commit| sample.iter().filter(|look| Order::writes(commit).contains(&look.at)).count();
+        let of = |commit| sample.iter().filter(|probe| Order::writes(commit).contains(&probe.at)).count();
         assert!(of(0) >= 1 && of(1) >= 1);
         assert_eq!(of(2), 64);
-        assert_eq!(sample.iter().filter(|look| look.at >= 200).count(), UNTOUCHED);
+        assert_eq!(sample.iter().filter(|probe| probe.at >= 200).count(), UNTOUCHED);
         let [read, write] = order.first_pages(&Crash { commits: 1, log_bytes: 0 });
         assert!(read != write && read.at < 64 && write.at < 64);
     }

@@ -77,6 +77,8 @@ pub struct Process {
     names: Names,
     kept: Kept,
     unseen: Unseen,
+    /// Notes of the last snapshot on I/Os that the block layer lost.
+    device_notes: Vec<String>,
     /// Not everybody and everything.
     chosen: bool,
     /// Boot and load: the stretch in which the counters grow.
@@ -104,6 +106,7 @@ impl Process {
             names: Names::default(),
             kept: Kept::default(),
             unseen,
+            device_notes: Vec::new(),
             chosen: selection.is_narrowed(),
             run,
             seen: Vec::new(),
@@ -116,6 +119,14 @@ impl Process {
     pub fn using_names(mut self, names: &FileNames) -> Process {
         self.objects = names.clone();
         self
+    }
+}
+
+impl Process {
+    /// Notes of its last snapshot that concern requests of processes: not those on I/Os that only the block layer's
+    /// figures lack.
+    pub fn request_notes<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a String> {
+        snapshot.notes.iter().filter(|note| !self.device_notes.contains(note))
     }
 }
 
@@ -157,7 +168,8 @@ impl Source for Process {
         };
         let (mut snapshot, seen) = samples.snapshot(&counted, clock_ns, time::unix_ns())?;
         self.objects.fill_in(&mut snapshot.samples);
-        snapshot.notes.extend(missed.iter().map(|device| device.note(!self.chosen)));
+        self.device_notes = missed.iter().map(|device| device.note(!self.chosen)).collect();
+        snapshot.notes.extend_from_slice(&self.device_notes);
         self.kept.tidy(&mut self.programs, &in_kernel, &counted, &running)?;
         let files = counted.keys().map(|key| key.file).collect();
         let processes = counted.keys().map(|key| (key.tgid, key.started)).collect();

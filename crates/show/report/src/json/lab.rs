@@ -45,7 +45,7 @@ pub fn recoveries(study: &RecoverStudy, version: &str) -> Value {
     let result = |result: &RecoverResult| {
         json!({
             "engine": result.engine,
-            "strategy": result.strategy,
+            "strategy": result.strategy.name(),
             "opened_ms": result.opened_s * 1e3,
             "first_read_ms": result.first_read_s * 1e3,
             "first_write_ms": result.first_write_s * 1e3,

@@ -42,7 +42,7 @@ pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
 fn row(result: &RecoverResult) -> Vec<Cell> {
     vec![
         result.engine.as_str().into(),
-        result.strategy.as_str().into(),
+        result.strategy.name().into(),
         number::time(result.first_read_s * 1e9).into(),
         number::time(result.first_write_s * 1e9).into(),
         number::time(result.full_s * 1e9).into(),

@@ -164,7 +164,7 @@ fn each_key_of_an_experiment_with_commits_is_documented_and_each_documented_key_
 fn each_key_of_recoveries_is_documented_and_each_documented_key_is_there() {
     let result = RecoverResult {
         engine: "pagestore".into(),
-        strategy: "instant".into(),
+        strategy: experiments::Strategy::Instant,
         opened_s: 0.010,
         first_read_s: 0.012,
         first_write_s: 0.013,
