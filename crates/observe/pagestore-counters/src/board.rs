@@ -192,7 +192,7 @@ pub(crate) fn directory_id(directory: &Path) -> Option<[u64; 2]> {
 }
 
 /// What the engine did since the store was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Writes of blocks to the log.
     pub log_writes: u64,

@@ -3,16 +3,17 @@
 mod real;
 
 use pagestore::sim::{Failure as Fallen, Lab, Outcome, Step};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, Output, bad_news, interrupt};
 use workload_file::values;
 
-/// A workload's crash points grow with the square of its steps.
+/// The number of crash points grows with the square of the steps.
 const STEPS_MAX: u64 = 10_000;
-/// A seed may take minutes: so often it is looked whether to go on.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A seed may take minutes: Ctrl-C and progress are polled this often.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Arguments of `headroom lab crash`.
 #[derive(clap::Args)]
@@ -56,17 +57,13 @@ pub fn run(args: &CrashArgs, history: Option<&Path>, out: &mut Output) -> Done {
     }
 }
 
-fn texts(steps: &[Step]) -> Vec<String> {
-    steps.iter().map(ToString::to_string).collect()
-}
-
-/// Runs a seed and looks now and then whether to go on; `None` where it was ended before its end.
-fn beside(lab: Lab, tell: &mut impl FnMut()) -> Option<Result<Outcome, Box<Fallen>>> {
+/// Runs a seed in a thread and calls `report` meanwhile; `None` if it was interrupted.
+fn run_seed(lab: Lab, report: &mut impl FnMut()) -> Option<Result<Outcome, Box<Fallen>>> {
     let (send, done) = channel();
     let seed = std::thread::spawn(move || send.send(lab.run()));
     while !interrupt::requested() {
-        tell();
-        match done.recv_timeout(LOOK_EVERY) {
+        report();
+        match done.recv_timeout(POLL_INTERVAL) {
             Ok(result) => return Some(result),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
@@ -78,6 +75,17 @@ fn beside(lab: Lab, tell: &mut impl FnMut()) -> Option<Result<Outcome, Box<Falle
     None
 }
 
+/// The result of crashes on the simulated disk.
+struct Simulated {
+    first_seed: u64,
+    /// Seeds without a failure.
+    seeds: u64,
+    steps: u64,
+    all: Outcome,
+    seconds: f64,
+    failure: Option<Box<Fallen>>,
+}
+
 fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
     let (first_seed, seeds) = args.seed.map_or((args.first_seed, args.seeds), |seed| (seed, 1));
     let Some(end) = first_seed.checked_add(seeds) else {
@@ -85,24 +93,30 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
             .with_remedy("fewer --seeds, or an earlier --first-seed"));
     };
     let steps = args.steps as usize;
-    let begun = Instant::now();
-    let mut all = Outcome::default();
-    let mut done = 0;
-    let mut failed = None;
+    let began = Instant::now();
+    let mut result = Simulated {
+        first_seed,
+        seeds: 0,
+        steps: args.steps,
+        all: Outcome::default(),
+        seconds: 0.0,
+        failure: None,
+    };
     interrupt::install();
     for seed in first_seed..end {
-        let own = Instant::now();
-        let each = (done > 0).then(|| begun.elapsed() / u32::try_from(done).unwrap_or(u32::MAX));
-        let mut tell = || {
-            let taken = own.elapsed();
-            let left = each.map(|each| (each * (seeds - done) as u32).saturating_sub(taken));
-            let so_far = format_args!("{} crash points held in {done} of {seeds} seeds", all.crash_points);
+        let seed_began = Instant::now();
+        let (done, crash_points) = (result.seeds, result.all.crash_points);
+        let mean = (done > 0).then(|| began.elapsed() / u32::try_from(done).unwrap_or(u32::MAX));
+        let mut report = || {
+            let taken = seed_began.elapsed();
+            let left = mean.map(|mean| (mean * (seeds - done) as u32).saturating_sub(taken));
+            let so_far = format_args!("{crash_points} crash points held in {done} of {seeds} seeds");
             out.progress(format_args!("{so_far} · seed {seed}, {} s", taken.as_secs()), left);
         };
-        match beside(Lab { seed, steps, ..Lab::default() }, &mut tell) {
-            Some(Ok(outcome)) => all.add(&outcome),
+        match run_seed(Lab { seed, steps, ..Lab::default() }, &mut report) {
+            Some(Ok(outcome)) => result.all.add(&outcome),
             Some(Err(failure)) => {
-                failed = Some(failure);
+                result.failure = Some(failure);
                 break;
             }
             None => {
@@ -110,51 +124,70 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
                 break;
             }
         }
-        done += 1;
+        result.seeds += 1;
     }
-    let seconds = begun.elapsed().as_secs_f64();
-    out.answer(
-        |_| {
-            let held = format!(
-                "{} crash points held: {} of them during recovery, {} after faults of the disk; damage was reported \
-                 {} times, and {} errors were survived by who met them\n{} workloads of {done} seeds from {}, {seconds:.1} s\n",
-                all.crash_points,
-                all.in_recovery,
-                all.after_faults,
-                all.damage_reported,
-                all.survived,
-                all.runs,
-                first_seed
-            );
-            match &failed {
-                Some(failure) => format!("{held}\nfailed: {failure}"),
-                None => held,
-            }
-        },
-        || {
-            serde_json::json!({
-                "seeds": done,
-                "first_seed": first_seed,
-                "steps": args.steps,
-                "crash_points": all.crash_points,
-                "in_recovery": all.in_recovery,
-                "after_faults": all.after_faults,
-                "damage_reported": all.damage_reported,
-                "survived": all.survived,
-                "workloads": all.runs,
-                "seconds": seconds,
-                "failure": failed.as_ref().map(|failure| serde_json::json!({
-                    "seed": failure.seed,
-                    "what": failure.what,
-                    "needed": texts(&failure.needed),
-                    "then": failure.then.iter().map(|then| serde_json::json!({
-                        "crash": then.crash,
-                        "recovery": format!("{:?}", then.recovery).to_lowercase(),
-                        "steps": texts(&then.steps),
-                    })).collect::<Vec<_>>(),
-                })),
-            })
-        },
-    );
-    Ok(if failed.is_some() { bad_news() } else { FINE })
+    result.seconds = began.elapsed().as_secs_f64();
+    out.answer(|_| result.text(), || result.json());
+    Ok(if result.failure.is_some() { bad_news() } else { FINE })
+}
+
+impl Simulated {
+    fn text(&self) -> String {
+        let Simulated { first_seed, seeds, all, seconds, .. } = self;
+        let held = format!(
+            "{} crash points held: {} of them during recovery, {} after faults of the disk; damage was reported \
+             {} times, and {} errors were survived by who met them\n{} workloads of {seeds} seeds from {first_seed}, \
+             {seconds:.1} s\n",
+            all.crash_points, all.in_recovery, all.after_faults, all.damage_reported, all.survived, all.runs,
+        );
+        match &self.failure {
+            Some(failure) => format!("{held}\nfailed: {failure}"),
+            None => held,
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "seeds": self.seeds,
+            "first_seed": self.first_seed,
+            "steps": self.steps,
+            "crash_points": self.all.crash_points,
+            "in_recovery": self.all.in_recovery,
+            "after_faults": self.all.after_faults,
+            "damage_reported": self.all.damage_reported,
+            "survived": self.all.survived,
+            "workloads": self.all.runs,
+            "seconds": self.seconds,
+            "failure": self.failure.as_ref().map(|failure| json!({
+                "seed": failure.seed,
+                "what": failure.what,
+                "needed": texts(&failure.needed),
+                "then": failure.then.iter().map(|then| json!({
+                    "crash": then.crash,
+                    "recovery": format!("{:?}", then.recovery).to_lowercase(),
+                    "steps": texts(&then.steps),
+                })).collect::<Vec<_>>(),
+            })),
+        })
+    }
+}
+
+fn texts(steps: &[Step]) -> Vec<String> {
+    steps.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_json_of_simulated_crashes_have_the_same_figures() {
+        let all = Outcome { crash_points: 70, in_recovery: 20, runs: 3, ..Outcome::default() };
+        let result = Simulated { first_seed: 5, seeds: 2, steps: 12, all, seconds: 1.0, failure: None };
+        let (text, json) = (result.text(), result.json());
+        assert!(text.starts_with("70 crash points held: 20 of them during recovery"), "{text}");
+        assert!(text.ends_with("3 workloads of 2 seeds from 5, 1.0 s\n"), "{text}");
+        assert_eq!((&json["crash_points"], &json["workloads"]), (&70.into(), &3.into()));
+        assert_eq!(json["failure"], Value::Null);
+    }
 }

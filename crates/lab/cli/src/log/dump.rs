@@ -1,4 +1,4 @@
-//! `headroom log dump`: each record is printed as it is met, so that a log of any length takes no more memory.
+//! `headroom log dump`: each record is printed when it is read, so that a log of any length takes no more memory.
 
 use pagestore::Error;
 use pagestore::inspect::RecordInfo;
@@ -9,7 +9,7 @@ use terminal::Failure;
 
 const HEADING: &str = "LSN                              tx  kind              bytes  what";
 
-/// Records on stdout: a line each, or an element each of the JSON list.
+/// Records on stdout: one line each, or one element each of a JSON list.
 pub struct Dump {
     json: bool,
     left: u64,
@@ -19,12 +19,12 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Of so many records at most.
+    /// Prints at most `limit` records.
     pub fn new(json: bool, limit: u64) -> Dump {
         Dump { json, left: limit, stdout: BufWriter::new(io::stdout()), begun: false, written: Ok(()) }
     }
 
-    /// Prints one; says whether another is wanted.
+    /// Prints a record; breaks after the last one.
     pub fn record(&mut self, record: &RecordInfo) -> ControlFlow<()> {
         self.left -= 1;
         self.written = self.write(record);
@@ -48,8 +48,7 @@ impl Dump {
         writeln!(self.stdout, "{lsn} {tx:10}  {kind:16} {bytes:6}  {text}")
     }
 
-    /// Ends the answer, of which `read` says whether it is all there is: what lies before damage is told, and then the
-    /// damage.
+    /// Ends the answer. If `read` failed on damage, the records before it are printed and the failure reports it.
     pub fn finish(mut self, read: Result<(), Error>) -> Result<(), Failure> {
         let end = match (self.json, self.begun) {
             (true, true) => "\n]}\n",
@@ -60,7 +59,7 @@ impl Dump {
         let written =
             self.written.and_then(|()| write!(self.stdout, "{end}")).and_then(|()| self.stdout.flush());
         match written {
-            // A reader that went away (`| head`) is no error.
+            // A closed pipe (`| head`) is no error.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 return Err(Failure::new(format_args!("cannot write the answer to stdout: {error}")));
             }

@@ -2,7 +2,7 @@
 
 use super::steps::StepKind;
 use super::victim::ReportStep;
-use super::work::{BATCH, Crash, Order};
+use super::work::{BATCH, Crash};
 use super::{Context, Engine};
 use crate::Error;
 use std::io::{Read, Write};

@@ -1,6 +1,7 @@
-//! kill -9 on a real file system, for as long as is asked.
+//! kill -9 on a real file system, repeatedly, for a given time.
 
 use pagestore::kill::{self, Killing, Part};
+use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use storage::Target;
 use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, workspace};
 
-/// What is killed: this program again.
+/// The process that is killed: this program with `--child`.
 pub fn child(store: &Path, words: &[String]) -> Done {
     let (Some(part), Ok(way)) = (Part::named(&words[0]), words[1].parse()) else {
         return Err(Failure::usage("--child is for headroom itself"));
@@ -19,7 +20,7 @@ pub fn child(store: &Path, words: &[String]) -> Done {
     Ok(FINE)
 }
 
-/// Where a store that was found wrong can be kept: an earlier one of a process of this number is evidence too.
+/// A free name for a store that was found wrong. One of an earlier process with the same id is kept: it is evidence too.
 fn free_name(directory: &Path) -> PathBuf {
     let own = format!("headroom-crash-{}", std::process::id());
     let names = std::iter::once(own.clone()).chain((2..).map(|number: u64| format!("{own}-{number}")));
@@ -27,7 +28,16 @@ fn free_name(directory: &Path) -> PathBuf {
     places.find(|place| place.symlink_metadata().is_err()).expect("there are enough numbers")
 }
 
-pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mut Output) -> Done {
+/// The result of kills.
+struct Kills {
+    killed: kill::Killed,
+    seconds: f64,
+    failure: Option<String>,
+    /// Where the store of a failure is left.
+    store: Option<PathBuf>,
+}
+
+pub fn run(directory: &Path, duration: Duration, history: Option<&Path>, out: &mut Output) -> Done {
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::new(format_args!("cannot keep a store in {}: {error}", directory.display())).with_remedy(
             "an existing directory that can be written and has room, on the file system in question",
@@ -40,41 +50,21 @@ pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mu
     let store = workspace.entry("lab-crash");
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let seed = u64::from(std::process::id());
-    let mut killing = Killing::create(&store, seed).map_err(|error| cannot(&error))?;
-    let begun = Instant::now();
-    let mut failed = None;
-    while begun.elapsed() < lasting && !interrupt::requested() && failed.is_none() {
-        let killed = killing.killed;
-        out.progress(
-            format_args!("{} kills, {} commits held", killed.kills, killed.commits),
-            Some(lasting.saturating_sub(begun.elapsed())),
-        );
-        let again = |part: Part, way: usize| {
-            let mut command = Command::new(&program);
-            command.args(["lab", "crash", "--real"]).arg(&store);
-            command.args(["--child", part.name(), &way.to_string()]);
-            // Ctrl-C on a terminal is for us alone: what ends by itself is a failure of the store.
-            command.process_group(0);
-            servers::ends_with_thread(&mut command, libc::SIGKILL);
-            command
-        };
-        failed = killing.round(again).err();
-    }
-    let (killed, seconds) = (killing.killed, begun.elapsed().as_secs_f64());
-    let mut kept = None;
-    if failed.is_some() {
-        // It is evidence: out of the way of the next headroom, which removes what it finds.
+    let killing = Killing::create(&store, seed).map_err(|error| cannot(&error))?;
+    let mut kills = kill_repeatedly(killing, &program, &store, duration, out);
+    if kills.failure.is_some() {
+        // The store is evidence: it leaves the workspace, which the next headroom empties.
         let place = free_name(target.path());
-        match std::fs::rename(&store, &place) {
-            Ok(()) => kept = Some(place),
+        kills.store = Some(match std::fs::rename(&store, &place) {
+            Ok(()) => place,
             Err(error) => {
                 out.warn(format_args!("cannot move the store to {}: {error}", place.display()));
-                kept = Some(store);
+                store
             }
-        }
+        });
     }
-    if kept.as_ref().is_some_and(|kept| kept.starts_with(workspace.path())) {
-        // With the evidence in it.
+    if kills.store.as_ref().is_some_and(|store| store.starts_with(workspace.path())) {
+        // The workspace stays, with the evidence in it.
         std::mem::forget(workspace);
     } else {
         workspace::remove(workspace, out)?;
@@ -82,31 +72,65 @@ pub fn run(directory: &Path, lasting: Duration, history: Option<&Path>, out: &mu
     if interrupt::requested() {
         out.warn("ended early: what held until then is printed");
     }
-    out.answer(
-        |_| {
-            let held = format!(
-                "{} processes killed, {} of them during recovery, {seconds:.1} s\n{} commits that were acknowledged \
-                 are there; {} delayed ones are not, within their bound\n",
-                killed.kills, killed.in_recovery, killed.commits, killed.delayed_lost
-            );
-            match failed.as_ref().zip(kept.as_ref()) {
-                Some((what, kept)) => {
-                    format!("{held}\nfailed: {what}\nthe store is left in {}\n", kept.display())
-                }
-                None => held,
+    out.answer(|_| kills.text(), || kills.json());
+    Ok(if kills.failure.is_some() { bad_news() } else { FINE })
+}
+
+/// Starts and kills processes until the time is over, the first failure, or Ctrl-C.
+fn kill_repeatedly(
+    mut killing: Killing,
+    program: &Path,
+    store: &Path,
+    duration: Duration,
+    out: &mut Output,
+) -> Kills {
+    let began = Instant::now();
+    let mut failure = None;
+    while began.elapsed() < duration && !interrupt::requested() && failure.is_none() {
+        let killed = killing.killed;
+        out.progress(
+            format_args!("{} kills, {} commits held", killed.kills, killed.commits),
+            Some(duration.saturating_sub(began.elapsed())),
+        );
+        let child = |part: Part, recovery: usize| {
+            let mut command = Command::new(program);
+            command.args(["lab", "crash", "--real"]).arg(store);
+            command.args(["--child", part.name(), &recovery.to_string()]);
+            // Ctrl-C on a terminal must not reach it: a child that ends by itself is a failure of the store.
+            command.process_group(0);
+            servers::ends_with_thread(&mut command, libc::SIGKILL);
+            command
+        };
+        failure = killing.round(child).err();
+    }
+    Kills { killed: killing.killed, seconds: began.elapsed().as_secs_f64(), failure, store: None }
+}
+
+impl Kills {
+    fn text(&self) -> String {
+        let Kills { killed, seconds, .. } = self;
+        let held = format!(
+            "{} processes killed, {} of them during recovery, {seconds:.1} s\n{} commits that were acknowledged \
+             are there; {} delayed ones are not, within their bound\n",
+            killed.kills, killed.in_recovery, killed.commits, killed.delayed_lost
+        );
+        match self.failure.as_ref().zip(self.store.as_ref()) {
+            Some((what, store)) => {
+                format!("{held}\nfailed: {what}\nthe store is left in {}\n", store.display())
             }
-        },
-        || {
-            serde_json::json!({
-                "kills": killed.kills,
-                "in_recovery": killed.in_recovery,
-                "commits": killed.commits,
-                "delayed_lost": killed.delayed_lost,
-                "seconds": seconds,
-                "failure": failed,
-                "store": kept,
-            })
-        },
-    );
-    Ok(if failed.is_some() { bad_news() } else { FINE })
+            None => held,
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "kills": self.killed.kills,
+            "in_recovery": self.killed.in_recovery,
+            "commits": self.killed.commits,
+            "delayed_lost": self.killed.delayed_lost,
+            "seconds": self.seconds,
+            "failure": self.failure,
+            "store": self.store,
+        })
+    }
 }
