@@ -1,36 +1,38 @@
-use crate::mounts::{Mount, Mounts, Number};
+//! Control groups, and the limits of block devices that they carry.
+//!
+//! ```text
+//! version 1   blkio.throttle.{read,write}_{iops,bps}_device of a group: acts on the tasks of that group only, so that two
+//!             groups each get all of it. Only the hierarchy of version 2 has parents (block/blk-throttle.c). Writes
+//!             through the page cache are the kernel's own and fall under the write limits of the root group.
+//! version 2   io.max of every group from the process's own up to the root's children, which act together
+//! ```
+
+use crate::{DeviceNumber, Mount, Mounts};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 use workload::{Cap, CapKind, DeviceFacts};
 
-/// Throttles that act on I/Os of this process to any of `devices`.
-///
-/// cgroup v2: `io.max` of every group from the process's own up to the root, all of which act at once.
-/// cgroup v1: `blkio.throttle.*` of the process's own group. Groups above do not act on it (only the hierarchy
-/// of v2 has parents, block/blk-throttle.c), but writes through the page cache are the kernel's own and fall
-/// under the write limits of the root group.
+const KINDS: [CapKind; 4] = [CapKind::ReadIops, CapKind::WriteIops, CapKind::ReadBytes, CapKind::WriteBytes];
+/// A hierarchy of version 1 is searched no deeper.
+const DEPTH_MAX: u32 = 8;
+
+/// Limits that act on I/Os of this process to any of `devices`.
 pub fn caps(devices: &[DeviceFacts]) -> Vec<Cap> {
     caps_for(devices, std::process::id())
 }
 
-/// The same for another process: a database's caps are those of its group, not of ours. Empty if the process
-/// is gone.
+/// The same for another process: a database's limits are those of its group, not of ours. Empty if the process is gone.
 pub fn caps_for(devices: &[DeviceFacts], pid: u32) -> Vec<Cap> {
     let Ok(mounts) = Mounts::read() else { return Vec::new() };
-    let Ok(groups) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return Vec::new() };
+    let Ok(groups) = fs::read(format!("/proc/{pid}/cgroup")) else { return Vec::new() };
     caps_of(devices, &mounts, &groups)
 }
 
-const V1_FILES: [(&str, CapKind); 4] = [
-    ("blkio.throttle.read_iops_device", CapKind::ReadIops),
-    ("blkio.throttle.write_iops_device", CapKind::WriteIops),
-    ("blkio.throttle.read_bps_device", CapKind::ReadBytes),
-    ("blkio.throttle.write_bps_device", CapKind::WriteBytes),
-];
-
-fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &str) -> Vec<Cap> {
+fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> {
     let mut caps = Vec::new();
-    let mut take = |file: &Path, limits: Vec<(Number, CapKind, u64)>| {
+    let mut add = |file: &Path, limits: Vec<(DeviceNumber, CapKind, u64)>| {
         for (number, kind, per_second) in limits {
             let device = number.to_string();
             if devices.iter().any(|known| known.number == device) {
@@ -38,83 +40,170 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &str) -> Vec<Cap> {
             }
         }
     };
-    let v1 = |mount: &&Mount| {
-        mount.filesystem == "cgroup" && mount.super_options.split(',').any(|option| option == "blkio")
-    };
-    if let Some(mount) = mounts.iter().find(v1) {
-        let path = directories(mount, group(groups, Some("blkio")).unwrap_or("/"));
+    if let Some(mount) = blkio_v1(mounts) {
+        let path = directories(mount, group(groups, Some("blkio")).unwrap_or(Path::new("/")));
         for (at, directory) in path.iter().enumerate() {
-            let own = at == 0;
-            let root = at + 1 == path.len();
-            for (file, kind) in V1_FILES {
-                let writes = matches!(kind, CapKind::WriteIops | CapKind::WriteBytes);
-                let acts = own || (root && writes);
-                if !acts {
-                    continue;
+            let is_own = at == 0;
+            let is_root = at + 1 == path.len();
+            for kind in KINDS {
+                let is_write = matches!(kind, CapKind::WriteIops | CapKind::WriteBytes);
+                if is_own || (is_root && is_write) {
+                    let file = directory.join(file_v1(kind));
+                    let limits = parse_throttle(&read(&file)).into_iter();
+                    add(&file, limits.map(|(number, limit)| (number, kind, limit)).collect());
                 }
-                let file = directory.join(file);
-                let text = fs::read_to_string(&file).unwrap_or_default();
-                take(&file, parse_throttle(&text).into_iter().map(|(n, limit)| (n, kind, limit)).collect());
             }
         }
     }
-    if let Some(mount) = mounts.iter().find(|mount| mount.filesystem == "cgroup2") {
-        for directory in directories(mount, group(groups, None).unwrap_or("/")) {
+    if let Some(mount) = cgroup_v2(mounts) {
+        for directory in directories(mount, group(groups, None).unwrap_or(Path::new("/"))) {
             let file = directory.join("io.max");
-            let text = fs::read_to_string(&file).unwrap_or_default();
-            take(&file, parse_io_max(&text));
+            add(&file, parse_io_max(&read(&file)));
         }
     }
     caps
 }
 
-/// The group of a process from `/proc/PID/cgroup`: "7:blkio:/a/b", in v2 "0::/a/b".
-fn group<'t>(text: &'t str, controller: Option<&str>) -> Option<&'t str> {
-    text.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
+/// A file of a control group that limits block devices.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThrottleFile {
+    /// `blkio.throttle.*_device` of version 1.
+    V1(PathBuf),
+    /// `io.max` of version 2.
+    V2(PathBuf),
+}
+
+impl ThrottleFile {
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        match self {
+            ThrottleFile::V1(path) | ThrottleFile::V2(path) => path,
+        }
+    }
+
+    /// The line that sets the limit of a device when it is written to the file; `None` removes the limit.
+    pub fn line(&self, number: DeviceNumber, kind: CapKind, per_second: Option<u64>) -> String {
+        match (self, per_second) {
+            (ThrottleFile::V1(_), limit) => format!("{number} {}", limit.unwrap_or(0)),
+            (ThrottleFile::V2(_), Some(limit)) => format!("{number} {}={limit}", key_v2(kind)),
+            (ThrottleFile::V2(_), None) => format!("{number} {}=max", key_v2(kind)),
+        }
+    }
+
+    /// Whether the file limits the device.
+    pub fn has_limit(&self, number: DeviceNumber) -> bool {
+        let number = number.to_string();
+        read(self.path()).lines().any(|line| line.split(' ').next() == Some(&number))
+    }
+}
+
+/// The files that together limit a device for all processes: those of every group of version 1, and of the root's children
+/// of version 2, each of which acts on all groups below; its root has none.
+///
+/// # Errors
+/// If /proc is not readable.
+pub fn throttle_files(kind: CapKind) -> io::Result<Vec<ThrottleFile>> {
+    Ok(throttle_files_below(&Mounts::read()?, kind))
+}
+
+fn throttle_files_below(mounts: &Mounts, kind: CapKind) -> Vec<ThrottleFile> {
+    let mut files = Vec::new();
+    if let Some(mount) = blkio_v1(mounts) {
+        for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
+            files.push(ThrottleFile::V1(group.join(file_v1(kind))))
+        });
+    }
+    if let Some(mount) = cgroup_v2(mounts) {
+        for_each_group(&mount.point, 1, &mut |group| {
+            if group != mount.point {
+                files.push(ThrottleFile::V2(group.join("io.max")));
+            }
+        });
+    }
+    files.retain(|file| file.path().exists());
+    files
+}
+
+fn for_each_group(group: &Path, depth: u32, visit: &mut dyn FnMut(&Path)) {
+    visit(group);
+    if depth == 0 {
+        return;
+    }
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    below.for_each(|entry| for_each_group(&entry.path(), depth - 1, visit));
+}
+
+fn blkio_v1(mounts: &Mounts) -> Option<&Mount> {
+    mounts.iter().find(|mount| mount.filesystem == "cgroup" && mount.has_super_option("blkio"))
+}
+
+fn cgroup_v2(mounts: &Mounts) -> Option<&Mount> {
+    mounts.iter().find(|mount| mount.filesystem == "cgroup2")
+}
+
+fn file_v1(kind: CapKind) -> &'static str {
+    match kind {
+        CapKind::ReadIops => "blkio.throttle.read_iops_device",
+        CapKind::WriteIops => "blkio.throttle.write_iops_device",
+        CapKind::ReadBytes => "blkio.throttle.read_bps_device",
+        CapKind::WriteBytes => "blkio.throttle.write_bps_device",
+    }
+}
+
+fn key_v2(kind: CapKind) -> &'static str {
+    match kind {
+        CapKind::ReadIops => "riops",
+        CapKind::WriteIops => "wiops",
+        CapKind::ReadBytes => "rbps",
+        CapKind::WriteBytes => "wbps",
+    }
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
+/// The group of a process from `/proc/PID/cgroup`: "7:blkio:/a/b", for version 2 "0::/a/b". A group's name may be any bytes.
+fn group<'t>(text: &'t [u8], controller: Option<&str>) -> Option<&'t Path> {
+    text.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.splitn(3, |byte| *byte == b':');
         let (hierarchy, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let ours = match controller {
-            Some(name) => controllers.split(',').any(|one| one == name),
-            None => hierarchy == "0" && controllers.is_empty(),
+        let is_wanted = match controller {
+            Some(name) => controllers.split(|byte| *byte == b',').any(|each| each == name.as_bytes()),
+            None => hierarchy == b"0" && controllers.is_empty(),
         };
-        ours.then_some(path)
+        is_wanted.then(|| Path::new(std::ffi::OsStr::from_bytes(path)))
     })
 }
 
 /// The directories of `group` and its parents, own first, the mount's root last.
-fn directories(mount: &Mount, group: &str) -> Vec<PathBuf> {
-    let group = Path::new(group);
+fn directories(mount: &Mount, group: &Path) -> Vec<PathBuf> {
     // In a container the mount may show only a part of the tree, or the group lie outside of it ("/../x").
     let below = group.strip_prefix(&mount.root).unwrap_or_else(|_| group.strip_prefix("/").unwrap_or(group));
-    let outside = below.components().any(|part| !matches!(part, std::path::Component::Normal(_)));
-    let below = if outside { Path::new("") } else { below };
+    let is_outside = below.components().any(|part| !matches!(part, Component::Normal(_)));
+    let below = if is_outside { Path::new("") } else { below };
     below.ancestors().map(|part| mount.point.join(part)).collect()
 }
 
 /// "254:0 2000" a line.
-fn parse_throttle(text: &str) -> Vec<(Number, u64)> {
+fn parse_throttle(text: &str) -> Vec<(DeviceNumber, u64)> {
     let line = |line: &str| {
         let (device, limit) = line.trim().split_once(' ')?;
         let limit = limit.trim().parse().ok().filter(|limit| (1..u64::MAX).contains(limit))?;
-        Some((Number::parse(device)?, limit))
+        Some((DeviceNumber::parse(device)?, limit))
     };
     text.lines().filter_map(line).collect()
 }
 
 /// "8:16 rbps=2097152 wbps=max riops=max wiops=120" a line.
-fn parse_io_max(text: &str) -> Vec<(Number, CapKind, u64)> {
+fn parse_io_max(text: &str) -> Vec<(DeviceNumber, CapKind, u64)> {
     let line = |line: &str| {
         let (device, limits) = line.trim().split_once(' ')?;
-        let number = Number::parse(device)?;
+        let number = DeviceNumber::parse(device)?;
         let limits = limits.split_whitespace().filter_map(move |limit| {
             let (key, value) = limit.split_once('=')?;
-            let kind = match key {
-                "rbps" => CapKind::ReadBytes,
-                "wbps" => CapKind::WriteBytes,
-                "riops" => CapKind::ReadIops,
-                "wiops" => CapKind::WriteIops,
-                _ => return None,
-            };
+            let kind = KINDS.into_iter().find(|kind| key_v2(*kind) == key)?;
             Some((number, kind, value.parse().ok()?))
         });
         Some(limits.collect::<Vec<_>>())
@@ -123,104 +212,4 @@ fn parse_io_max(text: &str) -> Vec<(Number, CapKind, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const VDA: Number = Number { major: 254, minor: 0 };
-
-    fn mounts(directory: &Path) -> Mounts {
-        let directory = directory.display();
-        Mounts::parse(
-            format!(
-                "38 31 0:35 / {directory}/blkio rw - cgroup cgroup rw,blkio\n\
-                 41 31 0:38 / {directory}/unified rw - cgroup2 cgroup2 rw\n"
-            )
-            .as_bytes(),
-        )
-    }
-
-    fn device(number: &str) -> DeviceFacts {
-        DeviceFacts {
-            name: "vda".into(),
-            number: number.into(),
-            kind: "disk".into(),
-            model: None,
-            backing_file: None,
-            size_bytes: 1 << 30,
-            rotational: None,
-            scheduler: None,
-            requests_max: None,
-            queues: None,
-            request_bytes_max: None,
-            logical_block_bytes: None,
-            physical_block_bytes: None,
-            write_cache: None,
-            layout: None,
-        }
-    }
-
-    #[test]
-    fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
-        let directory = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = directory.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("blkio/blkio.throttle.read_iops_device", "254:0 800\n");
-        write("blkio/blkio.throttle.write_iops_device", "254:0 900\n7:3 5\n");
-        write("blkio/db/blkio.throttle.write_iops_device", "254:0 850\n");
-        write("blkio/db/own/blkio.throttle.write_bps_device", "254:0 1048576\n");
-        write("unified/db/io.max", "254:0 rbps=max wbps=max riops=700 wiops=max\n");
-        write("unified/db/own/io.max", "254:0 rbps=2097152 wbps=max riops=max wiops=120\n");
-        let groups = "7:cpu,blkio:/db/own\n1:name=systemd:/\n0::/db/own\n";
-        let caps = caps_of(&[device("254:0")], &mounts(directory.path()), groups);
-        let mut seen: Vec<_> = caps.iter().map(|cap| (cap.kind, cap.per_second)).collect();
-        seen.sort_by_key(|(_, limit)| *limit);
-        assert_eq!(
-            seen,
-            [
-                (CapKind::WriteIops, 120),
-                (CapKind::ReadIops, 700),
-                (CapKind::WriteIops, 900),
-                (CapKind::WriteBytes, 1 << 20),
-                (CapKind::ReadBytes, 2 << 20)
-            ]
-        );
-        assert!(caps.iter().any(|cap| cap.origin.ends_with("blkio/blkio.throttle.write_iops_device")));
-        assert!(caps_of(&[device("8:0")], &mounts(directory.path()), groups).is_empty());
-    }
-
-    #[test]
-    fn a_container_sees_the_part_of_the_tree_that_is_mounted() {
-        let mount = |root: &str| {
-            let line = format!("1 1 0:1 {root} /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-            Mounts::parse(line.as_bytes()).iter().next().unwrap().clone()
-        };
-        assert_eq!(
-            directories(&mount("/docker/1"), "/docker/1/db"),
-            [Path::new("/sys/fs/cgroup/db"), Path::new("/sys/fs/cgroup")]
-        );
-        assert_eq!(directories(&mount("/"), "/../other"), [Path::new("/sys/fs/cgroup")]);
-    }
-
-    #[test]
-    fn unlimited_and_nonsense_are_no_caps() {
-        let text = "254:0 18446744073709551615\n254:0 0\n254:0\nx:y 5\n\n254:0 100\n";
-        assert_eq!(parse_throttle(text), [(VDA, 100)]);
-        let text = "254:0 rbps=max riops=x wiops= =3 junk\n254 riops=5\n254:0 riops=5\n";
-        assert_eq!(parse_io_max(text), [(VDA, CapKind::ReadIops, 5)]);
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_the_parsers_panic(text in "[0-9:a-z= \n/.\u{80}-\u{90}]{0,80}") {
-            let _ = (parse_throttle(&text), parse_io_max(&text), group(&text, Some("blkio")), group(&text, None));
-            let mount = Mounts::parse(b"1 1 0:1 / /c rw - cgroup2 c rw\n").iter().next().unwrap().clone();
-            for directory in directories(&mount, &text) {
-                prop_assert!(directory.starts_with("/c"));
-            }
-        }
-    }
-}
+mod tests;

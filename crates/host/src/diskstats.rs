@@ -1,49 +1,91 @@
-use crate::mounts::Number;
+use crate::DeviceNumber;
 use std::fs;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io;
 
-/// What `/proc/diskstats` counts for one device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceCounters {
-    /// Reads and writes completed since the device appeared.
-    pub ios: u64,
-    /// I/Os the device is busy with now.
+/// Counters of all block devices.
+pub const DISKSTATS: &str = "/proc/diskstats";
+
+/// What the kernel counts for one block device since it appeared (Documentation/admin-guide/iostats.rst).
+///
+/// Sectors are 512 bytes whatever the device says. Times are whole milliseconds, summed exactly, but some kernels keep them
+/// in 32 bits: they wrap after 49 days of summed waiting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskCounters {
+    /// The device.
+    pub number: DeviceNumber,
+    /// Its name below /dev.
+    pub name: String,
+    /// Completed reads.
+    pub reads: DiskTransfers,
+    /// Completed writes.
+    pub writes: DiskTransfers,
+    /// I/Os in flight now.
     pub in_flight: u64,
+    /// Time with at least one I/O in flight, milliseconds.
+    pub busy_ms: u64,
     /// Time in flight summed over all I/Os, milliseconds: its growth over elapsed time is the mean number in flight.
     pub weighted_ms: u64,
+    /// Completed flushes and their time in milliseconds; `None` before Linux 5.5.
+    pub flushes: Option<(u64, u64)>,
 }
 
-/// Counters of the device with that number ("254:0"); `None` if the kernel does not list it.
-pub fn device_counters(number: &str) -> Option<DeviceCounters> {
-    parse(&fs::read_to_string("/proc/diskstats").ok()?, Number::parse(number)?)
+/// Completed transfers in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskTransfers {
+    /// How many.
+    pub count: u64,
+    /// Sectors of 512 bytes.
+    pub sectors: u64,
+    /// From request to completion, summed, milliseconds.
+    pub time_ms: u64,
 }
 
-/// I/Os a second that the device completes while this process leaves it alone for the time `over`: the load
-/// of others. `None` if the kernel does not count it.
-pub fn foreign_load(number: &str, over: Duration) -> Option<f64> {
-    let began = Instant::now();
-    let before = device_counters(number)?;
-    thread::sleep(over);
-    let after = device_counters(number)?;
-    let ios = after.ios.checked_sub(before.ios)?;
-    Some(ios as f64 / began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE))
+impl DiskCounters {
+    /// Completed reads and writes.
+    pub fn ios(&self) -> u64 {
+        self.reads.count.saturating_add(self.writes.count)
+    }
 }
 
-/// major minor name, then reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ...
-/// (Documentation/admin-guide/iostats.rst).
-fn parse(text: &str, number: Number) -> Option<DeviceCounters> {
-    text.lines().find_map(|line| {
-        let mut fields = line.split_whitespace();
-        let major = fields.next()?.parse().ok()?;
-        let minor = fields.next()?.parse().ok()?;
-        if (Number { major, minor }) != number {
-            return None;
-        }
-        let counts: Vec<u64> = fields.skip(1).map_while(|field| field.parse().ok()).collect();
-        let (reads, writes, in_flight) = (counts.first()?, counts.get(4)?, counts.get(8)?);
-        let weighted_ms = *counts.get(10)?;
-        Some(DeviceCounters { ios: reads.checked_add(*writes)?, in_flight: *in_flight, weighted_ms })
+/// Counters of all block devices.
+///
+/// # Errors
+/// If /proc is not readable.
+pub fn read_diskstats() -> io::Result<Vec<DiskCounters>> {
+    let text = fs::read(DISKSTATS)?;
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect())
+}
+
+/// Counters of one device; `None` if the kernel does not list it.
+pub fn disk_counters(number: DeviceNumber) -> Option<DiskCounters> {
+    read_diskstats().ok()?.into_iter().find(|disk| disk.number == number)
+}
+
+/// ```text
+///  254 0 vda  1449757 27851 23936668 825736  362252 15975 11862400 116679  0 36768 943134  8764 19 … …  4190 128
+///             reads   merged sectors  ms      writes merged sectors  ms     |  |     |     discards     flushes ms
+///                                                         I/Os in flight ---+  |     +-- weighted ms
+///                                                                    busy ms --+
+/// ```
+fn parse_line(line: &str) -> Option<DiskCounters> {
+    let mut words = line.split_ascii_whitespace();
+    let number = DeviceNumber { major: words.next()?.parse().ok()?, minor: words.next()?.parse().ok()? };
+    let name = words.next()?.to_owned();
+    let values = words.map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
+    // The kernel's documentation counts these fields from 1.
+    let field = |number: usize| values.get(number - 1).copied();
+    let transfers = |count, sectors, time_ms| {
+        Some(DiskTransfers { count: field(count)?, sectors: field(sectors)?, time_ms: field(time_ms)? })
+    };
+    Some(DiskCounters {
+        number,
+        name,
+        reads: transfers(1, 3, 4)?,
+        writes: transfers(5, 7, 8)?,
+        in_flight: field(9)?,
+        busy_ms: field(10)?,
+        weighted_ms: field(11)?,
+        flushes: field(16).zip(field(17)),
     })
 }
 
@@ -52,25 +94,41 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TEXT: &str = "\
-   7       0 loop0 274480 0 4392874 118091 869 282 1247792 4268 3 5756 122365 2 0 4194312 1 32 3
- 254       0 vda 100 0 8 1 20 0 8 1 0 1 1
- 254       1 vda1 bad
-";
+    const LINE: &str = " 254       0 vda 1449757 27851 23936668 825736 362252 15975 11862400 116679 3 36768 \
+                        943134 8764 19 6169704 589 4190 128";
 
     #[test]
-    fn reads_and_writes_are_counted_together() {
-        let of = |text: &str| parse(TEXT, Number::parse(text).unwrap());
-        assert_eq!(of("7:0"), Some(DeviceCounters { ios: 275_349, in_flight: 3, weighted_ms: 122_365 }));
-        assert_eq!(of("254:0"), Some(DeviceCounters { ios: 120, in_flight: 0, weighted_ms: 1 }));
-        assert_eq!(of("254:1"), None);
-        assert_eq!(of("9:9"), None);
+    fn a_line_is_read_field_by_field() {
+        let disk = parse_line(LINE).unwrap();
+        assert_eq!((disk.number.to_string().as_str(), disk.name.as_str()), ("254:0", "vda"));
+        assert_eq!(disk.reads, DiskTransfers { count: 1_449_757, sectors: 23_936_668, time_ms: 825_736 });
+        assert_eq!(disk.writes, DiskTransfers { count: 362_252, sectors: 11_862_400, time_ms: 116_679 });
+        assert_eq!((disk.in_flight, disk.busy_ms, disk.weighted_ms), (3, 36_768, 943_134));
+        assert_eq!((disk.flushes, disk.ios()), (Some((4190, 128)), 1_812_009));
+    }
+
+    #[test]
+    fn a_kernel_without_flush_counts_does_not_count_zero() {
+        let old = LINE.rsplit_once(" 4190").unwrap().0;
+        assert_eq!(parse_line(old).unwrap().flushes, None);
+        let oldest = LINE.split(" 8764").next().unwrap();
+        assert_eq!(parse_line(oldest).unwrap().flushes, None);
+    }
+
+    #[test]
+    fn every_device_of_this_machine_is_read() {
+        let text = fs::read_to_string(DISKSTATS).unwrap();
+        assert_eq!(read_diskstats().unwrap().len(), text.lines().count());
+        assert_eq!(disk_counters(DeviceNumber { major: 4095, minor: 1 }), None);
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parser_panic(text in "[0-9a-z \n]{0,120}") {
-            let _ = parse(&text, Number { major: 7, minor: 0 });
+        fn any_text_is_parsed_or_refused(text in any::<String>(), values in prop::collection::vec(any::<u64>(), 0..25)) {
+            parse_line(&text);
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            let parsed = parse_line(&format!("8 0 sda {}", values.join(" ")));
+            prop_assert_eq!(parsed.is_some(), values.len() >= 11);
         }
     }
 }

@@ -1,48 +1,128 @@
-use crate::devices::Sysfs;
-use crate::mounts::{Mounts, Number};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+//! What uses a block device or a file as storage of its own.
 
-/// Everything found that uses the block device or a part of it: "mounted at /srv", "swap", "held by dm-0".
-pub(crate) fn of_device(number: Number) -> Vec<String> {
-    let sysfs = Sysfs::real();
-    let parts = sysfs.with_partitions(number);
-    let mut uses = Vec::new();
-    if let Ok(mounts) = Mounts::read() {
-        let on_it =
-            mounts.iter().filter(|mount| mount.block_device().is_some_and(|dev| parts.contains(&dev)));
-        uses.extend(on_it.map(|mount| format!("mounted at {}", mount.point.display())));
-    }
-    let swaps = swap_areas();
-    let swap =
-        |path: &&String| Number::of_block_device(Path::new(path)).is_some_and(|dev| parts.contains(&dev));
-    uses.extend(swaps.iter().filter(swap).map(|path| format!("swap on {path}")));
-    uses.extend(sysfs.holders(number).into_iter().map(|holder| format!("held by {holder}")));
-    uses.extend(loops_on(|file| Number::of_block_device(file).is_some_and(|dev| parts.contains(&dev))));
-    uses
+use crate::block_devices::BlockDevices;
+use crate::swaps::read_swaps;
+use crate::{DeviceNumber, LoopDevice, Mounts, command_name, pids};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A use of a device or file: writing to it, or taking it away, would destroy data of that user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceUse {
+    /// A file system is mounted there.
+    MountedAt(PathBuf),
+    /// It is swapped to; the name of the swap area.
+    Swap(PathBuf),
+    /// A device lies on it: "dm-0".
+    HeldBy(String),
+    /// A loop device is attached to it: "loop3".
+    Backing(String),
 }
 
-/// What uses a regular file as storage of its own: a loop device or swap.
-pub(crate) fn of_file(metadata: &fs::Metadata) -> Vec<String> {
-    let same = |path: &Path| {
+impl fmt::Display for DeviceUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceUse::MountedAt(point) => write!(f, "mounted at {}", point.display()),
+            DeviceUse::Swap(area) => write!(f, "swap on {}", area.display()),
+            DeviceUse::HeldBy(holder) => write!(f, "held by {holder}"),
+            DeviceUse::Backing(device) => write!(f, "backing {device}"),
+        }
+    }
+}
+
+/// All uses of a block device and of its partitions that this process can see: a mount in another mount namespace is not
+/// among them (see [`processes_using`]).
+///
+/// # Errors
+/// If /proc is not readable: "not in use" must never be a guess.
+pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
+    let devices = BlockDevices::host();
+    let parts = devices.with_partitions(number);
+    let is_part = |device: Option<DeviceNumber>| device.is_some_and(|device| parts.contains(&device));
+    let mounts = Mounts::read()?;
+    let mounted = mounts.iter().filter(|mount| is_part(mount.block_device()));
+    let mut uses: Vec<DeviceUse> = mounted.map(|mount| DeviceUse::MountedAt(mount.point.clone())).collect();
+    let swaps = read_swaps()?.into_iter().filter(|area| is_part(DeviceNumber::for_block_device(area)));
+    uses.extend(swaps.map(DeviceUse::Swap));
+    uses.extend(devices.holders(number).into_iter().map(DeviceUse::HeldBy));
+    let loops = devices.loop_devices().into_iter();
+    uses.extend(backing(loops, |file| is_part(DeviceNumber::for_block_device(file))));
+    Ok(uses)
+}
+
+/// All uses of a regular file as storage: by a loop device, or for swap.
+///
+/// # Errors
+/// If /proc is not readable.
+pub fn file_uses(metadata: &fs::Metadata) -> io::Result<Vec<DeviceUse>> {
+    let is_same = |path: &Path| {
         fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (metadata.dev(), metadata.ino()))
     };
-    let swaps = swap_areas().into_iter().filter(|path| same(Path::new(path)));
-    swaps.map(|path| format!("swap on {path}")).chain(loops_on(same)).collect()
+    let swaps = read_swaps()?.into_iter().filter(|area| is_same(area)).map(DeviceUse::Swap);
+    let loops = BlockDevices::host().loop_devices().into_iter();
+    Ok(swaps.chain(backing(loops, is_same)).collect())
 }
 
-fn loops_on(ours: impl Fn(&Path) -> bool) -> Vec<String> {
-    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let backing = devices.filter_map(|device| {
-        let file = fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
-        ours(Path::new(file.trim_end())).then(|| device.file_name().to_string_lossy().into_owned())
-    });
-    backing.map(|name| format!("backing {name}")).collect()
+fn backing(
+    loops: impl Iterator<Item = LoopDevice>,
+    is_it: impl Fn(&Path) -> bool,
+) -> impl Iterator<Item = DeviceUse> {
+    loops.filter(move |device| is_it(&device.backing_file)).map(|device| DeviceUse::Backing(device.name))
 }
 
-/// Paths of `/proc/swaps`; the first line is a heading.
-fn swap_areas() -> Vec<String> {
-    let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    text.lines().skip(1).filter_map(|line| line.split_whitespace().next().map(str::to_string)).collect()
+/// A process that keeps a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessUse {
+    /// Its pid.
+    pub pid: u32,
+    /// The name of its program.
+    pub command: String,
+    /// Where the device is mounted in the mount namespace of one of its threads; `None`: it only has the device open.
+    pub mounted_at: Option<PathBuf>,
+}
+
+/// The processes that have the device open, or see it mounted where this process need not see it. Reads the mounts of every
+/// thread of the host.
+pub fn processes_using(number: DeviceNumber, device: &Path) -> impl Iterator<Item = ProcessUse> {
+    pids().unwrap_or_default().into_iter().filter_map(move |pid| {
+        let mounted_at = mounted_for(pid, number);
+        if mounted_at.is_none() && !has_open(pid, device) {
+            return None;
+        }
+        Some(ProcessUse { pid, command: command_name(pid).unwrap_or_default(), mounted_at })
+    })
+}
+
+/// Each thread may see other mounts.
+fn mounted_for(pid: u32, number: DeviceNumber) -> Option<PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut mounts = threads.filter_map(|thread| Mounts::read_from(&thread.path().join("mountinfo")).ok());
+    mounts.find_map(|mounts| {
+        let mount = mounts.iter().find(|mount| mount.block_device() == Some(number))?;
+        Some(mount.point.clone())
+    })
+}
+
+fn has_open(pid: u32, device: &Path) -> bool {
+    let mut files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files.any(|file| fs::read_link(file.path()).is_ok_and(|target| target == device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_file_system_is_in_use_and_a_file_of_a_test_is_not() {
+        let mounts = Mounts::read().unwrap();
+        if let Some(number) = mounts.mount_of(Path::new("/")).and_then(crate::Mount::block_device) {
+            assert!(device_uses(number).unwrap().contains(&DeviceUse::MountedAt("/".into())));
+        }
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(file_uses(&file.metadata().unwrap()).unwrap(), []);
+        assert_eq!(device_uses(DeviceNumber { major: 4095, minor: 1 }).unwrap(), []);
+    }
 }

@@ -1,9 +1,12 @@
-//! Which process counts: a pid alone may be another process tomorrow.
+//! Which processes run: a pid alone may belong to another process later.
 
+use crate::boot_id;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-/// One process, told from every later one with its pid.
+/// One process, distinct from every later one with its pid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessIdentity {
     /// Process id.
@@ -12,7 +15,7 @@ pub struct ProcessIdentity {
     pub start_ticks: u64,
     /// The boot it runs in.
     pub boot_id: String,
-    /// The pid namespace in which `pid` means something.
+    /// The pid namespace in which `pid` is valid.
     pub pid_namespace: u64,
 }
 
@@ -23,62 +26,125 @@ impl ProcessIdentity {
         Some(ProcessIdentity {
             pid,
             start_ticks: start_ticks(pid)?,
-            boot_id: boot_id()?,
+            boot_id: boot_id().ok()?,
             pid_namespace: own_pid_namespace()?,
         })
     }
 
-    /// Whether the process still runs; `None` if it cannot be judged from this pid namespace.
+    /// Whether the process still runs; `None` if that cannot be seen from this pid namespace.
     pub fn is_alive(&self) -> Option<bool> {
-        if boot_id()? != self.boot_id {
+        if boot_id().ok()? != self.boot_id {
             return Some(false);
         }
         (own_pid_namespace()? == self.pid_namespace).then(|| start_ticks(self.pid) == Some(self.start_ticks))
     }
 
-    /// The name of the program, as the kernel keeps it; `None` once it ended.
+    /// The name of its program; `None` once it ended.
     pub fn command(&self) -> Option<String> {
-        let name = fs::read(format!("/proc/{}/comm", self.pid)).ok()?;
-        Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+        command_name(self.pid)
     }
-}
-
-fn boot_id() -> Option<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
 }
 
 fn own_pid_namespace() -> Option<u64> {
     fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
 }
 
-/// A zombie has ended for our purposes: it counts nothing any more.
-fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    start_ticks_in(&stat)
+/// What /proc/PID/stat says of a process or thread (proc_pid_stat(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessStat {
+    state: u8,
+    /// Pid of its parent.
+    pub parent: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_ticks: u64,
 }
 
-/// The start time out of /proc/PID/stat. The command may hold blanks and parentheses: fields count from
-/// the last ")".
-fn start_ticks_in(stat: &[u8]) -> Option<u64> {
-    let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let mut fields = std::str::from_utf8(stat.get(after..)?).ok()?.split_ascii_whitespace();
-    let state = fields.next()?;
-    let start = fields.nth(18)?.parse().ok()?;
-    (state != "Z" && state != "X").then_some(start)
+impl ProcessStat {
+    /// The process that has this pid now.
+    pub fn read(pid: u32) -> Option<ProcessStat> {
+        ProcessStat::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// `4711 (name) S 4710 ...`: the name may hold any bytes, so that fields count from the last ")".
+    fn parse(stat: &[u8]) -> Option<ProcessStat> {
+        let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let mut fields = std::str::from_utf8(stat.get(after..)?).ok()?.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let parent = fields.next()?.parse().ok()?;
+        let start_ticks = fields.nth(17)?.parse().ok()?;
+        Some(ProcessStat { state, parent, start_ticks })
+    }
+
+    /// Whether it still executes: a zombie, which only waits for its parent, does not.
+    pub fn is_running(self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// Whether a signal stopped it.
+    pub fn is_stopped(self) -> bool {
+        self.state == b'T'
+    }
+}
+
+/// When the process that has this pid now started, in clock ticks since boot; `None` where none runs.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    ProcessStat::read(pid).filter(|stat| stat.is_running()).map(|stat| stat.start_ticks)
+}
+
+/// The pids of all processes.
+///
+/// # Errors
+/// If /proc is not readable.
+pub fn pids() -> io::Result<Vec<u32>> {
+    numbers_in(Path::new("/proc"))
+}
+
+/// The processes that a process started.
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let is_child = |child: &u32| ProcessStat::read(*child).is_some_and(|stat| stat.parent == pid);
+    pids().unwrap_or_default().into_iter().filter(is_child).collect()
+}
+
+/// The threads of a process.
+///
+/// # Errors
+/// If there is no such process.
+pub fn threads_of(pid: u32) -> io::Result<Vec<ProcessStat>> {
+    let tasks = format!("/proc/{pid}/task");
+    let threads = numbers_in(Path::new(&tasks))?.into_iter();
+    Ok(threads
+        .filter_map(|thread| ProcessStat::parse(&fs::read(format!("{tasks}/{thread}/stat")).ok()?))
+        .collect())
+}
+
+/// The name of the program that a process runs, at most 15 bytes; `None` where there is no such process.
+pub fn command_name(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+fn numbers_in(directory: &Path) -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir(directory)?.flatten();
+    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::process::Command;
 
     #[test]
-    fn a_command_with_parentheses_does_not_shift_the_fields() {
-        let rest = "S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1";
-        let stat = format!("7 (a) b) c) {rest}");
-        assert_eq!(start_ticks_in(stat.as_bytes()), Some(4711));
-        assert_eq!(start_ticks_in(stat.replace(") S ", ") Z ").as_bytes()), None, "a zombie counts nothing");
+    fn a_command_with_parentheses_or_odd_bytes_does_not_shift_the_fields() {
+        let rest = b" 4710 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1";
+        for name in [&b"(a) b) c"[..], b"caf\xe9 )", b"(", b""] {
+            let stat =
+                |state: &[u8]| ProcessStat::parse(&[b"7 (", name, b") ", state, rest].concat()).unwrap();
+            assert_eq!((stat(b"S").parent, stat(b"S").start_ticks), (4710, 4711));
+            assert!(stat(b"S").is_running() && !stat(b"Z").is_running() && !stat(b"X").is_running());
+            assert!(stat(b"T").is_stopped());
+        }
+        assert_eq!(ProcessStat::parse(b"7 (a) S 1"), None);
     }
 
     #[test]
@@ -93,10 +159,26 @@ mod tests {
         assert_eq!(elsewhere.is_alive(), None);
     }
 
+    #[test]
+    fn a_child_is_found_until_it_is_killed() {
+        let own = std::process::id();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(children_of(own).contains(&child.id()));
+        assert!(start_ticks(child.id()) >= start_ticks(own));
+        assert!(!threads_of(child.id()).unwrap().is_empty());
+        child.kill().unwrap();
+        while start_ticks(child.id()).is_some() {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(!children_of(own).contains(&child.id()));
+        assert!(threads_of(child.id()).is_err() && command_name(u32::MAX).is_none());
+    }
+
     proptest! {
         #[test]
         fn any_stat_is_parsed_or_refused(stat in any::<Vec<u8>>()) {
-            let _ = start_ticks_in(&stat);
+            let _ = ProcessStat::parse(&stat);
         }
     }
 }

@@ -89,28 +89,11 @@ pub(crate) fn send(pid: u32, signal: libc::c_int) {
     }
 }
 
-/// The processes that a process started, and that live.
-pub(crate) fn children_of(pid: u32) -> Vec<u32> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|child| parent_of(*child) == Some(pid)).collect()
-}
-
-/// "4711 (name) S 4710 ...": the name may hold anything.
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
-}
-
 /// Waits for processes that are not this one's children and were killed. What was reaped, and what only waits to be,
 /// writes nothing any more.
 pub(crate) fn wait_until_gone(pids: &[u32]) {
     let began = Instant::now();
-    let lives = |pid: &u32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z') && !rest.starts_with('X'))
-    };
-    while pids.iter().any(lives) && began.elapsed() < READY_MAX {
+    while pids.iter().any(|pid| host::start_ticks(*pid).is_some()) && began.elapsed() < READY_MAX {
         thread::sleep(LOOK_EVERY / 4);
     }
 }
@@ -149,12 +132,12 @@ mod tests {
     #[test]
     fn the_children_of_a_process_are_found_and_seen_to_go() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        assert!(children_of(std::process::id()).contains(&child.id()));
+        assert!(host::children_of(std::process::id()).contains(&child.id()));
         send(child.id(), libc::SIGKILL);
         // Dead and not yet reaped.
         wait_until_gone(&[child.id()]);
         child.wait().unwrap();
-        assert!(!children_of(std::process::id()).contains(&child.id()));
+        assert!(!host::children_of(std::process::id()).contains(&child.id()));
     }
 
     #[test]

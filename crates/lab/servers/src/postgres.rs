@@ -135,7 +135,7 @@ impl Postgres {
     /// Kills it and all its processes with SIGKILL, as a crash would: nothing is written any more when it returns.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            let others = child::children_of(child.id());
+            let others = host::children_of(child.id());
             let _ = child.kill();
             others.iter().for_each(|pid| child::send(*pid, libc::SIGKILL));
             let _ = child.wait();

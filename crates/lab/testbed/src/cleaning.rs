@@ -61,7 +61,7 @@ pub(crate) fn clean(directory: &Path) {
     // A link where the image lies elsewhere.
     let image = fs::read_link(&image).unwrap_or(image);
     for device in LoopDevice::attached_to(&image) {
-        let _ = run("partx", &["--delete", &device.device().to_string_lossy()]);
+        let _ = run("partx", &["--delete", &device.path().to_string_lossy()]);
         let _ = device.detach();
     }
     let _ = fs::remove_file(image);
@@ -69,18 +69,15 @@ pub(crate) fn clean(directory: &Path) {
 }
 
 pub(crate) fn unmount(point: &Path) {
-    let point = point.to_string_lossy();
-    let mounted = || {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        mounts.lines().any(|line| line.split(' ').nth(4) == Some(&point))
-    };
+    let name = point.to_string_lossy();
     for _ in 0..UNMOUNT_TRIES {
-        if !mounted() || run("umount", &[&point]).is_ok() {
+        let is_mounted = host::Mounts::read().is_ok_and(|mounts| mounts.is_mount_point(point));
+        if !is_mounted || run("umount", &[&name]).is_ok() {
             return;
         }
         thread::sleep(UNMOUNT_PAUSE);
     }
-    let _ = run("umount", &["--lazy", &point]);
+    let _ = run("umount", &["--lazy", &name]);
 }
 
 /// Runs a program of the system; its complaints are the error.

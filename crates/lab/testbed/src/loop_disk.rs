@@ -11,6 +11,7 @@ pub struct LoopDisk {
     scratch: PathBuf,
     mount_point: PathBuf,
     device: LoopDevice,
+    number: String,
     /// Open for its lock.
     _alive: File,
 }
@@ -46,23 +47,28 @@ impl LoopDisk {
             clean(&scratch);
             panic!("no loop device: {error}");
         });
-        LoopDisk { mount_point: scratch.join("mnt"), scratch, device, _alive: alive }
+        LoopDisk {
+            mount_point: scratch.join("mnt"),
+            number: device.number().to_string(),
+            scratch,
+            device,
+            _alive: alive,
+        }
     }
 
     /// The device gets no request of more than so many KiB: the kernel parts what is larger.
     pub fn limit_requests(&self, kib: u32) {
-        fs::write(queue_of(self.device()).join("max_sectors_kb"), kib.to_string())
-            .expect("the limit of requests");
+        self.device.set_queue_attribute("max_sectors_kb", &kib.to_string()).expect("the limit of requests");
     }
 
     /// "/dev/loop3".
     pub fn device(&self) -> &Path {
-        self.device.device()
+        self.device.path()
     }
 
     /// "7:3".
     pub fn number(&self) -> &str {
-        self.device.number()
+        &self.number
     }
 
     /// The file it stands on.
@@ -133,7 +139,7 @@ impl LoopDisk {
     /// Limits it in operations or bytes a second; `false`, after saying so, where the system has no such throttle.
     #[must_use]
     pub fn throttle(&mut self, kind: CapKind, per_second: u64) -> bool {
-        match throttle::set(self.number(), kind, per_second) {
+        match throttle::set(self.device.number(), kind, per_second) {
             Ok(()) => true,
             Err(error) => {
                 eprintln!("skipped: {error}");
@@ -144,7 +150,7 @@ impl LoopDisk {
 
     /// Takes all throttles away.
     pub fn unthrottle(&mut self) {
-        throttle::clear(self.number());
+        throttle::clear(self.device.number());
     }
 }
 
@@ -167,8 +173,4 @@ fn must(result: Result<String, String>) {
     if let Err(error) = result {
         panic!("{error}");
     }
-}
-
-fn queue_of(device: &Path) -> PathBuf {
-    Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("queue")
 }

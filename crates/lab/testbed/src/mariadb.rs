@@ -94,9 +94,8 @@ impl MariadbServer {
     }
 
     fn is_frozen(&self) -> bool {
-        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).expect("the server's threads");
-        let states = threads.flatten().filter_map(|each| fs::read_to_string(each.path().join("stat")).ok());
-        states.into_iter().all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
+        let threads = host::threads_of(self.pid()).expect("the server's threads");
+        threads.into_iter().all(host::ProcessStat::is_stopped)
     }
 
     /// Lets it go on.

@@ -98,7 +98,7 @@ impl PostgresServer {
         self.server.end(Signal::KILL.as_raw());
         // Until the last has let go of the shared memory, no server starts on this directory.
         let began = Instant::now();
-        while processes.iter().any(|process| is_alive(*process)) {
+        while processes.iter().any(|process| is_running(*process)) {
             assert!(began.elapsed() < READY_WITHIN, "a killed server has not ended");
             thread::sleep(LOOK_EVERY);
         }
@@ -246,10 +246,7 @@ pub(crate) fn end_left_over(scratch: &Path) {
 }
 
 fn family(postmaster: u32) -> Vec<u32> {
-    let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children"));
-    let children = children.unwrap_or_default();
-    let children = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
-    std::iter::once(postmaster).chain(children).collect()
+    std::iter::once(postmaster).chain(host::children_of(postmaster)).collect()
 }
 
 /// It may be gone already.
@@ -279,9 +276,7 @@ fn free_port() -> u16 {
     free.next().expect("a free port")
 }
 
-/// Whether it still has its memory: one that waits for its parent to take notice has none.
-fn is_alive(process: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+/// Whether it still has its memory: a zombie has none.
+fn is_running(process: u32) -> bool {
+    host::start_ticks(process).is_some()
 }

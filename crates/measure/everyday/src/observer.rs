@@ -135,7 +135,7 @@ impl<'a> Observer<'a> {
         let target = Target::open(path)?;
         let mut caps = match self.source.processes() {
             [] => target.facts().caps.clone(),
-            pids => pids.iter().flat_map(|pid| storage::caps_for(&target.facts().devices, *pid)).collect(),
+            pids => pids.iter().flat_map(|pid| host::caps_for(&target.facts().devices, *pid)).collect(),
         };
         caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
         caps.dedup();

@@ -1,12 +1,12 @@
 //! Disks to experiment on, made of files: what `headroom luns` sets up and takes away. Needs root.
 //!
 //! ```text
-//! Laboratory::create(asked, program)
+//! Registry::create(asked, program)
 //!   a file, sparse or allocated ──────────────────────────────┐
 //!   latency, width, stalls, cache:  program serves the file ──┴─> loop device, direct I/O ─> caps by cgroup
 //!                                   over FUSE, by a Model            /dev/loopN              blkio.throttle
-//! Laboratory::list()      what was made, and what of it still is there
-//! Laboratory::remove(id)  caps, device, mount, process, file: also what a killed run left
+//! Registry::list()      what was made, and what of it still is there
+//! Registry::remove(id)  caps, device, mount, process, file: also what a killed run left
 //!
 //! /var/lib/headroom/luns/ID/
 //!     lun.json   the record, written before and after each step
@@ -20,15 +20,16 @@
 //! inode is not the recorded one; takes away a device that is mounted or held.
 
 mod error;
-mod laboratory;
+mod in_use;
 mod loop_device;
 mod model;
 mod process;
+mod registry;
 mod server;
 pub mod throttle;
 
 pub use error::LunError;
-pub use laboratory::{Asked, Laboratory, Lun, LunCap, LunState};
 pub use loop_device::LoopDevice;
 pub use model::{Model, Stalls, Timing};
+pub use registry::{Asked, Lun, LunCap, LunState, Registry};
 pub use server::serve;

@@ -1,15 +1,18 @@
 use crate::LunError;
+use crate::in_use::{in_use, users};
+use host::DeviceNumber;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A loop device that is attached to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopDevice {
-    device: PathBuf,
-    number: String,
+    path: PathBuf,
+    number: DeviceNumber,
 }
 
 // include/uapi/linux/loop.h
@@ -45,8 +48,6 @@ struct LoopConfig {
 const TRIES_MAX: u32 = 64;
 /// A device goes when the last who has it open closes it, udev among them.
 const DETACH_MAX: Duration = Duration::from_secs(3);
-/// Processes named of those that keep a device.
-const HOLDERS_TOLD_MAX: usize = 4;
 
 impl LoopDevice {
     /// Attaches a free device to a file, with direct I/O to it. Limits and queue settings that an earlier one left on
@@ -80,105 +81,45 @@ impl LoopDevice {
         Err(failed()(refused))
     }
 
-    /// As nobody had used the device before.
-    fn settle(device: PathBuf, file: &Path) -> Result<LoopDevice, LunError> {
-        let sys = sys_of(&device);
-        let number = fs::read_to_string(sys.join("dev")).map_err(LunError::io("look at", &device))?;
-        let made = LoopDevice { device, number: number.trim().to_owned() };
-        crate::throttle::clear(&made.number);
-        let queue = sys.join("queue");
-        if let Ok(most) = fs::read_to_string(queue.join("max_hw_sectors_kb")) {
-            let _ = fs::write(queue.join("max_sectors_kb"), most.trim());
+    /// Resets what an earlier user set.
+    fn settle(path: PathBuf, file: &Path) -> Result<LoopDevice, LunError> {
+        let metadata = fs::metadata(&path).map_err(LunError::io("look at", &path))?;
+        let device = LoopDevice { path, number: DeviceNumber::from_dev(metadata.rdev()) };
+        crate::throttle::clear(device.number);
+        if let Some(most) = host::queue_attribute(device.number, "max_hw_sectors_kb") {
+            let _ = device.set_queue_attribute("max_sectors_kb", &most);
         }
-        let is_direct = fs::read_to_string(sys.join("loop/dio")).is_ok_and(|dio| dio.trim() == "1");
-        if !is_direct {
-            made.detach()?;
+        if !host::loop_uses_direct_io(device.number) {
+            device.detach()?;
             return Err(LunError::NoDirectIo(file.into()));
         }
-        Ok(made)
+        Ok(device)
     }
 
-    /// The devices that are attached to a file, by what the kernel says.
+    /// The devices that are attached to a file.
     pub fn attached_to(file: &Path) -> Vec<LoopDevice> {
-        let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-        let ours = devices.filter_map(|entry| {
-            let backing = fs::read_to_string(entry.path().join("loop/backing_file")).ok()?;
-            if Path::new(backing.trim_end().trim_end_matches(" (deleted)")) != file {
-                return None;
-            }
-            let number = fs::read_to_string(entry.path().join("dev")).ok()?;
-            let device = Path::new("/dev").join(entry.file_name());
-            Some(LoopDevice { device, number: number.trim().to_owned() })
-        });
-        ours.collect()
+        let ours = host::loop_devices().into_iter().filter(|device| device.is_attached_to(file));
+        ours.map(|device| LoopDevice { path: Path::new("/dev").join(device.name), number: device.number })
+            .collect()
     }
 
     /// "/dev/loop3".
-    pub fn device(&self) -> &Path {
-        &self.device
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// "7:3".
-    pub fn number(&self) -> &str {
-        &self.number
+    pub fn number(&self) -> DeviceNumber {
+        self.number
     }
 
-    /// Who uses it or a partition of it: mounts of this process' view, and devices on top.
-    pub fn uses(&self) -> Vec<String> {
-        let mut uses = Vec::new();
-        let sys = sys_of(&self.device);
-        let mut parts = vec![(sys.clone(), self.number.clone())];
-        for entry in fs::read_dir(&sys).into_iter().flatten().flatten() {
-            if entry.path().join("partition").exists()
-                && let Ok(number) = fs::read_to_string(entry.path().join("dev"))
-            {
-                parts.push((entry.path(), number.trim().to_owned()));
-            }
-        }
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        for (sys, number) in parts {
-            for mount in mounts.lines() {
-                let fields: Vec<&str> = mount.split(' ').collect();
-                if fields.get(2) == Some(&number.as_str()) {
-                    uses.push(format!("mounted on {}", fields.get(4).copied().unwrap_or("?")));
-                }
-            }
-            let holders = fs::read_dir(sys.join("holders")).into_iter().flatten().flatten();
-            uses.extend(holders.map(|holder| format!("held by {}", holder.file_name().to_string_lossy())));
-        }
-        uses
-    }
-
-    /// The processes that keep it: that have it open, or have it mounted where others need not see it.
-    fn holders(&self) -> Vec<String> {
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = processes
-            .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
-        let held = numbers.filter_map(|pid| {
-            let of = Path::new("/proc").join(pid.to_string());
-            // Each thread may see other mounts.
-            let threads = fs::read_dir(of.join("task")).into_iter().flatten().flatten();
-            let mut mounts =
-                threads.map(|thread| fs::read_to_string(thread.path().join("mountinfo")).unwrap_or_default());
-            let place = mounts.find_map(|mounts| {
-                mounts.lines().find_map(|mount| {
-                    let fields: Vec<&str> = mount.split(' ').collect();
-                    (fields.get(2) == Some(&self.number.as_str()))
-                        .then(|| fields.get(4).map(|at| (*at).to_owned()))?
-                })
-            });
-            let mut files = fs::read_dir(of.join("fd")).into_iter().flatten().flatten();
-            let how = match place {
-                Some(place) => format!("mounted on {place} for"),
-                None if files.any(|file| fs::read_link(file.path()).is_ok_and(|to| to == self.device)) => {
-                    "held open by".into()
-                }
-                None => return None,
-            };
-            let name = fs::read_to_string(of.join("comm")).unwrap_or_default();
-            Some(format!("{how} process {pid} ({})", name.trim_end()))
-        });
-        held.take(HOLDERS_TOLD_MAX).collect()
+    /// Sets an attribute of its queue, "max_sectors_kb" to "128".
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn set_queue_attribute(&self, attribute: &str, value: &str) -> io::Result<()> {
+        let directory = host::attribute_directory(self.number).ok_or(io::ErrorKind::NotFound)?;
+        fs::write(directory.join("queue").join(attribute), value)
     }
 
     /// Takes its limits away and lets go of its file; waits until it did.
@@ -187,10 +128,10 @@ impl LoopDevice {
     /// [`LunError::InUse`] where somebody keeps it: it goes by itself when the last lets go, and its limits are gone;
     /// [`LunError::Io`] with what the kernel refuses.
     pub fn detach(&self) -> Result<(), LunError> {
-        let failed = || LunError::io("detach", &self.device);
-        crate::throttle::clear(&self.number);
+        let failed = || LunError::io("detach", &self.path);
+        crate::throttle::clear(self.number);
         {
-            let opened = File::open(&self.device).map_err(failed())?;
+            let opened = File::open(&self.path).map_err(failed())?;
             // SAFETY: takes no argument.
             if unsafe { libc::ioctl(opened.as_raw_fd(), LOOP_CLR_FD as _) } < 0 {
                 let error = io::Error::last_os_error();
@@ -200,10 +141,10 @@ impl LoopDevice {
             }
         }
         let until = Instant::now() + DETACH_MAX;
-        while sys_of(&self.device).join("loop/backing_file").exists() {
+        while host::loop_devices().iter().any(|device| device.number == self.number) {
             if Instant::now() > until {
-                return Err(match self.holders() {
-                    uses if !uses.is_empty() => LunError::InUse { device: self.device.clone(), uses },
+                return Err(match users(self) {
+                    users if !users.is_empty() => in_use(self, users),
                     _ => failed()(io::Error::from_raw_os_error(libc::EBUSY)),
                 });
             }
@@ -223,8 +164,4 @@ fn configure(device: &File, file: &File) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-fn sys_of(device: &Path) -> PathBuf {
-    Path::new("/sys/block").join(device.file_name().unwrap_or_default())
 }

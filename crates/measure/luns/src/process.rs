@@ -1,5 +1,4 @@
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::time::{Duration, Instant};
 
 /// A process that cannot be taken for another that got its number later.
@@ -17,14 +16,7 @@ const END_MAX: Duration = Duration::from_secs(2);
 impl Process {
     /// The process that has this number now.
     pub fn of(pid: u32) -> Option<Process> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name may hold anything, also brackets and spaces: what counts comes after its last bracket.
-        let (_, rest) = stat.rsplit_once(") ")?;
-        let mut fields = rest.split(' ');
-        if fields.next()? == "Z" {
-            return None;
-        }
-        Some(Process { pid, began_ticks: fields.nth(18)?.parse().ok()? })
+        host::start_ticks(pid).map(|began_ticks| Process { pid, began_ticks })
     }
 
     /// Whether it is still there.

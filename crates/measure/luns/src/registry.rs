@@ -1,8 +1,10 @@
+use crate::in_use::refuse_in_use;
 use crate::loop_device::LoopDevice;
 use crate::model::Model;
 use crate::process::Process;
 use crate::server::DISK;
 use crate::{LunError, throttle};
+use host::Mounts;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,7 @@ use workload::{CapKind, format_bytes};
 
 /// Where LUNs are registered, made and taken away.
 #[derive(Clone, Debug)]
-pub struct Laboratory {
+pub struct Registry {
     root: PathBuf,
 }
 
@@ -95,15 +97,15 @@ const END_MAX: Duration = Duration::from_secs(2);
 /// File systems need some for themselves.
 const ALIGN_BYTES: u64 = 4096;
 
-impl Laboratory {
+impl Registry {
     /// The one of this host.
-    pub fn here() -> Laboratory {
-        Laboratory::at("/var/lib/headroom/luns")
+    pub fn here() -> Registry {
+        Registry::at("/var/lib/headroom/luns")
     }
 
     /// One whose records lie in that directory, which need not be there.
-    pub fn at(root: impl Into<PathBuf>) -> Laboratory {
-        Laboratory { root: root.into() }
+    pub fn at(root: impl Into<PathBuf>) -> Registry {
+        Registry { root: root.into() }
     }
 
     /// Makes a LUN. Where that fails, what was made so far is taken away again. `program`, told `luns serve ROOT ID`,
@@ -155,7 +157,7 @@ impl Laboratory {
     /// The LUN with that device.
     ///
     /// # Errors
-    /// [`LunError::NotOurs`], and those of [`Laboratory::list`].
+    /// [`LunError::NotOurs`], and those of [`Registry::list`].
     pub fn of_device(&self, device: &Path) -> Result<Lun, LunError> {
         let found = self.list()?.into_iter().map(|(lun, _)| lun);
         let is_it = |lun: &Lun| lun.device.as_deref() == Some(device);
@@ -171,10 +173,7 @@ impl Laboratory {
     pub fn remove(&self, lun: &Lun) -> Result<(), LunError> {
         need_root()?;
         for device in self.attached(lun) {
-            let uses = device.uses();
-            if !uses.is_empty() {
-                return Err(LunError::InUse { device: device.device().into(), uses });
-            }
+            refuse_in_use(&device)?;
         }
         self.take_away(lun)
     }
@@ -245,8 +244,8 @@ impl Laboratory {
             self.start_server(lun, program)?;
         }
         let device = LoopDevice::attach(&self.beneath(lun))?;
-        lun.device = Some(device.device().into());
-        lun.number = Some(device.number().into());
+        lun.device = Some(device.path().into());
+        lun.number = Some(device.number().to_string());
         self.write(lun)?;
         for cap in &asked.caps {
             throttle::set(device.number(), cap.kind, cap.per_second)?;
@@ -310,7 +309,7 @@ impl Laboratory {
             missing.push("the process that served it has ended");
         }
         let attached = self.attached(lun);
-        if !attached.iter().any(|device| Some(device.device()) == lun.device.as_deref()) {
+        if !attached.iter().any(|device| Some(device.path()) == lun.device.as_deref()) {
             missing.push("its loop device is gone");
         } else if lun.maker.is_some() {
             missing.push("it was never finished");
@@ -324,7 +323,8 @@ impl Laboratory {
             device.detach()?;
         }
         let mount = self.mount_of(lun.id);
-        if is_mounted(&mount) {
+        let mounts = Mounts::read().map_err(LunError::io("read", host::MOUNTINFO))?;
+        if mounts.is_mount_point(&mount) {
             // Dead or alive: what a killed process served is still mounted, and answers nothing.
             match unmount(&mount, UnmountFlags::empty()) {
                 Ok(()) => {}
@@ -459,12 +459,6 @@ fn is_ours(lun: &Lun) -> bool {
     found.is_ok_and(|found| found.is_file() && (unknown || (found.dev(), found.ino()) == lun.inode))
 }
 
-fn is_mounted(point: &Path) -> bool {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let point = point.to_string_lossy().replace(' ', "\\040");
-    mounts.lines().any(|line| line.split(' ').nth(4) == Some(&point))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -472,7 +466,7 @@ mod tests {
     #[test]
     fn what_a_maker_left_that_was_killed_before_its_record_was_whole_is_cleared() {
         let root = tempfile::tempdir().unwrap();
-        let laboratory = Laboratory::at(root.path());
+        let registry = Registry::at(root.path());
         let hour_ago = SystemTime::now() - Duration::from_secs(3600);
         let left = |id: &str, files: &[&str], old: bool| {
             let dir = root.path().join(id);
@@ -491,7 +485,7 @@ mod tests {
             left("3", &[RECORD, NEW_RECORD], true),
             left("4", &["a person's"], true),
         ];
-        laboratory.clear_empty();
+        registry.clear_empty();
         assert!(gone.iter().all(|dir| !dir.exists()));
         assert!(kept.iter().all(|dir| dir.exists()));
         assert!(kept[1].join(NEW_RECORD).exists());

@@ -1,6 +1,6 @@
-use crate::laboratory::Lun;
 use crate::model::{Model, Timing};
-use crate::{Laboratory, LunError};
+use crate::registry::Lun;
+use crate::{LunError, Registry};
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen,
@@ -36,8 +36,8 @@ const TAKERS: usize = 2;
 ///
 /// # Errors
 /// [`LunError::Io`] where the file cannot be opened or mounted.
-pub fn serve(laboratory: &Laboratory, id: u32) -> Result<(), LunError> {
-    let lun = laboratory.record(id)?;
+pub fn serve(registry: &Registry, id: u32) -> Result<(), LunError> {
+    let lun = registry.record(id)?;
     let Some(model) = lun.model else {
         return Err(LunError::Asked(format!("LUN {id} has no latency to be served with")));
     };
@@ -56,7 +56,7 @@ pub fn serve(laboratory: &Laboratory, id: u32) -> Result<(), LunError> {
     ];
     config.n_threads = Some(TAKERS);
     config.clone_fd = true;
-    let mount = laboratory.mount_of(id);
+    let mount = registry.mount_of(id);
     let session = Session::new(disk, &mount, &config).map_err(LunError::io("mount", &mount))?;
     // The threads that begin here inherit it.
     be_punctual();

@@ -245,10 +245,7 @@ impl StorageError {
             Some(errno @ (libc::EACCES | libc::EPERM)) => {
                 StorageError::NotPermitted { refused: Refused::of(&path, errno), path, what }
             }
-            Some(libc::EROFS) => {
-                let device = crate::mounts::Mounts::read().ok().and_then(|mounts| mounts.source_of(&path));
-                StorageError::ReadOnlyFilesystem { path, device }
-            }
+            Some(libc::EROFS) => StorageError::ReadOnlyFilesystem { device: mounted_device(&path), path },
             _ => StorageError::Io { what, path, source },
         }
     }
@@ -354,4 +351,11 @@ impl StorageError {
         };
         Some(text)
     }
+}
+/// "/dev/nvme1n1 (xfs)" for the file system that `path` or its nearest existing parent lies on.
+fn mounted_device(path: &Path) -> Option<String> {
+    let real = path.ancestors().find_map(|ancestor| std::fs::canonicalize(ancestor).ok())?;
+    let mounts = host::Mounts::read().ok()?;
+    let mount = mounts.mount_of(&real)?;
+    Some(format!("{} ({})", mount.source.display(), mount.filesystem))
 }

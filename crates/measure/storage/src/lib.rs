@@ -18,27 +18,21 @@
 
 mod alignment;
 mod buffer;
-mod caps;
-mod devices;
-mod diskstats;
 mod error;
 mod extents;
 mod fill;
+mod foreign_load;
 mod io_buffers;
 mod made_file;
-mod mounts;
 mod region;
 pub mod ring;
 mod target;
 mod test_file;
-mod usage;
 mod workspace;
 
 pub use buffer::AlignedBuffer;
-pub use caps::{caps, caps_for};
-pub use devices::device_chain;
-pub use diskstats::{DeviceCounters, device_counters, foreign_load};
 pub use error::{Refused, StorageError};
+pub use foreign_load::foreign_load;
 pub use io_buffers::{HugePages, IoBuffers};
 pub use made_file::{Found, MadeFile};
 pub use region::{Access, Expect, Laid, MEMBERS_MAX, Region};

@@ -135,7 +135,7 @@ impl MadeFile {
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<MadeFile, StorageError> {
         let parent = parent(&self.path);
-        let filesystem = crate::test_file::filesystem(&parent, &self.file);
+        let filesystem = crate::test_file::filesystem(&parent);
         let bytes = self.mark.bytes;
         write_whole(&self.file, &parent, filesystem.as_deref(), whole_chunks(bytes), on_progress)?;
         self.file.set_len(bytes).map_err(|error| StorageError::from_io("cut", &self.path, error))?;

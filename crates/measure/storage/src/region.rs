@@ -1,7 +1,7 @@
 use crate::alignment::{self, Alignment};
 use crate::extents::Unwritten;
-use crate::mounts::Number;
-use crate::{StorageError, Target, usage};
+use crate::{StorageError, Target};
+use host::{DeviceNumber, device_uses, file_uses, is_read_only};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -214,8 +214,10 @@ fn open_file(
         return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
     }
     if access != Access::ReadOnly {
-        let uses = usage::of_file(&metadata);
+        let uses = file_uses(&metadata)
+            .map_err(|error| StorageError::from_io("look at the uses of", path, error))?;
         if !uses.is_empty() {
+            let uses = uses.iter().map(ToString::to_string).collect();
             return Err(StorageError::InUse { path: path.into(), uses });
         }
     }
@@ -238,12 +240,16 @@ fn open_device(
     let in_use = |uses| StorageError::InUse { path: path.into(), uses };
     if access != Access::ReadOnly {
         // The kernel lets a write-protected device be opened for writing and fails the writes.
-        if is_read_only(path) {
+        let number = DeviceNumber::for_block_device(path);
+        if number.is_some_and(is_read_only) {
             return Err(StorageError::ReadOnlyDevice { path: path.into() });
         }
-        let uses = Number::of_block_device(path).map(usage::of_device).unwrap_or_default();
+        let uses = number.map(device_uses).transpose();
+        let uses = uses
+            .map_err(|error| StorageError::from_io("look at the uses of", path, error))?
+            .unwrap_or_default();
         if !uses.is_empty() {
-            return Err(in_use(uses));
+            return Err(in_use(uses.iter().map(ToString::to_string).collect()));
         }
         // The kernel then refuses what this process cannot see, such as a mount in another namespace, and
         // keeps everybody from mounting it while load runs.
@@ -364,11 +370,4 @@ fn open(path: &Path, flags: OFlags) -> Result<File, StorageError> {
         }
         Err(error) => Err(StorageError::from_io("open", path, error)),
     }
-}
-
-fn is_read_only(path: &Path) -> bool {
-    let number = std::fs::metadata(path).map(|metadata| Number::of(metadata.rdev()));
-    let ro =
-        number.ok().and_then(|number| std::fs::read_to_string(format!("/sys/dev/block/{number}/ro")).ok());
-    ro.is_some_and(|text| text.trim() == "1")
 }

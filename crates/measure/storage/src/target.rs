@@ -1,8 +1,7 @@
 use crate::alignment::{self, Alignment};
-use crate::devices::Sysfs;
-use crate::mounts::{Mount, Mounts, Number};
-use crate::{StorageError, Workspace, caps};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
+use crate::{StorageError, Workspace};
+use host::{DeviceNumber, MOUNTINFO, Mount, Mounts, caps, device_chain};
+use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -61,10 +60,9 @@ fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, St
     let real = fs::canonicalize(path).map_err(failed)?;
     let metadata = fs::metadata(&real).map_err(failed)?;
     let kind = kind_of(&metadata).map_err(|found| StorageError::NotATarget { path: path.into(), found })?;
-    let sysfs = Sysfs::real();
 
     if kind == TargetKind::BlockDevice {
-        let devices = sysfs.chain(Number::of(metadata.rdev()));
+        let devices = device_chain(DeviceNumber::from_dev(metadata.rdev()));
         let block = devices.first().and_then(|device| device.logical_block_bytes);
         let block = block.unwrap_or(BLOCK_BYTES_UNKNOWN);
         return Ok(TargetFacts {
@@ -83,10 +81,11 @@ fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, St
         });
     }
 
-    let mounts = Mounts::read().map_err(|error| StorageError::from_io("read", Path::new("/proc"), error))?;
-    let mount = mounts.holding(&real, mount_id(&real), Number::of(metadata.dev()));
+    let mounts =
+        Mounts::read().map_err(|error| StorageError::from_io("read", Path::new(MOUNTINFO), error))?;
+    let mount = mounts.mount_of(&real);
     let filesystem = mount.map(|mount| mount.filesystem.clone());
-    let devices = mount.and_then(Mount::block_device).map(|top| sysfs.chain(top)).unwrap_or_default();
+    let devices = mount.and_then(Mount::block_device).map(device_chain).unwrap_or_default();
     let space = rustix::fs::statvfs(&real).map_err(|error| failed(error.into()))?;
     let alignment = match (known, kind) {
         (Some(known), _) => known,
@@ -125,12 +124,6 @@ fn kind_of(metadata: &fs::Metadata) -> Result<TargetKind, &'static str> {
         found if found.is_socket() => Err("socket"),
         _ => Err("thing of another kind"),
     }
-}
-
-/// Since Linux 5.8.
-fn mount_id(path: &Path) -> Option<u64> {
-    let stat = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-    (stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(stat.stx_mnt_id)
 }
 
 /// `None` also where no file can be made: the making of the test file then says why.

@@ -1,15 +1,14 @@
 use crate::alignment::{self, Alignment};
 use crate::fill::{self, CHUNK_BYTES, NotFilled};
-use crate::mounts::{Mounts, Number};
 use crate::region::region_of;
 use crate::{Region, StorageError, Workspace};
+use host::Mounts;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatVfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use workload::Caching;
 
@@ -74,7 +73,7 @@ impl Workspace {
         let file = self.create(name)?;
         let path = self.entry(name);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let filesystem = filesystem(dir, &file);
+        let filesystem = filesystem(dir);
         // From here on dropping it removes the file.
         let mut made = TestFile { file, directory, name, path, bytes, alignment: None, filesystem };
         made.alignment = write_whole(&made.file, dir, made.filesystem.as_deref(), bytes, on_progress)?;
@@ -185,11 +184,10 @@ impl Drop for TestFile {
     }
 }
 
-/// The file system that `file`, in `dir`, is on.
-pub(crate) fn filesystem(dir: &Path, file: &File) -> Option<String> {
+/// The file system that `dir` is on.
+pub(crate) fn filesystem(dir: &Path) -> Option<String> {
     let real = std::fs::canonicalize(dir).ok()?;
-    let dev = Number::of(file.metadata().ok()?.dev());
-    Mounts::read().ok()?.holding(&real, None, dev).map(|mount| mount.filesystem.clone())
+    Mounts::read().ok()?.mount_of(&real).map(|mount| mount.filesystem.clone())
 }
 
 #[cfg(test)]

@@ -266,10 +266,9 @@ fn stat(directory: &OwnedFd, name: &str) -> Result<Option<Stat>, Errno> {
 
 fn marker_text() -> String {
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The 22nd field; the second may hold blanks, but it ends at the last ")".
-    let start = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(19)).unwrap_or("unknown");
-    format!("{FIRST_LINE}version=1 pid={} start={start} created={created}\n", std::process::id())
+    let pid = std::process::id();
+    let start = host::start_ticks(pid).map_or("unknown".into(), |ticks| ticks.to_string());
+    format!("{FIRST_LINE}version=1 pid={pid} start={start} created={created}\n")
 }
 
 fn read_marker(marker: &File) -> io::Result<Vec<u8>> {

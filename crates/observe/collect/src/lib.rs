@@ -27,7 +27,6 @@
 pub mod diskstats;
 mod error;
 mod file_names;
-mod mounts;
 pub mod mysql;
 pub mod pagestore;
 mod percent;

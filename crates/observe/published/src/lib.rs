@@ -8,10 +8,9 @@
 //! A file outlives a killed process: a reader knows it by pid, start time and boot, and passes it over or removes it.
 
 mod mapping;
-mod process;
 
+pub use host::ProcessIdentity;
 pub use mapping::{Board, Mapping};
-pub use process::ProcessIdentity;
 
 use std::path::{Path, PathBuf};
 

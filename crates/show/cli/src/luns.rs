@@ -1,6 +1,6 @@
 //! `headroom luns`: disks to experiment on.
 
-use ::luns::{Asked, Laboratory, Lun, LunCap, LunState, Model, Stalls};
+use ::luns::{Asked, Lun, LunCap, LunState, Model, Registry, Stalls};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,29 +105,29 @@ fn bytes_a_second(text: &str) -> Result<u64, String> {
 
 /// `headroom luns`.
 pub fn run(args: &LunsArgs, out: &mut Output) -> Done {
-    let laboratory = Laboratory::here();
+    let registry = Registry::here();
     match &args.action {
-        Action::Create(args) => create(args, &laboratory, out),
-        Action::List => list(&laboratory, out),
-        Action::Remove(args) => remove(args, &laboratory, out),
+        Action::Create(args) => create(args, &registry, out),
+        Action::List => list(&registry, out),
+        Action::Remove(args) => remove(args, &registry, out),
         Action::Serve(args) => {
-            ::luns::serve(&Laboratory::at(&args.root), args.id)?;
+            ::luns::serve(&Registry::at(&args.root), args.id)?;
             Ok(FINE)
         }
     }
 }
 
-fn create(args: &CreateArgs, laboratory: &Laboratory, out: &mut Output) -> Done {
+fn create(args: &CreateArgs, registry: &Registry, out: &mut Output) -> Done {
     let asked = asked(args);
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format_args!("cannot find this program itself: {error}")))?;
     let mut made: Vec<Lun> = Vec::new();
     for _ in 0..args.count {
-        match laboratory.create(&asked, &program) {
+        match registry.create(&asked, &program) {
             Ok(lun) => made.push(lun),
             Err(error) => {
                 // All or none.
-                made.iter().for_each(|lun| drop(laboratory.remove(lun)));
+                made.iter().for_each(|lun| drop(registry.remove(lun)));
                 return Err(error.into());
             }
         }
@@ -161,8 +161,8 @@ fn asked(args: &CreateArgs) -> Asked {
     }
 }
 
-fn list(laboratory: &Laboratory, out: &mut Output) -> Done {
-    let luns = laboratory.list()?;
+fn list(registry: &Registry, out: &mut Output) -> Done {
+    let luns = registry.list()?;
     out.answer(
         |_| if luns.is_empty() { "headroom made no LUNs here".into() } else { text(&luns) },
         || json(&luns),
@@ -170,17 +170,17 @@ fn list(laboratory: &Laboratory, out: &mut Output) -> Done {
     Ok(FINE)
 }
 
-fn remove(args: &RemoveArgs, laboratory: &Laboratory, out: &mut Output) -> Done {
+fn remove(args: &RemoveArgs, registry: &Registry, out: &mut Output) -> Done {
     let luns = match args.all {
         // What another process is just making is its own.
-        true => laboratory.list()?.into_iter().filter(|(_, state)| *state != LunState::Making).collect(),
+        true => registry.list()?.into_iter().filter(|(_, state)| *state != LunState::Making).collect(),
         false => {
-            let all = laboratory.list()?;
+            let all = registry.list()?;
             let named = |name: &PathBuf| -> Result<(Lun, LunState), Failure> {
                 let number = name.to_str().and_then(|name| name.parse().ok());
                 let lun = match all.iter().find(|(lun, _)| Some(lun.id) == number) {
                     Some((lun, _)) => lun.clone(),
-                    None => laboratory.of_device(name)?,
+                    None => registry.of_device(name)?,
                 };
                 Ok((lun, LunState::Ready))
             };
@@ -190,7 +190,7 @@ fn remove(args: &RemoveArgs, laboratory: &Laboratory, out: &mut Output) -> Done 
     let mut removed = Vec::new();
     let mut done = Ok(());
     for (lun, _) in luns {
-        match laboratory.remove(&lun) {
+        match registry.remove(&lun) {
             Ok(()) => removed.push(lun.device.unwrap_or(lun.file)),
             Err(error) => done = done.and(Err(error)),
         }

@@ -160,7 +160,7 @@ fn write_page(
 fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId, Failure> {
     let us = owner::this_process();
     let take = |history: &mut History, id| -> Result<MatrixId, Failure> {
-        history.take_matrix(id, &us, owner::lives)?;
+        history.take_matrix(id, &us, owner::is_alive)?;
         Ok(id)
     };
     if let Some(Some(id)) = args.resume {

@@ -256,11 +256,8 @@ fn sweep(
              and they will feel the load"
         ));
     }
-    let circumstances = Circumstances {
-        version: env!("CARGO_PKG_VERSION").into(),
-        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
-        foreign_iops,
-    };
+    let circumstances =
+        Circumstances { version: env!("CARGO_PKG_VERSION").into(), kernel: host::release(), foreign_iops };
     let mut watch = |progress: &::measure::Progress| {
         out.progress(
             format_args!("measuring {}: {:.0} I/Os a second", progress.doing, progress.iops),

@@ -2,7 +2,7 @@
 
 use crate::{Failure, Output};
 use history::History;
-use luns::{Laboratory, LunError};
+use luns::{LunError, Registry};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use storage::{StorageError, Workspace};
@@ -62,9 +62,9 @@ pub fn canonical(path: &Path) -> PathBuf {
 /// # Errors
 /// The first disk that cannot be removed, once all others are: it is mounted or held by another process.
 pub fn remove_disks(workspace: &Workspace, out: &mut Output) -> Result<Vec<PathBuf>, LunError> {
-    let laboratory = Laboratory::here();
+    let registry = Registry::here();
     let workspace = canonical(workspace.path());
-    let disks = match laboratory.list() {
+    let disks = match registry.list() {
         // Only root makes disks, and a workspace with one in it is root's: this one, which we hold, has none.
         Err(LunError::Io { error, .. }) if error.kind() == ErrorKind::PermissionDenied => Vec::new(),
         Err(error) => {
@@ -76,7 +76,7 @@ pub fn remove_disks(workspace: &Workspace, out: &mut Output) -> Result<Vec<PathB
     let mut removed = Vec::new();
     let mut done = Ok(());
     for (disk, _) in disks.into_iter().filter(|(disk, _)| disk.file.starts_with(&workspace)) {
-        match laboratory.remove(&disk) {
+        match registry.remove(&disk) {
             Ok(()) => removed.push(disk.device.unwrap_or(disk.file)),
             Err(error) => done = done.and(Err(error)),
         }

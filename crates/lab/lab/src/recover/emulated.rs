@@ -3,7 +3,7 @@
 use super::Context;
 use crate::Error;
 use experiments::EmulatedDisk;
-use luns::{Asked, Laboratory, Model};
+use luns::{Asked, Model, Registry};
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -25,13 +25,13 @@ pub(super) fn with_disk(
     run: &Context,
     work: &mut (dyn FnMut(&Path) -> Result<(), Error> + Send),
 ) -> Result<(), Error> {
-    let laboratory = Laboratory::here();
+    let registry = Registry::here();
     let bytes = (bytes * 21 / 20 + FILE_SYSTEM_BYTES).next_multiple_of(BLOCK_BYTES);
     let model =
         Model { latency_ns: disk.latency_ns, width: Some(disk.width), stalls: None, cache_bytes: None };
     let directory = Some(dir.to_path_buf());
     let asked = Asked { bytes, directory, allocate: false, caps: Vec::new(), model: Some(model) };
-    let lun = laboratory.create(&asked, &run.plan.program)?;
+    let lun = registry.create(&asked, &run.plan.program)?;
     let device = lun.device.clone().unwrap_or_default();
     // A thread with mounts of its own: none outlives this program, however it ends.
     let done = thread::scope(|scope| {
@@ -44,7 +44,7 @@ pub(super) fn with_disk(
         });
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    let removed = laboratory.remove(&lun);
+    let removed = registry.remove(&lun);
     done?;
     Ok(removed?)
 }

@@ -1,12 +1,13 @@
 //! What is found out about targets, on real loop devices.
 
+use host::{DeviceNumber, caps_for, disk_counters};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use storage::{Access, StorageError, Target, device_counters, foreign_load};
+use storage::{Access, StorageError, Target, foreign_load};
 use testbed::LoopDisk;
 use workload::{Caching, CapKind, TargetKind};
 
@@ -113,9 +114,9 @@ fn a_throttle_on_the_device_is_found_and_gone_when_it_is_gone() {
     assert_eq!(read.1, 800);
     assert!(read.2.ends_with("/blkio.throttle.read_iops_device"), "{}", read.2);
     assert!(caps.iter().any(|cap| (cap.0, cap.1) == (CapKind::WriteBytes, 4 * MIB)));
-    let own = storage::caps_for(&target.facts().devices, std::process::id());
+    let own = caps_for(&target.facts().devices, std::process::id());
     assert_eq!(own, target.facts().caps);
-    assert!(storage::caps_for(&target.facts().devices, u32::MAX).is_empty(), "no such process, no caps");
+    assert!(caps_for(&target.facts().devices, u32::MAX).is_empty(), "no such process, no caps");
     disk.unthrottle();
     target.refresh().unwrap();
     assert_eq!(ours(&target, &disk), []);
@@ -140,7 +141,8 @@ fn the_load_of_others_is_seen_and_an_idle_device_is_idle() {
     let idle = (0..50).any(|_| foreign_load(disk.number(), Duration::from_millis(20)) == Some(0.0));
     assert!(idle, "nobody uses it");
     assert_eq!(foreign_load("4095:1", Duration::ZERO), None);
-    let before = device_counters(disk.number()).unwrap();
+    let number = DeviceNumber::parse(disk.number()).unwrap();
+    let before = disk_counters(number).unwrap();
     let target = Target::open(disk.device()).unwrap();
     let region = target.open_for(Access::ReadOnly, Caching::Direct).unwrap();
     let mut buffer = storage::AlignedBuffer::new(4096, 512);
@@ -152,7 +154,7 @@ fn the_load_of_others_is_seen_and_an_idle_device_is_idle() {
         watch.join().unwrap()
     });
     assert!(load > 10.0, "{load} I/Os a second seen");
-    assert!(device_counters(disk.number()).unwrap().ios > before.ios);
+    assert!(disk_counters(number).unwrap().ios() > before.ios());
 }
 
 #[test]

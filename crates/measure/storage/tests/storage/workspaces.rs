@@ -263,13 +263,14 @@ fn a_test_file_is_all_there_and_reaches_the_storage() {
     let region = file.region(Caching::Direct).unwrap();
     assert_eq!((region.bytes, region.direct, region.align_bytes), (20 * MIB, true, 512));
     let mut block = storage::AlignedBuffer::new(512, region.memory_align_bytes as usize);
-    let before = storage::device_counters(disk.number()).unwrap().ios;
+    let ios = || host::disk_counters(host::DeviceNumber::parse(disk.number()).unwrap()).unwrap().ios();
+    let before = ios();
     for offset in [0, 10 * MIB + 512, 20 * MIB - 512] {
         region.file.read_exact_at(&mut block, offset).unwrap();
         assert!(block.iter().any(|byte| *byte != 0));
         region.file.write_all_at(&block, offset).unwrap();
     }
-    assert!(storage::device_counters(disk.number()).unwrap().ios >= before + 6, "each I/O is the device's");
+    assert!(ios() >= before + 6, "each I/O is the device's");
     // Also as a file like any other it has neither holes nor unwritten extents.
     let target = storage::Target::open(file.path()).unwrap();
     target.open_for(storage::Access::ReadOnly, Caching::Direct).unwrap();

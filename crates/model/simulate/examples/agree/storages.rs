@@ -2,7 +2,7 @@
 
 use crate::measuring::{curve_of, measure};
 use capability::{Capability, Conditions};
-use luns::{Asked, Laboratory, Lun, LunCap, LunError, Stalls};
+use luns::{Asked, Lun, LunCap, LunError, Registry, Stalls};
 use simulate::{Cost, Disk, Flash, Limit, Mechanics, Metered, Stall, Storage, Time, WriteCache, fit};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -38,14 +38,14 @@ pub struct Real {
 
 /// LUNs that are gone when this is.
 struct Luns {
-    laboratory: Laboratory,
+    registry: Registry,
     made: Vec<Lun>,
 }
 
 impl Drop for Luns {
     fn drop(&mut self) {
         for lun in &self.made {
-            if let Err(error) = self.laboratory.remove(lun) {
+            if let Err(error) = self.registry.remove(lun) {
                 eprintln!("{error}");
             }
         }
@@ -59,7 +59,7 @@ impl Luns {
         let asked =
             Asked { bytes: BYTES, directory: None, allocate: model.is_none(), caps: caps.collect(), model };
         let program = std::env::current_exe().expect("this program");
-        let lun = self.laboratory.create(&asked, &program)?;
+        let lun = self.registry.create(&asked, &program)?;
         let device = lun.device.clone().expect("a LUN has a device");
         self.made.push(lun);
         if asked.allocate {
@@ -133,7 +133,7 @@ impl Way {
 impl Real {
     pub fn set_up() -> Result<Real, LunError> {
         use CapKind::{ReadBytes, ReadIops, WriteIops};
-        let mut luns = Luns { laboratory: Laboratory::here(), made: Vec::new() };
+        let mut luns = Luns { registry: Registry::here(), made: Vec::new() };
         eprint!("the way to the disks, on disks of their own ...\r");
         let (plain, served) = (Way::plain(&mut luns)?, Way::served(&mut luns)?);
         let mut tested = Vec::new();

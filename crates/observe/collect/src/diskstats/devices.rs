@@ -11,10 +11,10 @@
 use super::error::DeviceError;
 use super::{DiskLine, boot_id, lines, sample, sequence};
 use crate::error::SourceError;
-use crate::mounts::Mounts;
 use crate::source::Source;
 use crate::time;
 use filestats::{Counters, Snapshot};
+use host::{DeviceNumber, Mounts};
 use std::collections::HashMap;
 
 /// Some devices, or all that did anything.
@@ -58,16 +58,16 @@ impl Source for Devices {
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let boot_id = boot_id()?;
         let wanted = lines()?.into_iter().filter(|line| self.wants(line));
-        let before: HashMap<String, String> =
-            wanted.map(|line| (line.number.clone(), sequence(&line.number))).collect();
+        let before: HashMap<DeviceNumber, String> =
+            wanted.map(|line| (line.number, sequence(line.number))).collect();
         let found = lines()?;
         let (clock_ns, taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
-        let mounts = Mounts::now();
+        let mounts = Mounts::read().unwrap_or_default();
         let samples: Vec<_> = found
             .into_iter()
             .filter_map(|line| {
                 let sequence_before = before.get(&line.number)?;
-                let same = sequence(&line.number) == *sequence_before;
+                let same = sequence(line.number) == *sequence_before;
                 same.then(|| sample(line, sequence_before, &boot_id, &mounts))
             })
             .collect();

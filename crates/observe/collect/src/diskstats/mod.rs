@@ -1,15 +1,7 @@
-//! One block device, as the kernel counts it: /proc/diskstats (Documentation/admin-guide/iostats.rst).
+//! One block device, as the kernel counts it (/proc/diskstats).
 //!
-//! ```text
-//!  254 0 vda  1449757 27851 23936668 825736  362252 15975 11862400 116679  0 36768 943134  8764 19 …  589 4190
-//!             reads   merged sectors  ms      writes merged sectors  ms     |  |     |      discards   flushes ms
-//!                                                      I/Os now in flight --+  |     +-- weighted ms
-//!                                                           busy ms (io_ticks)-+
-//! ```
-//!
-//! Flushes are there since Linux 5.5. Sectors are 512 bytes whatever the device says. Times are whole
-//! milliseconds, summed exactly, but kept in 32 bits by some kernels: they wrap after 49 days of summed
-//! waiting. A wrap shows as a counter that fell, and costs the one interval it lies in.
+//! A counter that some kernels keep in 32 bits wraps after 49 days of summed waiting. A wrap shows as a counter that fell,
+//! and costs the one interval it lies in.
 
 mod argument;
 mod devices;
@@ -20,17 +12,14 @@ pub use devices::Devices;
 pub use error::DeviceError;
 
 use crate::error::SourceError;
-use crate::mounts::Mounts;
 use crate::source::Source;
 use crate::time;
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Snapshot,
 };
-use std::fs;
+use host::{DISKSTATS, DeviceNumber, DiskCounters, DiskTransfers, Mounts};
 use std::io;
-use std::path::Path;
 
-const DISKSTATS: &str = "/proc/diskstats";
 const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 const TRIES_MAX: u32 = 3;
@@ -39,14 +28,14 @@ const TRIES_MAX: u32 = 3;
 #[derive(Debug)]
 pub struct Disk {
     name: String,
-    number: String,
+    number: DeviceNumber,
 }
 
 /// The kernel's line of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskLine {
-    /// "MAJOR:MINOR".
-    pub number: String,
+    /// The device.
+    pub number: DeviceNumber,
     /// Its name below /dev.
     pub device: String,
     /// Reads, writes and flushes, and the time in which at least one I/O was in flight (io_ticks).
@@ -64,11 +53,9 @@ impl Disk {
     /// # Errors
     /// [`SourceError`]: the text is no number, or the kernel has no such device.
     pub fn open(number: &str) -> Result<Disk, SourceError> {
-        let is_number = |part: &str| part.parse::<u32>().is_ok_and(|parsed| parsed.to_string() == part);
-        if !number.split_once(':').is_some_and(|(major, minor)| is_number(major) && is_number(minor)) {
-            return Err(DeviceError::NotADeviceNumber(number.into()).into());
-        }
-        let mut disk = Disk { name: String::new(), number: number.into() };
+        let parsed = DeviceNumber::parse(number);
+        let number = parsed.ok_or_else(|| DeviceError::NotADeviceNumber(number.into()))?;
+        let mut disk = Disk { name: String::new(), number };
         disk.name = format!("device /dev/{}", disk.line()?.device);
         Ok(disk)
     }
@@ -79,16 +66,16 @@ impl Disk {
     /// [`SourceError`] if /proc/diskstats cannot be read or the device is gone.
     pub fn line(&self) -> Result<DiskLine, SourceError> {
         let line = lines()?.into_iter().find(|line| line.number == self.number);
-        Ok(line.ok_or_else(|| DeviceError::NoSuchDevice { number: self.number.clone() })?)
+        Ok(line.ok_or_else(|| DeviceError::NoSuchDevice { number: self.number.to_string() })?)
     }
 
     /// The line, and the device it is of: looked at before and after, because a loop device may be set up
     /// anew in between.
     fn line_of_one_device(&self) -> Result<(DiskLine, String), SourceError> {
-        let mut before = sequence(&self.number);
+        let mut before = sequence(self.number);
         for _ in 0..TRIES_MAX {
             let line = self.line()?;
-            let after = sequence(&self.number);
+            let after = sequence(self.number);
             if before == after {
                 return Ok((line, after));
             }
@@ -99,12 +86,27 @@ impl Disk {
     }
 }
 
-impl DiskLine {
-    /// The kernel's own form of its number, with 20 bits of minor.
-    pub(crate) fn kernel_number(&self) -> Option<u32> {
-        let (major, minor) = self.number.split_once(':')?;
-        let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
-        (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+impl From<DiskCounters> for DiskLine {
+    fn from(disk: DiskCounters) -> DiskLine {
+        let ns = |ms: u64| ms.saturating_mul(NS_PER_MS);
+        let ops = |done: DiskTransfers| {
+            Ops::timed(done.count, done.sectors.saturating_mul(SECTOR_BYTES), ns(done.time_ms))
+        };
+        DiskLine {
+            number: disk.number,
+            device: disk.name,
+            counters: Counters {
+                read: ops(disk.reads),
+                write: ops(disk.writes),
+                sync: match disk.flushes {
+                    Some((count, ms)) => Figure::Known(Ops::timed(count, 0, ns(ms))),
+                    None => Figure::unknown(Reason::NotCounted),
+                },
+                busy_ns: Figure::Known(ns(disk.busy_ms)),
+            },
+            in_flight: disk.in_flight,
+            weighted_ns: ns(disk.weighted_ms),
+        }
     }
 }
 
@@ -117,7 +119,7 @@ impl Source for Disk {
         let boot_id = boot_id()?;
         let (line, sequence) = self.line_of_one_device()?;
         let (clock_ns, taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
-        let sample = sample(line, &sequence, &boot_id, &Mounts::now());
+        let sample = sample(line, &sequence, &boot_id, &Mounts::read().unwrap_or_default());
         Ok(Snapshot {
             source: "diskstats".into(),
             taken_unix_ns,
@@ -133,38 +135,31 @@ impl Source for Disk {
 /// The kernel's lines of all devices.
 pub(crate) fn lines() -> Result<Vec<DiskLine>, SourceError> {
     let failed = |error| SourceError::System { path: DISKSTATS.into(), error };
-    let text = fs::read_to_string(DISKSTATS).map_err(failed)?;
-    Ok(text.lines().filter_map(parse_line).collect())
+    Ok(host::read_diskstats().map_err(failed)?.into_iter().map(DiskLine::from).collect())
 }
 
 /// Which boot of the machine this is.
 pub(crate) fn boot_id() -> Result<String, SourceError> {
-    let path = Path::new("/proc/sys/kernel/random/boot_id");
-    let text = fs::read_to_string(path);
-    let text = text.map_err(|error| SourceError::System { path: path.into(), error })?;
-    Ok(text.trim().to_owned())
+    host::boot_id().map_err(|error| SourceError::System { path: host::BOOT_ID.into(), error })
 }
 
-/// Tells a device from the next one of its name: a loop device that is set up anew counts from zero
-/// only on some kernels. A partition has its disk's.
-pub(crate) fn sequence(number: &str) -> String {
-    let below = Path::new("/sys/dev/block").join(number);
-    let own = fs::read_to_string(below.join("diskseq"));
-    let found = own.or_else(|_| fs::read_to_string(below.join("../diskseq")));
-    // Linux before 5.15 has none; the boot and the name must do.
-    found.map_or_else(|_| "-".into(), |text| text.trim().to_owned())
+/// Distinguishes a device from the next one of its number: a loop device that is attached again counts from zero only on
+/// some kernels. Without a sequence number (before Linux 5.15) the boot and the name must do.
+pub(crate) fn sequence(number: DeviceNumber) -> String {
+    host::device_sequence(number).unwrap_or_else(|| "-".into())
 }
 
 /// A device at an instant.
 pub(crate) fn sample(line: DiskLine, sequence: &str, boot_id: &str, mounts: &Mounts) -> Sample {
-    let drive = mounts.point_of_device(&line.number).map(|point| point.display().to_string());
+    let drive = mounts.point_of_device(line.number).map(|point| point.display().to_string());
     Sample {
-        size_bytes: size_bytes(&line.number),
+        size_bytes: host::device_size_bytes(line.number)
+            .map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
         file: FileIdentity {
             instance: "kernel".into(),
             database: None,
             database_id: None,
-            file_id: line.number,
+            file_id: line.number.to_string(),
             kind: FileKind::Device,
             path: format!("/dev/{}", line.device),
             drive,
@@ -178,77 +173,36 @@ pub(crate) fn sample(line: DiskLine, sequence: &str, boot_id: &str, mounts: &Mou
     }
 }
 
-fn size_bytes(number: &str) -> Figure<u64> {
-    let text = fs::read_to_string(Path::new("/sys/dev/block").join(number).join("size"));
-    let sectors = text.ok().and_then(|text| text.trim().parse::<u64>().ok());
-    match sectors.and_then(|sectors| sectors.checked_mul(SECTOR_BYTES)) {
-        Some(bytes) => Figure::Known(bytes),
-        None => Figure::unknown(Reason::NotCounted),
-    }
-}
-
-/// One line; `None` if it is not of the form.
-fn parse_line(line: &str) -> Option<DiskLine> {
-    let mut words = line.split_ascii_whitespace();
-    let (major, minor) = (words.next()?.parse::<u32>().ok()?, words.next()?.parse::<u32>().ok()?);
-    let device = words.next()?.to_owned();
-    let numbers = words.map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
-    // Documentation counts these fields from 1.
-    let field = |number: usize| numbers.get(number - 1).copied();
-    let ns = |number| field(number).map(|ms| ms.saturating_mul(NS_PER_MS));
-    let transfers = |count, sectors, time| {
-        let bytes = field(sectors)?.saturating_mul(SECTOR_BYTES);
-        Some(Ops::timed(field(count)?, bytes, ns(time)?))
-    };
-    Some(DiskLine {
-        number: format!("{major}:{minor}"),
-        device,
-        counters: Counters {
-            read: transfers(1, 3, 4)?,
-            write: transfers(5, 7, 8)?,
-            sync: match (field(16), ns(17)) {
-                (Some(count), Some(stall_ns)) => Figure::Known(Ops::timed(count, 0, stall_ns)),
-                _ => Figure::unknown(Reason::NotCounted),
-            },
-            busy_ns: Figure::Known(ns(10)?),
-        },
-        in_flight: field(9)?,
-        weighted_ns: ns(11)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    const LINE: &str = " 254       0 vda 1449757 27851 23936668 825736 362252 15975 11862400 116679 3 36768 \
-                        943134 8764 19 6169704 589 4190 128";
 
     #[test]
-    fn a_line_is_read_field_by_field() {
-        let line = parse_line(LINE).unwrap();
-        assert_eq!((line.number.as_str(), line.device.as_str()), ("254:0", "vda"));
+    fn sectors_and_milliseconds_become_bytes_and_nanoseconds() {
+        let done = DiskTransfers { count: 7, sectors: 16, time_ms: 3 };
+        let number = DeviceNumber { major: 254, minor: 0 };
+        let disk = DiskCounters {
+            number,
+            name: "vda".into(),
+            reads: done,
+            writes: DiskTransfers { count: 9, ..done },
+            in_flight: 3,
+            busy_ms: 36,
+            weighted_ms: 943,
+            flushes: Some((4190, 128)),
+        };
+        let line = DiskLine::from(disk.clone());
         let Counters { read, write, sync, busy_ns } = line.counters;
-        assert_eq!(read, Ops::timed(1_449_757, 23_936_668 * 512, 825_736_000_000));
-        assert_eq!(write, Ops::timed(362_252, 11_862_400 * 512, 116_679_000_000));
+        assert_eq!((read, write), (Ops::timed(7, 8192, 3_000_000), Ops::timed(9, 8192, 3_000_000)));
         assert_eq!(sync, Figure::Known(Ops::timed(4190, 0, 128_000_000)));
-        assert_eq!(
-            (line.in_flight, busy_ns, line.weighted_ns),
-            (3, Figure::Known(36_768_000_000), 943_134_000_000)
-        );
+        let times = (busy_ns, line.weighted_ns, line.in_flight);
+        assert_eq!(times, (Figure::Known(36_000_000), 943_000_000, 3));
+        let old = DiskLine::from(DiskCounters { flushes: None, ..disk });
+        assert_eq!(old.counters.sync, Figure::unknown(Reason::NotCounted), "not zero");
     }
 
     #[test]
-    fn a_kernel_without_flush_counts_does_not_count_zero() {
-        let old = LINE.rsplit_once(" 4190").unwrap().0;
-        assert_eq!(parse_line(old).unwrap().counters.sync, Figure::unknown(Reason::NotCounted));
-        let oldest = LINE.split(" 8764").next().unwrap();
-        assert_eq!(parse_line(oldest).unwrap().counters.sync, Figure::unknown(Reason::NotCounted));
-    }
-
-    #[test]
-    fn what_is_no_device_is_told_so() {
+    fn what_is_no_device_is_refused() {
         for text in ["", "sda", "254", "254:", "254:0:0", "-1:0", "+1:0"] {
             assert!(
                 matches!(
@@ -265,24 +219,13 @@ mod tests {
 
     #[test]
     fn every_device_of_this_machine_can_be_watched() {
-        let text = fs::read_to_string(DISKSTATS).unwrap();
-        for number in text.lines().map(|line| parse_line(line).unwrap().number) {
-            let mut disk = Disk::open(&number).unwrap();
+        for line in lines().unwrap() {
+            let mut disk = Disk::open(&line.number.to_string()).unwrap();
             let (earlier, later) = (disk.snapshot().unwrap(), disk.snapshot().unwrap());
             assert!(disk.name().ends_with(earlier.samples[0].file.path.as_str()));
             assert_eq!(earlier.samples[0].epoch, later.samples[0].epoch);
             let rows = filestats::intervals(&earlier, &later, filestats::Rules::default());
             assert!(rows[0].interval.known().is_some(), "{rows:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_parsed_or_refused(text in any::<String>(), numbers in prop::collection::vec(any::<u64>(), 0..25)) {
-            parse_line(&text);
-            let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-            let parsed = parse_line(&format!("8 0 sda {}", numbers.join(" ")));
-            prop_assert_eq!(parsed.is_some(), numbers.len() >= 11);
         }
     }
 }

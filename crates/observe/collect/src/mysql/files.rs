@@ -15,8 +15,8 @@
 
 use super::statistics::{Counted, EventRow, FileRow, Switches, Timed};
 use super::{Resets, Server};
-use crate::mounts::Mounts;
 use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Time};
+use host::Mounts;
 use std::path::Path;
 
 /// What a file is to the server.
@@ -45,7 +45,7 @@ pub(super) struct Owner<'a> {
 
 /// A sample of each file that is counted now; one of each kind of short-lived file.
 pub(super) fn samples(counted: &Counted, owner: &Owner) -> Vec<Sample> {
-    let mounts = Mounts::now();
+    let mounts = Mounts::read().unwrap_or_default();
     let switches = &counted.switches;
     let files = counted.files.iter().filter(|row| switches.counts(&row.event) && !is_short_lived(&row.event));
     let events =

@@ -105,8 +105,7 @@ impl Server {
 
 /// A socket leads to this machine; a TCP port may be forwarded, so that the host's name decides.
 fn is_here(place: &Place, hostname: &str) -> bool {
-    let own = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    matches!(place, Place::Socket(_)) || (!hostname.is_empty() && own.trim_end() == hostname)
+    matches!(place, Place::Socket(_)) || (!hostname.is_empty() && host::hostname() == hostname)
 }
 
 /// "10.11.19-MariaDB-0+deb12u1-log", "8.0.36"; replicas of MariaDB may say "5.5.5-10.4.2-MariaDB".
@@ -124,11 +123,9 @@ impl Process {
             let directory = fs::read_link(format!("/proc/{pid}/cwd"));
             directory.is_ok_and(|directory| directory.components().eq(data_directory.components()))
         };
-        let pid = noted.filter(|pid| serves(*pid)).or_else(|| {
-            let entries = fs::read_dir("/proc").ok()?.flatten();
-            let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-            pids.find(|pid| serves(*pid) && works_there(*pid))
-        })?;
+        let pid = noted
+            .filter(|pid| serves(*pid))
+            .or_else(|| host::pids().ok()?.into_iter().find(|pid| serves(*pid) && works_there(*pid)))?;
         let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
         let theirs = namespace(&pid.to_string());
         let is_root_known = theirs.is_some();
@@ -153,8 +150,7 @@ impl Process {
 }
 
 fn serves(pid: u32) -> bool {
-    let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    PROGRAMS.contains(&command.trim_end())
+    host::command_name(pid).is_some_and(|command| PROGRAMS.contains(&command.as_str()))
 }
 
 #[cfg(test)]

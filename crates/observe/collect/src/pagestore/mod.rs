@@ -7,13 +7,13 @@ mod argument;
 pub use argument::KIND;
 
 use crate::error::{SourceError, SourceFault};
-use crate::mounts::Mounts;
 use crate::source::Source;
 use crate::time;
 use filestats::{
     Cache, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass,
     WaitSample,
 };
+use host::Mounts;
 use pagestore_counters::{CommitPart, CommitTimes, FileId, FileStatistics, ReadError, Reader};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -130,7 +130,7 @@ fn snapshot(
     files: [FileStatistics; 3],
     times: &CommitTimes,
 ) -> Snapshot {
-    let mounts = Mounts::now();
+    let mounts = Mounts::read().unwrap_or_default();
     let samples = files.into_iter().map(|file| sample(file, directory, &instance, &epoch, &mounts)).collect();
     // The parts before are work of the commit, or the wait for another transaction.
     let waited = [CommitPart::Buffered, CommitPart::Submitted, CommitPart::Durable, CommitPart::Acknowledged];

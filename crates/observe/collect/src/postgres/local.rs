@@ -2,8 +2,8 @@
 
 use super::connection::Connection;
 use super::server::Server;
-use crate::mounts::Mounts;
 use filestats::{FileKind, Sample};
+use host::Mounts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,10 @@ impl Local {
     /// The process that serves the connection is looked for here under its number; its title says whether it
     /// is that one. A server in another pid namespace is not found by it, and its directory is not ours.
     pub fn find(connection: &Connection, server: &Server) -> Local {
-        let postmaster = server.pid.filter(|pid| serves(*pid, connection)).and_then(parent);
+        let postmaster = server
+            .pid
+            .filter(|pid| serves(*pid, connection))
+            .and_then(|pid| Some(host::ProcessStat::read(pid)?.parent));
         let directory = server.data_directory.as_deref().map(Path::new).filter(|_| postmaster.is_some());
         let data = directory.and_then(Volume::of);
         // The log may lie elsewhere, behind a link that only the server's user can follow.
@@ -34,9 +37,7 @@ impl Local {
     /// The postmaster and those that it started.
     pub fn processes(&self) -> Vec<u32> {
         let Some(postmaster) = self.postmaster else { return Vec::new() };
-        let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children"));
-        let Ok(children) = children else { return Vec::new() };
-        std::iter::once(postmaster).chain(children.split(' ').filter_map(|pid| pid.parse().ok())).collect()
+        std::iter::once(postmaster).chain(host::children_of(postmaster)).collect()
     }
 
     pub fn data_directory(&self) -> Option<PathBuf> {
@@ -56,7 +57,10 @@ impl Local {
 impl Volume {
     fn of(directory: &Path) -> Option<Volume> {
         let directory = fs::canonicalize(directory).ok()?;
-        let mount = Mounts::now().point_of(&directory).map(|point| point.to_string_lossy().into_owned());
+        let mount = Mounts::read()
+            .unwrap_or_default()
+            .point_of(&directory)
+            .map(|point| point.to_string_lossy().into_owned());
         Some(Volume { directory, mount })
     }
 }
@@ -67,10 +71,4 @@ fn serves(pid: u32, connection: &Connection) -> bool {
     let title = String::from_utf8_lossy(&title);
     let who = format!(" {} {} ", connection.user, connection.database);
     title.starts_with("postgres:") && title.contains(&who)
-}
-
-/// The fourth field of /proc/PID/stat; the second may have blanks and brackets in it.
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }

@@ -2,9 +2,10 @@
 //! the hierarchy it is of.
 
 use super::error::OpenError;
+use host::{MOUNTINFO, Mount, Mounts};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Which group: its members and those of all groups below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,58 +22,37 @@ pub(super) struct Group {
 const VERSION_2: u32 = 0;
 const CONTROLLERS: [&str; 8] = ["cpuset", "cpu", "cpuacct", "blkio", "memory", "devices", "freezer", "pids"];
 
-/// A mounted hierarchy.
-struct Hierarchy {
-    root: PathBuf,
-    point: PathBuf,
-    /// Controllers of version 1; `None` of version 2.
-    controllers: Option<Vec<String>>,
-}
-
 impl Group {
     /// The group of that directory ("/sys/fs/cgroup/system.slice/postgresql.service").
     pub fn of(path: &Path) -> Result<Group, OpenError> {
         let refused = |why: String| OpenError::Cgroup { path: path.into(), why };
         let path = fs::canonicalize(path).map_err(|error| refused(error.to_string()))?;
         let id = fs::metadata(&path).map_err(|error| refused(error.to_string()))?.ino();
-        let mountinfo = read("/proc/self/mountinfo")?;
-        let hierarchy = hierarchy_of(&mountinfo, &path)
+        let mounts = Mounts::read().map_err(|error| OpenError::System { path: MOUNTINFO.into(), error })?;
+        let mount = mounts.mount_of(&path);
+        let (mount, hierarchy) = mount
+            .and_then(|mount| Some((mount, hierarchy_of(mount)?)))
             .ok_or_else(|| refused("it is no directory of a cgroup file system".into()))?;
-        let below = path.strip_prefix(&hierarchy.point).unwrap_or(&path);
-        let level = depth(&hierarchy.root) + depth(below);
-        let hierarchy = match &hierarchy.controllers {
-            None => VERSION_2,
-            Some(names) => names.iter().find_map(|name| number_of(name)).ok_or_else(|| {
-                refused(format!("of version 1, only groups of {} can be chosen", CONTROLLERS.join(", ")))
-            })?,
-        };
+        let below = path.strip_prefix(&mount.point).unwrap_or(&path);
+        let level = depth(&mount.root) + depth(below);
+        let hierarchy = hierarchy.ok_or_else(|| {
+            refused(format!("of version 1, only groups of {} can be chosen", CONTROLLERS.join(", ")))
+        })?;
         Ok(Group { id, level, hierarchy })
     }
-}
-
-fn read(path: &str) -> Result<String, OpenError> {
-    fs::read_to_string(path).map_err(|error| OpenError::System { path: path.into(), error })
 }
 
 fn depth(path: &Path) -> u32 {
     path.components().filter(|part| matches!(part, std::path::Component::Normal(_))).count() as u32
 }
 
-/// `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS - TYPE DEVICE OPTIONS`; the deepest mount that the path lies under.
-fn hierarchy_of(mountinfo: &str, path: &Path) -> Option<Hierarchy> {
-    let hierarchies = mountinfo.lines().filter_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, point) = (PathBuf::from(place.next()?), PathBuf::from(place.next()?));
-        let mut kind = kind.split(' ');
-        let controllers = match (kind.next()?, kind.nth(1)?) {
-            ("cgroup2", _) => None,
-            ("cgroup", options) => Some(options.split(',').map(str::to_owned).collect()),
-            _ => return None,
-        };
-        path.starts_with(&point).then_some(Hierarchy { root, point, controllers })
-    });
-    hierarchies.max_by_key(|hierarchy| depth(&hierarchy.point))
+/// `None` where the mount is of another file system, `Some(None)` where the programs know no controller of it.
+fn hierarchy_of(mount: &Mount) -> Option<Option<u32>> {
+    match mount.filesystem.as_str() {
+        "cgroup2" => Some(Some(VERSION_2)),
+        "cgroup" => Some(mount.super_options.split(',').find_map(number_of)),
+        _ => None,
+    }
 }
 
 fn number_of(controller: &str) -> Option<u32> {
@@ -84,17 +64,21 @@ fn number_of(controller: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const MOUNTS: &str = "30 1 0:20 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
-        31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
-        32 30 0:28 /docker/1f /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-
     #[test]
-    fn a_group_is_told_by_hierarchy_and_depth() {
-        let memory = hierarchy_of(MOUNTS, Path::new("/sys/fs/cgroup/memory/db")).unwrap();
-        assert_eq!(memory.controllers.unwrap(), ["rw", "memory"]);
-        assert_eq!((number_of("rw"), number_of("memory")), (None, Some(5)));
-        let unified = hierarchy_of(MOUNTS, Path::new("/sys/fs/cgroup/unified/db")).unwrap();
-        assert_eq!((unified.controllers, depth(&unified.root)), (None, 2));
-        assert!(hierarchy_of(MOUNTS, Path::new("/home")).is_none());
+    fn a_group_is_known_by_hierarchy_and_depth() {
+        let mounts = Mounts::parse(
+            b"30 1 0:20 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+              31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+              32 30 0:28 /docker/1f /sys/fs/cgroup/my\\040groups rw - cgroup2 cgroup2 rw\n\
+              33 30 0:29 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n",
+        );
+        let find = |path: &str| {
+            let mount = mounts.mount_of(Path::new(path)).unwrap();
+            (hierarchy_of(mount), depth(&mount.root))
+        };
+        assert_eq!(find("/sys/fs/cgroup/memory/db"), (Some(Some(5)), 0));
+        assert_eq!(find("/sys/fs/cgroup/my groups/db"), (Some(Some(VERSION_2)), 2));
+        assert_eq!(find("/sys/fs/cgroup/systemd/db"), (Some(None), 0));
+        assert_eq!(find("/sys/fs/cgroup"), (None, 0));
     }
 }

@@ -56,10 +56,10 @@ pub use selection::Selection;
 
 use crate::error::SourceError;
 use crate::file_names::FileNames;
-use crate::mounts::Mounts;
 use crate::source::Source;
 use crate::{diskstats, time};
 use filestats::Snapshot;
+use host::Mounts;
 use kept::Kept;
 use names::Names;
 use program::{Counted, Programs};
@@ -160,7 +160,7 @@ impl Source for Process {
             programs: &self.programs,
             names: &mut self.names,
             kept: &mut self.kept,
-            mounts: &Mounts::now(),
+            mounts: &Mounts::read().unwrap_or_default(),
             run: &self.run,
             source: &self.source,
             running: &running,

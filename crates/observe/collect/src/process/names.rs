@@ -15,7 +15,7 @@
 //! and what comes later begins at zero by the new one (kept.rs).
 
 use super::tables::{FileId, Name};
-use crate::mounts::Mounts;
+use host::{DeviceNumber, Mounts, device_name, device_size_bytes};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -160,13 +160,13 @@ impl Known {
 /// The name of a file that was not looked at before.
 pub(super) fn first(id: FileId, written: Option<&Name>, processes: &[u32], mounts: &Mounts) -> Known {
     let (major, minor) = id.major_minor();
-    let device = format!("{major}:{minor}");
+    let device = DeviceNumber { major, minor };
     let unnamed = || PathBuf::from(format!("device {device} inode {}", id.ino));
     if id.is_device() {
-        let name = device_name(&device);
-        return match (id.purpose(), mounts.point_of_device(&device).map(Path::display)) {
+        let name = device_path(device);
+        return match (id.purpose(), mounts.point_of_device(device).map(Path::display)) {
             (0, _) => {
-                let size_bytes = looked_at(id, &name).and_then(|_| device_bytes(&device));
+                let size_bytes = looked_at(id, &name).and_then(|_| device_size_bytes(device));
                 Known {
                     reach: name.clone(),
                     path: name,
@@ -186,7 +186,7 @@ pub(super) fn first(id: FileId, written: Option<&Name>, processes: &[u32], mount
     };
     let within = written.within();
     let seen = written.seen();
-    let candidates = seen.iter().cloned().chain(mounts.names_of(&device, &within));
+    let candidates = seen.iter().cloned().chain(mounts.names_of(device, &within));
     for path in candidates {
         if let Some(found) = looked_at(id, &path) {
             return Known {
@@ -224,15 +224,9 @@ pub(super) fn first(id: FileId, written: Option<&Name>, processes: &[u32], mount
 }
 
 /// As /dev has it, where the kernel tells.
-fn device_name(number: &str) -> PathBuf {
-    let text = fs::read_to_string(format!("/sys/dev/block/{number}/uevent")).unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("DEVNAME="));
+fn device_path(number: DeviceNumber) -> PathBuf {
+    let name = device_name(number);
     name.map_or_else(|| PathBuf::from(format!("block device {number}")), |name| Path::new("/dev").join(name))
-}
-
-fn device_bytes(number: &str) -> Option<u64> {
-    let sectors = fs::read_to_string(format!("/sys/dev/block/{number}/size")).ok()?;
-    sectors.trim().parse::<u64>().ok()?.checked_mul(512)
 }
 
 fn gone(path: PathBuf) -> Known {
@@ -359,7 +353,7 @@ mod tests {
         let file = fs::File::create(&path).unwrap();
         let ino = file.metadata().unwrap().ino();
         let id = FileId { ino, dev: 0, generation: 0 };
-        let (mut names, mounts) = (Names::default(), Mounts::now());
+        let (mut names, mounts) = (Names::default(), Mounts::read().unwrap_or_default());
         let written: String = path
             .iter()
             .rev()
@@ -391,7 +385,7 @@ mod tests {
     #[test]
     fn a_name_that_came_late_is_taken_and_told_as_another() {
         let id = FileId { ino: u64::MAX, dev: 0, generation: 0 };
-        let (mut names, mounts) = (Names::default(), Mounts::now());
+        let (mut names, mounts) = (Names::default(), Mounts::read().unwrap_or_default());
         let unnamed = Path::new("device 0:0 inode 18446744073709551615");
         assert_eq!(names.name(id, &[], &mounts).path, unnamed);
         names.add(HashMap::from([(id, Box::new(name("shop.db/", "", "")))]));

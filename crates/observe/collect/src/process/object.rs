@@ -5,9 +5,9 @@ use super::refused::{not_filled, open_error};
 use super::selection::Selection;
 use super::trace::filter::{Filling, Filter};
 use super::{casts, cgroup, target};
-use crate::mounts::Mounts;
 use aya::maps::{HashMap as KernelMap, MapError};
 use aya::{Btf, Ebpf, EbpfLoader};
+use host::Mounts;
 
 /// Compiled by scripts/bpf, and committed: whoever builds Headroom needs no clang.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/process.bpf.o");
@@ -129,7 +129,7 @@ pub(super) fn configured(
 /// Writes down the chosen files, before any program runs.
 pub(super) fn choose_files(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), OpenError> {
     let mut files: KernelMap<_, super::tables::WantedFile, u8> = table_to_fill(ebpf, "chosen_files")?;
-    let mounts = Mounts::now();
+    let mounts = Mounts::read().unwrap_or_default();
     for path in &selection.files {
         files.insert(target::file(path, &mounts)?, 1, 0).map_err(not_filled)?;
     }

@@ -257,7 +257,7 @@ mod tests {
         programs.attach_guard().unwrap();
         let of_devices = || {
             let lines = crate::diskstats::lines().unwrap();
-            lines.into_iter().filter_map(|line| Some((line.kernel_number()?, line.counters.write.count)))
+            lines.into_iter().filter_map(|line| Some((line.number.kernel_form()?, line.counters.write.count)))
         };
         let seen = |programs: &Programs| -> u64 {
             programs.devices().unwrap().values().map(|seen| seen.count[1]).sum()

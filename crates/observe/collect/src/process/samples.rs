@@ -8,10 +8,10 @@ use super::names::{Known, Names};
 use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, kind};
 use crate::error::SourceError;
-use crate::mounts::Mounts;
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample, Snapshot,
 };
+use host::Mounts;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;

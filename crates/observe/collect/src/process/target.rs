@@ -3,7 +3,7 @@
 use super::error::OpenError;
 use super::tables::WantedFile;
 use crate::error::SourceError;
-use crate::mounts::Mounts;
+use host::Mounts;
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -27,17 +27,14 @@ pub(super) fn file(path: &Path, mounts: &Mounts) -> Result<WantedFile, OpenError
         return Err(refused("it is neither a file nor a block device".into()));
     }
     // Not stat's device: of a btrfs subvolume that is another than the kernel works with.
-    let number = mounts.device_of(&path).and_then(|device| {
-        let (major, minor) = device.split_once(':')?;
-        Some(kernel_device(major.parse().ok()?, minor.parse().ok()?))
-    });
+    let number = mounts.mount_of(&path).map(|mount| kernel_device(mount.number.major, mount.number.minor));
     let dev = number.ok_or_else(|| refused("the file system that it lies on is not known".into()))?;
     Ok(WantedFile { ino: found.ino(), dev })
 }
 
 /// Processes that there are.
 pub(super) fn processes(pids: &[u32]) -> Result<BTreeSet<u32>, OpenError> {
-    match pids.iter().find(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+    match pids.iter().find(|pid| host::ProcessStat::read(**pid).is_none()) {
         Some(pid) => Err(OpenError::NoSuchProcess(*pid)),
         None => Ok(pids.iter().copied().collect()),
     }
@@ -62,24 +59,14 @@ pub(super) fn with_descendants(mut chosen: BTreeSet<u32>) -> Result<BTreeSet<u32
 
 /// Each process and its parent.
 fn parents() -> Result<Vec<(u32, u32)>, OpenError> {
-    let failed = |error| OpenError::System { path: "/proc".into(), error };
-    let processes = fs::read_dir("/proc").map_err(failed)?.flatten();
-    Ok(processes
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            // After the name in brackets, which may hold anything: state, parent.
-            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?;
-            Some((pid, parent))
-        })
-        .collect())
+    let pids = host::pids().map_err(|error| OpenError::System { path: "/proc".into(), error })?;
+    Ok(pids.into_iter().filter_map(|pid| Some((pid, host::ProcessStat::read(pid)?.parent))).collect())
 }
 
 /// The processes that there are.
 pub(super) fn running() -> Result<HashSet<u32>, SourceError> {
-    let failed = |error| SourceError::System { path: "/proc".into(), error };
-    let entries = fs::read_dir("/proc").map_err(failed)?.flatten();
-    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    let pids = host::pids().map_err(|error| SourceError::System { path: "/proc".into(), error })?;
+    Ok(pids.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -102,8 +89,8 @@ mod tests {
     #[test]
     fn a_file_is_told_by_device_and_inode() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let wanted = super::file(file.path(), &Mounts::now()).unwrap();
+        let wanted = super::file(file.path(), &Mounts::read().unwrap_or_default()).unwrap();
         assert_eq!(wanted.ino, file.as_file().metadata().unwrap().ino());
-        assert!(super::file(Path::new("/proc"), &Mounts::now()).is_err(), "a directory");
+        assert!(super::file(Path::new("/proc"), &Mounts::read().unwrap_or_default()).is_err(), "a directory");
     }
 }

@@ -69,7 +69,7 @@ impl Unseen {
     pub fn since(seen: &HashMap<u32, Seen>) -> Result<Unseen, SourceError> {
         let mut unseen = Unseen::default();
         for line in diskstats::lines()? {
-            let Some(dev) = line.kernel_number() else { continue };
+            let Some(dev) = line.number.kernel_form() else { continue };
             unseen.0.insert(dev, Device::new(&line, seen.get(&dev)));
         }
         Ok(unseen)
@@ -84,7 +84,7 @@ impl Unseen {
         let mut missed = Vec::new();
         let mut anew = Vec::new();
         for line in lines {
-            let Some(dev) = line.kernel_number() else { continue };
+            let Some(dev) = line.number.kernel_form() else { continue };
             // Devices of which the programs never see anything have no requests: device mapper, md.
             let Some(of_device) = seen.get(&dev) else { continue };
             match self.0.get_mut(&dev) {
@@ -94,7 +94,7 @@ impl Unseen {
         }
         if !anew.is_empty() {
             for line in diskstats::lines()? {
-                let Some(dev) = line.kernel_number().filter(|dev| anew.contains(dev)) else { continue };
+                let Some(dev) = line.number.kernel_form().filter(|dev| anew.contains(dev)) else { continue };
                 let mut device = Device::new(&line, seen.get(&dev));
                 if let Some(earlier) = self.0.remove(&dev) {
                     device.before = earlier.all();
@@ -129,7 +129,7 @@ impl Device {
         let base = amounts(line);
         Device {
             name: line.device.clone(),
-            sequence: diskstats::sequence(&line.number),
+            sequence: diskstats::sequence(line.number),
             base,
             base_seen: seen.map_or([Amount::default(); GROUPS], Seen::amounts),
             last: base,
@@ -143,7 +143,7 @@ impl Device {
     /// It is the same device still, and its statistics were not reset.
     fn goes_on(&self, line: &DiskLine) -> bool {
         let grown = |(now, then): (&Amount, &Amount)| now.count >= then.count && now.bytes >= then.bytes;
-        amounts(line).iter().zip(&self.last).all(grown) && diskstats::sequence(&line.number) == self.sequence
+        amounts(line).iter().zip(&self.last).all(grown) && diskstats::sequence(line.number) == self.sequence
     }
 
     fn look(&mut self, line: &DiskLine, seen: &Seen) {
@@ -231,7 +231,7 @@ mod tests {
         let ops = |count: u64| Ops::timed(count, count * 4096, 0);
         DiskLine {
             // A number that no device of this machine has.
-            number: "4095:7".into(),
+            number: host::DeviceNumber { major: 4095, minor: 7 },
             device: "disk".into(),
             counters: Counters {
                 read: ops(reads),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn seen(reads: u64, writes: u64, flushes: u64) -> HashMap<u32, Seen> {
-        let dev = line(0, 0, 0).kernel_number().unwrap();
+        let dev = line(0, 0, 0).number.kernel_form().unwrap();
         let of_cpu = |reads, writes| Seen {
             dev: dev.into(),
             count: [reads, writes, 0],
@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn opened(at: &DiskLine) -> Unseen {
-        Unseen(HashMap::from([(at.kernel_number().unwrap(), Device::new(at, None))]))
+        Unseen(HashMap::from([(at.number.kernel_form().unwrap(), Device::new(at, None))]))
     }
 
     #[test]

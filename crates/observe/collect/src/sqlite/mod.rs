@@ -11,11 +11,11 @@ pub use argument::KIND;
 pub use error::SqliteError;
 
 use crate::error::SourceError;
-use crate::mounts::Mounts;
 use crate::source::Source;
 use crate::time;
 use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
 use headroom_sqlite::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
+use host::Mounts;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -45,7 +45,7 @@ impl Source for InProcess {
             error: std::io::Error::other("the start time of this process is not there"),
         })?;
         let files = latest_of_each_path(self.registry.files().collect());
-        let mounts = Mounts::now();
+        let mounts = Mounts::read().unwrap_or_default();
         let samples = files.iter().map(|file| sample(file, &files, &process, &mounts)).collect();
         Ok(snapshot_of("sqlite".into(), samples))
     }
@@ -97,7 +97,7 @@ impl Live {
         let unlisted = |error| SqliteError::CountersDir { dir: self.dir.clone(), error };
         let found = published_in(&self.dir).map_err(unlisted)?;
         let identity = file_identity(&self.database);
-        let mounts = Mounts::now();
+        let mounts = Mounts::read().unwrap_or_default();
         let mut unreadable: Vec<String> = found.unreadable.iter().map(ToString::to_string).collect();
         let mut samples = Vec::new();
         let mut processes = Vec::new();

@@ -2,7 +2,6 @@
 
 use filestats::{FileKind, Sample};
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -15,12 +14,8 @@ pub(super) fn is_here(host: &str) -> bool {
 
 /// The server's processes: one starts another.
 pub(super) fn processes() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let serves = |pid: &u32| {
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|command| command.trim_end() == PROGRAM)
-    };
-    pids.filter(serves).collect()
+    let serves = |pid: &u32| host::command_name(*pid).as_deref() == Some(PROGRAM);
+    host::pids().unwrap_or_default().into_iter().filter(serves).collect()
 }
 
 /// The directory that most of its files lie in, as far as they are seen from here.

@@ -74,9 +74,8 @@ impl Session {
 fn connect(address: &Address, host: &str, port: u16, deadline: Instant) -> Result<LoginOutcome, Fault> {
     let tcp = connect_tcp(resolve(host, port, deadline)?, deadline)?;
     // At most 64 characters (uname(2)); the server shows it beside the session.
-    let own_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let login = Login {
-        host: own_name.trim().into(),
+        host: host::hostname(),
         user: address.user.clone(),
         password: address.password.clone(),
         server: host.into(),

@@ -37,7 +37,7 @@ pub fn start(
     totals: &Arc<Mutex<Totals>>,
     args: &RecordArgs,
 ) -> Result<Vec<Pushing>, Failure> {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    let host = host::hostname();
     let start = |to: Destination| {
         let name = to.to_string();
         if to.shows_credential() {

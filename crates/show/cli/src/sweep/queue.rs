@@ -1,14 +1,15 @@
 //! The queue of a target's devices during a step: the kernel's mean over time, and what looks now and then see.
 
 use capability::QueueSeen;
+use host::{DeviceNumber, disk_counters};
 use load::Live;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
-use storage::{Region, device_counters};
+use storage::Region;
 
 pub struct QueueWatch {
     /// Numbers of the devices that the members are or lie on; empty where the kernel counts none.
-    devices: Vec<String>,
+    devices: Vec<DeviceNumber>,
     every: Duration,
     /// When the measured part began, and the weighted time then.
     began: Option<(Instant, u64)>,
@@ -23,10 +24,9 @@ impl QueueWatch {
             let metadata = member.file.metadata().ok()?;
             let device =
                 if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-            let number = format!("{}:{}", libc::major(device), libc::minor(device));
-            device_counters(&number).map(|_| number)
+            disk_counters(DeviceNumber::from_dev(device)).map(|disk| disk.number)
         };
-        let mut devices: Vec<String> = region.members().iter().filter_map(number).collect();
+        let mut devices: Vec<DeviceNumber> = region.members().iter().filter_map(number).collect();
         devices.sort();
         devices.dedup();
         QueueWatch { devices, every, began: None, last: None, samples: Vec::new() }
@@ -67,7 +67,7 @@ impl QueueWatch {
     fn read(&self) -> Option<(u64, u64)> {
         let mut sums = (0, 0);
         for number in &self.devices {
-            let counters = device_counters(number)?;
+            let counters = disk_counters(*number)?;
             sums = (sums.0 + counters.in_flight, sums.1 + counters.weighted_ms);
         }
         Some(sums)

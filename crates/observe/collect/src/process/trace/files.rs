@@ -4,7 +4,7 @@ use super::super::tables::{FileId, Name};
 use super::pattern::FilePattern;
 use super::refuse;
 use crate::error::SourceError;
-use crate::mounts::Mounts;
+use host::Mounts;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -53,7 +53,7 @@ impl Files {
             self.keep(written);
         }
         if self.looked.is_none_or(|looked| looked.elapsed() > MOUNTS_LAST) {
-            (self.mounts, self.looked) = (Mounts::now(), Some(Instant::now()));
+            (self.mounts, self.looked) = (Mounts::read().unwrap_or_default(), Some(Instant::now()));
         }
         let written = self.written.remove(&id);
         let path = names::first(id, written.as_deref(), &[pid], &self.mounts).path;

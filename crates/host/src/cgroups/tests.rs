@@ -1,0 +1,129 @@
+use super::*;
+use proptest::prelude::*;
+
+const VDA: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
+
+fn mounts(directory: &Path) -> Mounts {
+    let directory = directory.display();
+    Mounts::parse(
+        format!(
+            "38 31 0:35 / {directory}/blkio rw - cgroup cgroup rw,blkio\n\
+             41 31 0:38 / {directory}/unified rw - cgroup2 cgroup2 rw\n"
+        )
+        .as_bytes(),
+    )
+}
+
+fn device(number: &str) -> DeviceFacts {
+    DeviceFacts {
+        name: "vda".into(),
+        number: number.into(),
+        kind: "disk".into(),
+        model: None,
+        backing_file: None,
+        size_bytes: 1 << 30,
+        rotational: None,
+        scheduler: None,
+        requests_max: None,
+        queues: None,
+        request_bytes_max: None,
+        logical_block_bytes: None,
+        physical_block_bytes: None,
+        write_cache: None,
+        layout: None,
+    }
+}
+
+#[test]
+fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("blkio/blkio.throttle.read_iops_device", "254:0 800\n");
+    write("blkio/blkio.throttle.write_iops_device", "254:0 900\n7:3 5\n");
+    write("blkio/db/blkio.throttle.write_iops_device", "254:0 850\n");
+    write("blkio/db/own/blkio.throttle.write_bps_device", "254:0 1048576\n");
+    write("unified/db/io.max", "254:0 rbps=max wbps=max riops=700 wiops=max\n");
+    write("unified/db/own/io.max", "254:0 rbps=2097152 wbps=max riops=max wiops=120\n");
+    let groups = "7:cpu,blkio:/db/own\n1:name=systemd:/\n0::/db/own\n";
+    let caps = caps_of(&[device("254:0")], &mounts(directory.path()), groups.as_bytes());
+    let mut seen: Vec<_> = caps.iter().map(|cap| (cap.kind, cap.per_second)).collect();
+    seen.sort_by_key(|(_, limit)| *limit);
+    assert_eq!(
+        seen,
+        [
+            (CapKind::WriteIops, 120),
+            (CapKind::ReadIops, 700),
+            (CapKind::WriteIops, 900),
+            (CapKind::WriteBytes, 1 << 20),
+            (CapKind::ReadBytes, 2 << 20)
+        ]
+    );
+    assert!(caps.iter().any(|cap| cap.origin.ends_with("blkio/blkio.throttle.write_iops_device")));
+    assert!(caps_of(&[device("8:0")], &mounts(directory.path()), groups.as_bytes()).is_empty());
+}
+
+#[test]
+fn a_container_sees_the_part_of_the_tree_that_is_mounted() {
+    let mount = |root: &str| {
+        let line = format!("2 1 0:1 {root} /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        Mounts::parse(line.as_bytes()).iter().next().unwrap().clone()
+    };
+    assert_eq!(
+        directories(&mount("/docker/1"), Path::new("/docker/1/db")),
+        [Path::new("/sys/fs/cgroup/db"), Path::new("/sys/fs/cgroup")]
+    );
+    assert_eq!(directories(&mount("/"), Path::new("/../other")), [Path::new("/sys/fs/cgroup")]);
+}
+
+#[test]
+fn unlimited_and_nonsense_are_no_caps() {
+    let text = "254:0 18446744073709551615\n254:0 0\n254:0\nx:y 5\n\n254:0 100\n";
+    assert_eq!(parse_throttle(text), [(VDA, 100)]);
+    let text = "254:0 rbps=max riops=x wiops= =3 junk\n254 riops=5\n254:0 riops=5\n";
+    assert_eq!(parse_io_max(text), [(VDA, CapKind::ReadIops, 5)]);
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parsers_panic(text in "[0-9:a-z= \n/.\u{80}-\u{90}]{0,80}") {
+        let _ = (parse_throttle(&text), parse_io_max(&text), group(text.as_bytes(), Some("blkio")), group(text.as_bytes(), None));
+        let mount = Mounts::parse(b"2 1 0:1 / /c rw - cgroup2 c rw\n").iter().next().unwrap().clone();
+        for directory in directories(&mount, Path::new(&text)) {
+            prop_assert!(directory.starts_with("/c"));
+        }
+    }
+}
+
+#[test]
+fn a_group_whose_name_is_not_utf8_is_found() {
+    let groups = b"7:cpu,blkio:/caf\xe9\n1:name=systemd:/\xff\n0::/a:b\n";
+    assert_eq!(group(groups, Some("blkio")).unwrap().as_os_str().as_bytes(), b"/caf\xe9");
+    assert_eq!(group(groups, None), Some(Path::new("/a:b")));
+    assert_eq!(group(groups, Some("memory")), None);
+}
+
+#[test]
+fn a_limit_goes_to_every_group_of_v1_and_to_the_first_level_of_v2() {
+    let directory = tempfile::tempdir().unwrap();
+    let (v1, v2) = (directory.path().join("blkio"), directory.path().join("unified"));
+    for group in ["", "a", "a/b"] {
+        fs::create_dir_all(v1.join(group)).unwrap();
+        fs::create_dir_all(v2.join(group)).unwrap();
+        fs::write(v1.join(group).join(file_v1(CapKind::ReadIops)), "7:3 5\n").unwrap();
+        if !group.is_empty() {
+            fs::write(v2.join(group).join("io.max"), "").unwrap();
+        }
+    }
+    let mut files = throttle_files_below(&mounts(directory.path()), CapKind::ReadIops);
+    files.sort();
+    let v1 = |group: &str| ThrottleFile::V1(v1.join(group).join("blkio.throttle.read_iops_device"));
+    assert_eq!(files, [v1("a/b"), v1("a"), v1(""), ThrottleFile::V2(v2.join("a/io.max"))]);
+    let lines = |file: &ThrottleFile| [Some(800), None].map(|limit| file.line(VDA, CapKind::ReadIops, limit));
+    assert_eq!(lines(&files[0]), ["254:0 800", "254:0 0"]);
+    assert_eq!(lines(&files[3]), ["254:0 riops=800", "254:0 riops=max"]);
+    assert!(files[0].has_limit(DeviceNumber { major: 7, minor: 3 }) && !files[0].has_limit(VDA));
+}

@@ -1,0 +1,41 @@
+//! Facts of this host, out of /proc and /sys. Linux only.
+//!
+//! ```text
+//! mounts          /proc/self/mountinfo       Mounts::read -> mount_of(path), names_of(device, path), is_mount_point
+//! block_devices   /sys/dev/block, /sys/block device_chain(number): partitions, loop, dm and md devices, disks
+//! in_use          mounts, /proc/swaps, sysfs device_uses(number), file_uses(file), processes_using(device)
+//! diskstats       /proc/diskstats            read_diskstats: the counters of each device
+//! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind)
+//! process         /proc/PID                  ProcessStat::read, ProcessIdentity::is_alive, pids, children_of
+//! kernel          /proc/sys/kernel           boot_id, hostname, release
+//! ```
+//!
+//! This crate is the only reader of these files. Each parser is a pure function of bytes, and paths stay bytes: a mount
+//! point need not be UTF-8. The `procfs` crate is not used because it reads mountinfo as UTF-8 lines, fails as a whole on
+//! one name that is not, and does not decode the octal escapes.
+//!
+//! Never: judges what it reads, writes to a device, or reports "unreadable" as "none" where the answer decides whether
+//! data is destroyed.
+
+mod block_devices;
+mod cgroups;
+mod device_number;
+mod diskstats;
+mod escape;
+mod in_use;
+mod kernel;
+mod mounts;
+mod process;
+mod swaps;
+
+pub use block_devices::{
+    LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
+    is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
+};
+pub use cgroups::{ThrottleFile, caps, caps_for, throttle_files};
+pub use device_number::DeviceNumber;
+pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
+pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
+pub use kernel::{BOOT_ID, boot_id, hostname, release};
+pub use mounts::{MOUNTINFO, Mount, Mounts};
+pub use process::{ProcessIdentity, ProcessStat, children_of, command_name, pids, start_ticks, threads_of};

@@ -1,0 +1,111 @@
+//! A device in use is not removed, wherever and under whatever name it is mounted. Needs root.
+
+use luns::{Asked, Lun, LunError, Registry};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A LUN with an ext4 on it, and mounts that end with the test.
+struct Fixture {
+    registry: Registry,
+    lun: Lun,
+    mounted: Vec<PathBuf>,
+    directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// `None`, after saying so, where this user may not set one up.
+    fn new() -> Option<Fixture> {
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
+            eprintln!("skipped: needs root and loop devices");
+            return None;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let registry = Registry::at(directory.path().join("luns"));
+        let asked = Asked { bytes: 8 << 20, ..Asked::default() };
+        let lun = registry.create(&asked, Path::new("/bin/false")).unwrap();
+        let mut mkfs = Command::new("mkfs.ext4");
+        mkfs.args(["-q", "-F"]).arg(lun.device.as_ref().unwrap());
+        assert!(mkfs.status().unwrap().success());
+        Some(Fixture { registry, lun, mounted: Vec::new(), directory })
+    }
+
+    fn mount(&mut self, name: &[u8]) -> PathBuf {
+        let point = self.directory.path().join(OsStr::from_bytes(name));
+        fs::create_dir(&point).unwrap();
+        let mut mount = Command::new("mount");
+        assert!(mount.arg(self.lun.device.as_ref().unwrap()).arg(&point).status().unwrap().success());
+        self.mounted.push(point.clone());
+        point
+    }
+
+    fn unmount(&mut self) {
+        for point in self.mounted.drain(..) {
+            assert!(Command::new("umount").arg(point).status().unwrap().success());
+        }
+    }
+
+    /// What the refusal says the device is.
+    fn refusal(&self) -> Vec<String> {
+        match self.registry.remove(&self.lun) {
+            Err(LunError::InUse { uses, .. }) => uses,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.unmount();
+        self.registry.remove(&self.lun).unwrap();
+    }
+}
+
+#[test]
+fn a_device_mounted_at_a_name_that_is_not_utf8_is_not_removed() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let point = fixture.mount(b"caf\xe9 \\040\n");
+    fs::write(point.join("kept"), "kept").unwrap();
+    assert_eq!(fixture.refusal(), [format!("mounted on {}", point.display())]);
+    assert_eq!(fs::read_to_string(point.join("kept")).unwrap(), "kept");
+}
+
+#[test]
+fn a_device_is_not_removed_while_another_mount_has_a_name_that_is_not_utf8() {
+    let (Some(mut odd), Some(mut plain)) = (Fixture::new(), Fixture::new()) else { return };
+    odd.mount(b"\xff");
+    let point = plain.mount(b"plain");
+    assert_eq!(plain.refusal(), [format!("mounted on {}", point.display())]);
+}
+
+#[test]
+fn a_device_mounted_in_another_mount_namespace_is_not_removed() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let point = fixture.mount(b"hidden");
+    fixture.unmount();
+    let device = fixture.lun.device.clone().unwrap();
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        "mount \"$0\" \"$1\" && echo mounted && cat",
+    ]);
+    command.arg(&device).arg(&point).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "mounted\n");
+    let refusal = fixture.refusal();
+    assert!(refusal[0].starts_with(&format!("mounted on {} for process", point.display())), "{refusal:?}");
+    // It is still a device of that file: nothing was taken away.
+    let backing = Path::new("/sys/block").join(device.file_name().unwrap()).join("loop/backing_file");
+    assert_eq!(fs::read_to_string(backing).unwrap().trim_end(), fixture.lun.file.to_str().unwrap());
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
