@@ -1,6 +1,6 @@
-//! From what was asked to a profile that may run, or be shown.
+//! From a command line to a checked profile that can run or be shown.
 
-use crate::command_line::{Asked, Source};
+use crate::command_line::{RunRequest, Source};
 use crate::profile::Profile;
 use crate::profile_xml::{self, ProfileError};
 use crate::rules::{self, Origin};
@@ -10,35 +10,35 @@ use crate::usage::UsageError;
 /// A profile without contradictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// What will run; without what is ignored.
+    /// The profile that runs, without the ignored settings.
     pub profile: Profile,
-    /// What is odd but allowed.
+    /// Warnings about unusual settings.
     pub warnings: Vec<String>,
-    /// What Linux lacks: ignored, as was asked for, or only shown.
+    /// Unsupported settings, ignored on request or only shown.
     pub unsupported: Vec<Unsupported>,
 }
 
-/// Why nothing may run.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The XML is no profile.
+    /// The XML is not a profile.
     #[error(transparent)]
     Xml(#[from] ProfileError),
     /// The settings contradict each other; at least one.
     #[error("{}", lines(.0))]
     Rules(Vec<UsageError>),
-    /// Something that Linux lacks, and that was not to be ignored; at least one.
+    /// Unsupported settings that were not to be ignored; at least one.
     #[error("{}", lines(.0))]
     Unsupported(Vec<Unsupported>),
 }
 
-/// Checks what was asked for. `xml` is the text of the profile that [`Source::Xml`] names; `clock_seed` is
-/// what a bare `-z` stands for. A profile that is only shown (`-Rp`) may hold templates and what Linux lacks.
+/// Checks a request. `xml` is the text of the profile that [`Source::Xml`] names; `clock_seed` is
+/// the seed of a bare `-z`. A profile that is only shown (`-Rp`) may hold templates and unsupported settings.
 ///
 /// # Errors
-/// [`Refused`], with all that is wrong at once.
+/// [`Refused`], with all errors.
 pub fn check(
-    asked: &Asked,
+    asked: &RunRequest,
     xml: Option<&str>,
     clock_seed: u32,
     ignore_unsupported: bool,
@@ -54,7 +54,7 @@ pub fn check(
     };
     asked.common.apply(&mut profile, clock_seed);
     let warnings = rules::check(&profile, origin).map_err(Refused::Rules)?;
-    lacking.extend(unsupported::of(&profile));
+    lacking.extend(unsupported::list(&profile));
     if !asked.common.profile_only {
         rules::check_no_templates(&profile).map_err(Refused::Rules)?;
         if !lacking.is_empty() && !ignore_unsupported {
@@ -92,7 +92,7 @@ mod tests {
         };
         assert_eq!(lacking.iter().map(|one| one.flag.as_str()).collect::<Vec<_>>(), ["-ysgo", "-x", "-ft"]);
         let ignored = checked("-x -ysgo -ft t", None, true).expect("ignored");
-        assert_eq!((ignored.unsupported.len(), unsupported::of(&ignored.profile)), (3, vec![]));
+        assert_eq!((ignored.unsupported.len(), unsupported::list(&ignored.profile)), (3, vec![]));
         let shown = checked("-x -Rp t", None, false).expect("shown");
         assert!(shown.profile.time_spans[0].completion_routines);
     }

@@ -1,11 +1,11 @@
-//! diskspd's command line, to the grammar of version 2.2, read more strictly: what diskspd would skip in
-//! silence (`-t4x`, `-Lx`) is an error.
+//! diskspd's command line, by the grammar of version 2.2 but stricter: text that diskspd ignores silently (`-t4x`, `-Lx`)
+//! is an error.
 //!
-//! Flags begin with `-` and carry their value glued on; they come before targets. Windows also takes `/` as
+//! Flags begin with `-`, have their value attached, and precede the targets. Windows also takes `/` as
 //! the switch. Here `/` begins a path: `/?` alone is help, and an argument that would be a flag if its `/`
 //! were a `-` (`/b4K`, `/Sh`) is refused, so that no script makes a file of that name by mistake; `//b4K`
-//! names such a file. After `--` everything is a target. Our own options begin with `--`, stand anywhere before
-//! that, and are handed back as they are.
+//! names such a file. After `--` everything is a target. Headroom's own options begin with `--`, may stand anywhere before
+//! that, and are returned unchanged.
 
 mod affinity;
 mod caching;
@@ -18,44 +18,44 @@ use crate::unsupported::Unsupported;
 use crate::usage::UsageError;
 use flags::{Reading, block_bytes};
 
-/// What a command line asks for.
+/// What a command line requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandLine {
     /// `-?`, `/?`, `--help`: the help.
     Usage,
-    /// A run, or to show what would run.
-    Run(Box<Asked>),
+    /// A run, or a profile to show.
+    Run(Box<RunRequest>),
 }
 
-/// A run that was asked for.
+/// The run that a command line requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// Where its settings are.
+pub struct RunRequest {
+    /// The source of its settings.
     pub source: Source,
-    /// What stands beside either.
+    /// The settings beside either source.
     pub common: Common,
     /// Flags that no profile carries and that mean nothing here; what the profile carries is listed by
     /// [`crate::unsupported::of`].
     pub unsupported: Vec<Unsupported>,
-    /// Our own options, untouched: `--json`, `--format`, `2.0.17`.
+    /// Headroom's own options, unchanged: `--json`, `--format`, `2.0.17`.
     pub ours: Vec<String>,
 }
 
-/// Where the settings of a run are.
+/// The source of the settings of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// In flags; `common` is applied already, but for a seed of the clock.
+    /// Flags; `common` is applied already, except a seed from the clock.
     Flags(Profile),
-    /// In an XML profile.
+    /// An XML profile.
     Xml {
         /// Its path.
         path: String,
-        /// What stands for `*1`, `*2` ... in it.
+        /// The targets for `*1`, `*2` ... in it.
         targets: Vec<String>,
     },
 }
 
-/// What composes with an XML profile. `None` and `false` leave the profile as it is.
+/// The settings that can be combined with an XML profile. `None` and `false` leave the profile unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Common {
     /// `-d`.
@@ -81,18 +81,18 @@ pub struct Common {
 /// The seed of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seed {
-    /// That one.
+    /// A fixed seed.
     Number(u32),
-    /// Another one every time.
+    /// Another seed for each run.
     Clock,
 }
 
-/// Reads a command line, without the program's name. `valued` are those of our own options whose value is the next
-/// argument, where it is not glued on with `=`.
+/// Parses a command line without the program name. `valued` lists Headroom's own options whose value is the next argument
+/// unless it is attached with `=`.
 ///
 /// # Errors
-/// The first argument that is no flag, or whose value is wrong. What contradicts itself between flags is found
-/// by [`crate::rules::check`].
+/// The first argument that is not a flag, or has a wrong value. [`crate::rules::check`] finds contradictions between
+/// flags.
 pub fn parse(args: &[String], valued: &[&str]) -> Result<CommandLine, UsageError> {
     let Some(Arguments { flags, targets, ours }) = divide(args, valued)? else {
         return Ok(CommandLine::Usage);
@@ -108,11 +108,11 @@ pub fn parse(args: &[String], valued: &[&str]) -> Result<CommandLine, UsageError
         Some(path) => Source::Xml { path, targets },
         None => Source::Flags(reading.profile(targets)?),
     };
-    Ok(CommandLine::Run(Box::new(Asked { source, common, unsupported, ours })))
+    Ok(CommandLine::Run(Box::new(RunRequest { source, common, unsupported, ours })))
 }
 
 impl Common {
-    /// Sets in a profile what was said beside it.
+    /// Applies these settings to a profile.
     pub fn apply(&self, profile: &mut Profile, clock_seed: u32) {
         profile.verbose |= self.verbose;
         profile.verbose_stats |= self.verbose_stats;
@@ -137,7 +137,7 @@ struct Arguments {
     ours: Vec<String>,
 }
 
-/// Tells flags, targets and our own options apart; `None` where help is asked for.
+/// Separates flags, targets and Headroom's own options; `None` where help is requested.
 fn divide(args: &[String], valued: &[&str]) -> Result<Option<Arguments>, UsageError> {
     let mut divided = Arguments { flags: Vec::new(), targets: Vec::new(), ours: Vec::new() };
     let mut args = args.iter();
@@ -166,7 +166,7 @@ fn divide(args: &[String], valued: &[&str]) -> Result<Option<Arguments>, UsageEr
     Ok(Some(divided))
 }
 
-/// Refuses targets that only Windows has, and flags behind a `/`.
+/// Refuses targets that exist only on Windows, and flags that begin with `/`.
 fn refuse_windows_forms(arg: &str, before_targets: bool) -> Result<(), UsageError> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if arg.is_empty() {
@@ -188,7 +188,7 @@ fn refuse_windows_forms(arg: &str, before_targets: bool) -> Result<(), UsageErro
     Ok(())
 }
 
-/// Whether `/...` would be a flag. `-X` and `-y` take any text, so that many a path would be one: left out.
+/// Whether `/...` would be a flag. `-X` and `-y` take any text, so most paths would match them; they are not checked.
 fn looks_like_a_switch(arg: &str) -> bool {
     let Some(rest) = arg.strip_prefix('/') else { return false };
     let flag = format!("-{rest}");

@@ -1,4 +1,4 @@
-//! diskspd's world: its command line, its XML profile, and what both mean in our own words.
+//! diskspd: its command line, its XML profile, its reports, and their conversion to Headroom's types.
 //!
 //! ```text
 //! arguments ──command_line::parse──┐
@@ -8,10 +8,9 @@
 //!                                  └──profile_xml::write──> XML file                    priority, hints)
 //! ```
 //!
-//! A [`Profile`](profile::Profile) says what diskspd 2.2 would have been told, with its defaults and its
-//! meanings: sequential threads overlap, each I/O throws its own coin between read and write, five seconds
-//! of warm-up. What Linux has no counterpart for is an [`Unsupported`](unsupported::Unsupported): refused by name,
-//! never dropped in silence. The crate reads no file and runs no load.
+//! A [`Profile`](profile::Profile) has the settings of diskspd 2.2 with its defaults and semantics: sequential threads
+//! overlap, each I/O chooses read or write at random, five seconds of warm-up. A setting without a counterpart on Linux is
+//! [`Unsupported`](unsupported::Unsupported): refused by name, never ignored silently. The crate reads no file and runs no load.
 
 pub mod checked;
 pub mod command_line;

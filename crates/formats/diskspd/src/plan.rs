@@ -1,9 +1,8 @@
-//! What a profile asks, in our own words: every time span a phase, every target a workload.
+//! Conversion of a profile to a plan: each time span is a phase, each target a workload.
 //!
-//! Meanings are kept to the letter where [`workload`] can say them: sequential threads overlap or start apart,
-//! limits are per thread and target (a workload's limit is over its threads, so it is multiplied, in 64 bits
-//! and more), a burst is shared by the threads of its target. What a workload cannot say (affinity, priority,
-//! hints) stands beside the plan in [`Extras`]; where something still comes out otherwise, a note says so.
+//! The semantics are kept exactly where [`workload`] can express them: sequential threads overlap or start apart; limits are
+//! per thread and target (a workload's limit is for all its threads, so it is multiplied); the threads of a target share a
+//! burst. [`Extras`] has what a workload cannot express (affinity, priority, hints). A note reports any remaining difference.
 
 use crate::profile::{
     CacheMode, Content, Distribution, Order, Precreate, Priority, Profile, SpanUnit, Target, Throughput,
@@ -22,16 +21,16 @@ use workload::{
 pub struct Planned {
     /// A phase for each time span, in each a workload for each target.
     pub plan: Plan,
-    /// What workloads cannot say, for each phase.
+    /// For each phase, the settings that workloads cannot express.
     pub extras: Vec<Extras>,
-    /// What is not quite as diskspd does it, for the person who asked.
+    /// Differences from diskspd, for the user.
     pub notes: Vec<String>,
 }
 
-/// What a phase asks that workloads cannot say.
+/// The settings of a phase that workloads cannot express.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// Which CPUs its threads run on.
+    /// The CPUs of its threads.
     pub affinity: Affinity,
     /// For each of the phase's workloads, in their order.
     pub targets: Vec<TargetExtras>,
@@ -49,18 +48,18 @@ pub enum Affinity {
     Cores(Vec<u32>),
 }
 
-/// What a target asks that its workload cannot say.
+/// The settings of a target that its workload cannot express.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetExtras {
     /// Priority of its I/Os (`ioprio`).
     pub priority: Priority,
-    /// What the kernel is told of its accesses (`posix_fadvise`); only where the page cache takes part.
+    /// The hint to the kernel about its accesses (`posix_fadvise`); only with the page cache.
     pub advice: Option<Advice>,
     /// Its buffers are in huge pages (`-l`, `MAP_HUGETLB`).
     pub huge_pages: bool,
 }
 
-/// What the kernel is told of accesses to come.
+/// A hint to the kernel about accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// `POSIX_FADV_RANDOM` (`-fr`).
@@ -70,7 +69,7 @@ pub enum Advice {
 }
 
 impl Priority {
-    /// The `IOPRIO_CLASS_BE` level, 0 to 7, that stands for it: 4 is what Linux gives unasked.
+    /// The corresponding `IOPRIO_CLASS_BE` level, 0 to 7; 4 is Linux's default.
     pub fn best_effort_level(self) -> u8 {
         match self {
             Priority::VeryLow => 7,
@@ -80,11 +79,11 @@ impl Priority {
     }
 }
 
-/// Says a profile as a plan. The profile has passed [`crate::rules::check`], and what Linux lacks is refused or
+/// Converts a profile to a plan. The profile has passed [`crate::rules::check`], and unsupported settings are refused or
 /// removed ([`crate::unsupported`]).
 ///
 /// # Errors
-/// What no workload may be: a block that is no multiple of 512 bytes, more threads or outstanding I/Os than the
+/// A workload that cannot run: a block that is not a multiple of 512 bytes, more threads or outstanding I/Os than the
 /// engine has.
 pub fn to_plan(profile: &Profile) -> Result<Planned, UsageError> {
     let mut plan = Plan::default();
@@ -131,7 +130,7 @@ fn phase(
     Ok(Phase { name: format!("timespan {number}"), length, slice, pool, workloads })
 }
 
-/// Where in the plan a target stands: once for each path, as large as its largest use.
+/// The index of a target in the plan: one for each path, as large as its largest use.
 fn place(target: &Target, targets: &mut Vec<PlanTarget>) -> usize {
     let path = PathBuf::from(&target.path);
     let create_bytes = target.create_bytes.filter(|bytes| *bytes > 0);
@@ -161,7 +160,7 @@ fn workload(
     let workload = Workload {
         outstanding: outstanding(span, target),
         threads,
-        // There each thread's seed is the time span's plus its number over all targets.
+        // In diskspd the seed of a thread is the seed of the time span plus its number over all targets.
         seed: u64::from(span.seed) + u64::from(if span.threads_total > 0 { 0 } else { first_thread }),
         access: access(target, threads, random),
         limit: limit(target, threads),
@@ -175,8 +174,8 @@ fn workload(
     Ok(workload)
 }
 
-/// A copy from or to a mapping ends before the next begins, there as here, whatever `-o` says; only `-p` gives
-/// each of them an offset of its own.
+/// A copy from or to a mapping ends before the next begins, in diskspd too, whatever `-o` says; only `-p` gives each
+/// outstanding I/O an offset of its own.
 fn outstanding(span: &TimeSpan, target: &Target) -> u32 {
     match target.mapped && !target.same_offset {
         true => 1,
@@ -205,7 +204,7 @@ fn durability(target: &Target) -> Durability {
 fn access(target: &Target, threads: u32, random: bool) -> Access {
     let sequential = target.order() != Order::Random;
     let walk = match target.order() {
-        // A thread alone has all of the target, whichever way it is said.
+        // A single thread uses the whole target in either mode.
         _ if threads == 1 => Walk::default(),
         Order::Random => Walk::default(),
         Order::Interlocked => Walk::Shared,
@@ -223,7 +222,7 @@ fn access(target: &Target, threads: u32, random: bool) -> Access {
     }
 }
 
-/// The last range of bytes may be open: what zones leave goes to what they leave, so it is left out.
+/// The last range of bytes may be open. It is omitted: the remaining I/Os go to the rest of the target anyway.
 fn zones(distribution: &Distribution) -> workload::Distribution {
     let ranges = distribution.ranges.iter();
     let extent = |span: u64| match distribution.unit {
@@ -237,7 +236,7 @@ fn zones(distribution: &Distribution) -> workload::Distribution {
     workload::Distribution::Zones { zones }
 }
 
-/// Of a thread and target there; over all threads of a workload here.
+/// diskspd limits each thread of a target; a workload limits all its threads together.
 fn limit(target: &Target, threads: u32) -> Limit {
     let threads = u64::from(threads);
     match target.throughput {
@@ -252,7 +251,7 @@ fn limit(target: &Target, threads: u32) -> Limit {
     }
 }
 
-/// A burst is shared by the threads of its target, each at least one I/O; a limit goes before bursts.
+/// The threads of a target share a burst, each with at least one I/O; a limit takes precedence over bursts.
 fn burst(target: &Target, threads: u32, notes: &mut Vec<String>) -> Option<Burst> {
     if target.burst_ios == 0 || target.think_time_ms == 0 || target.throughput.is_some() {
         return None;
@@ -277,7 +276,7 @@ fn content(span: &TimeSpan, target: &Target) -> workload::Content {
     }
 }
 
-/// Direct I/O goes by sectors: what would fail at its first I/O is refused before.
+/// Direct I/O needs whole sectors: a workload whose first I/O would fail is refused before.
 fn aligned(target: &Target) -> Result<(), UsageError> {
     const SECTOR_BYTES: u64 = 512;
     if target.cache != CacheMode::Unbuffered || target.mapped {
@@ -331,7 +330,7 @@ fn advice(target: &Target, notes: &mut Vec<String>) -> Option<Advice> {
     Some(advice)
 }
 
-/// diskspd makes files anew for each time span; here each is made once, before the first.
+/// diskspd creates the files again for each time span; here each is created once, before the first.
 fn note_creation(profile: &Profile, notes: &mut Vec<String>) {
     let mut sizes: Vec<(&str, Option<u64>)> = Vec::new();
     for target in profile.time_spans.iter().flat_map(|span| &span.targets) {
@@ -358,7 +357,7 @@ fn note_creation(profile: &Profile, notes: &mut Vec<String>) {
     }
 }
 
-/// Each note once, however many targets it is about.
+/// Removes repeated notes.
 fn note(notes: &mut Vec<String>, text: String) {
     if !notes.contains(&text) {
         notes.push(text);

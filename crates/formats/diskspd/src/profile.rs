@@ -1,14 +1,14 @@
-//! What diskspd can be told, as types. Fields carry diskspd's own units (seconds, bytes per millisecond), so
-//! that a profile is read, printed and written again without loss; `plan` converts.
+//! The settings of diskspd as types. Fields have diskspd's units (seconds, bytes per millisecond), so that a profile is
+//! read and written without loss; `plan` converts them.
 
-/// A whole run: time spans one after the other.
+/// A whole run: time spans in sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Says more while it runs (`-v`).
+    /// Verbose (`-v`).
     pub verbose: bool,
     /// Shows how threads waited for completions (`-vs`).
     pub verbose_stats: bool,
-    /// A dot after so many completions of a thread (`-P`); 0 is off.
+    /// A dot after this many completions of a thread (`-P`); 0 is off.
     pub progress: u32,
     /// Experiments as a bit mask (`-:`); 1 allows long sleeps of the throttle. Carried, and without effect here.
     pub experiment_flags: u32,
@@ -16,7 +16,7 @@ pub struct Profile {
     pub result_format: ResultFormat,
     /// Which files are made before the first time span (XML only).
     pub precreate: Precreate,
-    /// In this order; at least one.
+    /// Time spans in order; at least one.
     pub time_spans: Vec<TimeSpan>,
 }
 
@@ -44,7 +44,7 @@ pub enum Precreate {
     ConstantOrZeroSizes,
 }
 
-/// What happens at once, and how long.
+/// A time span: its targets and its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeSpan {
     /// Measured seconds (`-d`).
@@ -86,19 +86,19 @@ pub struct Cpu {
     pub processor: u32,
 }
 
-/// A file, block device or template, and what is asked of it.
+/// A file, block device or template, and its workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// As it was written; `*1`, `*2` ... stand for the targets of a command line.
+    /// The path as given; `*1`, `*2` ... stand for the targets of a command line.
     pub path: String,
     /// Bytes of each I/O (`-b`).
     pub block_bytes: u32,
     /// First byte used (`-B`).
     pub base_bytes: u64,
-    /// First byte not used any more (`-f`, or base plus length of `-B`); `None`: the end of the target.
+    /// First byte after the used part (`-f`, or base plus length of `-B`); `None`: the end of the target.
     /// Never `Some(0)`.
     pub end_bytes: Option<u64>,
-    /// The file is made anew with that size (`-c`).
+    /// The file is created with that size (`-c`).
     pub create_bytes: Option<u64>,
     /// Outstanding I/Os of each thread (`-o`).
     pub outstanding: u32,
@@ -115,7 +115,7 @@ pub struct Target {
     pub random_percent: u8,
     /// Alignment of random and distance of sequential I/Os (`-r`, `-s`); `None`: the block size.
     pub align_bytes: Option<u64>,
-    /// Where random I/Os gather (`-rd`).
+    /// The distribution of random I/Os (`-rd`).
     pub distribution: Option<Distribution>,
     /// Sequential threads share one offset (`-si`).
     pub interlocked: bool,
@@ -123,7 +123,7 @@ pub struct Target {
     pub same_offset: bool,
     /// Distance of the places where sequential threads start (`-T`); 0: all at the same.
     pub thread_stride_bytes: u64,
-    /// Most that a thread does to this target (`-g`).
+    /// The limit of a thread on this target (`-g`).
     pub throughput: Option<Throughput>,
     /// I/Os of a burst (`-i`); 0 is off. On exactly when `think_time_ms` is.
     pub burst_ios: u32,
@@ -131,7 +131,7 @@ pub struct Target {
     pub think_time_ms: u32,
     /// Software cache (`-S`).
     pub cache: CacheMode,
-    /// Writes count when they are on stable media (`-Sw`).
+    /// Writes complete when they are on stable media (`-Sw`).
     pub write_through: bool,
     /// The target is mapped into memory (`-Sm`).
     pub mapped: bool,
@@ -151,7 +151,7 @@ pub struct Target {
     pub large_pages: bool,
 }
 
-/// A thread of a pool, and how much it does for a target.
+/// A thread of a pool and its weight for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTarget {
     /// Number of the thread, from 0.
@@ -160,16 +160,16 @@ pub struct ThreadTarget {
     pub weight: Option<u32>,
 }
 
-/// Where random I/Os gather: ranges one behind the other, the implied remainder among them.
+/// The distribution of random I/Os: adjacent ranges, including the implied remainder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distribution {
-    /// What the spans of the ranges are.
+    /// The unit of the ranges' spans.
     pub unit: SpanUnit,
     /// From the start of the used part on. Their I/Os sum to 100 % (see [`Distribution::new`]).
     pub ranges: Vec<Range>,
 }
 
-/// What the span of a range is.
+/// The unit of a range's span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanUnit {
     /// Percent of the target (`-rdpct`).
@@ -183,11 +183,11 @@ pub enum SpanUnit {
 pub struct Range {
     /// Share of the I/Os; 0 is a hole.
     pub ios_percent: u8,
-    /// How large it is, in the distribution's unit.
+    /// Its size in the distribution's unit.
     pub span: u64,
 }
 
-/// Most that a thread does to a target.
+/// The limit of a thread on a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throughput {
     /// Bytes per millisecond (`-g800`).
@@ -199,12 +199,12 @@ pub enum Throughput {
 /// The software cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheMode {
-    /// Takes part (`-Sb`).
+    /// On (`-Sb`).
     #[default]
     Cached,
-    /// Does not (`-Su`).
+    /// Off (`-Su`).
     Unbuffered,
-    /// Only that of a remote file server takes part (`-Sr`). No counterpart on Linux.
+    /// On for the cache of a remote file server only (`-Sr`). No counterpart on Linux.
     RemoteOnly,
 }
 
@@ -248,16 +248,16 @@ pub enum Priority {
     Normal,
 }
 
-/// In what order a target's I/Os come: one word for what [`Target`]'s fields say together.
+/// The order of a target's I/Os, derived from several fields of [`Target`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// All at random.
     Random,
     /// Some at random, in the given share.
     Mixed,
-    /// One after the other, each thread for itself.
+    /// Sequential, each thread with its own offset.
     Sequential,
-    /// One after the other, all threads together.
+    /// Sequential, all threads with one offset.
     Interlocked,
     /// All outstanding I/Os of a thread at one offset.
     SameOffset,
@@ -349,7 +349,7 @@ impl Target {
         self.align_bytes.unwrap_or(u64::from(self.block_bytes))
     }
 
-    /// In what order the I/Os come.
+    /// The order of the I/Os.
     pub fn order(&self) -> Order {
         match self.random_percent {
             0 if self.same_offset => Order::SameOffset,
@@ -360,14 +360,14 @@ impl Target {
         }
     }
 
-    /// Whether the path stands for a target of the command line.
+    /// Whether the path is a template for a target of the command line.
     pub fn is_template(&self) -> bool {
         self.path.starts_with('*')
     }
 }
 
 impl Distribution {
-    /// The given ranges and the one that they imply: I/Os that are left go to what is left of the target.
+    /// The given ranges and the implied one: the remaining I/Os go to the rest of the target.
     pub fn new(unit: SpanUnit, mut ranges: Vec<Range>) -> Distribution {
         let ios: u64 = ranges.iter().map(|range| u64::from(range.ios_percent)).sum();
         let span = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.span));

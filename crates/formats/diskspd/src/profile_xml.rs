@@ -2,8 +2,8 @@
 //!
 //! Reading is strict: an element that the schema does not know, or twice where it stands once, is an error with
 //! its line. The profile inside a result (`<Results><Profile>`) is read too, so that a result can be run
-//! again. Writing gives what diskspd gives, plus `<RandomWriteData>` (`-Zr`), which diskspd reads and forgets
-//! to write.
+//! again. Writing produces the output of diskspd, plus `<RandomWriteData>` (`-Zr`), which diskspd reads but does not
+//! write.
 
 mod elements;
 mod read;
@@ -17,13 +17,13 @@ pub use write::{write, write_indented};
 /// A profile that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileRead {
-    /// What it says.
+    /// The profile.
     pub profile: Profile,
-    /// What it says that no [`Profile`] carries: event tracing.
+    /// Settings without a field in [`Profile`]: event tracing.
     pub unsupported: Vec<Unsupported>,
 }
 
-/// Why XML is no profile.
+/// Why XML is refused as a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, <{element}>: {why}")]
 pub struct ProfileError {
@@ -31,7 +31,7 @@ pub struct ProfileError {
     pub line: usize,
     /// The element, or what stands in its place.
     pub element: String,
-    /// What is wrong, and what would be right.
+    /// The error, and the expected content.
     pub why: String,
 }
 

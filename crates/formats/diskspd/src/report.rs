@@ -1,12 +1,11 @@
-//! Results as diskspd prints them, so that what reads diskspd's output reads ours.
+//! Results in diskspd's formats, so that programs that read diskspd's output read Headroom's.
 //!
 //! ```text
 //! Report ──> view::Span (threads, samples, buckets of a timespan) ──> text, text_2016, xml
 //! ```
 //!
 //! `text` is the report of version 2.2, `text_2016` that of 2.0.17 (`parameters` and `tables` are what both
-//! share), `xml` the XML result. They are views of the profile and of `workload`'s results, nothing is
-//! counted twice or kept.
+//! share), `xml` the XML result. They are views of the profile and of `workload`'s results.
 
 mod parameters;
 mod tables;
@@ -22,28 +21,28 @@ pub use xml::xml;
 use crate::profile::Profile;
 use workload::PhaseResult;
 
-/// What is reported: a view, made for one call of [`text()`], [`text_2016()`] or [`xml()`].
+/// The input of a report, for one call of [`text()`], [`text_2016()`] or [`xml()`].
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// As it was given, program name included.
+    /// The command line as given, program name included.
     pub command_line: &'a str,
-    /// What was asked.
+    /// The profile that ran.
     pub profile: &'a Profile,
-    /// Of which machine.
+    /// The machine.
     pub system: &'a SystemFacts,
-    /// What came out: a phase for each of the profile's timespans, in it a result for each of its targets, in
+    /// The results: a phase for each of the profile's timespans, in it a result for each of its targets, in
     /// their order. A run that was ended early has fewer phases.
     pub phases: &'a [PhaseResult],
 }
 
-/// The machine, as diskspd's reports tell it.
+/// The machine as diskspd's reports describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemFacts {
     /// Host name.
     pub computer_name: String,
     /// When the program started, nanoseconds since 1970; `None` leaves the line empty.
     pub started_unix_ns: Option<u64>,
-    /// What stands for Windows' power scheme: the frequency governor ("performance"), where the kernel tells.
+    /// The frequency governor ("performance") in the place of Windows' power scheme, where the kernel reports it.
     pub power_scheme: Option<String>,
     /// The machine's CPUs that are on line.
     pub cpus: Vec<CpuFacts>,

@@ -1,9 +1,9 @@
-//! What must hold between the settings of a profile, whether a command line or XML said them.
+//! The rules between the settings of a profile, from a command line or from XML.
 
 use crate::profile::{CacheMode, Order, Profile, Range, SpanUnit, Target, Throughput, TimeSpan};
 use crate::usage::UsageError;
 
-/// Where a profile comes from: a command line says the same to all of its targets, and is told once.
+/// The origin of a profile. A command line gives all targets the same settings, so an error is reported once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Flags.
@@ -12,12 +12,12 @@ pub enum Origin {
     Xml,
 }
 
-/// Checks a profile; what is odd but allowed comes back as warnings.
+/// Checks a profile. Returns warnings about unusual settings that are allowed.
 ///
 /// # Errors
-/// Everything that contradicts itself or is out of range.
+/// All contradictions and all values out of range.
 pub fn check(profile: &Profile, origin: Origin) -> Result<Vec<String>, Vec<UsageError>> {
-    let mut found = Found::default();
+    let mut found = Findings::default();
     if profile.time_spans.is_empty() {
         found.error("no time span", "nothing would run", "give at least one <TimeSpan>");
     }
@@ -40,7 +40,7 @@ pub fn check(profile: &Profile, origin: Origin) -> Result<Vec<String>, Vec<Usage
     if found.errors.is_empty() { Ok(found.warnings) } else { Err(found.errors) }
 }
 
-/// Refuses templates that no target of the command line stands for: such a profile can be shown, not run.
+/// Refuses templates without a target on the command line: such a profile can be shown, not run.
 ///
 /// # Errors
 /// One for each template that is left.
@@ -77,13 +77,13 @@ pub(crate) fn ranges_fit(unit: SpanUnit, ranges: &[Range]) -> Result<(), String>
 }
 
 #[derive(Default)]
-struct Found {
+struct Findings {
     place: String,
     errors: Vec<UsageError>,
     warnings: Vec<String>,
 }
 
-impl Found {
+impl Findings {
     fn error(&mut self, what: &str, why: &str, instead: &str) {
         self.errors.push(UsageError::new(format!("{}{what}", self.place), why, instead));
     }
@@ -101,7 +101,7 @@ impl Found {
     }
 }
 
-fn check_span(span: &TimeSpan, found: &mut Found) {
+fn check_span(span: &TimeSpan, found: &mut Findings) {
     found.refuse(span.targets.is_empty(), "no target", "there is nothing to run on", "name a file or device");
     found.refuse(span.duration_s == 0, "-d0", "nothing would be measured", "give at least 1 second");
     found.refuse(
@@ -122,7 +122,7 @@ fn check_span(span: &TimeSpan, found: &mut Found) {
     );
 }
 
-fn check_threads(span: &TimeSpan, target: &Target, found: &mut Found) {
+fn check_threads(span: &TimeSpan, target: &Target, found: &mut Findings) {
     found.refuse(target.threads == 0, "-t0", "no thread", "give at least 1");
     found.refuse(target.outstanding == 0, "-o0", "no outstanding I/O", "give at least 1");
     found.refuse(
@@ -151,7 +151,7 @@ fn check_threads(span: &TimeSpan, target: &Target, found: &mut Found) {
     }
 }
 
-fn check_rates(span: &TimeSpan, target: &Target, found: &mut Found) {
+fn check_rates(span: &TimeSpan, target: &Target, found: &mut Findings) {
     let zero = matches!(target.throughput, Some(Throughput::BytesPerMs(0) | Throughput::Iops(0)));
     found.refuse(zero, "-g0", "a limit of nothing", "give at least 1, or leave -g out");
     found.refuse(
@@ -172,7 +172,7 @@ fn check_rates(span: &TimeSpan, target: &Target, found: &mut Found) {
     );
 }
 
-fn check_order(span: &TimeSpan, target: &Target, found: &mut Found) {
+fn check_order(span: &TimeSpan, target: &Target, found: &mut Findings) {
     let threads = span.threads_of(target);
     let apart = target.thread_stride_bytes > 0;
     if target.random_percent > 0 {
@@ -237,7 +237,7 @@ fn check_order(span: &TimeSpan, target: &Target, found: &mut Found) {
     );
 }
 
-fn check_data(span: &TimeSpan, target: &Target, found: &mut Found) {
+fn check_data(span: &TimeSpan, target: &Target, found: &mut Findings) {
     found.refuse(target.block_bytes == 0, "-b0", "an I/O of nothing", "give at least one sector, as -b512");
     if let crate::profile::Content::Buffer { bytes, .. } = target.content {
         let small = bytes < u64::from(target.block_bytes);
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
     use crate::profile::{Content, Cpu, Distribution, FlushMode, ThreadTarget};
 
-    fn told(change: impl FnOnce(&mut TimeSpan)) -> Result<Vec<String>, Vec<String>> {
+    fn checked(change: impl FnOnce(&mut TimeSpan)) -> Result<Vec<String>, Vec<String>> {
         let mut span = TimeSpan { targets: vec![Target::new("t")], ..TimeSpan::default() };
         change(&mut span);
         let profile = Profile { time_spans: vec![span], ..Profile::default() };
@@ -273,7 +273,7 @@ mod tests {
     }
 
     fn target(change: impl FnOnce(&mut Target)) -> Result<Vec<String>, Vec<String>> {
-        told(|span| change(&mut span.targets[0]))
+        checked(|span| change(&mut span.targets[0]))
     }
 
     fn refused(what: &str) -> Result<Vec<String>, Vec<String>> {
@@ -282,21 +282,21 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused_by_name() {
-        assert_eq!(told(|_| {}), Ok(vec![]));
-        assert_eq!(told(|span| span.targets.clear()), refused("no target"));
-        assert_eq!(told(|span| span.duration_s = 0), refused("-d0"));
-        let bound = told(|span| {
+        assert_eq!(checked(|_| {}), Ok(vec![]));
+        assert_eq!(checked(|span| span.targets.clear()), refused("no target"));
+        assert_eq!(checked(|span| span.duration_s = 0), refused("-d0"));
+        let bound = checked(|span| {
             span.disable_affinity = true;
             span.affinity.push(Cpu { group: 0, processor: 1 });
         });
         assert_eq!(bound, refused("-n with -a"));
-        let both = told(|span| {
+        let both = checked(|span| {
             span.threads_total = 8;
             span.targets[0].threads = 4;
             span.targets[0].interlocked = true;
         });
         assert_eq!(both, refused("-F8 with -t4"));
-        let limited = told(|span| {
+        let limited = checked(|span| {
             span.completion_routines = true;
             span.targets[0].throughput = Some(Throughput::Iops(5));
         });
@@ -309,7 +309,7 @@ mod tests {
             target.cache = CacheMode::Unbuffered;
         });
         assert_eq!(unbuffered, refused("-Su with -Sm"));
-        let routines = told(|span| {
+        let routines = checked(|span| {
             span.completion_routines = true;
             span.targets[0].mapped = true;
         });
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn shared_outstanding_ios_know_no_limits_of_a_target() {
         let shared = |change: fn(&mut Target)| {
-            told(|span| {
+            checked(|span| {
                 (span.threads_total, span.outstanding_total) = (2, 8);
                 span.targets[0].interlocked = true;
                 change(&mut span.targets[0]);
@@ -404,7 +404,7 @@ mod tests {
         warned(target(|target| target.threads = 2), "consider -si");
         warned(target(|target| (target.same_offset, target.outstanding) = (true, 1)), "-p has no effect");
         warned(target(|target| target.interlocked = true), "-si has no effect");
-        warned(told(|span| span.outstanding_total = 4), "-O has no effect");
+        warned(checked(|span| span.outstanding_total = 4), "-O has no effect");
         let bursts = target(|target| {
             target.throughput = Some(Throughput::Iops(1));
             (target.burst_ios, target.think_time_ms) = (1, 1);

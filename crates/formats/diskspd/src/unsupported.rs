@@ -1,10 +1,9 @@
-//! What diskspd can be told and Linux, or Headroom, has no counterpart for: said by name, never dropped in
-//! silence.
+//! Settings of diskspd without a counterpart on Linux or in Headroom: reported by name, never ignored silently.
 
 use crate::profile::{CacheMode, FlushMode, Profile};
 use std::fmt;
 
-/// Something that diskspd can be told and that has no counterpart on Linux, or none here.
+/// A setting of diskspd without a counterpart on Linux or in Headroom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// The flag or element as it was given.
@@ -37,8 +36,8 @@ pub(crate) fn named_event(flag: &str) -> Unsupported {
     Unsupported { flag: flag.into(), why, instead }
 }
 
-/// What of a profile cannot be done here, each thing once.
-pub fn of(profile: &Profile) -> Vec<Unsupported> {
+/// The unsupported settings of a profile, each once.
+pub fn list(profile: &Profile) -> Vec<Unsupported> {
     let mut found: Vec<Unsupported> = Vec::new();
     let mut add = |yes: bool, flag: &str, why: &'static str, instead: &'static str| {
         if yes && !found.iter().any(|one| one.flag == flag) {
@@ -68,7 +67,7 @@ pub fn of(profile: &Profile) -> Vec<Unsupported> {
     found
 }
 
-/// Takes out of a profile what [`of`] lists, so that it says what really runs. `-Sr` becomes `-Sb`, `-Nn` and
+/// Removes from a profile what [`list`] lists, so that it describes what runs. `-Sr` becomes `-Sb`, `-Nn` and
 /// `-Ni` become `-Nv`, CPUs of other groups are left out.
 pub fn remove(profile: &mut Profile) {
     for span in &mut profile.time_spans {

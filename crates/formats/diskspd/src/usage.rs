@@ -1,8 +1,8 @@
-//! What is told to the person who wrote the command line: the help, and what is wrong.
+//! The help, and the errors of a command line or profile.
 
 use std::fmt;
 
-/// What is wrong with a command line or a profile, and what to write instead.
+/// An error in a command line or a profile, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UsageError {
     /// The flag, element or target as it was given: `-w101`, `<WriteRatio>`, `-F8 with -t4`.

@@ -28,8 +28,8 @@ pub struct BenchName {
 }
 
 impl BenchName {
-    /// By the path of the file, from the folder that bench_fio was given; `None` for other files.
-    pub fn of(path: &str) -> Option<BenchName> {
+    /// Parses the path of a file below bench_fio's output folder; `None` for other files.
+    pub fn parse(path: &str) -> Option<BenchName> {
         let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let file = parts.pop()?.strip_suffix(".json")?;
         let (rest, threads) = file.rsplit_once('-')?;
@@ -92,7 +92,7 @@ impl BenchName {
             compare("writes %", writes.to_string(), asked.shape.write_percent.to_string());
             compare("block bytes", self.block_bytes.to_string(), asked.shape.block_bytes.to_string());
             compare("threads", self.threads.to_string(), asked.threads.to_string());
-            // A synchronous engine does one at a time whatever the name says, and the job's note tells it.
+            // A synchronous engine does one I/O at a time whatever the name says; the job has a note about it.
             if asked.outstanding > 1 {
                 compare("iodepth", self.outstanding.to_string(), asked.outstanding.to_string());
             }
@@ -101,15 +101,15 @@ impl BenchName {
     }
 }
 
-/// Reads the files of a folder, given as (path from the folder on, text), in the order of their paths. A file
-/// that cannot be read is told beside the others.
+/// Reads the files of a folder, given as (path below the folder, text), sorted by path. Returns errors of files that
+/// cannot be read beside the results of the others.
 pub fn bench_fio(files: &[(String, String)]) -> (Imported, Vec<(String, ImportError)>) {
     let mut sorted: Vec<&(String, String)> = files.iter().collect();
     sorted.sort_by(|a, b| a.0.cmp(&b.0));
     let mut imported = Imported { format: Format::FioJson, documents: Vec::new() };
     let mut failed = Vec::new();
     for (path, text) in sorted {
-        let name = BenchName::of(path);
+        let name = BenchName::parse(path);
         let options = name.as_ref().map(BenchName::options).unwrap_or_default();
         match fio::read_with(text, &options) {
             Err(error) => failed.push((path.clone(), error)),
@@ -132,16 +132,16 @@ mod tests {
 
     #[test]
     fn names_say_parameters() {
-        let name = BenchName::of("nvme0n1/randrw75/4k/randrw-16-8.json").unwrap();
+        let name = BenchName::parse("nvme0n1/randrw75/4k/randrw-16-8.json").unwrap();
         assert_eq!(
             (name.device.as_str(), name.mode.as_str(), name.read_percent),
             ("nvme0n1", "randrw", Some(75))
         );
         assert_eq!((name.block_bytes, name.outstanding, name.threads), (4096, 16, 8));
-        let name = BenchName::of("out/sdb/16k/run-2/randread-1-2.json").unwrap();
+        let name = BenchName::parse("out/sdb/16k/run-2/randread-1-2.json").unwrap();
         assert_eq!((name.device.as_str(), name.read_percent, name.block_bytes), ("sdb", None, 16384));
         for other in ["", "x.json", "4k/randread-1-1.json", "d/4k/rand-x-1.json", "d/4k/randread-1-1.log"] {
-            assert_eq!(BenchName::of(other), None, "{other}");
+            assert_eq!(BenchName::parse(other), None, "{other}");
         }
     }
 }

@@ -12,22 +12,22 @@ pub struct Imported {
     pub documents: Vec<Document>,
 }
 
-/// What one call of the other tool printed.
+/// The output of one call of the other tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     /// The line it begins at, from 1.
     pub line: usize,
-    /// The tool and, where it is told, its version: "fio-3.33", "diskspd 2.0.17".
+    /// The tool and, where it is known, its version: "fio-3.33", "diskspd 2.0.17".
     pub tool: String,
-    /// The same text has the same fingerprint, whatever its line ends and wherever it stands.
+    /// A fingerprint of the text, independent of its line ends and its place in the file.
     pub fingerprint: String,
-    /// What ran one after the other.
+    /// Its phases, which ran sequentially.
     pub phases: Vec<Phase>,
-    /// What was left out, or is odd.
+    /// What was skipped, or is unusual.
     pub notes: Vec<Note>,
 }
 
-/// Workloads that ran at once.
+/// Workloads that ran in parallel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// "timespan 1", "reads"; bench_fio's path.

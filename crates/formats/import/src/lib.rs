@@ -1,5 +1,5 @@
-//! Reads what other load generators printed, recorded traces, and histories of counters that others kept, into the
-//! values that all of Headroom works on. Pure: text in, values out.
+//! Reads results of other load generators, recorded traces and counter histories into the types of Headroom. Pure: text in,
+//! values out.
 //!
 //! ```text
 //! bytes ── decode ── text ── Format::detect ─┬─ diskspd text   2.0.17 to 2.2, several in one file
@@ -8,16 +8,15 @@
 //!                                            └─ traces         blkparse's text, Headroom's CSV and JSON lines
 //!
 //! read(text)        -> Imported { documents: [Document { phases: [name, length, RunResult ...], notes }] }
-//! bench_fio(files)  -> the same, for the folder that fio-plot's bench_fio leaves
+//! bench_fio(files)  -> the same, for a folder of fio-plot's bench_fio
 //! trace(text)       -> Trace
 //! counters(text)    -> CounterLog { series: [source, captures], disks }, see `counters/mod.rs`
 //! ```
 //!
-//! A document is what one call of the other tool printed; what ran one after the other are its phases, what
-//! ran at once are the results of a phase. What the other tool does not tell stays unknown: diskspd without
-//! `-L` has no latencies, fio without `json+` has some percentiles but no histogram, and none is made up. What
-//! was left out or looks odd is told in a note. A text that cannot be read is refused with line, reason and
-//! remedy; no text makes this crate panic.
+//! A document is the output of one call of the other tool. Its phases ran sequentially, the results of a phase in parallel.
+//! Figures that the tool does not report stay unknown: diskspd without `-L` has no latencies, fio without `json+` has some
+//! percentiles but no histogram. A note reports what was skipped or is unusual. A text that cannot be read is refused with
+//! line, reason and remedy; no text makes this crate panic.
 
 mod bench_fio;
 mod counters;
@@ -26,7 +25,7 @@ mod diskspd;
 mod document;
 mod error;
 mod fio;
-mod told;
+mod summary;
 mod trace;
 
 pub use bench_fio::{BenchName, bench_fio};

@@ -17,7 +17,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    pub(crate) fn of(line: usize, key: impl Into<String>, wrong: Wrong) -> FileError {
+    pub(crate) fn new(line: usize, key: impl Into<String>, wrong: Wrong) -> FileError {
         FileError { line, key: key.into(), reason: wrong.reason, remedy: wrong.remedy }
     }
 }

@@ -1,18 +1,17 @@
-use crate::read;
-use workload::Phase;
+//! The presets: named workloads of databases, each a workload file in `presets/`.
 
-/// What a database does, by its name: a workload file without targets, whose comments say why it is so.
+/// A named workload of databases: a workload file without targets, whose comments give the reasons for its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
     /// "oltp".
     pub name: &'static str,
-    /// In half a line.
+    /// A description of half a line.
     pub about: &'static str,
     /// The file, comments included.
     pub text: &'static str,
 }
 
-/// All of them.
+/// All presets.
 pub const PRESETS: [Preset; 6] = [
     Preset {
         name: "oltp",
@@ -49,15 +48,4 @@ pub const PRESETS: [Preset; 6] = [
 /// The preset of that name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
-}
-
-impl Preset {
-    /// What it runs.
-    ///
-    /// # Panics
-    /// Never: a test reads them all.
-    pub fn phase(&self) -> Phase {
-        let plan = read(self.text).expect("presets are read by a test");
-        plan.phases.into_iter().next().expect("a plan has a phase")
-    }
 }

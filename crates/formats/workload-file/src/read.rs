@@ -1,5 +1,7 @@
+//! Reading a workload file.
+
 use crate::error::FileError;
-use crate::presets::{PRESETS, preset};
+use crate::presets::{PRESETS, Preset, preset};
 use crate::settings::{ContentSettings, LengthSettings, Settings, content_kind};
 use crate::table::{Table, line_of};
 use crate::values::{self, Wrong};
@@ -11,14 +13,14 @@ use workload::{
     Workload,
 };
 
-/// A longer text is no workload file.
+/// A longer text is refused.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
-/// Most phases of a plan.
+/// The most phases of a plan.
 const PHASES_MAX: usize = 1000;
-/// Most workloads at once.
+/// The most workloads of a phase.
 const WORKLOADS_MAX: usize = 256;
 
-/// Where a file or the flags are silent: random reads of 8 KiB, 32 outstanding.
+/// The workload where neither file nor flags say otherwise: random reads of 8 KiB, 32 outstanding.
 pub fn default_workload() -> Workload {
     Workload::from(Shape::random_read(8192)).with_outstanding(32)
 }
@@ -28,19 +30,30 @@ pub fn default_length() -> RunLength {
     RunLength { warm_up: Duration::from_secs(5), duration: Duration::from_secs(30), ..RunLength::default() }
 }
 
-/// Reads a workload file. Where it names no targets, those of the plan are empty and all workloads are on the
-/// first: the caller's.
+/// Reads a workload file. If it names no targets, the plan has none, and all workloads refer to the first target, which
+/// the caller adds.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
+/// The first error, with its line.
 pub fn read(text: &str) -> Result<Plan, FileError> {
     read_with(text, |_| Ok(())).map(|(plan, ())| plan)
 }
 
-/// Reads a workload file that says more: `more` takes its own keys from the whole file.
+impl Preset {
+    /// The phase that it runs.
+    ///
+    /// # Panics
+    /// Never: a test reads all presets.
+    pub fn phase(&self) -> Phase {
+        let plan = read(self.text).expect("presets are read by a test");
+        plan.phases.into_iter().next().expect("a plan has a phase")
+    }
+}
+
+/// Reads a workload file with further keys at its top level: `more` takes them.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
+/// The first error, with its line.
 pub fn read_with<T>(
     text: &str,
     more: impl FnOnce(&mut Table<'_>) -> Result<T, FileError>,
@@ -50,13 +63,13 @@ pub fn read_with<T>(
             format!("it has {} bytes", text.len()),
             format!("a workload file has at most {FILE_BYTES_MAX}: is this one?"),
         );
-        return Err(FileError::of(1, "the file", wrong));
+        return Err(FileError::new(1, "the file", wrong));
     }
     let root = DeTable::parse(text).map_err(|error| {
         let line = line_of(text, error.span().map_or(0, |span| span.start));
         let wrong =
             Wrong::new(error.message().lines().collect::<Vec<_>>().join(", "), "correct the TOML there");
-        FileError::of(line, "the text", wrong)
+        FileError::new(line, "the text", wrong)
     })?;
     let mut root = Table::new(text, "the file", &(0..0), root.get_ref());
     let more = more(&mut root)?;
@@ -99,17 +112,17 @@ fn read_targets(mut table: Table<'_>, text: &str) -> Result<Vec<(String, PlanTar
                     let lacks = if layout.is_some() { "its other members" } else { "its layout" };
                     let form = "layout = \"stripe:64K\", with = [\"/dev/b\", \"/dev/c\"]";
                     let wrong = Wrong::new(format!("it does not say {lacks}"), form);
-                    return Err(FileError::of(line, name, wrong));
+                    return Err(FileError::new(line, name, wrong));
                 }
             };
             inner.finish()?;
             let missing =
-                || FileError::of(line, name, Wrong::new("it has no path", "add path = \"/where/it/is\""));
+                || FileError::new(line, name, Wrong::new("it has no path", "add path = \"/where/it/is\""));
             Ok((name.to_owned(), PlanTarget { path: path.ok_or_else(missing)?, create_bytes, laid }))
         }
         _ => {
             let form = format!("{name} = \"/path\", or {name} = {{ path = \"/path\", create = \"1G\" }}");
-            Err(FileError::of(line, name, Wrong::new("that is no target", form)))
+            Err(FileError::new(line, name, Wrong::new("that is no target", form)))
         }
     };
     table.rest().into_iter().map(target).collect()

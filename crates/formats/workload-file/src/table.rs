@@ -73,7 +73,7 @@ impl<'t> Table<'t> {
     ) -> Result<Option<T>, FileError> {
         let Some((at, value)) = self.remove(key) else { return Ok(None) };
         let line = line_of(self.text, at.start);
-        let wrong = |wrong| FileError::of(line, key, wrong);
+        let wrong = |wrong| FileError::new(line, key, wrong);
         let text: Cow<'_, str> = match value {
             DeValue::String(text) => text.as_ref().into(),
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().into(),
@@ -98,7 +98,7 @@ impl<'t> Table<'t> {
         };
         texts.ok_or_else(|| {
             let wrong = Wrong::new("a list of texts belongs here", format!("write {key} = [\"…\", \"…\"]"));
-            FileError::of(line_of(self.text, at.start), key, wrong)
+            FileError::new(line_of(self.text, at.start), key, wrong)
         })
     }
 
@@ -113,7 +113,7 @@ impl<'t> Table<'t> {
             other => {
                 let reason = format!("a table belongs here, not {}", kind_of(other));
                 let wrong = Wrong::new(reason, format!("write [{key}], or {key} = {{ … }}"));
-                Err(FileError::of(line_of(self.text, at.start), key, wrong))
+                Err(FileError::new(line_of(self.text, at.start), key, wrong))
             }
         }
     }
@@ -126,7 +126,7 @@ impl<'t> Table<'t> {
         let Some((at, value)) = self.remove(key) else { return Ok(Vec::new()) };
         let wrong = |line, other: &DeValue<'_>| {
             let reason = format!("tables belong here, not {}", kind_of(other));
-            FileError::of(
+            FileError::new(
                 line,
                 key,
                 Wrong::new(reason, format!("write {heading}, with a line for each key below it")),
@@ -155,13 +155,13 @@ impl<'t> Table<'t> {
     /// Something is wrong with all of it.
     #[must_use]
     pub fn wrong(&self, wrong: Wrong) -> FileError {
-        FileError::of(self.line, self.name.as_str(), wrong)
+        FileError::new(self.line, self.name.as_str(), wrong)
     }
 
-    /// Nothing must be left: a key that does nothing would be a lie.
+    /// Checks that every key was read, so that no key is ignored silently.
     ///
     /// # Errors
-    /// Names the first key that nobody took.
+    /// Names the first key that was not read.
     pub fn finish(mut self) -> Result<(), FileError> {
         let name = self.name.clone();
         let known = std::mem::take(&mut self.known);
@@ -171,7 +171,7 @@ impl<'t> Table<'t> {
             None => format!("one of {}", known.join(", ")),
         };
         let reason = format!("there is no such key in {name}");
-        Err(FileError::of(line, key, Wrong::new(reason, remedy)))
+        Err(FileError::new(line, key, Wrong::new(reason, remedy)))
     }
 
     fn remove(&mut self, key: &'static str) -> Option<(Range<usize>, &'t DeValue<'t>)> {

@@ -1,4 +1,4 @@
-//! What people write, what it becomes, and what they are told where it is wrong.
+//! Workload files: their values, and the errors for wrong ones.
 
 use std::time::Duration;
 use workload::{Arrival, Durability, Limit, Pattern, SyncEvery, SyncKind};
@@ -103,51 +103,59 @@ fn every_preset_reads_runs_and_prints_as_a_file() {
 }
 
 #[track_caller]
-fn told(text: &str, line: usize, pieces: &[&str]) {
+fn assert_refused(text: &str, line: usize, pieces: &[&str]) {
     let error = read(text).unwrap_err();
     assert_eq!(error.line, line, "{error}");
-    let said = format!("{error}; try: {}", error.remedy);
+    let message = format!("{error}; try: {}", error.remedy);
     for piece in pieces {
-        assert!(said.contains(piece), "no '{piece}' in: {said}");
+        assert!(message.contains(piece), "no '{piece}' in: {message}");
     }
 }
 
 #[test]
 fn what_is_wrong_is_told_with_its_line_key_and_remedy() {
     let workload = |lines: &str| format!("[[phases]]\nduration = \"1s\"\n[[phases.workloads]]\n{lines}\n");
-    told("[[phases]", 1, &["line 1, the text: ", "correct the TOML"]);
-    told("", 1, &["it has 0 phases", "[[phases]]"]);
-    told("[[phase]]\n", 1, &["phase: there is no such key", "try: phases"]);
-    told("[[phases]]\nduration = \"1s\"\n", 1, &["it has 0 workloads", "[[phases.workloads]]"]);
-    told("phases = 3\n", 1, &["phases: tables belong here, not a number"]);
-    told(
+    assert_refused("[[phases]", 1, &["line 1, the text: ", "correct the TOML"]);
+    assert_refused("", 1, &["it has 0 phases", "[[phases]]"]);
+    assert_refused("[[phase]]\n", 1, &["phase: there is no such key", "try: phases"]);
+    assert_refused("[[phases]]\nduration = \"1s\"\n", 1, &["it has 0 workloads", "[[phases.workloads]]"]);
+    assert_refused("phases = 3\n", 1, &["phases: tables belong here, not a number"]);
+    assert_refused(
         &workload("iodepth = 4"),
         4,
         &["iodepth: there is no such key in [[phases.workloads]]", "try: outstanding"],
     );
-    told(&workload("block = \"8K\"\noutstandin = 4"), 5, &["try: outstanding, if that is meant"]);
-    told(&workload("block = \"8Q\""), 4, &["block: '8Q' is no size", "K, M, G or T"]);
-    told(&workload("block = [8]"), 4, &["a single value belongs here, not a list"]);
-    told(&workload("writes = 130"), 4, &["writes: '130' is no share", "0 to 100"]);
-    told(&workload("pattern = \"randm\""), 4, &["give one of random, sequential"]);
-    told(&workload("outstanding = 0"), 4, &["outstanding", "from 1 on"]);
-    told(&workload("preset = \"olap\""), 4, &["no preset 'olap'", "one of oltp, log"]);
-    told(&workload("target = \"data\""), 4, &["no target 'data'", "[targets]"]);
-    told(&workload("rate = \"1/s\"\npoisson = \"1/s\""), 3, &["rate, poisson and speed exclude each other"]);
-    told(&workload("rate = \"1/s\"\nlimit = \"1/s\""), 3, &["of an open loop", "give the rate alone"]);
-    told(&workload("zipf = 0.9\npareto = 0.2"), 3, &["exclude each other"]);
-    told(&workload("speed = 2"), 4, &["only a trace has a speed", "replay"]);
-    told(&workload("block = 1000"), 3, &["block size 1000 B", "multiple of 512"]);
-    told(&workload("sizes = \"8K:70%, 64K:20%\""), 3, &["90 %", "sum to 100"]);
-    told("[targets]\ndata = 3\n[[phases]]\n", 2, &["data: that is no target", "data = \"/path\""]);
-    told(
+    assert_refused(&workload("block = \"8K\"\noutstandin = 4"), 5, &["try: outstanding, if that is meant"]);
+    assert_refused(&workload("block = \"8Q\""), 4, &["block: '8Q' is no size", "K, M, G or T"]);
+    assert_refused(&workload("block = [8]"), 4, &["a single value belongs here, not a list"]);
+    assert_refused(&workload("writes = 130"), 4, &["writes: '130' is no share", "0 to 100"]);
+    assert_refused(&workload("pattern = \"randm\""), 4, &["give one of random, sequential"]);
+    assert_refused(&workload("outstanding = 0"), 4, &["outstanding", "from 1 on"]);
+    assert_refused(&workload("preset = \"olap\""), 4, &["no preset 'olap'", "one of oltp, log"]);
+    assert_refused(&workload("target = \"data\""), 4, &["no target 'data'", "[targets]"]);
+    assert_refused(
+        &workload("rate = \"1/s\"\npoisson = \"1/s\""),
+        3,
+        &["rate, poisson and speed exclude each other"],
+    );
+    assert_refused(
+        &workload("rate = \"1/s\"\nlimit = \"1/s\""),
+        3,
+        &["of an open loop", "give the rate alone"],
+    );
+    assert_refused(&workload("zipf = 0.9\npareto = 0.2"), 3, &["exclude each other"]);
+    assert_refused(&workload("speed = 2"), 4, &["only a trace has a speed", "replay"]);
+    assert_refused(&workload("block = 1000"), 3, &["block size 1000 B", "multiple of 512"]);
+    assert_refused(&workload("sizes = \"8K:70%, 64K:20%\""), 3, &["90 %", "sum to 100"]);
+    assert_refused("[targets]\ndata = 3\n[[phases]]\n", 2, &["data: that is no target", "data = \"/path\""]);
+    assert_refused(
         "[targets]\nd = { path = \"/d\", size = \"1G\" }\n[[phases]]\n",
         2,
         &["size: there is no such key in target d"],
     );
     let two = format!("[targets]\na = \"/a\"\nb = \"/b\"\n{}", workload("writes = 0"));
-    told(&two, 6, &["which of the 2 targets", "target = \"a\""]);
-    told(&"#".repeat(2 << 20), 1, &["is this one?"]);
+    assert_refused(&two, 6, &["which of the 2 targets", "target = \"a\""]);
+    assert_refused(&"#".repeat(2 << 20), 1, &["is this one?"]);
 }
 
 #[test]

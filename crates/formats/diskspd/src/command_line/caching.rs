@@ -1,6 +1,6 @@
 use crate::profile::{CacheMode, Target};
 
-/// The letters of `-S` and `-h`, over the whole command line: each property is said once.
+/// The letters of `-S` and `-h` of the whole command line; each property may be set once.
 #[derive(Default)]
 pub struct Caching {
     cache: Option<CacheMode>,
@@ -9,8 +9,8 @@ pub struct Caching {
 }
 
 impl Caching {
-    /// Takes the letters after `-S`; none are `u`. `d` and `s` are what the Linux port of diskspd called direct
-    /// and synchronous: `u` and `w`.
+    /// Takes the letters after `-S`; none are `u`. `d` and `s` are the names of
+    /// `u` and `w` in the Linux port of diskspd.
     pub fn add(&mut self, letters: &str) -> Result<(), String> {
         for letter in if letters.is_empty() { "u" } else { letters }.chars() {
             match letter {
@@ -31,7 +31,7 @@ impl Caching {
         Ok(())
     }
 
-    /// Says it to a target.
+    /// Applies them to a target.
     pub fn apply(&self, target: &mut Target) {
         target.cache = self.cache.unwrap_or_default();
         target.write_through = self.write_through;
@@ -64,7 +64,7 @@ fn twice(letter: char) -> String {
 mod tests {
     use super::*;
 
-    fn said(letters: &[&str]) -> Result<(CacheMode, bool, bool), String> {
+    fn applied(letters: &[&str]) -> Result<(CacheMode, bool, bool), String> {
         let (mut caching, mut target) = (Caching::default(), Target::new("t"));
         letters.iter().try_for_each(|one| caching.add(one))?;
         caching.apply(&mut target);
@@ -91,7 +91,7 @@ mod tests {
             (&["mw"], (Cached, true, true)),
             (&["bm"], (Cached, false, true)),
         ] {
-            assert_eq!(said(letters), Ok(expected), "{letters:?}");
+            assert_eq!(applied(letters), Ok(expected), "{letters:?}");
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
             &["x"],
             &["ä"],
         ] {
-            assert!(said(letters).is_err(), "{letters:?}");
+            assert!(applied(letters).is_err(), "{letters:?}");
         }
     }
 }

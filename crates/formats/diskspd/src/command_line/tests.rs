@@ -12,15 +12,15 @@ fn args(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-fn asked(line: &str) -> Asked {
+fn run_request(line: &str) -> RunRequest {
     match parse(&args(line), &VALUED) {
-        Ok(CommandLine::Run(asked)) => *asked,
+        Ok(CommandLine::Run(request)) => *request,
         other => panic!("{line}: {other:?}"),
     }
 }
 
 fn profile(line: &str) -> Profile {
-    match asked(line).source {
+    match run_request(line).source {
         Source::Flags(profile) => profile,
         xml @ Source::Xml { .. } => panic!("{line}: {xml:?}"),
     }
@@ -176,13 +176,17 @@ fn every_flag_of_a_profile_says_one_thing() {
         ("-Rxml -Rp", ResultFormat::Xml, true),
     ] {
         let line = format!("{flag} t");
-        assert_eq!((profile(&line).result_format, asked(&line).common.profile_only), (form, only), "{flag}");
+        assert_eq!(
+            (profile(&line).result_format, run_request(&line).common.profile_only),
+            (form, only),
+            "{flag}"
+        );
     }
 }
 
 #[test]
 fn a_bare_seed_is_that_of_the_clock() {
-    let asked = asked("-z t");
+    let asked = run_request("-z t");
     assert_eq!(asked.common.seed, Some(Seed::Clock));
     let Source::Flags(mut profile) = asked.source else { panic!("flags") };
     asked.common.apply(&mut profile, 77);
@@ -387,9 +391,9 @@ fn flags_meet_the_rules() {
 #[test]
 fn what_linux_lacks_is_listed_by_name() {
     let flags = |line: &str| -> Vec<String> {
-        let asked = asked(line);
+        let asked = run_request(line);
         let Source::Flags(profile) = asked.source else { panic!("{line}") };
-        asked.unsupported.into_iter().chain(unsupported::of(&profile)).map(|one| one.flag).collect()
+        asked.unsupported.into_iter().chain(unsupported::list(&profile)).map(|one| one.flag).collect()
     };
     for (line, expected) in [
         ("-x t", "-x"),
@@ -408,12 +412,12 @@ fn what_linux_lacks_is_listed_by_name() {
     assert_eq!(flags("-Sm -Nv -ag0,1 -frs -I1 -l -:1 -P -v t"), [""; 0]);
     let mut profile = profile("-x -ft -Sr -ag1,2 t");
     unsupported::remove(&mut profile);
-    assert_eq!((unsupported::of(&profile), profile), (vec![], self::profile("t")));
+    assert_eq!((unsupported::list(&profile), profile), (vec![], self::profile("t")));
 }
 
 #[test]
 fn a_profile_composes_with_little() {
-    let asked = asked("-d60 -Xprof.xml -W1 -C2 -Rpxml -v -z5 -:1 first.bin second.bin");
+    let asked = run_request("-d60 -Xprof.xml -W1 -C2 -Rpxml -v -z5 -:1 first.bin second.bin");
     let targets = vec!["first.bin".to_owned(), "second.bin".to_owned()];
     assert_eq!(asked.source, Source::Xml { path: "prof.xml".into(), targets });
     let mut profile = Profile { time_spans: vec![TimeSpan::default(); 2], ..Profile::default() };
@@ -432,7 +436,7 @@ fn a_profile_composes_with_little() {
 #[test]
 fn flags_come_before_targets_and_ours_anywhere() {
     assert!(why_refused("t -d5").contains("before targets"));
-    let asked = asked("--json -d5 --format 2.0.17 t --destroy-data=/dev/x --destroy-data /dev/y u");
+    let asked = run_request("--json -d5 --format 2.0.17 t --destroy-data=/dev/x --destroy-data /dev/y u");
     let ours = ["--json", "--format", "2.0.17", "--destroy-data=/dev/x", "--destroy-data", "/dev/y"];
     assert_eq!(asked.ours, ours);
     let paths: Vec<String> = span("-d5 --json t u").targets.into_iter().map(|target| target.path).collect();
@@ -484,9 +488,9 @@ proptest! {
         if let Ok(CommandLine::Run(asked)) = parse(&args, &VALUED)
             && let Source::Flags(mut profile) = asked.source
         {
-            let _ = (rules::check(&profile, Origin::CommandLine), unsupported::of(&profile));
+            let _ = (rules::check(&profile, Origin::CommandLine), unsupported::list(&profile));
             unsupported::remove(&mut profile);
-            prop_assert_eq!(unsupported::of(&profile), vec![]);
+            prop_assert_eq!(unsupported::list(&profile), vec![]);
         }
     }
 

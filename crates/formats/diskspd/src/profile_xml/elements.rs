@@ -17,7 +17,7 @@ pub struct Element {
     pub line: usize,
     pub attributes: Vec<(String, String)>,
     pub children: Vec<Element>,
-    /// All text in it, as it stands there.
+    /// All text in it, unchanged there.
     pub text: String,
 }
 

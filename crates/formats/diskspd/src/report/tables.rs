@@ -1,5 +1,5 @@
 //! The tables that diskspd's two text forms share; they differ in the name of a unit and in how a file's
-//! size is told.
+//! size is reported.
 
 use crate::report::parameters::Form;
 use crate::report::view::{Buckets, Named, Samples, Section, Span};
@@ -40,7 +40,7 @@ pub(crate) fn io_tables(out: &mut String, span: &Span<'_>, form: Form) -> Result
 /// thread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  | IopsStdDev | LatStdDev |  file
 /// ```
 fn io_table(out: &mut String, span: &Span<'_>, section: Section, form: Form) -> Result {
-    let (latency, iops) = (span.asked.measure_latency, span.asked.iops_deviation);
+    let (latency, iops) = (span.requested.measure_latency, span.requested.iops_deviation);
     let or_none = |shown: bool, column: &'static str| if shown { column } else { "" };
     writeln!(
         out,
@@ -75,17 +75,17 @@ fn cells(
     section: Section,
 ) -> Result {
     throughput(out, tally, span.elapsed_s)?;
-    if span.asked.measure_latency {
+    if span.requested.measure_latency {
         // 0.000 without I/Os, as in diskspd: the row says that there are none.
         write!(out, " | {:>8.3}", tally.mean_ns().unwrap_or(0.0) / 1e6)?;
     }
-    if span.asked.iops_deviation {
+    if span.requested.iops_deviation {
         match buckets().iops_deviation(section) {
             Some(deviation) => write!(out, " | {deviation:>10.2}")?,
             None => write!(out, " |        N/A")?,
         }
     }
-    if span.asked.measure_latency {
+    if span.requested.measure_latency {
         match tally.deviation_ns() {
             Some(deviation_ns) => write!(out, " |  {:>8.3}", deviation_ns / 1e6)?,
             None => write!(out, " |       N/A")?,
@@ -107,7 +107,7 @@ fn throughput(out: &mut String, tally: &Tally, elapsed_s: f64) -> Result {
 /// A percentile with fewer than ten samples above it is `N/A`, as is all of a direction without samples.
 pub(crate) fn percentiles(out: &mut String, results: &[Named<'_>]) -> Result {
     let [read, write, total] =
-        [Section::Read, Section::Write, Section::Total].map(|section| Samples::of(results, section));
+        [Section::Read, Section::Write, Section::Total].map(|section| Samples::collect(results, section));
     let row = |out: &mut String, name: &str, value: &dyn Fn(&Samples) -> Option<u64>| {
         let [read, write, total] = [&read, &write, &total].map(|samples| milliseconds(value(samples)));
         writeln!(out, "{name:>7} | {read:>10} | {write:>10} | {total:>10}")

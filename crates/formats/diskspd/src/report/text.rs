@@ -78,12 +78,12 @@ fn system(out: &mut String, system: &SystemFacts) -> Result {
 fn time_span(out: &mut String, span: &Span<'_>, system: &SystemFacts) -> Result {
     write!(out, "\nactual test time:\t{:.2}s\n", span.elapsed_s)?;
     writeln!(out, "thread count:\t\t{}", span.thread_count())?;
-    if span.asked.shares_outstanding() {
-        writeln!(out, "request count:\t\t{}", span.asked.outstanding_total)?;
+    if span.requested.shares_outstanding() {
+        writeln!(out, "request count:\t\t{}", span.requested.outstanding_total)?;
     }
     cpu_table(out, span.cores(), system)?;
     io_tables(out, span, FORM)?;
-    if !span.asked.measure_latency {
+    if !span.requested.measure_latency {
         return Ok(());
     }
     let groups = span.by_path();

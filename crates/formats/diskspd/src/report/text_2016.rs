@@ -19,7 +19,7 @@ const FORM: Form = Form {
 
 /// The report that diskspd 2.0.17 prints, with the corrections of [`text`](crate::report::text). What
 /// that version could not be asked (a thread pool's outstanding I/Os, ranges, mixed order, rates in IOPS, ...)
-/// is told in the words of 2.2.
+/// is reported in the words of 2.2.
 pub fn text_2016(report: &Report<'_>) -> String {
     let mut out = String::new();
     write_report(&mut out, report).expect("a string takes any text");
@@ -49,7 +49,7 @@ fn time_span(out: &mut String, span: &Span<'_>, cpus: usize) -> Result {
     writeln!(out, "proc count:\t\t{}", span.cores().len().max(cpus))?;
     cpu_table(out, span.cores())?;
     io_tables(out, span, FORM)?;
-    if span.asked.measure_latency {
+    if span.requested.measure_latency {
         write!(out, "\n\n")?;
         percentiles(out, &span.results)?;
     }

@@ -23,7 +23,7 @@ impl Section {
         }
     }
 
-    fn of(self, read: &Tally, write: &Tally) -> Tally {
+    fn select(self, read: &Tally, write: &Tally) -> Tally {
         match self {
             Section::Total => read.plus(write),
             Section::Read => *read,
@@ -32,9 +32,9 @@ impl Section {
     }
 }
 
-/// What one timespan gave, in the order in which diskspd tells it.
+/// The results of one timespan in the order of diskspd's report.
 pub(crate) struct Span<'a> {
-    pub asked: &'a TimeSpan,
+    pub requested: &'a TimeSpan,
     pub results: Vec<Named<'a>>,
     /// For each thread, its share of each target that it served.
     pub threads: Vec<Vec<Share<'a>>>,
@@ -57,20 +57,21 @@ pub(crate) struct Share<'a> {
 
 impl<'a> Report<'a> {
     pub(crate) fn spans(&self) -> impl Iterator<Item = Span<'a>> {
-        self.profile.time_spans.iter().zip(self.phases).map(|(asked, phase)| Span::new(asked, phase))
+        self.profile.time_spans.iter().zip(self.phases).map(|(requested, phase)| Span::new(requested, phase))
     }
 }
 
 impl<'a> Span<'a> {
-    fn new(asked: &'a TimeSpan, phase: &'a PhaseResult) -> Span<'a> {
+    fn new(requested: &'a TimeSpan, phase: &'a PhaseResult) -> Span<'a> {
         let named = |(at, result): (usize, &'a RunResult)| {
-            let path = asked.targets.get(at).map_or(result.target.as_str(), |target| target.path.as_str());
+            let path =
+                requested.targets.get(at).map_or(result.target.as_str(), |target| target.path.as_str());
             Named { path, result }
         };
         let results: Vec<Named> = phase.results.iter().enumerate().map(named).collect();
         let elapsed_ns = phase.results.iter().map(|result| result.elapsed_ns).max().unwrap_or(0);
-        let threads = if asked.threads_total > 0 { pooled(&results) } else { own(&results) };
-        Span { asked, results, threads, elapsed_s: elapsed_ns as f64 / 1e9 }
+        let threads = if requested.threads_total > 0 { pooled(&results) } else { own(&results) };
+        Span { requested, results, threads, elapsed_s: elapsed_ns as f64 / 1e9 }
     }
 
     /// Below a tenth of a microsecond diskspd says that nothing was measured.
@@ -79,7 +80,7 @@ impl<'a> Span<'a> {
     }
 
     pub fn thread_count(&self) -> usize {
-        match self.asked.threads_total {
+        match self.requested.threads_total {
             0 => self.threads.len(),
             pool => pool as usize,
         }
@@ -92,7 +93,7 @@ impl<'a> Span<'a> {
     }
 
     pub fn samples(&self, section: Section) -> Samples {
-        Samples::of(&self.results, section)
+        Samples::collect(&self.results, section)
     }
 
     /// The targets by path, in their order; several may have the same.
@@ -113,10 +114,10 @@ impl<'a> Span<'a> {
         for named in &self.results {
             let result = named.result;
             if result.threads.iter().all(|thread| thread.series.is_empty()) {
-                sum.merge(&Buckets::of(&result.series, result));
+                sum.merge(&Buckets::new(&result.series, result));
                 continue;
             }
-            result.threads.iter().for_each(|thread| sum.merge(&Buckets::of(&thread.series, result)));
+            result.threads.iter().for_each(|thread| sum.merge(&Buckets::new(&thread.series, result)));
         }
         sum
     }
@@ -151,11 +152,11 @@ impl Share<'_> {
     }
 
     pub fn tally(&self, section: Section) -> Tally {
-        section.of(&self.thread.read, &self.thread.write)
+        section.select(&self.thread.read, &self.thread.write)
     }
 
     pub fn buckets(&self) -> Buckets {
-        Buckets::of(&self.thread.series, self.result)
+        Buckets::new(&self.thread.series, self.result)
     }
 }
 
@@ -166,7 +167,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    pub fn of(results: &[Named<'_>], section: Section) -> Samples {
+    pub fn collect(results: &[Named<'_>], section: Section) -> Samples {
         let mut samples = Samples { tally: Tally::default(), histogram: LatencyHistogram::new() };
         for named in results {
             let result = named.result;
@@ -190,19 +191,19 @@ impl Samples {
         (self.tally.count > 0).then_some(self.tally.ns_max)
     }
 
-    /// `None` where too few samples lie above it: diskspd would print the longest latency there.
+    /// `None` where too few samples lie above it; diskspd prints the longest latency there.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
-        let told = self.histogram.supports_percentile(percent);
-        let ns = self.histogram.percentile_ns(percent).filter(|_| told)?;
-        // The histogram rounds by up to a thousandth, the shortest and the longest are exact.
+        let supported = self.histogram.supports_percentile(percent);
+        let ns = self.histogram.percentile_ns(percent).filter(|_| supported)?;
+        // The histogram rounds by up to a thousandth; the shortest and the longest are exact.
         Some(ns.min(self.longest_ns()?).max(self.shortest_ns()?))
     }
 }
 
-/// What the threads counted exactly; of a result without threads, what its histogram knows.
+/// The exact counts of the threads, or the figures of the histogram for a result without threads.
 fn tally_of(result: &RunResult, section: Section) -> Tally {
     if !result.threads.is_empty() {
-        let tallies = result.threads.iter().map(|thread| section.of(&thread.read, &thread.write));
+        let tallies = result.threads.iter().map(|thread| section.select(&thread.read, &thread.write));
         return tallies.fold(Tally::default(), |sum, tally| sum.plus(&tally));
     }
     let direction = if section == Section::Read { &result.read } else { &result.write };
@@ -218,7 +219,7 @@ fn tally_of(result: &RunResult, section: Section) -> Tally {
     }
 }
 
-/// I/Os by stretches of equal length, of which all were measured to their end.
+/// I/Os in periods of equal length, all of them complete.
 #[derive(Default)]
 pub(crate) struct Buckets {
     pub width_ns: u64,
@@ -227,14 +228,14 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// The full buckets of a run; a thread without I/Os at the end has no rows there, and stood still.
-    fn of(series: &[Slice], run: &RunResult) -> Buckets {
+    /// The complete buckets of a run. A thread that completed no I/O at the end has no rows there; they count as zero.
+    fn new(series: &[Slice], run: &RunResult) -> Buckets {
         let longest = run.threads.iter().map(|thread| thread.series.len()).max().unwrap_or(0);
         let rows = longest.max(run.series.len());
         let full = run.elapsed_ns.checked_div(run.slice_ns).unwrap_or(0);
         let count = rows.min(usize::try_from(full).unwrap_or(rows));
-        let tallies = |of: fn(&Slice) -> Tally| {
-            let mut tallies: Vec<Tally> = series.iter().take(count).map(of).collect();
+        let tallies = |select: fn(&Slice) -> Tally| {
+            let mut tallies: Vec<Tally> = series.iter().take(count).map(select).collect();
             tallies.resize(count, Tally::default());
             tallies
         };
@@ -253,7 +254,7 @@ impl Buckets {
 
     /// Whether there was any I/O of that kind.
     pub fn have(&self, section: Section) -> bool {
-        self.read.iter().zip(&self.write).any(|(read, write)| section.of(read, write).count > 0)
+        self.read.iter().zip(&self.write).any(|(read, write)| section.select(read, write).count > 0)
     }
 
     pub fn width_s(&self) -> f64 {
@@ -262,7 +263,7 @@ impl Buckets {
 
     /// Deviation of the I/Os a second from bucket to bucket, of all buckets (not of a sample).
     pub fn iops_deviation(&self, section: Section) -> Option<f64> {
-        let tallies = self.read.iter().zip(&self.write).map(|(read, write)| section.of(read, write));
+        let tallies = self.read.iter().zip(&self.write).map(|(read, write)| section.select(read, write));
         let counts: Vec<f64> = tallies.map(|tally| tally.count as f64).collect();
         if counts.is_empty() {
             return None;

@@ -107,13 +107,13 @@ fn mask<'a>(cpus: impl Iterator<Item = &'a CpuFacts>) -> String {
 fn time_span(xml: &mut Xml, span: &Span<'_>, system: &SystemFacts) {
     xml.leaf("TestTimeSeconds", format_args!("{:.2}", span.elapsed_s));
     xml.leaf("ThreadCount", span.thread_count());
-    xml.leaf("RequestCount", span.asked.outstanding_total);
+    xml.leaf("RequestCount", span.requested.outstanding_total);
     xml.leaf("ProcCount", span.cores().len().max(system.cpus.len()));
     cpu_utilization(xml, span.cores(), system);
-    if span.asked.measure_latency {
+    if span.requested.measure_latency {
         latency(xml, span);
     }
-    if span.asked.iops_deviation {
+    if span.requested.iops_deviation {
         iops(xml, &span.buckets());
     }
     for (id, shares) in span.threads.iter().enumerate() {
@@ -250,12 +250,12 @@ fn target(xml: &mut Xml, share: &Share<'_>, span: &Span<'_>) {
     xml.leaf("ReadCount", read.count);
     xml.leaf("WriteBytes", write.bytes);
     xml.leaf("WriteCount", write.count);
-    if span.asked.measure_latency {
+    if span.requested.measure_latency {
         mean_and_deviation(xml, &read, "AverageReadLatencyMilliseconds", "ReadLatencyStdev");
         mean_and_deviation(xml, &write, "AverageWriteLatencyMilliseconds", "WriteLatencyStdev");
         mean_and_deviation(xml, &total, "AverageLatencyMilliseconds", "LatencyStdev");
     }
-    if span.asked.iops_deviation {
+    if span.requested.iops_deviation {
         iops(xml, &share.buckets());
     }
     xml.close("Target");

@@ -1,10 +1,11 @@
 //! sp_BlitzFirst's table of file statistics. It keeps neither the start of the server nor its clock: the time of the
 //! check is the clock, and a restart shows by counters that fell (see `epochs`). Sizes are whole MB.
 
+use super::capture::{Capture, MEANING, TEMPDB};
 use super::cell;
-use super::file_stats::{self, MEANING, TEMPDB, figure, kind, ops, path};
+use super::file_stats::{self, figure, kind, ops, path};
 use super::layout::{Cells, Layout};
-use super::series::{Capture, Points, Series};
+use super::series::{Points, Series};
 use super::sheet::Sheet;
 use crate::ImportError;
 use filestats::{Counters, Epoch, Figure, FileIdentity, Reason, Sample, Snapshot};

@@ -1,8 +1,9 @@
 //! DBA Dash's `dbo.DBIOStats`: differences between two of its collections, a row for each file that did any I/O and
 //! sums over files beside them. Times are UTC.
 
+use super::capture::NS_PER_MS;
 use super::cell;
-use super::file_stats::{NS_PER_MS, kind, ops};
+use super::file_stats::{kind, ops};
 use super::increments::{self, Increment};
 use super::layout::{Cells, Layout};
 use super::series::{Points, Series};

@@ -1,41 +1,40 @@
-//! Where the counters of a history began anew. A table tells the start of the server, or nothing; what it does not
-//! tell, counters that fell do.
+//! The epochs of a history: where its counters restarted from zero.
 //!
-//! * The start is told: it names the run.
-//! * It is not: tempdb is made anew by each start and can neither be detached nor restored, so that a counter of its
-//!   files that fell is a restart.
+//! * A table with the start time of the server names each run by it.
+//! * Without a start time, a counter of tempdb that fell is a restart: each start creates tempdb again, and it can be
+//!   neither detached nor restored.
 //! * A counter of another file that fell within a run is a reset of that file: detached, restored, offline, closed.
 //!
-//! A reset after which all counters passed their old values before the next capture leaves no trace.
+//! A reset cannot be seen where all counters passed their old values before the next capture.
 
-use super::series::Capture;
+use super::capture::{Capture, NS_PER_MS, TEMPDB};
 use filestats::{Counters, Sample, Snapshot};
 use std::collections::HashMap;
 
-/// Names the epochs of captures in the order of their times, after the newest one that is kept.
-pub(super) fn follow(captures: &mut [Capture], last: Option<&Snapshot>) {
+/// Names the epochs of captures in order of time, continuing from the newest kept snapshot.
+pub(super) fn assign(captures: &mut [Capture], last: Option<&Snapshot>) {
     let mut before: HashMap<Key, Sample> = HashMap::new();
-    let mut run = NOT_TOLD.to_owned();
+    let mut run = START_UNKNOWN.to_owned();
     let mut clock: Option<Clock> = None;
     if let Some(last) = last {
         before.extend(last.samples.iter().map(|sample| (key(sample), sample.clone())));
         if let Some(sample) = last.samples.first() {
             run.clone_from(&sample.epoch.run);
-            clock = Some(Clock::of(last, &sample.epoch.run));
+            clock = Some(Clock::new(last, &sample.epoch.run));
         }
     }
     for Capture { snapshot, .. } in captures {
         let at = snapshot.taken_unix_ns;
         let fell = |sample: &Sample| before.get(&key(sample)).is_some_and(|then| has_fallen(then, sample));
-        let told = snapshot.samples.first().is_some_and(|sample| !sample.epoch.run.is_empty());
-        if told {
+        let start_known = snapshot.samples.first().is_some_and(|sample| !sample.epoch.run.is_empty());
+        if start_known {
             run.clone_from(&snapshot.samples[0].epoch.run);
         } else if run.is_empty() || run.starts_with("started ") {
-            run = NOT_TOLD.into();
+            run = START_UNKNOWN.into();
         } else if snapshot
             .samples
             .iter()
-            .any(|sample| sample.file.database_id == Some(super::file_stats::TEMPDB) && fell(sample))
+            .any(|sample| sample.file.database_id == Some(TEMPDB) && fell(sample))
         {
             run = format!("a restart before {}", time(at));
         }
@@ -43,9 +42,9 @@ pub(super) fn follow(captures: &mut [Capture], last: Option<&Snapshot>) {
             sample.epoch.run.clone_from(&run);
             let key = key(sample);
             if let Some(then) = before.get(&key).filter(|then| then.epoch.run == run) {
-                // Another handle says by itself that the file was opened again.
-                let told = then.file.handle.is_some() && then.file.handle != sample.file.handle;
-                sample.epoch.reset = match has_fallen(then, sample) && !told {
+                // A new handle already shows that the file was opened again.
+                let reopened = then.file.handle.is_some() && then.file.handle != sample.file.handle;
+                sample.epoch.reset = match has_fallen(then, sample) && !reopened {
                     true => format!("counters fell before {}", time(at)),
                     false => then.epoch.reset.clone(),
                 };
@@ -59,7 +58,7 @@ pub(super) fn follow(captures: &mut [Capture], last: Option<&Snapshot>) {
     }
 }
 
-const NOT_TOLD: &str = "start not told";
+const START_UNKNOWN: &str = "start not told";
 
 type Key = (String, String, String);
 
@@ -89,25 +88,24 @@ struct Clock {
     clock_ns: u64,
 }
 
-/// An `int` of milliseconds runs over after so long; whether it shows its sign or not, this divides it.
-const ROUND_NS: u64 = (1 << 31) * super::file_stats::NS_PER_MS;
+/// The period after which an `int` of milliseconds overflows; it also divides the period of an unsigned one.
+const OVERFLOW_NS: u64 = (1 << 31) * NS_PER_MS;
 
 impl Clock {
-    fn of(snapshot: &Snapshot, run: &str) -> Clock {
+    fn new(snapshot: &Snapshot, run: &str) -> Clock {
         let Snapshot { taken_unix_ns, clock_ns, .. } = *snapshot;
         Clock { run: run.into(), taken_unix_ns, clock_ns }
     }
 
-    /// Adds the rounds that the clock has run over within one run: where the time of day went on by weeks more than
-    /// the clock did.
+    /// Adds the overflows of the clock within one run: where the time of day advanced by weeks more than the clock.
     fn after(before: Option<Clock>, snapshot: &mut Snapshot, run: &str) -> Clock {
         if let Some(before) = before.filter(|before| before.run == run) {
             let passed_ns = snapshot.taken_unix_ns.saturating_sub(before.taken_unix_ns);
             let expected_ns = before.clock_ns.saturating_add(passed_ns);
             let behind_ns = expected_ns.saturating_sub(snapshot.clock_ns);
-            let rounds = behind_ns.saturating_add(ROUND_NS / 2) / ROUND_NS;
-            snapshot.clock_ns = snapshot.clock_ns.saturating_add(rounds.saturating_mul(ROUND_NS));
+            let overflows = behind_ns.saturating_add(OVERFLOW_NS / 2) / OVERFLOW_NS;
+            snapshot.clock_ns = snapshot.clock_ns.saturating_add(overflows.saturating_mul(OVERFLOW_NS));
         }
-        Clock::of(snapshot, run)
+        Clock::new(snapshot, run)
     }
 }

@@ -1,22 +1,16 @@
-//! `headroom.file_stats`, which the capture script keeps: cumulative counters with the start of the server, so that a
-//! restart is known, and not only guessed from counters that fell.
+//! `headroom.file_stats`, the table of the capture script: cumulative counters with the start time of the server, so that
+//! restarts are known rather than inferred.
 
+use super::capture::{Capture, MEANING, NS_PER_MS, TEMPDB};
 use super::cell::{self, Trouble};
 use super::layout::{Cells, Layout};
-use super::series::{Capture, Points, Series};
+use super::series::{Points, Series};
 use super::sheet::Sheet;
 use crate::ImportError;
 use filestats::{
-    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Snapshot,
-    WaitClass, WaitSample,
+    Counters, Epoch, Figure, FileIdentity, FileKind, Ops, Reason, Sample, Snapshot, WaitClass, WaitSample,
 };
 use std::collections::BTreeMap;
-
-/// What SQL Server's counters stand for: it opens its files without the page cache and times each I/O to its end.
-pub(super) const MEANING: Meaning = Meaning { cache: Cache::Missed, ..Meaning::REQUESTS };
-
-/// `sys.databases` numbers it so on every server.
-pub(super) const TEMPDB: u64 = 2;
 
 struct Line {
     server: String,
@@ -52,8 +46,8 @@ fn line(cells: &Cells<'_>) -> Result<Line, ImportError> {
         instance: server.clone(),
         database: cells.text("database_name").map(str::to_owned),
         database_id: Some(database_id),
-        // The number of a database is used again after it was dropped. tempdb is new after each start, which the
-        // epoch tells better.
+        // The number of a dropped database is used again. tempdb is created at each start, which the epoch already
+        // shows.
         file_id: match created.filter(|_| database_id != TEMPDB) {
             Some(created) => format!("{database_id}:{file_id}@{created}"),
             None => format!("{database_id}:{file_id}"),
@@ -119,13 +113,13 @@ fn capture(source: &str, lines: Vec<Line>) -> Capture {
     Capture { label, snapshot }
 }
 
-/// Until SQL Server 2014 an `int`, which runs over into the negative after 24.9 days.
+/// Until SQL Server 2014 an `int`, which overflows to negative numbers after 24.9 days.
 fn clock_ns(sample_ms: i64) -> u64 {
     let ms = if sample_ms < 0 { sample_ms.saturating_add(1 << 32) } else { sample_ms };
     u64::try_from(ms).unwrap_or(0).saturating_mul(NS_PER_MS)
 }
 
-/// What a limit added to the stalls of a file: the part of them that is not the storage.
+/// The time that a limit (Resource Governor) added to the stalls of a file.
 fn queued(line: &Line) -> impl Iterator<Item = WaitSample> {
     let path = &line.sample.file.path;
     let kinds =
@@ -143,9 +137,7 @@ fn queued(line: &Line) -> impl Iterator<Item = WaitSample> {
     })
 }
 
-pub(super) const NS_PER_MS: u64 = 1_000_000;
-
-/// Operations of one kind; a stall that is NULL is not known.
+/// Operations of one kind; a NULL stall is unknown.
 pub(super) fn ops(cells: &Cells<'_>, count: &str, bytes: &str, stall: &str) -> Result<Ops, ImportError> {
     let stall_ns = cells.read(stall, |text| {
         cell::whole(text)?.checked_mul(NS_PER_MS).ok_or_else(|| Trouble {
@@ -164,7 +156,7 @@ pub(super) fn figure(value: Option<u64>) -> Figure<u64> {
     value.map_or(Figure::unknown(Reason::NotCounted), Figure::Known)
 }
 
-/// A name that must be there.
+/// A required name.
 pub(super) fn name(text: &str) -> Result<String, Trouble> {
     Ok(text.to_owned())
 }
@@ -178,7 +170,7 @@ pub(super) fn kind(is_tempdb: bool, type_desc: Option<&str>) -> FileKind {
     }
 }
 
-/// The physical name, or what stands for it where the account may not see it.
+/// The physical name, or a substitute where the account may not see it.
 pub(super) fn path(
     cells: &Cells<'_>,
     physical: &str,

@@ -1,5 +1,5 @@
-//! Differences made into counters again, so that intervals between any two captures are known where all rows between
-//! them are.
+//! Differences summed to cumulative counters, so that the interval between any two captures is known where all rows between
+//! them are present.
 //!
 //! ```text
 //! rows of a file     |--a--|--b--|     |--c--|        a row ends at its time and began its elapsed time before
@@ -7,22 +7,21 @@
 //! its counters       0     a    a+b    0'    c'       '  another epoch: between t2 and t3 there is no row
 //! ```
 //!
-//! No row may mean no I/O, or counters that were reset, or a collection that failed: that is not known, and not zero.
+//! A missing row may mean no I/O, a reset of the counters, or a failed collection: the interval is unknown, not zero.
 
 use filestats::{Counters, Epoch, Figure, FileIdentity, Ops, Reason, Sample, Snapshot};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::file_stats::MEANING;
-use super::series::Capture;
+use super::capture::{Capture, MEANING};
 
-/// What one file did in one interval.
+/// The I/O of one file in one interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
     /// When the interval ended, nanoseconds since 1970.
     pub ended_unix_ns: u64,
-    /// How long it was.
+    /// The length of the interval.
     pub elapsed_ns: u64,
-    /// Which file.
+    /// The file.
     pub file: FileIdentity,
     /// Reads in it.
     pub read: Ops,
@@ -34,17 +33,17 @@ pub struct Increment {
 
 const NOTE: &str =
     "from DBA Dash, which keeps no row of an interval without I/O or with a reset: those are unknown";
-/// Times are kept to 10 ms, the elapsed time by another clock: so far may the start of a row be from the end of the
-/// one before, or by a twentieth of the interval.
+/// The tolerance between the start of a row and the end of the one before (or a twentieth of the interval, if longer): times
+/// are kept to 10 ms, and the elapsed time comes from another clock.
 const OFF_NS_MAX: u64 = 2_000_000_000;
 
-/// In the order of their times; of two rows of one file and time the first one.
+/// Sorts rows by time; of two rows of one file and time the first is kept.
 pub(super) fn sort(rows: &mut Vec<Increment>) {
     rows.sort_by(|a, b| (a.ended_unix_ns, a.file.key()).cmp(&(b.ended_unix_ns, b.file.key())));
     rows.dedup_by(|b, a| a.ended_unix_ns == b.ended_unix_ns && a.file.key() == b.file.key());
 }
 
-/// The captures that these rows, in their order, lie between; `last` is the newest one that is kept.
+/// The captures between which the sorted rows lie; `last` is the newest kept snapshot.
 pub(super) fn captures(source: &str, rows: &[Increment], last: Option<&Snapshot>) -> Vec<Capture> {
     let after_unix_ns = last.map(|last| last.taken_unix_ns);
     let mut instants: BTreeSet<u64> = rows.iter().map(|row| row.ended_unix_ns).chain(after_unix_ns).collect();
@@ -54,7 +53,7 @@ pub(super) fn captures(source: &str, rows: &[Increment], last: Option<&Snapshot>
         let began = row.ended_unix_ns.saturating_sub(row.elapsed_ns);
         let began = match nearest(&instants, began, row) {
             Some(instant) => instant,
-            // What is kept is not added to.
+            // Kept captures do not change.
             None if after_unix_ns.is_some_and(|after| began <= after) => continue,
             None => {
                 instants.insert(began);
@@ -77,12 +76,12 @@ pub(super) fn captures(source: &str, rows: &[Increment], last: Option<&Snapshot>
             let then =
                 files.get(&key(&row.file)).filter(|(seen, then)| seen == began && then.file == row.file);
             let sum = then.and_then(|(_, then)| sum(then, row));
-            samples.push(sum.unwrap_or_else(|| begun(row, at, Figure::Known(row.size_bytes))));
+            samples.push(sum.unwrap_or_else(|| first_sample(row, at, Figure::Known(row.size_bytes))));
             here.insert(key(&row.file));
         }
         for row in starting.get(&at).unwrap_or(&none) {
             if here.insert(key(&row.file)) {
-                samples.push(begun(row, at, Figure::unknown(Reason::FirstSight)));
+                samples.push(first_sample(row, at, Figure::unknown(Reason::FirstSight)));
             }
         }
         for sample in &samples {
@@ -103,7 +102,7 @@ pub(super) fn captures(source: &str, rows: &[Increment], last: Option<&Snapshot>
     new.map(capture).filter(|capture| !capture.snapshot.samples.is_empty()).collect()
 }
 
-/// The instant before its end that a row began at.
+/// The instant before its end at which a row began.
 fn nearest(instants: &BTreeSet<u64>, began: u64, row: &Increment) -> Option<u64> {
     let off_ns_max = OFF_NS_MAX.max(row.elapsed_ns / 20);
     let (from, until) = (began.saturating_sub(off_ns_max), began.saturating_add(off_ns_max));
@@ -115,7 +114,7 @@ fn key(file: &FileIdentity) -> (String, String) {
     (file.instance.clone(), file.path.clone())
 }
 
-/// The counters with a row added; `None` where they would pass 64 bits.
+/// The counters with a row added; `None` where they would overflow 64 bits.
 fn sum(then: &Sample, row: &Increment) -> Option<Sample> {
     let add = |a: Ops, b: Ops| {
         let stall_ns = match (a.stall_ns, b.stall_ns) {
@@ -129,8 +128,8 @@ fn sum(then: &Sample, row: &Increment) -> Option<Sample> {
     Some(Sample { counters, size_bytes: Figure::Known(row.size_bytes), ..then.clone() })
 }
 
-/// A file whose rows begin here.
-fn begun(row: &Increment, at: u64, size_bytes: Figure<u64>) -> Sample {
+/// A file whose rows begin at an instant.
+fn first_sample(row: &Increment, at: u64, size_bytes: Figure<u64>) -> Sample {
     let began = jiff::Timestamp::from_nanosecond(i128::from(at)).unwrap_or_default();
     Sample {
         file: row.file.clone(),

@@ -1,17 +1,17 @@
-//! The tables that are known, by the names of their columns; and a row as its named cells.
+//! The known tables by the names of their columns, and rows as named cells.
 
 use super::cell::{self, Trouble, is_null};
 use super::sheet::{Row, Sheet};
 use crate::{Format, ImportError};
 
-/// A column: its name, what stands in it, and whether the table can be read without it.
-pub(crate) type Column = (&'static str, Kind, Need);
+/// A column: its name, the kind of its cells, and whether it is required.
+pub(crate) type Column = (&'static str, CellKind, Need);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// An exact number from 0 on.
+pub(crate) enum CellKind {
+    /// An unsigned integer.
     Whole,
-    /// A number of either sign.
+    /// A signed integer.
     Signed,
     /// Date and time.
     Time,
@@ -23,13 +23,13 @@ pub(crate) enum Kind {
 pub(crate) enum Need {
     /// The table has it, and each row a value.
     Value,
-    /// The table has it; NULL is not known.
+    /// The table has it; NULL means unknown.
     Column,
     /// An export may leave it out.
     Optional,
 }
 
-use Kind::{Signed, Text, Time, Whole};
+use CellKind::{Signed, Text, Time, Whole};
 use Need::{Column as Nullable, Optional, Value};
 
 /// `headroom.file_stats`, as `capture_script.sql` makes it.
@@ -240,7 +240,7 @@ impl<'a> Cells<'a> {
 }
 
 /// What the text is, where it is one of the tables, or one beside them that holds no I/O.
-pub(crate) fn beside(head: &[String]) -> Option<ImportError> {
+pub(crate) fn related_table(head: &[String]) -> Option<ImportError> {
     let names: Vec<String> = head.iter().map(|name| plain(name)).collect();
     let has = |name: &str| names.iter().any(|known| known == name);
     if has("snapshotdate") && has("fileid") && has("space_used") {

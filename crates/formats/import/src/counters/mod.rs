@@ -1,4 +1,4 @@
-//! Histories of counters that others kept, as CSV.
+//! Counter histories of other tools, as CSV.
 //!
 //! ```text
 //! text ─ Sheet (rows) ─┬─ headroom.file_stats   capture_script.sql        ┐ cumulative:
@@ -9,11 +9,11 @@
 //! Series { source, points } ── merge ── captures(last kept) ──> Snapshots with their epochs, none twice
 //! ```
 //!
-//! Cumulative counters become snapshots as they stand. DBA Dash keeps differences, which are added up again; where it
-//! kept none, an epoch ends. PerfMon keeps rates and means of them, rounded: they stay what they are, a [`DiskLog`],
-//! and become no snapshot.
+//! Cumulative counters become snapshots unchanged. DBA Dash keeps differences, which are summed; where it has no row, an
+//! epoch ends. PerfMon keeps rounded rates and means: they become a [`DiskLog`], not snapshots.
 
 mod blitz_first;
+mod capture;
 mod cell;
 mod dba_dash;
 mod epochs;
@@ -24,9 +24,10 @@ mod perfmon;
 mod series;
 mod sheet;
 
+pub use capture::Capture;
 pub use increments::Increment;
 pub use perfmon::{Disk, DiskInterval, DiskLog, DiskOps, DiskTotals};
-pub use series::{Capture, Chain, Kept, Points, Series};
+pub use series::{Chain, Kept, Points, Series};
 
 use crate::{Format, ImportError, Note};
 use layout::Layout;
@@ -35,33 +36,33 @@ use sheet::Sheet;
 /// The T-SQL that keeps `sys.dm_io_virtual_file_stats` in a table on the server.
 pub const SQLSERVER_CAPTURE_SCRIPT: &str = include_str!("capture_script.sql");
 
-/// A history of counters that was read.
+/// A counter history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CounterLog {
-    /// In which format.
+    /// Its format.
     pub format: Format,
     /// Captures, by source.
     pub series: Vec<Series>,
     /// Intervals of disks.
     pub disks: Option<DiskLog>,
-    /// What was left out, or is odd.
+    /// What was skipped, or is unusual.
     pub notes: Vec<Note>,
 }
 
-/// Reads a history of counters, in the format it has or the one that is named.
+/// Reads a counter history. The format is detected unless it is named.
 ///
 /// # Errors
-/// Line, column, reason and remedy where the text is none, or damaged.
+/// Line, column, reason and remedy where the text is not a counter history, or is damaged.
 pub fn counters(text: &str, format: Option<Format>) -> Result<CounterLog, ImportError> {
-    let mut sheet = Sheet::open(text).ok_or_else(|| none_of_them(format))?;
+    let mut sheet = Sheet::open(text).ok_or_else(|| unknown_heading(format))?;
     let head = sheet.head();
     if perfmon::is_head(&head) {
         return expect(Format::Perfmon, format).and_then(|()| perfmon::read(sheet));
     }
-    if let Some(error) = layout::beside(&head) {
+    if let Some(error) = layout::related_table(&head) {
         return Err(error);
     }
-    let (found, layout) = layout::find(&head).ok_or_else(|| none_of_them(format))?;
+    let (found, layout) = layout::find(&head).ok_or_else(|| unknown_heading(format))?;
     expect(found, format)?;
     let mut notes = Vec::new();
     if layout.heading {
@@ -86,15 +87,15 @@ pub fn counters(text: &str, format: Option<Format>) -> Result<CounterLog, Import
     Ok(CounterLog { format: found, series, disks: None, notes })
 }
 
-/// What a text is, where it is a history of counters.
+/// The format of a text that is a counter history.
 pub(crate) fn detect(text: &str) -> Option<Format> {
     let head = Sheet::open(text)?.head();
     if perfmon::is_head(&head) {
         return Some(Format::Perfmon);
     }
-    // What stands beside them is told by name when it is read.
-    let beside = layout::beside(&head).map(|_| Format::DbaDash);
-    layout::find(&head).map(|(format, _)| format).or(beside)
+    // A related table that cannot be read gets an error by its name from `counters`.
+    let related = layout::related_table(&head).map(|_| Format::DbaDash);
+    layout::find(&head).map(|(format, _)| format).or(related)
 }
 
 fn expect(found: Format, named: Option<Format>) -> Result<(), ImportError> {
@@ -106,13 +107,13 @@ fn expect(found: Format, named: Option<Format>) -> Result<(), ImportError> {
     }
 }
 
-fn none_of_them(format: Option<Format>) -> ImportError {
+fn unknown_heading(format: Option<Format>) -> ImportError {
     let what = format.map_or("a history of counters".to_owned(), |format| format!("{format}'s"));
     ImportError::at(1, format!("the first row has not the columns of {what}"))
         .remedy("export the table whole, with its heading, as CSV: docs/import.md lists tables and columns")
 }
 
-/// Rows of a table, each as one value.
+/// The rows of a table as values.
 fn rows<T>(
     sheet: &mut Sheet<'_>,
     layout: &Layout,

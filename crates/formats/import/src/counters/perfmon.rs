@@ -91,7 +91,7 @@ pub(super) fn read(mut sheet: Sheet<'_>) -> Result<CounterLog, ImportError> {
     sheet.any_length();
     let mut notes = Vec::new();
     let columns = columns(&head);
-    told(&columns, &mut notes);
+    note_skipped(&columns, &mut notes);
     if columns.disks.is_empty() {
         return Err(ImportError::at(1, "no counter of PhysicalDisk or LogicalDisk is in this log").remedy(
             "log \\PhysicalDisk(*)\\* ; of a Windows in another language rename the counters in the first line \
@@ -193,11 +193,11 @@ fn path(text: &str) -> Option<(&str, &str, &str, &str)> {
     Some((host, object, instance, counter))
 }
 
-fn told(columns: &Columns, notes: &mut Vec<Note>) {
+fn note_skipped(columns: &Columns, notes: &mut Vec<Note>) {
     let list = |names: &BTreeSet<String>| {
-        let more = names.len().saturating_sub(NAMES_TOLD_MAX);
+        let more = names.len().saturating_sub(NAMES_LISTED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        names.iter().take(NAMES_TOLD_MAX).cloned().collect::<Vec<_>>().join(", ") + &more
+        names.iter().take(NAMES_LISTED_MAX).cloned().collect::<Vec<_>>().join(", ") + &more
     };
     if !columns.unknown.is_empty() {
         notes.push(Note::at(
@@ -210,7 +210,7 @@ fn told(columns: &Columns, notes: &mut Vec<Note>) {
     }
 }
 
-const NAMES_TOLD_MAX: usize = 8;
+const NAMES_LISTED_MAX: usize = 8;
 
 /// "(PDH-CSV 4.0) (W. Europe Standard Time)(-120)": local time + so many minutes is UTC.
 fn offset(cell: &str) -> Option<Offset> {

@@ -1,47 +1,39 @@
-//! One server's history: put together from several exports, and made into snapshots that follow what was kept before.
+//! The history of one server: merged from several exports, and converted to snapshots that continue the kept ones.
 
+use super::capture::Capture;
 use super::epochs;
 use super::increments::{self, Increment};
 use filestats::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One instant of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capture {
-    /// What it was called when it was taken.
-    pub label: Option<String>,
-    /// Its counters.
-    pub snapshot: Snapshot,
-}
-
-/// What an export holds of one server.
+/// The data of one server in an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// "sqlserver:PROD01", "sqlserver:PROD01:sp_BlitzFirst".
     pub source: String,
-    /// In the order of their times.
+    /// In order of time.
     pub points: Points,
 }
 
 /// Cumulative counters, or differences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Points {
-    /// The counters as they stood.
+    /// Cumulative counters.
     Cumulative(Vec<Capture>),
-    /// What was added to them, file by file.
+    /// Differences, file by file.
     Increments(Vec<Increment>),
 }
 
-/// Captures to be kept, after what is kept already.
+/// Captures that are to be kept after the ones in the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// In the order of their times.
+    /// In order of time.
     pub captures: Vec<Capture>,
     /// Instants that are kept already.
     pub known: usize,
-    /// Instants before the newest that is kept, and not kept themselves: nothing can be put in between.
+    /// Instants older than the newest kept one that are not kept: the history cannot insert captures.
     pub older: usize,
-    /// Instants that are kept with another number of files than here.
+    /// Kept instants whose number of files differs from this export.
     pub differing: usize,
 }
 
@@ -49,7 +41,7 @@ pub struct Chain {
 pub type Kept = BTreeMap<u64, u64>;
 
 impl Series {
-    /// Adds what another export holds of the same server. What both hold is there once, as the first one has it.
+    /// Adds another export of the same server. Captures in both are taken from the first.
     pub fn merge(&mut self, other: Series) {
         match (&mut self.points, other.points) {
             (Points::Cumulative(mine), Points::Cumulative(theirs)) => {
@@ -64,13 +56,13 @@ impl Series {
                 mine.extend(theirs);
                 increments::sort(mine);
             }
-            // The formats of one source are one.
+            // A source has one format.
             (Points::Cumulative(_), Points::Increments(_))
             | (Points::Increments(_), Points::Cumulative(_)) => {}
         }
     }
 
-    /// The snapshots to be kept after `last`, the newest that is kept of this source; `kept` are the instants of all.
+    /// The snapshots to keep after `last`, the newest kept one of this source; `kept` has the instants of all kept ones.
     pub fn captures(self, kept: &Kept, last: Option<&Snapshot>) -> Chain {
         let newest = last.map(|last| last.taken_unix_ns);
         let mut chain = Chain::default();
@@ -87,7 +79,7 @@ impl Series {
                         None => chain.captures.push(capture),
                     }
                 }
-                epochs::follow(&mut chain.captures, last);
+                epochs::assign(&mut chain.captures, last);
             }
             Points::Increments(rows) => {
                 let mut new = Vec::with_capacity(rows.len());

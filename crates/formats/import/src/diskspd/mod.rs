@@ -7,7 +7,7 @@ mod text_tables;
 pub(crate) mod xml;
 mod xml_tree;
 
-use crate::told::Told;
+use crate::summary::Summary;
 use crate::{ImportError, Note, Phase};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,8 +91,8 @@ pub(crate) struct Row {
     pub path: String,
     pub line: usize,
     pub target_bytes: Option<u64>,
-    pub read: Told,
-    pub write: Told,
+    pub read: Summary,
+    pub write: Summary,
     pub series: Vec<Slice>,
 }
 
@@ -225,6 +225,21 @@ impl Span {
         result
     }
 
+    /// Outstanding I/Os of each thread. Threads of a pool share theirs among the targets by weight.
+    fn outstanding(&self, target: &Target, notes: &mut Vec<Note>) -> u32 {
+        if self.pool_threads == 0 || self.pool_outstanding == 0 {
+            return target.outstanding.unwrap_or(1);
+        }
+        let weights: u64 = self.targets.iter().map(|t| u64::from(t.weight.unwrap_or(1))).sum();
+        let ours = u64::from(self.pool_outstanding) * u64::from(target.weight.unwrap_or(1));
+        let outstanding = u32::try_from(ours / weights.max(1)).unwrap_or(u32::MAX).max(1);
+        notes.push(Note::new(format!(
+            "{} outstanding I/Os of a thread were shared by weight: '{}' is kept with {outstanding}",
+            self.pool_outstanding, target.path
+        )));
+        outstanding
+    }
+
     fn workload(&self, target: &Target, rows: &[Row], notes: &mut Vec<Note>) -> Workload {
         let threads = if self.pool_threads > 0 { self.pool_threads } else { target.threads.unwrap_or(1) };
         let block_bytes = if target.block_is_rounded { exact_block_bytes(rows) } else { None };
@@ -232,16 +247,6 @@ impl Span {
         let random = target.random_percent > 0;
         if target.cache == Cache::RemoteOnly {
             notes.push(Note::new("only the local cache was off (-Sr): kept as buffered"));
-        }
-        let mut outstanding = target.outstanding.unwrap_or(1);
-        if self.pool_threads > 0 && self.pool_outstanding > 0 {
-            let weights: u64 = self.targets.iter().map(|t| u64::from(t.weight.unwrap_or(1))).sum();
-            let ours = u64::from(self.pool_outstanding) * u64::from(target.weight.unwrap_or(1));
-            outstanding = u32::try_from(ours / weights.max(1)).unwrap_or(u32::MAX).max(1);
-            notes.push(Note::new(format!(
-                "{} outstanding I/Os of a thread were shared by weight: '{}' is kept with {outstanding}",
-                self.pool_outstanding, target.path
-            )));
         }
         let walk = match (target.interlocked, threads) {
             (true, _) => Walk::Shared,
@@ -263,7 +268,7 @@ impl Span {
                 },
                 durability: if target.write_through { Durability::WriteThrough } else { Durability::Cached },
             },
-            outstanding,
+            outstanding: self.outstanding(target, notes),
             threads,
             seed: self.seed,
             access: Access {
@@ -300,18 +305,18 @@ impl Span {
 
 /// The block size by the exact counts, where every I/O has the same.
 fn exact_block_bytes(rows: &[Row]) -> Option<u64> {
-    let sum = |part: fn(&Told) -> u64| {
+    let sum = |part: fn(&Summary) -> u64| {
         rows.iter()
             .fold(0_u64, |sum, row| sum.saturating_add(part(&row.read)).saturating_add(part(&row.write)))
     };
-    let (bytes, ios) = (sum(|told| told.bytes), sum(|told| told.count));
+    let (bytes, ios) = (sum(|summary| summary.bytes), sum(|summary| summary.count));
     (ios > 0 && bytes.is_multiple_of(ios)).then(|| bytes / ios)
 }
 
-/// Gives the percentiles to the results they are of. Those of all targets together belong to the only one
-/// that has such I/Os; of several they are nobody's.
+/// Assigns percentiles to results. Percentiles of all targets together belong to a result only where a single one has
+/// such I/Os.
 fn attribute(results: &mut [RunResult], told: &SpanTold, name: &str, notes: &mut Vec<Note>) {
-    let mut nobodys = false;
+    let mut unassigned = false;
     type Side = (fn(&mut RunResult) -> &mut Direction, fn(&Percentiles) -> &Vec<(f64, u64)>);
     let sides: [Side; 2] =
         [(|result| &mut result.read, |all| &all.read), (|result| &mut result.write, |all| &all.write)];
@@ -327,11 +332,11 @@ fn attribute(results: &mut [RunResult], told: &SpanTold, name: &str, notes: &mut
             } else if sharing == 1 {
                 direction(result).percentiles = part(&told.percentiles).clone();
             } else {
-                nobodys |= !part(&told.percentiles).is_empty();
+                unassigned |= !part(&told.percentiles).is_empty();
             }
         }
     }
-    if nobodys {
+    if unassigned {
         notes.push(Note::new(format!(
             "{name}: the percentiles are of several targets together; they belong to none and were left out"
         )));

@@ -4,7 +4,7 @@ use super::text_parameters::{self, Line};
 use super::text_tables::{self, Columns, TotalRow};
 use super::{Percentiles, Row, Span, SpanTold, phases, start_time};
 use crate::document::fingerprint;
-use crate::told::{Told, s_to_ns};
+use crate::summary::{Summary, s_to_ns};
 use crate::{Document, ImportError, Note};
 
 /// All reports in the text. One that is damaged is left out with a note, as long as another is whole.
@@ -186,7 +186,7 @@ impl Report {
             }
             Part::Cpu if text.chars().all(|c| c == '-') => {}
             Part::Cpu => {
-                let told = self.told(line)?;
+                let told = self.results(line)?;
                 let index = u32::try_from(told.cores.len()).unwrap_or(u32::MAX);
                 told.cores.extend(text_tables::core(line, index)?);
             }
@@ -215,7 +215,7 @@ impl Report {
         }
         let row = columns.row(line)?;
         self.rows[section as usize] += 1;
-        let told = self.told(line)?;
+        let told = self.results(line)?;
         match (section, told.rows.get_mut(rows)) {
             (Section::Total, None) => told.rows.push(Row {
                 thread: row.thread,
@@ -242,8 +242,8 @@ impl Report {
     /// The last line of a table must be the sum of the others: where a row is missing, it is not.
     fn total_line(&mut self, section: Section, line: Line<'_>, total: &TotalRow) -> Result<(), ImportError> {
         let bucket_ms = self.span(line)?.bucket_ms.unwrap_or(1000);
-        let told = self.told(line)?;
-        let sum = |part: fn(&Row) -> &Told| {
+        let told = self.results(line)?;
+        let sum = |part: fn(&Row) -> &Summary| {
             told.rows.iter().fold(0_u64, |sum, row| sum.saturating_add(part(row).count))
         };
         let (name, counted) = match section {
@@ -268,7 +268,7 @@ impl Report {
     fn percentile_line(&mut self, line: Line<'_>) -> Result<(), ImportError> {
         let Some(row) = text_tables::percentile(line)? else { return Ok(()) };
         let path = self.path.clone();
-        let told = self.told(line)?;
+        let told = self.results(line)?;
         let table = match path {
             None => &mut told.percentiles,
             Some(path) => {
@@ -290,7 +290,7 @@ impl Report {
         current.ok_or_else(|| ImportError::at(line.0, "a table before 'Results for timespan'"))
     }
 
-    fn told(&mut self, line: Line<'_>) -> Result<&mut SpanTold, ImportError> {
+    fn results(&mut self, line: Line<'_>) -> Result<&mut SpanTold, ImportError> {
         let told = self.span(line)?.told.as_mut();
         told.ok_or_else(|| ImportError::at(line.0, "a table without 'actual test time' before it"))
     }

@@ -2,7 +2,7 @@
 
 use super::text_parameters::{Line, number};
 use crate::ImportError;
-use crate::told::{Told, ms_to_ns};
+use crate::summary::{Summary, ms_to_ns};
 use workload::CoreUse;
 
 /// Where the columns of a thread table are; which there are depends on `-L` and `-D`.
@@ -22,7 +22,7 @@ pub(super) struct ThreadRow {
     pub thread: u32,
     pub path: String,
     pub target_bytes: Option<u64>,
-    pub told: Told,
+    pub told: Summary,
 }
 
 /// Its last row.
@@ -52,17 +52,17 @@ impl Columns {
         })
     }
 
-    fn told(&self, line: Line<'_>, cells: &[&str]) -> Result<Told, ImportError> {
+    fn summary(&self, line: Line<'_>, cells: &[&str]) -> Result<Summary, ImportError> {
         let ns = |at: Option<usize>| -> Result<Option<f64>, ImportError> {
             let ms = at.map(|at| optional(line, cells[at])).transpose()?.flatten();
             Ok(ms.filter(|ms| *ms >= 0.0).map(|ms| ms * 1e6))
         };
-        Ok(Told {
+        Ok(Summary {
             count: number(line, cells[2])?,
             bytes: number(line, cells[1])?,
             mean_ns: ns(self.mean_latency)?,
             deviation_ns: ns(self.latency_deviation)?,
-            ..Told::default()
+            ..Summary::default()
         })
     }
 
@@ -81,7 +81,7 @@ impl Columns {
         let exact =
             !size.contains('.') && !size.ends_with(['B']) || size.ends_with("iB") && !size.contains('.');
         let bytes = if exact { workload::parse_bytes(size).ok() } else { plain_bytes(size) };
-        let told = self.told(line, &cells)?;
+        let told = self.summary(line, &cells)?;
         Ok(ThreadRow { thread: number(line, cells[0])?, path: path.into(), target_bytes: bytes, told })
     }
 

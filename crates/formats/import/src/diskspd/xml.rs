@@ -3,7 +3,7 @@
 use super::xml_tree::{Element, parse};
 use super::{Cache, Percentiles, Row, Span, SpanTold, Target, buffer, phases, start_time};
 use crate::document::fingerprint;
-use crate::told::{Told, ms_to_ns, rounded, s_to_ns};
+use crate::summary::{Summary, ms_to_ns, rounded, s_to_ns};
 use crate::{Document, ImportError, Note};
 use workload::{Content, CoreUse, Extent, Slice, Zone};
 
@@ -38,7 +38,7 @@ fn document(results: &Element, text: &str) -> Result<Document, ImportError> {
     let profile = results.wanted("Profile")?.wanted("TimeSpans")?;
     let mut notes = Vec::new();
     let mut spans: Vec<Span> =
-        profile.all("TimeSpan").map(|span| asked(span, &mut notes)).collect::<Result<_, _>>()?;
+        profile.all("TimeSpan").map(|span| parse_span(span, &mut notes)).collect::<Result<_, _>>()?;
     for (index, told) in results.all("TimeSpan").enumerate() {
         let place = |error: ImportError| ImportError {
             place: Some(format!("Results/TimeSpan[{}]", index + 1)),
@@ -57,7 +57,7 @@ fn document(results: &Element, text: &str) -> Result<Document, ImportError> {
     Ok(Document { line: results.line, tool, fingerprint: fingerprint(text), phases, notes })
 }
 
-fn asked(span: &Element, notes: &mut Vec<Note>) -> Result<Span, ImportError> {
+fn parse_span(span: &Element, notes: &mut Vec<Note>) -> Result<Span, ImportError> {
     let targets = span.wanted("Targets")?;
     let bucket_ms = span.number("IoBucketDuration")?.filter(|ms| *ms > 0).unwrap_or(1000);
     Ok(Span {
@@ -207,13 +207,13 @@ fn row(
 ) -> Result<Row, ImportError> {
     let path = target.words("Path").unwrap_or_default();
     let ns = |name| Ok(target.number::<f64>(name)?.filter(|ms| *ms >= 0.0).map(|ms| ms * 1e6));
-    let told = |count, bytes, mean, deviation| -> Result<Told, ImportError> {
-        Ok(Told {
+    let told = |count, bytes, mean, deviation| -> Result<Summary, ImportError> {
+        Ok(Summary {
             count: target.number(count)?.unwrap_or(0),
             bytes: target.number(bytes)?.unwrap_or(0),
             mean_ns: ns(mean)?,
             deviation_ns: ns(deviation)?,
-            ..Told::default()
+            ..Summary::default()
         })
     };
     let block_bytes = block_bytes.iter().find(|(other, _)| other == path).map_or(0, |(_, bytes)| *bytes);
@@ -246,12 +246,12 @@ fn slice(
     elapsed_ns: u64,
     block_bytes: u64,
 ) -> Result<Slice, ImportError> {
-    let side = |name: &str| -> Result<Told, ImportError> {
+    let side = |name: &str| -> Result<Summary, ImportError> {
         let iops: f64 = bucket.attribute(name)?.unwrap_or(0.0);
         let count = rounded(iops * f64::from(ms) / 1e3);
         let ms_of = |what: &str| bucket.attribute::<f64>(&format!("{name}{what}"));
         let ns = |what: &str| Ok(ms_of(what)?.filter(|ms| *ms > 0.0).map(|ms| ms * 1e6));
-        Ok(Told {
+        Ok(Summary {
             count,
             bytes: count.saturating_mul(block_bytes),
             mean_ns: ns("AvgLatencyMilliseconds")?,

@@ -1,7 +1,7 @@
 //! One entry of `jobs`: what it counted, and which of fio's latencies are ours.
 
 use super::Options;
-use crate::told::Told;
+use crate::summary::Summary;
 use crate::{ImportError, Note};
 use serde_json::Value;
 use workload::{Backend, Direction, LatencyHistogram, RunResult, Slice, ThreadShare};
@@ -24,7 +24,7 @@ pub(super) struct Job {
 /// Reads, writes or syncs of a job.
 #[derive(Debug, Default)]
 struct Side {
-    told: Told,
+    told: Summary,
     runtime_ms: u64,
     histogram: LatencyHistogram,
     percentiles: Vec<(f64, u64)>,
@@ -183,7 +183,7 @@ impl Side {
         }
         let ns = |field: &str| latency[field].as_f64().filter(|ns| ns.is_finite() && *ns >= 0.0);
         let ns = |field: &str| ns(field).map(|ns| ns * f64::from(scale)).filter(|ns| *ns <= NS_MAX);
-        let told = Told {
+        let told = Summary {
             count: ios,
             bytes,
             mean_ns: ns("mean"),
@@ -236,7 +236,7 @@ fn latency(side: &Value) -> Option<(u32, (&'static str, &Value))> {
     }
 }
 
-fn percentiles(latency: &Value, scale: u32, told: &Told) -> Vec<(f64, u64)> {
+fn percentiles(latency: &Value, scale: u32, told: &Summary) -> Vec<(f64, u64)> {
     let list = latency["percentile"].as_object().into_iter().flatten();
     let mut points: Vec<(f64, u64)> = list
         .filter_map(|(percent, ns)| {
@@ -256,7 +256,7 @@ fn histogram(
     latency: &Value,
     scale: u32,
     key: &str,
-    told: &Told,
+    told: &Summary,
     said: &mut Vec<String>,
 ) -> Result<LatencyHistogram, ImportError> {
     let mut histogram = LatencyHistogram::new();

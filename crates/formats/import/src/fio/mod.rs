@@ -22,7 +22,7 @@ pub(crate) fn read_with(text: &str, named: &Options) -> Result<Vec<Document>, Im
     let (pieces, notes) = pieces(text)?;
     let mut documents: Vec<Document> = Vec::new();
     let mut failed: Option<ImportError> = None;
-    let sketches: Vec<Sketch> = pieces.iter().map(|piece| Sketch::of(&piece.value)).collect();
+    let sketches: Vec<Sketch> = pieces.iter().map(|piece| Sketch::new(&piece.value)).collect();
     for (index, piece) in pieces.iter().enumerate() {
         // Of the states of one run the last is its result.
         if sketches.get(index + 1).is_some_and(|next| next.continues(&sketches[index])) {
@@ -87,18 +87,18 @@ fn pieces(text: &str) -> Result<(Vec<Piece<'_>>, Vec<Note>), ImportError> {
     Ok((pieces, notes_of(&messages)))
 }
 
-/// Some messages are told, all are counted.
+/// Notes of the first messages, and the number of all.
 fn notes_of(messages: &[(usize, &str)]) -> Vec<Note> {
-    const TOLD_MAX: usize = 5;
+    const LISTED_MAX: usize = 5;
     const CHARS_MAX: usize = 200;
     let short = |text: &str| text.chars().take(CHARS_MAX).collect::<String>();
     let mut notes: Vec<Note> = messages
         .iter()
-        .take(TOLD_MAX)
+        .take(LISTED_MAX)
         .map(|(line, text)| Note::at(*line, format!("not part of the JSON: {}", short(text))))
         .collect();
-    if let Some((line, _)) = messages.get(TOLD_MAX) {
-        let more = messages.len() - TOLD_MAX;
+    if let Some((line, _)) = messages.get(LISTED_MAX) {
+        let more = messages.len() - LISTED_MAX;
         notes.push(Note::at(*line, format!("and {more} more lines that are not part of the JSON")));
     }
     notes
@@ -145,17 +145,17 @@ fn mended<'a>(
     Ok((value, length))
 }
 
-/// What tells whether a document is a later state of the run that the one before it is of.
+/// The facts that decide whether a document is a later state of the same run as the document before it.
 struct Sketch {
     jobs: Vec<(String, u64)>,
     printed_ms: Option<u64>,
-    /// How long its groups ran, one after the other.
+    /// The total run time of its groups.
     ran_ms: u64,
     failed: bool,
 }
 
 impl Sketch {
-    fn of(value: &Value) -> Sketch {
+    fn new(value: &Value) -> Sketch {
         let jobs = value["jobs"].as_array().map(Vec::as_slice).unwrap_or_default();
         let most = |job: &Value, field: &str, put: fn(u64, u64) -> u64| {
             let sides = ["read", "write", "trim", "mixed"].iter();
@@ -198,7 +198,7 @@ fn document(piece: &Piece<'_>, named: &Options) -> Result<Document, ImportError>
         let error = ImportError::new("this JSON is not fio's: it has no \"fio version\"");
         return Err(here(error.remedy("give what fio --output-format=json wrote, all of it")));
     };
-    let global = Options::of(&value["global options"]);
+    let global = Options::from_json(&value["global options"]);
     let list = match (&value["jobs"], &value["client_stats"]) {
         (Value::Array(jobs), _) | (_, Value::Array(jobs)) => jobs,
         _ => return Err(here(ImportError::new("the document has neither \"jobs\" nor \"client_stats\""))),
@@ -211,7 +211,7 @@ fn document(piece: &Piece<'_>, named: &Options) -> Result<Document, ImportError>
             notes.push(Note::new("the sum over all clients was left out: each client's result is kept"));
             continue;
         }
-        let options = named.clone().overlaid(&global).overlaid(&Options::of(&job["job options"]));
+        let options = named.clone().overlaid(&global).overlaid(&Options::from_json(&job["job options"]));
         let place = |error: ImportError| here(error.place(format!("jobs[{index}] '{name}'")));
         jobs.extend(Job::read(job, options, &mut notes).map_err(place)?);
     }

@@ -10,12 +10,12 @@ use workload::*;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options(BTreeMap<String, String>);
 
-/// Most engines that take no more than one I/O at a time.
+/// Synchronous engines: one I/O at a time.
 const ONE_AT_A_TIME: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
 
 impl Options {
-    /// As the JSON has them: an object, or in some versions a list of one.
-    pub fn of(value: &Value) -> Options {
+    /// Options from the JSON: an object, or in some versions a list with one object.
+    pub fn from_json(value: &Value) -> Options {
         let object = match value {
             Value::Array(list) => list.first().and_then(Value::as_object),
             other => other.as_object(),

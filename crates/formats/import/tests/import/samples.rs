@@ -31,8 +31,8 @@ fn direction(direction: &Direction) -> String {
     )
 }
 
-/// All that was read, in words.
-fn told(imported: &Imported) -> String {
+/// A description of an import for snapshots.
+fn describe(imported: &Imported) -> String {
     let mut text = format!("{}\n", imported.format);
     for document in &imported.documents {
         writeln!(text, "line {}: {}", document.line, document.tool).unwrap();
@@ -67,12 +67,12 @@ fn told(imported: &Imported) -> String {
 
 #[test]
 fn the_text_of_2_0_17() {
-    insta::assert_snapshot!(told(&imported("diskspd_2.0.17.txt")));
+    insta::assert_snapshot!(describe(&imported("diskspd_2.0.17.txt")));
 }
 
 #[test]
 fn a_text_without_latency_has_none() {
-    insta::assert_snapshot!(told(&imported("diskspd_2.0.17_plain.txt")));
+    insta::assert_snapshot!(describe(&imported("diskspd_2.0.17_plain.txt")));
     let result = &results("diskspd_2.0.17_plain.txt")[0];
     assert_eq!((result.mean_latency_ns(), result.read.percentile_ns(50.0)), (None, None));
     assert_eq!(result.iops(), 20_000.0);
@@ -80,12 +80,12 @@ fn a_text_without_latency_has_none() {
 
 #[test]
 fn the_text_of_2_2_with_two_timespans_of_two_targets() {
-    insta::assert_snapshot!(told(&imported("diskspd_2.2_timespans.txt")));
+    insta::assert_snapshot!(describe(&imported("diskspd_2.2_timespans.txt")));
 }
 
 #[test]
 fn the_xml_of_2_2() {
-    insta::assert_snapshot!(told(&imported("diskspd_2.2.xml")));
+    insta::assert_snapshot!(describe(&imported("diskspd_2.2.xml")));
 }
 
 #[test]
@@ -147,18 +147,18 @@ fn damaged_xml_names_line_and_element() {
 
 #[test]
 fn a_job_with_syncs_and_two_more_in_json_plus() {
-    let text = told(&imported("fio_two.json"));
+    let text = describe(&imported("fio_two.json"));
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn threads_that_fio_tells_one_by_one_are_one_workload() {
-    insta::assert_snapshot!(told(&imported("fio_numjobs.json")));
+    insta::assert_snapshot!(describe(&imported("fio_numjobs.json")));
 }
 
 #[test]
 fn a_group_told_as_one_has_no_shares() {
-    insta::assert_snapshot!(told(&imported("fio_group.json")));
+    insta::assert_snapshot!(describe(&imported("fio_group.json")));
 }
 
 #[test]

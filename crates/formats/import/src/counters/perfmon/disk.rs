@@ -86,7 +86,7 @@ impl DiskOps {
     }
 }
 
-/// The sum of both, or what PerfMon tells of both together.
+/// The sum of both, or PerfMon's own figure for both together.
 fn either(read: Figure<f64>, write: Figure<f64>, both: Figure<f64>) -> Figure<f64> {
     match read.zip(write, |read, write| read + write) {
         Figure::Known(sum) => Figure::Known(sum),
@@ -113,7 +113,7 @@ impl DiskInterval {
             .map(|bytes| bytes / (1024.0 * 1024.0))
     }
 
-    /// Mean number of outstanding I/Os, N = rate x latency (Little 1961), reads and writes apart where they are told.
+    /// Mean number of outstanding I/Os, N = rate x latency (Little 1961), from reads and writes separately where both are known.
     pub fn outstanding(&self) -> Figure<f64> {
         either(self.read.outstanding(), self.write.outstanding(), self.transfer.outstanding())
     }

@@ -1,10 +1,10 @@
-//! Sums from what other tools tell: means and deviations instead of sums.
+//! Sums from the figures that other tools report: means and deviations.
 
 use workload::Tally;
 
-/// What a tool tells of some I/Os; latencies in nanoseconds.
+/// A summary of I/Os as a tool reports it; latencies in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Summary {
     pub count: u64,
     pub bytes: u64,
     pub mean_ns: Option<f64>,
@@ -13,8 +13,8 @@ pub(crate) struct Told {
     pub max_ns: Option<u64>,
 }
 
-impl Told {
-    /// As sums. What is not told stays 0, which a tally has for "not known".
+impl Summary {
+    /// The summary as sums. Missing figures are 0, which means unknown in a tally.
     pub fn tally(&self) -> Tally {
         let known = |ns: &f64| ns.is_finite() && *ns > 0.0;
         let mean_ns = self.mean_ns.filter(|_| self.count > 0).filter(known);
@@ -26,7 +26,7 @@ impl Told {
         Tally {
             count: self.count,
             bytes: self.bytes,
-            // Beyond 64 bits the conversion stays at the largest.
+            // The conversion saturates.
             stall_ns: mean_ns.map_or(0, |mean| (mean * count).round() as u64),
             squares_ns2: if squares_ns2.is_finite() { squares_ns2 } else { 0.0 },
             ns_min: self.min_ns.filter(|_| self.count > 0).unwrap_or(0),
@@ -35,20 +35,20 @@ impl Told {
     }
 }
 
-/// Milliseconds as nanoseconds; `None` for what is no time.
+/// Milliseconds as nanoseconds; `None` for a value that is not a time.
 pub(crate) fn ms_to_ns(ms: f64) -> Option<u64> {
     (ms.is_finite() && (0.0..=MS_MAX).contains(&ms)).then(|| (ms * 1e6).round() as u64)
 }
 
-/// Seconds as nanoseconds; `None` for what is no time.
+/// Seconds as nanoseconds; `None` for a value that is not a time.
 pub(crate) fn s_to_ns(s: f64) -> Option<u64> {
     ms_to_ns(s * 1e3)
 }
 
-/// A year: no run and no I/O is longer.
+/// A year: longer times are taken for damaged input.
 const MS_MAX: f64 = 366.0 * 86_400.0 * 1e3;
 
-/// A whole number from a rate over a time.
+/// A count from a rate and a time.
 pub(crate) fn rounded(value: f64) -> u64 {
     if value.is_finite() { value.round().max(0.0) as u64 } else { 0 }
 }
@@ -58,11 +58,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_told_is_not_known() {
-        let told = Told { count: 10, bytes: 40_960, ..Told::default() };
-        assert_eq!((told.tally().mean_ns(), told.tally().deviation_ns()), (None, None));
-        let told = Told { mean_ns: Some(2_000.0), deviation_ns: Some(500.0), ..told };
-        assert_eq!(told.tally().mean_ns(), Some(2_000.0));
-        assert!((told.tally().deviation_ns().unwrap() - 500.0).abs() < 1e-6);
+    fn a_missing_figure_is_unknown() {
+        let summary = Summary { count: 10, bytes: 40_960, ..Summary::default() };
+        assert_eq!((summary.tally().mean_ns(), summary.tally().deviation_ns()), (None, None));
+        let summary = Summary { mean_ns: Some(2_000.0), deviation_ns: Some(500.0), ..summary };
+        assert_eq!(summary.tally().mean_ns(), Some(2_000.0));
+        assert!((summary.tally().deviation_ns().unwrap() - 500.0).abs() < 1e-6);
     }
 }
