@@ -1,19 +1,21 @@
+//! A range of values with its ticks.
+
 use crate::number;
 
 /// A range of values with its ticks.
-pub(super) struct Axis {
+pub(crate) struct Axis {
     from: f64,
     to: f64,
     logarithmic: bool,
-    pub(super) ticks: Vec<(f64, String)>,
+    pub(crate) ticks: Vec<(f64, String)>,
 }
 
 /// Smallest value on a logarithmic axis.
 const LOG_MIN: f64 = 1e-3;
-/// A peak this many times the median needs a logarithmic axis for the rest to be seen.
+/// With a peak this many times the median, only a logarithmic axis shows the other values.
 const PEAK_MIN: f64 = 20.0;
-/// No sample has more nines.
-pub(super) const NINES_MAX: f64 = 12.0;
+/// No sample is large enough for more nines.
+pub(crate) const NINES_MAX: f64 = 12.0;
 /// Differences beyond a thousand times are drawn at the edge.
 const DIFFERENCE_MAX: f64 = 1e3;
 /// Largest value on any axis.
@@ -21,7 +23,7 @@ const MAX: f64 = 1e18;
 
 impl Axis {
     /// From 0 to a little over the highest value, about `ticks` ticks.
-    pub(super) fn from_zero(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+    pub(crate) fn from_zero(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let highest = finite(values).fold(0.0, f64::max).min(MAX);
         let highest = if highest > 0.0 { highest * 1.08 } else { 1.0 };
         let step = nice_step(highest / ticks.max(1) as f64);
@@ -31,7 +33,7 @@ impl Axis {
     }
 
     /// Nanoseconds from 0.
-    pub(super) fn times_from_zero(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+    pub(crate) fn times_from_zero(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let mut axis = Axis::from_zero(values, ticks);
         for (at, label) in &mut axis.ticks {
             *label = if *at == 0.0 { "0".into() } else { number::tick_time(*at) };
@@ -39,8 +41,8 @@ impl Axis {
         axis
     }
 
-    /// Rates from 0; logarithmic where a peak would press everything else onto the ground.
-    pub(super) fn rates(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+    /// Rates from 0; logarithmic where a peak would hide everything else.
+    pub(crate) fn rates(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let mut values: Vec<f64> = finite(values).collect();
         values.sort_by(f64::total_cmp);
         let usual = values.get(values.len() / 2).copied().unwrap_or(0.0).max(1.0);
@@ -55,7 +57,7 @@ impl Axis {
     }
 
     /// Powers of two around all values, as numbers of outstanding I/Os are.
-    pub(super) fn powers_of_two(values: impl Iterator<Item = f64>, ticks_max: usize) -> Axis {
+    pub(crate) fn powers_of_two(values: impl Iterator<Item = f64>, ticks_max: usize) -> Axis {
         let (low, high) = range(values, (1.0, 2.0));
         let (low, high) = (low.log2(), high.log2());
         let (first, last) = (low.ceil() as i32, high.floor() as i32);
@@ -68,8 +70,8 @@ impl Axis {
         Axis { from: (low - margin).exp2(), to: (high + margin).exp2(), logarithmic: true, ticks }
     }
 
-    /// All values with a little room, ticks at powers of ten, as batches of rows and counts of writes are.
-    pub(super) fn decades(values: impl Iterator<Item = f64>) -> Axis {
+    /// All values with a small margin, ticks at powers of ten, as for batches of rows and counts of writes.
+    pub(crate) fn decades(values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = range(values, (1.0, 10.0));
         let (low, high) = (low.log10(), high.log10());
         let margin = (high - low).max(1.0) * 0.04;
@@ -79,7 +81,7 @@ impl Axis {
     }
 
     /// Latencies in nanoseconds, ticks at 1, 2 and 5 or at whole decades.
-    pub(super) fn latencies(values: impl Iterator<Item = f64>) -> Axis {
+    pub(crate) fn latencies(values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = range(values, (1e5, 1e7));
         let (from, to) = (low / 1.35, high * 1.5);
         let decades = (to / from).log10();
@@ -98,7 +100,7 @@ impl Axis {
     }
 
     /// Seconds since `begin_unix_ns`, ticks at round times of the day.
-    pub(super) fn time(begin_unix_ns: u64, end_unix_ns: u64, ticks_max: usize) -> Axis {
+    pub(crate) fn time(begin_unix_ns: u64, end_unix_ns: u64, ticks_max: usize) -> Axis {
         const STEPS_S: [u64; 17] =
             [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
         let seconds = (end_unix_ns.saturating_sub(begin_unix_ns) as f64 / 1e9).max(1.0);
@@ -120,7 +122,7 @@ impl Axis {
     }
 
     /// Percentiles by their nines: 0 is the lowest value, 1 is 90 %, 2 is 99 %, 3 is 99.9 %.
-    pub(super) fn nines(last: f64) -> Axis {
+    pub(crate) fn nines(last: f64) -> Axis {
         let to = if last.is_finite() { last.clamp(1.0, NINES_MAX) } else { 1.0 };
         let mut ticks = vec![(0.0, "min".to_owned()), (2.0_f64.log10(), "p50".to_owned())];
         ticks.extend((1..=to.floor() as usize).map(|nines| (nines as f64, percentile_of_nines(nines))));
@@ -128,7 +130,7 @@ impl Axis {
     }
 
     /// Seconds since something began, ticks in microseconds to hours; the second value names the unit.
-    pub(super) fn elapsed(seconds: f64, ticks_max: usize) -> (Axis, &'static str) {
+    pub(crate) fn elapsed(seconds: f64, ticks_max: usize) -> (Axis, &'static str) {
         let seconds = if seconds.is_finite() { seconds.clamp(1e-6, MAX) } else { 1.0 };
         let (unit_s, unit) = match seconds {
             s if s < 1e-3 => (1e-6, "microseconds"),
@@ -145,19 +147,19 @@ impl Axis {
     }
 
     /// Shares from 0 to a little over the highest, in percent.
-    pub(super) fn shares(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+    pub(crate) fn shares(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let mut axis = Axis::from_zero(values, ticks);
-        axis.ticks = axis.ticks.into_iter().map(|(at, _)| (at, percent(at))).collect();
+        axis.ticks = axis.ticks.into_iter().map(|(at, _)| (at, number::tick_share(at))).collect();
         axis
     }
 
-    /// Between two numbers, without ticks: places, not values.
-    pub(super) fn plain(from: f64, to: f64) -> Axis {
+    /// Between two numbers, without ticks.
+    pub(crate) fn plain(from: f64, to: f64) -> Axis {
         Axis { from, to, logarithmic: false, ticks: Vec::new() }
     }
 
-    /// Differences as shares: 0 and all values between the ends.
-    pub(super) fn differences(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
+    /// Differences as shares, around 0.
+    pub(crate) fn differences(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let (low, high) = finite(values)
             .map(|value| value.clamp(-DIFFERENCE_MAX, DIFFERENCE_MAX))
             .fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -167,13 +169,13 @@ impl Axis {
         let (first, last) = ((from / step).ceil() as i64, (to / step).floor() as i64);
         let ticks = (first..=last)
             .map(|at| at as f64 * step)
-            .map(|at| (at, if at > 0.0 { format!("+{}", percent(at)) } else { percent(at) }))
+            .map(|at| (at, format!("{}{}", if at > 0.0 { "+" } else { "" }, number::tick_share(at))))
             .collect();
         Axis { from, to, logarithmic: false, ticks }
     }
 
-    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what has no place.
-    pub(super) fn share(&self, value: f64) -> Option<f64> {
+    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what lies nowhere.
+    pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let share = if self.logarithmic {
             (value.max(self.from * 1e-3).ln() - self.from.ln()) / (self.to.ln() - self.from.ln())
         } else {
@@ -182,15 +184,15 @@ impl Axis {
         share.is_finite().then_some(share)
     }
 
-    pub(super) fn is_logarithmic(&self) -> bool {
+    pub(crate) fn is_logarithmic(&self) -> bool {
         self.logarithmic
     }
 
-    pub(super) fn from(&self) -> f64 {
+    pub(crate) fn from(&self) -> f64 {
         self.from
     }
 
-    pub(super) fn to(&self) -> f64 {
+    pub(crate) fn to(&self) -> f64 {
         self.to
     }
 }
@@ -202,11 +204,6 @@ fn percentile_of_nines(nines: usize) -> String {
         2 => "p99".into(),
         more => format!("p99.{}", "9".repeat(more - 2)),
     }
-}
-
-/// A round share at an axis: "2.5 %".
-fn percent(share: f64) -> String {
-    format!("{} %", number::tick((share * 1e8).round() / 1e6))
 }
 
 fn finite(values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nines_and_shares_are_named_as_people_say_them() {
+    fn percentiles_shares_and_elapsed_times_have_round_ticks() {
         assert_eq!(labels(&Axis::nines(3.2)), ["min", "p50", "p90", "p99", "p99.9"]);
         assert_eq!(labels(&Axis::shares([0.09].into_iter(), 4)), ["0 %", "2.5 %", "5 %", "7.5 %"]);
         assert_eq!(
@@ -265,16 +262,16 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_does_not_hide_the_everyday() {
-        let everyday = [500.0; 20];
-        let axis = Axis::rates(everyday.into_iter().chain([200_000.0]), 5);
+    fn a_peak_makes_an_axis_logarithmic_so_that_usual_rates_are_visible() {
+        let usual = [500.0; 20];
+        let axis = Axis::rates(usual.into_iter().chain([200_000.0]), 5);
         assert_eq!(labels(&axis), ["100", "1k", "10k", "100k", "1M"]);
         assert!(axis.share(500.0).unwrap() > 0.15);
-        assert_eq!(Axis::rates(everyday.into_iter().chain([900.0]), 5).share(0.0), Some(0.0));
+        assert_eq!(Axis::rates(usual.into_iter().chain([900.0]), 5).share(0.0), Some(0.0));
     }
 
     #[test]
-    fn nothing_at_all_still_has_an_axis() {
+    fn an_axis_of_no_values_or_odd_ones_has_a_range() {
         for axis in [
             Axis::from_zero([f64::NAN].into_iter(), 5),
             Axis::rates(std::iter::empty(), 5),

@@ -1,45 +1,47 @@
-use super::Size;
-use super::canvas::{Anchor, Canvas, Ink, text_pixels};
-use crate::number;
+//! A grid of cells: a figure over two factors, as colours and numbers.
 
-/// A grid of cells whose colours and numbers are one figure over two factors.
-pub(super) struct Cells {
-    pub(super) x_title: String,
-    pub(super) y_title: String,
+use crate::drawing::{Anchor, Canvas, Size, text_pixels};
+use crate::number;
+use crate::palette::Ink;
+
+/// A grid of cells.
+pub(crate) struct Cells {
+    pub(crate) x_title: String,
+    pub(crate) y_title: String,
     /// From left to right.
-    pub(super) columns: Vec<String>,
-    /// From below to above.
-    pub(super) rows: Vec<String>,
+    pub(crate) columns: Vec<String>,
+    /// From bottom to top.
+    pub(crate) rows: Vec<String>,
     /// Row by row; `None` where nothing was run.
-    pub(super) values: Vec<Option<f64>>,
-    pub(super) scale: Scale,
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) scale: Scale,
 }
 
 /// From a figure to the strength of a colour.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Scale {
-    pub(super) ink: Ink,
-    /// What the colour lies on.
+pub(crate) struct Scale {
+    pub(crate) ink: Ink,
+    /// The colour below it.
     ground: Ink,
     low: f64,
     high: f64,
     logarithmic: bool,
-    /// Of the lowest value.
+    /// Strength of the lowest value.
     strength_min: f64,
 }
 
 /// Figures further apart than this need a logarithmic scale for the smaller ones to differ.
 const LOG_FROM: f64 = 10.0;
-/// One I/O in a hundred thousand is still seen.
+/// One I/O in a hundred thousand is still visible.
 const SHARE_STRENGTH_MIN: f64 = 0.15;
-/// Text is about so high.
+/// The approximate height of a text.
 const LINE: f64 = 15.0;
 /// Labels of rows take at most this share of the width.
 const LABELS_MAX: f64 = 0.28;
 
 impl Scale {
     /// Over all these values: linear from 0, or logarithmic where they lie far apart.
-    pub(super) fn over(values: impl Iterator<Item = f64>, ink: Ink) -> Scale {
+    pub(crate) fn over(values: impl Iterator<Item = f64>, ink: Ink) -> Scale {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let (low, high) =
             positive.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -49,8 +51,8 @@ impl Scale {
         Scale { ink, ground: Ink::HeatLow, low, high, logarithmic, strength_min: 0.0 }
     }
 
-    /// Logarithmic from the lowest share that differs from others up to all; even that is seen on the page.
-    pub(super) fn shares(low: f64, ink: Ink) -> Scale {
+    /// Logarithmic from a lowest share, which is still visible on the page, to 1.
+    pub(crate) fn shares(low: f64, ink: Ink) -> Scale {
         Scale {
             ink,
             ground: Ink::Surface,
@@ -62,7 +64,7 @@ impl Scale {
     }
 
     /// How strong the colour is, 0 to 1.
-    pub(super) fn strength(&self, value: f64) -> f64 {
+    pub(crate) fn strength(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
@@ -73,12 +75,12 @@ impl Scale {
     }
 
     /// "log scale" or "linear from 0".
-    pub(super) fn in_words(&self) -> &'static str {
+    pub(crate) fn description(&self) -> &'static str {
         if self.logarithmic { "log scale" } else { "linear from 0" }
     }
 
-    /// The colours with their ends' values, at the upper right.
-    pub(super) fn key(&self, canvas: &mut Canvas, right: f64, write: impl Fn(f64) -> String) {
+    /// The colours with the values at both ends, at the upper right.
+    pub(crate) fn key(&self, canvas: &mut Canvas, right: f64, write: impl Fn(f64) -> String) {
         const STEPS: usize = 8;
         const STEP: f64 = 9.0;
         let (low, high) = (write(self.low), write(self.high));
@@ -96,9 +98,19 @@ impl Scale {
     }
 }
 
+/// Where the grid stands on its canvas.
+struct Grid {
+    left: f64,
+    right: f64,
+    bottom: f64,
+    /// Pixels of a cell.
+    across: f64,
+    down: f64,
+}
+
 impl Cells {
-    /// Draws the grid; `write` gives the figure as long as there is room and ever shorter.
-    pub(super) fn draw(
+    /// Draws the grid. `write` gives the figure in ever shorter forms; `key` writes the ends of the scale.
+    pub(crate) fn draw(
         &self,
         canvas: &mut Canvas,
         size: Size,
@@ -112,37 +124,40 @@ impl Cells {
         let (top, right, bottom) = (26.0, width - 8.0, height - 42.0);
         let across = (right - left) / self.columns.len().max(1) as f64;
         let down = (bottom - top) / self.rows.len().max(1) as f64;
+        let grid = Grid { left, right, bottom, across, down };
         canvas.text((4.0, 9.0), &self.y_title, Anchor::Start, Ink::Text, true);
         self.scale.key(canvas, right, key);
-        let mut free_below = f64::INFINITY;
-        for (at, label) in labels.iter().enumerate() {
-            let middle = bottom - (at as f64 + 0.5) * down;
-            if middle + LINE / 2.0 <= free_below {
-                canvas.text((left - 8.0, middle), label, Anchor::End, Ink::Muted, false);
-                free_below = middle - LINE / 2.0;
-            }
-        }
+        grid.row_labels(canvas, &labels);
+        self.column_labels(canvas, &grid, width);
+        self.cells(canvas, &grid, write);
+    }
+
+    fn column_labels(&self, canvas: &mut Canvas, grid: &Grid, width: f64) {
         let mut free_from = f64::NEG_INFINITY;
         for (at, column) in self.columns.iter().enumerate() {
-            let middle = left + (at as f64 + 0.5) * across;
-            let column = cut(column, (across * 1.6).max(40.0));
+            let middle = grid.left + (at as f64 + 0.5) * grid.across;
+            let column = cut(column, (grid.across * 1.6).max(40.0));
             let half = text_pixels(&column) * 1.15 / 2.0;
             if middle - half >= free_from && middle + half <= width {
-                canvas.text((middle, bottom + 14.0), &column, Anchor::Middle, Ink::Muted, false);
+                canvas.text((middle, grid.bottom + 14.0), &column, Anchor::Middle, Ink::Muted, false);
                 free_from = middle + half + 4.0;
             }
         }
-        // All cells are written alike: the longest form that fits in each.
+        let middle = f64::midpoint(grid.left, grid.right);
+        canvas.text((middle, grid.bottom + 33.0), &self.x_title, Anchor::Middle, Ink::Muted, false);
+    }
+
+    fn cells(&self, canvas: &mut Canvas, grid: &Grid, write: impl Fn(f64) -> Vec<String>) {
+        let Grid { left, bottom, across, down, .. } = *grid;
+        // All cells have the same form: the longest that fits in each.
         let written: Vec<Vec<String>> =
             self.values.iter().map(|value| value.map_or(Vec::new(), &write)).collect();
         let fits = |text: &String| text_pixels(text) * 1.15 + 4.0 <= across && LINE <= down;
         let forms = written.iter().map(Vec::len).max().unwrap_or(0);
         let form = (0..forms).find(|form| written.iter().filter_map(|forms| forms.get(*form)).all(fits));
-        let middle = f64::midpoint(left, right);
-        canvas.text((middle, bottom + 33.0), &self.x_title, Anchor::Middle, Ink::Muted, false);
+        let gap = (across.min(down) * 0.06).min(2.0);
         for (at, value) in self.values.iter().enumerate() {
             let (row, column) = (at / self.columns.len().max(1), at % self.columns.len().max(1));
-            let gap = (across.min(down) * 0.06).min(2.0);
             let from = (left + column as f64 * across + gap, bottom - (row + 1) as f64 * down + gap);
             let to = (from.0 + across - gap, from.1 + down - gap);
             let Some(value) = value.filter(|value| value.is_finite()) else {
@@ -159,7 +174,20 @@ impl Cells {
     }
 }
 
-/// A text that fits; of a path the end says more than the beginning.
+impl Grid {
+    fn row_labels(&self, canvas: &mut Canvas, labels: &[String]) {
+        let mut free_below = f64::INFINITY;
+        for (at, label) in labels.iter().enumerate() {
+            let middle = self.bottom - (at as f64 + 0.5) * self.down;
+            if middle + LINE / 2.0 <= free_below {
+                canvas.text((self.left - 8.0, middle), label, Anchor::End, Ink::Muted, false);
+                free_below = middle - LINE / 2.0;
+            }
+        }
+    }
+}
+
+/// A text cut to fit at its beginning: the end of a path identifies it.
 fn cut(text: &str, room: f64) -> String {
     let most = (room / (text_pixels("n") * 1.15)).max(4.0) as usize;
     let count = text.chars().count();
@@ -169,8 +197,8 @@ fn cut(text: &str, room: f64) -> String {
     std::iter::once('…').chain(text.chars().skip(count - most + 1)).collect()
 }
 
-/// A rate in ever fewer characters.
-pub(super) fn rates(value: f64) -> Vec<String> {
+/// A rate in ever shorter forms.
+pub(crate) fn rate_forms(value: f64) -> Vec<String> {
     let digits = |scaled: f64, unit: &str| {
         let short = if scaled >= 9.95 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
         format!("{}{unit}", short.trim_end_matches(".0"))
@@ -191,20 +219,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_gets_shorter_but_keeps_its_size() {
-        assert_eq!(rates(12_696.0), ["12,696", "13k"]);
-        assert_eq!(rates(1_250.0)[1], "1.2k");
-        assert_eq!(rates(1_000_000.0)[1], "1M");
-        assert_eq!(rates(0.5)[1], "0.500");
+    fn a_short_rate_keeps_its_magnitude() {
+        assert_eq!(rate_forms(12_696.0), ["12,696", "13k"]);
+        assert_eq!(rate_forms(1_250.0)[1], "1.2k");
+        assert_eq!(rate_forms(1_000_000.0)[1], "1M");
+        assert_eq!(rate_forms(0.5)[1], "0.500");
     }
 
     #[test]
-    fn a_scale_is_linear_from_zero_or_says_that_it_is_logarithmic() {
+    fn values_far_apart_need_a_logarithmic_scale() {
         let near = Scale::over([50.0, 100.0].into_iter(), Ink::HeatRate);
         assert_eq!((near.strength(0.0), near.strength(50.0), near.strength(100.0)), (0.0, 0.5, 1.0));
-        assert_eq!(near.in_words(), "linear from 0");
+        assert_eq!(near.description(), "linear from 0");
         let far = Scale::over([1.0, 10_000.0].into_iter(), Ink::HeatRate);
-        assert_eq!((far.strength(100.0), far.in_words()), (0.5, "log scale"));
+        assert_eq!((far.strength(100.0), far.description()), (0.5, "log scale"));
         let nothing = Scale::over([f64::NAN, -1.0].into_iter(), Ink::HeatRate);
         assert!(nothing.strength(f64::NAN) == 0.0);
     }

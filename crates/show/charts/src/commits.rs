@@ -1,39 +1,43 @@
-use super::axis::Axis;
-use super::canvas::{Ink, SERIES_INKS, svg};
-use super::plot::{Margins, Plot, Thin};
-use super::{Chart, Key, Mark, Panel, Size};
+//! Commits in batches: time and log writes against rows a commit.
+
+use crate::axis::Axis;
+use crate::chart::{Chart, Key, Mark, Panel};
+use crate::drawing::{Drawing, Size};
+use crate::number;
+use crate::palette::{Ink, SERIES_INKS};
+use crate::plot::{Margins, Plot, Stroke, Values};
 use experiments::{CommitResult, CommitStudy};
 use std::rc::Rc;
 
 /// One engine's line: its name and, by rows a commit, a figure.
 struct Line {
     name: String,
-    points: Vec<(f64, Option<f64>)>,
+    points: Values,
 }
 
 /// Time and log writes against rows a commit, a line for each engine; both axes logarithmic.
-pub(crate) fn commits(study: &CommitStudy) -> Chart {
+pub fn commits(study: &CommitStudy) -> Chart {
     let seconds = lines(study, |result| Some(result.seconds * 1e9));
     let writes = lines(study, |result| result.log.writes.known().map(|writes| writes as f64));
     let mut notes = vec!["Both axes are logarithmic.".to_owned()];
-    let those = |shows: fn(&CommitResult) -> bool| -> String {
+    let engines_with = |shows: fn(&CommitResult) -> bool| -> String {
         let all = |name: &str| study.results.iter().filter(|result| result.name() == name).all(shows);
         let names: Vec<&str> =
             writes.iter().map(|line| line.name.as_str()).filter(|name| all(name)).collect();
         names.join(", ")
     };
-    let uncounted = those(|result| result.log.writes.known().is_none());
+    let uncounted = engines_with(|result| result.log.writes.known().is_none());
     if !uncounted.is_empty() {
         notes.push(format!("The log writes of {uncounted} were not counted."));
     }
-    let without = those(|result| result.log.writes.known() == Some(0));
+    let without = engines_with(|result| result.log.writes.known() == Some(0));
     if !without.is_empty() {
         notes.push(format!("No log was written by {without}."));
     }
     let panels = if study.results.is_empty() {
         Vec::new()
     } else {
-        let title = format!("Time of {} rows", crate::number::count(study.rows));
+        let title = format!("Time of {} rows", number::count(study.rows));
         vec![
             panel(&title, "time, log scale", seconds, |values| Axis::latencies(values.into_iter())),
             panel("Writes to the log", "log writes, log scale", writes, |values| {
@@ -49,7 +53,7 @@ pub(crate) fn commits(study: &CommitStudy) -> Chart {
 fn lines(study: &CommitStudy, figure: impl Fn(&CommitResult) -> Option<f64>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for result in &study.results {
-        // A logarithmic axis has no place for none.
+        // A logarithmic axis has no 0.
         let point = (result.batch as f64, figure(result).filter(|value| *value > 0.0));
         match lines.iter_mut().find(|line| line.name == result.name()) {
             Some(line) => line.points.push(point),
@@ -60,7 +64,7 @@ fn lines(study: &CommitStudy, figure: impl Fn(&CommitResult) -> Option<f64>) -> 
     lines
 }
 
-/// Where the colours begin over again, lines are dashed.
+/// Lines whose colour repeats one before are dashed.
 fn stroke(at: usize) -> Mark {
     if at < SERIES_INKS { Mark::Line } else { Mark::Dashed }
 }
@@ -72,15 +76,15 @@ fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>
     let title = title.to_owned();
     let description = format!("{title} against rows a commit");
     let draw = move |size: Size| {
-        svg(size, &description, |canvas| {
+        Drawing::new(size, &description, |canvas| {
             let points = || lines.iter().flat_map(|line| &line.points);
             let x = Axis::decades(points().map(|(x, _)| *x));
             let y = axis(points().filter_map(|(_, y)| *y).collect());
-            let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
+            let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
             plot.axes("rows a commit, log scale", y_title);
             for (at, line) in lines.iter().enumerate() {
                 if stroke(at) == Mark::Dashed {
-                    plot.thin(&line.points, Ink::series(at), Thin::Dashed);
+                    plot.thin(&line.points, Ink::series(at), Stroke::Dashed);
                     plot.marks(&line.points, Ink::series(at), 2.6);
                 } else {
                     plot.series(&line.points, Ink::series(at), true);
@@ -91,7 +95,7 @@ fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>
             }
         })
     };
-    Panel { title, note: String::new(), legend, size: Size::HALF, narrow: Size::NARROW, draw: Box::new(draw) }
+    Panel { legend, ..Panel::new(title, Size::HALF, draw) }
 }
 
 #[cfg(test)]
@@ -101,7 +105,7 @@ mod tests {
     use filestats::Figure;
 
     #[test]
-    fn no_two_engines_lines_look_alike_even_where_there_are_more_than_colours() {
+    fn lines_of_more_engines_than_colours_differ() {
         let io = IoFigures {
             writes: Figure::Known(2),
             write_bytes: Figure::Known(8_192),

@@ -1,31 +1,36 @@
-use super::axis::Axis;
-use super::canvas::{Anchor, Ink, svg, text_pixels};
-use super::plot::{Margins, Plot};
-use super::{Panel, Size};
+//! Differences of B from A with their intervals.
+
+use crate::axis::Axis;
+use crate::chart::{Mark, Panel};
+use crate::drawing::{Anchor, Drawing, Size, text_pixels};
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot};
 
 /// One figure of B against A, as shares of A: 0.1 is 10 % more.
-pub(crate) struct Difference {
-    pub(crate) name: String,
-    pub(crate) change: f64,
-    /// Where the change lies by the interval; `None`: not known.
-    pub(crate) interval: Option<(f64, f64)>,
-    /// Good or bad news; [`Ink::Muted`] where neither can be said.
-    pub(crate) ink: Ink,
+pub struct Difference {
+    /// Of what.
+    pub name: String,
+    /// The share.
+    pub change: f64,
+    /// The interval of the change, where it is known.
+    pub interval: Option<(f64, f64)>,
+    /// [`Ink::Better`] or [`Ink::Worse`]; [`Ink::Muted`] where it cannot be told from no change.
+    pub ink: Ink,
 }
 
 /// Differences that are drawn; a table has all.
-pub(crate) const ROWS_MAX: usize = 20;
+const ROWS_MAX: usize = 20;
 
-/// The differences with their intervals around no difference.
-pub(crate) fn difference(rows: Vec<Difference>, title: &str, note: &str) -> Panel {
+/// The differences with their intervals, around no difference.
+pub fn difference(rows: Vec<Difference>, title: &str, note: &str) -> Panel {
     let height = 76 + 26 * rows.len().min(ROWS_MAX) as u32;
     Panel {
         title: title.into(),
         note: note.into(),
         legend: vec![
-            (super::Mark::Dot, Ink::Better, "better".into()),
-            (super::Mark::Dot, Ink::Worse, "worse".into()),
-            (super::Mark::Dot, Ink::Muted, "cannot be told apart from none".into()),
+            (Mark::Dot, Ink::Better, "better".into()),
+            (Mark::Dot, Ink::Worse, "worse".into()),
+            (Mark::Dot, Ink::Muted, "cannot be told apart from none".into()),
         ],
         size: Size { width: 1040, height: height.max(200) },
         narrow: Size { width: 372, height: height.clamp(230, 372) },
@@ -33,8 +38,8 @@ pub(crate) fn difference(rows: Vec<Difference>, title: &str, note: &str) -> Pane
     }
 }
 
-fn draw(rows: &[Difference], size: Size) -> String {
-    svg(size, "differences with their intervals", |canvas| {
+fn draw(rows: &[Difference], size: Size) -> Drawing {
+    Drawing::new(size, "differences with their intervals", |canvas| {
         let rows = &rows[..rows.len().min(ROWS_MAX)];
         let ends = rows.iter().flat_map(|row| {
             let (low, high) = row.interval.unwrap_or((row.change, row.change));
@@ -46,7 +51,7 @@ fn draw(rows: &[Difference], size: Size) -> String {
         // Row k lies at k + 0.5; the y axis has no ticks of its own.
         let count = rows.len().max(1) as f64;
         let y = Axis::plain(0.0, count);
-        let mut plot = Plot::new(canvas, size, &Margins { left, top: 26.0, right: 24.0 }, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins { left, ..Margins::LONG_TICKS }, x, y);
         plot.vertical_grid();
         plot.axes("difference of B from A", "");
         if let (Some(low), Some(high)) = (plot.pixel(0.0, 0.0), plot.pixel(0.0, count)) {
@@ -55,12 +60,7 @@ fn draw(rows: &[Difference], size: Size) -> String {
         for (at, row) in rows.iter().enumerate() {
             let middle = count - at as f64 - 0.5;
             let Some(dot) = plot.pixel(row.change, middle) else { continue };
-            let most = ((left - 16.0) / (text_pixels("n") * 1.15)) as usize;
-            let name: String = if row.name.chars().count() > most {
-                row.name.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-            } else {
-                row.name.clone()
-            };
+            let name = cut(&row.name, left - 16.0);
             plot.canvas.text((left - 10.0, dot.1), &name, Anchor::End, Ink::Text, false);
             if let Some((low, high)) = row.interval
                 && let (Some(from), Some(to)) = (plot.pixel(low, middle), plot.pixel(high, middle))
@@ -76,4 +76,14 @@ fn draw(rows: &[Difference], size: Size) -> String {
             plot.nothing("nothing is compared");
         }
     })
+}
+
+/// The beginning of a name, as much as fits.
+fn cut(name: &str, room: f64) -> String {
+    let most = (room / (text_pixels("n") * 1.15)) as usize;
+    if name.chars().count() > most {
+        name.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    } else {
+        name.to_owned()
+    }
 }

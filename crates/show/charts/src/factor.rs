@@ -1,4 +1,7 @@
+//! What differs between runs, and the figures that a heat map shows of them.
+
 use crate::number;
+use crate::words::capitalised;
 use std::fmt;
 use std::str::FromStr;
 use workload::{Arrival, Pattern, RunResult, format_bytes};
@@ -35,16 +38,16 @@ pub enum Measure {
 
 /// A value of a factor: sorted by `order`, then by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Level {
+pub(crate) struct Level {
     order: u64,
     /// As a label of a run: "8 outstanding".
-    pub(super) name: String,
+    pub(crate) name: String,
     /// As a tick of an axis that is titled: "8".
-    pub(super) tick: String,
+    pub(crate) tick: String,
 }
 
 impl Factor {
-    pub(super) const ALL: [Factor; 6] = [
+    pub(crate) const ALL: [Factor; 6] = [
         Factor::Target,
         Factor::Pattern,
         Factor::WriteShare,
@@ -62,8 +65,8 @@ impl Factor {
         (Factor::Target, "target"),
     ];
 
-    /// What a run has of it.
-    pub(super) fn level(self, result: &RunResult) -> Level {
+    /// The level of a run.
+    pub(crate) fn level(self, result: &RunResult) -> Level {
         let workload = &result.workload;
         let (order, tick, after) = match self {
             Factor::BlockSize if workload.sizes.is_empty() => {
@@ -100,7 +103,7 @@ impl Factor {
     }
 
     /// As the title of an axis.
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Factor::BlockSize => "block size",
             Factor::Outstanding => "outstanding I/Os",
@@ -120,7 +123,7 @@ impl Measure {
         (Measure::P99Latency, "p99"),
     ];
 
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Measure::Iops => "IOPS",
             Measure::MibPerS => "MiB/s",
@@ -129,13 +132,18 @@ impl Measure {
         }
     }
 
+    /// As a title begins; "p99" stays.
+    pub(crate) fn heading(self) -> String {
+        if self == Measure::P99Latency { self.title().to_owned() } else { capitalised(self.title()) }
+    }
+
     /// Whether it is a time, of which more is worse.
-    pub(super) fn is_time(self) -> bool {
+    pub(crate) fn is_time(self) -> bool {
         matches!(self, Measure::MeanLatency | Measure::P99Latency)
     }
 
-    /// The figure of a run; `None` where nothing completed or too little for it.
-    pub(super) fn of(self, result: &RunResult) -> Option<f64> {
+    /// The figure of a run; `None` where too few I/Os completed for it.
+    pub(crate) fn value(self, result: &RunResult) -> Option<f64> {
         if result.ios() == 0 || result.elapsed_ns == 0 {
             return None;
         }

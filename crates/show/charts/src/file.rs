@@ -1,30 +1,28 @@
-use super::canvas::{Ink, text_pixels};
-use super::{Chart, Key, Mark, Panel, Size};
-use crate::html::{escape, page_colour};
-use std::str::FromStr;
+//! A chart as a file of its own: title, notes, panels with their legends, one under the other.
 
-/// Which colours a file has; a page has both and asks its reader's system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Theme {
-    /// Dark on white: for documents and print.
-    #[default]
-    Light,
-    /// Light on dark.
-    Dark,
-}
+use crate::chart::{Chart, Key, Mark, Panel};
+use crate::drawing::{Anchor, Baseline, Canvas, Drawing, Size, TextStyle, text_pixels};
+use crate::palette::{Ink, Theme};
+use crate::svg;
 
 /// Around everything.
 const EDGE: f64 = 24.0;
 const WIDTH: f64 = Size::WIDE.width as f64;
+const HEIGHT_MIN: f64 = 120.0;
 const COLUMN_GAP: f64 = 16.0;
 const LINE: f64 = 18.0;
-/// Letters are about so much wider than the canvas reckons digits.
+/// Letters are about this much wider than [`text_pixels`] assumes.
 const WIDER: f64 = 1.04;
 
 /// A chart as an SVG file that needs nothing else: its own colours and ground, title, legend, and the settings
 /// of its runs as `<metadata>`.
 pub fn svg_file(chart: &Chart, theme: Theme) -> String {
-    let mut body = Body { svg: String::new(), y: EDGE };
+    svg::file(&layout(chart), &chart.title, &chart.settings, theme)
+}
+
+/// The chart as one drawing.
+pub(crate) fn layout(chart: &Chart) -> Drawing {
+    let mut body = Body { canvas: Canvas { shapes: Vec::new() }, y: EDGE };
     body.text(EDGE, &chart.title, Type::Title);
     for note in &chart.notes {
         for line in wrap(note, WIDTH) {
@@ -34,7 +32,7 @@ pub fn svg_file(chart: &Chart, theme: Theme) -> String {
     body.y += 10.0;
     let mut panels = &chart.panels[..];
     while let [first, rest @ ..] = panels {
-        let beside = rest.first().filter(|second| is_half(first) && is_half(second));
+        let beside = rest.first().filter(|second| first.is_half() && second.is_half());
         let top = body.y;
         body.panel(first, EDGE);
         if let Some(second) = beside {
@@ -45,44 +43,12 @@ pub fn svg_file(chart: &Chart, theme: Theme) -> String {
         panels = if beside.is_some() { &rest[1..] } else { rest };
         body.y += 14.0;
     }
-    let (width, height) = (WIDTH + 2.0 * EDGE, body.y.max(120.0).ceil());
-    let description = escape(&chart.notes.join(" "));
-    let svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n<title>{}</title>\n<desc>{description}</desc>\n\
-         {}<style>{STYLE}</style>\n<rect width=\"{width}\" height=\"{height}\" fill=\"var(--surface)\"/>\n{}</svg>\n",
-        escape(&chart.title),
-        metadata(chart),
-        body.svg
-    );
-    coloured(&svg, theme)
-}
-
-fn is_half(panel: &Panel) -> bool {
-    panel.size.width <= Size::HALF.width
-}
-
-const FONTS: &str = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
-/// A halo of 3 px keeps labels apart from the lines they cross; a panel has 8 units to the pixel.
-const STYLE: &str = "svg svg text { font-family: inherit; font-variant-numeric: tabular-nums; paint-order: stroke; \
-stroke: var(--surface); stroke-width: 24; stroke-opacity: .85 } svg svg text.plain { stroke: none } \
-svg svg rect { shape-rendering: crispEdges }";
-
-/// What a renderer cannot look up: every variable of the page as the colour it has in a theme.
-fn coloured(svg: &str, theme: Theme) -> String {
-    Ink::all().fold(svg.to_owned(), |svg, ink| {
-        let name = ink.variable();
-        svg.replace(&format!("var({name})"), page_colour(&name, theme))
+    let (width, height) = (WIDTH + 2.0 * EDGE, body.y.max(HEIGHT_MIN).ceil());
+    let size = Size { width: width as u32, height: height as u32 };
+    Drawing::new(size, &chart.notes.join(" "), |canvas| {
+        canvas.rect((0.0, 0.0), (width, height), Ink::Surface, 1.0);
+        canvas.shapes.append(&mut body.canvas.shapes);
     })
-}
-
-/// The settings in a namespace of our own, as SVG allows.
-fn metadata(chart: &Chart) -> String {
-    let setting = |(name, value): &(String, String)| {
-        format!("<h:setting name=\"{}\">{}</h:setting>\n", escape(name), escape(value))
-    };
-    let settings: String = chart.settings.iter().map(setting).collect();
-    format!("<metadata><h:chart xmlns:h=\"urn:headroom:chart\">\n{settings}</h:chart></metadata>\n")
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,25 +58,22 @@ enum Type {
     Note,
 }
 
-/// What stands so far, and where the next thing goes.
+/// The shapes so far, and how far down they reach.
 struct Body {
-    svg: String,
+    canvas: Canvas,
     y: f64,
 }
 
 impl Body {
     fn text(&mut self, x: f64, text: &str, kind: Type) {
-        let (size, weight, ink, line) = match kind {
-            Type::Title => (20, 700, Ink::Text, 26.0),
-            Type::Panel => (15, 700, Ink::Text, 20.0),
-            Type::Note => (13, 400, Ink::Muted, LINE),
+        let (pixels, bold, ink, line) = match kind {
+            Type::Title => (20.0, true, Ink::Text, 26.0),
+            Type::Panel => (15.0, true, Ink::Text, 20.0),
+            Type::Note => (13.0, false, Ink::Muted, LINE),
         };
         self.y += line;
-        let (y, ink) = (self.y - 5.0, ink.variable());
-        self.svg.push_str(&format!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" font-weight=\"{weight}\" fill=\"var({ink})\">{}</text>\n",
-            escape(text)
-        ));
+        let style = TextStyle { anchor: Anchor::Start, baseline: Baseline::Letters, pixels, bold };
+        self.canvas.styled_text((x, self.y - 5.0), text, style, ink);
     }
 
     fn panel(&mut self, panel: &Panel, x: f64) {
@@ -121,11 +84,7 @@ impl Body {
         }
         self.legend(&panel.legend, x, width);
         self.y += 4.0;
-        // The drawing opens as `<svg … viewBox=`: it gets its place in this one.
-        let drawing = (panel.draw)(panel.size);
-        let place = format!("<svg x=\"{x:.1}\" y=\"{:.1}\" width=\"{width}\" height=\"{height}\"", self.y);
-        self.svg.push_str(&drawing.replacen("<svg", &place, 1));
-        self.svg.push('\n');
+        self.canvas.drawing((x, self.y), (panel.draw)(panel.size));
         self.y += height;
     }
 
@@ -151,38 +110,29 @@ impl Body {
     }
 
     fn mark(&mut self, mark: Mark, ink: Ink, x: f64, y: f64) {
-        let ink = ink.variable();
-        let line = |extra: &str| {
-            let end = x + 18.0;
-            format!(
-                "<line x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{end:.1}\" y2=\"{y:.1}\" stroke=\"var({ink})\" stroke-width=\"2.5\"{extra}/>\n"
-            )
-        };
-        let area = |opacity: f64| {
-            format!(
-                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"18\" height=\"11\" fill=\"var({ink})\" fill-opacity=\"{opacity}\"/>\n",
-                y - 5.5
-            )
-        };
-        self.svg.push_str(&match mark {
-            Mark::Line => line(""),
-            Mark::Dashed => line(" stroke-dasharray=\"5 4\""),
-            Mark::Dotted => line(" stroke-dasharray=\"1.5 3\""),
-            Mark::Area => area(0.55),
-            Mark::Hatched => format!(
-                "{}<path d=\"M{:.1} {:.1}l8 -11m2 11l8 -11\" stroke=\"var({ink})\" stroke-width=\"1.5\"/>\n",
-                area(0.25),
-                x,
-                y + 5.5
-            ),
-            Mark::Dot => {
-                format!("<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"4.5\" fill=\"var({ink})\"/>\n", x + 9.0)
+        const WIDTH: f64 = 18.0;
+        const LINE_PIXELS: f64 = 2.5;
+        const HALF: f64 = 5.5;
+        let canvas = &mut self.canvas;
+        let line = [(x, y), (x + WIDTH, y)];
+        let (upper_left, lower_right) = ((x, y - HALF), (x + WIDTH, y + HALF));
+        match mark {
+            Mark::Line => canvas.line(&line, ink, LINE_PIXELS),
+            Mark::Dashed => canvas.broken(&line, ink, LINE_PIXELS, (5.0, 4.0)),
+            Mark::Dotted => canvas.broken(&line, ink, LINE_PIXELS, (1.5, 3.0)),
+            Mark::Area => canvas.rect(upper_left, lower_right, ink, 0.55),
+            Mark::Hatched => {
+                canvas.rect(upper_left, lower_right, ink, 0.25);
+                for left in [x, x + 10.0] {
+                    canvas.line(&[(left, y + HALF), (left + 8.0, y - HALF)], ink, 1.5);
+                }
             }
-        });
+            Mark::Dot => canvas.dot((x + WIDTH / 2.0, y), 4.5, ink),
+        }
     }
 }
 
-/// About how wide a note is: its type is a little larger than that of the panels.
+/// The approximate width of a note: its type is a little larger than that of the panels.
 fn note_pixels(text: &str) -> f64 {
     text_pixels(text) * 13.0 / 12.0 * WIDER
 }
@@ -199,16 +149,4 @@ fn wrap(text: &str, width: f64) -> Vec<String> {
         }
     }
     lines
-}
-
-impl FromStr for Theme {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Theme, String> {
-        match text {
-            "light" => Ok(Theme::Light),
-            "dark" => Ok(Theme::Dark),
-            other => Err(format!("'{other}' is no theme; give light or dark")),
-        }
-    }
 }

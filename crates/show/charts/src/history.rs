@@ -1,28 +1,28 @@
-//! A stored stretch of one file, or of all files of a kind: latency over time on its bands, with what is promised, what
-//! was found and what is not known; mean outstanding I/Os below.
+//! A stored stretch of one file, or of all files of a kind: latency over time on its bands, with the service level, the
+//! findings and the gaps; mean outstanding I/Os below.
 //!
 //! A week of captures is a few hundred points, made while it is read: a page of many charts does not hold many weeks.
 
-use super::Size;
-use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::plot::{OVER_TIME, Plot, Thin};
-use analyze::Span;
+use crate::axis::Axis;
+use crate::drawing::{Drawing, Size};
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot, Stroke, Values};
 use filestats::{Counters, Figure, FileKind, IoClass, Ops, Profile, Rules, ServiceLevel, Step, TimeSeries};
+use std::ops::Range;
 
 /// More intervals than this are drawn several to a point.
 const POINTS_MAX: usize = 700;
-/// What is promised is drawn where it is at most so many times the highest latency: it would press the rest together.
+/// A service level further above the highest latency than this many times is not drawn: it would flatten the rest.
 const LEVEL_FAR: f64 = 8.0;
 
 /// Latencies and outstanding I/Os over a stretch.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stretch {
+pub struct HistorySeries {
     begin_unix_ns: u64,
     end_unix_ns: u64,
     points: Vec<Point>,
     /// Intervals that a point stands for.
-    pub(crate) each: usize,
+    pub intervals_each: usize,
     is_log: bool,
 }
 
@@ -37,13 +37,13 @@ struct Point {
     unknown: bool,
 }
 
-/// Reads, writes, syncs.
-pub(crate) const INKS: [Ink; 3] = [Ink::Series(0), Ink::Series(1), Ink::Series(3)];
+/// Of reads, writes, syncs.
+pub const HISTORY_INKS: [Ink; 3] = [Ink::Series(0), Ink::Series(1), Ink::Series(3)];
 
-impl Stretch {
-    /// Of steps in their order. Of one file an interval of which a part is not known is not known; of many (`several`)
-    /// it is what the others did.
-    pub(crate) fn of(course: &TimeSeries, kind: FileKind, steps: &[Step], several: bool) -> Stretch {
+impl HistorySeries {
+    /// The series of steps in their order. Of one file, an interval that is partly unknown is unknown; of several files,
+    /// it is what the known ones did.
+    pub fn new(course: &TimeSeries, kind: FileKind, steps: &[Step], several: bool) -> HistorySeries {
         let ticks = &course.ticks;
         let begin_unix_ns = ticks.first().map_or(0, |tick| tick.taken_unix_ns);
         let end_unix_ns = ticks.last().map_or(0, |tick| tick.taken_unix_ns);
@@ -54,7 +54,7 @@ impl Stretch {
         let mut points = Vec::new();
         for first in (1..ticks.len()).step_by(each) {
             let last = (first + each - 1).min(ticks.len() - 1);
-            let mut point = Gathered::default();
+            let mut point = PointSums::default();
             for at in first..=last {
                 let elapsed = course.elapsed_ns(at, Rules::default());
                 point.elapsed_ns += elapsed.known().unwrap_or(0);
@@ -76,12 +76,12 @@ impl Stretch {
             points.push(point.finish(seconds(from), seconds(to)));
         }
         let is_log = matches!(kind, FileKind::Log | FileKind::Journal);
-        Stretch { begin_unix_ns, end_unix_ns, points, each, is_log }
+        HistorySeries { begin_unix_ns, end_unix_ns, points, intervals_each: each, is_log }
     }
 
-    /// What is promised of reads, writes and syncs, nanoseconds; `None` where nothing is, or there is none of them, or it
-    /// lies far above everything that is drawn.
-    pub(crate) fn levels(&self, level: &ServiceLevel) -> [Option<f64>; 3] {
+    /// The service level of reads, writes and syncs as it is drawn, nanoseconds; `None` where there is none, or no such I/O,
+    /// or it is far above all latencies.
+    pub fn levels(&self, level: &ServiceLevel) -> [Option<f64>; 3] {
         let write_ns = if self.is_log { level.log_write_ns } else { level.write_ns };
         let sync_ns = self.is_log.then_some(level.log_write_ns);
         let highest = self.latencies().fold(0.0, f64::max);
@@ -99,33 +99,35 @@ impl Stretch {
         self.points.iter().flat_map(each)
     }
 
-    pub(crate) fn is_log(&self) -> bool {
+    /// Whether it is of logs.
+    pub fn is_log(&self) -> bool {
         self.is_log
     }
 
-    /// Whether there is any of reads, writes, syncs to be drawn.
-    pub(crate) fn has(&self) -> [bool; 3] {
+    /// Which of reads, writes and syncs there are.
+    pub fn has(&self) -> [bool; 3] {
         [0, 1, 2].map(|at| self.points.iter().any(|point| point.means_ns[at].is_some()))
     }
 
-    pub(crate) fn has_unknown(&self) -> bool {
+    /// Whether any part is unknown.
+    pub fn has_unknown(&self) -> bool {
         self.points.iter().any(|point| point.unknown)
     }
 
-    /// Latency over time; the bands are those of `class`.
-    pub(crate) fn latency(
+    /// Latency over time on the bands of `class`. `marked` are nanoseconds since 1970.
+    pub fn latency(
         &self,
         profile: &Profile,
         class: IoClass,
         level: &ServiceLevel,
-        marked: &[Span],
+        marked: &[Range<u64>],
         size: Size,
-    ) -> String {
-        svg(size, "latency over time", |canvas| {
+    ) -> Drawing {
+        Drawing::new(size, "latency over time", |canvas| {
             let levels = self.levels(level);
             let nothing = self.latencies().next().is_none();
             let y = Axis::latencies(self.latencies().chain(levels.into_iter().flatten()));
-            let mut plot = Plot::new(canvas, size, &OVER_TIME, self.time(size), y);
+            let mut plot = Plot::new(canvas, size, &Margins::OVER_TIME, self.time(size), y);
             if nothing {
                 plot.y.ticks.clear();
             } else {
@@ -134,15 +136,15 @@ impl Stretch {
             self.marks(&mut plot, marked);
             plot.axes("time, UTC", "latency, log scale");
             let end = plot.x.to();
-            for (ink, ns) in INKS.into_iter().zip(levels) {
+            for (ink, ns) in HISTORY_INKS.into_iter().zip(levels) {
                 if let Some(ns) = ns {
                     plot.dashed((0.0, ns), (end, ns), ink);
                 }
             }
             let dots = self.points.len() <= size.width as usize / 14;
-            for (at, ink) in INKS.into_iter().enumerate() {
-                if self.each > 1 {
-                    plot.thin(&self.values(|point| point.worst_ns[at]), ink, Thin::Dotted);
+            for (at, ink) in HISTORY_INKS.into_iter().enumerate() {
+                if self.intervals_each > 1 {
+                    plot.thin(&self.values(|point| point.worst_ns[at]), ink, Stroke::Dotted);
                 }
                 plot.series(&self.values(|point| point.means_ns[at]), ink, dots);
             }
@@ -152,14 +154,14 @@ impl Stretch {
         })
     }
 
-    /// Outstanding I/Os over time, of each of several stretches in its own ink; they begin and end together.
-    pub(crate) fn outstanding(all: &[(&Stretch, Ink)], marked: &[Span], size: Size) -> String {
-        svg(size, "mean outstanding I/Os over time", |canvas| {
+    /// Outstanding I/Os over time, of several series that begin and end together, each in its own ink.
+    pub fn outstanding(all: &[(&HistorySeries, Ink)], marked: &[Range<u64>], size: Size) -> Drawing {
+        Drawing::new(size, "mean outstanding I/Os over time", |canvas| {
             let lines: Vec<_> =
                 all.iter().map(|(one, ink)| (one.values(|point| point.outstanding), *ink)).collect();
             let y = Axis::from_zero(lines.iter().flat_map(|(line, _)| line).filter_map(|(_, n)| *n), 5);
             let Some((first, _)) = all.first() else { return };
-            let mut plot = Plot::new(canvas, size, &OVER_TIME, first.time(size), y);
+            let mut plot = Plot::new(canvas, size, &Margins::OVER_TIME, first.time(size), y);
             first.marks(&mut plot, marked);
             plot.axes("time, UTC", "N");
             for (line, ink) in lines {
@@ -172,7 +174,7 @@ impl Stretch {
         Axis::time(self.begin_unix_ns, self.end_unix_ns, size.width as usize / 90)
     }
 
-    fn marks(&self, plot: &mut Plot<'_, '_>, marked: &[Span]) {
+    fn marks(&self, plot: &mut Plot<'_>, marked: &[Range<u64>]) {
         for point in self.points.iter().filter(|point| point.unknown) {
             plot.stripe(point.from_s, point.to_s, Ink::Gap, 0.85);
         }
@@ -181,17 +183,17 @@ impl Stretch {
                 / 1e9
         };
         for span in marked {
-            plot.stripe(seconds(span.from_unix_ns), seconds(span.until_unix_ns), Ink::Worse, 0.12);
+            plot.stripe(seconds(span.start), seconds(span.end), Ink::Worse, 0.12);
         }
     }
 
-    fn values(&self, of: impl Fn(&Point) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
-        self.points.iter().map(|point| (f64::midpoint(point.from_s, point.to_s), of(point))).collect()
+    fn values(&self, figure: impl Fn(&Point) -> Option<f64>) -> Values {
+        self.points.iter().map(|point| (f64::midpoint(point.from_s, point.to_s), figure(point))).collect()
     }
 }
 
-/// Intervals that make one point.
-struct Gathered {
+/// Sums over the intervals of a point.
+struct PointSums {
     sums: [Ops; 3],
     worst_ns: [Option<f64>; 3],
     stall: Figure<u64>,
@@ -199,9 +201,9 @@ struct Gathered {
     unknown: bool,
 }
 
-impl Default for Gathered {
+impl Default for PointSums {
     fn default() -> Self {
-        Gathered {
+        PointSums {
             sums: [Ops::ZERO; 3],
             worst_ns: [None; 3],
             stall: Figure::Known(0),
@@ -211,7 +213,7 @@ impl Default for Gathered {
     }
 }
 
-impl Gathered {
+impl PointSums {
     fn add(&mut self, added: Counters) {
         self.stall = self.stall.zip(added.stall_ns(), u64::saturating_add);
         let all = [added.read, added.write, added.sync.known().unwrap_or(Ops::ZERO)];

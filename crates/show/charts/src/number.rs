@@ -1,16 +1,16 @@
-//! How figures are written, the same in every format.
+//! How figures are written, the same on axes, in tables and in sentences.
 
 use filestats::Figure;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use verdict::Evidence;
-pub(crate) use workload::format_count as count;
+/// A whole number with thousands apart.
+pub use workload::format_count as count;
 
-/// Stands for a figure that is not there.
-pub(crate) const NONE: &str = "-";
+/// Stands for an unknown figure.
+pub const NONE: &str = "-";
 
 /// A time: "85.3 us".
-pub(crate) fn time(ns: f64) -> String {
+pub fn time(ns: f64) -> String {
     match ns.abs() {
         _ if !ns.is_finite() => NONE.into(),
         // Longer than thirty years: no figure of storage.
@@ -20,7 +20,7 @@ pub(crate) fn time(ns: f64) -> String {
 }
 
 /// A time in milliseconds without its unit, three significant digits.
-pub(crate) fn millis(ns: f64) -> String {
+pub fn millis(ns: f64) -> String {
     rate(ns / 1e6)
 }
 
@@ -31,7 +31,7 @@ fn grouped(value: f64) -> String {
 
 /// A rate, a count or a ratio: three significant digits where there is a fraction, thousands apart from 100
 /// on: "0.250", "14.2", "8", "12,696".
-pub(crate) fn rate(value: f64) -> String {
+pub fn rate(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => NONE.into(),
         v if v >= 1e15 => format!("{value:.2e}"),
@@ -44,7 +44,7 @@ pub(crate) fn rate(value: f64) -> String {
 }
 
 /// A share as percent: "0.4 %", "97 %".
-pub(crate) fn share(value: f64) -> String {
+pub fn share(value: f64) -> String {
     let percent = value * 100.0;
     match percent.abs() {
         _ if !percent.is_finite() => NONE.into(),
@@ -55,55 +55,61 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
+/// A share of a whole that is not all of it, however near: never rounded to 100 %.
+pub fn share_of_whole(value: f64) -> String {
+    if value > 0.995 && value < 1.0 { "over 99 %".into() } else { share(value) }
+}
+
+/// A change as percent with its sign: "+2.5 %", "-12 %".
+pub fn change(value: f64) -> String {
+    format!("{}{}", if value > 0.0 { "+" } else { "" }, share(value))
+}
+
+/// A change in whole percent: "+20 %", "0 %".
+pub fn whole_change(value: f64) -> String {
+    match (value * 100.0).round() {
+        0.0 => "0 %".into(),
+        percent => format!("{percent:+.0} %"),
+    }
+}
+
+/// A round share at an axis: "2.5 %".
+pub fn tick_share(value: f64) -> String {
+    format!("{} %", tick((value * 1e8).round() / 1e6))
+}
+
 /// How many times: "1.03 x".
-pub(crate) fn times(value: f64) -> String {
+pub fn times(value: f64) -> String {
     if value.is_finite() { format!("{} x", rate(value)) } else { NONE.into() }
 }
 
 /// Bytes that were averaged: "8.2 KiB".
-pub(crate) fn bytes(value: f64) -> String {
+pub fn bytes(value: f64) -> String {
     if value.is_finite() { workload::format_bytes(value.max(0.0).round() as u64) } else { NONE.into() }
 }
 
 /// A figure written by `write`, or a dash.
-pub(crate) fn or_dash<T>(figure: Figure<T>, write: impl Fn(T) -> String) -> String {
+pub fn or_dash<T>(figure: Figure<T>, write: impl Fn(T) -> String) -> String {
     figure.known().map_or(NONE.into(), write)
 }
 
-/// A piece of evidence with its unit.
-pub(crate) fn evidence(evidence: &Evidence) -> String {
-    let value = evidence.value;
-    if !value.is_finite() {
-        return NONE.into();
-    }
-    match evidence.unit.as_str() {
-        "ns" => time(value),
-        "share" => share(value),
-        "times" => times(value),
-        "1/s" => format!("{}/s", rate(value)),
-        "B/s" => format!("{}/s", bytes(value)),
-        "B" | "bytes" => bytes(value),
-        unit => format!("{} {unit}", rate(value)),
-    }
-}
-
-/// An instant for people, in UTC; 0 is none.
-pub(crate) fn instant(unix_ns: u64) -> String {
+/// An instant in UTC: "2026-11-21 09:14:03 UTC"; 0 stands for none.
+pub fn instant(unix_ns: u64) -> String {
     zoned(unix_ns, "%Y-%m-%d %H:%M:%S UTC")
 }
 
 /// The time of day in UTC, without seconds where they are all zero.
-pub(crate) fn time_of_day(unix_ns: u64, whole_minutes: bool) -> String {
+pub fn time_of_day(unix_ns: u64, whole_minutes: bool) -> String {
     zoned(unix_ns, if whole_minutes { "%H:%M" } else { "%H:%M:%S" })
 }
 
 /// The day in UTC.
-pub(crate) fn day(unix_ns: u64) -> String {
+pub fn day(unix_ns: u64) -> String {
     zoned(unix_ns, "%Y-%m-%d")
 }
 
 /// A round number at an axis: "2.5k", "10k", "2M".
-pub(crate) fn tick(value: f64) -> String {
+pub fn tick(value: f64) -> String {
     match value.abs() {
         v if v >= 1e12 => format!("{value:.0e}"),
         v if v >= 1e9 => format!("{}G", value / 1e9),
@@ -115,7 +121,7 @@ pub(crate) fn tick(value: f64) -> String {
 }
 
 /// A round time at an axis: "500 us", "2 ms".
-pub(crate) fn tick_time(ns: f64) -> String {
+pub fn tick_time(ns: f64) -> String {
     let text = time(ns);
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
@@ -133,13 +139,13 @@ fn zoned(unix_ns: u64, form: &str) -> String {
 }
 
 /// An instant by RFC 3339; `None` for 0, which stands for "never".
-pub(crate) fn rfc3339(unix_ns: u64) -> Option<String> {
+pub fn rfc3339(unix_ns: u64) -> Option<String> {
     let at = Timestamp::from_nanosecond(i128::from(unix_ns)).ok()?;
     (unix_ns > 0).then(|| at.to_string())
 }
 
 /// How long something lasted: "45 s", "12 min", "3.5 h".
-pub(crate) fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     match seconds {
         s if !s.is_finite() => NONE.into(),
         s if s < 120.0 => format!("{} s", rate(s)),
@@ -153,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_written_as_people_read_them() {
+    fn figures_have_three_digits_or_thousands_apart() {
         assert_eq!(rate(97_012.4), "97,012");
         assert_eq!(rate(14.25), "14.2");
         assert_eq!(rate(0.0), "0");
@@ -161,6 +167,10 @@ mod tests {
         assert_eq!(share(0.974), "97 %");
         assert_eq!(share(0.0042), "0.4 %");
         assert_eq!(share(0.00001), "< 0.1 %");
+        assert_eq!([share_of_whole(0.999), share_of_whole(1.0)], ["over 99 %", "100 %"]);
+        assert_eq!([change(0.025), change(-0.12), change(0.0)], ["+2.5 %", "-12 %", "0 %"]);
+        assert_eq!([whole_change(0.204), whole_change(-0.004)], ["+20 %", "0 %"]);
+        assert_eq!(tick_share(0.025), "2.5 %");
         assert_eq!(times(1.0 / 0.97), "1.03 x");
         assert_eq!(millis(1_240_000.0), "1.24");
         assert_eq!(count(1_234_567), "1,234,567");

@@ -1,27 +1,54 @@
-use super::Size;
-use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, Ink, Pixel, text_pixels};
+//! Axes on a canvas; shapes in the units of the data.
+
+use crate::axis::Axis;
+use crate::drawing::{Anchor, Canvas, Pixel, Size, text_pixels};
+use crate::palette::Ink;
 use filestats::{IoClass, Profile};
 
-/// Of all charts over time, so that their times stand under each other; band names go to the right.
-pub(super) const OVER_TIME: Margins = Margins { left: 58.0, top: 26.0, right: 74.0 };
+/// Pixels around the axes.
+#[derive(Clone, Copy)]
+pub(crate) struct Margins {
+    /// At least: tick labels may need more. Charts under each other begin at one line with a common one.
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) right: f64,
+    /// Tick labels and the title of x.
+    pub(crate) bottom: f64,
+    /// From the top of the canvas to the title of y.
+    pub(crate) title_y: f64,
+}
 
-/// Axes on a canvas; everything in the units of the data.
-pub(super) struct Plot<'a, 'b> {
-    pub(super) canvas: &'a mut Canvas<'b>,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
+impl Margins {
+    /// Of a figure against outstanding I/Os and the like.
+    pub(crate) const CURVE: Margins =
+        Margins { left: 0.0, top: 26.0, right: 14.0, bottom: 42.0, title_y: 9.0 };
+    /// Of all charts over time, so that their times stand under each other; band names stand at the right.
+    pub(crate) const OVER_TIME: Margins = Margins { left: 58.0, right: 74.0, ..Margins::CURVE };
+    /// Where the last tick of x has a long label.
+    pub(crate) const LONG_TICKS: Margins = Margins { right: 24.0, ..Margins::CURVE };
+    /// Names of phases above a chart over time.
+    pub(crate) const WITH_PHASES: Margins = Margins { top: 48.0, ..Margins::OVER_TIME };
+}
+
+/// Values by their x; a line breaks where one is missing.
+pub(crate) type Values = Vec<(f64, Option<f64>)>;
+
+/// Axes on a canvas.
+pub(crate) struct Plot<'a> {
+    pub(crate) canvas: &'a mut Canvas,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
     left: f64,
     top: f64,
     right: f64,
     bottom: f64,
-    /// Where the title of y stands.
     title_y: f64,
 }
 
-/// How a line beside the main one is drawn.
+/// How a line is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Thin {
+pub(crate) enum Stroke {
+    Solid,
     Dashed,
     Dotted,
 }
@@ -29,45 +56,24 @@ pub(super) enum Thin {
 /// Bold text is about this much wider.
 const BOLD: f64 = 1.1;
 
-/// Tick labels and the title below the axes, pixels.
-pub(super) const BELOW: f64 = 42.0;
-
-/// Space around the axes, pixels.
-pub(super) struct Margins {
-    /// More where the tick labels need it. Charts one under the other begin at one line with a common one.
-    pub(super) left: f64,
-    pub(super) top: f64,
-    pub(super) right: f64,
-}
-
-impl<'a, 'b> Plot<'a, 'b> {
-    pub(super) fn new(canvas: &'a mut Canvas<'b>, size: Size, margins: &Margins, x: Axis, y: Axis) -> Self {
-        let plot = Plot::between(canvas, size, margins, f64::from(size.height) - BELOW, x, y);
-        Plot { title_y: 9.0, ..plot }
-    }
-
-    /// Axes that end at a height of the canvas, for several under each other.
-    pub(super) fn between(
-        canvas: &'a mut Canvas<'b>,
-        size: Size,
-        margins: &Margins,
-        bottom: f64,
-        x: Axis,
-        y: Axis,
-    ) -> Self {
+impl<'a> Plot<'a> {
+    pub(crate) fn new(canvas: &'a mut Canvas, size: Size, margins: &Margins, x: Axis, y: Axis) -> Self {
+        let Margins { top, title_y, .. } = *margins;
         let labels = y.ticks.iter().map(|(_, label)| text_pixels(label)).fold(18.0, f64::max);
-        let (left, right) = ((labels + 12.0).max(margins.left), f64::from(size.width) - margins.right);
-        Plot { canvas, x, y, left, top: margins.top, right, bottom, title_y: margins.top - 17.0 }
+        let left = (labels + 12.0).max(margins.left);
+        let (right, bottom) =
+            (f64::from(size.width) - margins.right, f64::from(size.height) - margins.bottom);
+        Plot { canvas, x, y, left, top, right, bottom, title_y }
     }
 
-    pub(super) fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
+    pub(crate) fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
         let across = self.x.share(x)?.clamp(0.0, 1.0);
         let up = self.y.share(y)?.clamp(0.0, 1.0);
         Some((self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top)))
     }
 
     /// The pixels between two values of x, the height of the plot.
-    pub(super) fn stripe(&mut self, from: f64, to: f64, ink: Ink, opacity: f64) {
+    pub(crate) fn stripe(&mut self, from: f64, to: f64, ink: Ink, opacity: f64) {
         if let (Some((from, _)), Some((to, _))) =
             (self.pixel(from, self.y.from()), self.pixel(to, self.y.from()))
         {
@@ -76,7 +82,7 @@ impl<'a, 'b> Plot<'a, 'b> {
     }
 
     /// A stripe between two values of y with its name at the right; no name where it is too thin for one.
-    pub(super) fn layer(&mut self, from: f64, to: f64, ink: Ink, name: &str) {
+    pub(crate) fn layer(&mut self, from: f64, to: f64, ink: Ink, name: &str) {
         let (Some((left, low)), Some((right, high))) =
             (self.pixel(self.x.from(), from), self.pixel(self.x.to(), to))
         else {
@@ -92,7 +98,7 @@ impl<'a, 'b> Plot<'a, 'b> {
     }
 
     /// The bands of a profile as layers behind latencies.
-    pub(super) fn bands(&mut self, profile: &Profile, class: IoClass) {
+    pub(crate) fn bands(&mut self, profile: &Profile, class: IoClass) {
         let bands = profile.bands(class);
         let mut lower = self.y.from();
         for band in &bands {
@@ -105,13 +111,13 @@ impl<'a, 'b> Plot<'a, 'b> {
     }
 
     /// Grid, tick labels and titles.
-    pub(super) fn axes(&mut self, x_title: &str, y_title: &str) {
+    pub(crate) fn axes(&mut self, x_title: &str, y_title: &str) {
         self.rows(y_title);
         self.columns(x_title);
     }
 
     /// The grid of y with its labels and its title.
-    pub(super) fn rows(&mut self, y_title: &str) {
+    pub(crate) fn rows(&mut self, y_title: &str) {
         let ticks = std::mem::take(&mut self.y.ticks);
         for (value, label) in &ticks {
             if let Some((_, y)) = self.pixel(self.x.from(), *value) {
@@ -142,8 +148,8 @@ impl<'a, 'b> Plot<'a, 'b> {
         self.canvas.text((middle, self.bottom + 33.0), x_title, Anchor::Middle, Ink::Muted, false);
     }
 
-    /// Lines up from the ticks of x, where x is what is read.
-    pub(super) fn vertical_grid(&mut self) {
+    /// Lines up from the ticks of x, for charts that are read by x.
+    pub(crate) fn vertical_grid(&mut self) {
         let ticks: Vec<f64> = self.x.ticks.iter().map(|(value, _)| *value).collect();
         for value in ticks {
             if let Some((x, _)) = self.pixel(value, self.y.from()) {
@@ -152,37 +158,36 @@ impl<'a, 'b> Plot<'a, 'b> {
         }
     }
 
-    /// The values joined by a line that breaks where one is missing; a lone value is a dot.
-    pub(super) fn series(&mut self, values: &[(f64, Option<f64>)], ink: Ink, dots: bool) {
-        let pixels: Vec<Option<Pixel>> =
-            values.iter().map(|(x, y)| y.and_then(|y| self.pixel(*x, y))).collect();
-        for run in pixels.split(Option::is_none) {
-            let run: Vec<Pixel> = run.iter().flatten().copied().collect();
+    /// The values joined by a line that breaks where one is missing; a single value is a dot.
+    pub(crate) fn series(&mut self, values: &[(f64, Option<f64>)], ink: Ink, dots: bool) {
+        for run in self.unbroken(values) {
             self.canvas.line(&run, ink, 2.0);
             if dots || run.len() == 1 {
-                for at in run {
-                    self.canvas.dot(at, 2.6, ink);
-                }
+                run.into_iter().for_each(|at| self.canvas.dot(at, 2.6, ink));
             }
         }
     }
 
-    /// The values joined by dashes or points, broken where one is missing.
-    pub(super) fn thin(&mut self, values: &[(f64, Option<f64>)], ink: Ink, stroke: Thin) {
-        let pixels: Vec<Option<Pixel>> =
-            values.iter().map(|(x, y)| y.and_then(|y| self.pixel(*x, y))).collect();
-        for run in pixels.split(Option::is_none) {
-            let run: Vec<Pixel> = run.iter().flatten().copied().collect();
+    /// The values joined by a thinner line of that stroke, which breaks where one is missing.
+    pub(crate) fn thin(&mut self, values: &[(f64, Option<f64>)], ink: Ink, stroke: Stroke) {
+        for run in self.unbroken(values) {
             match (run.as_slice(), stroke) {
-                ([alone], _) => self.canvas.dot(*alone, 2.0, ink),
-                (_, Thin::Dashed) => self.canvas.dashed(&run, ink, 1.6),
-                (_, Thin::Dotted) => self.canvas.dotted(&run, ink, 1.6),
+                ([single], _) => self.canvas.dot(*single, 2.0, ink),
+                (_, Stroke::Solid) => self.canvas.line(&run, ink, 1.6),
+                (_, Stroke::Dashed) => self.canvas.dashed(&run, ink, 1.6),
+                (_, Stroke::Dotted) => self.canvas.dotted(&run, ink, 1.6),
             }
         }
+    }
+
+    fn unbroken(&self, values: &[(f64, Option<f64>)]) -> Vec<Vec<Pixel>> {
+        let pixels: Vec<Option<Pixel>> =
+            values.iter().map(|(x, y)| y.and_then(|y| self.pixel(*x, y))).collect();
+        pixels.split(Option::is_none).map(|run| run.iter().flatten().copied().collect()).collect()
     }
 
     /// The points of a line.
-    pub(super) fn marks(&mut self, values: &[(f64, Option<f64>)], ink: Ink, radius: f64) {
+    pub(crate) fn marks(&mut self, values: &[(f64, Option<f64>)], ink: Ink, radius: f64) {
         for (x, y) in values {
             if let Some(at) = y.and_then(|y| self.pixel(*x, y)) {
                 self.canvas.dot(at, radius, ink);
@@ -191,7 +196,7 @@ impl<'a, 'b> Plot<'a, 'b> {
     }
 
     /// Points that no line joins.
-    pub(super) fn dots(&mut self, values: &[(f64, f64)], ink: Ink) {
+    pub(crate) fn dots(&mut self, values: &[(f64, f64)], ink: Ink) {
         for (x, y) in values {
             if let Some(at) = self.pixel(*x, *y) {
                 self.canvas.dot(at, 2.0, ink);
@@ -199,8 +204,8 @@ impl<'a, 'b> Plot<'a, 'b> {
         }
     }
 
-    /// A bar between two values of x from the ground up, at least so high that it is seen.
-    pub(super) fn bar(&mut self, (from, to): (f64, f64), y: f64, ink: Ink, opacity: f64) {
+    /// A bar between two values of x from the bottom up, at least as high as can be seen.
+    pub(crate) fn bar(&mut self, (from, to): (f64, f64), y: f64, ink: Ink, opacity: f64) {
         const HEIGHT_MIN: f64 = 1.5;
         if let (Some((left, top)), Some((right, bottom))) =
             (self.pixel(from, y), self.pixel(to, self.y.from()))
@@ -212,21 +217,21 @@ impl<'a, 'b> Plot<'a, 'b> {
     }
 
     /// A surface between two values of x and two of y.
-    pub(super) fn cell(&mut self, x: (f64, f64), y: (f64, f64), ink: Ink, opacity: f64) {
+    pub(crate) fn cell(&mut self, x: (f64, f64), y: (f64, f64), ink: Ink, opacity: f64) {
         if let (Some(from), Some(to)) = (self.pixel(x.0, y.0), self.pixel(x.1, y.1)) {
             self.canvas.rect(from, to, ink, opacity);
         }
     }
 
-    pub(super) fn dashed(&mut self, from: (f64, f64), to: (f64, f64), ink: Ink) {
+    pub(crate) fn dashed(&mut self, from: (f64, f64), to: (f64, f64), ink: Ink) {
         if let (Some(from), Some(to)) = (self.pixel(from.0, from.1), self.pixel(to.0, to.1)) {
             self.canvas.dashed(&[from, to], ink, 1.5);
         }
     }
 
-    /// Names above the plot, each between two values of x, with an edge at each end through the plot. The name
-    /// of a stretch too short for it reaches to the left, as far as the name before it leaves room.
-    pub(super) fn phases(&mut self, phases: &[(f64, f64, &str)]) {
+    /// Names above the plot, each between two values of x, with an edge at each end through the plot. Where a
+    /// phase is too short for its name, the name extends to the left as far as the one before it permits.
+    pub(crate) fn phases(&mut self, phases: &[(f64, f64, String)]) {
         let (low, y) = (self.y.from(), self.top - 6.0);
         let mut free_from = self.left;
         for (from, to, name) in phases {
@@ -240,29 +245,16 @@ impl<'a, 'b> Plot<'a, 'b> {
             for edge in [from, to] {
                 self.canvas.dashed(&[(edge, self.top - 10.0), (edge, self.bottom)], Ink::Muted, 1.0);
             }
-            let width = text_pixels(name);
-            let (begin, room) = if width <= to - from.max(free_from) {
-                (from.max(free_from), to - from.max(free_from))
-            } else {
-                (free_from.max(to - width), to - free_from)
-            };
-            let fitting = (room / text_pixels("n")) as usize;
-            if fitting < 4 {
-                continue;
+            if let Some((begin, shown)) = fit_name(name, (from, to), free_from) {
+                self.canvas.text((begin, y - 11.0), &shown, Anchor::Start, Ink::Text, false);
+                free_from = begin + text_pixels(&shown) + 8.0;
             }
-            let shown: String = if width <= room {
-                (*name).into()
-            } else {
-                name.chars().take(fitting - 1).chain(['…']).collect()
-            };
-            self.canvas.text((begin, y - 11.0), &shown, Anchor::Start, Ink::Text, false);
-            free_from = begin + text_pixels(&shown) + 8.0;
         }
     }
 
-    /// A marked point with its label, where a rising curve leaves room: above at the left, or `below` at
+    /// A marked point with its label where a rising curve leaves space: above at the left, or `below` at
     /// the right.
-    pub(super) fn marked(&mut self, x: f64, y: f64, label: &str, ink: Ink, below: bool) {
+    pub(crate) fn marked(&mut self, x: f64, y: f64, label: &str, ink: Ink, below: bool) {
         let Some(at) = self.pixel(x, y) else { return };
         self.canvas.ring(at, 5.5, ink, 2.5);
         let width = text_pixels(label) * BOLD + 14.0;
@@ -271,7 +263,7 @@ impl<'a, 'b> Plot<'a, 'b> {
         let (x, anchor) = match (leftwards, below) {
             (true, _) => (at.0 - 11.0, Anchor::End),
             (false, true) => (at.0 + 11.0, Anchor::Start),
-            // Over the point, as far left as there is room: at the right the curve rises.
+            // Over the point, as far left as possible: at the right the curve rises.
             (false, false) => (self.left + 4.0, Anchor::Start),
         };
         let y = match below {
@@ -285,7 +277,7 @@ impl<'a, 'b> Plot<'a, 'b> {
     }
 
     /// A label beside a value of x, at a share of the height (0 the bottom, 1 the top).
-    pub(super) fn beside(&mut self, x: f64, height: f64, label: &str, ink: Ink) {
+    pub(crate) fn beside(&mut self, x: f64, height: f64, label: &str, ink: Ink) {
         let Some((x, _)) = self.pixel(x, self.y.from()) else { return };
         let y = self.bottom - height.clamp(0.0, 1.0) * (self.bottom - self.top);
         let fits_right = x + 8.0 + text_pixels(label) <= self.right;
@@ -293,8 +285,8 @@ impl<'a, 'b> Plot<'a, 'b> {
         self.canvas.text((x, y), label, anchor, ink, false);
     }
 
-    /// A line with an arrow at each end, and its label beside it: how far it is from one value to another.
-    pub(super) fn span(&mut self, from: (f64, f64), to: (f64, f64), label: &str, ink: Ink) {
+    /// The distance between two points: a line with an arrow at each end and a label beside it.
+    pub(crate) fn span(&mut self, from: (f64, f64), to: (f64, f64), label: &str, ink: Ink) {
         let (Some(from), Some(to)) = (self.pixel(from.0, from.1), self.pixel(to.0, to.1)) else { return };
         let (across, down) = (to.0 - from.0, to.1 - from.1);
         let length = across.hypot(down);
@@ -321,27 +313,45 @@ impl<'a, 'b> Plot<'a, 'b> {
     }
 
     /// A label over a value of y, at the left end of the plot.
-    pub(super) fn over(&mut self, y: f64, label: &str, ink: Ink) {
+    pub(crate) fn over(&mut self, y: f64, label: &str, ink: Ink) {
         if let Some((x, y)) = self.pixel(self.x.from(), y) {
             self.canvas.text((x + 6.0, y - 9.0), label, Anchor::Start, ink, false);
         }
     }
 
     /// A label over a value of y, at the right end.
-    pub(super) fn over_end(&mut self, y: f64, label: &str, ink: Ink) {
+    pub(crate) fn over_end(&mut self, y: f64, label: &str, ink: Ink) {
         if let Some((x, y)) = self.pixel(self.x.to(), y) {
             self.canvas.text((x - 6.0, y - 9.0), label, Anchor::End, ink, false);
         }
     }
 
-    /// Says in the middle that there is nothing to show.
-    pub(super) fn nothing(&mut self, why: &str) {
+    /// States in the middle why there is nothing to show.
+    pub(crate) fn nothing(&mut self, why: &str) {
         let middle = ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0);
         self.canvas.text(middle, why, Anchor::Middle, Ink::Muted, false);
     }
 
     /// How high a value lies, 0 to 1.
-    pub(super) fn height(&self, y: f64) -> f64 {
+    pub(crate) fn height(&self, y: f64) -> f64 {
         self.y.share(y).unwrap_or(0.0)
     }
+}
+
+/// Where the name of a phase begins and as much of it as fits, where some of it does.
+fn fit_name(name: &str, (from, to): (f64, f64), free_from: f64) -> Option<(f64, String)> {
+    const LETTERS_MIN: usize = 4;
+    let width = text_pixels(name);
+    let (begin, room) = if width <= to - from.max(free_from) {
+        (from.max(free_from), to - from.max(free_from))
+    } else {
+        (free_from.max(to - width), to - free_from)
+    };
+    let fitting = (room / text_pixels("n")) as usize;
+    let shown = if width <= room {
+        name.to_owned()
+    } else {
+        name.chars().take(fitting.saturating_sub(1)).chain(['…']).collect()
+    };
+    (fitting >= LETTERS_MIN).then_some((begin, shown))
 }

@@ -1,13 +1,17 @@
-use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, Ink, svg, text_pixels};
-use super::{Chart, Key, Mark, Panel, Size};
+//! Recoveries of crashed engines: the time until each can serve.
+
+use crate::axis::Axis;
+use crate::chart::{Chart, Key, Mark, Panel};
+use crate::drawing::{Anchor, Canvas, Drawing, Size, text_pixels};
+use crate::number;
+use crate::palette::Ink;
 use experiments::{RecoverResult, RecoverStudy};
 use std::rc::Rc;
 
 /// A time of each recovery.
 type Moment = (&'static str, fn(&RecoverResult) -> f64);
 
-/// In the order in which they come.
+/// In the order of time.
 const MOMENTS: [Moment; 3] = [
     ("first read", |result| result.first_read_s),
     ("first write", |result| result.first_write_s),
@@ -22,13 +26,13 @@ struct Group {
 
 const BAR: f64 = 15.0;
 const GROUP: f64 = 3.0 * BAR + 16.0;
-/// As that of its key in the legend.
+/// The same as of the legend.
 const BAR_OPACITY: f64 = 0.55;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 42.0;
 
 /// Times to first read, first write and all written of each recovery, as bars on a logarithmic axis.
-pub(crate) fn recoveries(study: &RecoverStudy) -> Chart {
+pub fn recoveries(study: &RecoverStudy) -> Chart {
     let group = |result: &RecoverResult| Group {
         name: result.name(),
         times_ns: MOMENTS.map(|(_, seconds)| seconds(result) * 1e9),
@@ -40,16 +44,9 @@ pub(crate) fn recoveries(study: &RecoverStudy) -> Chart {
     let (size, narrow) = (Size { height, ..Size::WIDE }, Size { height, ..Size::NARROW });
     let draw = {
         let groups = Rc::clone(&groups);
-        move |size: Size| svg(size, "times of each recovery", |canvas| bars(canvas, size, &groups))
+        move |size: Size| Drawing::new(size, "times of each recovery", |canvas| bars(canvas, size, &groups))
     };
-    let panel = Panel {
-        title: "Time since the engine began to open".into(),
-        note: String::new(),
-        legend,
-        size,
-        narrow,
-        draw: Box::new(draw),
-    };
+    let panel = Panel { legend, narrow, ..Panel::new("Time since the engine began to open", size, draw) };
     let panels = if groups.is_empty() { Vec::new() } else { vec![panel] };
     let notes =
         vec!["The axis is logarithmic: bars of the same difference are the same factor apart.".to_owned()];
@@ -61,13 +58,13 @@ pub(crate) fn recoveries(study: &RecoverStudy) -> Chart {
     Chart { title: "Time to serve, and to have all written".into(), notes, panels, settings }
 }
 
-fn bars(canvas: &mut Canvas<'_>, size: Size, groups: &[Group]) {
+fn bars(canvas: &mut Canvas, size: Size, groups: &[Group]) {
     let (width, height) = (f64::from(size.width), f64::from(size.height));
     let times = || groups.iter().flat_map(|group| group.times_ns);
-    // A bar has a length even where it is the shortest.
+    // Also the shortest bar has a length.
     let axis = Axis::latencies(times().chain([times().fold(f64::INFINITY, f64::min) / 3.0]));
     let names = groups.iter().map(|group| text_pixels(&group.name)).fold(40.0, f64::max);
-    // The value stands behind each bar.
+    // The value follows each bar.
     let (left, right) = (names.min(width / 2.5) + 10.0, width - 64.0);
     let across = |ns: f64| left + axis.share(ns).unwrap_or(0.0).clamp(0.0, 1.0) * (right - left);
     let mut free_from = f64::NEG_INFINITY;
@@ -87,7 +84,7 @@ fn bars(canvas: &mut Canvas<'_>, size: Size, groups: &[Group]) {
         for (which, ns) in group.times_ns.iter().enumerate() {
             let (upper, end) = (top + BAR * which as f64, across(*ns));
             canvas.rect((left, upper + 1.5), (end, upper + BAR - 1.5), Ink::series(which), BAR_OPACITY);
-            let label = crate::number::time(*ns);
+            let label = number::time(*ns);
             canvas.text((end + 5.0, upper + BAR / 2.0), &label, Anchor::Start, Ink::Muted, false);
         }
     }

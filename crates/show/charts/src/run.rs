@@ -1,56 +1,58 @@
-use super::Factor;
+//! Runs with their names, as charts and pages show them.
+
+use crate::factor::Factor;
 use crate::number;
 use std::borrow::Cow;
 use workload::{PhaseResult, RunResult};
 
-/// A result as a chart shows it.
+/// A result with what distinguishes it from others.
 #[derive(Clone, Debug)]
-pub struct Shown<'a> {
-    /// What came out.
+pub struct NamedRun<'a> {
+    /// The result.
     pub result: Cow<'a, RunResult>,
-    /// What tells it from another result of the same workload: "run 12"; may be empty.
+    /// Distinguishes results of the same workload: "run 12"; may be empty.
     pub name: String,
-    /// What it is compared as: "before", "after". Results of two groups never share a line; may be empty.
+    /// Which side of a comparison it is: "before", "after". Results of two groups never share a line; may be empty.
     pub group: String,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> NamedRun<'a> {
     /// Results of one group, named by their workloads.
-    pub fn all(results: &'a [RunResult]) -> Vec<Shown<'a>> {
-        Shown::group("", results)
+    pub fn all(results: &'a [RunResult]) -> Vec<NamedRun<'a>> {
+        NamedRun::group("", results)
     }
 
     /// Results of a group.
-    pub fn group(group: &str, results: &'a [RunResult]) -> Vec<Shown<'a>> {
-        let shown = |result: &'a RunResult| Shown {
+    pub fn group(group: &str, results: &'a [RunResult]) -> Vec<NamedRun<'a>> {
+        let named = |result: &'a RunResult| NamedRun {
             result: Cow::Borrowed(result),
             name: result.workload.name.clone(),
             group: group.into(),
         };
-        results.iter().map(shown).collect()
+        results.iter().map(named).collect()
     }
 
     /// All results of a run's phases; each is named after its phase and its workload.
-    pub fn phases(phases: &'a [PhaseResult]) -> Vec<Shown<'a>> {
+    pub fn phases(phases: &'a [PhaseResult]) -> Vec<NamedRun<'a>> {
         let of_phase = |phase: &'a PhaseResult| {
             phase.results.iter().map(|result| {
                 let names = [phase.name.as_str(), result.workload.name.as_str()];
                 let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
-                Shown { result: Cow::Borrowed(result), name: names.join(": "), group: String::new() }
+                NamedRun { result: Cow::Borrowed(result), name: names.join(": "), group: String::new() }
             })
         };
         phases.iter().flat_map(of_phase).collect()
     }
 }
 
-/// Short names by which the runs can be told apart: what differs between them, and no more.
-pub(crate) fn labels(runs: &[Shown]) -> Vec<String> {
-    let differ = |of: &dyn Fn(&Shown) -> String| {
+/// Short names of runs: what differs between them, and no more.
+pub fn labels(runs: &[NamedRun]) -> Vec<String> {
+    let differ = |of: &dyn Fn(&NamedRun) -> String| {
         let first = runs.first().map(of);
         runs.iter().any(|run| Some(of(run)) != first)
     };
     let mut labels: Vec<Vec<String>> = vec![Vec::new(); runs.len()];
-    let mut add = |of: &dyn Fn(&Shown) -> String| {
+    let mut add = |of: &dyn Fn(&NamedRun) -> String| {
         if differ(of) {
             let each = labels.iter_mut().zip(runs);
             each.for_each(|(label, run)| label.extend(Some(of(run)).filter(|part| !part.is_empty())));
@@ -72,8 +74,8 @@ pub(crate) fn labels(runs: &[Shown]) -> Vec<String> {
     labels
 }
 
-/// The workload but for its factors: durability, caching, rates. Empty where it is plain.
-pub(super) fn factor_rest(result: &RunResult) -> String {
+/// A workload except for its factors: durability, caching, rates. Empty for a plain one.
+pub(crate) fn factor_rest(result: &RunResult) -> String {
     use workload::{Arrival, Caching, Durability};
     let workload = &result.workload;
     let mut words = Vec::new();
@@ -103,22 +105,27 @@ pub(super) fn factor_rest(result: &RunResult) -> String {
     words.join(" ")
 }
 
-/// What was asked, as people say it: "random read 8 KiB, 8 x 2 outstanding".
-pub(crate) fn asked(result: &RunResult) -> String {
+/// A workload in short: "random read 8 KiB, 8 x 2 outstanding".
+pub fn workload_words(result: &RunResult) -> String {
     let workload = &result.workload;
     let outstanding = if workload.is_open_loop() {
         factor_rest(result)
     } else {
         format!("{} x {} outstanding", workload.outstanding, workload.threads)
     };
-    format!("{}, {outstanding}", crate::asked::shape(result))
+    format!("{}, {outstanding}", shape_words(result))
 }
 
-/// Settings are kept for so many runs.
+/// "random read 8 KiB"; a recorded trace has no shape of its own.
+pub fn shape_words(result: &RunResult) -> String {
+    if result.replayed { "a recorded trace".into() } else { result.workload.shape.to_string() }
+}
+
+/// A file records the settings of at most this many runs.
 const SETTINGS_MAX: usize = 200;
 
-/// What a file says of the runs it shows.
-pub(super) fn settings(runs: &[Shown]) -> Vec<(String, String)> {
+/// What a file records of the runs it shows.
+pub(crate) fn settings(runs: &[NamedRun]) -> Vec<(String, String)> {
     let mut settings: Vec<(String, String)> = runs
         .iter()
         .take(SETTINGS_MAX)
@@ -131,7 +138,7 @@ pub(super) fn settings(runs: &[Shown]) -> Vec<(String, String)> {
             let value = format!(
                 "{}; {} on {}; {} measured from {}; {} IOPS; workload {workload}",
                 names.join(", "),
-                asked(result),
+                workload_words(result),
                 result.target,
                 number::duration(result.elapsed_s()),
                 number::instant(result.started_unix_ns),
@@ -157,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_named_by_what_differs() {
+    fn runs_are_named_by_what_differs_between_them() {
         let runs = [run(1, 4096), run(8, 4096)];
-        assert_eq!(labels(&Shown::all(&runs)), ["1 outstanding", "8 outstanding"]);
+        assert_eq!(labels(&NamedRun::all(&runs)), ["1 outstanding", "8 outstanding"]);
         let alike = [run(1, 4096), run(1, 4096)];
-        assert_eq!(labels(&Shown::all(&alike)), ["no. 1", "no. 2"]);
-        let mut groups = Shown::group("before", &runs[..1]);
-        groups.extend(Shown::group("after", &alike[..1]));
+        assert_eq!(labels(&NamedRun::all(&alike)), ["no. 1", "no. 2"]);
+        let mut groups = NamedRun::group("before", &runs[..1]);
+        groups.extend(NamedRun::group("after", &alike[..1]));
         assert_eq!(labels(&groups), ["before", "after"]);
-        assert_eq!(labels(&Shown::all(&runs[..1])), [""]);
+        assert_eq!(labels(&NamedRun::all(&runs[..1])), [""]);
     }
 }

@@ -1,5 +1,11 @@
-use super::{Chart, Factor, Measure, Shown};
-use super::{heat_map, histogram, latency_map, load_curve, percentiles, run_course, sweep};
+//! The charts of runs: what can be named on the command line, and which fit.
+
+use crate::chart::Chart;
+use crate::factor::{Factor, Measure};
+use crate::palette::SERIES_INKS;
+use crate::run::NamedRun;
+use crate::runs::{heat_map, histogram, latency_map, load_curve, over_time, percentiles};
+use crate::sweep;
 use std::fmt;
 use std::str::FromStr;
 
@@ -38,7 +44,7 @@ impl RunChart {
     pub const HEAT_MAP: RunChart =
         RunChart::HeatMap { x: Factor::Outstanding, y: Factor::BlockSize, value: Measure::Iops };
 
-    /// What can be named, with what it shows, for help.
+    /// Names with what each chart shows, for help.
     pub const NAMES: [(&'static str, &'static str); 7] = [
         ("load-curve", "IOPS and latency against outstanding I/Os"),
         ("sweep", "knees and crossings, and IOPS, latency and outstanding I/Os on one time axis"),
@@ -50,20 +56,20 @@ impl RunChart {
     ];
 
     /// Draws the runs. Never fails: where there is nothing to draw, the chart is empty and its notes say why.
-    pub fn draw(self, runs: &[Shown]) -> Chart {
+    pub fn draw(self, runs: &[NamedRun]) -> Chart {
         match self {
             RunChart::LoadCurve => load_curve::load_curve(runs),
-            RunChart::Sweep => sweep::of_runs(runs),
+            RunChart::Sweep => sweep::chart_of_runs(runs),
             RunChart::HeatMap { x, y, value } => heat_map::heat_map(runs, x, y, value),
             RunChart::Percentiles => percentiles::percentiles(runs),
-            RunChart::OverTime => run_course::run_course(runs),
+            RunChart::OverTime => over_time::over_time(runs),
             RunChart::LatencyOverTime => latency_map::latency_map(runs),
             RunChart::Histogram => histogram::histogram(runs),
         }
     }
 
-    /// The charts that say most about these runs.
-    pub fn fitting(runs: &[Shown]) -> Vec<RunChart> {
+    /// The charts that suit these runs.
+    pub fn fitting(runs: &[NamedRun]) -> Vec<RunChart> {
         let levels = |factor: Factor| {
             let mut levels: Vec<_> = runs.iter().map(|run| factor.level(&run.result)).collect();
             levels.sort_unstable();
@@ -82,7 +88,7 @@ impl RunChart {
             charts.push(RunChart::HeatMap { x, y, value: Measure::Iops });
             charts.push(RunChart::HeatMap { x, y, value: Measure::P99Latency });
         }
-        if runs.len() <= super::canvas::SERIES_INKS {
+        if runs.len() <= SERIES_INKS {
             charts.extend([
                 RunChart::Percentiles,
                 RunChart::OverTime,
@@ -157,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chart_is_read_as_it_is_written() {
+    fn a_chart_is_parsed_from_its_name() {
         for (name, _) in RunChart::NAMES {
             let chart: RunChart = name.parse().unwrap();
             assert_eq!(chart.to_string().parse(), Ok(chart));
@@ -167,11 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chart_is_told_with_what_is() {
-        let told = |text: &str| text.parse::<RunChart>().unwrap_err().to_string();
-        assert!(told("pie").contains("load-curve, sweep, heat-map, percentiles"));
-        assert!(told("heat-map:threads").contains("X,Y,VALUE"));
-        assert!(told("heat-map:threads,size,iops").contains("block-size"));
-        assert!(told("heat-map:threads,threads,iops").contains("two different"));
+    fn an_unknown_name_is_refused_with_the_known_ones() {
+        let refusal = |text: &str| text.parse::<RunChart>().unwrap_err().to_string();
+        assert!(refusal("pie").contains("load-curve, sweep, heat-map, percentiles"));
+        assert!(refusal("heat-map:threads").contains("X,Y,VALUE"));
+        assert!(refusal("heat-map:threads,size,iops").contains("block-size"));
+        assert!(refusal("heat-map:threads,threads,iops").contains("two different"));
     }
 }

@@ -1,18 +1,36 @@
-use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::plot::{OVER_TIME, Plot};
-use super::{Chart, Key, Mark, Panel, Size};
+//! A trace: where the I/Os of each file were, and how long they took, over time.
+
+mod picture;
+
+pub use picture::TracePicture;
+
+use crate::axis::Axis;
+use crate::chart::{Chart, Key, Mark, Panel};
+use crate::drawing::{Canvas, Drawing, Size};
 use crate::number;
-use crate::traced::{Grid, Point, RANGES_A_DECADE, Traced};
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot};
 use filestats::TracedOp;
+use picture::{Grid, Point, RANGES_A_DECADE};
 use std::rc::Rc;
 
 const SIZE: Size = Size { width: 1040, height: 340 };
 /// The palest cell, which one I/O has.
 const OPACITY_MIN: f64 = 0.25;
 
+/// What a chart says of its trace.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceLabels<'a> {
+    /// Whose I/Os: "pid 812, *.db".
+    pub subject: &'a str,
+    /// Files with I/Os.
+    pub files: usize,
+    /// I/Os that found the buffer full.
+    pub lost: u64,
+}
+
 /// What is drawn: each I/O, or how many there were in each cell.
-enum Shown {
+enum Drawn {
     Points(Vec<(f64, f64, TracedOp)>),
     Cells(Vec<Cell>),
 }
@@ -27,112 +45,105 @@ struct Cell {
 
 /// Where the I/Os of each file were, and how long they took, over time. A dot an I/O; too many are drawn as cells, whose
 /// colour is of the kind that most of them were, the stronger the more.
-pub(crate) fn traced(traced: &Traced) -> Chart {
-    let scatter = traced.points.len() <= Traced::POINTS_MAX;
-    let mut chart = Chart {
-        title: "Trace".into(),
-        notes: Vec::new(),
-        panels: Vec::new(),
-        settings: vec![
-            ("of".to_owned(), traced.of.clone()),
-            ("ios".to_owned(), traced.ios().to_string()),
-            ("lost".to_owned(), traced.lost.to_string()),
-        ],
-    };
-    if traced.ios() == 0 {
+pub fn trace(picture: &TracePicture, labels: &TraceLabels) -> Chart {
+    let scatter = picture.points.len() <= TracePicture::POINTS_MAX;
+    let settings = vec![
+        ("of".to_owned(), labels.subject.to_owned()),
+        ("ios".to_owned(), picture.ios.to_string()),
+        ("lost".to_owned(), labels.lost.to_string()),
+    ];
+    let mut chart = Chart::new("Trace", settings);
+    if picture.ios == 0 {
         chart.notes.push("No I/O was seen.".into());
         return chart;
     }
+    let ios = number::count(picture.ios);
     chart.notes.push(match scatter {
-        true => format!("{} I/Os, a dot each, where they began.", number::count(traced.ios())),
+        true => format!("{ios} I/Os, a dot each, where they began."),
         false => format!(
-            "{} I/Os. A cell has the colour of the kind that most of its I/Os are, stronger the more there are, log scale.",
-            number::count(traced.ios())
+            "{ios} I/Os. A cell has the colour of the kind that most of its I/Os are, stronger the more there are, log scale."
         ),
     });
-    if traced.lost > 0 {
+    if labels.lost > 0 {
         chart.notes.push(format!(
             "{} more were lost, because the buffer was full, and are not drawn.",
-            number::count(traced.lost)
+            number::count(labels.lost)
         ));
     }
-    let (end_s, first_ns) = (traced.stretch_ns() as f64 / 1e9, traced.first_ns());
-    for (at, file) in traced.files.iter().enumerate() {
-        let Some(grid) = &file.offsets else { continue };
-        let in_file = traced.points.iter().filter(|point| point.file == at);
+    let (end_s, first_ns) = (picture.elapsed_ns() as f64 / 1e9, picture.first_ns());
+    for (at, (path, grid)) in picture.offsets.iter().enumerate() {
+        let in_file = picture.points.iter().filter(|point| point.file == at);
         let shown = match scatter {
-            true => Shown::points(in_file, first_ns, |point| point.offset_bytes.map(|offset| offset as f64)),
-            false => Shown::cells(grid, first_ns, |row| row as f64 * grid.row as f64),
+            true => Drawn::points(in_file, first_ns, |point| point.offset_bytes.map(|offset| offset as f64)),
+            false => Drawn::cells(grid, first_ns, |row| row as f64 * grid.row as f64),
         };
-        if shown.is_empty() {
-            continue;
+        if !shown.is_empty() {
+            chart.panels.push(panel(format!("Offset in {path}"), Vertical::Offset, shown, end_s));
         }
-        let title = format!("Offset in {}", file.path);
-        chart.panels.push(panel(title, scatter, Y::Offset, shown, end_s));
     }
-    let left_out = traced.files.len().saturating_sub(Traced::PICTURES_MAX);
+    let left_out = labels.files.saturating_sub(TracePicture::FILES_MAX);
     if left_out > 0 {
         chart.notes.push(format!(
             "Places in {left_out} more files are not drawn; their latencies are, in the last chart."
         ));
     }
     let shown = match scatter {
-        true => Shown::points(traced.points.iter(), first_ns, |point| Some(point.latency_ns.max(1) as f64)),
-        false => Shown::cells(&traced.latencies, first_ns, |row| 10_f64.powf(row as f64 / RANGES_A_DECADE)),
+        true => Drawn::points(picture.points.iter(), first_ns, |point| Some(point.latency_ns.max(1) as f64)),
+        false => Drawn::cells(&picture.latencies, first_ns, |row| 10_f64.powf(row as f64 / RANGES_A_DECADE)),
     };
-    chart.panels.push(panel("Latency".into(), scatter, Y::Latency, shown, end_s));
+    chart.panels.push(panel("Latency".into(), Vertical::Latency, shown, end_s));
     chart
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Y {
+enum Vertical {
     Offset,
     Latency,
 }
 
-impl Shown {
+impl Drawn {
     fn points<'a>(
         points: impl Iterator<Item = &'a Point>,
         first_ns: u64,
         y: impl Fn(&Point) -> Option<f64>,
-    ) -> Shown {
+    ) -> Drawn {
         let point = |point: &Point| Some(((point.at_ns - first_ns) as f64 / 1e9, y(point)?, point.op));
-        Shown::Points(points.filter_map(point).collect())
+        Drawn::Points(points.filter_map(point).collect())
     }
 
-    fn cells(grid: &Grid, first_ns: u64, y: impl Fn(u64) -> f64) -> Shown {
+    fn cells(grid: &Grid, first_ns: u64, y: impl Fn(u64) -> f64) -> Drawn {
         let most = grid.filled().map(|(_, _, counts)| sum(counts)).fold(1.0, f64::max);
         let cell = |(column, row, counts): (u64, u64, &[u32; 4])| {
             let op =
                 TracedOp::ALL.into_iter().max_by_key(|op| counts[*op as usize]).unwrap_or(TracedOp::Read);
             let share = if most > 1.0 { sum(counts).ln() / most.ln() } else { 1.0 };
             let x = |column: u64| (column * grid.cell_ns).saturating_sub(first_ns) as f64 / 1e9;
-            // In steps, so that equal cells are written alike.
+            // In steps: fewer different colours.
             let strength = (share * 20.0).round() / 20.0;
             Cell { x: (x(column), x(column + 1)), y: (y(row), y(row + 1)), op, strength }
         };
-        Shown::Cells(grid.filled().map(cell).collect())
+        Drawn::Cells(grid.filled().map(cell).collect())
     }
 
     fn is_empty(&self) -> bool {
         match self {
-            Shown::Points(points) => points.is_empty(),
-            Shown::Cells(cells) => cells.is_empty(),
+            Drawn::Points(points) => points.is_empty(),
+            Drawn::Cells(cells) => cells.is_empty(),
         }
     }
 
     fn ops(&self) -> Vec<TracedOp> {
         let has = |op: &TracedOp| match self {
-            Shown::Points(points) => points.iter().any(|point| point.2 == *op),
-            Shown::Cells(cells) => cells.iter().any(|cell| cell.op == *op),
+            Drawn::Points(points) => points.iter().any(|point| point.2 == *op),
+            Drawn::Cells(cells) => cells.iter().any(|cell| cell.op == *op),
         };
         TracedOp::ALL.into_iter().filter(has).collect()
     }
 
     fn heights(&self) -> Vec<f64> {
         match self {
-            Shown::Points(points) => points.iter().map(|point| point.1).collect(),
-            Shown::Cells(cells) => cells.iter().flat_map(|cell| [cell.y.0, cell.y.1]).collect(),
+            Drawn::Points(points) => points.iter().map(|point| point.1).collect(),
+            Drawn::Cells(cells) => cells.iter().flat_map(|cell| [cell.y.0, cell.y.1]).collect(),
         }
     }
 }
@@ -145,17 +156,19 @@ fn ink(op: TracedOp) -> Ink {
     Ink::series(op as usize)
 }
 
-fn panel(title: String, scatter: bool, of: Y, shown: Shown, end_s: f64) -> Panel {
-    let mark = if scatter { Mark::Dot } else { Mark::Area };
+fn panel(title: String, vertical: Vertical, shown: Drawn, end_s: f64) -> Panel {
+    let mark = if matches!(shown, Drawn::Points(_)) { Mark::Dot } else { Mark::Area };
     let key = |op: TracedOp| -> Key { (mark, ink(op), format!("{}s", op.word())) };
     let legend = shown.ops().into_iter().map(key).collect();
     let shown = Rc::new(shown);
     let description = format!("{title} over time");
-    let draw = move |size: Size| svg(size, &description, |canvas| draw(canvas, &shown, of, end_s, size));
-    Panel { title, note: String::new(), legend, size: SIZE, narrow: Size::NARROW, draw: Box::new(draw) }
+    let draw = move |size: Size| {
+        Drawing::new(size, &description, |canvas| draw(canvas, &shown, vertical, end_s, size))
+    };
+    Panel { legend, ..Panel::new(title, SIZE, draw) }
 }
 
-/// The unit in which the largest offset is a number that people read.
+/// The unit in which the largest offset is a number below 1024.
 fn unit(most: f64) -> (f64, &'static str) {
     const UNITS: [(f64, &str); 4] =
         [(1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB"), (1_099_511_627_776.0, "TiB")];
@@ -163,30 +176,30 @@ fn unit(most: f64) -> (f64, &'static str) {
     UNITS.iter().find(fits).copied().unwrap_or(UNITS[3])
 }
 
-fn draw(canvas: &mut super::canvas::Canvas, shown: &Shown, of: Y, end_s: f64, size: Size) {
+fn draw(canvas: &mut Canvas, shown: &Drawn, vertical: Vertical, end_s: f64, size: Size) {
     let heights = shown.heights();
-    let (scale, name) = match of {
-        Y::Offset => unit(heights.iter().copied().fold(0.0, f64::max)),
-        Y::Latency => (1.0, ""),
+    let (scale, name) = match vertical {
+        Vertical::Offset => unit(heights.iter().copied().fold(0.0, f64::max)),
+        Vertical::Latency => (1.0, ""),
     };
     let (x, time) = Axis::elapsed(end_s, size.width as usize / 90);
-    let (y, title) = match of {
-        Y::Offset => {
+    let (y, title) = match vertical {
+        Vertical::Offset => {
             (Axis::from_zero(heights.iter().map(|value| value / scale), 5), format!("offset, {name}"))
         }
-        Y::Latency => (Axis::latencies(heights.iter().copied()), "latency, log scale".to_owned()),
+        Vertical::Latency => (Axis::latencies(heights.iter().copied()), "latency, log scale".to_owned()),
     };
-    let mut plot = Plot::new(canvas, size, &OVER_TIME, x, y);
+    let mut plot = Plot::new(canvas, size, &Margins::OVER_TIME, x, y);
     plot.axes(&format!("{time} since its first I/O"), &title);
     match shown {
-        Shown::Points(points) => {
+        Drawn::Points(points) => {
             for op in TracedOp::ALL {
                 let of_op = points.iter().filter(|point| point.2 == op);
                 let values: Vec<(f64, f64)> = of_op.map(|point| (point.0, point.1 / scale)).collect();
                 plot.dots(&values, ink(op));
             }
         }
-        Shown::Cells(cells) => {
+        Drawn::Cells(cells) => {
             for cell in cells {
                 let opacity = OPACITY_MIN + (1.0 - OPACITY_MIN) * cell.strength;
                 plot.cell(cell.x, (cell.y.0 / scale, cell.y.1 / scale), ink(cell.op), opacity);
@@ -197,31 +210,34 @@ fn draw(canvas: &mut super::canvas::Canvas, shown: &Shown, of: Y, end_s: f64, si
 
 #[cfg(test)]
 mod tests {
+    use super::picture::tests::picture;
     use super::*;
-    use crate::chart::{Theme, svg_file};
-    use crate::traced::tests::trace;
+    use crate::file::svg_file;
+    use crate::palette::Theme;
+
+    const LABELS: TraceLabels = TraceLabels { subject: "pid 812", files: 1, lost: 0 };
 
     #[test]
     fn few_ios_are_dots_and_many_are_cells_of_bounded_number() {
-        let dots = svg_file(&traced(&trace(100)), Theme::Light);
+        let dots = svg_file(&trace(&picture(100), &LABELS), Theme::Light);
         assert_eq!(
             dots.matches("<circle").count(),
             200 + 4,
             "in each of both panels, with two in its legend"
         );
-        let many = svg_file(&traced(&trace(200_000)), Theme::Light);
+        let many = svg_file(&trace(&picture(200_000), &LABELS), Theme::Light);
         assert!(!many.contains("<circle") && many.matches("<rect").count() < 70_000);
         assert!(many.contains("200,000 I/Os. A cell has"));
     }
 
     #[test]
-    fn nothing_at_all_is_said() {
-        let chart = traced(&Traced::default());
-        assert!(chart.is_empty() && chart.notes() == ["No I/O was seen."]);
+    fn a_trace_without_ios_has_an_empty_chart() {
+        let chart = trace(&TracePicture::default(), &LABELS);
+        assert!(chart.is_empty() && chart.notes == ["No I/O was seen."]);
     }
 
     #[test]
-    fn offsets_have_a_unit_that_people_read() {
+    fn offsets_have_a_unit_in_which_they_are_short() {
         assert_eq!(unit(8192.0).1, "KiB");
         assert_eq!(unit(4e6).1, "MiB", "not 4k KiB");
         assert_eq!(unit(1e9).1, "MiB");

@@ -4,7 +4,7 @@ use analyze::{Analysis, Analyzer, Gap, Settings, limits};
 use filestats::{FileSeries, Profile, Rules, ServiceLevel};
 use history::{History, Series, SourceInfo};
 use moment::Moment;
-use report::{Analysed, Charted, StretchChart};
+use report::{AnalysisReport, ChartSubject, HistoryChart};
 use std::path::{Path, PathBuf};
 use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, no_answer, page};
 
@@ -52,7 +52,7 @@ pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done
     let sources = chosen(&history, &args.source)?;
     let settings = stretch(args, &sources)?;
     interrupt::install();
-    let mut analysed = Analysed {
+    let mut analysed = AnalysisReport {
         from_unix_ns: settings.from_unix_ns,
         until_unix_ns: settings.until_unix_ns,
         service_level: settings.service_level,
@@ -157,7 +157,7 @@ fn one(
     source: &str,
     settings: &Settings,
     gaps: Vec<Gap>,
-    charts: Option<(usize, &mut Vec<StretchChart>)>,
+    charts: Option<(usize, &mut Vec<HistoryChart>)>,
     out: &mut Output,
 ) -> Result<Option<Analysis>, Failure> {
     let series = history.series(source, settings.from_unix_ns, settings.until_unix_ns)?;
@@ -183,7 +183,7 @@ fn one(
     analyzer.set_gaps(gaps);
     if let Some((number, charts)) = charts {
         for (kind, steps) in analyzer.kinds() {
-            charts.push(StretchChart::new(number, Charted::Kind(kind), &series.course, kind, &steps));
+            charts.push(HistoryChart::new(number, ChartSubject::Kind(kind), &series.course, kind, &steps));
         }
     }
     let mut analysis = analyzer.finish();
@@ -263,22 +263,22 @@ fn nothing_there(sources: &[SourceInfo], settings: &Settings) -> Failure {
 /// The files of the worst findings and the busiest ones once more, for their charts.
 fn file_charts(
     history: &History,
-    analysed: &Analysed,
+    analysed: &AnalysisReport,
     settings: &Settings,
-) -> Result<Vec<StretchChart>, Failure> {
+) -> Result<Vec<HistoryChart>, Failure> {
     let mut charts = Vec::new();
     let mut last: Option<(usize, Series)> = None;
-    let mut wanted = report::html::worth_a_chart(&analysed.sources, CHARTS_MAX);
+    let mut wanted = report::html::files_worth_a_chart(&analysed.sources, CHARTS_MAX);
     wanted.sort_by_key(|(source, _)| *source);
     for (source, of) in wanted {
         let analysis = &analysed.sources[source];
         let name = match of {
-            Charted::Finding(number) => {
+            ChartSubject::Finding(number) => {
                 let finding = &analysis.findings[number];
                 finding.instance.as_deref().zip(finding.path.as_deref())
             }
-            Charted::Busy(number) => Some(analysis.busiest[number].file.key()),
-            Charted::Kind(_) => None,
+            ChartSubject::Busy(number) => Some(analysis.busiest[number].file.key()),
+            ChartSubject::Kind(_) => None,
         };
         if last.as_ref().is_none_or(|(at, _)| *at != source) {
             let series = history.series(&analysis.source, settings.from_unix_ns, settings.until_unix_ns)?;
@@ -288,7 +288,7 @@ fn file_charts(
         let Some(file) = series.find(instance, path) else { continue };
         let mut files = history.file_course(series, file, settings.rules)?;
         if let Some(file) = files.pop() {
-            charts.push(StretchChart::new(source, of, &series.course, file.file.kind, &file.steps));
+            charts.push(HistoryChart::new(source, of, &series.course, file.file.kind, &file.steps));
         }
     }
     Ok(charts)

@@ -1,5 +1,5 @@
+use charts::{Chart, NamedRun, RunChart, Theme, png_file, svg_file};
 use history::{History, ResultId};
-use report::chart::{Chart, RunChart, Shown, Theme, png_file, svg_file};
 use report::html::RunsPage;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -101,7 +101,7 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
         drawn.truncate(1);
     }
     let Some((_, first)) = drawn.iter().find(|(_, chart)| !chart.is_empty()) else {
-        let why = drawn.first().and_then(|(_, chart)| chart.notes().first().cloned());
+        let why = drawn.first().and_then(|(_, chart)| chart.notes.first().cloned());
         return Err(Failure::new(format_args!(
             "there is nothing to draw: {}",
             why.unwrap_or_else(|| "no run is given".into())
@@ -131,7 +131,7 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
         }
     }
     let names: Vec<String> = drawn.iter().map(|(kind, _)| kind.to_string()).collect();
-    let notes: Vec<&String> = drawn.iter().flat_map(|(_, chart)| chart.notes()).collect();
+    let notes: Vec<&String> = drawn.iter().flat_map(|(_, chart)| &chart.notes).collect();
     out.answer(
         |_| format!("{}: {} of {} runs\n", path.display(), names.join(", "), runs.len()),
         || serde_json::json!({"file": path, "charts": names, "runs": runs.len(), "notes": notes}),
@@ -146,7 +146,7 @@ fn write(path: &Path, mark: &[u8], content: &[u8]) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format_args!("cannot write the picture {}: {error}", path.display())))
 }
 
-fn heading(given: &[Given], runs: &[Shown]) -> String {
+fn heading(given: &[Given], runs: &[NamedRun]) -> String {
     match given {
         [one] => one.to_string(),
         _ => format!("{} runs", runs.len()),
@@ -154,14 +154,14 @@ fn heading(given: &[Given], runs: &[Shown]) -> String {
 }
 
 /// All results in the order they were named. Files are compared with each other where there are several.
-fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<Shown<'static>>, Failure> {
+fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<NamedRun<'static>>, Failure> {
     let needs_history = given.iter().any(|each| matches!(each, Given::Run(_) | Given::Runs(..)));
     let history = if needs_history { Some(kept::open(history)?) } else { None };
     let groups = given.len() > 1 && given.iter().any(|each| !matches!(each, Given::Run(_) | Given::Runs(..)));
     let mut runs = Vec::new();
     for each in given {
         let mut read = match (each, &history) {
-            (Given::Run(id), Some(history)) => vec![Shown {
+            (Given::Run(id), Some(history)) => vec![NamedRun {
                 result: Cow::Owned(history.run(*id)?),
                 name: each.to_string(),
                 group: String::new(),
@@ -178,17 +178,17 @@ fn read_all(given: &[Given], history: Option<&Path>) -> Result<Vec<Shown<'static
 }
 
 /// The runs with these numbers.
-fn stretch(history: &History, from: ResultId, to: ResultId) -> Result<Vec<Shown<'static>>, Failure> {
-    let shown = |id| -> Result<Shown<'static>, Failure> {
+fn stretch(history: &History, from: ResultId, to: ResultId) -> Result<Vec<NamedRun<'static>>, Failure> {
+    let shown = |id| -> Result<NamedRun<'static>, Failure> {
         let result = history.run(ResultId(id))?;
         let name = result.workload.name.clone();
-        Ok(Shown { result: Cow::Owned(result), name, group: String::new() })
+        Ok(NamedRun { result: Cow::Owned(result), name, group: String::new() })
     };
     (from.0..=to.0).map(shown).collect()
 }
 
 /// The results of a file: the phases of `headroom run --json`, or one result.
-fn from_file(given: &Given) -> Result<Vec<Shown<'static>>, Failure> {
+fn from_file(given: &Given) -> Result<Vec<NamedRun<'static>>, Failure> {
     let refused = |why: &dyn fmt::Display| {
         Failure::new(format_args!("cannot read runs from {}: {why}", given.place())).with_remedy(
             "give the number of a run in headroom history, or a file that headroom run --json wrote",
@@ -203,16 +203,16 @@ fn from_file(given: &Given) -> Result<Vec<Shown<'static>>, Failure> {
         }
         let result: RunResult = serde_json::from_value(value).map_err(|error| refused(&error))?;
         let name = result.workload.name.clone();
-        return Ok(vec![Shown { result: Cow::Owned(result), name, group: String::new() }]);
+        return Ok(vec![NamedRun { result: Cow::Owned(result), name, group: String::new() }]);
     };
     let Value::Array(phases) = phases else { return Err(refused(&"\"phases\" is no list")) };
     let mut runs = Vec::new();
     for (number, phase) in phases.into_iter().enumerate() {
         let phase: PhaseResult = serde_json::from_value(phase)
             .map_err(|error| refused(&format_args!("phase {}: {error}", number + 1)))?;
-        let shown = Shown::phases(std::slice::from_ref(&phase));
+        let shown = NamedRun::phases(std::slice::from_ref(&phase));
         let owned = shown.into_iter().map(|run| (run.name, run.group, run.result.into_owned()));
-        runs.extend(owned.map(|(name, group, result)| Shown { result: Cow::Owned(result), name, group }));
+        runs.extend(owned.map(|(name, group, result)| NamedRun { result: Cow::Owned(result), name, group }));
     }
     Ok(runs)
 }

@@ -2,7 +2,7 @@ mod interleave;
 mod select;
 
 use ::compare::{Comparison, Rules, Side, Stated, Verdict};
-use report::chart::Shown;
+use charts::NamedRun;
 use select::{Chosen, What};
 use std::path::{Path, PathBuf};
 use terminal::{Done, FINE, Failure, Output, bad_news, kept, no_answer, page};
@@ -162,12 +162,12 @@ fn answer(compared: &Compared, html: Option<&Path>, out: &mut Output) -> Done {
         || serde_json::json!({"verdict": verdict, "comparisons": comparisons}),
     );
     let names = ["A", "B"];
-    let runs: Vec<Shown> =
-        std::iter::zip(names, &compared.runs).flat_map(|(name, runs)| Shown::group(name, runs)).collect();
+    let runs: Vec<NamedRun> =
+        std::iter::zip(names, &compared.runs).flat_map(|(name, runs)| NamedRun::group(name, runs)).collect();
     let command = page::command_line();
     page::write(
         html,
-        || report::html::compared(comparisons, &runs, &command, env!("CARGO_PKG_VERSION")),
+        || report::html::comparisons(comparisons, &runs, &command, env!("CARGO_PKG_VERSION")),
         out,
     )?;
     Ok(match verdict {

@@ -1,6 +1,6 @@
 use filestats::Rules;
 use history::{CaptureFilter, CaptureId, IntervalFilter};
-use report::Glance;
+use report::WatchedInterval;
 use std::collections::HashSet;
 use std::path::Path;
 use terminal::{Done, FINE, Failure, Output, kept};
@@ -59,7 +59,7 @@ pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Do
     let rows = history.intervals_between(from, to, &filter, Rules::default())?;
     let (earlier, later) = (history.snapshot(from.min(to))?, history.snapshot(from.max(to))?);
     // Sessions wait for all files, whichever are chosen to be shown.
-    let mut between = Glance::between(&earlier, &later);
+    let mut between = WatchedInterval::between(&earlier, &later);
     let chosen: HashSet<_> = rows.iter().map(|row| row.interval.file.key()).collect();
     between.files.retain(|file| chosen.contains(&file.row.file.key()));
     out.answer(

@@ -7,11 +7,11 @@ mod sheet;
 
 use ::matrix::script::{self, ScriptFormat};
 use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
+use charts::{Factor, NamedRun};
 use definition::DefinitionArgs;
 use history::{History, MatrixId};
 use load::Next;
 use places::Places;
-use report::chart::{Factor, Shown};
 use report::html::RunsPage;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -139,7 +139,7 @@ fn write_page(
         (Factor::Target, summary.matrix.targets.len()),
     ];
     factors.sort_by_key(|(_, values)| std::cmp::Reverse(*values));
-    let shown = Shown::all(&runs);
+    let shown = NamedRun::all(&runs);
     let left =
         summary.left.as_ref().map(|left| format!("{} runs are left: the matrix is not finished.", left.runs));
     let sentences: Vec<String> = left.into_iter().collect();
@@ -198,7 +198,7 @@ fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Outpu
     let began = Instant::now();
     let places = Places::look(&matrix, &planner, &progress, destroy_data)?;
     let foretold = planner.forecast(&progress, places.bytes_to_write());
-    out.note(format_args!("matrix {id}: {}", report::text::foretold(&matrix, &foretold)));
+    out.note(format_args!("matrix {id}: {}", report::text::forecast(&matrix, &foretold)));
     let prepared = places.prepare(id, history, out)?;
     let spent = began.elapsed();
     history.spend_matrix_time(id, spent)?;
@@ -331,7 +331,7 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
         .collect();
     out.answer(
         |_| {
-            let mut text = report::text::foretold(matrix, &foretold) + " (test files not counted)\n";
+            let mut text = report::text::forecast(matrix, &foretold) + " (test files not counted)\n";
             for (at, (key, point, seed)) in runs.iter().enumerate() {
                 let repeat =
                     if matrix.runs.repeats > 1 { format!(", run {}", key.repeat + 1) } else { String::new() };

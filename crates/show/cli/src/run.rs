@@ -5,10 +5,10 @@ use crate::live::Line;
 use crate::surroundings;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
+use charts::NamedRun;
 use flags::Flags;
 use history::History;
 use load::{Job, Next, Together};
-use report::chart::Shown;
 use report::html::RunsPage;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ impl Measured<'_> {
             .collect();
         report::html::runs(&RunsPage {
             title: &title(self.phases),
-            runs: &Shown::phases(self.phases),
+            runs: &NamedRun::phases(self.phases),
             charts: &[],
             sentences: &sentences,
             command: &page::command_line(),

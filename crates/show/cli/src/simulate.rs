@@ -1,6 +1,6 @@
 use crate::traces::Traces;
 use capability::Capability;
-use report::chart::Shown;
+use charts::NamedRun;
 use report::html::RunsPage;
 use report::{Estimate, Simulation};
 use simulate::{Fit, Progress, Storage, WhatIf};
@@ -108,7 +108,7 @@ fn run_file(args: &SimulateArgs, file: &Path, fit: Option<Fit>, out: &mut Output
     let page = || {
         report::html::runs(&RunsPage {
             title: &title,
-            runs: &Shown::phases(&simulation.phases),
+            runs: &NamedRun::phases(&simulation.phases),
             charts: &[],
             sentences: &sentences,
             command: &page::command_line(),

@@ -3,12 +3,12 @@ mod lines;
 mod whose;
 mod written;
 
+use charts::{Theme, svg_file};
 use collect::process::trace::{FilePattern, Filter, Tracer};
 use command::Waiting;
 use filestats::TracedOp;
 use lines::Lines;
-use report::Traced;
-use report::chart::{Theme, svg_file};
+use report::TraceSummary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -126,7 +126,7 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
     let selection = whose.selection()?;
     let mut tracer = Tracer::open(&selection, &args.filter(&whose))?;
     let mut child = waiting.map(Waiting::go).transpose()?;
-    let mut traced = Traced::new(args.words(&whose));
+    let mut traced = TraceSummary::new(args.words(&whose));
     let mut lines = Lines::new(args.summary, json, args.csv, &out.style());
     let for_ns = args.length.map_or(u64::MAX, |length| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
     let count = args.count.unwrap_or(u64::MAX);
@@ -202,7 +202,7 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
         out,
     )?;
     if let Some(svg) = &args.svg {
-        let picture = svg_file(&report::chart::of_trace(&traced), Theme::Light);
+        let picture = svg_file(&traced.chart(), Theme::Light);
         std::fs::write(svg, picture).map_err(|error| {
             Failure::new(format_args!("cannot write the picture {}: {error}", svg.display()))
         })?;

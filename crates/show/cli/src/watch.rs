@@ -4,7 +4,7 @@ mod view;
 mod watched;
 
 use filestats::Profile;
-use report::Glance;
+use report::WatchedInterval;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -137,7 +137,7 @@ struct Lines {
 
 impl Lines {
     /// Prints an interval; `false` where nobody reads any more.
-    fn print(&mut self, glance: &Glance, out: &Output) -> Result<bool, Failure> {
+    fn print(&mut self, glance: &WatchedInterval, out: &Output) -> Result<bool, Failure> {
         let text = match self.format {
             Format::Text => report::text::watch(glance, &self.profile, &out.style()),
             Format::Json => format!("{}\n", report::json::watch(glance, &self.profile)),

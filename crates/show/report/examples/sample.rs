@@ -4,7 +4,7 @@
 mod analysis_sample;
 #[path = "../tests/report/run_pages.rs"]
 mod run_pages;
-#[path = "../tests/report/runs_sample.rs"]
+#[path = "../../charts/tests/charts/runs_sample.rs"]
 mod runs_sample;
 #[path = "../tests/report/sample.rs"]
 mod sample;

@@ -1,24 +1,24 @@
-//! What a stored stretch shows, with all that its formats need beside.
+//! The analysis of a stored stretch as its formats need it.
 
-use crate::chart::Stretch;
 use analyze::{Analysis, Gap};
+use charts::HistorySeries;
 use filestats::{FileKind, Profile, ServiceLevel, Step, TimeSeries};
 use findings::Weight;
 
 /// The analysis of one or several sources.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Analysed {
+pub struct AnalysisReport {
     /// The stretch, nanoseconds since 1970.
     pub from_unix_ns: u64,
     /// Its end.
     pub until_unix_ns: u64,
-    /// What the users are promised.
+    /// The service level.
     pub service_level: ServiceLevel,
     /// The scale of latency bands.
     pub profile: Profile,
     /// Source by source.
     pub sources: Vec<Analysis>,
-    /// Gaps of recorded sources that go by another name than their captures.
+    /// Gaps of recorded sources whose captures have another name.
     pub gaps: Vec<Gap>,
     /// Version of Headroom.
     pub version: String,
@@ -26,15 +26,15 @@ pub struct Analysed {
 
 /// A chart of the page.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StretchChart {
+pub struct HistoryChart {
     pub(crate) source: usize,
-    pub(crate) of: Charted,
-    pub(crate) stretch: Stretch,
+    pub(crate) subject: ChartSubject,
+    pub(crate) series: HistorySeries,
 }
 
 /// What a chart of the page is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Charted {
+pub enum ChartSubject {
     /// All files of a kind of the source.
     Kind(FileKind),
     /// The file of a finding, by the finding's number in the source.
@@ -43,25 +43,27 @@ pub enum Charted {
     Busy(usize),
 }
 
-impl StretchChart {
-    /// Of what files of a kind, or one of them, did in the captures of a source, by the source's number. It keeps a few
-    /// hundred points, however long the stretch.
+impl HistoryChart {
+    /// The chart of files of the source with that number. It keeps a few hundred points, however long the stretch.
     pub fn new(
         source: usize,
-        of: Charted,
+        subject: ChartSubject,
         course: &TimeSeries,
         kind: FileKind,
         steps: &[Step],
-    ) -> StretchChart {
-        let several = matches!(of, Charted::Kind(_));
-        StretchChart { source, of, stretch: Stretch::of(course, kind, steps, several) }
+    ) -> HistoryChart {
+        let several = matches!(subject, ChartSubject::Kind(_));
+        HistoryChart { source, subject, series: HistorySeries::new(course, kind, steps, several) }
     }
 }
 
-impl Analysed {
+impl AnalysisReport {
     /// Whether anything found is bad news.
     pub fn is_bad(&self) -> bool {
-        self.sources.iter().flat_map(|source| &source.findings).any(|found| found.weight == Weight::Warning)
+        self.sources
+            .iter()
+            .flat_map(|source| &source.findings)
+            .any(|finding| finding.weight == Weight::Warning)
     }
 
     /// Whether anything at all is known.

@@ -1,12 +1,12 @@
 //! Tables for spreadsheets: comma separated, a heading, one row a point. A figure that is not known is empty.
 
-use crate::{Analysed, Glance, number};
+use crate::{AnalysisReport, WatchedInterval, number};
 use filestats::{Counters, Figure, Interval, Served, TracedIo};
 use findings::Weight;
 use matrix::{Estimate, Method, Summary};
 use workload::Pattern;
 
-/// The heading of [`matrix`]: tells that a file is one of ours.
+/// The heading of [`matrix`], by which a file is recognised.
 pub const MATRIX_HEADING: &str = "matrix,target,pattern,write_percent,block_bytes,outstanding,threads,runs,\
     iops,iops_low,iops_high,interval,mib_per_s,latency_ns,latency_ns_p99,failed,skipped";
 
@@ -14,7 +14,7 @@ pub const MATRIX_HEADING: &str = "matrix,target,pattern,write_percent,block_byte
 pub const WATCH_HEADING: &str = "at,elapsed_ns,instance,database,kind,path,reads,read_bytes,read_ns,writes,\
     write_bytes,write_ns,syncs,sync_ns,outstanding,unknown,object,class,waits,wait_ns,class_wait_ns,\
     class_stall_ns,agreement";
-/// Columns that only a file has, and those that only a wait has.
+/// Columns that only files have, and columns that only waits have.
 const FILE_COLUMNS: usize = 9;
 const WAIT_COLUMNS: usize = 6;
 
@@ -22,7 +22,7 @@ const WAIT_COLUMNS: usize = 6;
 pub const TRACE_HEADING: &str =
     "at_ns,pid,tid,comm,op,file,offset_bytes,bytes,latency_ns,flags,served_by,outstanding";
 
-/// One I/O of a trace. Flags have spaces between; what is not known is empty.
+/// One I/O of a trace. Flags are separated by spaces; an unknown figure is empty.
 pub fn traced_io(io: &TracedIo) -> String {
     let offset = io.offset_bytes.map_or(String::new(), |offset| offset.to_string());
     let flags = io.flags.words().collect::<Vec<_>>().join(" ");
@@ -47,9 +47,9 @@ pub const ANALYSIS_HEADING: &str =
 
 /// The findings of all sources, a row each. Facts are `what=value unit`, with `;` between; from and until are those of
 /// the longest stretch.
-pub fn analysis(analysed: &Analysed) -> String {
+pub fn analysis(report: &AnalysisReport) -> String {
     let mut text = format!("{ANALYSIS_HEADING}\n");
-    for source in &analysed.sources {
+    for source in &report.sources {
         for finding in &source.findings {
             let weight = match finding.weight {
                 Weight::Good => "good",
@@ -83,18 +83,18 @@ pub fn analysis(analysed: &Analysed) -> String {
     text
 }
 
-/// The rows of one interval of a source without the heading: a file each, then an event that was waited for each.
-pub fn watch(glance: &Glance) -> String {
+/// The rows of one interval of a source without the heading: one for each file, then one for each event that was waited for.
+pub fn watch(interval: &WatchedInterval) -> String {
     let when = [
-        number::rfc3339(glance.ended_unix_ns).unwrap_or_default(),
-        glance.elapsed_ns.map_or(String::new(), |ns| ns.to_string()),
+        number::rfc3339(interval.ended_unix_ns).unwrap_or_default(),
+        interval.elapsed_ns.map_or(String::new(), |ns| ns.to_string()),
     ];
     let mut text = String::new();
     let mut push = |fields: Vec<String>| {
         text.push_str(&when.iter().chain(&fields).map(String::as_str).collect::<Vec<_>>().join(","));
         text.push('\n');
     };
-    for file in &glance.files {
+    for file in &interval.files {
         let identity = &file.row.file;
         let mut fields = vec![
             field(&identity.instance),
@@ -122,7 +122,7 @@ pub fn watch(glance: &Glance) -> String {
         fields.extend(empty(WAIT_COLUMNS));
         push(fields);
     }
-    for wait in &glance.waits {
+    for wait in &interval.waits {
         let delta = wait.interval.known();
         if delta.is_some_and(|delta| !delta.is_any()) {
             continue;
@@ -133,9 +133,9 @@ pub fn watch(glance: &Glance) -> String {
         fields.push(String::new());
         fields.push(wait.class.to_string());
         fields.extend([delta.map(|delta| delta.count), delta.map(|delta| delta.wait_ns)].map(given));
-        let beside = glance.reconciled.iter().find(|one| one.class == wait.class);
-        fields.extend([beside.map(|one| one.wait_ns), beside.map(|one| one.stall_ns)].map(given));
-        fields.push(beside.map_or(String::new(), |one| one.agreement.to_string()));
+        let class = interval.reconciled.iter().find(|one| one.class == wait.class);
+        fields.extend([class.map(|one| one.wait_ns), class.map(|one| one.stall_ns)].map(given));
+        fields.push(class.map_or(String::new(), |one| one.agreement.to_string()));
         push(fields);
     }
     text
@@ -153,7 +153,7 @@ fn empty(columns: usize) -> impl Iterator<Item = String> {
     std::iter::repeat_n(String::new(), columns)
 }
 
-/// What a matrix gave.
+/// The results of a matrix, a row for each point.
 pub fn matrix(summary: &Summary) -> String {
     let mut text = format!("{MATRIX_HEADING}\n");
     for row in &summary.rows {

@@ -4,10 +4,11 @@ use crate::{Check, number};
 use capability::KneeReason;
 use verdict::{Figures, VerdictKind};
 
-/// A large figure and what it means.
+/// A figure with its explanation.
 pub(crate) struct Headline {
     pub(crate) title: &'static str,
-    pub(crate) value: String,
+    /// `None` where it is not known.
+    pub(crate) value: Option<String>,
     pub(crate) note: String,
     /// Share of the whole, for a bar.
     pub(crate) share: Option<f64>,
@@ -36,11 +37,11 @@ fn utilisation(check: &Check, figures: &Figures) -> Headline {
     match (check.verdict.utilisation, check.verdict.binding) {
         (Some(value), Some(binding)) if value.is_finite() => Headline {
             title,
-            value: number::share(value),
+            value: Some(number::share(value)),
             note: format!("of the storage is asked for, bound by {binding}"),
             share: Some(value),
         },
-        _ => Headline { title, value: number::NONE.into(), note: missing(check, figures), share: None },
+        _ => Headline { title, value: None, note: missing(check, figures), share: None },
     }
 }
 
@@ -52,24 +53,24 @@ fn headroom(check: &Check, figures: &Figures) -> Headline {
         {
             Headline {
                 title,
-                value: number::times(value),
+                value: Some(number::times(value)),
                 note: "by its measurement, which does not hold now".into(),
                 share: None,
             }
         }
         Some(value) if value >= 1.0 => Headline {
             title,
-            value: number::times(value),
+            value: Some(number::times(value)),
             note: "today's demand is what it could carry".into(),
             share: None,
         },
         Some(value) => Headline {
             title,
-            value: number::times(value),
+            value: Some(number::times(value)),
             note: "no room left: more is asked for than it gives".into(),
             share: None,
         },
-        None => Headline { title, value: number::NONE.into(), note: missing(check, figures), share: None },
+        None => Headline { title, value: None, note: missing(check, figures), share: None },
     }
 }
 
@@ -78,7 +79,7 @@ fn outstanding(check: &Check, figures: &Figures) -> Headline {
     let place = check.verdict.place.as_ref().map(|place| place.outstanding);
     let known = figures.database.as_ref().map(|_| figures.outstanding);
     let Some(value) = place.or(known).filter(|value| value.is_finite()) else {
-        return Headline { title, value: number::NONE.into(), note: missing(check, figures), share: None };
+        return Headline { title, value: None, note: missing(check, figures), share: None };
     };
     let knee = check.curve().and_then(|curve| Some((curve, curve.knee.as_ref()?)));
     let note = match knee {
@@ -90,5 +91,5 @@ fn outstanding(check: &Check, figures: &Figures) -> Headline {
         }
         None => "no knee is known to compare with".into(),
     };
-    Headline { title, value: number::rate(value), note, share: None }
+    Headline { title, value: Some(number::rate(value)), note, share: None }
 }

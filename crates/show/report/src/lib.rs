@@ -1,57 +1,47 @@
-//! What people and programs read: a verdict, a capability, a run or intervals of files as terminal text,
-//! JSON and HTML with charts.
+//! Output for people and programs: verdicts, capabilities, runs and intervals as text, JSON, CSV and HTML.
 //!
 //! ```text
-//! Check { verdict, observation, capability, … } ──┬─> text::check       one screen of a terminal
-//!                                                 ├─> json::check       stable keys, docs/json.md
-//!                                                 └─> html::check       one page, charts inside
-//! Capability ─> text::capability, json::capability, html::capability
-//! RunResult + Findings ─> text::run, json::run     PhaseResults ─> text::phases, json::phases
-//! Snapshots + FileInterval ─> text::intervals
-//! two Snapshots ─> Glance ─> text::watch, json::watch, csv::watch
-//! RunResults ─> chart::RunChart ─> html::runs, html::matrix, html::comparison, chart::svg_file, chart::png_file
-//! TracedIo ─> text::TraceLines, json::traced_io, csv::traced_io     Traced ─> text::trace, json::trace, html::trace
-//! Analysed ─> text::analysis, json::analysis, csv::analysis, html::analysis
-//! Simulation, Estimate ─> text::simulation, json::simulation, text::estimate, json::estimate, html::estimate
-//! Sweeps ─> text::sweeps, json::sweeps, html::sweeps
-//! matrix::Summary ─> text::matrix, json::matrix, csv::matrix
-//! RecoverStudy ─> text::recoveries, json::recoveries, html::recoveries
-//! CommitStudy ─> text::commits, json::commits, html::commits     Footprint ─> text::footprint, json::footprint
+//! Check ──────────────── text, json, html::check            one screen; stable keys (docs/json.md); one page
+//! Capability ─────────── text, json, html::capability
+//! RunResult + Findings ─ text, json::run                    PhaseResults ─ text, json::phases
+//! NamedRuns ──────────── html::runs, html::matrix, html::comparison
+//! Snapshots ──────────── text::intervals                    WatchedInterval ─ text, json, csv::watch
+//! TraceSummary ───────── text, json, html::trace            AnalysisReport ── text, json, csv, html::analysis
+//! Sweeps ─────────────── text, json, html::sweeps           matrix::Summary ─ text, json, csv::matrix
+//! Simulation, Estimate, CommitStudy, RecoverStudy, Footprint ─ text, json, most of them html
 //! ```
 //!
-//! Every format is a view of the same value and takes its words from the same places: `number` writes
-//! figures, `headline` the three large ones, `files` puts the worst file first. An unknown figure is shown
-//! with its reason. Every name that comes from outside is made harmless for the format it goes into.
+//! A page draws its charts with the crate `charts`. Every format is a view of the same value and takes its words from the
+//! same places: `charts::number` writes figures, `wording` sentences, `headline` the three large figures; `files` sorts
+//! the worst file first. An unknown figure has its reason. Names from outside are escaped for each format.
 //!
-//! This crate does no I/O, reads no clock and knows no terminal: the caller says whether there are colours.
+//! The crate does no I/O, reads no clock and knows no terminal: the caller decides whether there are colours.
 
-mod analysed;
-mod asked;
-pub mod chart;
+mod analysis_report;
 pub mod csv;
 mod estimate;
 mod files;
-mod glance;
 mod headline;
 pub mod html;
 pub mod json;
-mod number;
-mod swept;
 pub mod text;
-mod traced;
+mod trace_summary;
+mod watched;
 mod wording;
 
-pub use analysed::{Analysed, Charted, StretchChart};
+pub use analysis_report::{AnalysisReport, ChartSubject, HistoryChart};
 pub use estimate::{Estimate, Simulation, simulated_note};
-pub use glance::{FileGlance, Glance};
-pub use traced::{OpTotals, Traced, TracedFile};
+pub use trace_summary::{OpTotals, TraceFile, TraceSummary};
+pub use watched::{WatchedFile, WatchedInterval};
+
+pub(crate) use charts::number;
 
 use capability::{Capability, Curve};
 use filestats::{Profile, ServiceLevel};
 use serde::{Deserialize, Serialize};
 use verdict::{Observation, Verdict};
 
-/// A stretch of the observation that has a name of its own.
+/// A named part of the observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
     /// What ran ("everyday", "index rebuild").
@@ -62,33 +52,33 @@ pub struct Phase {
     pub to_unix_ns: u64,
 }
 
-/// A verdict with everything it rests on.
+/// A verdict with everything it is based on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// The answer.
     pub verdict: Verdict,
-    /// What was seen of the database and the device.
+    /// The observation of the database and the device.
     pub observation: Observation,
     /// What the storage can give; `None` where it was never measured.
     pub capability: Option<Capability>,
     /// The scale of latency bands.
     pub profile: Profile,
-    /// What the database's users are promised.
+    /// The service level of the database's users.
     pub service_level: ServiceLevel,
     /// Where the demand comes from ("sqlite:/data/sales.db").
     pub source: String,
     /// The directory, file or device the verdict is about.
     pub target: String,
-    /// Named stretches of the observation.
+    /// Named parts of the observation.
     pub phases: Vec<Phase>,
-    /// How far each remedy would carry, estimated; `None` where the demand is not too much or nothing can be foretold.
+    /// How far each remedy would carry, estimated; `None` where the demand is not too much or there is no estimate.
     pub advice: Option<simulate::Advice>,
     /// Version of Headroom that judged.
     pub version: String,
 }
 
 impl Check {
-    /// The curve the demand is placed on; without a place, the first one with a knee.
+    /// The curve that the demand is placed on; without a place, the first one with a knee.
     pub(crate) fn curve(&self) -> Option<&Curve> {
         let capability = self.capability.as_ref()?;
         let placed = self.verdict.place.as_ref().and_then(|place| capability.curve(&place.curve));
@@ -101,7 +91,7 @@ impl Check {
 pub enum Tone {
     /// Fine.
     Good,
-    /// Worth a look.
+    /// Worth attention.
     Warning,
     /// Bad news.
     Bad,
@@ -111,7 +101,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    pub(crate) fn of(kind: verdict::VerdictKind) -> Tone {
+    pub(crate) fn from_verdict(kind: verdict::VerdictKind) -> Tone {
         use verdict::VerdictKind;
         match kind {
             VerdictKind::Healthy | VerdictKind::NobodyWaits => Tone::Good,
@@ -124,7 +114,7 @@ impl Tone {
     }
 
     /// The tone of a band: the upper third of the scale is good, the lower third bad.
-    pub(crate) fn of_rank(rank: usize, bands: usize) -> Tone {
+    pub(crate) fn from_rank(rank: usize, bands: usize) -> Tone {
         match rank * 3 / bands.max(1) {
             0 => Tone::Good,
             1 => Tone::Warning,

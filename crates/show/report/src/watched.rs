@@ -9,58 +9,58 @@ use std::collections::HashMap;
 
 /// What happened between two snapshots of a source.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Glance {
+pub struct WatchedInterval {
     /// The source.
     pub source: String,
     /// When the interval ended, nanoseconds since 1970.
     pub ended_unix_ns: u64,
-    /// How long it was; `None` where the source's clock says nothing.
+    /// How long it was; `None` where the source's clock went back.
     pub elapsed_ns: Option<u64>,
     /// The files, in the source's order.
-    pub files: Vec<FileGlance>,
-    /// What went on below the page cache, where the source tells: misses, block I/O. The same I/O as of `files` a second
-    /// time, never to be added to it.
-    pub below: Vec<FileGlance>,
+    pub files: Vec<WatchedFile>,
+    /// The part of the I/O below the page cache, where the source counts it: misses, block I/O. It is in `files` already
+    /// and is never added to it.
+    pub below: Vec<WatchedFile>,
     /// The devices that the files lie on.
     pub devices: Vec<FileInterval>,
-    /// What sessions waited for.
+    /// The waits of sessions.
     pub waits: Vec<WaitInterval>,
-    /// The waits beside the files' stall.
+    /// The waits compared with the times of the files.
     pub reconciled: Vec<Reconciled>,
-    /// What a reader must know.
+    /// Notes of the source.
     pub notes: Vec<String>,
 }
 
 /// One file's interval.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FileGlance {
+pub struct WatchedFile {
     /// What happened, or why that cannot be known.
     pub row: FileInterval,
     /// Bytes on disk at its end.
     pub size_bytes: Figure<u64>,
 }
 
-impl Glance {
+impl WatchedInterval {
     /// The interval between two snapshots of one source, without devices.
-    pub fn between(earlier: &Snapshot, later: &Snapshot) -> Glance {
+    pub fn between(earlier: &Snapshot, later: &Snapshot) -> WatchedInterval {
         let at_end: HashMap<_, _> =
             later.samples.iter().chain(&earlier.samples).map(|sample| (sample.file.key(), sample)).collect();
         let rows = intervals(earlier, later, Rules::default());
         let waits = wait_intervals(earlier, later, Rules::default());
-        let glance = |row: FileInterval| {
+        let watched = |row: FileInterval| {
             let sample = at_end.get(&row.file.key());
-            FileGlance {
+            WatchedFile {
                 size_bytes: sample
                     .map_or(Figure::unknown(filestats::Reason::Gone), |sample| sample.size_bytes),
                 row,
             }
         };
-        let is_below = |file: &FileGlance| file.row.meaning.cache == Cache::Below;
-        let (below, files): (Vec<FileGlance>, Vec<_>) = rows.into_iter().map(glance).partition(is_below);
-        // Sessions wait for what they ask, not for what the block layer does.
+        let is_below = |file: &WatchedFile| file.row.meaning.cache == Cache::Below;
+        let (below, files): (Vec<WatchedFile>, Vec<_>) = rows.into_iter().map(watched).partition(is_below);
+        // Sessions wait for the requests to files, not for block I/O.
         let seen: Vec<FileInterval> = files.iter().map(|file| file.row.clone()).collect();
         let reconciled = reconcile(&waits, &seen);
-        Glance {
+        WatchedInterval {
             source: later.source.clone(),
             ended_unix_ns: later.taken_unix_ns,
             elapsed_ns: later.clock_ns.checked_sub(earlier.clock_ns),
@@ -74,8 +74,8 @@ impl Glance {
     }
 }
 
-impl FileGlance {
-    /// Its path, and what is in it where that is known: where there is little room, the end is what tells most.
+impl WatchedFile {
+    /// Its path and the object in it, where that is known. The object is last: narrow columns cut the beginning.
     pub fn name(&self) -> String {
         match &self.row.file.object {
             Some(object) => format!("{} {object}", self.row.file.path),
@@ -88,7 +88,7 @@ impl FileGlance {
         self.row.interval.known()
     }
 
-    /// Whether there is anything to say of it: it did something, or what it did is unknown.
+    /// Whether it did anything, or may have: an unknown interval counts.
     pub fn is_active(&self) -> bool {
         match &self.row.interval {
             Interval::Known(delta) => delta.counters.operations() > 0,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use filestats::{Counters, FileIdentity, Meaning, Ops};
 
-    fn data_file(meaning: Meaning) -> FileGlance {
+    fn data_file(meaning: Meaning) -> WatchedFile {
         let file = FileIdentity {
             instance: "engine".into(),
             database: None,
@@ -151,7 +151,7 @@ mod tests {
         };
         let interval = Interval::Known(Delta { elapsed_ns: 1_000_000_000, counters, latencies: None });
         let row = FileInterval { file, meaning, ended_unix_ns: 0, interval };
-        FileGlance { row, size_bytes: Figure::Known(1) }
+        WatchedFile { row, size_bytes: Figure::Known(1) }
     }
 
     #[test]

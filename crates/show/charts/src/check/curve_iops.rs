@@ -1,22 +1,22 @@
-use super::Size;
-use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::plot::{Margins, Plot};
+use crate::axis::Axis;
+use crate::drawing::{Drawing, Size};
 use crate::number;
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot};
 use capability::{Curve, KneeReason};
 use verdict::Place;
 
 /// I/Os a second against outstanding I/Os: the measured points, N / R0 and Xmax, the knee, the demand.
-pub(crate) fn curve_iops(curve: &Curve, place: Option<&Place>, size: Size) -> String {
+pub fn curve_iops(curve: &Curve, place: Option<&Place>, size: Size) -> Drawing {
     let description = format!("I/Os a second of {} against outstanding I/Os", curve.workload);
-    svg(size, &description, |canvas| {
+    Drawing::new(size, &description, |canvas| {
         let outstanding = curve.points.iter().map(|point| f64::from(point.outstanding));
         let rates = curve.points.iter().map(|point| point.iops);
         let x = Axis::powers_of_two(outstanding.chain(place.map(|place| place.outstanding)), 9);
-        // Room above the plateau for its label.
+        // Space above the plateau for its label.
         let highest = curve.knee.as_ref().map(|knee| knee.iops * 1.12);
         let y = Axis::from_zero(rates.chain(place.map(|place| place.iops)).chain(highest), 5);
-        let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
         if let Some(knee) = &curve.knee
             && knee.reason != KneeReason::NotReached
         {

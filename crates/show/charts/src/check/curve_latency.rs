@@ -1,25 +1,25 @@
-use super::Size;
-use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::plot::{Margins, Plot};
+use crate::axis::Axis;
+use crate::drawing::{Drawing, Size};
 use crate::number;
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot};
 use capability::{Curve, KneeReason};
 use verdict::Place;
 
 /// Mean latency against outstanding I/Os: the measured points, R0 and N / Xmax, the knee, the demand.
-pub(crate) fn curve_latency(curve: &Curve, place: Option<&Place>, size: Size) -> String {
+pub fn curve_latency(curve: &Curve, place: Option<&Place>, size: Size) -> Drawing {
     let description = format!("mean latency of {} against outstanding I/Os", curve.workload);
-    svg(size, &description, |canvas| {
+    Drawing::new(size, &description, |canvas| {
         let outstanding = curve.points.iter().map(|point| f64::from(point.outstanding));
         let latencies = curve.points.iter().map(|point| point.latency_ns);
-        // A demand under the curve needs room for its label.
+        // A demand under the curve needs space for its label.
         let placed = place.map(|place| {
             let under = if place.latency_ns < place.expected_ns { 0.6 } else { 1.0 };
             [place.latency_ns * under, place.expected_ns]
         });
         let x = Axis::powers_of_two(outstanding.chain(place.map(|place| place.outstanding)), 9);
         let y = Axis::latencies(latencies.chain(placed.into_iter().flatten()));
-        let mut plot = Plot::new(canvas, size, &Margins { left: 0.0, top: 26.0, right: 14.0 }, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
         if let Some(knee) = &curve.knee
             && knee.reason != KneeReason::NotReached
         {
@@ -49,7 +49,7 @@ pub(crate) fn curve_latency(curve: &Curve, place: Option<&Place>, size: Size) ->
             if let Some(at) = plot.pixel(n, place.expected_ns) {
                 plot.canvas.ring(at, 3.5, Ink::Demand, 1.5);
             }
-            // The free side is the one away from the curve as drawn.
+            // The label stands on the side away from the curve.
             let drawn = curve.latency_ns_at(n).unwrap_or(0.0);
             let label = format!("demand: {}", number::time(place.latency_ns));
             plot.marked(n, place.latency_ns, &label, Ink::Demand, place.latency_ns < drawn);

@@ -1,29 +1,28 @@
-use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::plot::{Margins, OVER_TIME, Plot};
-use super::{Course, Size};
-use crate::Check;
+use super::series::CheckSeries;
+use crate::axis::Axis;
+use crate::drawing::{Drawing, Size};
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot};
 
 /// I/Os a second over time, as the database counts them and as the device does.
-pub(crate) fn iops_over_time(check: &Check, course: &Course, size: Size) -> String {
-    svg(size, "I/Os a second over time, database and device", |canvas| {
-        let x = Axis::time(course.begin_unix_ns, course.end_unix_ns, size.width as usize / 90);
-        let (database, device) = (course.values(|at| at.database_iops), course.values(|at| at.device_iops));
+pub fn iops_over_time(series: &CheckSeries, size: Size) -> Drawing {
+    Drawing::new(size, "I/Os a second over time, database and device", |canvas| {
+        let x = Axis::time(series.begin_unix_ns, series.end_unix_ns, size.width as usize / 90);
+        let (database, device) = (series.values(|at| at.database_iops), series.values(|at| at.device_iops));
         let known = || database.iter().chain(&device).filter_map(|(_, iops)| *iops);
-        let nothing = known().next().is_none();
-        let top = if check.phases.is_empty() { OVER_TIME.top } else { 48.0 };
-        let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::rates(known(), 5));
-        if nothing {
+        let is_unknown = known().next().is_none();
+        let margins = if series.has_phases() { Margins::WITH_PHASES } else { Margins::OVER_TIME };
+        let mut plot = Plot::new(canvas, size, &margins, x, Axis::rates(known(), 5));
+        if is_unknown {
             plot.y.ticks.clear();
         }
         let y_title = if plot.y.is_logarithmic() { "IOPS, log scale" } else { "IOPS" };
         plot.axes("time, UTC", y_title);
-        plot.gaps(course);
-        plot.phases(&course.phases(check));
-        let dots = course.instants.len() <= size.width as usize / 14;
+        series.mark(&mut plot);
+        let dots = series.instants.len() <= size.width as usize / 14;
         plot.series(&device, Ink::Device, dots);
         plot.series(&database, Ink::Database, dots);
-        if nothing {
+        if is_unknown {
             plot.nothing("no rate is known");
         }
     })

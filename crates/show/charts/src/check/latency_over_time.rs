@@ -1,42 +1,31 @@
-use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::plot::{Margins, OVER_TIME, Plot};
-use super::{Course, Size};
-use crate::Check;
-use filestats::IoClass;
+use super::series::CheckSeries;
+use crate::axis::Axis;
+use crate::drawing::{Drawing, Size};
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot};
+use filestats::{IoClass, Profile};
 
-/// Latency of reads and commits over time on the profile's bands; gaps stay gaps.
-pub(crate) fn latency_over_time(check: &Check, course: &Course, class: IoClass, size: Size) -> String {
-    svg(size, "latency of reads and commits over time", |canvas| {
-        let x = Axis::time(course.begin_unix_ns, course.end_unix_ns, size.width as usize / 90);
-        let (reads, commits) = (course.values(|at| at.read_ns), course.values(|at| at.commit_ns));
+/// Latency of reads and commits over time on the bands of a profile; gaps stay gaps.
+pub fn latency_over_time(series: &CheckSeries, profile: &Profile, class: IoClass, size: Size) -> Drawing {
+    Drawing::new(size, "latency of reads and commits over time", |canvas| {
+        let x = Axis::time(series.begin_unix_ns, series.end_unix_ns, size.width as usize / 90);
+        let (reads, commits) = (series.values(|at| at.read_ns), series.values(|at| at.commit_ns));
         let known = || reads.iter().chain(&commits).filter_map(|(_, ns)| *ns);
-        let nothing = known().next().is_none();
-        let top = if check.phases.is_empty() { OVER_TIME.top } else { 48.0 };
-        let mut plot = Plot::new(canvas, size, &Margins { top, ..OVER_TIME }, x, Axis::latencies(known()));
-        if !nothing {
-            plot.bands(&check.profile, class);
-        }
-        if nothing {
+        let is_unknown = known().next().is_none();
+        let margins = if series.has_phases() { Margins::WITH_PHASES } else { Margins::OVER_TIME };
+        let mut plot = Plot::new(canvas, size, &margins, x, Axis::latencies(known()));
+        if is_unknown {
             plot.y.ticks.clear();
+        } else {
+            plot.bands(profile, class);
         }
         plot.axes("time, UTC", "latency, log scale");
-        plot.gaps(course);
-        plot.phases(&course.phases(check));
-        let dots = course.instants.len() <= size.width as usize / 14;
+        series.mark(&mut plot);
+        let dots = series.instants.len() <= size.width as usize / 14;
         plot.series(&reads, Ink::Read, dots);
         plot.series(&commits, Ink::Commit, dots);
-        if nothing {
+        if is_unknown {
             plot.nothing("no latency is known");
         }
     })
-}
-
-impl Plot<'_, '_> {
-    /// Marks when nothing is known.
-    pub(super) fn gaps(&mut self, course: &Course) {
-        for instant in course.instants.iter().filter(|instant| instant.gap.is_some()) {
-            self.stripe(instant.from_s, instant.to_s, Ink::Gap, 0.85);
-        }
-    }
 }

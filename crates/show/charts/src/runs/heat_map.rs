@@ -1,36 +1,41 @@
-use super::canvas::{Ink, svg};
-use super::cells::{Cells, Scale, rates};
-use super::factor::Level;
-use super::load_curve::median;
-use super::{Chart, Factor, Mark, Measure, Panel, Shown, Size, first, shown};
-use crate::number;
+//! A figure of every run over two factors of a matrix.
 
-/// Combinations of the other factors that are drawn, each as a panel.
+use crate::cells::{Cells, Scale, rate_forms};
+use crate::chart::{Chart, Mark, Panel, truncate};
+use crate::drawing::{Drawing, Size};
+use crate::factor::{Factor, Level, Measure};
+use crate::number;
+use crate::palette::Ink;
+use crate::run::{self, NamedRun};
+use crate::runs::load_curve::median;
+use crate::words::listed;
+
+/// Panels of a chart.
 const PANELS_MAX: usize = 8;
 /// More columns than this need the width of a page.
 const COLUMNS_HALF: usize = 8;
 
 /// A figure of every run over two factors of a matrix: a panel for each combination of the others, all with
 /// one scale of colours. Cells without a run are hatched; repeats show their median.
-pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> Chart {
-    let mut chart =
-        Chart::new(&format!("{} over {} and {}", capitalised(value.title()), x.title(), y.title()), runs);
+pub(crate) fn heat_map(runs: &[NamedRun], x: Factor, y: Factor, value: Measure) -> Chart {
+    let title = format!("{} over {} and {}", value.heading(), x.title(), y.title());
+    let mut chart = Chart::new(&title, run::settings(runs));
     if runs.is_empty() {
         chart.notes.push("There is no run.".into());
         return chart;
     }
     let (columns, rows) = (levels(runs.iter(), x), levels(runs.iter(), y));
-    let (panels, left_out) = first(panels(runs, x, y), PANELS_MAX);
+    let mut facets = facets(runs, x, y);
+    let left_out = truncate(&mut facets, PANELS_MAX);
     if left_out > 0 {
         chart.notes.push(format!("{left_out} more combinations of the other settings are not drawn."));
     }
     let grids: Vec<Vec<Option<f64>>> =
-        panels.iter().map(|panel| grid(&panel.runs, &columns, &rows, (x, y), value)).collect();
+        facets.iter().map(|facet| grid(&facet.runs, &columns, &rows, (x, y), value)).collect();
     let known = || grids.iter().flatten().filter_map(|value| *value);
     let scale = Scale::over(known(), if value.is_time() { Ink::HeatTime } else { Ink::HeatRate });
-    let unit = Unit::of(value, known());
-    let repeats = panels.iter().any(|panel| panel.runs.len() > distinct(&panel.runs, x, y));
-    if repeats {
+    let unit = Unit::new(value, known());
+    if facets.iter().any(|facet| facet.runs.len() > distinct(&facet.runs, x, y)) {
         chart.notes.push("Repeats of a cell: their median.".into());
     }
     if [x, y].contains(&Factor::Outstanding) {
@@ -38,12 +43,12 @@ pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> 
     }
     chart.notes.push(format!(
         "Colour: {}{}.",
-        scale.in_words(),
+        scale.description(),
         if value.is_time() { "; stronger is slower" } else { "; stronger is more" }
     ));
-    let hatched = grids.iter().flatten().any(Option::is_none);
-    let half = columns.len() <= COLUMNS_HALF && panels.len() > 1;
-    for (panel, values) in panels.into_iter().zip(grids) {
+    let is_hatched = grids.iter().flatten().any(Option::is_none);
+    let base = if columns.len() <= COLUMNS_HALF && facets.len() > 1 { Size::HALF } else { Size::WIDE };
+    for (facet, values) in facets.into_iter().zip(grids) {
         let ticks = |levels: &[Level]| levels.iter().map(|level| level.tick.clone()).collect::<Vec<_>>();
         let cells = Cells {
             x_title: x.title().into(),
@@ -53,32 +58,34 @@ pub(super) fn heat_map(runs: &[Shown], x: Factor, y: Factor, value: Measure) -> 
             values,
             scale,
         };
-        let base = if half { Size::HALF } else { Size::WIDE };
-        let height = (cells.rows.len() as u32).saturating_mul(34).saturating_add(76).clamp(220, 470);
-        let reason = if value == Measure::P99Latency {
-            "not run, or too few I/Os for a p99"
-        } else {
-            "not run, or no I/O completed"
-        };
+        let title = if facet.name.is_empty() { value.heading() } else { facet.name };
         let description = format!("{} over {} and {}", value.title(), x.title(), y.title());
-        let title = if panel.name.is_empty() { capitalised(value.title()) } else { panel.name };
-        chart.panels.push(Panel {
-            title,
-            note: unit.title(value),
-            legend: if hatched { vec![(Mark::Hatched, Ink::Axis, reason.into())] } else { Vec::new() },
-            size: Size { height, ..base },
-            narrow: Size::NARROW,
-            draw: Box::new(move |size| {
-                svg(size, &description, |canvas| {
-                    let key = |at: f64| {
-                        if at == 0.0 { "0".into() } else { unit.write(at).pop().unwrap_or_default() }
-                    };
-                    cells.draw(canvas, size, key, |at| unit.write(at));
-                })
-            }),
-        });
+        let mut panel = panel(title, description, base, cells, unit);
+        panel.note = unit.title(value);
+        if is_hatched {
+            panel.legend = vec![(Mark::Hatched, Ink::Axis, missing(value).into())];
+        }
+        chart.panels.push(panel);
     }
     chart
+}
+
+fn panel(title: String, description: String, base: Size, cells: Cells, unit: Unit) -> Panel {
+    let height = (cells.rows.len() as u32).saturating_mul(34).saturating_add(76).clamp(220, 470);
+    Panel::new(title, Size { height, ..base }, move |size| {
+        Drawing::new(size, &description, |canvas| {
+            let key = |at: f64| if at == 0.0 { "0".into() } else { unit.write(at).pop().unwrap_or_default() };
+            cells.draw(canvas, size, key, |at| unit.write(at));
+        })
+    })
+}
+
+/// Why a cell has no figure.
+fn missing(value: Measure) -> &'static str {
+    match value {
+        Measure::P99Latency => "not run, or too few I/Os for a p99",
+        _ => "not run, or no I/O completed",
+    }
 }
 
 /// One unit for all cells, so that they need none of their own.
@@ -89,7 +96,7 @@ enum Unit {
 }
 
 impl Unit {
-    fn of(value: Measure, values: impl Iterator<Item = f64>) -> Unit {
+    fn new(value: Measure, values: impl Iterator<Item = f64>) -> Unit {
         if !value.is_time() {
             return Unit::Plain;
         }
@@ -108,29 +115,29 @@ impl Unit {
         }
     }
 
-    /// Ever shorter.
+    /// In ever shorter forms.
     fn write(self, value: f64) -> Vec<String> {
         match self {
-            Unit::Plain => rates(value),
+            Unit::Plain => rate_forms(value),
             Unit::Time { ns, .. } => {
-                vec![number::rate(value / ns), rates(value / ns).pop().unwrap_or_default()]
+                vec![number::rate(value / ns), rate_forms(value / ns).pop().unwrap_or_default()]
             }
         }
     }
 }
 
-/// All runs of one combination of what the axes do not show.
+/// All runs of one combination of the factors that the axes do not show.
 struct Facet<'a> {
     name: String,
-    runs: Vec<&'a Shown<'a>>,
+    runs: Vec<&'a NamedRun<'a>>,
 }
 
-fn panels<'a>(runs: &'a [Shown<'a>], x: Factor, y: Factor) -> Vec<Facet<'a>> {
+fn facets<'a>(runs: &'a [NamedRun<'a>], x: Factor, y: Factor) -> Vec<Facet<'a>> {
     let others: Vec<Factor> = Factor::ALL.into_iter().filter(|factor| *factor != x && *factor != y).collect();
-    let key = |run: &Shown| {
+    let key = |run: &NamedRun| {
         let mut key = vec![run.group.clone()];
         key.extend(others.iter().map(|factor| factor.level(&run.result).name));
-        key.push(shown::factor_rest(&run.result));
+        key.push(run::factor_rest(&run.result));
         key
     };
     let mut keys: Vec<Vec<String>> = Vec::new();
@@ -147,8 +154,7 @@ fn panels<'a>(runs: &'a [Shown<'a>], x: Factor, y: Factor) -> Vec<Facet<'a>> {
     }
     for (key, facet) in keys.iter().zip(&mut facets) {
         let differs = |at: &usize| keys.iter().any(|other| other[*at] != key[*at]);
-        let parts = (0..key.len()).filter(differs).map(|at| key[at].as_str()).filter(|part| !part.is_empty());
-        facet.name = parts.collect::<Vec<_>>().join(", ");
+        facet.name = listed((0..key.len()).filter(differs).map(|at| key[at].as_str()));
     }
     let grouped = keys.iter().any(|key| key[0] != keys[0][0]);
     if !grouped {
@@ -159,14 +165,14 @@ fn panels<'a>(runs: &'a [Shown<'a>], x: Factor, y: Factor) -> Vec<Facet<'a>> {
     facets
 }
 
-fn levels<'a>(runs: impl Iterator<Item = &'a Shown<'a>>, factor: Factor) -> Vec<Level> {
+fn levels<'a>(runs: impl Iterator<Item = &'a NamedRun<'a>>, factor: Factor) -> Vec<Level> {
     let mut levels: Vec<Level> = runs.map(|run| factor.level(&run.result)).collect();
     levels.sort_unstable();
     levels.dedup();
     levels
 }
 
-fn distinct(runs: &[&Shown], x: Factor, y: Factor) -> usize {
+fn distinct(runs: &[&NamedRun], x: Factor, y: Factor) -> usize {
     let mut cells: Vec<_> = runs.iter().map(|run| (x.level(&run.result), y.level(&run.result))).collect();
     cells.sort_unstable();
     cells.dedup();
@@ -174,7 +180,7 @@ fn distinct(runs: &[&Shown], x: Factor, y: Factor) -> usize {
 }
 
 fn grid(
-    runs: &[&Shown],
+    runs: &[&NamedRun],
     columns: &[Level],
     rows: &[Level],
     (x, y): (Factor, Factor),
@@ -184,18 +190,9 @@ fn grid(
     for run in runs {
         let column = columns.binary_search(&x.level(&run.result));
         let row = rows.binary_search(&y.level(&run.result));
-        if let (Ok(column), Ok(row), Some(value)) = (column, row, value.of(&run.result)) {
+        if let (Ok(column), Ok(row), Some(value)) = (column, row, value.value(&run.result)) {
             cells[row * columns.len() + column].push(value);
         }
     }
     cells.iter().map(|values| median(values)).collect()
-}
-
-/// As a title begins; "p99" stays as people write it.
-pub(super) fn capitalised(text: &str) -> String {
-    if text.starts_with("p99") {
-        return text.to_owned();
-    }
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }

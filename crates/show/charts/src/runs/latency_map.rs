@@ -1,10 +1,15 @@
-use super::axis::Axis;
-use super::canvas::{Ink, svg};
-use super::cells::Scale;
-use super::plot::{OVER_TIME, Plot};
-use super::run_course::{Step, steps};
-use super::{Chart, Panel, Shown, Size, first, shown};
+//! How latencies were distributed over time.
+
+use super::slices::{Step, steps};
+use crate::axis::Axis;
+use crate::cells::Scale;
+use crate::chart::{Chart, Panel, truncate};
+use crate::drawing::{Drawing, Size};
 use crate::number;
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot};
+use crate::run::{self, NamedRun};
+use crate::words::capitalised;
 use workload::Latencies;
 
 /// Ranges of latency for each power of ten.
@@ -18,32 +23,29 @@ const SHARE_MIN: f64 = 1e-4;
 const SIZE: Size = Size { width: 1040, height: 340 };
 
 /// How the latencies of each slice were distributed: a column a slice, a row a range of latency, the colour
-/// the share of the slice's I/Os. Two humps or a stall are seen that any mean hides.
-pub(super) fn latency_map(runs: &[Shown]) -> Chart {
-    let mut chart = Chart::new("Latencies over time", runs);
-    let labels = shown::labels(runs);
+/// the share of the slice's I/Os. It shows two humps or a stall, which means hide.
+pub(crate) fn latency_map(runs: &[NamedRun]) -> Chart {
+    let mut chart = Chart::new("Latencies over time", run::settings(runs));
     let mut maps: Vec<(String, Vec<Column>)> = Vec::new();
     let mut columns_each = 1;
-    for (run, label) in runs.iter().zip(labels) {
+    for (run, label) in runs.iter().zip(run::labels(runs)) {
         let (steps, each) = steps(&run.result, COLUMNS_MAX);
         columns_each = columns_each.max(each);
-        for kind in ["reads", "writes"] {
-            let of = |step: &Step| match kind {
-                "reads" => Column::of(step, &step.read_latencies),
-                _ => Column::of(step, &step.write_latencies),
-            };
-            let columns: Vec<Column> = steps.iter().map(of).collect();
+        let mut push = |kind: &str, latencies: fn(&Step) -> &Latencies| {
+            let columns: Vec<Column> = steps.iter().map(|step| Column::new(step, latencies(step))).collect();
             if columns.iter().any(|column| !column.shares.is_empty()) {
-                let parts = [label.as_str(), kind].into_iter().filter(|part| !part.is_empty());
-                maps.push((super::heat_map::capitalised(&parts.collect::<Vec<_>>().join(": ")), columns));
+                let title = if label.is_empty() { kind.to_owned() } else { format!("{label}: {kind}") };
+                maps.push((capitalised(&title), columns));
             }
-        }
+        };
+        push("reads", |step| &step.read_latencies);
+        push("writes", |step| &step.write_latencies);
     }
     if maps.is_empty() {
         chart.notes.push("The latencies of single slices are not known of what is shown.".into());
         return chart;
     }
-    let (maps, left_out) = first(maps, PANELS_MAX);
+    let left_out = truncate(&mut maps, PANELS_MAX);
     if left_out > 0 {
         chart.notes.push(format!("{left_out} more are not drawn."));
     }
@@ -59,14 +61,7 @@ pub(super) fn latency_map(runs: &[Shown]) -> Chart {
     };
     let ends = [lows().fold(f64::INFINITY, f64::min), lows().fold(0.0, f64::max) * above];
     for (title, columns) in maps {
-        chart.panels.push(Panel {
-            title,
-            note: String::new(),
-            legend: Vec::new(),
-            size: SIZE,
-            narrow: Size::NARROW,
-            draw: Box::new(move |size| draw(&columns, ends, size)),
-        });
+        chart.panels.push(Panel::new(title, SIZE, move |size| draw(&columns, ends, size)));
     }
     chart
 }
@@ -80,7 +75,7 @@ struct Column {
 }
 
 impl Column {
-    fn of(step: &Step, latencies: &Latencies) -> Column {
+    fn new(step: &Step, latencies: &Latencies) -> Column {
         let total: f64 = latencies.0.iter().map(|(_, count)| *count as f64).sum();
         let mut shares: Vec<(f64, f64)> = Vec::new();
         for (ns, count) in &latencies.0 {
@@ -97,16 +92,15 @@ impl Column {
     }
 }
 
-fn draw(columns: &[Column], ends: [f64; 2], size: Size) -> String {
-    svg(size, "distribution of latencies over time", |canvas| {
+fn draw(columns: &[Column], ends: [f64; 2], size: Size) -> Drawing {
+    Drawing::new(size, "distribution of latencies over time", |canvas| {
         let end_s = columns.last().map_or(1.0, |column| column.to_s);
         let (x, unit) = Axis::elapsed(end_s, size.width as usize / 90);
         let above = 10_f64.powf(1.0 / RANGES_A_DECADE);
-        let mut plot = Plot::new(canvas, size, &OVER_TIME, x, Axis::latencies(ends.into_iter()));
+        let mut plot = Plot::new(canvas, size, &Margins::OVER_TIME, x, Axis::latencies(ends.into_iter()));
         plot.axes(&format!("{unit} since the measured part began"), "latency, log scale");
         let scale = Scale::shares(SHARE_MIN, Ink::HeatTime);
-        let percent = |share: f64| format!("{} %", number::tick(share * 100.0));
-        scale.key(plot.canvas, f64::from(size.width) - 8.0, percent);
+        scale.key(plot.canvas, f64::from(size.width) - 8.0, number::tick_share);
         for column in columns {
             for (low, share) in &column.shares {
                 let strength = scale.strength(*share);
@@ -124,7 +118,7 @@ mod tests {
     #[test]
     fn the_shares_of_a_column_are_those_of_its_ios() {
         let latencies = Latencies(vec![(100_000, 70), (101_000, 20), (5_000_000, 10)]);
-        let column = Column::of(&Step::default(), &latencies);
+        let column = Column::new(&Step::default(), &latencies);
         assert_eq!(column.shares.len(), 2);
         assert!((column.shares[0].1 - 0.9).abs() < 1e-9 && (column.shares[1].1 - 0.1).abs() < 1e-9);
         assert!(column.shares[1].0 <= 5e6 && column.shares[1].0 > 3e6);

@@ -1,14 +1,19 @@
-use super::axis::Axis;
-use super::canvas::{Ink, SERIES_INKS, svg};
-use super::factor::Level;
-use super::plot::{Margins, Plot, Thin};
-use super::{Chart, Factor, Key, Mark, Panel, Shown, Size, first, shown};
+//! IOPS and latency against outstanding I/Os.
+
+use crate::axis::Axis;
+use crate::chart::{Chart, Draw, Key, Mark, Panel, truncate};
+use crate::drawing::{Drawing, Size};
+use crate::factor::{Factor, Level};
+use crate::palette::{Ink, SERIES_INKS};
+use crate::plot::{Margins, Plot, Stroke, Values};
+use crate::run::{self, NamedRun};
+use crate::words::listed;
 use std::rc::Rc;
 use workload::RunResult;
 
-/// Pairs of axes of a chart.
+/// Settings of which a chart has panels.
 const FACETS_MAX: usize = 6;
-/// More lines than this, and mean, median and p99 get a panel each.
+/// With more lines than this, mean, median and p99 get a panel each.
 const TOGETHER_MAX: usize = 2;
 
 /// Runs that differ only in their outstanding I/Os, rising.
@@ -18,25 +23,25 @@ struct Series {
     block_size: String,
     facet: String,
     ink: Ink,
-    /// Radius of a point: the lines below have larger ones, so that they are seen where lines meet.
+    /// Radius of a point. The lower lines have larger ones, which stay visible where lines meet.
     mark_pixels: f64,
     points: Vec<Point>,
 }
 
-/// All runs with so many outstanding I/Os; repeats lie apart.
+/// All runs with that many outstanding I/Os: one value of each repeat.
 struct Point {
     outstanding: f64,
     iops: Vec<f64>,
     mean_ns: Vec<f64>,
     median_ns: Vec<f64>,
-    /// Only of runs with enough I/Os for it.
+    /// Of runs with enough I/Os for it.
     p99_ns: Vec<f64>,
 }
 
 /// IOPS and latency against outstanding I/Os, side by side. Repeats are dots, the line goes through their
-/// medians. Too many lines for one pair of axes are parted: a pair for all that differ in their block size only.
-pub(super) fn load_curve(runs: &[Shown]) -> Chart {
-    let mut chart = Chart::new("Load curve", runs);
+/// medians. Too many lines for one panel are split: a panel for all that differ only in their block size.
+pub(crate) fn load_curve(runs: &[NamedRun]) -> Chart {
+    let mut chart = Chart::new("Load curve", run::settings(runs));
     let all = series(runs);
     if all.is_empty() {
         chart.notes.push("No run completed an I/O: there is no curve.".into());
@@ -64,11 +69,11 @@ pub(super) fn load_curve(runs: &[Shown]) -> Chart {
         panels(&mut chart, "", all, &ranges);
         return chart;
     }
-    let (facets, left_out) = first(facets(all), FACETS_MAX);
+    let mut facets = facets(all);
+    let left_out = truncate(&mut facets, FACETS_MAX);
     let mut lines_left_out = 0;
-    for (name, series) in facets {
-        let (series, more) = first(series, SERIES_INKS);
-        lines_left_out += more;
+    for (name, mut series) in facets {
+        lines_left_out += truncate(&mut series, SERIES_INKS);
         panels(&mut chart, &name, series, &ranges);
     }
     if left_out + lines_left_out > 0 {
@@ -79,7 +84,7 @@ pub(super) fn load_curve(runs: &[Shown]) -> Chart {
     chart
 }
 
-/// Everything that any panel of a chart draws: all have the same axes, so that they can be compared.
+/// All values of a chart: its panels have the same axes, so that they can be compared.
 struct Ranges {
     outstanding: Vec<f64>,
     iops: Vec<f64>,
@@ -98,7 +103,7 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
         series.iter().filter(|_| !single).map(|each| (Mark::Line, each.ink, each.name.clone())).collect();
     let ink = if single { series[0].ink } else { Ink::Muted };
     let series = Rc::new(series);
-    let mut panel = |title: &str, note: &str, legend: Vec<Key>, draw: Box<dyn Fn(Size) -> String>| {
+    let mut panel = |title: &str, note: &str, legend: Vec<Key>, draw: Draw| {
         let title = if facet.is_empty() { title.to_owned() } else { format!("{title}: {facet}") };
         chart.panels.push(Panel {
             title,
@@ -134,7 +139,7 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
     }
 }
 
-/// The series parted by everything but their block size, in their order.
+/// The series grouped by everything but their block size, in their order.
 fn facets(all: Vec<Series>) -> Vec<(String, Vec<Series>)> {
     let mut facets: Vec<(String, Vec<Series>)> = Vec::new();
     for mut series in all {
@@ -160,13 +165,11 @@ enum Line {
 
 const TITLE_X: &str = "outstanding I/Os (N), log scale";
 
-const MARGINS: Margins = Margins { left: 0.0, top: 26.0, right: 14.0 };
-
-fn iops(series: &[Series], ranges: &Ranges, size: Size) -> String {
-    svg(size, "I/Os a second against outstanding I/Os", |canvas| {
+fn iops(series: &[Series], ranges: &Ranges, size: Size) -> Drawing {
+    Drawing::new(size, "I/Os a second against outstanding I/Os", |canvas| {
         let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
         let y = Axis::from_zero(ranges.iops.iter().copied(), 5);
-        let mut plot = Plot::new(canvas, size, &MARGINS, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
         plot.axes(TITLE_X, "IOPS");
         for each in series {
             plot.repeats(each, |point| &point.iops);
@@ -177,25 +180,25 @@ fn iops(series: &[Series], ranges: &Ranges, size: Size) -> String {
     })
 }
 
-fn latencies(series: &[Series], ranges: &Ranges, which: &[Line], size: Size) -> String {
-    svg(size, "latency against outstanding I/Os", |canvas| {
+fn latencies(series: &[Series], ranges: &Ranges, which: &[Line], size: Size) -> Drawing {
+    Drawing::new(size, "latency against outstanding I/Os", |canvas| {
         let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
         let y = Axis::latencies(ranges.ns.iter().copied());
-        let mut plot = Plot::new(canvas, size, &MARGINS, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
         plot.axes(TITLE_X, "latency, log scale");
         for each in series {
             for line in which {
-                let of = line.of();
-                let values = each.line(of);
+                let figures = line.figures();
+                let values = each.line(figures);
                 if which.len() == 1 || *line == Line::Mean {
-                    plot.repeats(each, of);
+                    plot.repeats(each, figures);
                     plot.series(&values, each.ink, false);
                     plot.marks(&values, each.ink, each.mark_pixels);
                 } else {
                     plot.thin(
                         &values,
                         each.ink,
-                        if *line == Line::P99 { Thin::Dashed } else { Thin::Dotted },
+                        if *line == Line::P99 { Stroke::Dashed } else { Stroke::Dotted },
                     );
                 }
             }
@@ -204,7 +207,7 @@ fn latencies(series: &[Series], ranges: &Ranges, which: &[Line], size: Size) -> 
 }
 
 impl Line {
-    fn of(self) -> fn(&Point) -> &Vec<f64> {
+    fn figures(self) -> fn(&Point) -> &Vec<f64> {
         match self {
             Line::Mean => |point| &point.mean_ns,
             Line::Median => |point| &point.median_ns,
@@ -213,10 +216,11 @@ impl Line {
     }
 }
 
-impl Plot<'_, '_> {
-    fn repeats(&mut self, series: &Series, of: impl Fn(&Point) -> &Vec<f64>) {
-        for point in series.points.iter().filter(|point| of(point).len() > 1) {
-            let dots: Vec<(f64, f64)> = of(point).iter().map(|value| (point.outstanding, *value)).collect();
+impl Plot<'_> {
+    fn repeats(&mut self, series: &Series, figures: impl Fn(&Point) -> &Vec<f64>) {
+        for point in series.points.iter().filter(|point| figures(point).len() > 1) {
+            let dots: Vec<(f64, f64)> =
+                figures(point).iter().map(|value| (point.outstanding, *value)).collect();
             self.dots(&dots, series.ink);
         }
     }
@@ -229,13 +233,13 @@ impl Point {
 }
 
 impl Series {
-    fn line(&self, of: impl Fn(&Point) -> &Vec<f64>) -> Vec<(f64, Option<f64>)> {
-        self.points.iter().map(|point| (point.outstanding, median(of(point)))).collect()
+    fn line(&self, figures: impl Fn(&Point) -> &Vec<f64>) -> Values {
+        self.points.iter().map(|point| (point.outstanding, median(figures(point)))).collect()
     }
 }
 
 /// The middle value; the mean of both for an even number.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -247,8 +251,8 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The runs grouped by everything but their outstanding I/Os, in the order of their first run.
-fn series(runs: &[Shown]) -> Vec<Series> {
-    let runs: Vec<&Shown> =
+fn series(runs: &[NamedRun]) -> Vec<Series> {
+    let runs: Vec<&NamedRun> =
         runs.iter().filter(|run| run.result.ios() > 0 && run.result.elapsed_ns > 0).collect();
     let mut keys: Vec<Vec<String>> = Vec::new();
     let mut of_key: Vec<Vec<&RunResult>> = Vec::new();
@@ -265,7 +269,7 @@ fn series(runs: &[Shown]) -> Vec<Series> {
     let differs = |at: usize| keys.iter().any(|other| other[at] != keys[0][at]);
     let name = |key: &[String], parts: &dyn Fn(usize) -> bool| {
         let parts = (0..key.len()).filter(|at| differs(*at) && parts(*at)).map(|at| key[at].as_str());
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+        listed(parts)
     };
     let mut found: Vec<(Vec<Level>, Series)> = Vec::new();
     for (key, results) in keys.iter().zip(of_key) {
@@ -281,7 +285,7 @@ fn series(runs: &[Shown]) -> Vec<Series> {
         };
         found.push((levels, series));
     }
-    // Rising block sizes, not the shuffled order in which a matrix ran them; groups stay as they came.
+    // By rising block size, not in the shuffled order of a matrix. Groups keep their order.
     if !keys.is_empty() && !differs(GROUP) {
         found.sort_by(|a, b| a.0.cmp(&b.0));
     }
@@ -293,11 +297,11 @@ const GROUP: usize = 0;
 const BLOCK_SIZE: usize = 1;
 /// Radius of a point.
 const MARK_PIXELS: f64 = 2.6;
-/// Points grow no further, or they would hide what they are to show.
+/// Larger points would hide each other.
 const MARKS_LARGER_MAX: usize = 4;
 
-/// What runs of one line have in common, in words.
-fn key(run: &Shown) -> Vec<String> {
+/// What the runs of one line have in common.
+fn key(run: &NamedRun) -> Vec<String> {
     let open = run.result.workload.is_open_loop();
     let of = |factor: Factor| factor.level(&run.result).name;
     vec![
@@ -307,7 +311,7 @@ fn key(run: &Shown) -> Vec<String> {
         of(Factor::Pattern),
         of(Factor::WriteShare),
         of(Factor::Threads),
-        if open { "open loop".into() } else { shown::factor_rest(&run.result) },
+        if open { "open loop".into() } else { run::factor_rest(&run.result) },
     ]
 }
 
@@ -345,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_of_repeats_is_drawn() {
+    fn the_median_of_two_is_between_them() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0]), Some(2.5));
         assert_eq!(median(&[]), None);

@@ -1,59 +1,18 @@
-use super::axis::Axis;
-use super::canvas::{Ink, SERIES_INKS, svg};
-use super::plot::{OVER_TIME, Plot, Thin};
-use super::{Chart, Key, Mark, Panel, Shown, Size, first, shown};
+//! Rates and latencies of runs over time.
+
+use super::slices::{Step, steps};
+use crate::axis::Axis;
+use crate::chart::{Chart, Key, Mark, Panel};
+use crate::drawing::{Drawing, Size};
+use crate::number;
+use crate::palette::Ink;
+use crate::plot::{Margins, Plot, Stroke, Values};
+use crate::run::{self, NamedRun};
 use filestats::{IoClass, Profile};
-use workload::{Latencies, RunResult, Tally};
+use workload::Tally;
 
 /// More slices than this are drawn several to a point.
 const POINTS_MAX: usize = 600;
-/// The rate of a last sliver of a slice is noise.
-const SLICE_MIN: f64 = 0.5;
-
-/// Slices of a run that one point stands for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Step {
-    pub(super) from_s: f64,
-    pub(super) to_s: f64,
-    pub(super) read: Tally,
-    pub(super) write: Tally,
-    pub(super) read_latencies: Latencies,
-    pub(super) write_latencies: Latencies,
-}
-
-/// The steps of a run, and how many slices each of them is.
-pub(super) fn steps(result: &RunResult, most: usize) -> (Vec<Step>, usize) {
-    let mut slices = &result.series[..];
-    let begin_of = |at: usize| at.checked_sub(1).map_or(0, |before| result.series[before].end_ns);
-    if let [.., last] = slices
-        && slices.len() > 1
-        && (last.end_ns.saturating_sub(begin_of(slices.len() - 1)) as f64)
-            < result.slice_ns as f64 * SLICE_MIN
-    {
-        slices = &slices[..slices.len() - 1];
-    }
-    let each = slices.len().div_ceil(most).max(1);
-    let mut from_ns = 0;
-    let step = |slices: &[workload::Slice]| {
-        let to_ns = slices.last().map_or(from_ns, |slice| slice.end_ns);
-        let mut step = Step { from_s: from_ns as f64 / 1e9, to_s: to_ns as f64 / 1e9, ..Step::default() };
-        for slice in slices {
-            step.read.merge(&slice.read);
-            step.write.merge(&slice.write);
-            step.read_latencies.merge(&slice.read_latencies);
-            step.write_latencies.merge(&slice.write_latencies);
-        }
-        from_ns = to_ns;
-        step
-    };
-    (slices.chunks(each).map(step).collect(), each)
-}
-
-impl Step {
-    fn middle_s(&self) -> f64 {
-        f64::midpoint(self.from_s, self.to_s)
-    }
-}
 
 /// Which I/Os of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,7 +41,7 @@ impl Which {
     }
 }
 
-/// From the ranges alone: a histogram of each slice would be large.
+/// By the ranges of latency; a histogram of each slice would be large.
 fn p99_ns(ranges: &[(u64, u64)]) -> Option<f64> {
     const IOS_MIN: u128 = 1_000;
     let count: u128 = ranges.iter().map(|(_, count)| u128::from(*count)).sum();
@@ -94,13 +53,11 @@ fn p99_ns(ranges: &[(u64, u64)]) -> Option<f64> {
     reached.filter(|_| count >= IOS_MIN).map(|(ns, _)| *ns as f64)
 }
 
-type Values = Vec<(f64, Option<f64>)>;
-
-fn values(steps: &[Step], of: impl Fn(&Step) -> Option<f64>) -> Values {
-    steps.iter().map(|step| (step.middle_s(), of(step))).collect()
+fn values(steps: &[Step], figure: impl Fn(&Step) -> Option<f64>) -> Values {
+    steps.iter().map(|step| (step.middle_s(), figure(step))).collect()
 }
 
-/// Of no time there is no rate; of no I/O in some time there is one, and it is 0.
+/// `None` where no time passed. Without an I/O the rate is 0.
 fn per_second(step: &Step, amount: f64) -> Option<f64> {
     let seconds = step.to_s - step.from_s;
     (seconds > 0.0).then(|| amount / seconds)
@@ -121,43 +78,37 @@ fn longest(which: Which) -> impl Fn(&Step) -> Option<f64> {
 /// A line of a panel.
 struct Line {
     ink: Ink,
-    /// `None`: whole.
-    thin: Option<Thin>,
+    stroke: Stroke,
     values: Values,
 }
 
 /// I/Os a second, MiB a second and latencies of each slice, since the measured part began. One run: reads
-/// apart from writes. Several: all I/Os of each, over each other.
-pub(super) fn run_course(runs: &[Shown]) -> Chart {
-    let mut chart = Chart::new("Course of the run", runs);
-    let labels = shown::labels(runs);
-    let with_series = runs.iter().zip(labels).filter(|(run, _)| !run.result.series.is_empty()).collect();
-    let (drawn, left_out) = first::<(&Shown, String)>(with_series, SERIES_INKS);
-    if left_out > 0 {
-        chart
-            .notes
-            .push(format!("{left_out} more runs are not drawn: their colours could not be told apart."));
-    }
-    if drawn.is_empty() {
+/// and writes apart. Several: all I/Os of each, over each other.
+pub(crate) fn over_time(runs: &[NamedRun]) -> Chart {
+    let mut chart = Chart::new("Course of the run", run::settings(runs));
+    let with_series = runs.iter().zip(run::labels(runs)).filter(|(run, _)| !run.result.series.is_empty());
+    let drawn = chart.distinguishable(with_series.collect(), "more runs");
+    let Some((first, _)) = drawn.first() else {
         chart.notes.push("There is no series over time in what is shown.".into());
         return chart;
-    }
-    let runs: Vec<(Vec<Step>, usize, String)> = drawn
-        .iter()
+    };
+    let slice_s = first.result.slice_ns as f64 / 1e9;
+    let mut slices_each = 1;
+    let runs: Vec<(Vec<Step>, String)> = drawn
+        .into_iter()
         .map(|(run, label)| {
             let (steps, each) = steps(&run.result, POINTS_MAX);
-            (steps, each, label.clone())
+            slices_each = slices_each.max(each);
+            (steps, label)
         })
         .collect();
-    let slice_s = drawn[0].0.result.slice_ns as f64 / 1e9;
-    let each = runs.iter().map(|(_, each, _)| *each).max().unwrap_or(1);
-    let width = crate::number::duration(slice_s * each as f64);
+    let width = number::duration(slice_s * slices_each as f64);
     chart.notes.push(format!("Each point stands for {width}; nothing is smoothed."));
     chart
         .notes
         .push(format!("Background of latencies: the bands of the profile “{}”.", Profile::ALL[0].name));
-    let end_s = runs.iter().filter_map(|(steps, ..)| steps.last()).map(|step| step.to_s).fold(0.0, f64::max);
-    let mut parts = if let [(steps, ..)] = &runs[..] { one(steps) } else { several(&runs) };
+    let end_s = runs.iter().filter_map(|(steps, _)| steps.last()).map(|step| step.to_s).fold(0.0, f64::max);
+    let mut parts = if let [(steps, _)] = &runs[..] { parts_of_one(steps) } else { parts_of_several(&runs) };
     parts.retain(|part| part.values().next().is_some());
     // One scale for all latencies, so that panels can be compared.
     let latencies: Vec<f64> = parts
@@ -166,15 +117,9 @@ pub(super) fn run_course(runs: &[Shown]) -> Chart {
         .flat_map(Part::values)
         .collect();
     for part in parts {
-        let latencies = latencies.clone();
-        chart.panels.push(Panel {
-            title: part.title.clone(),
-            note: String::new(),
-            legend: part.legend.clone(),
-            size: Size::WIDE,
-            narrow: Size::NARROW,
-            draw: Box::new(move |size| draw(&part, &latencies, end_s, size)),
-        });
+        let (title, legend, latencies) = (part.title.clone(), part.legend.clone(), latencies.clone());
+        let draw = move |size| draw(&part, &latencies, end_s, size);
+        chart.panels.push(Panel { legend, ..Panel::new(title, Size::WIDE, draw) });
     }
     chart
 }
@@ -187,7 +132,7 @@ enum Vertical {
     Latency(IoClass),
 }
 
-/// What becomes a panel.
+/// The contents of a panel.
 struct Part {
     title: String,
     axis: Vertical,
@@ -205,15 +150,15 @@ impl Part {
     }
 }
 
-fn one(steps: &[Step]) -> Vec<Part> {
+fn parts_of_one(steps: &[Step]) -> Vec<Part> {
     let kinds = [(Which::Reads, "reads", Ink::Read), (Which::Writes, "writes", Ink::Commit)];
     let did = kinds.into_iter().filter(|(which, ..)| steps.iter().any(|step| which.tally(step).count > 0));
     let did: Vec<(Which, &str, Ink)> = did.collect();
     let legend: Vec<Key> = did.iter().map(|(_, name, ink)| (Mark::Line, *ink, (*name).into())).collect();
-    let lines = |of: &dyn Fn(Which, &Step) -> Option<f64>| {
+    let lines = |figure: &dyn Fn(Which, &Step) -> Option<f64>| {
         let line = |(which, _, ink): &(Which, &str, Ink)| {
-            let values = values(steps, |step| of(*which, step));
-            Line { ink: *ink, thin: None, values }
+            let values = values(steps, |step| figure(*which, step));
+            Line { ink: *ink, stroke: Stroke::Solid, values }
         };
         did.iter().map(line).collect::<Vec<Line>>()
     };
@@ -231,9 +176,9 @@ fn one(steps: &[Step]) -> Vec<Part> {
             legend.insert(1, (Mark::Dashed, ink, "p99, where over 1,000 I/Os completed".to_owned()));
         }
         let lines = vec![
-            Line { ink, thin: Some(Thin::Dotted), values: values(steps, longest(which)) },
-            Line { ink, thin: Some(Thin::Dashed), values: p99 },
-            Line { ink, thin: None, values: values(steps, |step| which.tally(step).mean_ns()) },
+            Line { ink, stroke: Stroke::Dotted, values: values(steps, longest(which)) },
+            Line { ink, stroke: Stroke::Dashed, values: p99 },
+            Line { ink, stroke: Stroke::Solid, values: values(steps, |step| which.tally(step).mean_ns()) },
         ];
         let class = if which == Which::Reads { IoClass::Read } else { IoClass::Write };
         parts.push(Part::new(format!("Latency of {name}"), Vertical::Latency(class), legend, lines));
@@ -241,16 +186,14 @@ fn one(steps: &[Step]) -> Vec<Part> {
     parts
 }
 
-fn several(runs: &[(Vec<Step>, usize, String)]) -> Vec<Part> {
-    let key = |(at, (_, _, name)): (usize, &(Vec<Step>, usize, String))| {
-        (Mark::Line, Ink::series(at), name.clone())
-    };
-    let legend: Vec<Key> = runs.iter().enumerate().map(key).collect();
-    let part = |title: &str, axis: Vertical, of: &dyn Fn(&Step) -> Option<f64>| {
-        let line = |(at, (steps, ..)): (usize, &(Vec<Step>, usize, String))| Line {
+fn parts_of_several(runs: &[(Vec<Step>, String)]) -> Vec<Part> {
+    let legend: Vec<Key> =
+        runs.iter().enumerate().map(|(at, (_, name))| (Mark::Line, Ink::series(at), name.clone())).collect();
+    let part = |title: &str, axis: Vertical, figure: &dyn Fn(&Step) -> Option<f64>| {
+        let line = |(at, (steps, _)): (usize, &(Vec<Step>, String))| Line {
             ink: Ink::series(at),
-            thin: None,
-            values: values(steps, of),
+            stroke: Stroke::Solid,
+            values: values(steps, figure),
         };
         Part::new(title, axis, legend.clone(), runs.iter().enumerate().map(line).collect())
     };
@@ -265,29 +208,29 @@ fn several(runs: &[(Vec<Step>, usize, String)]) -> Vec<Part> {
     ]
 }
 
-fn draw(part: &Part, latencies: &[f64], end_s: f64, size: Size) -> String {
+fn draw(part: &Part, latencies: &[f64], end_s: f64, size: Size) -> Drawing {
     let Part { axis, lines, .. } = part;
     let (title, y_title) = match axis {
         Vertical::Iops => ("I/Os a second over time", "IOPS"),
         Vertical::MibPerS => ("MiB a second over time", "MiB/s"),
         Vertical::Latency(_) => ("latency over time", "latency, log scale"),
     };
-    svg(size, title, |canvas| {
+    Drawing::new(size, title, |canvas| {
         let (x, unit) = Axis::elapsed(end_s, size.width as usize / 90);
         let y = match axis {
             Vertical::Latency(_) => Axis::latencies(latencies.iter().copied()),
             _ => Axis::from_zero(part.values(), 5),
         };
-        let mut plot = Plot::new(canvas, size, &OVER_TIME, x, y);
+        let mut plot = Plot::new(canvas, size, &Margins::OVER_TIME, x, y);
         if let Vertical::Latency(class) = axis {
             plot.bands(&Profile::ALL[0], *class);
         }
         plot.axes(&format!("{unit} since the measured part began"), y_title);
         let room = size.width as usize / 14;
         for line in lines {
-            match line.thin {
-                Some(thin) => plot.thin(&line.values, line.ink, thin),
-                None => plot.series(&line.values, line.ink, line.values.len() <= room),
+            match line.stroke {
+                Stroke::Solid => plot.series(&line.values, line.ink, line.values.len() <= room),
+                stroke => plot.thin(&line.values, line.ink, stroke),
             }
         }
     })
@@ -296,7 +239,7 @@ fn draw(part: &Part, latencies: &[f64], end_s: f64, size: Size) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use workload::{Shape, Slice};
+    use workload::{RunResult, Shape, Slice};
 
     fn run(slices: &[(u64, u64)]) -> RunResult {
         let mut result = RunResult::empty(Shape::random_read(8192).into(), String::new());
@@ -327,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_sliver_is_left_out_and_a_long_last_slice_counts_by_its_length() {
+    fn a_short_last_slice_is_left_out_and_a_longer_one_counts_by_its_length() {
         let (kept, _) = steps(&run(&[(1_000, 500), (1_100, 7)]), 100);
         assert_eq!(kept.len(), 1);
         let (kept, _) = steps(&run(&[(1_000, 500), (1_800, 400)]), 100);
@@ -335,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_drawn_in_whole_sums() {
+    fn slices_of_a_long_run_are_summed_to_points() {
         let slices: Vec<(u64, u64)> = (1..=1_000).map(|at| (at * 1_000, 10)).collect();
         let (steps, each) = steps(&run(&slices), 100);
         assert_eq!((steps.len(), each), (100, 10));

@@ -1,10 +1,12 @@
-//! What every chart and page of runs promises.
+//! Properties of every chart of runs.
 
-use crate::{run_pages, runs_sample};
+mod odd_runs;
+mod runs_sample;
+
+use charts::{Chart, Factor, Measure, NamedRun, RunChart, Theme, png_file, svg_file};
+use odd_runs::odd_run;
 use proptest::prelude::*;
-use report::chart::{Chart, Factor, Measure, RunChart, Shown, Theme, png_file, svg_file};
-use report::html::{self, RunsPage};
-use workload::{Arrival, Direction, Response, RunResult, Shape, Slice, Tally, Workload};
+use workload::{RunResult, Shape};
 
 const FACTORS: [Factor; 6] = [
     Factor::BlockSize,
@@ -38,7 +40,6 @@ fn check_file(chart: &Chart) {
         let svg = svg_file(chart, theme);
         assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
         assert!(!svg.contains("NaN") && !svg.contains("inf\"") && !svg.contains("var("), "{}", chart.title);
-        assert!(!svg.contains("=\"#0000"), "a placeholder was left");
         assert!(numbers_of(&svg).iter().all(|number| number.is_finite()));
         assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count());
     }
@@ -50,7 +51,7 @@ fn every_chart_of_real_looking_runs_is_a_whole_file() {
     let (sweep, matrix) = (runs_sample::sweep(&[4096, 65_536], 1.0), runs_sample::matrix());
     for runs in [&oltp[..], &open, &sweep, &matrix] {
         for kind in all_charts() {
-            check_file(&kind.draw(&Shown::all(runs)));
+            check_file(&kind.draw(&NamedRun::all(runs)));
         }
     }
 }
@@ -59,7 +60,7 @@ fn every_chart_of_real_looking_runs_is_a_whole_file() {
 fn a_file_says_what_was_run() {
     let mut run = runs_sample::oltp();
     run.target = "/data/<&\"日本".into();
-    let chart = RunChart::Percentiles.draw(&Shown::all(&[run]));
+    let chart = RunChart::Percentiles.draw(&NamedRun::all(&[run]));
     let svg = svg_file(&chart, Theme::Light);
     let metadata = svg.split("<metadata>").nth(1).and_then(|rest| rest.split("</metadata>").next()).unwrap();
     assert!(metadata.contains("random 70/30 8 KiB, 32 x 1 outstanding on /data/&lt;&amp;&quot;日本"));
@@ -76,7 +77,7 @@ fn a_file_says_what_was_run() {
 /// Written by us, read by the png crate's decoder: pixels and text as they went in.
 #[test]
 fn a_picture_is_in_the_colours_of_its_theme() {
-    let chart = RunChart::Histogram.draw(&Shown::all(&[runs_sample::oltp()]));
+    let chart = RunChart::Histogram.draw(&NamedRun::all(&[runs_sample::oltp()]));
     for (theme, ground) in [(Theme::Light, [255, 255, 255]), (Theme::Dark, [0x17, 0x1b, 0x21])] {
         let file = png_file(&chart, theme).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(&file)).read_info().unwrap();
@@ -94,11 +95,11 @@ fn a_picture_is_in_the_colours_of_its_theme() {
 #[test]
 fn a_cell_that_was_not_run_is_hatched_and_not_zero() {
     let runs: Vec<RunResult> = runs_sample::sweep(&[4096, 8192], 1.0).into_iter().skip(1).collect();
-    let chart = RunChart::HEAT_MAP.draw(&Shown::all(&runs));
+    let chart = RunChart::HEAT_MAP.draw(&NamedRun::all(&runs));
     let svg = svg_file(&chart, Theme::Light);
     assert!(svg.contains("not run, or no I/O completed"));
     let whole =
-        svg_file(&RunChart::HEAT_MAP.draw(&Shown::all(&runs_sample::sweep(&[4096], 1.0))), Theme::Light);
+        svg_file(&RunChart::HEAT_MAP.draw(&NamedRun::all(&runs_sample::sweep(&[4096], 1.0))), Theme::Light);
     assert!(!whole.contains("not run"), "nothing is missing, nothing is said of it");
     assert!(!svg.contains(">0</text>") || svg.contains("linear from 0"), "no cell says 0");
 }
@@ -106,17 +107,18 @@ fn a_cell_that_was_not_run_is_hatched_and_not_zero() {
 #[test]
 fn what_too_few_ios_support_is_dashed_and_said() {
     let dashed = "fewer than ten I/Os took longer";
-    let page = |run: RunResult| svg_file(&RunChart::Percentiles.draw(&Shown::all(&[run])), Theme::Light);
+    let page = |run: RunResult| svg_file(&RunChart::Percentiles.draw(&NamedRun::all(&[run])), Theme::Light);
     assert!(page(runs_sample::oltp()).contains(dashed));
     let empty = RunChart::Percentiles
-        .draw(&Shown::all(&[RunResult::empty(Shape::random_read(8192).into(), String::new())]));
+        .draw(&NamedRun::all(&[RunResult::empty(Shape::random_read(8192).into(), String::new())]));
     assert!(empty.is_empty());
-    assert_eq!(empty.notes(), ["No I/O completed: there are no latencies."]);
+    assert_eq!(empty.notes, ["No I/O completed: there are no latencies."]);
 }
 
 #[test]
 fn an_open_loop_shows_what_its_users_waited() {
-    let svg = svg_file(&RunChart::Percentiles.draw(&Shown::all(&[runs_sample::open_loop()])), Theme::Light);
+    let svg =
+        svg_file(&RunChart::Percentiles.draw(&NamedRun::all(&[runs_sample::open_loop()])), Theme::Light);
     assert!(svg.contains("reads, from their intended start"));
     assert!(svg.contains("queueing included"));
 }
@@ -124,8 +126,8 @@ fn an_open_loop_shows_what_its_users_waited() {
 #[test]
 fn compared_runs_are_told_apart_by_their_groups() {
     let (before, after) = ([runs_sample::oltp()], [runs_sample::oltp()]);
-    let mut runs = Shown::group("before", &before);
-    runs.extend(Shown::group("after", &after));
+    let mut runs = NamedRun::group("before", &before);
+    runs.extend(NamedRun::group("after", &after));
     for kind in [RunChart::Percentiles, RunChart::OverTime, RunChart::Histogram] {
         let svg = svg_file(&kind.draw(&runs), Theme::Dark);
         assert!(svg.contains(">before</text>") && svg.contains(">after</text>"), "{kind}");
@@ -134,23 +136,27 @@ fn compared_runs_are_told_apart_by_their_groups() {
 
 #[test]
 fn a_matrix_of_more_lines_than_colours_is_parted_by_what_else_differs() {
-    let chart = RunChart::LoadCurve.draw(&Shown::all(&runs_sample::matrix()));
+    let chart = RunChart::LoadCurve.draw(&NamedRun::all(&runs_sample::matrix()));
     let svg = svg_file(&chart, Theme::Light);
     assert!(
         svg.contains("Throughput: random, 0 % writes") && svg.contains("Latency: sequential, 30 % writes")
     );
-    assert!(!chart.notes().iter().any(|note| note.contains("Not drawn")));
+    assert!(!chart.notes.iter().any(|note| note.contains("Not drawn")));
 }
 
-#[test]
-fn a_page_has_its_command_and_loads_nothing() {
-    for (name, page) in run_pages::pages() {
-        let addresses = page.replace("http://www.w3.org/2000/svg", "");
-        for outside in ["http:", "https:", "url(", "@import", "src=", "href=", "<script"] {
-            assert!(!addresses.contains(outside), "{name}: {outside}");
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_result_stops_a_chart(
+        runs in prop::collection::vec(prop::collection::vec(odd_runs::large(), 0..9), 0..5),
+        float in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(0.0), Just(-1.0), 0.0..1e9_f64],
+    ) {
+        let results: Vec<RunResult> = runs.iter().map(|whole| odd_run(whole, &[float])).collect();
+        let shown = NamedRun::all(&results);
+        for kind in all_charts() {
+            check_file(&kind.draw(&shown));
         }
-        assert!(page.contains("How to read this") && !page.contains("NaN"), "{name}");
-        assert!(name == "runs-nothing.html" || page.contains("<h2>Run it again</h2>"), "{name}");
     }
 }
 
@@ -160,85 +166,22 @@ fn names_from_outside_never_become_markup() {
     let mut first = runs_sample::oltp();
     (first.target, first.tool, first.workload.name) = (HOSTILE.into(), Some(HOSTILE.into()), HOSTILE.into());
     let runs = [first, runs_sample::open_loop()];
-    let mut shown = Shown::group(HOSTILE, &runs);
-    shown[0].name = HOSTILE.into();
-    let sentences = [HOSTILE.to_owned()];
-    let page = RunsPage {
-        title: HOSTILE,
-        runs: &shown,
-        charts: &all_charts(),
-        sentences: &sentences,
-        command: HOSTILE,
-        version: HOSTILE,
-    };
-    let texts = [html::runs(&page), svg_file(&RunChart::Percentiles.draw(&shown), Theme::Light)];
-    for text in texts {
-        assert!(text.contains("&lt;script&gt;"), "the name is shown");
-        assert!(!text.contains("<script") && !text.contains("<img"));
-        assert!(!text.contains('\u{202e}') && !text.contains('\x1b'));
-    }
-}
-
-fn large() -> impl Strategy<Value = u64> + Clone {
-    prop_oneof![Just(0), Just(1), Just(u64::MAX), 0..1_000_000_u64, any::<u64>()]
-}
-
-fn odd_run(whole: &[u64], floats: &[f64]) -> RunResult {
-    let int = |at: usize| whole.get(at % whole.len().max(1)).copied().unwrap_or(0);
-    let iops = floats.first().copied().unwrap_or(f64::NAN);
-    let mut direction = Direction { count: int(0), bytes: int(1), ..Direction::default() };
-    whole.iter().for_each(|ns| direction.latency.record_n(*ns, int(2) >> 32));
-    let slice = |end_ns: &u64| Slice {
-        end_ns: *end_ns,
-        read: Tally { count: int(3), bytes: int(4), stall_ns: int(5), ns_max: int(6), ..Tally::default() },
-        read_latencies: workload::Latencies(vec![(int(1), int(2)), (int(3), int(4))]),
-        ..Slice::default()
-    };
-    let workload = Workload {
-        outstanding: int(7) as u32,
-        threads: int(8) as u32,
-        arrival: if int(0).is_multiple_of(3) { Arrival::Constant { iops } } else { Arrival::Closed },
-        ..Shape { block_bytes: int(2) as u32, write_percent: int(3) as u8, ..Shape::random_read(0) }.into()
-    };
-    RunResult {
-        started_unix_ns: int(1),
-        elapsed_ns: int(4),
-        read: direction.clone(),
-        write: direction.clone(),
-        response: Some(Response { read: direction.latency, ..Response::default() }),
-        slice_ns: int(5),
-        series: whole.iter().map(slice).collect(),
-        ..RunResult::empty(workload, format!("/{}", int(6)))
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_result_stops_a_chart(
-        runs in prop::collection::vec(prop::collection::vec(large(), 0..9), 0..5),
-        float in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(0.0), Just(-1.0), 0.0..1e9_f64],
-    ) {
-        let results: Vec<RunResult> = runs.iter().map(|whole| odd_run(whole, &[float])).collect();
-        let shown = Shown::all(&results);
-        for kind in all_charts() {
-            check_file(&kind.draw(&shown));
-        }
-        let page = RunsPage { title: "", runs: &shown, charts: &all_charts(), sentences: &[], command: "", version: "" };
-        let page = html::runs(&page);
-        prop_assert!(page.ends_with("</html>\n") && !page.contains("NaN"));
-    }
+    let mut named = NamedRun::group(HOSTILE, &runs);
+    named[0].name = HOSTILE.into();
+    let svg = svg_file(&RunChart::Percentiles.draw(&named), Theme::Light);
+    assert!(svg.contains("&lt;script&gt;"), "the name is shown");
+    assert!(!svg.contains("<script") && !svg.contains("<img"));
+    assert!(!svg.contains('\u{202e}') && !svg.contains('\x1b'));
 }
 
 #[test]
-fn the_picture_of_the_study_is_drawn_from_runs_too() {
+fn the_chart_of_two_layouts_is_drawn_from_runs_too() {
     let layouts = runs_sample::layouts();
     let knees = layouts.each_ref().map(|sweep| sweep.saturation.knee.as_ref().unwrap().outstanding);
     assert!((15.5..16.5).contains(&knees[0]) && (47.0..49.0).contains(&knees[1]), "{knees:?}");
     let steps = layouts.into_iter().flat_map(|sweep| sweep.steps);
     let runs: Vec<RunResult> = steps.map(|step| step.result).collect();
-    let chart = RunChart::Sweep.draw(&Shown::all(&runs));
+    let chart = RunChart::Sweep.draw(&NamedRun::all(&runs));
     check_file(&chart);
     let svg = svg_file(&chart, Theme::Light);
     let texts = ["3.00 x throughput", "3.00 x outstanding", "critical 20 ms"];
@@ -246,25 +189,10 @@ fn the_picture_of_the_study_is_drawn_from_runs_too() {
         assert!(svg.contains(&format!("knee {knee:.1}")), "no knee at {knee}");
     }
     // Three panels on one time axis.
-    let panels = ["IOPS\n", "mean latency", "outstanding I/Os (N)", "since the sweep began"];
+    let panels = [">IOPS</text>", "mean latency", "outstanding I/Os (N)", "since the sweep began"];
     for text in texts.into_iter().chain(panels) {
         assert!(svg.contains(text), "no {text}");
     }
     let said = "stripe:64K against span: 3.00 x the throughput, saturates at 3.00 x the outstanding";
-    assert!(chart.notes().iter().any(|note| note.starts_with(said)), "{:?}", chart.notes());
-}
-
-#[test]
-fn the_page_of_a_sweep_begins_with_the_picture_and_folds_long_tables() {
-    let pages = run_pages::pages();
-    let page = &pages.iter().find(|(name, _)| *name == "sweep-layouts.html").unwrap().1;
-    assert!(page.find("<svg").unwrap() < page.find("<table").unwrap());
-    assert_eq!((page.matches("<details>").count(), page.matches("<details open>").count()), (4, 0));
-    assert!(page.contains("Steps of stripe:64K"));
-    assert!(page.matches("/dev/loop0, /dev/loop1").count() <= 2, "members' names are said once");
-    for word in
-        ["knee", "throughput", "floor", "linear", "levels", "degraded", "critical", "queue", "members"]
-    {
-        assert!(page.contains(&format!("<td class=\"l\">{word}</td>")), "{word}");
-    }
+    assert!(chart.notes.iter().any(|note| note.starts_with(said)), "{:?}", chart.notes);
 }

@@ -1,6 +1,6 @@
 use filestats::TracedIo;
 use report::text::{Style, TraceLines};
-use report::{Traced, csv, json, text};
+use report::{TraceSummary, csv, json, text};
 use std::io::{BufWriter, ErrorKind, Stdout, Write};
 use terminal::Failure;
 
@@ -63,7 +63,7 @@ impl Lines {
     }
 
     /// Prints what it came to.
-    pub fn finish(&mut self, traced: &Traced) -> Result<(), Failure> {
+    pub fn finish(&mut self, traced: &TraceSummary) -> Result<(), Failure> {
         let written = match &self.form {
             Form::Text(_) => {
                 let between = if self.headed { "\n" } else { "" };

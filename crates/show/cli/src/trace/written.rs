@@ -1,5 +1,5 @@
 use filestats::{TracedIo, TracedOp};
-use report::Traced;
+use report::TraceSummary;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -55,7 +55,7 @@ impl Written {
     }
 
     /// Ends the traces, and says of which files they are.
-    pub fn finish(mut self, traced: &mut Traced) -> Result<(), Failure> {
+    pub fn finish(mut self, traced: &mut TraceSummary) -> Result<(), Failure> {
         for (file, trace) in &mut self.traces {
             trace.file.flush().map_err(|error| failed(&trace.path, &error))?;
             if let Some(of) = traced.files.iter_mut().find(|one| one.path == *file) {
@@ -134,7 +134,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().join("shop.trace");
         let mut written = Written::new(&base).unwrap();
-        let mut traced = Traced::default();
+        let mut traced = TraceSummary::default();
         for one in [
             io(TracedOp::Write, "/a\n0,read,0,1", Some(4096), 512),
             io(TracedOp::Sync, "/a\n0,read,0,1", None, 0),

@@ -1,6 +1,6 @@
 //! What each file's latency was in the intervals before: what is usual of it.
 
-use report::Glance;
+use report::WatchedInterval;
 use std::collections::{HashMap, VecDeque};
 
 /// Intervals that are kept of a file.
@@ -14,7 +14,7 @@ pub struct Course(HashMap<(String, String), VecDeque<Option<f64>>>);
 
 impl Course {
     /// Adds an interval.
-    pub fn add(&mut self, glance: &Glance) {
+    pub fn add(&mut self, glance: &WatchedInterval) {
         for file in &glance.files {
             let key = (file.row.file.instance.clone(), file.row.file.path.clone());
             let past = self.0.entry(key).or_default();

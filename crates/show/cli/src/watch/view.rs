@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Table};
 use report::text::{band_tone, watched_figures};
-use report::{FileGlance, Glance, Tone};
+use report::{Tone, WatchedFile, WatchedInterval};
 
 /// What the files are sorted by, the largest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Answer {
 
 /// All that is shown.
 pub struct View {
-    pub glances: Vec<Glance>,
+    pub glances: Vec<WatchedInterval>,
     pub course: Course,
     pub paused: bool,
     profile: Profile,
@@ -107,7 +107,7 @@ impl View {
     }
 
     /// Shows the next interval.
-    pub fn add(&mut self, glances: Vec<Glance>) {
+    pub fn add(&mut self, glances: Vec<WatchedInterval>) {
         glances.iter().for_each(|glance| self.course.add(glance));
         self.glances = glances;
     }
@@ -189,19 +189,19 @@ impl View {
     }
 
     /// The files that pass the filter, in order.
-    fn files(&self) -> Vec<&FileGlance> {
+    fn files(&self) -> Vec<&WatchedFile> {
         let all = self.glances.iter().flat_map(|glance| &glance.files);
-        let passes = |file: &&FileGlance| {
+        let passes = |file: &&WatchedFile| {
             file.is_active() && file.name().to_lowercase().contains(&self.filter.to_lowercase())
         };
-        let mut files: Vec<&FileGlance> = all.filter(passes).collect();
-        let count = |file: &FileGlance, of: fn(&filestats::Counters) -> u64| {
+        let mut files: Vec<&WatchedFile> = all.filter(passes).collect();
+        let count = |file: &WatchedFile, of: fn(&filestats::Counters) -> u64| {
             file.delta().map_or(0, |delta| of(&delta.counters))
         };
         match self.sort {
             Sort::Stall => files.sort_by_key(|file| std::cmp::Reverse(file.stall_ns())),
             Sort::Latency => {
-                let latency = |file: &FileGlance| file.latency_ns().unwrap_or(-1.0);
+                let latency = |file: &WatchedFile| file.latency_ns().unwrap_or(-1.0);
                 files.sort_by(|a, b| latency(b).total_cmp(&latency(a)));
             }
             Sort::Reads => files.sort_by_key(|file| std::cmp::Reverse(count(file, |all| all.read.count))),
@@ -224,7 +224,7 @@ impl View {
         frame.render_widget(Paragraph::new(lines), area);
     }
 
-    fn file_line(&self, file: &FileGlance, columns: u16, wide: bool) -> Line<'static> {
+    fn file_line(&self, file: &WatchedFile, columns: u16, wide: bool) -> Line<'static> {
         let identity = &file.row.file;
         let (instance, path) = (&identity.instance, &identity.path);
         let delta = match &file.row.interval {
@@ -318,7 +318,7 @@ impl View {
             }
             _ => vec![Line::from(sentence)],
         };
-        elsewhere.take(CLASSES_MAX).flat_map(|one| lines(report::text::reconciled(one))).collect()
+        elsewhere.take(CLASSES_MAX).flat_map(|one| lines(report::text::reconciliation(one))).collect()
     }
 
     fn draw_waits(&self, frame: &mut Frame<'_>, area: Rect, waits: &[WaitInterval]) {
@@ -416,7 +416,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn file(path: &str, interval: Interval) -> FileGlance {
+    fn file(path: &str, interval: Interval) -> WatchedFile {
         let file = FileIdentity {
             instance: "engine".into(),
             database: None,
@@ -428,7 +428,7 @@ mod tests {
             handle: None,
             object: None,
         };
-        FileGlance {
+        WatchedFile {
             row: FileInterval { file, meaning: Meaning::REQUESTS, ended_unix_ns: 0, interval },
             size_bytes: Figure::Known(1 << 20),
         }
@@ -440,10 +440,10 @@ mod tests {
         Interval::Known(Delta { elapsed_ns: 1000 * MS, counters, latencies: None })
     }
 
-    fn glance(files: Vec<FileGlance>) -> Glance {
+    fn glance(files: Vec<WatchedFile>) -> WatchedInterval {
         let delta =
             WaitDelta { elapsed_ns: 1000 * MS, count: Figure::Known(4), wait_ns: Figure::Known(800 * MS) };
-        Glance {
+        WatchedInterval {
             source: "sqlite:/data/shop.db".into(),
             ended_unix_ns: 0,
             elapsed_ns: Some(1000 * MS),
@@ -466,7 +466,7 @@ mod tests {
         }
     }
 
-    fn two_files() -> Glance {
+    fn two_files() -> WatchedInterval {
         let restarted = file("/data/log-file.wal", Interval::Unknown(Reason::Restart));
         glance(vec![file("/data/quiet.db", reads(3, 1)), file("/data/slow.db", reads(100, 30)), restarted])
     }
@@ -479,7 +479,7 @@ mod tests {
         (0..rows).map(|row| line(row).trim_end().to_owned()).collect()
     }
 
-    fn view_of(glance: Glance) -> View {
+    fn view_of(glance: WatchedInterval) -> View {
         let mut view = View::new(Profile::default(), true);
         view.add(vec![glance]);
         view

@@ -1,7 +1,7 @@
 use collect::diskstats::Disk;
 use collect::{FileNames, Source};
 use filestats::{FileIdentity, FileInterval, Rules, Snapshot, intervals};
-use report::Glance;
+use report::WatchedInterval;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -43,14 +43,14 @@ impl Watched {
     }
 
     /// What happened since the last look. A source that cannot be read says so in a note, and is tried again.
-    pub fn look(&mut self) -> Glance {
+    pub fn look(&mut self) -> WatchedInterval {
         let now = match self.source.snapshot() {
             Ok(now) => now,
             Err(error) => return self.nothing(&error.to_string()),
         };
         let mut glance = match &self.then {
-            Some(then) => Glance::between(then, &now),
-            None => Glance::between(&now, &now),
+            Some(then) => WatchedInterval::between(then, &now),
+            None => WatchedInterval::between(&now, &now),
         };
         glance.source.clone_from(&self.name);
         glance.files.retain(|file| self.shows(&file.row.file));
@@ -60,9 +60,9 @@ impl Watched {
         glance
     }
 
-    fn nothing(&self, why: &str) -> Glance {
+    fn nothing(&self, why: &str) -> WatchedInterval {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Glance {
+        WatchedInterval {
             source: self.name.clone(),
             ended_unix_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
             elapsed_ns: None,

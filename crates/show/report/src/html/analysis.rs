@@ -1,57 +1,61 @@
 use super::page::{Banner, chart, judged_by, legend, page};
+use super::sentence::sentence;
 use super::table::{Column, Table, class, tag};
-use super::{escape, sentence};
-use crate::chart::{INKS, Ink, Mark, Size, Stretch};
-use crate::{Analysed, Charted, StretchChart, Tone, number, text};
+use crate::wording::analysis::{coverage, when};
+use crate::{AnalysisReport, ChartSubject, HistoryChart, Tone, number};
 use analyze::{Analysis, BusyFile, Direction, Finding, Span};
+use charts::escape;
+use charts::{HISTORY_INKS, HistorySeries, Ink, Mark, Size};
 use filestats::{Counters, FileKind, IoClass, Ops};
 use findings::Weight;
+use std::ops::Range;
 
 /// Pixels of a chart of outstanding I/Os.
 const LOW: Size = Size { width: Size::WIDE.width, height: 190 };
-/// Busiest files of a source that a page draws, where no finding draws them.
+/// Busiest files of a source that have a chart without a finding.
 const BUSY_MAX: usize = 3;
 
-/// The analysis as a page: the answer, then source by source how its files were over the stretch, what was found, and the
-/// busiest files; with the charts that there are.
-pub fn analysis(analysed: &Analysed, charts: &[StretchChart], command: &str) -> String {
-    let mut body = banner(analysed);
-    for (at, source) in analysed.sources.iter().enumerate() {
-        let charts: Vec<&StretchChart> = charts.iter().filter(|chart| chart.source == at).collect();
-        let of = |what: Charted| charts.iter().find(|chart| chart.of == what).map(|chart| &chart.stretch);
+/// The analysis as a page: the answer, then source by source its files over time, the findings, and the busiest files.
+/// `charts` are those that were made while the history was read.
+pub fn analysis(report: &AnalysisReport, charts: &[HistoryChart], command: &str) -> String {
+    let mut body = banner(report);
+    for (at, source) in report.sources.iter().enumerate() {
+        let charts: Vec<&HistoryChart> = charts.iter().filter(|chart| chart.source == at).collect();
+        let series =
+            |subject| charts.iter().find(|chart| chart.subject == subject).map(|chart| &chart.series);
         body.push_str(&format!("<h2>{}</h2>\n", escape(&source.source)));
-        body.push_str(&format!("<p class=\"small\">{}</p>\n", sentence(&text::coverage(&source.coverage))));
-        body.push_str(&kinds(&charts, source, analysed));
+        body.push_str(&format!("<p class=\"small\">{}</p>\n", sentence(&coverage(&source.coverage))));
+        body.push_str(&kinds(&charts, source, report));
         for (number, finding) in source.findings.iter().enumerate() {
-            body.push_str(&found(finding, of(Charted::Finding(number)), analysed));
+            body.push_str(&finding_section(finding, series(ChartSubject::Finding(number)), report));
         }
         body.push_str(&busiest(&source.busiest));
         for (number, busy) in source.busiest.iter().enumerate() {
-            if let Some(stretch) = of(Charted::Busy(number)) {
+            if let Some(series) = series(ChartSubject::Busy(number)) {
                 let class = class_of(busy.file.kind, None);
-                body.push_str(&file_charts(&busy.file.path, stretch, class, &[], analysed));
+                body.push_str(&file_charts(&busy.file.path, series, class, &[], report));
             }
         }
     }
-    if !analysed.gaps.is_empty() {
+    if !report.gaps.is_empty() {
         let mut table =
             Table::new(&[("gap of", Column::Text), ("from", Column::Text), ("reason", Column::Long)]);
-        for gap in &analysed.gaps {
+        for gap in &report.gaps {
             table.push(&[escape(&gap.source), number::instant(gap.from_unix_ns), sentence(&gap.reason)]);
         }
         body.push_str(&format!("<h2>Gaps of the recorder</h2>\n{}", table.html()));
     }
     body.push_str(HOW_TO_READ);
     body.push_str(&super::runs::repeat(command));
-    let footer = judged_by(&analysed.version, &analysed.service_level, &analysed.profile);
+    let footer = judged_by(&report.version, &report.service_level, &report.profile);
     page("What the history shows", &body, &footer)
 }
 
-fn banner(analysed: &Analysed) -> String {
-    let findings = || analysed.sources.iter().flat_map(|source| &source.findings);
+fn banner(report: &AnalysisReport) -> String {
+    let findings = || report.sources.iter().flat_map(|source| &source.findings);
     let count = |weight| findings().filter(|finding| finding.weight == weight).count();
     let (bad, notes) = (count(Weight::Warning), count(Weight::Note));
-    let (tone, title) = match (analysed.says_anything(), bad) {
+    let (tone, title) = match (report.says_anything(), bad) {
         (false, _) => (Tone::Neutral, "nothing can be said".to_owned()),
         (true, 0) => (Tone::Good, "no bad news".to_owned()),
         (true, 1) => (Tone::Bad, "1 piece of bad news".to_owned()),
@@ -65,10 +69,10 @@ fn banner(analysed: &Analysed) -> String {
     let first = findings().find(|finding| finding.weight == Weight::Warning);
     let kept = || findings().find(|finding| finding.weight == Weight::Good);
     let words = first.or_else(kept).map_or(String::new(), |finding| sentence(&finding.text));
-    let (from, until) = (analysed.from_unix_ns, analysed.until_unix_ns);
+    let (from, until) = (report.from_unix_ns, report.until_unix_ns);
     let banner = Banner {
         tone,
-        of: format!("{} to {}", number::instant(from), number::instant(until)),
+        subject: format!("{} to {}", number::instant(from), number::instant(until)),
         beside: notes,
         title: &title,
         sentence: words,
@@ -77,24 +81,28 @@ fn banner(analysed: &Analysed) -> String {
     banner.html()
 }
 
-/// How the files of each kind were over the stretch, with the times of all bad news of the source.
-fn kinds(charts: &[&StretchChart], source: &Analysis, analysed: &Analysed) -> String {
+/// The files of each kind over time, with the times of all bad news of the source.
+fn kinds(charts: &[&HistoryChart], source: &Analysis, report: &AnalysisReport) -> String {
     let bad = source.findings.iter().filter(|finding| finding.weight == Weight::Warning);
-    let marked = together(bad.flat_map(|finding| finding.when.iter().copied()).collect());
+    let marked = merged(bad.flat_map(|finding| finding.when.iter().copied()).collect());
     let mut latencies = String::new();
-    let mut outstanding: Vec<(&Stretch, Ink, &str)> = Vec::new();
+    let mut outstanding: Vec<(&HistorySeries, Ink, &str)> = Vec::new();
     for chart in charts {
-        let Charted::Kind(kind) = chart.of else { continue };
+        let ChartSubject::Kind(kind) = chart.subject else { continue };
         let (title, name) = match kind {
             FileKind::Data => ("All data files", "data files"),
             FileKind::Log | FileKind::Journal => ("All logs", "logs"),
             FileKind::Temp => ("All temporary files", "temporary files"),
             FileKind::Device | FileKind::Other => ("All other files", "other files"),
         };
-        let drawn =
-            Drawn { stretch: &chart.stretch, class: class_of(kind, None), marked: &marked, what: "bad news" };
-        latencies.push_str(&drawn.latency(title, analysed));
-        outstanding.push((&chart.stretch, Ink::series(outstanding.len() + 4), name));
+        let drawn = LatencyChart {
+            series: &chart.series,
+            class: class_of(kind, None),
+            marked: &marked,
+            mark: "bad news",
+        };
+        latencies.push_str(&drawn.latency(title, report));
+        outstanding.push((&chart.series, Ink::series(outstanding.len() + 4), name));
     }
     if outstanding.is_empty() {
         return String::new();
@@ -104,31 +112,32 @@ fn kinds(charts: &[&StretchChart], source: &Analysis, analysed: &Analysed) -> St
     if !marked.is_empty() {
         keys.push((Mark::Area, Ink::Worse, "bad news"));
     }
-    let lines: Vec<(&Stretch, Ink)> = outstanding.iter().map(|(stretch, ink, _)| (*stretch, *ink)).collect();
+    let lines: Vec<(&HistorySeries, Ink)> =
+        outstanding.iter().map(|(series, ink, _)| (*series, *ink)).collect();
     let load = chart(
         "Outstanding I/Os (N)",
         "How much was asked: the same time axis.",
         &legend(&keys),
         LOW,
-        |size| Stretch::outstanding(&lines, &marked, size),
+        |size| HistorySeries::outstanding(&lines, &marked, size),
     );
     format!("<div class=\"charts wide\" style=\"margin-top:14px\">\n{latencies}{load}</div>\n")
 }
 
-/// Spans that overlap as one, so that none is marked twice.
-fn together(mut spans: Vec<Span>) -> Vec<Span> {
+/// The spans, overlapping ones merged, so that none is marked twice.
+fn merged(mut spans: Vec<Span>) -> Vec<Range<u64>> {
     spans.sort_by_key(|span| span.from_unix_ns);
-    let mut all: Vec<Span> = Vec::new();
+    let mut all: Vec<Range<u64>> = Vec::new();
     for span in spans {
-        match all.last_mut().filter(|last| span.from_unix_ns <= last.until_unix_ns) {
-            Some(last) => last.until_unix_ns = last.until_unix_ns.max(span.until_unix_ns),
-            None => all.push(span),
+        match all.last_mut().filter(|last| span.from_unix_ns <= last.end) {
+            Some(last) => last.end = last.end.max(span.until_unix_ns),
+            None => all.push(span.from_unix_ns..span.until_unix_ns),
         }
     }
     all
 }
 
-fn found(finding: &Finding, stretch: Option<&Stretch>, analysed: &Analysed) -> String {
+fn finding_section(finding: &Finding, series: Option<&HistorySeries>, report: &AnalysisReport) -> String {
     let (tone, word) = match finding.weight {
         Weight::Good => (Tone::Good, "good"),
         Weight::Note => (Tone::Neutral, "note"),
@@ -138,21 +147,26 @@ fn found(finding: &Finding, stretch: Option<&Stretch>, analysed: &Analysed) -> S
         words.map_or(String::new(), |words| format!("<p class=\"small\"><b>{title}</b> {words}</p>\n"))
     };
     let path = finding.path.as_deref().unwrap_or_default();
-    let charts = stretch.map_or(String::new(), |stretch| {
-        let kind = if stretch.is_log() { FileKind::Log } else { FileKind::Data };
-        file_charts(path, stretch, class_of(kind, finding.direction), &finding.when, analysed)
+    let charts = series.map_or(String::new(), |series| {
+        let kind = if series.is_log() { FileKind::Log } else { FileKind::Data };
+        let marked = ranges(&finding.when);
+        file_charts(path, series, class_of(kind, finding.direction), &marked, report)
     });
     format!(
         "<section class=\"card banner {}\" style=\"margin-top:14px\">\n<p>{} {}</p>\n{}{}</section>\n{charts}",
         class(tone),
         tag(word, tone),
         sentence(&finding.text),
-        line("When", text::when(finding)),
+        line("When", when(finding)),
         line("Next", finding.next.as_deref().map(sentence)),
     )
 }
 
-/// Whose bands stand behind the latencies of files of a kind, where one direction is looked at or all.
+fn ranges(spans: &[Span]) -> Vec<Range<u64>> {
+    spans.iter().map(|span| span.from_unix_ns..span.until_unix_ns).collect()
+}
+
+/// The class whose bands are behind the latencies of files of a kind, of one direction or of all.
 fn class_of(kind: FileKind, direction: Option<Direction>) -> IoClass {
     let is_log = matches!(kind, FileKind::Log | FileKind::Journal);
     match (direction, is_log) {
@@ -162,22 +176,22 @@ fn class_of(kind: FileKind, direction: Option<Direction>) -> IoClass {
     }
 }
 
-/// What a latency chart shows.
-struct Drawn<'a> {
-    stretch: &'a Stretch,
+/// What a chart of latencies shows.
+struct LatencyChart<'a> {
+    series: &'a HistorySeries,
     class: IoClass,
-    marked: &'a [Span],
-    /// What the marks are.
-    what: &'a str,
+    marked: &'a [Range<u64>],
+    /// Name of the marks.
+    mark: &'a str,
 }
 
-impl Drawn<'_> {
-    fn latency(&self, title: &str, analysed: &Analysed) -> String {
-        let Drawn { stretch, class, marked, what } = *self;
-        let level = &analysed.service_level;
+impl LatencyChart<'_> {
+    fn latency(&self, title: &str, report: &AnalysisReport) -> String {
+        let LatencyChart { series, class, marked, mark } = *self;
+        let level = &report.service_level;
         let mut keys: Vec<(Mark, Ink, &str)> = Vec::new();
-        let promised = stretch.levels(level);
-        for (at, (name, level)) in [
+        let levels = series.levels(level);
+        for (at, (name, level_name)) in [
             ("reads", "service level of reads"),
             ("writes", "service level of writes"),
             ("syncs", "service level of syncs"),
@@ -185,40 +199,40 @@ impl Drawn<'_> {
         .into_iter()
         .enumerate()
         {
-            if stretch.has()[at] {
-                keys.push((Mark::Line, INKS[at], name));
+            if series.has()[at] {
+                keys.push((Mark::Line, HISTORY_INKS[at], name));
             }
-            if promised[at].is_some() {
-                keys.push((Mark::Dashed, INKS[at], level));
+            if levels[at].is_some() {
+                keys.push((Mark::Dashed, HISTORY_INKS[at], level_name));
             }
         }
         if !marked.is_empty() {
-            keys.push((Mark::Area, Ink::Worse, what));
+            keys.push((Mark::Area, Ink::Worse, mark));
         }
-        if stretch.has_unknown() {
+        if series.has_unknown() {
             keys.push((Mark::Area, Ink::Gap, "not known"));
         }
-        let each = match stretch.each {
+        let each = match series.intervals_each {
             1 => String::new(),
             many => format!(" Each point is the mean of {many} intervals; dotted: the worst of them."),
         };
-        let note = format!("Background: the bands of the profile “{}”.{each}", analysed.profile.name);
+        let note = format!("Background: the bands of the profile “{}”.{each}", report.profile.name);
         chart(title, &note, &legend(&keys), Size::WIDE, |size| {
-            stretch.latency(&analysed.profile, class, level, marked, size)
+            series.latency(&report.profile, class, level, marked, size)
         })
     }
 }
 
 fn file_charts(
     path: &str,
-    stretch: &Stretch,
+    series: &HistorySeries,
     class: IoClass,
-    marked: &[Span],
-    analysed: &Analysed,
+    marked: &[Range<u64>],
+    report: &AnalysisReport,
 ) -> String {
-    let latency = Drawn { stretch, class, marked, what: "what was found" }.latency(path, analysed);
+    let latency = LatencyChart { series, class, marked, mark: "what was found" }.latency(path, report);
     let outstanding = chart("Outstanding I/Os (N)", "", "", LOW, |size| {
-        Stretch::outstanding(&[(stretch, Ink::Database)], marked, size)
+        HistorySeries::outstanding(&[(series, Ink::Database)], marked, size)
     });
     format!("<div class=\"charts wide\" style=\"margin-top:14px\">\n{latency}{outstanding}</div>\n")
 }
@@ -272,16 +286,16 @@ fn busiest(files: &[BusyFile]) -> String {
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
 <p><b>Latencies are means of intervals</b>, from counters that only grow: what was before a restart or a reset is not in \
 them, and an interval across one is not known. A long interval hides its worst moments.</p>\n\
-<p><b>p99 at most</b>: 99 of 100 operations of the stretch did not take longer, in ms. It is the upper end of a bucket of the \
+<p><b>p99 at most</b>: 99 of 100 operations of the series did not take longer, in ms. It is the upper end of a bucket of the \
 source’s histogram, up to a quarter above the true figure; – where the source keeps none.</p>\n\
 <p><b>Outstanding I/Os (N)</b> is the time waited divided by the time that passed (Little’s law).</p>\n\
 <p><b>“Looks like”</b> is what the counters resemble; the evidence stands beside it.</p>\n\
 <p><b>A slow file is not yet slow storage.</b> headroom check places the demand on what the storage gave when it was \
 measured.</p>\n</div>\n";
 
-/// Files that are worth a chart beside those of all files of a kind, the worst first: of findings, then the busiest ones
-/// that no finding draws. Each with its source.
-pub fn worth_a_chart(sources: &[Analysis], most: usize) -> Vec<(usize, Charted)> {
+/// Files worth a chart of their own, the worst first: those of findings, then the busiest ones that no finding is about.
+/// Each with the number of its source.
+pub fn files_worth_a_chart(sources: &[Analysis], most: usize) -> Vec<(usize, ChartSubject)> {
     let all = sources.iter().enumerate().flat_map(|(at, source)| {
         source.findings.iter().enumerate().map(move |(number, finding)| (at, number, finding))
     });
@@ -300,8 +314,8 @@ pub fn worth_a_chart(sources: &[Analysis], most: usize) -> Vec<(usize, Charted)>
         busy.extend(first.filter(|(_, busy)| !drawn(at, busy)).map(|(number, busy)| (at, number, busy)));
     }
     busy.sort_by_key(|(_, _, busy)| std::cmp::Reverse(busy.stall_known_ns()));
-    let found = with_file.iter().map(|(at, number, _)| (*at, Charted::Finding(*number)));
-    found.chain(busy.iter().map(|(at, number, _)| (*at, Charted::Busy(*number)))).take(most).collect()
+    let found = with_file.iter().map(|(at, number, _)| (*at, ChartSubject::Finding(*number)));
+    found.chain(busy.iter().map(|(at, number, _)| (*at, ChartSubject::Busy(*number)))).take(most).collect()
 }
 
 #[cfg(test)]
@@ -311,7 +325,7 @@ mod tests {
     #[test]
     fn spans_that_overlap_are_marked_once() {
         let span = |from_unix_ns, until_unix_ns| Span { from_unix_ns, until_unix_ns };
-        let all = together(vec![span(50, 60), span(10, 20), span(15, 30), span(30, 31), span(16, 17)]);
-        assert_eq!(all, [span(10, 31), span(50, 60)]);
+        let all = merged(vec![span(50, 60), span(10, 20), span(15, 30), span(30, 31), span(16, 17)]);
+        assert_eq!(all, [10..31, 50..60]);
     }
 }

@@ -1,12 +1,12 @@
-use super::escape;
 use super::page::{chart, legend, page};
 use super::table::{Column, Table};
-use crate::chart::{Ink, Mark, Size, curve_iops, curve_latency};
 use crate::number;
-use crate::wording::{
+use crate::wording::capability::{
     conditions_line, demands, device_line, error_line, knee_line, sharing_line, target_line,
 };
 use capability::{Capability, Curve, KneeReason};
+use charts::words::capitalised;
+use charts::{Ink, Mark, Size, curve_iops, curve_latency, escape};
 use verdict::Place;
 
 /// What a target can give, as a page: every curve, the cost model, the conditions.
@@ -38,11 +38,6 @@ pub fn capability(capability: &Capability) -> String {
     body.push_str(HOW_TO_READ);
     let footer = format!("Headroom {}", escape(&capability.conditions.headroom_version));
     page(&format!("Capability of {path}"), &body, &footer)
-}
-
-fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn overview(capability: &Capability) -> String {
@@ -83,11 +78,11 @@ fn overview(capability: &Capability) -> String {
 
 /// A curve as two charts: throughput and latency.
 pub(super) fn curve_charts(curve: &Curve, place: Option<&Place>) -> String {
-    curve_charts_of(curve, place, "measured")
+    charts_of_curve(curve, place, "measured")
 }
 
-/// The same of a curve that was come by otherwise.
-pub(super) fn curve_charts_of(curve: &Curve, place: Option<&Place>, how: &'static str) -> String {
+/// The same for a curve that was measured or simulated.
+pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'static str) -> String {
     let reached = curve.knee.as_ref().is_some_and(|knee| knee.reason != KneeReason::NotReached);
     let entries = |bounds: &'static str| {
         let mut entries = vec![(Mark::Line, Ink::Curve, how)];
@@ -153,7 +148,7 @@ pub(super) fn points(curve: &Curve) -> String {
     table.html()
 }
 
-/// What an I/O costs, and how well that foretells what was kept out of the fit.
+/// What an I/O costs, and the error of the model on what was kept out of the fit.
 pub(super) fn cost_model(capability: &Capability) -> String {
     let Some(model) = &capability.cost_model else {
         return "<h2>What an I/O costs</h2>\n<p>Too little was measured to fit a cost model: it needs saturated \

@@ -1,16 +1,16 @@
 use super::capability::{cost_model, curve_charts, facts};
 use super::page::{Banner, chart, judged_by, legend, page};
+use super::sentence::sentence;
 use super::table::{Column, Table, class, figure, tag};
-use super::{escape, sentence};
-use crate::chart::{Course, Ink, Mark, Size, iops_over_time, latency_over_time};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
-use crate::{Check, Tone, number};
+use crate::{Check, Tone, number, wording};
+use charts::{CheckSeries, Ink, Mark, Size, escape, iops_over_time, latency_over_time};
 use filestats::{Delta, Figure, IoClass};
 use std::collections::BTreeSet;
 use verdict::Figures;
 
-/// The verdict as a page: the answer first, then what it rests on.
+/// The verdict as a page: the answer first, then its reasons.
 pub fn check(check: &Check) -> String {
     let figures = Figures::from_moments(&check.observation.moments, check.capability.as_ref());
     let mut body = banner(check);
@@ -21,7 +21,7 @@ pub fn check(check: &Check) -> String {
     ));
     body.push_str(&advice(check));
     body.push_str(&place(check));
-    body.push_str(&course(check));
+    body.push_str(&over_time(check));
     body.push_str(&files(check));
     body.push_str(&evidence(check));
     if let Some(capability) = &check.capability {
@@ -40,8 +40,8 @@ fn banner(check: &Check) -> String {
     let doubts: String = verdict.doubts.iter().map(|doubt| format!("<li>{}</li>", sentence(doubt))).collect();
     let doubts = if doubts.is_empty() { doubts } else { format!("<ul class=\"doubts\">{doubts}</ul>") };
     let banner = Banner {
-        tone: Tone::of(verdict.verdict),
-        of: format!(
+        tone: Tone::from_verdict(verdict.verdict),
+        subject: format!(
             "{} on {}, until {}",
             escape(&check.source),
             escape(&check.target),
@@ -70,7 +70,7 @@ fn three_figures(check: &Check, figures: &Figures) -> String {
             "<div class=\"card figure\"><div class=\"title\">{}</div><div class=\"value\">{}</div>{meter}\
              <div class=\"note\">{}</div></div>\n",
             headline.title,
-            escape(if headline.value == number::NONE { "–" } else { &headline.value }),
+            escape(headline.value.as_deref().unwrap_or("–")),
             sentence(&headline.note)
         )
     };
@@ -112,21 +112,22 @@ fn place(check: &Check) -> String {
     )
 }
 
-fn course(check: &Check) -> String {
-    let course = Course::of(check);
-    if course.instants.is_empty() {
+fn over_time(check: &Check) -> String {
+    let phases = check.phases.iter().map(|phase| (phase.name.as_str(), phase.from_unix_ns, phase.to_unix_ns));
+    let series = CheckSeries::new(&check.observation, check.capability.as_ref(), phases);
+    if series.instants.is_empty() {
         return String::new();
     }
     let reasons: BTreeSet<String> =
-        course.instants.iter().filter_map(|instant| instant.gap).map(|reason| reason.to_string()).collect();
+        series.instants.iter().filter_map(|instant| instant.gap).map(|reason| reason.to_string()).collect();
     let gap = format!("no figures: {}", reasons.into_iter().collect::<Vec<_>>().join(", "));
-    let has_gap = course.instants.iter().any(|instant| instant.gap.is_some());
+    let has_gap = series.instants.iter().any(|instant| instant.gap.is_some());
     let gap_entry = has_gap.then_some((Mark::Area, Ink::Gap, gap.as_str()));
 
-    let has_reads = course.instants.iter().any(|instant| instant.read_ns.is_some());
+    let has_reads = series.instants.iter().any(|instant| instant.read_ns.is_some());
     let class = if has_reads { IoClass::Read } else { IoClass::LogWrite };
-    let each = if course.moments_each > 1 {
-        format!("; each point stands for {} moments", course.moments_each)
+    let each = if series.moments_each > 1 {
+        format!("; each point stands for {} moments", series.moments_each)
     } else {
         String::new()
     };
@@ -143,11 +144,10 @@ fn course(check: &Check) -> String {
     ];
     iops_legend.extend(gap_entry);
     let latency = chart("Latency", &note, &legend(&latency_legend), Size::WIDE, |size| {
-        latency_over_time(check, &course, class, size)
+        latency_over_time(&series, &check.profile, class, size)
     });
-    let iops = chart("I/Os a second", "", &legend(&iops_legend), Size::WIDE, |size| {
-        iops_over_time(check, &course, size)
-    });
+    let iops =
+        chart("I/Os a second", "", &legend(&iops_legend), Size::WIDE, |size| iops_over_time(&series, size));
     format!("<h2>The course</h2>\n<div class=\"charts wide\">\n{latency}{iops}</div>\n")
 }
 
@@ -191,7 +191,7 @@ fn file_row(file: &FileRow) -> Vec<String> {
     };
     let band = match (file.grade, file.reason()) {
         (Some(grade), _) => {
-            format!("{} {}s", tag(grade.band.name, Tone::of_rank(grade.band.rank, grade.bands)), grade.of)
+            format!("{} {}s", tag(grade.band.name, Tone::from_rank(grade.band.rank, grade.bands)), grade.of)
         }
         (None, Some(reason)) => format!("<span class=\"why\">no figures: {reason}</span>"),
         (None, None) => number::NONE.into(),
@@ -224,7 +224,7 @@ fn evidence(check: &Check) -> String {
     for fact in &check.verdict.evidence {
         table.push(&[
             escape(&fact.what),
-            escape(&number::evidence(fact)),
+            escape(&wording::evidence::value(fact)),
             escape(&fact.source),
             number::instant(fact.at),
         ]);

@@ -1,8 +1,8 @@
-use super::escape;
 use super::page::{page, run_chart};
 use super::runs::{opening, repeat};
 use super::table::{Column, Table, figure};
-use crate::{chart, number};
+use crate::number;
+use charts::escape;
 use experiments::{CommitResult, CommitStudy};
 use filestats::Figure;
 
@@ -13,7 +13,7 @@ pub fn commits(study: &CommitStudy, command: &str, version: &str) -> String {
     let mut sentences = study.sentences();
     sentences.extend(study.notes.iter().map(|note| format!("Note: {note}.")));
     let mut body = opening(title, &summary, &sentences);
-    body.push_str(&run_chart(&chart::commits(study)));
+    body.push_str(&run_chart(&charts::commits(study)));
     body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
     body.push_str(HOW_TO_READ);
     body.push_str(&repeat(command));

@@ -1,11 +1,12 @@
 use super::page::{page, panel, run_chart};
 use super::runs::{how_to_read, opening, repeat, results};
+use super::sentence::sentence;
 use super::table::{Column, Table, tag};
-use super::{escape, sentence};
-use crate::chart::{Difference, Ink, RunChart, Shown, difference};
-use crate::{Tone, number, text};
+use crate::{Tone, number, wording};
+use charts::words::capitalised;
+use charts::{Difference, Ink, NamedRun, RunChart, difference, escape};
 
-/// Two groups of runs and what is to be said of their difference.
+/// Two groups of runs and their difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'a> {
     /// The heading: "slower", "no difference beyond noise".
@@ -14,13 +15,13 @@ pub struct Comparison<'a> {
     pub summary: &'a str,
     /// What A and B are: "before", "after".
     pub names: [&'a str; 2],
-    /// What more is to be said, a sentence each.
+    /// Further sentences.
     pub sentences: &'a [String],
     /// The figures, side by side.
     pub rows: &'a [ComparisonRow],
-    /// The runs of both groups: [`Shown::group`] tells them apart.
-    pub runs: &'a [Shown<'a>],
-    /// What to type to get the same again; empty where it is not known.
+    /// The runs of both groups: [`NamedRun::group`] tells them apart.
+    pub runs: &'a [NamedRun<'a>],
+    /// The command that repeats the comparison; empty where it is not known.
     pub command: &'a str,
     /// Version of Headroom.
     pub version: &'a str,
@@ -29,43 +30,43 @@ pub struct Comparison<'a> {
 /// One figure of both groups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparisonRow {
-    /// Which figure of what: "random read 8 KiB, p99".
+    /// Which figure of which workload: "random read 8 KiB, p99".
     pub what: String,
-    /// As A has it, written with its unit.
+    /// The figure of A with its unit.
     pub a: String,
-    /// As B has it.
+    /// The figure of B.
     pub b: String,
     /// B against A as a share of A: 0.1 is 10 % more. `None`: not known.
     pub change: Option<f64>,
-    /// Where the change lies, at the confidence that the sentences name.
+    /// The interval of the change, at the confidence that the sentences name.
     pub interval: Option<(f64, f64)>,
-    /// Whether the change is for the better; `None`: it cannot be told from none.
+    /// Whether the change is for the better; `None`: it cannot be told from no change.
     pub better: Option<bool>,
     /// In words: "slower, beyond noise", "cannot tell".
     pub words: String,
 }
 
 /// Comparisons of one or several workloads as a page.
-pub fn compared(comparisons: &[compare::Comparison], runs: &[Shown], command: &str, version: &str) -> String {
+pub fn comparisons(all: &[compare::Comparison], runs: &[NamedRun], command: &str, version: &str) -> String {
     let words = |compared: &compare::Comparison| format!("{}: {}", compared.what, compared.summary);
-    let summary = match comparisons {
+    let summary = match all {
         [only] => only.summary.clone(),
         several => several.iter().map(words).collect::<Vec<String>>().join(" "),
     };
     let mut sentences: Vec<String> = Vec::new();
     let mut rows = Vec::new();
-    for compared in comparisons {
+    for compared in all {
         let differs = |mismatch: &compare::Mismatch| {
             format!("A and B differ in {}: {} against {}.", mismatch.what, mismatch.a, mismatch.b)
         };
         sentences.extend(compared.mismatches.iter().map(differs));
-        sentences.extend(compared.doubts.iter().map(|doubt| capital(doubt)));
-        let several = comparisons.len() > 1;
+        sentences.extend(compared.doubts.iter().map(|doubt| capitalised(doubt)));
+        let several = all.len() > 1;
         rows.extend(
-            compared.rows.iter().map(|row| ComparisonRow::of(row, several.then_some(&compared.what))),
+            compared.rows.iter().map(|row| ComparisonRow::new(row, several.then_some(&compared.what))),
         );
     }
-    let names = comparisons.first().map_or(["A", "B"], |first| [first.a.as_str(), first.b.as_str()]);
+    let names = all.first().map_or(["A", "B"], |first| [first.a.as_str(), first.b.as_str()]);
     let title = format!("{} against {}", names[1], names[0]);
     comparison(&Comparison {
         title: &title,
@@ -79,18 +80,14 @@ pub fn compared(comparisons: &[compare::Comparison], runs: &[Shown], command: &s
     })
 }
 
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
 impl ComparisonRow {
-    fn of(row: &compare::Row, workload: Option<&String>) -> ComparisonRow {
-        let figure =
-            |value: Option<f64>| value.map_or(number::NONE.into(), |value| text::written(row.unit, value));
+    fn new(row: &compare::Row, workload: Option<&String>) -> ComparisonRow {
+        let figure = |value: Option<f64>| {
+            value.map_or(number::NONE.into(), |value| wording::comparison::value(row.unit, value))
+        };
         let about = workload.into_iter().chain(&row.subject);
         let interval =
-            row.difference.and_then(|found| Some((found.percent_low? / 100.0, found.percent_high? / 100.0)));
+            row.difference.and_then(|by| Some((by.percent_low? / 100.0, by.percent_high? / 100.0)));
         ComparisonRow {
             what: about.cloned().chain([row.figure.clone()]).collect::<Vec<String>>().join(", "),
             a: figure(row.a),
@@ -102,7 +99,10 @@ impl ComparisonRow {
                 compare::Verdict::Slower => Some(false),
                 _ => None,
             },
-            words: row.not_compared.clone().unwrap_or_else(|| text::word(row.verdict).to_owned()),
+            words: row
+                .not_compared
+                .clone()
+                .unwrap_or_else(|| wording::comparison::verdict(row.verdict).to_owned()),
         }
     }
 }
@@ -152,10 +152,6 @@ fn rows(rows: &[ComparisonRow]) -> String {
         ("interval", Column::Number),
         ("in words", Column::Long),
     ]);
-    let signed = |share: f64| {
-        let sign = if share > 0.0 { "+" } else { "" };
-        format!("{sign}{}", number::share(share))
-    };
     for row in rows {
         let tone = match row.better {
             Some(true) => Tone::Good,
@@ -166,9 +162,10 @@ fn rows(rows: &[ComparisonRow]) -> String {
             sentence(&row.what),
             sentence(&row.a),
             sentence(&row.b),
-            row.change.map_or(number::NONE.into(), signed),
-            row.interval
-                .map_or(number::NONE.into(), |(low, high)| format!("{} to {}", signed(low), signed(high))),
+            row.change.map_or(number::NONE.into(), number::change),
+            row.interval.map_or(number::NONE.into(), |(low, high)| {
+                format!("{} to {}", number::change(low), number::change(high))
+            }),
             tag(&row.words, tone),
         ]);
     }

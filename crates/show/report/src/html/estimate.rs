@@ -1,8 +1,8 @@
-use super::capability::{curve_charts_of, points};
-use super::escape;
+use super::capability::{charts_of_curve, points};
 use super::page::page;
 use crate::estimate::error_note;
 use crate::{Estimate, number};
+use charts::escape;
 
 /// What a measured storage would give if it were changed, as a page.
 pub fn estimate(estimate: &Estimate, version: &str) -> String {
@@ -23,8 +23,8 @@ pub fn estimate(estimate: &Estimate, version: &str) -> String {
             escape(&prediction.after.workload.to_string()),
             number::rate(prediction.demand_iops),
             prediction.outstanding.1,
-            curve_charts_of(&prediction.before, None, "simulated"),
-            curve_charts_of(&prediction.after, None, "simulated"),
+            charts_of_curve(&prediction.before, None, "simulated"),
+            charts_of_curve(&prediction.after, None, "simulated"),
             points(&prediction.after),
         ));
     }

@@ -1,25 +1,30 @@
-//! What both pages share: the frame, the styles, a figure with its legend.
+//! What all pages share: the frame, the styles, a figure with its legend.
 
-use super::escape;
+use super::sentence::sentence;
 use super::table::class;
-use crate::chart::{Chart, Ink, Mark, Panel, Size, Theme};
 use crate::{Tone, number};
+use charts::escape;
+use charts::{Chart, Drawing, Ink, Mark, Panel, Size, Theme, css_variables};
 use filestats::{Profile, ServiceLevel};
 
+/// All but the colours.
 const STYLES: &str = include_str!("page.css");
 
 /// A whole page.
 pub(super) fn page(title: &str, body: &str, footer: &str) -> String {
+    let (light, dark) = (css_variables(Theme::Light), css_variables(Theme::Dark));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"Headroom\">\n<title>{}</title>\n<style>\n{STYLES}</style>\n</head>\n\
+         <meta name=\"generator\" content=\"Headroom\">\n<title>{}</title>\n<style>\n:root {{ color-scheme: light; {light} }}\n\
+         @media screen and (prefers-color-scheme: dark) {{ :root {{ color-scheme: dark; {dark} }} }}\n{STYLES}</style>\n\
+         </head>\n\
          <body>\n<main>\n{body}<footer>{footer}</footer>\n</main>\n</body>\n</html>\n",
         escape(title)
     )
 }
 
-/// What was judged by which promise and on which scale.
+/// The footer of a judgement: version, service level and scale.
 pub(super) fn judged_by(version: &str, level: &ServiceLevel, profile: &Profile) -> String {
     format!(
         "Headroom {}; service level: reads {}, writes {}, log writes {}; bands: {} ({})",
@@ -32,11 +37,11 @@ pub(super) fn judged_by(version: &str, level: &ServiceLevel, profile: &Profile) 
     )
 }
 
-/// The answer on top of a page, in the colour of good or bad news; all parts are HTML already.
+/// The answer on top of a page, in the colour of good or bad news. All parts are HTML.
 pub(super) struct Banner<'a> {
     pub(super) tone: Tone,
-    /// Small, above at the left: of what, when.
-    pub(super) of: String,
+    /// Small, above at the left: what is judged, and when.
+    pub(super) subject: String,
     /// Above at the right.
     pub(super) beside: String,
     pub(super) title: &'a str,
@@ -47,9 +52,9 @@ pub(super) struct Banner<'a> {
 
 impl Banner<'_> {
     pub(super) fn html(&self) -> String {
-        let Banner { tone, of, beside, title, sentence, more } = self;
+        let Banner { tone, subject, beside, title, sentence, more } = self;
         format!(
-            "<header class=\"card banner {}\">\n<div class=\"top\"><span class=\"small\">{of}</span>\
+            "<header class=\"card banner {}\">\n<div class=\"top\"><span class=\"small\">{subject}</span>\
              <span class=\"confidence\">{beside}</span></div>\n<h1>{title}</h1>\n\
              <p class=\"sentence\">{sentence}</p>{more}\n</header>\n",
             class(*tone)
@@ -57,7 +62,7 @@ impl Banner<'_> {
     }
 }
 
-/// What the marks of a chart mean.
+/// The key of the marks of a chart.
 pub(super) fn legend(entries: &[(Mark, Ink, &str)]) -> String {
     let entry = |(mark, ink, name): &(Mark, Ink, &str)| {
         let class = match mark {
@@ -74,13 +79,13 @@ pub(super) fn legend(entries: &[(Mark, Ink, &str)]) -> String {
     format!("<ul class=\"legend\">{}</ul>\n", entries.iter().map(entry).collect::<String>())
 }
 
-/// A chart drawn for a page and again for a phone, so that its text stays readable on both.
+/// A chart drawn twice, for a page and for a phone, so that its text stays readable on both.
 pub(super) fn chart(
     title: &str,
     note: &str,
     legend: &str,
     wide: Size,
-    draw: impl Fn(Size) -> String,
+    draw: impl Fn(Size) -> Drawing,
 ) -> String {
     drawn_twice(title, note, legend, [wide, Size::NARROW], draw)
 }
@@ -90,19 +95,19 @@ fn drawn_twice(
     note: &str,
     legend: &str,
     [wide, narrow]: [Size; 2],
-    draw: impl Fn(Size) -> String,
+    draw: impl Fn(Size) -> Drawing,
 ) -> String {
     let note = if note.is_empty() { String::new() } else { escape(note) };
     format!(
         "<figure class=\"card\">\n<figcaption><b>{}</b>{note}</figcaption>\n{legend}\
          <div class=\"wide-only\">{}</div>\n<div class=\"narrow\">{}</div>\n</figure>\n",
         escape(title),
-        draw(wide),
-        draw(narrow)
+        draw(wide).to_svg(),
+        draw(narrow).to_svg()
     )
 }
 
-/// A panel of a chart of runs.
+/// A panel of a chart.
 pub(super) fn panel(panel: &Panel) -> String {
     let keys: Vec<(Mark, Ink, &str)> =
         panel.legend.iter().map(|(mark, ink, name)| (*mark, *ink, name.as_str())).collect();
@@ -110,45 +115,18 @@ pub(super) fn panel(panel: &Panel) -> String {
     drawn_twice(&panel.title, &panel.note, &legend, [panel.size, panel.narrow], |size| (panel.draw)(size))
 }
 
-/// A chart of runs under its heading, with what is to be known of it.
+/// A chart under its heading with its notes.
 pub(super) fn run_chart(chart: &Chart) -> String {
     // Narrow ones side by side, wide ones under each other, in their order.
-    let is_half = |panel: &Panel| panel.size.width <= Size::HALF.width;
-    let beside = |one: &Panel, other: &Panel| is_half(one) == is_half(other);
+    let beside = |one: &Panel, other: &Panel| one.is_half() == other.is_half();
     let grids = chart.panels.chunk_by(beside).map(|panels| {
-        let wide = if panels.len() > 1 && is_half(&panels[0]) { "" } else { " wide" };
+        let wide = if panels.len() > 1 && panels[0].is_half() { "" } else { " wide" };
         format!("<div class=\"charts{wide}\">\n{}</div>\n", panels.iter().map(panel).collect::<String>())
     });
     format!(
         "<h2>{}</h2>\n<p class=\"small\">{}</p>\n{}",
         escape(&chart.title),
-        super::sentence(&chart.notes.join(" ")),
+        sentence(&chart.notes.join(" ")),
         grids.collect::<String>()
     )
-}
-
-/// The colour that a variable of the page has in a theme: the page's own styles are asked, so that files and
-/// pages never differ.
-pub(crate) fn page_colour(variable: &str, theme: Theme) -> &'static str {
-    let name = format!("{variable}: ");
-    let mut found = STYLES.match_indices(&name).map(|(at, name)| &STYLES[at + name.len()..]);
-    let colour = match theme {
-        Theme::Light => found.next(),
-        Theme::Dark => found.nth(1),
-    };
-    colour.and_then(|rest| rest.get(..7)).filter(|colour| colour.starts_with('#')).unwrap_or("#808080")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_ink_has_a_colour_in_both_themes() {
-        for ink in Ink::all() {
-            let name = ink.variable();
-            let (light, dark) = (page_colour(&name, Theme::Light), page_colour(&name, Theme::Dark));
-            assert!(light != "#808080" && dark != "#808080" && light != dark, "{name}: {light} {dark}");
-        }
-    }
 }

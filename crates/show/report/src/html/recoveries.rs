@@ -1,8 +1,8 @@
-use super::escape;
 use super::page::{page, run_chart};
 use super::runs::{opening, repeat};
 use super::table::{Column, Table};
-use crate::{chart, number};
+use crate::number;
+use charts::escape;
 use experiments::{RecoverResult, RecoverStudy};
 use filestats::Figure;
 
@@ -13,7 +13,7 @@ pub fn recoveries(study: &RecoverStudy, command: &str, version: &str) -> String 
     let mut sentences = study.sentences();
     sentences.extend(study.all_notes().iter().map(|note| format!("Note: {note}.")));
     let mut body = opening(title, &summary, &sentences);
-    body.push_str(&run_chart(&chart::recoveries(study)));
+    body.push_str(&run_chart(&charts::recoveries(study)));
     body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
     body.push_str(HOW_TO_READ);
     body.push_str(&repeat(command));
@@ -57,7 +57,7 @@ fn table(study: &RecoverStudy) -> String {
 }
 
 fn row(result: &RecoverResult) -> [String; 13] {
-    // Why a figure is not known stands in a note: words would push the last columns out of the page.
+    // A note has the reason of an unknown figure: words would move the last columns out of the page.
     let count = |of: Figure<u64>| number::or_dash(of, |count| number::rate(count as f64));
     let time = |seconds: f64| number::time(seconds * 1e9);
     [

@@ -1,22 +1,22 @@
 use super::page::{page, run_chart};
+use super::sentence::sentence;
 use super::table::{Column, Table};
-use super::{escape, sentence};
-use crate::chart::{Factor, Measure, RunChart, Shown, asked, labels};
 use crate::number;
+use charts::{Factor, Measure, NamedRun, RunChart, escape, labels, workload_words};
 use workload::{LatencyHistogram, RunResult};
 
-/// What a page of runs is made of.
+/// The contents of a page of runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RunsPage<'a> {
     /// The heading.
     pub title: &'a str,
     /// What is shown.
-    pub runs: &'a [Shown<'a>],
-    /// In this order; none: those that say most about these runs.
+    pub runs: &'a [NamedRun<'a>],
+    /// The charts in their order; without any, those that suit the runs.
     pub charts: &'a [RunChart],
     /// What the results mean, one sentence each.
     pub sentences: &'a [String],
-    /// What to type to get the same again; empty where it is not known.
+    /// The command that repeats the runs; empty where it is not known.
     pub command: &'a str,
     /// Version of Headroom.
     pub version: &'a str,
@@ -27,8 +27,7 @@ const ROWS_FIRST: usize = 12;
 /// Rows of a table; JSON has all.
 const ROWS_MAX: usize = 1_000;
 
-/// Runs as a page: what they gave in words and numbers, the charts, how to read them, and the command that
-/// repeats them.
+/// Runs as a page: results in words and numbers, charts, how to read them, and the command that repeats them.
 pub fn runs(shown: &RunsPage) -> String {
     let chosen: Vec<RunChart> =
         if shown.charts.is_empty() { RunChart::fitting(shown.runs) } else { shown.charts.to_vec() };
@@ -65,7 +64,7 @@ pub(super) fn opening(title: &str, summary: &str, sentences: &[String]) -> Strin
     )
 }
 
-fn summary(runs: &[Shown]) -> String {
+fn summary(runs: &[NamedRun]) -> String {
     let Some(first) = runs.first() else { return "There is no run to show.".into() };
     let mut targets: Vec<&str> = runs.iter().map(|run| run.result.target.as_str()).collect();
     targets.sort_unstable();
@@ -84,7 +83,7 @@ fn summary(runs: &[Shown]) -> String {
         let p99 = known(&latency, 99.0).map_or(String::new(), |ns| format!(", {ns} at p99"));
         return format!(
             "{}: {} IOPS, {} MiB/s, {mean}{p99}, over {} on {on}{from}",
-            asked(result),
+            workload_words(result),
             number::rate(result.iops()),
             number::rate(result.mib_per_s()),
             number::duration(result.elapsed_s()),
@@ -102,7 +101,7 @@ fn known(latency: &LatencyHistogram, percent: f64) -> Option<String> {
 }
 
 /// One row a run.
-pub(super) fn results(runs: &[Shown]) -> String {
+pub(super) fn results(runs: &[NamedRun]) -> String {
     let mut table = Table::new(&[
         ("run", Column::Long),
         ("IOPS", Column::Value),
@@ -125,7 +124,7 @@ pub(super) fn results(runs: &[Shown]) -> String {
 }
 
 /// Which member of a layout did the work; a row for each member of each run.
-fn members(runs: &[Shown]) -> String {
+fn members(runs: &[NamedRun]) -> String {
     if runs.iter().all(|run| run.result.members.is_empty()) {
         return String::new();
     }
@@ -147,7 +146,7 @@ fn members(runs: &[Shown]) -> String {
         let all: u64 = result.members.iter().map(|each| each.total().count).sum();
         let seconds = result.elapsed_s().max(1e-9);
         table.push(&[
-            escape(&if label.is_empty() { asked(result) } else { label }),
+            escape(&if label.is_empty() { workload_words(result) } else { label }),
             escape(&member.path),
             number::rate(total.count as f64 / seconds),
             number::share(total.count as f64 / all.max(1) as f64),
@@ -162,7 +161,7 @@ fn members(runs: &[Shown]) -> String {
 
 fn row(result: &RunResult, label: &str) -> Vec<String> {
     let latency = result.latency();
-    let name = if label.is_empty() { asked(result) } else { label.to_owned() };
+    let name = if label.is_empty() { workload_words(result) } else { label.to_owned() };
     let percentile = |percent: f64| known(&latency, percent).unwrap_or(number::NONE.into());
     let interrupted = if result.interrupted { " <span class=\"why\">ended early</span>" } else { "" };
     vec![
@@ -186,7 +185,7 @@ pub(super) fn repeat(command: &str) -> String {
     format!("<h2>Run it again</h2>\n<div class=\"card\"><pre>{}</pre></div>\n", escape(command))
 }
 
-/// What is worth knowing of the charts that are there, and of no others.
+/// How to read the charts of the page.
 pub(super) fn how_to_read(charts: &[RunChart]) -> String {
     let has = |of: fn(&RunChart) -> bool| charts.iter().any(of);
     let mut html = String::from("<h2>How to read this</h2>\n<div class=\"card\">\n");

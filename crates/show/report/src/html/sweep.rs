@@ -1,31 +1,30 @@
 use super::page::{page, run_chart};
 use super::runs::{how_to_read, opening, repeat};
+use super::sentence::sentence;
 use super::table::{Column, Table, folded};
-use super::{escape, sentence};
-use crate::chart;
 use crate::number;
-use crate::swept::{self, half_width, percent};
+use crate::wording::sweep::{half_width, properties};
 use capability::{QueueSeen, Sweep, SweepComparison, SweepStep};
+use charts::escape;
+use charts::sweep::{chart, comparison_words, names};
 
-/// Sweeps as a page: the answer, the picture, what the curves say, and every step.
+/// Sweeps as a page: the answer, the charts, the properties of the curves, and every step.
 pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, command: &str, version: &str) -> String {
-    let names = swept::names(sweeps);
+    let names = names(sweeps);
     let title = match sweeps {
         [one] => format!("Sweep of {}", one.target),
         _ => format!("Sweep of {}", names.join(" and ")),
     };
     let answer = match (compared, sweeps) {
-        (Some(compared), [first, second, ..]) => swept::comparison(first, second, compared),
+        (Some(compared), [first, second, ..]) => comparison_words(first, second, compared),
         _ => sweeps
             .iter()
-            .map(|one| format!("knee: {}", swept::found(one)[0].text))
+            .map(|one| format!("knee: {}", properties(one)[0].text))
             .collect::<Vec<_>>()
             .join("; "),
     };
     let mut body = opening(&title, &answer, &[what_ran(sweeps)]);
-    let mut picture = chart::sweeps(sweeps, compared);
-    // The page begins with it.
-    picture.notes.retain(|note| note.trim_end_matches('.') != answer);
+    let mut picture = chart(sweeps, compared);
     picture.title = "The picture".into();
     body.push_str(&run_chart(&picture));
     body.push_str(&meaning(sweeps, &names));
@@ -65,20 +64,20 @@ fn what_ran(sweeps: &[Sweep]) -> String {
     )
 }
 
-/// A row for each thing that is looked for, a column for each sweep.
+/// A row for each property, a column for each sweep.
 fn meaning(sweeps: &[Sweep], names: &[String]) -> String {
     let columns: Vec<(&str, Column)> = std::iter::once(("", Column::Text))
         .chain(names.iter().map(|name| (name.as_str(), Column::Long)))
         .collect();
     let mut table = Table::new(&columns);
-    let mut found: Vec<Vec<swept::Found>> = sweeps.iter().map(swept::found).collect();
-    let rows = found.iter().map(Vec::len).max().unwrap_or(0);
+    let curves: Vec<_> = sweeps.iter().map(properties).collect();
+    let rows = curves.iter().map(Vec::len).max().unwrap_or(0);
     for row in 0..rows {
-        let what = found.iter().find_map(|one| one.get(row)).map_or("", |found| found.what);
-        let texts = found.iter_mut().map(|one| {
-            one.get_mut(row).map_or(String::new(), |found| sentence(&std::mem::take(&mut found.text)))
-        });
-        table.push(&std::iter::once(what.to_owned()).chain(texts).collect::<Vec<String>>());
+        let name = curves.iter().find_map(|curve| curve.get(row)).map_or("", |property| property.name);
+        let texts = curves
+            .iter()
+            .map(|curve| curve.get(row).map_or(String::new(), |property| sentence(&property.text)));
+        table.push(&std::iter::once(name.to_owned()).chain(texts).collect::<Vec<String>>());
     }
     format!("<h2>What the curves say</h2>\n{}", table.html())
 }
@@ -111,15 +110,15 @@ fn steps(sweep: &Sweep) -> String {
             number::rate(point.outstanding_measured),
             queue.map_or_else(none, |queue| number::rate(queue.weighted)),
             queue.and_then(QueueSeen::sampled).map_or_else(none, number::rate),
-            queue.and_then(QueueSeen::error).map_or_else(none, percent),
-            queue.and_then(QueueSeen::error_max).map_or_else(none, percent),
+            queue.and_then(QueueSeen::error).map_or_else(none, number::whole_change),
+            queue.and_then(QueueSeen::error_max).map_or_else(none, number::whole_change),
             number::count(point.failed),
         ]);
     }
     folded(&format!("{} steps", sweep.steps.len()), &table, sweep.steps.len())
 }
 
-/// Which member of a layout did the work, step by step.
+/// The share of each member of a layout, step by step.
 fn members(sweep: &Sweep) -> String {
     if sweep.steps.iter().all(|step| step.result.members.is_empty()) {
         return String::new();

@@ -1,7 +1,7 @@
-//! Tables of a page: the same rows on paper, screen and phone.
+//! Tables of a page.
 
-use super::escape;
 use crate::{Tone, number};
+use charts::escape;
 use filestats::{Figure, Reason};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) enum Column {
     Value,
 }
 
-/// A table whose cells are HTML already.
+/// A table whose cells are HTML.
 pub(super) struct Table {
     columns: Vec<(String, Column)>,
     rows: String,
@@ -52,10 +52,10 @@ impl Table {
     }
 }
 
-/// More rows than this are folded away.
+/// Tables of more rows are closed at first.
 const ROWS_OPEN: usize = 12;
 
-/// A table under a summary that opens and closes it; long ones are closed at first.
+/// A table under a summary that opens and closes it.
 pub(super) fn folded(summary: &str, table: &Table, rows: usize) -> String {
     let open = if rows <= ROWS_OPEN { " open" } else { "" };
     format!("<details{open}>\n<summary>{}</summary>\n{}</details>\n", escape(summary), table.html())

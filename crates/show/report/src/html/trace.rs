@@ -1,14 +1,14 @@
-use super::escape;
 use super::page::{page, run_chart};
 use super::runs::{opening, repeat};
 use super::table::{Column, Table};
-use crate::{Traced, chart, number};
+use crate::{TraceSummary, number};
+use charts::escape;
 
 /// Files of the table.
 const FILES_MAX: usize = 50;
 
-/// A trace as a page: what it is of, the picture, kinds of I/O, files, how to read them.
-pub fn trace(traced: &Traced, command: &str, version: &str) -> String {
+/// A trace as a page: its subject, the charts, kinds of I/O, files, how to read them.
+pub fn trace(traced: &TraceSummary, command: &str, version: &str) -> String {
     let title = "Trace of I/Os";
     let summary = format!(
         "{} I/Os, {} in {}: {}",
@@ -26,7 +26,7 @@ pub fn trace(traced: &Traced, command: &str, version: &str) -> String {
     }
     sentences.extend(traced.notes.iter().map(|note| format!("Note: {note}.")));
     let mut body = opening(title, &summary, &sentences);
-    body.push_str(&run_chart(&chart::traced(traced)));
+    body.push_str(&run_chart(&traced.chart()));
     body.push_str(&format!("<h2>Kinds</h2>\n{}<h2>Files</h2>\n{}", kinds(traced), files(traced)));
     body.push_str(HOW_TO_READ);
     body.push_str(&repeat(command));
@@ -39,7 +39,7 @@ const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
     <p><b>Latency</b> is until the I/O was done, on a logarithmic axis. Two layers of reads are mostly the page cache \
     and the device. A column that reaches high up at one time is a stall that all had together.</p>\n</div>\n";
 
-fn kinds(traced: &Traced) -> String {
+fn kinds(traced: &TraceSummary) -> String {
     let mut table = Table::new(&[
         ("kind", Column::Long),
         ("I/Os", Column::Number),
@@ -64,7 +64,7 @@ fn kinds(traced: &Traced) -> String {
     table.html()
 }
 
-fn files(traced: &Traced) -> String {
+fn files(traced: &TraceSummary) -> String {
     let mut table = Table::new(&[
         ("file", Column::Long),
         ("I/Os", Column::Number),
@@ -90,11 +90,11 @@ fn files(traced: &Traced) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traced::tests::{io, trace as traced};
+    use crate::trace_summary::tests::{io, trace as traced};
     use filestats::{TracedIo, TracedOp};
 
     #[test]
-    fn the_page_says_what_was_lost_and_escapes_names() {
+    fn a_page_states_lost_ios_and_escapes_names() {
         let mut all = traced(10);
         all.lost = 5;
         all.add(&TracedIo { file: "/<b>.db".into(), ..io(0, TracedOp::Read, 0, 1) });

@@ -1,27 +1,27 @@
-//! What a stored stretch showed.
+//! The analysis of a stored stretch.
 
-use crate::{Analysed, number};
+use crate::{AnalysisReport, number};
 use analyze::{Analysis, BusyFile};
 use filestats::{Counters, Figure};
 use serde_json::{Value, json};
 
-/// What a stored stretch showed, source by source.
-pub fn analysis(analysed: &Analysed) -> Value {
+/// The analysis of a stored stretch, source by source.
+pub fn analysis(report: &AnalysisReport) -> Value {
     json!({
-        "headroom_version": analysed.version,
-        "from_unix_ns": analysed.from_unix_ns,
-        "from_time": number::rfc3339(analysed.from_unix_ns),
-        "until_unix_ns": analysed.until_unix_ns,
-        "until_time": number::rfc3339(analysed.until_unix_ns),
-        "service_level": analysed.service_level,
-        "profile": analysed.profile.name,
-        "bad_news": analysed.is_bad(),
-        "sources": analysed.sources.iter().map(analysed_source).collect::<Vec<Value>>(),
-        "gaps": analysed.gaps,
+        "headroom_version": report.version,
+        "from_unix_ns": report.from_unix_ns,
+        "from_time": number::rfc3339(report.from_unix_ns),
+        "until_unix_ns": report.until_unix_ns,
+        "until_time": number::rfc3339(report.until_unix_ns),
+        "service_level": report.service_level,
+        "profile": report.profile.name,
+        "bad_news": report.is_bad(),
+        "sources": report.sources.iter().map(source).collect::<Vec<Value>>(),
+        "gaps": report.gaps,
     })
 }
 
-fn analysed_source(source: &Analysis) -> Value {
+fn source(source: &Analysis) -> Value {
     json!({
         "source": source.source,
         "coverage": source.coverage,

@@ -1,6 +1,6 @@
 //! I/Os one by one, and what they came to.
 
-use crate::{OpTotals, Traced, TracedFile};
+use crate::{OpTotals, TraceFile, TraceSummary};
 use filestats::{Served, TracedIo, TracedOp};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub fn traced_io(io: &TracedIo) -> Value {
 }
 
 /// What a trace came to: the last line of `headroom trace --json`.
-pub fn trace(traced: &Traced) -> Value {
+pub fn trace(traced: &TraceSummary) -> Value {
     let op = |(op, totals): (TracedOp, &OpTotals)| {
         let at = |percent| totals.percentile_ns(percent);
         json!({
@@ -39,7 +39,7 @@ pub fn trace(traced: &Traced) -> Value {
             },
         })
     };
-    let file = |file: &TracedFile| {
+    let file = |file: &TraceFile| {
         json!({
             "path": &*file.path,
             "ios": file.ios,

@@ -1,42 +1,42 @@
 //! An interval of a source: files, devices, waits.
 
 use super::{add, plain};
-use crate::{FileGlance, Glance, number, wording};
+use crate::{WatchedFile, WatchedInterval, number, wording};
 use filestats::waits::Reconciled;
 use filestats::{Counters, Figure, FileInterval, Interval, Ops, Profile, WaitInterval};
 use serde_json::{Value, json};
 
 /// One interval of a source, as `headroom watch --json` prints it in a line.
-pub fn watch(glance: &Glance, profile: &Profile) -> Value {
-    let mut value = waits(glance);
+pub fn watch(interval: &WatchedInterval, profile: &Profile) -> Value {
+    let mut value = waits(interval);
     let more = json!({
-        "at": number::rfc3339(glance.ended_unix_ns),
-        "at_unix_ns": glance.ended_unix_ns,
-        "source": glance.source,
-        "elapsed_ns": glance.elapsed_ns,
-        "files": glance.files.iter().map(|file| watched_file(file, profile)).collect::<Vec<Value>>(),
-        "below": glance.below.iter().map(|file| watched_file(file, profile)).collect::<Vec<Value>>(),
-        "devices": glance.devices.iter().map(|device| watched(device, None)).collect::<Vec<Value>>(),
-        "notes": glance.notes,
+        "at": number::rfc3339(interval.ended_unix_ns),
+        "at_unix_ns": interval.ended_unix_ns,
+        "source": interval.source,
+        "elapsed_ns": interval.elapsed_ns,
+        "files": interval.files.iter().map(|file| watched_file(file, profile)).collect::<Vec<Value>>(),
+        "below": interval.below.iter().map(|file| watched_file(file, profile)).collect::<Vec<Value>>(),
+        "devices": interval.devices.iter().map(|device| watched(device, None)).collect::<Vec<Value>>(),
+        "notes": interval.notes,
     });
     add(&mut value, more);
     value
 }
 
 /// What was waited for in an interval, beside what the files took: `waits` and `reconciled`.
-pub fn waits(glance: &Glance) -> Value {
+pub fn waits(interval: &WatchedInterval) -> Value {
     let reconciled = |one: &Reconciled| {
         let mut value = plain(one);
-        value["text"] = json!(wording::reconciled(one));
+        value["text"] = json!(wording::waits::reconciliation(one));
         value
     };
     json!({
-        "waits": glance.waits.iter().map(wait).collect::<Vec<Value>>(),
-        "reconciled": glance.reconciled.iter().map(reconciled).collect::<Vec<Value>>(),
+        "waits": interval.waits.iter().map(wait).collect::<Vec<Value>>(),
+        "reconciled": interval.reconciled.iter().map(reconciled).collect::<Vec<Value>>(),
     })
 }
 
-fn watched_file(file: &FileGlance, profile: &Profile) -> Value {
+fn watched_file(file: &WatchedFile, profile: &Profile) -> Value {
     let mut value = watched(&file.row, file.band(profile).map(|band| band.name));
     value["size_bytes"] = json!(file.size_bytes);
     value["meaning"] = json!(file.row.meaning);

@@ -1,38 +1,38 @@
-//! What a stretch showed: of each source how much is known, what was found, and the files that were waited for.
+//! A stored stretch: of each source how much is known, the findings, and the files with the longest waits.
 
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
 use super::watch::SHORT_MARK;
-use super::{Ink, Style, wrap};
-use crate::{Analysed, Tone, number};
-use analyze::{Analysis, BusyFile, Coverage, Finding, Gap, Span};
+use super::wrap::wrap;
+use crate::wording::analysis::{coverage, when};
+use crate::{AnalysisReport, Tone, number};
+use analyze::{Analysis, BusyFile, Finding, Gap};
 use filestats::{Counters, Figure, Ops, Reason, Time};
 use findings::Weight;
 
-/// Lines of one sentence, at most.
+/// Lines of one sentence.
 const LINES_MAX: usize = 9;
-/// Stretches that are listed with a finding; JSON has more.
-const WHEN_MAX: usize = 3;
 /// Gaps that are listed.
 const GAPS_MAX: usize = 10;
 
-/// The analysis as a terminal shows it.
-pub fn analysis(analysed: &Analysed, style: &Style) -> String {
+/// The analysis of all sources.
+pub fn analysis(report: &AnalysisReport, style: &Style) -> String {
     let mut lines = vec![style.heading(&format!(
         "{} to {}",
-        number::instant(analysed.from_unix_ns),
-        number::instant(analysed.until_unix_ns)
+        number::instant(report.from_unix_ns),
+        number::instant(report.until_unix_ns)
     ))];
-    for source in &analysed.sources {
+    for source in &report.sources {
         lines.push(String::new());
-        lines.extend(one(source, style));
+        lines.extend(source_lines(source, style));
     }
-    if !analysed.gaps.is_empty() {
+    if !report.gaps.is_empty() {
         lines.push(String::new());
         lines.push(style.heading("Gaps of the recorder"));
-        for gap in analysed.gaps.iter().take(GAPS_MAX) {
-            lines.extend(indented(&told(gap), 2, style, Ink::Plain));
+        for gap in report.gaps.iter().take(GAPS_MAX) {
+            lines.extend(indented(&gap_line(gap), 2, style, Ink::Plain));
         }
-        let more = analysed.gaps.len().saturating_sub(GAPS_MAX);
+        let more = report.gaps.len().saturating_sub(GAPS_MAX);
         if more > 0 {
             lines.push(format!("  and {more} more"));
         }
@@ -40,11 +40,11 @@ pub fn analysis(analysed: &Analysed, style: &Style) -> String {
     lines.join("\n") + "\n"
 }
 
-fn one(source: &Analysis, style: &Style) -> Vec<String> {
-    let mut lines = vec![style.heading(&super::clean(&source.source))];
+fn source_lines(source: &Analysis, style: &Style) -> Vec<String> {
+    let mut lines = vec![style.heading(&super::wrap::clean(&source.source))];
     lines.extend(indented(&coverage(&source.coverage), 2, style, Ink::Dim));
     for finding in &source.findings {
-        lines.extend(found(finding, style));
+        lines.extend(finding_lines(finding, style));
     }
     if !source.busiest.is_empty() {
         lines.push(String::new());
@@ -53,44 +53,7 @@ fn one(source: &Analysis, style: &Style) -> Vec<String> {
     lines
 }
 
-/// How much is known of the stretch, in a sentence.
-pub(crate) fn coverage(coverage: &Coverage) -> String {
-    let every = coverage
-        .interval_ns
-        .map_or(String::new(), |ns| format!(", every {}", number::duration(ns as f64 / 1e9)));
-    let known = match coverage.known_share {
-        Some(share) => format!("{} of the files' time between them is known", of_all(share)),
-        None => "nothing is known between them".into(),
-    };
-    let mut text = format!(
-        "{} captures{every}, cover {} of it; {known}; {}, {} of them used",
-        number::count(coverage.captures as u64),
-        of_all(coverage.captured_share),
-        counted(coverage.files),
-        number::count(coverage.files_used as u64),
-    );
-    if coverage.files_untimed > 0 {
-        text.push_str(&format!(", {} not (wholly) timed", number::count(coverage.files_untimed as u64)));
-    }
-    if coverage.files_unsized > 0 {
-        text.push_str(&format!(
-            ", {} of unknown size (re-reads and jobs are not looked for there)",
-            number::count(coverage.files_unsized as u64)
-        ));
-    }
-    text
-}
-
-/// A share that is not all of it, however near.
-fn of_all(share: f64) -> String {
-    if share > 0.995 && share < 1.0 { "over 99 %".into() } else { number::share(share) }
-}
-
-fn counted(files: usize) -> String {
-    format!("{} file{}", number::count(files as u64), if files == 1 { "" } else { "s" })
-}
-
-fn found(finding: &Finding, style: &Style) -> Vec<String> {
+fn finding_lines(finding: &Finding, style: &Style) -> Vec<String> {
     let (mark, ink) = match finding.weight {
         Weight::Good => ("+", Ink::Tone(Tone::Good)),
         Weight::Note => ("-", Ink::Bold),
@@ -115,35 +78,17 @@ fn indented(text: &str, by: usize, style: &Style, ink: Ink) -> Vec<String> {
     lines.iter().map(|line| format!("{}{}", " ".repeat(by), style.paint(ink, line))).collect()
 }
 
-/// The longest stretches of a finding in the order of time.
-pub(crate) fn when(finding: &Finding) -> Option<String> {
-    let mut spans: Vec<Span> = finding.when.iter().take(WHEN_MAX).copied().collect();
-    spans.sort_by_key(|span| span.from_unix_ns);
-    let mut told: Vec<String> = spans.iter().map(span).collect();
-    let more = finding.stretches.saturating_sub(told.len());
-    if more > 0 {
-        told.push(format!("and {more} more"));
-    }
-    (!told.is_empty()).then(|| told.join(", "))
-}
-
-/// "2026-11-21 02:00:00 to 02:12:15 UTC".
-fn span(span: &Span) -> String {
-    let (from, until) = (number::instant(span.from_unix_ns), number::instant(span.until_unix_ns));
-    match (from.split_once(' '), until.split_once(' ')) {
-        (Some((day, begin)), Some((same, end))) if day == same => {
-            format!("{day} {} to {end}", begin.trim_end_matches(" UTC"))
-        }
-        _ => format!("{} to {until}", from.trim_end_matches(" UTC")),
-    }
-}
-
-fn told(gap: &Gap) -> String {
+fn gap_line(gap: &Gap) -> String {
     let until = gap.until_unix_ns.map_or("its end is not known".into(), number::instant);
-    format!("{} {} to {until}: {}", super::of(&gap.source), number::instant(gap.from_unix_ns), gap.reason)
+    format!(
+        "{} {} to {until}: {}",
+        super::wrap::source_heading(&gap.source),
+        number::instant(gap.from_unix_ns),
+        gap.reason
+    )
 }
 
-/// The files that were waited for longest: how much, one after the other, size beside latency.
+/// The files with the longest waits, size beside latency.
 fn busiest(files: &[BusyFile], style: &Style) -> Vec<String> {
     let mut table = Table::new(&[
         ("most waited for", Align::Left),
@@ -159,7 +104,7 @@ fn busiest(files: &[BusyFile], style: &Style) -> Vec<String> {
         ("ms", Align::Right),
     ])
     .flexible(0);
-    let mut short = false;
+    let mut has_short_times = false;
     for busy in files {
         let Counters { read, write, sync, .. } = busy.counters;
         let ms = |ops: &Ops, time: Time| match ops.latency_ns() {
@@ -172,7 +117,7 @@ fn busiest(files: &[BusyFile], style: &Style) -> Vec<String> {
             number::or_dash(ops.average_bytes(), |bytes| number::rate((bytes / 1024.0 * 10.0).round() / 10.0))
         };
         let sync = sync.known();
-        short |=
+        has_short_times |=
             [busy.meaning.read_time, busy.meaning.write_time].iter().any(|time| *time != Time::ToCompletion);
         let cells = [
             busy.file.path.clone(),
@@ -191,25 +136,25 @@ fn busiest(files: &[BusyFile], style: &Style) -> Vec<String> {
     }
     let mut lines = table.lines(style);
     lines.extend(files.iter().filter_map(p99).flat_map(|text| indented(&text, 2, style, Ink::Dim)));
-    if short {
+    if has_short_times {
         let words = "  * the time ends before the storage is done, or begins after it began";
         lines.push(style.paint(Ink::Dim, words));
     }
     lines
 }
 
-/// "p99 of /data/shop: reads at most 12.0 ms, syncs at most 40.0 ms"; nothing without a histogram.
+/// "p99 of /data/shop: reads at most 12.0 ms, syncs at most 40.0 ms"; `None` without a histogram.
 fn p99(busy: &BusyFile) -> Option<String> {
-    let told = |(word, ns): (&str, Option<u64>)| {
+    let percentile = |(word, ns): (&str, Option<u64>)| {
         ns.map(|ns| format!("{word} at most {} ms", number::millis(ns as f64)))
     };
-    let of = busy.p99_at_most_ns;
-    let all = [("reads", of.read_ns), ("writes", of.write_ns), ("syncs", of.sync_ns)];
-    let all: Vec<String> = all.into_iter().filter_map(told).collect();
+    let p99 = busy.p99_at_most_ns;
+    let all = [("reads", p99.read_ns), ("writes", p99.write_ns), ("syncs", p99.sync_ns)];
+    let all: Vec<String> = all.into_iter().filter_map(percentile).collect();
     (!all.is_empty()).then(|| format!("p99 of {}: {}", busy.file.path, all.join(", ")))
 }
 
-/// Three digits of a count, for its short form.
+/// A count rounded to three digits.
 fn rounded(count: u64) -> f64 {
     let value = count as f64;
     if value < 1000.0 {

@@ -1,7 +1,9 @@
+use super::sketch;
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, clip, sketch, wrap};
+use super::wrap::{clean, clip, wrap};
 use crate::number;
-use crate::wording::{
+use crate::wording::capability::{
     conditions_line, demands, device_line, error_line, knee_line, sharing_line, target_line,
 };
 use capability::{Capability, CostModel, Curve};

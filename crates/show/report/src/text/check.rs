@@ -1,13 +1,16 @@
+use super::estimate::advice;
+use super::sketch;
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, clip, sketch, wrap};
+use super::wrap::{clean, clip, wrap};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
-use crate::{Check, Tone, number};
+use crate::{Check, Tone, number, wording};
 use filestats::{Delta, Figure};
 use std::path::Path;
 use verdict::Figures;
 
-/// Lines of a screen that the whole answer fits into.
+/// The answer fits on a screen of this many lines.
 const LINES_MAX: usize = 40;
 const EVIDENCE_MAX: usize = 8;
 const DOUBTS_MAX: usize = 3;
@@ -27,9 +30,9 @@ pub fn check(check: &Check, style: &Style) -> String {
     lines.extend(files(check, style));
     let mut next = next_step(check, style);
     let room = LINES_MAX.saturating_sub(lines.len() + next.len());
-    next.extend(super::advice(check, room, style));
+    next.extend(advice(check, room, style));
     if let Some(curve) = check.curve() {
-        // The curve takes what is left of the screen, and is left out where that shows nothing.
+        // The curve takes the rest of the screen; it is left out where too little is left.
         let left = LINES_MAX.saturating_sub(lines.len() + next.len() + 2);
         let rows = sketch::sketch(curve, check.verdict.place.as_ref(), style, left.min(SKETCH_LINES_MAX));
         if rows.len() >= 3 || rows.len() == curve.points.len() && !rows.is_empty() {
@@ -48,7 +51,7 @@ fn banner(check: &Check, style: &Style) -> Vec<String> {
     let confidence = format!("confidence: {}", verdict.confidence);
     let gap = style.columns().saturating_sub(name.chars().count() + confidence.chars().count());
     let name = if style.color {
-        let tone = style.paint(Ink::Tone(Tone::of(verdict.verdict)), &name);
+        let tone = style.paint(Ink::Tone(Tone::from_verdict(verdict.verdict)), &name);
         style.paint(Ink::Bold, &tone)
     } else {
         name
@@ -67,7 +70,8 @@ fn banner(check: &Check, style: &Style) -> Vec<String> {
 
 fn three_figures(check: &Check, figures: &Figures, style: &Style) -> Vec<String> {
     let line = |headline: &crate::headline::Headline| {
-        let text = format!("  {:<17}{:>9}   ", headline.title, headline.value);
+        let text =
+            format!("  {:<17}{:>9}   ", headline.title, headline.value.as_deref().unwrap_or(number::NONE));
         let note = clip(&headline.note, style.columns().saturating_sub(text.chars().count()));
         format!("{}{}", style.heading(&text), style.paint(Ink::Dim, &note))
     };
@@ -81,7 +85,7 @@ fn evidence(check: &Check, style: &Style) -> Vec<String> {
     }
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     for fact in evidence.iter().take(EVIDENCE_MAX) {
-        let value = Cell::inked(number::evidence(fact), Ink::Bold);
+        let value = Cell::inked(wording::evidence::value(fact), Ink::Bold);
         let what = clip(&clean(&fact.what), style.columns() * 65 / 100);
         table.push(vec![what.into(), value, Cell::inked(in_short(&fact.source), Ink::Dim)]);
     }
@@ -91,7 +95,7 @@ fn evidence(check: &Check, style: &Style) -> Vec<String> {
     lines
 }
 
-/// Where a number comes from, in the few words that a line of a terminal leaves.
+/// The source of a number in a few words.
 fn in_short(source: &str) -> &str {
     let source = source.strip_prefix("the ").unwrap_or(source);
     let source = source.split([',', '(']).next().unwrap_or(source).trim_end();
@@ -164,7 +168,7 @@ fn file_row(file: &FileRow, style: &Style) -> Vec<Cell> {
     let millis = |figure: Figure<f64>| Cell::from(number::or_dash(figure, number::millis));
     let per_second = |of: fn(&Delta) -> u64| Cell::from(number::rate(of(delta) as f64 / delta.elapsed_s()));
     let band = file.grade.map_or(number::NONE.into(), |grade| {
-        Cell::inked(grade.band.name, Ink::Tone(Tone::of_rank(grade.band.rank, grade.bands)))
+        Cell::inked(grade.band.name, Ink::Tone(Tone::from_rank(grade.band.rank, grade.bands)))
     });
     vec![
         name.into(),

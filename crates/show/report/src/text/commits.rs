@@ -1,5 +1,6 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, wrap};
+use super::wrap::{clean, wrap};
 use crate::number;
 use experiments::{CommitResult, CommitStudy, Durability};
 

@@ -1,9 +1,10 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, wrap};
-use crate::{Tone, number};
-use compare::{Comparison, Method, Row, Unit, Verdict, interval_in_words, more_short};
+use super::wrap::{clean, wrap};
+use crate::{Tone, number, wording};
+use compare::{Comparison, Method, Row, Verdict, interval_in_words, more_short};
 
-/// What B gives, compared with A: the answer, the figures it rests on, the others, and what to know besides.
+/// B compared with A: the answer, the figures it is based on, the others, and notes.
 pub fn comparison(compared: &Comparison, style: &Style) -> String {
     let mut lines: Vec<String> = wrap(&compared.summary, style.columns(), 12)
         .into_iter()
@@ -80,8 +81,9 @@ fn figures(compared: &Comparison, headline: bool, style: &Style) -> Vec<String> 
 }
 
 fn cells(row: &Row) -> Vec<Cell> {
-    let figure =
-        |value: Option<f64>| Cell::from(value.map_or(number::NONE.into(), |value| written(row.unit, value)));
+    let figure = |value: Option<f64>| {
+        Cell::from(value.map_or(number::NONE.into(), |value| wording::comparison::value(row.unit, value)))
+    };
     let change = row.percent.map_or(number::NONE.into(), |percent| format!("{percent:+.1} %"));
     let mut cells = vec![row.figure.as_str().into(), figure(row.a), figure(row.b), change.into()];
     match (&row.not_compared, row.difference) {
@@ -92,29 +94,12 @@ fn cells(row: &Row) -> Vec<Cell> {
             let word = match (not_judged, row.more) {
                 (Some(why), _) => why.clone(),
                 (None, Some(more)) => format!("cannot tell ({})", more_short(more)),
-                (None, None) => word(row.verdict).to_owned(),
+                (None, None) => wording::comparison::verdict(row.verdict).to_owned(),
             };
             cells.push(Cell::inked(word, Ink::Tone(tone(row.verdict))));
         }
     }
     cells
-}
-
-pub(crate) fn written(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::Ns => number::time(value),
-        Unit::PerSecond | Unit::MibPerSecond | Unit::Outstanding => number::rate(value),
-    }
-}
-
-pub(crate) fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
-        Verdict::NoDifference => "no difference",
-        Verdict::Mixed => "faster and slower",
-        Verdict::CannotTell => "cannot tell",
-    }
 }
 
 fn tone(verdict: Verdict) -> Tone {

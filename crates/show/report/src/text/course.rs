@@ -1,13 +1,14 @@
-//! The course of a run as one line.
+//! A run over time as one line.
 
-use super::{Style, wrap};
+use super::style::Style;
+use super::wrap::wrap;
 use crate::number;
 use workload::{Limit, RunResult};
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Fewer rows are told by the totals.
+/// Fewer slices add nothing to the totals.
 const ROWS_MIN: usize = 3;
-/// Room for the name before the line.
+/// Columns of the name before the line.
 const NAME_COLUMNS: usize = 11;
 
 /// A line from 0 to the highest value: IOPS, or the mean latency where the rate was given.
@@ -18,7 +19,7 @@ pub(super) fn course(result: &RunResult, style: &Style) -> Vec<String> {
     for slice in &result.series {
         let ns = slice.end_ns.saturating_sub(from_ns);
         from_ns = from_ns.max(slice.end_ns);
-        // The rate of a last sliver is noise.
+        // A short last slice has a noisy rate.
         if ns > result.slice_ns / 2 {
             let total = slice.total();
             let rate = total.count as f64 * 1e9 / ns as f64;
@@ -49,7 +50,7 @@ pub(super) fn course(result: &RunResult, style: &Style) -> Vec<String> {
     lines
 }
 
-/// Eight heights; neighbouring values share a column where there are more of them than columns.
+/// Bars of eight heights. Where there are more values than columns, neighbouring ones share a column.
 fn sparkline(values: &[f64], high: f64, columns: usize) -> String {
     let columns = columns.min(values.len());
     let column = |at: usize| {

@@ -1,6 +1,7 @@
 //! What failed, and what was not as it was written.
 
-use super::{Style, clean, clip};
+use super::style::Style;
+use super::wrap::{clean, clip};
 use crate::number;
 use workload::{Direction, RunResult};
 

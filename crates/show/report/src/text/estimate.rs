@@ -1,23 +1,25 @@
-//! What was simulated: always said to be that, with the model's error beside it.
+//! Simulated results, always with the error of the model beside them.
 
+use super::phases;
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, phases, wrap};
+use super::wrap::{clean, wrap};
 use crate::estimate::{advice_note, error_note};
 use crate::{Check, Estimate, Simulation, number, simulated_note};
 use capability::{Curve, Point};
 use simulate::Prediction;
 
-/// Remedies that a screen has room for.
+/// Remedies on a screen.
 const REMEDIES_MAX: usize = 6;
 
-/// A simulated plan, as a run is shown.
+/// A simulated plan, in the form of a run.
 pub fn simulation(simulation: &Simulation, style: &Style) -> String {
     let note = wrap(&simulated_note(simulation.fit.as_ref()), style.columns(), 3).join("\n");
     let text = phases(&simulation.phases, |_| Vec::new(), style);
     format!("{}\n\n{text}", style.paint(Ink::Dim, &note))
 }
 
-/// The curves of a measured storage's model, and what changes make of them.
+/// The curves of the model of a measured storage, now and if it were changed.
 pub fn estimate(estimate: &Estimate, style: &Style) -> String {
     let title = match &estimate.changes {
         Some(changes) => format!("Estimate for {}, if {}", clean(&estimate.of), clean(changes)),
@@ -30,7 +32,7 @@ pub fn estimate(estimate: &Estimate, style: &Style) -> String {
     }
     for prediction in &estimate.predictions {
         lines.push(String::new());
-        lines.extend(one(prediction, estimate.changes.is_some(), style));
+        lines.extend(prediction_lines(prediction, estimate.changes.is_some(), style));
     }
     let rows = estimate.predictions.iter().find_map(|prediction| prediction.rows_per_s);
     if let Some((before, after)) = rows {
@@ -41,7 +43,7 @@ pub fn estimate(estimate: &Estimate, style: &Style) -> String {
     lines.join("\n") + "\n"
 }
 
-fn one(prediction: &Prediction, changed: bool, style: &Style) -> Vec<String> {
+fn prediction_lines(prediction: &Prediction, changed: bool, style: &Style) -> Vec<String> {
     let mut lines = vec![style.heading(&prediction.before.workload.to_string())];
     let mut table = Table::new(&[
         ("N", Align::Right),
@@ -81,8 +83,8 @@ fn one(prediction: &Prediction, changed: bool, style: &Style) -> Vec<String> {
     lines
 }
 
-/// How far each remedy would carry, in so many lines: the storage as it is and the first remedy in any case.
-pub(crate) fn advice(check: &Check, room: usize, style: &Style) -> Vec<String> {
+/// How far each remedy would carry, in at most `room` lines, but always the unchanged storage and the first remedy.
+pub(super) fn advice(check: &Check, room: usize, style: &Style) -> Vec<String> {
     let Some(advice) = &check.advice else { return Vec::new() };
     let mut table =
         Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left), ("", Align::Left)]);

@@ -1,5 +1,6 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Table};
-use super::{Ink, Style, clean, wrap};
+use super::wrap::{clean, wrap};
 use crate::number;
 use experiments::Footprint;
 use filestats::{Figure, Reason};
@@ -13,8 +14,8 @@ pub fn footprint(footprint: &Footprint, style: &Style) -> String {
     lines.extend(wrap(&clean(&format!("{} on {}", footprint.query, footprint.source)), style.columns(), 6));
     lines.push(String::new());
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right)]);
-    let count = |figure: Figure<u64>| written(figure, number::count);
-    let bytes = |figure: Figure<u64>| written(figure, |bytes| number::bytes(bytes as f64));
+    let count = |figure: Figure<u64>| amount(figure, number::count);
+    let bytes = |figure: Figure<u64>| amount(figure, |bytes| number::bytes(bytes as f64));
     let sent = |figure: Figure<u64>| match figure {
         Figure::Unknown { unknown: Reason::NoOperations } => "nothing is sent".into(),
         other => bytes(other),
@@ -65,7 +66,7 @@ pub fn footprint(footprint: &Footprint, style: &Style) -> String {
     lines.join("\n") + "\n"
 }
 
-fn written(figure: Figure<u64>, write: impl Fn(u64) -> String) -> String {
+fn amount(figure: Figure<u64>, write: impl Fn(u64) -> String) -> String {
     match figure {
         Figure::Known(value) => write(value),
         Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),

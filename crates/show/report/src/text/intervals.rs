@@ -1,18 +1,18 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, clip_start};
-use crate::{Glance, number};
+use super::wrap::{clean, clip_start};
+use crate::{WatchedInterval, number};
 use filestats::{Counters, Delta, Figure, FileInterval, Interval, Ops, Reason, Sample, Snapshot};
 
-/// The files' cumulative figures at both captures beside those of the interval between them, then what was waited for
-/// meanwhile; `between` is of the same captures, with all of their files.
+/// The cumulative figures of files at both captures beside those of the interval between them, then the waits of the
+/// interval. `between` is of the same captures, with all of their files.
 ///
-/// A cumulative mean hides what happens today, so that it never stands alone. What is unknown shows its
-/// reason.
+/// A cumulative mean hides the present, so that it never stands alone. An unknown figure has its reason.
 pub fn intervals(
     earlier: &Snapshot,
     later: &Snapshot,
     rows: &[FileInterval],
-    between: &Glance,
+    between: &WatchedInterval,
     style: &Style,
 ) -> String {
     let elapsed = later
@@ -21,7 +21,7 @@ pub fn intervals(
         .map_or(number::NONE.into(), |ns| number::duration(ns as f64 / 1e9));
     let mut lines = vec![style.heading(&clean(&format!(
         "{} {} to {} ({elapsed})",
-        super::of(&later.source),
+        super::wrap::source_heading(&later.source),
         number::instant(earlier.taken_unix_ns),
         number::instant(later.taken_unix_ns)
     )))];
@@ -53,7 +53,7 @@ fn file(earlier: &Snapshot, later: &Snapshot, row: &FileInterval, style: &Style)
     let object = identity.object.as_ref().map_or(String::new(), |name| format!("{name}, "));
     let about = clean(&format!("{object}{database}{}, {}", identity.kind, identity.instance));
     let path = clip_start(&clean(&identity.path), style.columns());
-    // Where both do not fit, the path is worth a line of its own.
+    // Where both do not fit, the path has a line of its own.
     let apart =
         if path.chars().count() + 2 + about.chars().count() > style.columns() { "\n  " } else { "  " };
     let mut lines = vec![format!("{}{apart}{}", style.heading(&path), style.paint(Ink::Dim, &about))];

@@ -1,5 +1,6 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, wrap};
+use super::wrap::{clean, wrap};
 use crate::number;
 use matrix::{Estimate, Forecast, Matrix, Method, Row, Summary};
 use workload::{Pattern, format_bytes};
@@ -7,7 +8,7 @@ use workload::{Pattern, format_bytes};
 /// Reasons for skipping that are printed.
 const REASONS_MAX: usize = 12;
 
-/// What a matrix gave: a row for each point.
+/// The results of a matrix: a row for each point.
 pub fn matrix(summary: &Summary, style: &Style) -> String {
     let mut lines = opening(summary, style);
     lines.push(String::new());
@@ -16,19 +17,19 @@ pub fn matrix(summary: &Summary, style: &Style) -> String {
     lines.join("\n") + "\n"
 }
 
-/// How many runs, and how long, before they are begun.
-pub fn foretold(matrix: &Matrix, foretold: &Forecast) -> String {
+/// How many runs a matrix will make, and how long they will take.
+pub fn forecast(matrix: &Matrix, forecast: &Forecast) -> String {
     let each = number::duration(matrix.runs.length().total().as_secs_f64());
-    let time = number::duration(foretold.time.as_secs_f64());
-    let mut text = format!("{} of {each} each, about {time} in all", runs(foretold.runs));
-    if matrix.runs.budget.is_some() && foretold.left_out > 0 {
-        let rest = foretold.runs - foretold.coarse;
+    let time = number::duration(forecast.time.as_secs_f64());
+    let mut text = format!("{} of {each} each, about {time} in all", runs(forecast.runs));
+    if matrix.runs.budget.is_some() && forecast.left_out > 0 {
+        let rest = forecast.runs - forecast.coarse;
         text.push_str(&format!(
             ": {} spread over all axes, then {} where curves bend or repeats disagree; the budget leaves no \
              time for {}",
-            runs(foretold.coarse),
+            runs(forecast.coarse),
             runs(rest),
-            runs(foretold.left_out)
+            runs(forecast.left_out)
         ));
     }
     if let Some(percent) = matrix.runs.prune_percent {

@@ -1,12 +1,13 @@
-//! What was found, the worst first.
+//! Findings, the worst first.
 
-use super::{Ink, Style, wrap};
+use super::style::{Ink, Style};
+use super::wrap::wrap;
 use crate::Tone;
 use findings::{Finding, Weight};
 
-/// Lines of one sentence, at most.
+/// Lines of one sentence.
 const LINES_MAX: usize = 4;
-/// Stands between a number and its unit while lines are broken; a private character, so in no text.
+/// Between a number and its unit while lines are broken: a private character, which no text contains.
 const TIE: char = '\u{e000}';
 const UNITS: [&str; 17] = [
     "%", "x", "ns", "us", "ms", "s", "min", "h", "days", "B", "KiB", "MiB", "GiB", "TiB", "IOPS", "MiB/s",
@@ -25,12 +26,12 @@ pub(super) fn meaning(findings: &[Finding], style: &Style) -> Vec<String> {
             Weight::Warning if finding.invalidates() => ("!", Ink::Tone(Tone::Bad)),
             Weight::Warning => ("!", Ink::Tone(Tone::Warning)),
         };
-        for (at, line) in lines_of(&finding.text, style.columns() - 4).iter().enumerate() {
+        for (at, line) in broken_lines(&finding.text, style.columns() - 4).iter().enumerate() {
             let mark = if at == 0 { style.paint(ink, mark) } else { " ".into() };
             lines.push(format!("  {mark} {line}"));
         }
         if let Some(remedy) = &finding.remedy {
-            let remedy = lines_of(&format!("try: {remedy}"), style.columns() - 6);
+            let remedy = broken_lines(&format!("try: {remedy}"), style.columns() - 6);
             lines.extend(remedy.iter().map(|line| format!("      {}", style.paint(Ink::Dim, line))));
         }
     }
@@ -38,7 +39,7 @@ pub(super) fn meaning(findings: &[Finding], style: &Style) -> Vec<String> {
 }
 
 /// The text in lines, none of which begins with the unit of a number on the line before.
-fn lines_of(text: &str, columns: usize) -> Vec<String> {
+fn broken_lines(text: &str, columns: usize) -> Vec<String> {
     let mut tied = String::with_capacity(text.len());
     for word in text.split(' ') {
         let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_number_stays_with_its_unit() {
-        assert_eq!(lines_of("within 5 % or 12 s.", 10), ["within 5 %", "or 12 s."]);
-        assert_eq!(lines_of("rather 12 MiB/s, fell", 14), ["rather", "12 MiB/s, fell"]);
+        assert_eq!(broken_lines("within 5 % or 12 s.", 10), ["within 5 %", "or 12 s."]);
+        assert_eq!(broken_lines("rather 12 MiB/s, fell", 14), ["rather", "12 MiB/s, fell"]);
     }
 }

@@ -1,7 +1,7 @@
-//! The table of percentiles, each marked that has too few I/Os behind it.
+//! The table of percentiles. Those with too few I/Os behind them are marked.
 
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style};
 use crate::number;
 use findings::ladder::{LADDER, Rung};
 use workload::{LatencyHistogram, RunResult};
@@ -46,7 +46,7 @@ pub(super) fn percentiles(result: &RunResult, style: &Style) -> Vec<String> {
     };
     push("min", &|latencies| certain(latencies.min_ns()));
     let stands = |rung: &&Rung| columns.iter().any(|(_, latencies)| rung.stands(latencies));
-    // What stands, and the first that does not: the others are the maximum over and over.
+    // The known ones and the first unknown one: the others would repeat the maximum.
     let shown = LADDER.iter().filter(stands).count() + 1;
     for rung in LADDER.iter().take(shown) {
         push(rung.name, &|latencies| match latencies.percentile_ns(rung.percent) {
@@ -71,7 +71,7 @@ pub(super) fn percentiles(result: &RunResult, style: &Style) -> Vec<String> {
     lines
 }
 
-/// With the room of a mark behind it.
+/// A time with space for a mark after it.
 fn certain(ns: Option<u64>) -> Cell {
     ns.map_or(number::NONE.into(), |ns| format!("{} ", number::time(ns as f64))).into()
 }

@@ -1,7 +1,9 @@
-//! Several workloads, at once or one phase after the other: a table of all, then each.
+//! Several workloads, at once or in phases: a table of all, then each.
 
+use super::run;
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, run};
+use super::wrap::clean;
 use crate::{Tone, number};
 use findings::{Finding, Weight};
 use workload::{PhaseResult, RunResult};
@@ -12,8 +14,8 @@ pub fn phases(
     findings_of: impl Fn(&RunResult) -> Vec<Finding>,
     style: &Style,
 ) -> String {
-    let found = |phase| Found::new(phase, &findings_of);
-    let each: Vec<Found> = phases.iter().map(found).collect();
+    let each: Vec<PhaseFindings> =
+        phases.iter().map(|phase| PhaseFindings::new(phase, &findings_of)).collect();
     if let [only] = each.as_slice()
         && let [(result, findings)] = only.results.as_slice()
     {
@@ -31,7 +33,7 @@ pub fn phases(
     ])
     .flexible(1);
     let mut pages = Vec::new();
-    for (at, Found { phase, results }) in each.iter().enumerate() {
+    for (at, PhaseFindings { phase, results }) in each.iter().enumerate() {
         for (result, findings) in results {
             table.push(summary(&name(phase, at), result, findings));
         }
@@ -42,15 +44,18 @@ pub fn phases(
     format!("{}\n\n{}", table.lines(style).join("\n"), pages.join("\n"))
 }
 
-/// A phase, its results and what they mean.
-struct Found<'a> {
+/// A phase with the findings of each of its results.
+struct PhaseFindings<'a> {
     phase: &'a PhaseResult,
     results: Vec<(&'a RunResult, Vec<Finding>)>,
 }
 
-impl<'a> Found<'a> {
-    fn new(phase: &'a PhaseResult, findings_of: impl Fn(&RunResult) -> Vec<Finding>) -> Found<'a> {
-        Found { phase, results: phase.results.iter().map(|result| (result, findings_of(result))).collect() }
+impl<'a> PhaseFindings<'a> {
+    fn new(phase: &'a PhaseResult, findings_of: impl Fn(&RunResult) -> Vec<Finding>) -> PhaseFindings<'a> {
+        PhaseFindings {
+            phase,
+            results: phase.results.iter().map(|result| (result, findings_of(result))).collect(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, clean, wrap};
+use super::wrap::{clean, wrap};
 use crate::number;
 use experiments::{LeftOut, RecoverResult, RecoverStudy};
 
@@ -21,7 +22,7 @@ pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
         ("I/Os", Align::Right),
         ("N", Align::Right),
     ])
-    .telling();
+    .naming_left_out();
     study.results.iter().for_each(|result| table.push(row(result)));
     study.left_out.iter().for_each(|out| table.push(left_out(out)));
     lines.extend(table.lines(style));
@@ -54,7 +55,7 @@ fn row(result: &RecoverResult) -> Vec<Cell> {
     ]
 }
 
-/// Who was asked for has a row all the same: why it has no figures is a note.
+/// A requested engine without figures has a row; a note has the reason.
 fn left_out(out: &LeftOut) -> Vec<Cell> {
     let mut cells = vec![Cell::from(out.engine.as_str()), Cell::inked("left out", Ink::Dim)];
     cells.extend((0..8).map(|_| Cell::from(number::NONE)));

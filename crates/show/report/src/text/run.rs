@@ -1,14 +1,14 @@
 //! One run on about one screen.
 
+use super::style::Style;
 use super::table::{Align, Table};
-use super::{Style, clean, clip, course, errors, meaning, percentiles, shares, wrap};
-use crate::asked::asked;
-use crate::number;
+use super::wrap::{clean, clip, wrap};
+use super::{course, errors, meaning, percentiles, shares};
+use crate::{number, wording};
 use findings::Finding;
 use workload::{Backend, Direction, LatencyHistogram, RunResult};
 
-/// What a load run gave: totals, percentiles, what they mean, errors, the course; threads and cores where
-/// they have something to say.
+/// A run: totals, percentiles, findings, errors, the rate over time; threads and cores where a finding is about them.
 pub fn run(result: &RunResult, findings: &[Finding], style: &Style) -> String {
     let sections = [
         opening(result, style),
@@ -33,7 +33,7 @@ fn opening(result: &RunResult, style: &Style) -> Vec<String> {
         Backend::Mapped => "memory mapping",
         Backend::Foreign => result.tool.as_deref().unwrap_or("another tool"),
     };
-    let asked = format!("{}, {backend}", asked(result));
+    let load = format!("{}, {backend}", wording::workload::sentence(result));
     let size = match result.target_bytes {
         0 => String::new(),
         bytes => format!(" of {}", workload::format_bytes(bytes)),
@@ -53,13 +53,13 @@ fn opening(result: &RunResult, style: &Style) -> Vec<String> {
         number::rate(result.outstanding()),
     );
     let mut lines: Vec<String> =
-        wrap(&asked, style.columns(), 3).iter().map(|line| style.heading(line)).collect();
+        wrap(&load, style.columns(), 3).iter().map(|line| style.heading(line)).collect();
     lines.extend(wrap(&clean(&target), style.columns(), 2));
     lines.push(style.heading(&clip(&gave, style.columns())));
     lines
 }
 
-/// A row for each direction in which something was asked, and their sum where there are two.
+/// A row for each direction with I/Os, and their sum where there are two.
 fn totals(result: &RunResult, style: &Style) -> Vec<String> {
     let failed = result.failed().saturating_add(result.sync.failed()) > 0;
     let mut titles = vec![

@@ -1,6 +1,6 @@
-//! The members of a layout; threads and cores one by one where a finding says that they matter.
+//! The members of a layout; threads and cores where a finding is about them.
 
-use super::Style;
+use super::style::Style;
 use super::table::{Align, Cell, Table};
 use crate::number;
 use findings::{Finding, FindingKind, Weight};
@@ -10,7 +10,7 @@ const MEMBERS_MAX: usize = 32;
 const THREADS_MAX: usize = 16;
 const CORES_MAX: usize = 8;
 
-fn is_told(findings: &[Finding], kind: FindingKind) -> bool {
+fn is_reported(findings: &[Finding], kind: FindingKind) -> bool {
     findings.iter().any(|finding| finding.kind == kind && finding.weight != Weight::Good)
 }
 
@@ -69,7 +69,7 @@ fn only_member(result: &RunResult) -> Option<&str> {
 
 pub(super) fn threads(result: &RunResult, findings: &[Finding], style: &Style) -> Vec<String> {
     let several = result.threads.len() > 1;
-    if !several || !(is_told(findings, FindingKind::Threads) || is_told(findings, FindingKind::Cpu)) {
+    if !several || !(is_reported(findings, FindingKind::Threads) || is_reported(findings, FindingKind::Cpu)) {
         return Vec::new();
     }
     let mut table = Table::new(&[
@@ -101,8 +101,8 @@ pub(super) fn threads(result: &RunResult, findings: &[Finding], style: &Style) -
 }
 
 pub(super) fn cores(result: &RunResult, findings: &[Finding], style: &Style) -> Vec<String> {
-    let told = is_told(findings, FindingKind::Cpu) || is_told(findings, FindingKind::OtherLoad);
-    if result.cores.is_empty() || !told {
+    let matter = is_reported(findings, FindingKind::Cpu) || is_reported(findings, FindingKind::OtherLoad);
+    if result.cores.is_empty() || !matter {
         return Vec::new();
     }
     let mut table = Table::new(&[

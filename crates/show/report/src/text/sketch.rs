@@ -1,13 +1,14 @@
 //! A curve in a few lines: N, a bar for the throughput, the latency.
 
-use super::{Ink, Style, clip};
+use super::style::{Ink, Style};
+use super::wrap::clip;
 use crate::{Tone, number};
 use capability::{Curve, KneeReason, Point};
 use verdict::Place;
 
 const BAR_COLUMNS: usize = 24;
 
-/// At most `lines_max` points, the first, the last and the one at the knee among them.
+/// At most `lines_max` points, including the first, the last and the one at the knee.
 pub(super) fn interesting(curve: &Curve, lines_max: usize) -> Vec<&Point> {
     let last = curve.points.len().saturating_sub(1);
     if curve.points.len() <= lines_max || lines_max < 3 {
@@ -21,13 +22,13 @@ pub(super) fn interesting(curve: &Curve, lines_max: usize) -> Vec<&Point> {
     chosen.iter().filter_map(|at| curve.points.get(*at)).collect()
 }
 
-/// The measured point whose N is nearest by ratio.
+/// The point whose N is nearest by ratio.
 fn nearest(points: &[Point], outstanding: f64) -> Option<usize> {
     let distance = |point: &Point| (f64::from(point.outstanding.max(1)) / outstanding.max(0.1)).ln().abs();
     (0..points.len()).min_by(|a, b| distance(&points[*a]).total_cmp(&distance(&points[*b])))
 }
 
-/// A line a point; the knee and the demand are named beside the nearest one.
+/// A line for each point; the knee and the demand are marked at the nearest one.
 pub(super) fn sketch(curve: &Curve, place: Option<&Place>, style: &Style, lines_max: usize) -> Vec<String> {
     let points = interesting(curve, lines_max);
     let highest = curve.iops_max().filter(|iops| iops.is_finite() && *iops > 0.0).unwrap_or(1.0);

@@ -1,12 +1,14 @@
-//! Sweeps: a table of steps for each, what the curve says, and two side by side.
+//! Sweeps: for each a table of steps and the properties of its curve, then a comparison of two.
 
+use super::style::{Ink, Style};
 use super::table::{Align, Table};
-use super::{Ink, Style, clean, wrap};
+use super::wrap::{clean, wrap};
 use crate::number;
-use crate::swept::{self, half_width, percent};
+use crate::wording::sweep::{CurveProperty, half_width, properties};
 use capability::{QueueSeen, Sweep, SweepComparison, SweepStep};
+use charts::sweep::comparison_words;
 
-/// Each sweep's steps and meaning, and how the second compares with the first.
+/// The steps and the curve of each sweep, and how the second compares with the first.
 pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, style: &Style) -> String {
     let mut sections: Vec<String> = Vec::new();
     for sweep in sweeps {
@@ -16,7 +18,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, style: &Styl
         sections.push(meaning(sweep, style).join("\n"));
     }
     if let (Some(compared), [first, second, ..]) = (compared, sweeps) {
-        let text = swept::comparison(first, second, compared);
+        let text = comparison_words(first, second, compared);
         let lines = wrap(&text, style.columns(), 3);
         sections.push(lines.iter().map(|line| style.heading(line)).collect::<Vec<_>>().join("\n"));
     }
@@ -50,8 +52,8 @@ fn steps(sweep: &Sweep, style: &Style) -> Vec<String> {
             number::rate(point.outstanding_measured).into(),
             queue.map_or_else(none, |queue| number::rate(queue.weighted)).into(),
             queue.and_then(QueueSeen::sampled).map_or_else(none, number::rate).into(),
-            queue.and_then(QueueSeen::error).map_or_else(none, percent).into(),
-            queue.and_then(QueueSeen::error_max).map_or_else(none, percent).into(),
+            queue.and_then(QueueSeen::error).map_or_else(none, number::whole_change).into(),
+            queue.and_then(QueueSeen::error_max).map_or_else(none, number::whole_change).into(),
         ]);
     }
     let mut lines = table.lines(style);
@@ -63,14 +65,14 @@ fn steps(sweep: &Sweep, style: &Style) -> Vec<String> {
     lines
 }
 
-/// What a curve says, each thing under its name.
+/// The properties of a curve with their names.
 fn meaning(sweep: &Sweep, style: &Style) -> Vec<String> {
     const NAME: usize = 12;
-    let lines = |found: swept::Found| {
-        let text = wrap(&found.text, style.columns().saturating_sub(NAME + 2).max(20), 4);
+    let lines = |property: CurveProperty| {
+        let text = wrap(&property.text, style.columns().saturating_sub(NAME + 2).max(20), 4);
         let lines = text.into_iter().enumerate();
-        let name = move |at| if at == 0 { found.what } else { "" };
+        let name = move |at| if at == 0 { property.name } else { "" };
         lines.map(move |(at, line)| format!("  {:NAME$}{line}", name(at))).collect::<Vec<String>>()
     };
-    swept::found(sweep).into_iter().flat_map(lines).collect()
+    properties(sweep).into_iter().flat_map(lines).collect()
 }

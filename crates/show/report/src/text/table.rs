@@ -1,6 +1,7 @@
-//! Columns that line up, one of which gives way where the terminal is narrow.
+//! Aligned columns, one of which shrinks where the terminal is narrow.
 
-use super::{Ink, Style, clip, clip_start};
+use super::style::{Ink, Style};
+use super::wrap::{clip, clip_start};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Align {
@@ -16,17 +17,17 @@ pub(super) struct Cell {
 pub(super) struct Table {
     titles: Vec<(&'static str, Align)>,
     rows: Vec<Vec<Cell>>,
-    /// The column that gives way, its text cut at the beginning.
+    /// The column that shrinks, its text cut at the beginning.
     flexible: Option<usize>,
-    /// Columns without room are left out, and a line says which.
-    tells: bool,
+    /// Whether columns that do not fit are left out, and named in a line below.
+    names_left_out: bool,
 }
 
 const INDENT: &str = "  ";
 
 impl Cell {
     pub(super) fn inked(text: impl Into<String>, ink: Ink) -> Cell {
-        Cell { text: super::clean(&text.into()), ink }
+        Cell { text: super::wrap::clean(&text.into()), ink }
     }
 }
 
@@ -38,7 +39,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 impl Table {
     pub(super) fn new(titles: &[(&'static str, Align)]) -> Table {
-        Table { titles: titles.to_vec(), rows: Vec::new(), flexible: None, tells: false }
+        Table { titles: titles.to_vec(), rows: Vec::new(), flexible: None, names_left_out: false }
     }
 
     pub(super) fn flexible(mut self, column: usize) -> Table {
@@ -46,9 +47,9 @@ impl Table {
         self
     }
 
-    /// Leaves out the last columns where the terminal has no room for them, and says which.
-    pub(super) fn telling(mut self) -> Table {
-        self.tells = true;
+    /// Leaves out the last columns where they do not fit, and names them in a line below.
+    pub(super) fn naming_left_out(mut self) -> Table {
+        self.names_left_out = true;
         self
     }
 
@@ -60,7 +61,7 @@ impl Table {
     pub(super) fn lines(&self, style: &Style) -> Vec<String> {
         let mut widths = self.widths(style);
         let all = widths.len();
-        if self.tells {
+        if self.names_left_out {
             let mut end = 0;
             let fits = |width: &&usize| {
                 end += INDENT.len() + **width;
@@ -79,9 +80,9 @@ impl Table {
         lines.extend(self.rows.iter().map(|row| self.line(&row[..shown.min(row.len())], &widths, style)));
         if shown < all {
             let missing: Vec<&str> = self.titles[shown..].iter().map(|(title, _)| *title).collect();
-            let told = format!("no room here for: {}", missing.join(", "));
+            let note = format!("no room here for: {}", missing.join(", "));
             lines.extend(
-                super::wrap(&told, style.columns(), 3).iter().map(|line| style.paint(Ink::Dim, line)),
+                super::wrap::wrap(&note, style.columns(), 3).iter().map(|line| style.paint(Ink::Dim, line)),
             );
         }
         lines
@@ -90,7 +91,7 @@ impl Table {
     fn widths(&self, style: &Style) -> Vec<usize> {
         let mut widths: Vec<usize> = self.titles.iter().map(|(title, _)| title.chars().count()).collect();
         for row in &self.rows {
-            // A row that ends early says why in its last cell, which may run over the columns left empty.
+            // The last cell of a short row holds a reason, which may extend over the empty columns.
             let counted = if row.len() < widths.len() { row.len().saturating_sub(1) } else { row.len() };
             for (width, cell) in widths.iter_mut().zip(row.iter().take(counted)) {
                 *width = (*width).max(cell.text.chars().count());
@@ -116,8 +117,8 @@ impl Table {
             let text =
                 if self.flexible == Some(at) { clip_start(&cell.text, *width) } else { cell.text.clone() };
             let text = clip(&text, left);
-            let runs_over = at + 1 == cells.len() && cells.len() < widths.len();
-            let width = if runs_over { &0 } else { width };
+            let extends = at + 1 == cells.len() && cells.len() < widths.len();
+            let width = if extends { &0 } else { width };
             let pad = width.saturating_sub(text.chars().count()).min(left - text.chars().count().min(left));
             left -= (pad + text.chars().count()).min(left);
             let painted = style.paint(cell.ink, &text);
@@ -135,15 +136,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_have_no_room_are_named() {
+    fn columns_that_do_not_fit_are_named() {
         let titles =
             [("engine", Align::Left), ("read", Align::Right), ("log", Align::Right), ("N", Align::Right)];
         let table = |engine: &str| {
-            let mut table = Table::new(&titles).telling();
+            let mut table = Table::new(&titles).naming_left_out();
             table.push(vec![engine.into(), "12.0 ms".into(), "1.0 GiB".into(), "60.1".into()]);
             table.lines(&Style { color: false, width: 80 })
         };
-        // With the indent and the gaps there is room for 80 - 2 - 3 * 2 - 7 - 7 - 4 letters.
+        // 80 columns less the indent, the gaps and the other columns: 80 - 2 - 3 * 2 - 7 - 7 - 4.
         let all = table(&"e".repeat(54));
         assert!(all.len() == 2 && all[0].ends_with("  read      log     N"), "{all:?}");
         assert!(all[1].ends_with("  12.0 ms  1.0 GiB  60.1"), "{all:?}");

@@ -1,5 +1,6 @@
-use super::{Ink, Style, clean, clip, clip_start, wrap};
-use crate::{Traced, number};
+use super::style::{Ink, Style};
+use super::wrap::{clean, clip, clip_start, wrap};
+use crate::{TraceSummary, number};
 use filestats::{IoFlags, Served, TracedIo, TracedOp};
 use std::fmt::Write;
 
@@ -13,28 +14,28 @@ pub struct TraceLines {
     file: usize,
 }
 
-/// Terminals from here on have room for whole names.
+/// Terminals at least this wide have space for whole names.
 const WIDE: usize = 110;
 /// Time, operation, place, bytes, latency, N, how: with the spaces between.
 const FIXED: usize = 10 + 1 + 1 + 1 + 6 + 1 + 9 + 1 + 6 + 1 + 6 + 1 + 3 + 1 + 4 + 1;
-/// Files that are told at the end.
+/// Files that are listed at the end.
 const FILES_SHOWN: usize = 5;
 
 const LETTERS: &str = "how: D direct, S write-through (O_DSYNC, O_SYNC, RWF_DSYNC), A append, U io_uring, \
     L libaio, M mapped, C copied, N nowait, H polled; c from the page cache, d waited for the device";
 
-/// What the letters of the lines mean.
+/// The key of the letters in the lines.
 pub fn trace_letters(style: &Style) -> String {
     let lines = wrap(LETTERS, style.columns().saturating_sub(2), 4);
     lines.iter().map(|line| style.paint(Ink::Dim, &format!("  {line}")) + "\n").collect()
 }
 
 impl TraceLines {
-    /// For a style.
+    /// Lines in a style.
     pub fn new(style: &Style) -> TraceLines {
         let wide = style.width >= WIDE;
         let (who, comm) = if wide { (15, 15) } else { (7, 7) };
-        // Lines are not wrapped but cut: longer ones than elsewhere are read well enough.
+        // Lines are cut, not wrapped, so that there is no limit of width.
         let width = style.width.max(80);
         TraceLines { style: *style, who, comm, file: width - FIXED - who - comm }
     }
@@ -128,15 +129,15 @@ fn letters(io: &TracedIo) -> String {
         all.iter().filter(|(flag, _)| io.flags.has(*flag)).map(|(_, letter)| letter).collect();
     match io.served {
         Some(Served::Cache) => text.push('c'),
-        // Direct I/O cannot do otherwise.
+        // Direct I/O always does.
         Some(Served::Device) if !io.flags.has(IoFlags::DIRECT) => text.push('d'),
         _ => {}
     }
     text
 }
 
-/// What a trace came to, under its lines.
-pub fn trace(traced: &Traced, style: &Style) -> String {
+/// The totals of a trace, below its lines.
+pub fn trace(traced: &TraceSummary, style: &Style) -> String {
     let seconds = number::duration(traced.elapsed_ns as f64 / 1e9);
     let ios = traced.ios();
     let plural = if ios == 1 { "I/O" } else { "I/Os" };
@@ -193,10 +194,10 @@ pub fn trace(traced: &Traced, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traced::tests::{io, trace as traced};
+    use crate::trace_summary::tests::{io, trace as traced};
 
     #[test]
-    fn every_line_fits_eighty_columns_and_tells_no_rounded_place() {
+    fn every_line_fits_eighty_columns_with_an_exact_offset() {
         let lines = TraceLines::new(&Style { color: false, width: 80 });
         let mut one = io(1_234_567_890, TracedOp::Write, 12_345_678_901_234, 85_312);
         one.n = 17;

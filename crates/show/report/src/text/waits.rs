@@ -1,10 +1,11 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, wrap};
+use super::wrap::wrap;
 use crate::{Tone, number, wording};
 use filestats::waits::{Agreement, Reconciled};
 use filestats::{Figure, Reason, WaitClass, WaitDelta, WaitInterval};
 
-/// Events that are shown, those that were waited for longest.
+/// Events that are shown, the longest waits first.
 const WAITS_MAX: usize = 8;
 
 /// What sessions waited for in an interval, and whether the files account for it.
@@ -17,7 +18,7 @@ pub(super) fn waits(waits: &[WaitInterval], reconciled: &[Reconciled], style: &S
             Agreement::Agrees | Agreement::CannotSay => Tone::Neutral,
             Agreement::NobodyWaits => continue,
         };
-        let sentence = wrap(&wording::reconciled(one), style.columns(), 2);
+        let sentence = wrap(&wording::waits::reconciliation(one), style.columns(), 2);
         lines.extend(sentence.iter().map(|line| style.paint(Ink::Tone(tone), line)));
     }
     let nobody = reconciled.iter().filter(|one| one.agreement == Agreement::NobodyWaits);
@@ -65,14 +66,14 @@ fn table(waits: &[WaitInterval], style: &Style) -> Vec<String> {
     lines
 }
 
-/// What the class means that most of the time went into, but for time that the files have no part in.
+/// What the class with the longest waits means, except for classes that do not wait for the files.
 fn implied(waits: &[WaitInterval], reconciled: &[Reconciled], style: &Style) -> Vec<String> {
-    let speaks = |class: WaitClass| {
+    let counts = |class: WaitClass| {
         let one = reconciled.iter().find(|one| one.class == class);
         one.is_none_or(|one| !matches!(one.agreement, Agreement::NotTheDisk | Agreement::NobodyWaits))
     };
     let mut sums: Vec<(WaitClass, u64)> = Vec::new();
-    for wait in waits.iter().filter(|wait| speaks(wait.class)) {
+    for wait in waits.iter().filter(|wait| counts(wait.class)) {
         let ns = wait.interval.known().and_then(|delta| delta.wait_ns.known()).unwrap_or(0);
         match sums.iter_mut().find(|(class, _)| *class == wait.class) {
             Some((_, sum)) => *sum = sum.saturating_add(ns),
@@ -93,7 +94,7 @@ fn cell(figure: Figure<f64>, write: fn(f64) -> String) -> Cell {
     }
 }
 
-/// Waits of which nothing can be said, by reason.
+/// Unknown waits by reason.
 fn unknown(waits: &[WaitInterval], style: &Style) -> Vec<String> {
     let mut reasons: Vec<Reason> = waits.iter().filter_map(|wait| wait.interval.reason()).collect();
     reasons.sort_unstable();

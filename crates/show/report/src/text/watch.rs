@@ -1,27 +1,31 @@
+use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
-use super::{Ink, Style, wrap};
-use crate::glance::{FileGlance, Glance};
+use super::wrap::wrap;
+use crate::watched::{WatchedFile, WatchedInterval};
 use crate::{Tone, number};
 use filestats::{Band, Counters, Counts, Delta, Figure, Interval, Meaning, Ops, Profile, Reason, Time};
 
-/// Files that are shown where no number is given.
+/// Files that are shown.
 const FILES_MAX: usize = 20;
 const BELOW_MAX: usize = 8;
-/// Behind a time that ends before the storage is done.
+/// After a time that is shorter than that of the storage.
 pub const SHORT_MARK: char = '*';
 
 /// One interval of a source on a screen: the busiest files first.
-pub fn watch(glance: &Glance, profile: &Profile, style: &Style) -> String {
-    let elapsed = glance.elapsed_ns.map_or(number::NONE.into(), |ns| number::duration(ns as f64 / 1e9));
-    let heading =
-        format!("{} {elapsed} until {}", super::of(&glance.source), number::instant(glance.ended_unix_ns));
-    let mut lines = vec![style.heading(&super::clean(&heading))];
-    for note in &glance.notes {
+pub fn watch(interval: &WatchedInterval, profile: &Profile, style: &Style) -> String {
+    let elapsed = interval.elapsed_ns.map_or(number::NONE.into(), |ns| number::duration(ns as f64 / 1e9));
+    let heading = format!(
+        "{} {elapsed} until {}",
+        super::wrap::source_heading(&interval.source),
+        number::instant(interval.ended_unix_ns)
+    );
+    let mut lines = vec![style.heading(&super::wrap::clean(&heading))];
+    for note in &interval.notes {
         lines.extend(wrap(&format!("note: {note}"), style.columns(), 4));
     }
-    let mut files: Vec<&FileGlance> = glance.files.iter().filter(|file| file.is_active()).collect();
+    let mut files: Vec<&WatchedFile> = interval.files.iter().filter(|file| file.is_active()).collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.stall_ns()));
-    let idle = glance.files.len() - files.len();
+    let idle = interval.files.len() - files.len();
     let more = files.len().saturating_sub(FILES_MAX);
     files.truncate(FILES_MAX);
     let mut table = file_table("file");
@@ -39,20 +43,20 @@ pub fn watch(glance: &Glance, profile: &Profile, style: &Style) -> String {
         rest.push(format!("{idle} without I/O"));
     }
     lines.extend(legend(&files, style));
-    if glance.files.is_empty() {
+    if interval.files.is_empty() {
         rest.push("no files yet".into());
     }
     if !rest.is_empty() {
         lines.push(style.paint(Ink::Dim, &format!("  {}", rest.join(", "))));
     }
-    lines.extend(below(glance, profile, style));
-    lines.extend(devices(glance, style));
-    lines.extend(super::waits::waits(&glance.waits, &glance.reconciled, style));
+    lines.extend(below(interval, profile, style));
+    lines.extend(devices(interval, style));
+    lines.extend(super::waits::waits(&interval.waits, &interval.reconciled, style));
     lines.join("\n") + "\n"
 }
 
 /// What marks and unusual units mean, where there are any.
-fn legend(files: &[&FileGlance], style: &Style) -> Vec<String> {
+fn legend(files: &[&WatchedFile], style: &Style) -> Vec<String> {
     let any = |is_so: fn(&Meaning) -> bool| files.iter().any(|file| is_so(&file.row.meaning));
     let mut words = Vec::new();
     if any(|meaning| meaning.write_time == Time::ToSubmission || meaning.read_time == Time::ToSubmission) {
@@ -75,9 +79,9 @@ fn file_table(first: &'static str) -> Table {
     Table::new(&titles).flexible(0)
 }
 
-/// What of the files reached the storage.
-fn below(glance: &Glance, profile: &Profile, style: &Style) -> Vec<String> {
-    let mut files: Vec<&FileGlance> = glance.below.iter().filter(|file| file.is_active()).collect();
+/// The part of the I/O that reached the storage.
+fn below(interval: &WatchedInterval, profile: &Profile, style: &Style) -> Vec<String> {
+    let mut files: Vec<&WatchedFile> = interval.below.iter().filter(|file| file.is_active()).collect();
     if files.is_empty() {
         return Vec::new();
     }
@@ -87,7 +91,7 @@ fn below(glance: &Glance, profile: &Profile, style: &Style) -> Vec<String> {
     table.lines(style)
 }
 
-fn file_cells(file: &FileGlance, profile: &Profile) -> Vec<Cell> {
+fn file_cells(file: &WatchedFile, profile: &Profile) -> Vec<Cell> {
     let path = file.name();
     match &file.row.interval {
         Interval::Unknown(reason) => {
@@ -139,8 +143,8 @@ pub fn watched_figures(delta: &Delta, meaning: Meaning) -> [String; 8] {
     ]
 }
 
-fn devices(glance: &Glance, style: &Style) -> Vec<String> {
-    if glance.devices.is_empty() {
+fn devices(interval: &WatchedInterval, style: &Style) -> Vec<String> {
+    if interval.devices.is_empty() {
         return Vec::new();
     }
     let mut table = Table::new(&[
@@ -154,7 +158,7 @@ fn devices(glance: &Glance, style: &Style) -> Vec<String> {
         ("N", Align::Right),
         ("MiB/s", Align::Right),
     ]);
-    for device in &glance.devices {
+    for device in &interval.devices {
         let mut cells = vec![Cell::from(device.file.path.clone())];
         match &device.interval {
             Interval::Known(delta) => cells.extend(watched_figures(delta, Meaning::REQUESTS).map(Cell::from)),

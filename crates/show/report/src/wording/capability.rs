@@ -1,33 +1,10 @@
-//! Sentences about a capability that every format for people says in the same words.
+//! Sentences about a capability.
 
-use crate::number;
 use capability::{Capability, CostModel, Curve, Demand, KneeReason};
-use filestats::Figure;
-use filestats::waits::{Agreement, Reconciled};
+use charts::number;
 use workload::{
     Backend, Caching, DeviceFacts, DeviceLayout, Durability, TargetKind, WriteCache, format_bytes,
 };
-
-/// Whether a class of waits and its files tell the same story, with both times.
-pub fn reconciled(one: &Reconciled) -> String {
-    let class = one.class;
-    let time = |ns: u64| number::time(ns as f64);
-    let both = match (one.wait_ns, one.stall_ns) {
-        (Figure::Known(waited), Figure::Known(took)) => {
-            format!("sessions waited {}, its files took {}", time(waited), time(took))
-        }
-        (Figure::Known(waited), Figure::Unknown { unknown }) => {
-            format!("sessions waited {}, what its files took is unknown ({unknown})", time(waited))
-        }
-        (Figure::Unknown { unknown }, _) => format!("how long sessions waited is unknown ({unknown})"),
-    };
-    match one.agreement {
-        Agreement::Agrees => format!("the files account for the waits for {class}: {both}"),
-        Agreement::NotTheDisk => format!("the waits for {class} are not the disk: {both}"),
-        Agreement::NobodyWaits => format!("nobody waits for {class} to speak of: {both}"),
-        Agreement::CannotSay => format!("whether the waits for {class} are the disk cannot be said: {both}"),
-    }
-}
 
 /// "directory on ext4 mounted at /data, 120 GiB free, direct I/O in multiples of 512 B".
 pub(crate) fn target_line(capability: &Capability) -> String {

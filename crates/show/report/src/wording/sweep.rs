@@ -1,91 +1,30 @@
-//! What sweeps are called and what their curves say, the same words in every format.
+//! What the curve of a sweep shows.
 
-use crate::{number, wording};
-use capability::{
-    CRITICAL_NS, Crossing, DEGRADED_NS, Knee, KneeReason, RatioIs, Saturation, Sweep, SweepComparison,
-    SweepStep,
-};
+use super::capability::knee_reason;
+use capability::{CRITICAL_NS, Crossing, DEGRADED_NS, KneeReason, Saturation, Sweep, SweepStep};
+use charts::number;
 
-/// Something a curve says.
-pub(crate) struct Found {
-    /// What of it: "knee".
-    pub(crate) what: &'static str,
+/// One property of a curve.
+pub(crate) struct CurveProperty {
+    /// "knee".
+    pub(crate) name: &'static str,
     pub(crate) text: String,
 }
 
-/// What tells sweeps from each other: their layouts, else their targets; nothing of one that stands alone.
-pub(crate) fn names(sweeps: &[Sweep]) -> Vec<String> {
-    let layouts: Vec<String> = sweeps
-        .iter()
-        .map(|sweep| sweep.layout().map_or(String::new(), |layout| layout.to_string()))
-        .collect();
-    let mut different = layouts.clone();
-    different.sort();
-    different.dedup();
-    match sweeps {
-        [_] => vec![String::new()],
-        _ if different.len() == sweeps.len() && layouts.iter().all(|layout| !layout.is_empty()) => layouts,
-        _ => sweeps.iter().map(|sweep| sweep.target.clone()).collect(),
-    }
-}
-
-/// The knee, where there is one.
-pub(crate) fn reached(sweep: &Sweep) -> Option<&Knee> {
-    sweep.saturation.knee.as_ref().filter(|knee| knee.reason != KneeReason::NotReached)
-}
-
-/// "3.00 x", and how that is to be read.
-pub(crate) fn knee_times(compared: &SweepComparison) -> String {
-    let ratio = compared.knee_ratio;
-    match compared.knee_ratio_is {
-        RatioIs::Measured => format!("{ratio:.2} x"),
-        RatioIs::AtLeast => format!("at least {ratio:.2} x"),
-        RatioIs::AtMost => format!("at most {ratio:.2} x"),
-        RatioIs::Unknown => "? x".into(),
-    }
-}
-
-/// How the second compares with the first: "k x the throughput, saturates at k x the outstanding".
-pub(crate) fn comparison(first: &Sweep, second: &Sweep, compared: &SweepComparison) -> String {
-    let name =
-        |sweep: &Sweep| sweep.layout().map_or_else(|| sweep.target.clone(), |layout| layout.to_string());
-    let (low, high) = compared.knee_ratio_interval;
-    let knee = match compared.knee_ratio_is {
-        RatioIs::Measured => {
-            format!("saturates at {:.2} x the outstanding ({low:.2} to {high:.2})", compared.knee_ratio)
-        }
-        RatioIs::Unknown => "both were saturated from the first step on: begin with less outstanding".into(),
-        RatioIs::AtLeast | RatioIs::AtMost => {
-            let saturated = if compared.knee_ratio_is == RatioIs::AtLeast { first } else { second };
-            format!(
-                "saturates at {} the outstanding: {} was saturated from the first step on, begin with less",
-                knee_times(compared),
-                name(saturated)
-            )
-        }
-    };
-    format!(
-        "{} against {}: {:.2} x the throughput, {knee}",
-        name(second),
-        name(first),
-        compared.throughput_ratio
-    )
-}
-
-/// What a curve says: each thing that is looked for, also where it was not found.
-pub(crate) fn found(sweep: &Sweep) -> Vec<Found> {
+/// All properties of a curve, also those that were not found.
+pub(crate) fn properties(sweep: &Sweep) -> Vec<CurveProperty> {
     let Sweep { saturation, steps, .. } = sweep;
     let mut all = vec![
-        Found { what: "knee", text: knee(sweep) },
-        Found { what: "throughput", text: most(sweep) },
-        Found { what: "floor", text: floor(saturation) },
-        Found { what: "linear", text: linear(saturation) },
-        Found { what: "levels", text: levels(saturation) },
-        Found { what: "degraded", text: crossing(saturation.degraded.as_ref(), DEGRADED_NS, steps) },
-        Found { what: "critical", text: crossing(saturation.critical.as_ref(), CRITICAL_NS, steps) },
-        Found { what: "queue", text: looks(steps) },
+        CurveProperty { name: "knee", text: knee(sweep) },
+        CurveProperty { name: "throughput", text: most(sweep) },
+        CurveProperty { name: "floor", text: floor(saturation) },
+        CurveProperty { name: "linear", text: linear(saturation) },
+        CurveProperty { name: "levels", text: levels(saturation) },
+        CurveProperty { name: "degraded", text: crossing(saturation.degraded.as_ref(), DEGRADED_NS, steps) },
+        CurveProperty { name: "critical", text: crossing(saturation.critical.as_ref(), CRITICAL_NS, steps) },
+        CurveProperty { name: "queue", text: queue_samples(steps) },
     ];
-    all.extend(members(steps).map(|text| Found { what: "members", text }));
+    all.extend(members(steps).map(|text| CurveProperty { name: "members", text }));
     all
 }
 
@@ -100,7 +39,7 @@ fn knee(sweep: &Sweep) -> String {
         Some(knee) if sweep.saturation.full_from_first => format!(
             "at {} outstanding or below: the first step was saturated already, begin with less; {}: {}",
             number::rate(knee.outstanding),
-            wording::knee_reason(knee.reason),
+            knee_reason(knee.reason),
             knee.why
         ),
         Some(knee) => format!(
@@ -108,7 +47,7 @@ fn knee(sweep: &Sweep) -> String {
             number::rate(knee.outstanding),
             number::rate(knee.low),
             number::rate(knee.high),
-            wording::knee_reason(knee.reason),
+            knee_reason(knee.reason),
             knee.why
         ),
     }
@@ -180,13 +119,13 @@ fn crossing(crossing: Option<&Crossing>, bound_ns: f64, steps: &[SweepStep]) -> 
     )
 }
 
-/// How wrong it was to look at the queue now and then.
-fn looks(steps: &[SweepStep]) -> String {
-    let seen = || steps.iter().filter_map(|step| Some((step, step.queue.as_ref()?)));
-    if seen().next().is_none() {
+/// How far samples of the queue were off.
+fn queue_samples(steps: &[SweepStep]) -> String {
+    let sampled = || steps.iter().filter_map(|step| Some((step, step.queue.as_ref()?)));
+    if sampled().next().is_none() {
         return "not known: the kernel counts none of this target's devices".into();
     }
-    let worst = seen().filter_map(|(step, queue)| Some((queue.error_max()?, step, queue)));
+    let worst = sampled().filter_map(|(step, queue)| Some((queue.error_max()?, step, queue)));
     let Some((error, step, queue)) = worst.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) else {
         return "nobody looked: steps were shorter than --sample".into();
     };
@@ -195,13 +134,13 @@ fn looks(steps: &[SweepStep]) -> String {
     let saw = if least == most { most.to_string() } else { format!("{least} to {most}") };
     format!(
         "one look at it was off by {} at {} outstanding: the mean over time was {}, looks saw {saw}",
-        percent(error),
+        number::whole_change(error),
         step.point.outstanding,
         number::rate(queue.weighted),
     )
 }
 
-/// Which member did the work, at the highest throughput.
+/// Which members did the work, at the highest throughput.
 fn members(steps: &[SweepStep]) -> Option<String> {
     let best = steps.iter().max_by(|a, b| a.point.iops.total_cmp(&b.point.iops))?;
     let members = &best.result.members;
@@ -214,14 +153,6 @@ fn members(steps: &[SweepStep]) -> Option<String> {
         .map(|member| format!("{} {}", member.path, number::share(member.total().count as f64 / all as f64)))
         .collect();
     Some(format!("who did the work: {}", shares.join(", ")))
-}
-
-/// "+20 %".
-pub(crate) fn percent(share: f64) -> String {
-    match (share * 100.0).round() {
-        0.0 => "0 %".into(),
-        percent => format!("{percent:+.0} %"),
-    }
 }
 
 /// Half an interval of a throughput.

@@ -1,26 +1,21 @@
-//! What a workload asks, in one sentence for every format.
+//! A workload in a sentence.
 
-use crate::number;
+use charts::{number, shape_words};
 use workload::{Arrival, Distribution, RunResult, SyncKind, Workload, format_bytes};
 
 /// "random 70/30 8 KiB, 2 outstanding x 2 threads, 10,000 IOPS at random times".
-pub(crate) fn asked(result: &RunResult) -> String {
+pub(crate) fn sentence(result: &RunResult) -> String {
     let workload = &result.workload;
     let name = if workload.name.is_empty() { String::new() } else { format!("{}: ", workload.name) };
     let threads = if workload.threads == 1 { "thread" } else { "threads" };
     let mut parts = vec![
-        format!("{name}{}", shape(result)),
+        format!("{name}{}", shape_words(result)),
         format!("{} outstanding x {} {threads}", workload.outstanding, workload.threads),
     ];
     parts.extend(sizes(workload));
     parts.extend(places(workload));
     parts.extend(pace(workload));
     parts.join(", ")
-}
-
-/// "random read 8 KiB"; of a trace, nothing that it says itself.
-pub(crate) fn shape(result: &RunResult) -> String {
-    if result.replayed { "a recorded trace".into() } else { result.workload.shape.to_string() }
 }
 
 fn sizes(workload: &Workload) -> Option<String> {
@@ -82,10 +77,10 @@ mod tests {
     use workload::{Access, Burst, Limit, Shape, SizeShare, SyncEvery};
 
     #[test]
-    fn all_that_was_asked_is_said_and_nothing_else() {
-        let asked = |workload: &Workload| asked(&RunResult::empty(workload.clone(), String::new()));
+    fn a_sentence_has_what_the_workload_sets_and_nothing_else() {
+        let sentence = |workload: &Workload| sentence(&RunResult::empty(workload.clone(), String::new()));
         let plain = Workload::from(Shape::random_read(8192));
-        assert_eq!(asked(&plain), "random read 8 KiB, 1 outstanding x 1 thread");
+        assert_eq!(sentence(&plain), "random read 8 KiB, 1 outstanding x 1 thread");
         let full = Workload {
             name: "log".into(),
             threads: 2,
@@ -102,7 +97,7 @@ mod tests {
             ..plain
         };
         assert_eq!(
-            asked(&full),
+            sentence(&full),
             "log: random read 8 KiB, 1 outstanding x 2 threads, sizes 8 KiB 100 %, zipf 0.9, from 1 GiB to the end, \
              10,000 IOPS at random times, at most 1 MiB/s, bursts of 10 I/Os and 5.00 ms of rest, \
              fdatasync after each write"
@@ -110,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_replay_the_flags_that_the_trace_overrules_are_not_told() {
+    fn a_replay_is_described_without_the_settings_that_its_trace_overrules() {
         let replayed = |arrival| {
             let workload = Workload { arrival, ..Workload::from(Shape::random_read(8192)) };
-            asked(&RunResult { replayed: true, ..RunResult::empty(workload, String::new()) })
+            sentence(&RunResult { replayed: true, ..RunResult::empty(workload, String::new()) })
         };
         assert_eq!(replayed(Arrival::Closed), "a recorded trace, 1 outstanding x 1 thread");
         assert_eq!(

@@ -3,7 +3,7 @@
 use crate::analysis_sample::{HOUR, analysed, charts, files, pages};
 use filestats::*;
 use report::text::Style;
-use report::{Charted, csv, html, json, text};
+use report::{ChartSubject, csv, html, json, text};
 use serde_json::Value;
 
 const MS: u64 = 1_000_000;
@@ -85,18 +85,18 @@ fn a_page_draws_all_files_by_kind_and_the_file_of_a_finding() {
 fn worth_a_chart_are_files_of_findings_and_the_busiest_that_none_draws() {
     let files = files();
     let analysed = analysed(HOUR, &files);
-    let chosen = html::worth_a_chart(&analysed.sources, 16);
-    let Charted::Finding(number) = chosen[0].1 else { panic!("{chosen:?}") };
+    let chosen = html::files_worth_a_chart(&analysed.sources, 16);
+    let ChartSubject::Finding(number) = chosen[0].1 else { panic!("{chosen:?}") };
     assert_eq!(analysed.sources[0].findings[number].path.as_deref(), Some(files[0].file.path.as_str()));
     let busy: Vec<&str> = chosen
         .iter()
         .filter_map(|(source, of)| match of {
-            Charted::Busy(number) => Some(analysed.sources[*source].busiest[*number].file.path.as_str()),
+            ChartSubject::Busy(number) => Some(analysed.sources[*source].busiest[*number].file.path.as_str()),
             _ => None,
         })
         .collect();
     assert_eq!(busy, [files[1].file.path.as_str()], "the log, which has no finding");
-    assert_eq!(html::worth_a_chart(&analysed.sources, 1).len(), 1);
+    assert_eq!(html::files_worth_a_chart(&analysed.sources, 1).len(), 1);
 }
 
 #[test]

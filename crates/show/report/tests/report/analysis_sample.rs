@@ -2,7 +2,7 @@
 
 use analyze::{Analyzer, Gap, Settings};
 use filestats::*;
-use report::{Analysed, Charted, StretchChart, html};
+use report::{AnalysisReport, ChartSubject, HistoryChart, html};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
@@ -127,11 +127,11 @@ fn settings(intervals: usize) -> Settings {
 }
 
 /// What is found in so many intervals of files.
-pub fn analysed(intervals: usize, files: &[FileSeries]) -> Analysed {
+pub fn analysed(intervals: usize, files: &[FileSeries]) -> AnalysisReport {
     let (course, settings) = (course(intervals), settings(intervals));
     let mut analyzer = Analyzer::new(&course, None, &settings);
     files.iter().for_each(|file| analyzer.add_file(file, None));
-    Analysed {
+    AnalysisReport {
         from_unix_ns: settings.from_unix_ns,
         until_unix_ns: settings.until_unix_ns,
         service_level: settings.service_level,
@@ -148,22 +148,22 @@ pub fn analysed(intervals: usize, files: &[FileSeries]) -> Analysed {
 }
 
 /// The charts that `headroom analyze` draws.
-pub fn charts(analysed: &Analysed, intervals: usize, files: &[FileSeries]) -> Vec<StretchChart> {
+pub fn charts(analysed: &AnalysisReport, intervals: usize, files: &[FileSeries]) -> Vec<HistoryChart> {
     let (course, settings) = (course(intervals), settings(intervals));
     let mut analyzer = Analyzer::new(&course, None, &settings);
     files.iter().for_each(|file| analyzer.add_file(file, None));
     let of_kind = |(kind, steps): (FileKind, Vec<Step>)| {
-        StretchChart::new(0, Charted::Kind(kind), &course, kind, &steps)
+        HistoryChart::new(0, ChartSubject::Kind(kind), &course, kind, &steps)
     };
-    let mut charts: Vec<StretchChart> = analyzer.kinds().map(of_kind).collect();
-    for (source, of) in html::worth_a_chart(&analysed.sources, 16) {
+    let mut charts: Vec<HistoryChart> = analyzer.kinds().map(of_kind).collect();
+    for (source, of) in html::files_worth_a_chart(&analysed.sources, 16) {
         let path = match of {
-            Charted::Finding(number) => analysed.sources[source].findings[number].path.as_deref(),
-            Charted::Busy(number) => Some(analysed.sources[source].busiest[number].file.path.as_str()),
-            Charted::Kind(_) => None,
+            ChartSubject::Finding(number) => analysed.sources[source].findings[number].path.as_deref(),
+            ChartSubject::Busy(number) => Some(analysed.sources[source].busiest[number].file.path.as_str()),
+            ChartSubject::Kind(_) => None,
         };
         let file = files.iter().find(|file| Some(file.file.path.as_str()) == path);
-        charts.extend(file.map(|file| StretchChart::new(source, of, &course, file.file.kind, &file.steps)));
+        charts.extend(file.map(|file| HistoryChart::new(source, of, &course, file.file.kind, &file.steps)));
     }
     charts
 }

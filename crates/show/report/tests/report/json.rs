@@ -93,7 +93,7 @@ fn each_key_of_a_check_is_documented_and_each_documented_key_is_there() {
 }
 
 /// Two captures of a source with all that it can tell.
-fn glance() -> report::Glance {
+fn glance() -> report::WatchedInterval {
     let file = |path: &str, cache| Sample {
         file: FileIdentity {
             instance: "engine".into(),
@@ -131,7 +131,7 @@ fn glance() -> report::Glance {
     };
     let then = snapshot(1, vec![file("/old", Cache::Included)], vec![wait("old")]);
     let files = vec![file("/old", Cache::Included), file("/new", Cache::Included)];
-    report::Glance::between(&then, &snapshot(9, files, vec![wait("old"), wait("new")]))
+    report::WatchedInterval::between(&then, &snapshot(9, files, vec![wait("old"), wait("new")]))
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn the_keys_of_a_trace_are_documented_and_stable() {
         served: Some(Served::Device),
         n: 5,
     };
-    let mut traced = report::Traced::new("pid 3".into());
+    let mut traced = report::TraceSummary::new("pid 3".into());
     traced.add(&io);
     let mut keys = BTreeSet::new();
     let line = json::traced_io(&io);

@@ -1,4 +1,4 @@
-//! The formats from outside: what users and programs see of real-looking values, and of impossible ones.
+//! The formats from outside, of realistic values and of impossible ones.
 
 mod analysis;
 mod analysis_sample;
@@ -6,9 +6,12 @@ mod html;
 mod json;
 mod matrix;
 mod never_panics;
+#[path = "../../../charts/tests/charts/odd_runs.rs"]
+mod odd_runs;
 mod run;
-mod run_charts;
 mod run_pages;
+mod runs_html;
+#[path = "../../../charts/tests/charts/runs_sample.rs"]
 mod runs_sample;
 mod sample;
 mod text;

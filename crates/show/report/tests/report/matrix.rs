@@ -69,7 +69,7 @@ fn json_says_unknown_as_null() {
 fn what_will_be_done_is_told_with_its_time() {
     let mut matrix = summary().matrix;
     let told =
-        |matrix: &Matrix| text::foretold(matrix, &Planner::new(matrix).forecast(&Progress::new(matrix), 0));
+        |matrix: &Matrix| text::forecast(matrix, &Planner::new(matrix).forecast(&Progress::new(matrix), 0));
     assert!(told(&matrix).starts_with("18 runs of 11 s each, about 3.3"), "{}", told(&matrix));
     assert!(told(&matrix).contains("less than 5 % IOPS"));
     matrix.runs.budget = Some(Time(Duration::from_secs(60)));

@@ -221,7 +221,7 @@ proptest! {
         let (earlier, later) = (snapshot(0), snapshot(1));
         let rows = filestats::intervals(&earlier, &later, filestats::Rules::default());
         for (earlier, later) in [(&earlier, &later), (&later, &earlier)] {
-            let between = report::Glance::between(earlier, later);
+            let between = report::WatchedInterval::between(earlier, later);
             prop_assert!(!text::intervals(earlier, later, &rows, &between, &Style::default()).is_empty());
             prop_assert!(report::csv::watch(&between).lines().count() > 0);
         }

@@ -2,7 +2,7 @@
 
 use crate::runs_sample;
 use capability::SweepComparison;
-use report::chart::{Factor, Shown};
+use charts::{Factor, NamedRun};
 use report::html::{self, Comparison, ComparisonRow, RunsPage};
 use workload::{PhaseResult, RunResult};
 
@@ -14,14 +14,14 @@ pub fn pages() -> Vec<(&'static str, String)> {
         "For 400 ms around second 30 nothing completed: the longest read took 402 ms, p99 does not show it.",
     ]
     .map(String::from);
-    let page = |title: &'static str, runs: &[Shown], command: &str| {
+    let page = |title: &'static str, runs: &[NamedRun], command: &str| {
         html::runs(&RunsPage { title, runs, charts: &[], sentences: &sentences, command, version: "0.2.0" })
     };
     let sweep = runs_sample::sweep(&[4096, 8192, 65_536], 1.0);
     let matrix = runs_sample::matrix();
     let matrix_page = RunsPage {
         title: "Matrix of /data",
-        runs: &Shown::all(&matrix),
+        runs: &NamedRun::all(&matrix),
         charts: &[],
         sentences: &[],
         command: "headroom matrix /data --block-size 4K,8K,16K,64K,256K --outstanding 1,2,4,8,16,32,64,128",
@@ -36,13 +36,16 @@ pub fn pages() -> Vec<(&'static str, String)> {
         ("sweep-one.html", html::sweeps(&layouts[1..], None, "headroom sweep /dev/loop0", "0.2.0")),
         (
             "runs-one.html",
-            page("oltp on /data", &Shown::phases(&oltp), "headroom run oltp /data --duration 60s"),
+            page("oltp on /data", &NamedRun::phases(&oltp), "headroom run oltp /data --duration 60s"),
         ),
         (
             "runs-open-loop.html",
-            page("Open loop", &Shown::all(&[runs_sample::open_loop()]), "headroom run --rate 20000"),
+            page("Open loop", &NamedRun::all(&[runs_sample::open_loop()]), "headroom run --rate 20000"),
         ),
-        ("runs-sweep.html", page("Rising load on /data", &Shown::all(&sweep), "headroom matrix sweep.toml")),
+        (
+            "runs-sweep.html",
+            page("Rising load on /data", &NamedRun::all(&sweep), "headroom matrix sweep.toml"),
+        ),
         ("runs-nothing.html", page("Nothing", &[], "")),
         ("matrix.html", html::matrix(&matrix_page, Factor::Outstanding, Factor::BlockSize)),
         (
@@ -81,8 +84,8 @@ fn comparison(before: &[RunResult], after: &[RunResult]) -> String {
             ..ComparisonRow::default()
         },
     ];
-    let mut runs = Shown::group("before", before);
-    runs.extend(Shown::group("after", after));
+    let mut runs = NamedRun::group("before", before);
+    runs.extend(NamedRun::group("after", after));
     html::comparison(&Comparison {
         title: "Slower",
         summary: "Random 8 KiB reads: 18 % fewer IOPS than before, beyond noise.",

@@ -4,7 +4,7 @@ use crate::sample;
 use filestats::{
     Counters, Epoch, Figure, FileKind, Meaning, Ops, Reason, Rules, Sample, Snapshot, intervals,
 };
-use report::Glance;
+use report::WatchedInterval;
 use report::text::{self, Style};
 use verdict::VerdictKind;
 
@@ -128,7 +128,7 @@ fn cumulative_figures_stand_beside_those_of_the_interval() {
         ],
     );
     let rows = intervals(&earlier, &later, Rules::default());
-    let between = Glance::between(&earlier, &later);
+    let between = WatchedInterval::between(&earlier, &later);
     let text = text::intervals(&earlier, &later, &rows, &between, &Style { width: 100, ..STYLE });
     assert!(text.contains("1.5"), "{text}");
     insta::assert_snapshot!(text);

@@ -7,7 +7,7 @@ use filestats::{
     WaitSample, intervals,
 };
 use report::text::{self, Style};
-use report::{Glance, csv, json};
+use report::{WatchedInterval, csv, json};
 
 const MS: u64 = 1_000_000;
 
@@ -72,7 +72,7 @@ fn two_captures() -> (Snapshot, Snapshot) {
 #[test]
 fn each_class_of_waits_stands_beside_the_time_of_its_files() {
     let (earlier, later) = two_captures();
-    let between = Glance::between(&earlier, &later);
+    let between = WatchedInterval::between(&earlier, &later);
     let rows = intervals(&earlier, &later, filestats::Rules::default());
     let text = text::intervals(&earlier, &later, &rows, &between, &Style { width: 100, ..STYLE });
     let (_, waits) = text.split_once("waits between them").unwrap();
@@ -86,7 +86,7 @@ fn each_class_of_waits_stands_beside_the_time_of_its_files() {
 fn a_source_without_waits_and_one_where_nobody_waited_are_told_apart() {
     let (mut earlier, mut later) = two_captures();
     let said = |earlier: &Snapshot, later: &Snapshot| {
-        text::intervals(earlier, later, &[], &Glance::between(earlier, later), &STYLE)
+        text::intervals(earlier, later, &[], &WatchedInterval::between(earlier, later), &STYLE)
     };
     later.waits.truncate(3);
     earlier.waits.truncate(3);
@@ -102,7 +102,7 @@ fn a_source_without_waits_and_one_where_nobody_waited_are_told_apart() {
 #[test]
 fn the_waits_are_rows_behind_those_of_the_files() {
     let (earlier, later) = two_captures();
-    let text = csv::watch(&Glance::between(&earlier, &later));
+    let text = csv::watch(&WatchedInterval::between(&earlier, &later));
     let columns: Vec<&str> = csv::WATCH_HEADING.split(',').collect();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     assert!(rows.iter().all(|row| row.len() == columns.len()), "{text}");
@@ -123,7 +123,7 @@ fn the_waits_are_rows_behind_those_of_the_files() {
 #[test]
 fn json_has_the_sentence_beside_the_figures() {
     let (earlier, later) = two_captures();
-    let value = json::waits(&Glance::between(&earlier, &later));
+    let value = json::waits(&WatchedInterval::between(&earlier, &later));
     let reads = &value["reconciled"][0];
     assert_eq!((&reads["class"], &reads["agreement"]), (&"data-read".into(), &"not-the-disk".into()));
     let sentence = "the waits for data read are not the disk: sessions waited 6.00 s, its files took 25.0 ms";

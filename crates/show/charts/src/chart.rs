@@ -1,0 +1,106 @@
+//! A chart: titled panels with their legends, and what a file records of the runs.
+
+use crate::drawing::{Drawing, Size};
+use crate::palette::{Ink, SERIES_INKS};
+
+/// How something is drawn, for the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A solid line.
+    Line,
+    /// A dashed line.
+    Dashed,
+    /// A dotted line.
+    Dotted,
+    /// A surface.
+    Area,
+    /// A dot.
+    Dot,
+    /// A surface with lines across it.
+    Hatched,
+}
+
+/// An entry of a legend.
+pub type Key = (Mark, Ink, String);
+
+/// Draws a panel at a size.
+pub type Draw = Box<dyn Fn(Size) -> Drawing>;
+
+/// A chart, ready to be drawn at any size and in any theme.
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// Sentences: what is shown, and what was left out.
+    pub notes: Vec<String>,
+    /// In their order; of an empty chart the notes say why it is empty.
+    pub panels: Vec<Panel>,
+    /// What was run, for readers who find the file years later: (name, value).
+    pub settings: Vec<(String, String)>,
+}
+
+/// One drawing of a chart.
+pub struct Panel {
+    /// What it shows.
+    pub title: String,
+    /// Beside the title; may be empty.
+    pub note: String,
+    /// What the marks mean.
+    pub legend: Vec<Key>,
+    /// On a page and in a file.
+    pub size: Size,
+    /// On narrow screens and on paper, where it is drawn again.
+    pub narrow: Size,
+    /// Draws it.
+    pub draw: Draw,
+}
+
+impl Chart {
+    pub(crate) fn new(title: &str, settings: Vec<(String, String)>) -> Chart {
+        Chart { title: title.into(), notes: Vec::new(), panels: Vec::new(), settings }
+    }
+
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        self.panels.is_empty()
+    }
+
+    /// As many lines as there are colours. A note says how many `what` ("more runs") are left out.
+    pub(crate) fn distinguishable<T>(&mut self, mut lines: Vec<T>, what: &str) -> Vec<T> {
+        let left_out = truncate(&mut lines, SERIES_INKS);
+        if left_out > 0 {
+            let note = format!("{left_out} {what} are not drawn: their colours could not be told apart.");
+            self.notes.push(note);
+        }
+        lines
+    }
+}
+
+impl Panel {
+    /// A panel without a legend or a note.
+    pub(crate) fn new(
+        title: impl Into<String>,
+        size: Size,
+        draw: impl Fn(Size) -> Drawing + 'static,
+    ) -> Panel {
+        Panel {
+            title: title.into(),
+            note: String::new(),
+            legend: Vec::new(),
+            size,
+            narrow: Size::NARROW,
+            draw: Box::new(draw),
+        }
+    }
+
+    /// Whether two of it fit beside each other.
+    pub fn is_half(&self) -> bool {
+        self.size.width <= Size::HALF.width
+    }
+}
+
+/// Keeps the first so many; returns how many were left out.
+pub(crate) fn truncate<T>(all: &mut Vec<T>, most: usize) -> usize {
+    let left_out = all.len().saturating_sub(most);
+    all.truncate(most);
+    left_out
+}

@@ -1,0 +1,53 @@
+//! Colours and widths of a terminal.
+
+use crate::Tone;
+
+/// How text is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Colours and bold by ANSI sequences. The caller obeys `NO_COLOR` and checks for a terminal.
+    pub color: bool,
+    /// Columns of the terminal; at least 80.
+    pub width: usize,
+}
+
+/// Longer lines are hard to read.
+const WIDTH_MAX: usize = 132;
+
+/// What a part of a line stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Ink {
+    #[default]
+    Plain,
+    Bold,
+    Dim,
+    Tone(Tone),
+}
+
+impl Style {
+    pub(super) fn columns(&self) -> usize {
+        self.width.clamp(80, WIDTH_MAX)
+    }
+
+    pub(super) fn paint(&self, ink: Ink, text: &str) -> String {
+        let code = match ink {
+            Ink::Bold => "1",
+            Ink::Dim => "2",
+            Ink::Tone(Tone::Good) => "32",
+            Ink::Tone(Tone::Warning) => "33",
+            Ink::Tone(Tone::Bad) => "31",
+            Ink::Plain | Ink::Tone(Tone::Neutral) => return text.into(),
+        };
+        if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    pub(super) fn heading(&self, text: &str) -> String {
+        self.paint(Ink::Bold, text)
+    }
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Style { color: false, width: 100 }
+    }
+}

@@ -1,0 +1,9 @@
+//! Sentences that every format for people writes in the same words.
+
+pub(crate) mod analysis;
+pub(crate) mod capability;
+pub(crate) mod comparison;
+pub(crate) mod evidence;
+pub(crate) mod sweep;
+pub(crate) mod waits;
+pub(crate) mod workload;

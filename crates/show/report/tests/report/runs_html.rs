@@ -1,0 +1,84 @@
+//! Properties of every page of runs.
+
+use crate::odd_runs::{large, odd_run};
+use crate::{run_pages, runs_sample};
+use charts::{NamedRun, RunChart};
+use proptest::prelude::*;
+use report::html::{self, RunsPage};
+use workload::RunResult;
+
+const CHARTS: [RunChart; 7] = [
+    RunChart::LoadCurve,
+    RunChart::Sweep,
+    RunChart::HEAT_MAP,
+    RunChart::Percentiles,
+    RunChart::OverTime,
+    RunChart::LatencyOverTime,
+    RunChart::Histogram,
+];
+
+#[test]
+fn a_page_has_its_command_and_loads_nothing() {
+    for (name, page) in run_pages::pages() {
+        let addresses = page.replace("http://www.w3.org/2000/svg", "");
+        for outside in ["http:", "https:", "url(", "@import", "src=", "href=", "<script"] {
+            assert!(!addresses.contains(outside), "{name}: {outside}");
+        }
+        assert!(page.contains("How to read this") && !page.contains("NaN"), "{name}");
+        assert!(name == "runs-nothing.html" || page.contains("<h2>Run it again</h2>"), "{name}");
+    }
+}
+
+#[test]
+fn names_from_outside_never_become_markup() {
+    const HOSTILE: &str = "</title><script>alert('x')</script>\"><img src=x>&amp;\u{202e}\x1b[31m";
+    let mut first = runs_sample::oltp();
+    (first.target, first.tool, first.workload.name) = (HOSTILE.into(), Some(HOSTILE.into()), HOSTILE.into());
+    let runs = [first, runs_sample::open_loop()];
+    let mut named = NamedRun::group(HOSTILE, &runs);
+    named[0].name = HOSTILE.into();
+    let sentences = [HOSTILE.to_owned()];
+    let page = RunsPage {
+        title: HOSTILE,
+        runs: &named,
+        charts: &CHARTS,
+        sentences: &sentences,
+        command: HOSTILE,
+        version: HOSTILE,
+    };
+    let text = html::runs(&page);
+    assert!(text.contains("&lt;script&gt;"), "the name is shown");
+    assert!(!text.contains("<script") && !text.contains("<img"));
+    assert!(!text.contains('\u{202e}') && !text.contains('\x1b'));
+}
+
+#[test]
+fn the_page_of_a_sweep_begins_with_the_picture_and_folds_long_tables() {
+    let pages = run_pages::pages();
+    let page = &pages.iter().find(|(name, _)| *name == "sweep-layouts.html").unwrap().1;
+    assert!(page.find("<svg").unwrap() < page.find("<table").unwrap());
+    assert_eq!((page.matches("<details>").count(), page.matches("<details open>").count()), (4, 0));
+    assert!(page.contains("Steps of stripe:64K"));
+    assert!(page.matches("/dev/loop0, /dev/loop1").count() <= 2, "members' names are said once");
+    for word in
+        ["knee", "throughput", "floor", "linear", "levels", "degraded", "critical", "queue", "members"]
+    {
+        assert!(page.contains(&format!("<td class=\"l\">{word}</td>")), "{word}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_result_stops_a_page(
+        runs in prop::collection::vec(prop::collection::vec(large(), 0..9), 0..5),
+        float in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(0.0), Just(-1.0), 0.0..1e9_f64],
+    ) {
+        let results: Vec<RunResult> = runs.iter().map(|whole| odd_run(whole, &[float])).collect();
+        let named = NamedRun::all(&results);
+        let page = RunsPage { title: "", runs: &named, charts: &CHARTS, sentences: &[], command: "", version: "" };
+        let page = html::runs(&page);
+        prop_assert!(page.ends_with("</html>\n") && !page.contains("NaN"));
+    }
+}
