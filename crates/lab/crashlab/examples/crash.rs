@@ -1,8 +1,8 @@
-//! Runs the crash laboratory over many seeds: `cargo run --release -p pagestore --example crash -- [FIRST [SEEDS
+//! Runs the crash laboratory over many seeds: `cargo run --release -p crashlab --example crash -- [FIRST [SEEDS
 //! [--brief]]]`. Prints what was verified; a failing seed is minimised (unless `--brief`) and printed, and the exit
 //! status is 1.
 
-use pagestore::sim::{Lab, Outcome};
+use crashlab::{Lab, Outcome};
 use std::time::Instant;
 
 fn main() {

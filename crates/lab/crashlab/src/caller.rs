@@ -3,10 +3,10 @@
 //! A change that is refused has changed nothing, or the transaction is broken and nothing of it can be seen or committed
 //! any more; what a commit that has succeeded leaves are the changes that were not refused, and no others.
 
-use super::SimDisk;
-use super::workload::{Change, End, Model, OnError, assert_state, contents, name};
-use crate::error::{Error, Result};
-use crate::{Durability, Store, Tables, WriteTx};
+use crate::SimDisk;
+use crate::workload::{Change, End, Model, OnError, assert_state, contents, name};
+use pagestore::{Durability, Store, Tables, WriteTx};
+use pagestore::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// After so many errors of one transaction, whoever goes on goes straight to its end.
@@ -16,7 +16,7 @@ const ERRORS_MAX: usize = 6;
 struct CallersOwn;
 
 /// See the module.
-pub(super) struct Caller<'a> {
+pub(crate) struct Caller<'a> {
     pub store: &'a Store,
     pub disk: &'a SimDisk,
     pub met: &'a mut Met,
@@ -24,7 +24,7 @@ pub(super) struct Caller<'a> {
 
 /// How often callers met what they go on after.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Met {
+pub(crate) struct Met {
     /// Changes that were refused, and the transaction went on.
     pub refused: usize,
     /// Transactions that were broken by one.
@@ -37,7 +37,7 @@ pub(super) struct Met {
 
 impl Met {
     /// All of it.
-    pub(super) fn survived(&self) -> u64 {
+    pub(crate) fn survived(&self) -> u64 {
         (self.refused + self.broken + self.commits + self.panics) as u64
     }
 }
@@ -58,7 +58,7 @@ impl From<Error> for RefusedChange {
 impl Caller<'_> {
     /// Does a transaction's changes to the store and to the model, and ends it. `begin_commit` is told what it comes to
     /// before anything of that can be on the disk. The commit's number, where it has one.
-    pub(super) fn transact(
+    pub(crate) fn transact(
         &mut self,
         model: &mut Model,
         changes: &[Change],

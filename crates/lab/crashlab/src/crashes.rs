@@ -1,23 +1,22 @@
 //! Where a run is crashed, and what is made of what is left.
 
-use super::lab::{Lab, Outcome, caught};
-use super::oracle::{Expected, Tolerance, judge};
-use super::run::{Run, Start, is_log_write, perform_from};
-use super::way::{Fell, Image, Onward, Point};
-use super::workload::{self, Model, Setting};
-use super::{Chance, Files, Medium, Op, SimDisk};
-use super::{cuts, indices};
-use crate::Recovery;
-use crate::control::Control;
-use crate::disk::FileId;
-use crate::log::MAX_BLOCK_BYTES;
+use crate::lab::{Lab, Outcome, caught};
+use crate::oracle::{Expected, Tolerance, judge};
+use crate::run::{Run, Start, is_log_write, perform_from};
+use crate::shrink::{Fell, Image, Onward, Point};
+use crate::workload::{self, Model, Setting};
+use crate::{Chance, Files, Medium, Op, SimDisk};
+use crate::{cuts, indices};
+use pagestore::Recovery;
+use pagestore::internals::{BLOCK_BYTES_MAX, newest_control};
+use pagestore_disk::FileId;
 
 /// Images of a log write of recovery whose end has landed and whose beginning has not.
 const ENDS_IN_RECOVERY: u64 = 6;
 
 /// What a crash leaves of the write that it comes into, where chance alone would seldom do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Torn {
+pub(crate) enum Torn {
     /// The first blocks of several: a transaction without its commit, which the next one follows.
     FirstBlocks,
     /// The last blocks of several: whole ones, where those of the next opening may come to end.
@@ -34,7 +33,7 @@ struct GoOn {
 
 impl Lab {
     /// Crashes at every operation.
-    pub(super) fn judge_run(
+    pub(crate) fn judge_run(
         &self,
         run: &Run,
         chance: &mut Chance,
@@ -105,7 +104,7 @@ impl Lab {
     }
 
     /// What a crash during operation `at` may leave.
-    pub(super) fn images_at(
+    pub(crate) fn images_at(
         &self,
         run: &Run,
         medium: &Medium,
@@ -123,7 +122,7 @@ impl Lab {
     }
 
     /// Recovers an image and asks the oracle. A panic of the engine is an answer that it must not give.
-    pub(super) fn judge(
+    pub(crate) fn judge(
         &self,
         run: &Run,
         files: &Files,
@@ -168,7 +167,7 @@ impl Lab {
             }
         };
         if generation < 2 {
-            let several = log_writes(MAX_BLOCK_BYTES + 1, usize::MAX);
+            let several = log_writes(BLOCK_BYTES_MAX + 1, usize::MAX);
             pick(&several, Torn::FirstBlocks);
             // Up to the first checkpoint one copy of the control file alone knows of this opening.
             let alone = run.trace[run.opened..].iter().position(is_control_write).unwrap_or(usize::MAX);
@@ -234,7 +233,7 @@ impl Lab {
     }
 
     /// Crashes after a disk has failed or lied.
-    pub(super) fn judge_fault(
+    pub(crate) fn judge_fault(
         &self,
         run: &Run,
         everywhere: std::ops::RangeInclusive<usize>,
@@ -273,7 +272,7 @@ impl Lab {
     }
 
     /// Flips bits of what was durable at the end.
-    pub(super) fn judge_rot(
+    pub(crate) fn judge_rot(
         &self,
         run: &Run,
         chance: &mut Chance,
@@ -301,7 +300,7 @@ impl Lab {
 
     /// Indices of what was durable at the end tell of other pages and records than they should, as far as their order
     /// and their counts leave it open.
-    pub(super) fn judge_misled(
+    pub(crate) fn judge_misled(
         &self,
         run: &Run,
         chance: &mut Chance,
@@ -345,7 +344,7 @@ fn judge_damaged(
 impl Torn {
     /// Spoils what goes with it. Without the newest copy of the control file the next opening takes the number of this
     /// one: only the chain tells the blocks that it left from its own.
-    pub(super) fn rots(self, files: &mut Files) -> bool {
+    pub(crate) fn rots(self, files: &mut Files) -> bool {
         let rotten = self == Torn::LastBlocks;
         if rotten {
             spoil_newest_control(files);
@@ -360,12 +359,12 @@ fn is_in_recovery(run: &Run, at: usize, generation: u32) -> bool {
 }
 
 /// "generation 1, crash at operation 12 (sync data): ...".
-pub(super) fn crashed(generation: u32, at: usize, in_flight: Option<&Op>, what: &str) -> String {
+pub(crate) fn crashed(generation: u32, at: usize, in_flight: Option<&Op>, what: &str) -> String {
     format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
 }
 
 /// What a crash leaves where the write in flight is torn in this way.
-pub(super) fn tear(medium: &Medium, op: &Op, torn: Torn, chance: &mut Chance) -> Files {
+pub(crate) fn tear(medium: &Medium, op: &Op, torn: Torn, chance: &mut Chance) -> Files {
     let Op::Write { bytes, .. } = op else { unreachable!("log writes are torn") };
     let sectors = bytes.len() / 512;
     let border = 1 + chance.below(sectors as u64 - 1) as usize;
@@ -390,12 +389,12 @@ fn is_control_write(op: &Op) -> bool {
 /// A bit of the newest copy of the control file turns.
 fn spoil_newest_control(files: &mut Files) {
     let disk = SimDisk::holding(files.clone());
-    if let Ok(Some(newest)) = Control::read(&disk) {
-        files[FileId::Control as usize][newest.place() as usize + 20] ^= 1;
+    if let Ok(Some(newest)) = newest_control(&disk) {
+        files[FileId::Control as usize][newest.offset as usize + 20] ^= 1;
     }
 }
 
-pub(super) fn show(op: Option<&Op>) -> String {
+pub(crate) fn show(op: Option<&Op>) -> String {
     match op {
         None => "after the last".into(),
         Some(Op::Write { file, offset, bytes, through }) => {

@@ -1,23 +1,23 @@
 //! Files that are shorter after a crash than they were: cut, or copied in part. Such a store is refused as damaged, or
 //! what was cut off had nothing in it that was acknowledged.
 
-use super::disk::SECTOR;
-use super::{Chance, Files, Medium, Op};
-use crate::disk::FileId;
-use crate::log::{LOG_HEAD_BYTES, VLF_HEADER_BYTES};
+use crate::disk::SECTOR;
+use crate::{Chance, Files, Medium, Op};
+use pagestore::internals::{LOG_HEAD_BYTES, VLF_HEADER_BYTES};
+use pagestore_disk::FileId;
 
 /// Of the operations that are crashed, one in so many is crashed with a file cut as well.
 const CUT_ONE_IN: u64 = 8;
 
 /// Whether a file is cut too at a crash of what is drawn next; what the cut is drawn from, if so. It takes nothing from
 /// what is drawn for others.
-pub(super) fn is_drawn(chance: &Chance) -> Option<Chance> {
+pub(crate) fn is_drawn(chance: &Chance) -> Option<Chance> {
     let mut aside = Chance::new(chance.clone().draw() ^ 0xc07);
     aside.once_in(CUT_ONE_IN).then_some(aside)
 }
 
 /// What a crash leaves, one of the files cut: most often the log, and there often where a virtual log file begins.
-pub(super) fn cut(medium: &Medium, in_flight: Option<&Op>, vlf_bytes: u64, chance: &mut Chance) -> Files {
+pub(crate) fn cut(medium: &Medium, in_flight: Option<&Op>, vlf_bytes: u64, chance: &mut Chance) -> Files {
     let mut files = medium.crash(in_flight, chance);
     let file = [FileId::Control, FileId::Data].get(chance.below(8) as usize).copied().unwrap_or(FileId::Log);
     let bytes = &mut files[file as usize];

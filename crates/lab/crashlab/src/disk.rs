@@ -1,15 +1,15 @@
 //! The simulated disk, and what a crash leaves of it.
 
-use super::Chance;
-use super::trouble::{Refused, Trouble, Troubles};
-use crate::disk::{Disk, FileId};
+use crate::Chance;
+use crate::trouble::{Refused, Trouble, Troubles};
+use pagestore_disk::{Disk, FileId};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 /// What a device writes as a whole, or not.
-pub(super) const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 
 /// The three files' bytes, in the order of `FileId::ALL`.
 pub type Files = [Vec<u8>; 3];
@@ -143,19 +143,19 @@ impl SimDisk {
     }
 
     /// Whether anything was refused that it had to tell: since trouble began, or by its fault.
-    pub(super) fn told_of_trouble(&self) -> bool {
+    pub(crate) fn told_of_trouble(&self) -> bool {
         let state = self.lock();
         let faulty = state.fault.is_some_and(|(_, fault)| fault.is_told()) && state.fault_met.is_some();
         state.troubles.met() || faulty
     }
 
     /// Whether trouble ever refused anything.
-    pub(super) fn was_in_trouble(&self) -> bool {
+    pub(crate) fn was_in_trouble(&self) -> bool {
         self.lock().troubles.ever_met()
     }
 
     /// Does `work` while nothing is refused.
-    pub(super) fn without_trouble<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn without_trouble<T>(&self, work: impl FnOnce() -> T) -> T {
         self.lock().troubles.suspend(true);
         let done = work();
         self.lock().troubles.suspend(false);

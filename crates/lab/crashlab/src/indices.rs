@@ -1,42 +1,41 @@
 //! Where the index blocks of a log are, and the writes that have no later witness: the laboratory aims at them, for a
 //! fault or a flipped bit that is drawn anywhere seldom meets one.
 
-use super::disk::SECTOR;
-use super::{Chance, Files, Op, SimDisk};
-use crate::codec::{put_u32, u32_at};
-use crate::control::Control;
-use crate::disk::FileId;
-use crate::log::LOG_HEAD_BYTES;
-use crate::log::block::BLOCK_HEADER_BYTES;
-use crate::log::index::ENTRY_BYTES;
-use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
-use crate::types::UNIT_BYTES;
+use crate::disk::SECTOR;
+use crate::{Chance, Files, Op, SimDisk};
+use pagestore::Lsn;
+use pagestore::internals::{
+    BLOCK_HEADER_BYTES, BLOCK_MAGIC, INDEX_ENTRY_BYTES, LOG_HEAD_BYTES, RECORD_HEADER_BYTES, Record,
+    newest_control, records,
+};
+use pagestore_disk::FileId;
 use std::collections::BTreeMap;
 
 /// The blocks among these bytes of a log: where their records begin, and those.
 fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     (0..bytes.len()).step_by(SECTOR).filter_map(|at| {
         let block = &bytes[at..];
-        let is_block = block.get(..4)? == b"HLB1";
+        let is_block = block.get(..4)? == BLOCK_MAGIC;
         let used = block.get(BLOCK_HEADER_BYTES..u32_at(block, 20) as usize).filter(|_| is_block)?;
         Some((at + BLOCK_HEADER_BYTES, used))
     })
 }
 
 /// The first records of the blocks among these bytes of a log: offset and length of those of each.
-fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
+fn first_records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
     blocks(bytes).filter_map(|(at, used)| {
-        let (_, record) = Records::new(used).next()?.ok()?;
+        let record = records(used).next()?;
         Some((at, used.len(), record))
     })
 }
 
 /// The writes of commits that come last before the first page of a checkpoint: should a device lose one of them, no
 /// later block says that it was durable. With each, where that checkpoint's pages are synced.
-pub(super) fn commits_right_under_pages(trace: &[Op]) -> Vec<(usize, usize)> {
+pub(crate) fn commits_right_under_pages(trace: &[Op]) -> Vec<(usize, usize)> {
     let commits = |bytes: &[u8]| {
-        let records = blocks(bytes).flat_map(|(_, used)| Records::new(used));
-        records.flatten().any(|(_, record)| matches!(record, Record::Commit { .. }))
+        blocks(bytes)
+            .flat_map(|(_, used)| records(used))
+            .any(|record| matches!(record, Record::Commit { .. }))
     };
     let mut found = Vec::new();
     let (mut last, mut is_written) = (None, false);
@@ -58,7 +57,7 @@ pub(super) fn commits_right_under_pages(trace: &[Op]) -> Vec<(usize, usize)> {
 
 /// The records of index blocks among these bytes of a log: offset and length of each.
 fn indices(bytes: &[u8]) -> Vec<(usize, usize)> {
-    records(bytes)
+    first_records(bytes)
         .filter(|(_, _, record)| matches!(record, Record::Index { .. } | Record::IndexEnd(_)))
         .map(|(at, length, _)| (at, length))
         .collect()
@@ -66,16 +65,16 @@ fn indices(bytes: &[u8]) -> Vec<(usize, usize)> {
 
 /// The operations that write the end of a virtual log file over a whole index of an earlier use of its space: should
 /// one of them be lost, that index is found there.
-pub(super) fn writes_over_indices(trace: &[Op], vlf_bytes: u64) -> Vec<usize> {
+pub(crate) fn writes_over_indices(trace: &[Op], vlf_bytes: u64) -> Vec<usize> {
     // Where the blocks of the index begin whose end lies at a place.
     let mut begins: BTreeMap<u64, u64> = BTreeMap::new();
     let mut over = Vec::new();
     for (at, op) in trace.iter().enumerate() {
         let Op::Write { file: FileId::Log, offset, bytes, through: true } = op else { continue };
-        for (within, _, record) in records(bytes) {
-            let Record::IndexEnd(IndexEnd { unit, .. }) = record else { continue };
+        for (within, _, record) in first_records(bytes) {
+            let Record::IndexEnd(end) = record else { continue };
             let place = offset + within as u64;
-            let begin = place - (place - LOG_HEAD_BYTES) % vlf_bytes + u64::from(unit) * UNIT_BYTES;
+            let begin = place - (place - LOG_HEAD_BYTES) % vlf_bytes + u64::from(end.unit) * Lsn::UNIT_BYTES;
             if begins.insert(place, begin).is_some_and(|earlier| earlier >= *offset) {
                 over.push(at);
             }
@@ -85,7 +84,7 @@ pub(super) fn writes_over_indices(trace: &[Op], vlf_bytes: u64) -> Vec<usize> {
 }
 
 /// A byte of an index in a log file.
-pub(super) fn byte_of_index(log: &[u8], chance: &mut Chance) -> Option<usize> {
+pub(crate) fn byte_of_index(log: &[u8], chance: &mut Chance) -> Option<usize> {
     let all = indices(log);
     let (at, bytes) = *all.get(chance.below(all.len() as u64) as usize)?;
     Some(at + chance.below(bytes as u64) as usize)
@@ -93,21 +92,21 @@ pub(super) fn byte_of_index(log: &[u8], chance: &mut Chance) -> Option<usize> {
 
 /// One entry of an index that recovery needs is changed, so that its order and its counts stay what they are: it tells of
 /// another page, of another's record, or of a change instead of an image. Where, in the log file.
-pub(super) fn mislead(files: &mut Files, chance: &mut Chance) -> Option<usize> {
-    let redo = Control::read(&SimDisk::holding(files.clone())).ok()??.redo.lsn;
+pub(crate) fn mislead(files: &mut Files, chance: &mut Chance) -> Option<usize> {
+    let redo = newest_control(&SimDisk::holding(files.clone())).ok()??.redo;
     let log = &mut files[FileId::Log as usize];
     let needed = |at: usize| u32_at(log, at - BLOCK_HEADER_BYTES + 8) >= redo.vlf();
-    let all: Vec<(usize, usize)> = records(log)
+    let all: Vec<(usize, usize)> = first_records(log)
         .filter_map(|(at, _, record)| match record {
             Record::Index { open: false, entries, .. } if needed(at) => {
-                Some((at + RECORD_HEADER_BYTES + 8, entries.len() / ENTRY_BYTES))
+                Some((at + RECORD_HEADER_BYTES + 8, entries.len() / INDEX_ENTRY_BYTES))
             }
             _ => None,
         })
         .collect();
     let (first, count) = *all.get(chance.below(all.len() as u64) as usize)?;
     let own = chance.below(count as u64) as usize;
-    let entry = |index: usize| first + index * ENTRY_BYTES;
+    let entry = |index: usize| first + index * INDEX_ENTRY_BYTES;
     let page = |index: usize| u32_at(log, entry(index)) >> 1;
     let at = entry(own);
     let image = u32_at(log, at) & 1;
@@ -128,9 +127,17 @@ pub(super) fn mislead(files: &mut Files, chance: &mut Chance) -> Option<usize> {
 }
 
 /// An operation that writes an index.
-pub(super) fn write_of_index(trace: &[Op], chance: &mut Chance) -> Option<usize> {
+pub(crate) fn write_of_index(trace: &[Op], chance: &mut Chance) -> Option<usize> {
     let writes =
         |op: &Op| matches!(op, Op::Write { file: FileId::Log, bytes, .. } if !indices(bytes).is_empty());
     let all: Vec<usize> = (0..trace.len()).filter(|at| writes(&trace[*at])).collect();
     all.get(chance.below(all.len() as u64) as usize).copied()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }

@@ -8,9 +8,9 @@
 //! A killed process leaves what it wrote to the operating system: this finds what the store itself keeps back or
 //! writes out of order. What a machine that stops leaves is the simulated disk's part.
 
-use crate::error::Result;
-use crate::sim::Chance;
-use crate::{Durability, Layout, Options, Recovery, Store, Tables};
+use crate::Chance;
+use pagestore::Result;
+use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -189,7 +189,7 @@ impl Killing {
     /// What is there is the state after one commit, and all that was told up to it: for the last is known whatever
     /// came before.
     fn hold(&mut self, told: &[Told], ended: Instant, way: Recovery) -> std::result::Result<(), String> {
-        let failed = |error: crate::Error| format!("{way:?} recovery: {error}");
+        let failed = |error: pagestore::Error| format!("{way:?} recovery: {error}");
         let store = Store::open(&self.directory, options(way)).map_err(failed)?;
         let last = store.stats().last_sequence;
         let reader = store.read().map_err(failed)?;

@@ -1,9 +1,9 @@
 //! The workloads of a seed: how each is drawn, how its store is made, and how densely it is crashed.
 
-use super::trouble::{Refused, Trouble};
-use super::workload::{self, End, OnError, Setting, Step, draw_puts};
-use super::{Chance, Lab};
-use crate::Durability;
+use crate::trouble::{Refused, Trouble};
+use crate::workload::{self, End, OnError, Setting, Step, draw_puts};
+use crate::{Chance, Lab};
+use pagestore::Durability;
 
 /// How often a run continues from what a crash left.
 const GENERATIONS_MAX: u32 = 3;
@@ -29,7 +29,7 @@ pub enum Kind {
 
 impl Lab {
     /// The workloads of its seed.
-    pub(super) fn workloads(&self) -> Vec<(Kind, Vec<Step>)> {
+    pub(crate) fn workloads(&self) -> Vec<(Kind, Vec<Step>)> {
         let mut own = Chance::new(self.seed ^ 0xd1ce);
         let mut all = vec![
             (Kind::Any, workload::draw(&mut Chance::new(self.seed), self.steps)),
@@ -41,7 +41,7 @@ impl Lab {
     }
 
     /// How the stores of a workload are made, and what is drawn from then on.
-    pub(super) fn setting(&self, kind: Kind) -> (Setting, Chance) {
+    pub(crate) fn setting(&self, kind: Kind) -> (Setting, Chance) {
         let mut chance = Chance::new(self.seed ^ 0x5eed);
         let mut setting = Setting { kind, ..Setting::draw(&mut chance) };
         let (layout, options) = (&mut setting.layout, &mut setting.options);
@@ -67,24 +67,24 @@ impl Lab {
     }
 
     /// Images of each crash.
-    pub(super) fn images(&self, kind: Kind) -> u64 {
+    pub(crate) fn images(&self, kind: Kind) -> u64 {
         if kind == Kind::Troubled { self.images.min(1) } else { self.images }
     }
 
     /// Runs that go on from a crash.
-    pub(super) fn continued(&self, kind: Kind) -> u64 {
+    pub(crate) fn continued(&self, kind: Kind) -> u64 {
         if kind == Kind::Troubled { self.continued.min(1) } else { self.continued }
     }
 }
 
 impl Kind {
     /// How often a run continues from what a crash left.
-    pub(super) fn generations(self) -> u32 {
+    pub(crate) fn generations(self) -> u32 {
         if self == Self::Troubled { 1 } else { GENERATIONS_MAX }
     }
 
     /// Whether an operation is crashed that nothing asks for in particular.
-    pub(super) fn is_crashed(self, chance: &mut Chance) -> bool {
+    pub(crate) fn is_crashed(self, chance: &mut Chance) -> bool {
         self != Self::Troubled || chance.once_in(TROUBLED_CRASHED_ONE_IN)
     }
 }
@@ -111,7 +111,7 @@ fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
 
 /// A log that goes round: virtual log files of nothing but transactions that were rolled back, and over them those
 /// of small commits.
-pub(super) fn draw_round(chance: &mut Chance) -> Vec<Step> {
+pub(crate) fn draw_round(chance: &mut Chance) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..2 {
         let changes = draw_puts(chance, 240, 700);
@@ -127,7 +127,7 @@ pub(super) fn draw_round(chance: &mut Chance) -> Vec<Step> {
 
 /// Steps that meet errors, and callers who go on after them, or panic. One in four ends with a log that is full, and a
 /// process that ends again and again.
-pub(super) fn draw_troubled(chance: &mut Chance, steps: usize) -> Vec<Step> {
+pub(crate) fn draw_troubled(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let large = !chance.once_in(3);
     // More pages than are kept in memory.
     let mut all = vec![Step::committed(draw_puts(chance, 160, 500), Durability::Full)];
@@ -165,10 +165,10 @@ fn draw_trouble(chance: &mut Chance) -> Trouble {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SimDisk;
-    use super::super::caller::Met;
-    use super::super::run::perform;
     use super::*;
+    use crate::SimDisk;
+    use crate::caller::Met;
+    use crate::run::perform;
 
     #[test]
     fn callers_meet_errors_of_every_kind_and_most_of_them_go_on() {

@@ -1,15 +1,15 @@
 //! The crash laboratory: a workload on the simulated disk, a crash at every write and sync of it, recovery, and the
 //! oracle's question. What was recovered is the beginning of another run, whose own recovery crashes too.
 
-use super::indices;
-use super::kind::Kind;
-use super::run::{Run, perform};
-use super::way::{Fell, Then};
-use super::workload::Change;
+use crate::indices;
+use crate::kind::Kind;
+use crate::run::{Run, perform};
+use crate::shrink::{Fell, Then};
+use crate::workload::Change;
 #[cfg(test)]
-use super::workload::Model;
-use super::{Chance, Fault, SimDisk, Step};
-use crate::Recovery;
+use crate::workload::Model;
+use crate::{Chance, Fault, SimDisk, Step};
+use pagestore::Recovery;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,7 +50,7 @@ pub struct Lab {
     pub minimise: bool,
     /// Told the generation and what was found there: says of some that it is wrong.
     #[cfg(test)]
-    pub(super) broken: Option<fn(u32, &Model) -> bool>,
+    pub(crate) broken: Option<fn(u32, &Model) -> bool>,
 }
 
 impl Default for Lab {
@@ -311,7 +311,7 @@ impl Lab {
 }
 
 /// A panic of the engine is a failure as any other.
-pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let _quiet = Quiet::begin();
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -350,7 +350,7 @@ impl Drop for Quiet {
 }
 
 /// What is left of `all` when everything is left out without which it still fails.
-pub(super) fn without<T: Clone>(mut all: Vec<T>, fails: &mut impl FnMut(&[T]) -> bool) -> Vec<T> {
+pub(crate) fn without<T: Clone>(mut all: Vec<T>, fails: &mut impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut piece = all.len().div_ceil(2);
     while piece > 0 {
         let mut at = 0;
@@ -370,9 +370,9 @@ pub(super) fn without<T: Clone>(mut all: Vec<T>, fails: &mut impl FnMut(&[T]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::draw_round;
-    use super::super::workload;
     use super::*;
+    use crate::kind::draw_round;
+    use crate::workload;
 
     /// The part that runs with every test; `examples/crash.rs` runs any number of seeds.
     #[test]

@@ -16,19 +16,20 @@ mod crashes;
 mod cuts;
 mod disk;
 mod indices;
+pub mod kill;
 mod kind;
 mod lab;
 mod oracle;
 mod run;
+mod shrink;
 mod trouble;
-mod way;
 mod workload;
 
 pub use disk::{Fault, Files, Medium, Op, SimDisk};
 pub use kind::Kind;
 pub use lab::{Failure, Lab, Outcome};
+pub use shrink::Then;
 pub use trouble::{Refused, Trouble};
-pub use way::Then;
 pub use workload::{Change, End, OnError, Setting, Step};
 
 /// Random numbers from a seed (SplitMix64, Steele et al. 2014): the same on every machine and in every version.

@@ -5,17 +5,17 @@
 //! bound; (d) a crash during recovery leads to the same state; (e) damage is an error, never data; (f) of a commit that
 //! was refused while the store went on nothing is there.
 
-use super::run::{Event, Run, is_log_write};
-use super::workload::{Model, contents, difference};
-use super::{Chance, Files, Op, SimDisk};
-use crate::disk::FileId;
-use crate::error::Error;
-use crate::{Options, Recovery, Store};
+use crate::run::{Event, Run, is_log_write};
+use crate::workload::{Model, contents, difference};
+use crate::{Chance, Files, Op, SimDisk};
+use pagestore::Error;
+use pagestore::{Options, Recovery, Store};
+use pagestore_disk::FileId;
 use std::sync::Arc;
 
 /// What must be there, and what may.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub(crate) struct Expected {
     pub created: bool,
     pub least: u64,
     pub most: u64,
@@ -23,7 +23,7 @@ pub(super) struct Expected {
 
 impl Run {
     /// What a crash during operation `at` must leave.
-    pub(super) fn expected(&self, at: usize) -> Expected {
+    pub(crate) fn expected(&self, at: usize) -> Expected {
         let mut expected = Expected { created: false, least: 0, most: 0 };
         for (_, event) in self.events.iter().take_while(|(when, _)| *when <= at) {
             match event {
@@ -36,7 +36,7 @@ impl Run {
         expected
     }
 
-    pub(super) fn state(&self, sequence: u64) -> Option<&Model> {
+    pub(crate) fn state(&self, sequence: u64) -> Option<&Model> {
         // An attempt that came to nothing leaves its number to the next.
         self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Attempt(own, model) if *own == sequence => Some(&**model),
@@ -49,7 +49,7 @@ impl Run {
     /// it held itself. A misplaced one takes the blocks that it went over too, acknowledged as they were: of a
     /// damaged end of the log nothing is left that could tell it from a torn one. It may have gone over several,
     /// so it is what was durable before the oldest of them.
-    pub(super) fn witnessed(&self, fault_at: usize, at: usize) -> u64 {
+    pub(crate) fn witnessed(&self, fault_at: usize, at: usize) -> u64 {
         // Another way of recovery may have come to fewer operations: then there was no fault.
         let Some(own) = self.trace.get(fault_at) else { return self.expected(at).least };
         let was_log_write = is_log_write(own) || matches!(own, Op::Lost { file: FileId::Log, .. });
@@ -74,21 +74,21 @@ impl Run {
         (*offset..*offset + bytes.len() as u64).step_by(512).filter_map(holder).min()
     }
 
-    pub(super) fn before_last_log_write(&self) -> u64 {
+    pub(crate) fn before_last_log_write(&self) -> u64 {
         self.expected(self.trace.iter().rposition(is_log_write).unwrap_or(0)).least
     }
 }
 
 /// Whether damage may be reported instead of the contents.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tolerance {
+pub(crate) enum Tolerance {
     None,
     Reported,
 }
 
 /// Recovers a crash image and asks the oracle. `Ok(None)`: there is no store yet, or damage was reported where it
 /// may be.
-pub(super) fn judge(
+pub(crate) fn judge(
     run: &Run,
     files: &Files,
     expected: Expected,

@@ -1,12 +1,12 @@
 //! One workload on a simulated disk: what the disk was asked to do, and what was promised when.
 
-use super::caller::{Caller, Met};
-use super::workload::{self, Change, End, Model, OnError, assert_state, contents};
-use super::{Fault, Files, Op, Setting, SimDisk, Step};
-use crate::checkpoint::READ_BACK;
-use crate::disk::FileId;
-use crate::error::{Error, Result};
-use crate::{Durability, ReadTx, Store};
+use crate::caller::{Caller, Met};
+use crate::workload::{self, Change, End, Model, OnError, assert_state, contents};
+use crate::{Fault, Files, Op, Setting, SimDisk, Step};
+use pagestore::internals::READ_BACK;
+use pagestore::{Durability, ReadTx, Store};
+use pagestore::{Error, Result};
+use pagestore_disk::FileId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const HELD_MAX: usize = 3;
 const ROOMY_BYTES: usize = 4 << 20;
 
 /// Something that happened after so many operations of the disk.
-pub(super) enum Event {
+pub(crate) enum Event {
     /// There is a store.
     Created,
     /// A commit of this number, which leads to this state, is about to begin.
@@ -29,7 +29,7 @@ pub(super) enum Event {
 }
 
 /// What was done, and what was told.
-pub(super) struct Run {
+pub(crate) struct Run {
     pub setting: Setting,
     pub start: Files,
     pub trace: Vec<Op>,
@@ -44,7 +44,7 @@ pub(super) struct Run {
 
 /// An operation by what it was done for, which stays when other steps are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// By its place among the steps; `None`: before the first.
     pub step: Option<usize>,
     /// Its number among those of the step.
@@ -53,7 +53,7 @@ pub(super) struct Place {
 
 impl Run {
     /// What operation `at` was done for.
-    pub(super) fn place(&self, at: usize) -> Place {
+    pub(crate) fn place(&self, at: usize) -> Place {
         // A step that asked nothing of the disk begins where the next does.
         match self.begins.iter().rposition(|begin| *begin <= at) {
             Some(step) => Place { step: Some(step), op: at - self.begins[step] },
@@ -62,7 +62,7 @@ impl Run {
     }
 
     /// The operation at a place, or the last of its step where that has become shorter.
-    pub(super) fn at(&self, place: Place) -> usize {
+    pub(crate) fn at(&self, place: Place) -> usize {
         let step = place.step.map_or(0, |step| step + 1);
         let begin = step.checked_sub(1).and_then(|step| self.begins.get(step)).copied().unwrap_or(0);
         match self.begins.get(step) {
@@ -74,7 +74,7 @@ impl Run {
 }
 
 /// What a run goes on from.
-pub(super) struct Start {
+pub(crate) struct Start {
     pub files: Files,
     pub sequence: u64,
     pub model: Model,
@@ -83,12 +83,12 @@ pub(super) struct Start {
 }
 
 /// A block of the log went to the disk.
-pub(super) fn is_log_write(op: &Op) -> bool {
+pub(crate) fn is_log_write(op: &Op) -> bool {
     matches!(op, Op::Write { file: FileId::Log, through: true, .. })
 }
 
 /// A workload on an empty disk. An error after which the store is read-only ends it where the disk was told to fail.
-pub(super) fn perform(
+pub(crate) fn perform(
     setting: Setting,
     disk: SimDisk,
     fault: Option<(Fault, usize)>,
@@ -116,7 +116,7 @@ pub(super) fn perform(
 }
 
 /// Opens what a crash left, and works on. `None`: damage was reported where there is some.
-pub(super) fn perform_from(
+pub(crate) fn perform_from(
     setting: Setting,
     start: Start,
     steps: &[Step],

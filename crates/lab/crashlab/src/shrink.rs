@@ -4,14 +4,14 @@
 //! be done again where steps before it are left out. What a crash then leaves is not the same: where it does not lead to a
 //! failure, other draws are tried.
 
-use super::crashes::{Torn, crashed, show, tear};
-use super::cuts;
-use super::kind::Kind;
-use super::lab::{Lab, caught, without};
-use super::oracle::Tolerance;
-use super::run::{Place, Run, Start, perform, perform_from};
-use super::{Chance, Medium, Op, SimDisk, Step};
-use crate::Recovery;
+use crate::crashes::{Torn, crashed, show, tear};
+use crate::cuts;
+use crate::kind::Kind;
+use crate::lab::{Lab, caught, without};
+use crate::oracle::Tolerance;
+use crate::run::{Place, Run, Start, perform, perform_from};
+use crate::{Chance, Medium, Op, SimDisk, Step};
+use pagestore::Recovery;
 use std::fmt;
 
 /// How often a way is tried with less.
@@ -21,7 +21,7 @@ const DRAWS: u64 = 4;
 
 /// Which of the images of a crash.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Image {
+pub(crate) enum Image {
     Plain(usize),
     Torn(Torn),
     /// With a file cut.
@@ -30,7 +30,7 @@ pub(super) enum Image {
 
 /// A crash that was judged.
 #[derive(Clone, Debug)]
-pub(super) struct Point {
+pub(crate) struct Point {
     pub place: Place,
     pub image: Image,
     /// What its images were drawn from.
@@ -41,7 +41,7 @@ pub(super) struct Point {
 
 /// How a run went on from a crash of the one before.
 #[derive(Clone, Debug)]
-pub(super) struct Onward {
+pub(crate) struct Onward {
     pub point: Point,
     pub recovery: Recovery,
     pub steps: Vec<Step>,
@@ -49,7 +49,7 @@ pub(super) struct Onward {
 
 /// What was wrong, and the way there.
 #[derive(Clone, Debug)]
-pub(super) struct Fell {
+pub(crate) struct Fell {
     pub what: String,
     /// From the first run to the one that failed.
     pub way: Vec<Onward>,
@@ -76,16 +76,16 @@ impl fmt::Display for Then {
 }
 
 impl Fell {
-    pub(super) fn of(what: String) -> Fell {
+    pub(crate) fn of(what: String) -> Fell {
         Fell { what, way: Vec::new(), last: None }
     }
 
-    pub(super) fn at(what: String, point: Point) -> Fell {
+    pub(crate) fn at(what: String, point: Point) -> Fell {
         Fell { last: Some(point), ..Fell::of(what) }
     }
 
     /// It came in what went on like this.
-    pub(super) fn after(mut self, onward: Onward) -> Fell {
+    pub(crate) fn after(mut self, onward: Onward) -> Fell {
         self.way.insert(0, onward);
         self
     }
@@ -153,7 +153,7 @@ impl Way {
 
 impl Lab {
     /// What is needed for a failure after several crashes: what failed, the first steps, and how it went on.
-    pub(super) fn along(&self, kind: Kind, steps: &[Step], fell: Fell) -> (String, Vec<Step>, Vec<Then>) {
+    pub(crate) fn along(&self, kind: Kind, steps: &[Step], fell: Fell) -> (String, Vec<Step>, Vec<Then>) {
         let way = Way::of(kind, steps, &fell);
         let as_it_was = Fallen {
             what: fell.what,
@@ -358,9 +358,9 @@ impl Fewer<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::Model;
-    use super::super::{Change, Failure};
     use super::*;
+    use crate::workload::Model;
+    use crate::{Change, Failure};
 
     /// Minimised failures of the first seeds in which it fails.
     fn failures(broken: fn(u32, &Model) -> bool) -> Vec<Failure> {

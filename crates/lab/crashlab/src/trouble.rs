@@ -36,7 +36,7 @@ impl fmt::Display for Trouble {
 
 /// The trouble that a disk is in.
 #[derive(Default)]
-pub(super) struct Troubles {
+pub(crate) struct Troubles {
     coming: Option<Trouble>,
     /// Something was refused since `begin`.
     met: bool,
@@ -45,30 +45,30 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    pub(super) fn begin(&mut self, trouble: Trouble) {
+    pub(crate) fn begin(&mut self, trouble: Trouble) {
         (self.coming, self.met) = (Some(trouble), false);
     }
 
     /// It is over; whether it was met.
-    pub(super) fn end(&mut self) -> bool {
+    pub(crate) fn end(&mut self) -> bool {
         self.coming = None;
         std::mem::take(&mut self.met)
     }
 
-    pub(super) fn suspend(&mut self, suspended: bool) {
+    pub(crate) fn suspend(&mut self, suspended: bool) {
         self.suspended = suspended;
     }
 
-    pub(super) fn met(&self) -> bool {
+    pub(crate) fn met(&self) -> bool {
         self.met
     }
 
-    pub(super) fn ever_met(&self) -> bool {
+    pub(crate) fn ever_met(&self) -> bool {
         self.ever_met
     }
 
     /// Whether the operation that comes is refused.
-    pub(super) fn refuses(&mut self, operation: Refused) -> bool {
+    pub(crate) fn refuses(&mut self, operation: Refused) -> bool {
         let Some(trouble) = self.coming.as_mut().filter(|own| own.refused == operation && !self.suspended)
         else {
             return false;

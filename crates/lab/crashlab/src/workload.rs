@@ -1,14 +1,14 @@
 //! What the laboratory does to a store: steps that are drawn from a seed and can be left out one by one.
 
-use super::kind::{self, Kind};
-use super::{Chance, Trouble};
-use crate::error::Result;
-use crate::{Apply, Durability, Layout, Options, Recovery, Store, Table, Tables};
+use crate::kind::{self, Kind};
+use crate::{Chance, Trouble};
+use pagestore::Result;
+use pagestore::{Apply, Durability, Layout, Options, Recovery, Store, Table, Tables};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// The tables' contents: table number and key to value.
-pub(super) type Model = BTreeMap<(u8, u32), Vec<u8>>;
+pub(crate) type Model = BTreeMap<(u8, u32), Vec<u8>>;
 
 /// The tables that workloads use.
 const TABLES: u8 = 2;
@@ -101,17 +101,17 @@ pub enum Change {
 
 impl Step {
     /// A transaction of a caller who gives up at the first error.
-    pub(super) fn committed(changes: Vec<Change>, durability: Durability) -> Self {
+    pub(crate) fn committed(changes: Vec<Change>, durability: Durability) -> Self {
         Self::Transaction { changes, end: End::Commit(durability), on_error: OnError::GiveUp }
     }
 
     /// Whether another opening of the store begins after it.
-    pub(super) fn ends_opening(&self) -> bool {
+    pub(crate) fn ends_opening(&self) -> bool {
         matches!(self, Self::Reopen | Self::Die { .. })
     }
 
     /// The changes that it makes, by transaction.
-    pub(super) fn changes_mut(&mut self) -> Vec<&mut Vec<Change>> {
+    pub(crate) fn changes_mut(&mut self) -> Vec<&mut Vec<Change>> {
         match self {
             Self::Transaction { changes, .. } => vec![changes],
             Self::Checkpoint { during } => during.iter_mut().collect(),
@@ -217,7 +217,7 @@ impl Setting {
 
 /// The steps of a seed. One in three has large values: its tables take many pages, its transactions several blocks
 /// of log, and some do not fit in the cache.
-pub(super) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
+pub(crate) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let large = chance.once_in(3);
     let mut all = Vec::with_capacity(steps);
     while all.len() < steps {
@@ -232,7 +232,7 @@ pub(super) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
 }
 
 /// Values of this length and up to 200 bytes more.
-pub(super) fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Change> {
+pub(crate) fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Change> {
     let mut put = |_| Change::Put {
         table: chance.below(u64::from(TABLES)) as u8,
         key: chance.below(KEYS) as u32,
@@ -243,7 +243,7 @@ pub(super) fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Chan
 }
 
 /// The steps after a crash: every other time they begin with a transaction of several blocks.
-pub(super) fn draw_again(chance: &mut Chance, kind: Kind, steps: usize) -> Vec<Step> {
+pub(crate) fn draw_again(chance: &mut Chance, kind: Kind, steps: usize) -> Vec<Step> {
     let mut all =
         if kind == Kind::Troubled { kind::draw_troubled(chance, steps) } else { draw(chance, steps) };
     if chance.once_in(2) {
@@ -253,7 +253,7 @@ pub(super) fn draw_again(chance: &mut Chance, kind: Kind, steps: usize) -> Vec<S
 }
 
 /// Transactions of one change each.
-pub(super) fn draw_small(chance: &mut Chance, steps: usize, bytes: usize) -> Vec<Step> {
+pub(crate) fn draw_small(chance: &mut Chance, steps: usize, bytes: usize) -> Vec<Step> {
     let small = |chance: &mut Chance| {
         let (key, byte) = (chance.below(4) as u32, chance.draw() as u8);
         Step::committed(vec![Change::Put { table: 0, key, byte, bytes }], Durability::Full)
@@ -261,7 +261,7 @@ pub(super) fn draw_small(chance: &mut Chance, steps: usize, bytes: usize) -> Vec
     (0..steps).map(|_| small(chance)).collect()
 }
 
-pub(super) fn draw_step(chance: &mut Chance, large: bool) -> Step {
+pub(crate) fn draw_step(chance: &mut Chance, large: bool) -> Step {
     match chance.below(24) {
         0 | 1 => {
             let transactions = chance.below(5);
@@ -310,12 +310,12 @@ fn draw_change(chance: &mut Chance, large: bool) -> Change {
     }
 }
 
-pub(super) fn name(table: u8) -> String {
+pub(crate) fn name(table: u8) -> String {
     format!("table{table}")
 }
 
 /// The tables of a new store.
-pub(super) fn prepare(store: &Store) -> Result<()> {
+pub(crate) fn prepare(store: &Store) -> Result<()> {
     let mut tx = store.write()?;
     for table in 0..TABLES {
         tx.create_table(&name(table))?;
@@ -325,14 +325,14 @@ pub(super) fn prepare(store: &Store) -> Result<()> {
 }
 
 /// Everything that a reader finds. `None` while the tables have not been made.
-pub(super) fn contents(reader: &impl Tables) -> Result<Option<Model>> {
+pub(crate) fn contents(reader: &impl Tables) -> Result<Option<Model>> {
     let mut found = Model::new();
     let is_made = read_contents(reader, &mut found)?;
     Ok(is_made.then_some(found))
 }
 
 /// As `contents`, in the order of the model; what was found before an error stays.
-pub(super) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<bool> {
+pub(crate) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<bool> {
     let names = reader.tables()?;
     if names.is_empty() {
         return Ok(false);
@@ -349,14 +349,14 @@ pub(super) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<b
 }
 
 /// Table and key of the first entry in which two states differ.
-pub(super) fn difference(found: &Model, model: &Model) -> Option<(u8, u32)> {
+pub(crate) fn difference(found: &Model, model: &Model) -> Option<(u8, u32)> {
     let differs = |key: &&(u8, u32)| found.get(key) != model.get(key);
     model.keys().chain(found.keys()).find(differs).copied()
 }
 
 /// # Panics
 /// When what was found is another state than this.
-pub(super) fn assert_state(found: Option<Model>, model: &Model, otherwise: &str) {
+pub(crate) fn assert_state(found: Option<Model>, model: &Model, otherwise: &str) {
     let differs = difference(&found.unwrap_or_default(), model);
     assert!(differs.is_none(), "{otherwise}: table and key {differs:?} differ");
 }

@@ -1,6 +1,6 @@
-//! kill -9 on a real file system; see `pagestore::kill`. `headroom lab crash --real DIR` runs it for a given time.
+//! kill -9 on a real file system; see `crashlab::kill`. `headroom lab crash --real DIR` runs it for a given time.
 
-use pagestore::kill::{Killing, Part, child, recovery};
+use crashlab::kill::{Killing, Part, child, recovery};
 use std::path::Path;
 use std::process::Command;
 

@@ -1,8 +1,8 @@
-/// Implements methods of [`Disk`](crate::disk::Disk) by delegating to the wrapped disk in the field `disk`. The
-/// wrapper implements the other methods itself, to count, change or delay them, or keeps the trait's defaults.
+/// Methods of [`Disk`](crate::Disk) that a disk forwards to the disk below it, its field `disk`. It implements the others
+/// itself, to count, change or delay I/O, or leaves them to the trait's defaults.
 ///
 /// ```
-/// use pagestore::disk::{Disk, FileId};
+/// use pagestore_disk::{Disk, FileId, forward_to_disk};
 /// use std::io;
 ///
 /// struct ReadOnly<D> {
@@ -10,7 +10,7 @@
 /// }
 ///
 /// impl<D: Disk> Disk for ReadOnly<D> {
-///     pagestore::from_disk_beneath!(read, len);
+///     forward_to_disk!(read, len);
 ///
 ///     fn write(&self, _: FileId, _: u64, _: &[u8]) -> io::Result<()> {
 ///         Err(io::ErrorKind::ReadOnlyFilesystem.into())
@@ -24,40 +24,36 @@
 ///         Ok(())
 ///     }
 /// }
-///
-/// let disk = ReadOnly { disk: pagestore::sim::SimDisk::new() };
-/// assert_eq!(disk.len(FileId::Data).unwrap(), 0);
-/// assert!(disk.write(FileId::Data, 0, b"page").is_err());
 /// ```
 #[macro_export]
-macro_rules! from_disk_beneath {
+macro_rules! forward_to_disk {
     (@read) => {
-        fn read(&self, file: $crate::disk::FileId, offset: u64, buffer: &mut [u8]) -> ::std::io::Result<()> {
+        fn read(&self, file: $crate::FileId, offset: u64, buffer: &mut [u8]) -> ::std::io::Result<()> {
             self.disk.read(file, offset, buffer)
         }
     };
     (@write) => {
-        fn write(&self, file: $crate::disk::FileId, offset: u64, bytes: &[u8]) -> ::std::io::Result<()> {
+        fn write(&self, file: $crate::FileId, offset: u64, bytes: &[u8]) -> ::std::io::Result<()> {
             self.disk.write(file, offset, bytes)
         }
     };
     (@write_through) => {
-        fn write_through(&self, file: $crate::disk::FileId, offset: u64, bytes: &[u8]) -> ::std::io::Result<()> {
+        fn write_through(&self, file: $crate::FileId, offset: u64, bytes: &[u8]) -> ::std::io::Result<()> {
             self.disk.write_through(file, offset, bytes)
         }
     };
     (@reserve) => {
-        fn reserve(&self, file: $crate::disk::FileId, length: u64) -> ::std::io::Result<()> {
+        fn reserve(&self, file: $crate::FileId, length: u64) -> ::std::io::Result<()> {
             self.disk.reserve(file, length)
         }
     };
     (@sync) => {
-        fn sync(&self, file: $crate::disk::FileId) -> ::std::io::Result<()> {
+        fn sync(&self, file: $crate::FileId) -> ::std::io::Result<()> {
             self.disk.sync(file)
         }
     };
     (@len) => {
-        fn len(&self, file: $crate::disk::FileId) -> ::std::io::Result<u64> {
+        fn len(&self, file: $crate::FileId) -> ::std::io::Result<u64> {
             self.disk.len(file)
         }
     };
@@ -67,6 +63,6 @@ macro_rules! from_disk_beneath {
         }
     };
     ($($method:ident),+) => {
-        $($crate::from_disk_beneath!(@$method);)+
+        $($crate::forward_to_disk!(@$method);)+
     };
 }

@@ -1,35 +1,40 @@
-//! The three files of a store behind a trait: real files, or simulated ones with losses and torn writes.
+//! The three files of a page store, as its engine sees them.
+//!
+//! ```text
+//! engine ──> Disk ──> real files (pagestore), counted (pagestore), simulated (crashlab), held up or refused (tests)
+//! ```
+//! The trait has a crate of its own so that the engine's own tests and the crash laboratory, which builds on the engine,
+//! share one simulated disk.
 
-mod beneath;
-pub(crate) mod counted;
-pub(crate) mod real;
+mod forward;
 
-use crate::error::Result;
-use crate::options::Apply;
 pub use pagestore_counters::FileId;
+
 use pagestore_counters::monotonic_ns;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
-/// The files of the store in a directory, for [`Store::open_on`](crate::Store::open_on): a wrapper in between may
-/// count their I/Os.
-///
-/// # Errors When there is no store, or another process has it open.
-pub fn open_directory(directory: &Path) -> Result<Arc<dyn Disk>> {
-    Ok(Arc::new(real::RealDisk::open(directory, real::Access::Write)?))
+/// How recovery writes pages to the data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Apply {
+    /// By direct I/O.
+    #[default]
+    Direct,
+    /// Through a memory mapping, for comparison: the kernel writes back, and a sync waits for all of it. If the device
+    /// cannot read a page in, the process ends.
+    Mapped,
 }
 
 /// One of several writes to the data file.
 #[derive(Clone, Copy, Debug)]
 pub struct PageWrite<'a> {
-    /// Offset in the file.
+    /// The offset in the file.
     pub offset: u64,
     /// Whole pages.
     pub bytes: &'a [u8],
 }
 
-/// A step of one of several writes, reported to a callback.
+/// What happened to one of many writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoEvent {
     /// It was submitted.
@@ -38,16 +43,19 @@ pub enum IoEvent {
     Ended {
         /// Its length.
         bytes: usize,
-        /// How long it took, in nanoseconds.
+        /// Its latency, in nanoseconds.
         ns: u64,
-        /// It succeeded.
+        /// Whether it succeeded.
         done: bool,
     },
 }
 
 impl PageWrite<'_> {
-    /// Does the write with `write`, and reports its begin and end.
-    pub(crate) fn run_with(
+    /// Performs it by `write`, and reports its begin and its end.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn run_with(
         self,
         write: impl FnOnce(u64, &[u8]) -> io::Result<()>,
         on_event: &(dyn Fn(IoEvent) + Sync),
@@ -66,33 +74,38 @@ impl PageWrite<'_> {
 
 /// I/O on the files of one store. All methods may be called from several threads at once.
 ///
-/// Written data is durable when `write_through` has returned `Ok`, or when a `sync` of the file that was called
-/// after `write` returned has returned `Ok`. After an error the state of the data is unknown, and the engine never
-/// retries: the page cache may have dropped what it could not write (Rebello et al., ATC 2020).
+/// A write is durable when `write_through` has returned `Ok`, or when a `sync` of the file that began after `write`
+/// returned has returned `Ok`. After an error the state of the file is unknown, and the engine never retries: the page
+/// cache may have dropped what it could not write (Rebello et al., ATC 2020).
 pub trait Disk: Send + Sync {
     /// Fills `buffer` from `offset`. Reading past the end is an error of kind `UnexpectedEof`.
     ///
-    /// # Errors Those of the operating system.
+    /// # Errors
+    /// Those of the operating system.
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
     /// Writes all of `bytes` at `offset`; durable after the next `sync`.
     ///
-    /// # Errors Those of the operating system.
+    /// # Errors
+    /// Those of the operating system.
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Writes all of `bytes` at `offset`, durable on return.
     ///
-    /// # Errors Those of the operating system.
+    /// # Errors
+    /// Those of the operating system.
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// As `write` to the data file, through a memory mapping if the disk supports it.
+    /// As `write` to the data file, through a memory mapping where the disk has one.
     ///
-    /// # Errors Those of the operating system.
+    /// # Errors
+    /// Those of the operating system.
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(FileId::Data, offset, bytes)
     }
-    /// Does all of these writes to the data file, in any order and up to `at_once` at a time, like `write` or
-    /// `write_mapped` depending on `apply`. Calls `on_event` for each, from any thread. After an error no more are
-    /// begun. None is in flight on return.
+    /// Performs all of `writes` on the data file, up to `at_once` at a time and in any order, by `write` or `write_mapped`.
+    /// `on_event` is called for the begin and the end of each, from any thread. After an error no more are begun. None is in
+    /// flight when it returns.
     ///
-    /// # Errors The first error, as the operating system reports it.
+    /// # Errors
+    /// The first one of the operating system.
     fn write_many(
         &self,
         writes: &[PageWrite<'_>],
@@ -112,22 +125,25 @@ pub trait Disk: Send + Sync {
         })
     }
 
-    /// Extends `file` to at least this length, and allocates its space if that is possible without writing it.
-    /// Later writes there do not change the file's length, which would delay every other write to it.
+    /// Gives `file` at least this length, and its space where the file system can allocate it without writing. Later
+    /// writes do not extend the file, which would delay every other write to it.
     ///
-    /// # Errors Those of the operating system, for example when there is no space.
+    /// # Errors
+    /// Those of the operating system, when there is no space.
     fn reserve(&self, _file: FileId, _length: u64) -> io::Result<()> {
         Ok(())
     }
     /// Makes everything written to `file` durable, including its length.
     ///
-    /// # Errors Those of the operating system.
+    /// # Errors
+    /// Those of the operating system.
     fn sync(&self, file: FileId) -> io::Result<()>;
     /// The length of `file` in bytes.
     ///
-    /// # Errors Those of the operating system.
+    /// # Errors
+    /// Those of the operating system.
     fn len(&self, file: FileId) -> io::Result<u64>;
-    /// The directory of the files, if there is one: the store's counters are published under its name.
+    /// The directory of the files, if there is one. The store's counters are published under its name.
     fn directory(&self) -> Option<&Path> {
         None
     }

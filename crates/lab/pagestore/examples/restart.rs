@@ -6,7 +6,7 @@
 //! medians. The data file has FILE_PAGES, of which PAGES change (default: all of them); the recovering store has a
 //! cache of CACHE_BYTES (default: four times what changes).
 
-use pagestore::sim::Chance;
+use crashlab::Chance;
 use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -73,17 +73,6 @@ struct Synced {
     pages: Vec<CheckpointPage>,
 }
 
-/// … and the control file says where recovery begins.
-pub(crate) struct Certified {
-    certificate: Certificate,
-}
-
-impl Certified {
-    pub(crate) fn certificate(self) -> Certificate {
-        self.certificate
-    }
-}
-
 /// The one checkpoint that may run at a time; records the thread that runs it.
 struct Running<'a> {
     inner: &'a Inner,
@@ -104,7 +93,7 @@ impl Drop for Running<'_> {
 }
 
 /// A checkpoint in progress. It is written in as many steps as its owner likes; commits go on between them.
-pub(crate) struct Checkpoint<'a> {
+pub struct Checkpoint<'a> {
     inner: &'a Inner,
     /// Excludes other checkpoints.
     running: Running<'a>,
@@ -122,7 +111,7 @@ pub(crate) struct Checkpoint<'a> {
 }
 
 /// A checkpoint whose pages are durable.
-pub(crate) struct SyncedCheckpoint<'a> {
+pub struct SyncedCheckpoint<'a> {
     inner: &'a Inner,
     running: Running<'a>,
     position: Position,
@@ -135,7 +124,7 @@ pub(crate) struct SyncedCheckpoint<'a> {
 
 impl Inner {
     /// Does a whole checkpoint at full speed.
-    pub(crate) fn checkpoint(&self) -> Result<Certified> {
+    pub(crate) fn checkpoint(&self) -> Result<Certificate> {
         self.checkpoint_waiters.fetch_add(1, Ordering::AcqRel);
         let running = lock(&self.checkpointing);
         self.checkpoint_waiters.fetch_sub(1, Ordering::AcqRel);
@@ -158,10 +147,10 @@ impl Inner {
             || self.journal.redo_position().0.lsn.packed() > self.redo.load(Ordering::Acquire)
     }
 
-    fn checkpoint_in(&self, running: MutexGuard<'_, Checkpoints>) -> Result<Certified> {
+    fn checkpoint_in(&self, running: MutexGuard<'_, Checkpoints>) -> Result<Certificate> {
         self.journal.check()?;
         if let Some(certificate) = running.last.filter(|_| !self.may_move_redo()) {
-            return Ok(Certified { certificate });
+            return Ok(certificate);
         }
         let mut checkpoint = self.begin_checkpoint(running)?;
         checkpoint.write_all()?;
@@ -292,7 +281,10 @@ impl Inner {
 
 impl<'a> Checkpoint<'a> {
     /// Does up to `writes_max` writes, many at once; returns whether more are left.
-    pub(crate) fn write(&mut self, writes_max: usize) -> Result<bool> {
+    ///
+    /// # Errors
+    /// When an I/O fails; the store is read-only then.
+    pub fn write(&mut self, writes_max: usize) -> Result<bool> {
         let (inner, at_once) = (self.inner, self.inner.options.parallel);
         let mut batch = self.batch.take().unwrap_or_else(|| Batch::new(at_once));
         if !batch.is_left() {
@@ -359,7 +351,13 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// Makes the written pages durable; all must have been written.
-    pub(crate) fn sync(self) -> Result<SyncedCheckpoint<'a>> {
+    ///
+    /// # Errors
+    /// When an I/O fails; the store is read-only then.
+    ///
+    /// # Panics
+    /// When a page is not written yet.
+    pub fn sync(self) -> Result<SyncedCheckpoint<'a>> {
         let left = self.batch.as_ref().is_some_and(Batch::is_left);
         assert!(!left && self.captured.len() == 0, "every page is written before the sync");
         let Self { inner, running, position, slot, sequence, tx_max, pages, done, wide, .. } = self;
@@ -376,7 +374,10 @@ impl<'a> Checkpoint<'a> {
 
 impl SyncedCheckpoint<'_> {
     /// Moves the redo position past the checkpoint, and frees the log before it.
-    pub(crate) fn end(mut self) -> Result<Certified> {
+    ///
+    /// # Errors
+    /// When an I/O fails; the store is read-only then.
+    pub fn end(mut self) -> Result<Certificate> {
         let inner = self.inner;
         let redo = self.position.lsn;
         let generation = {
@@ -404,7 +405,7 @@ impl SyncedCheckpoint<'_> {
         inner.journal.append_note(&Record::CheckpointEnd { redo, pages: self.pages })?;
         inner.counters.engine.checkpoints.fetch_add(1, Ordering::AcqRel);
         self.running.checkpoints.last = Some(certificate);
-        Ok(Certified { certificate })
+        Ok(certificate)
     }
 }
 
@@ -412,9 +413,10 @@ impl SyncedCheckpoint<'_> {
 mod tests {
     use crate::disk::FileId;
     use crate::error::Error;
-    use crate::sim::{Chance, Fault, Medium, Op, SimDisk};
+    use crashlab::{Chance, Fault, Medium, Op, SimDisk};
     use crate::sync::scheduled::{check, unscheduled};
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
+    use crashlab::{Chance, Fault, Medium, Op, SimDisk};
     use std::sync::Arc;
 
     /// Commits (full and delayed) and checkpoints on a disk that acknowledges operation `fault` without doing it

@@ -169,7 +169,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::SimDisk;
+    use crashlab::SimDisk;
 
     fn control() -> Control {
         Control {

@@ -104,7 +104,8 @@ fn put_run((start, stop): (usize, usize), new: &[u8], out: &mut Vec<u8>) {
 
 /// Applies the runs to `page`.
 ///
-/// # Errors When a run is truncated or reaches outside the page.
+/// # Errors
+/// When a run is truncated or reaches outside the page.
 pub(crate) fn apply(mut runs: &[u8], page: &mut [u8]) -> Result<(), &'static str> {
     while !runs.is_empty() {
         if runs.len() < RUN_HEADER {

@@ -187,7 +187,8 @@ pub struct BlockInfo {
 impl<'a> Inspection<'a> {
     /// Opens the store in `directory` for inspection.
     ///
-    /// # Errors When there is no store, or it cannot be read.
+    /// # Errors
+    /// When there is no store, or it cannot be read.
     pub fn open(directory: &Path) -> Result<Self> {
         let disk = RealDisk::open(directory, Access::Inspect)?;
         Self::open_on(Arc::new(disk)).map_err(|error| in_directory(error, directory))
@@ -303,7 +304,8 @@ impl<'a> Inspection<'a> {
     /// Calls `visit` for each record of the active log that matches the filter, in order, until it breaks; the log
     /// is not read further then.
     ///
-    /// # Errors When acknowledged log is damaged, after the records before it; or an I/O fails.
+    /// # Errors
+    /// When acknowledged log is damaged, after the records before it; or an I/O fails.
     pub fn records(
         &self,
         filter: Filter,
@@ -378,7 +380,8 @@ impl<'a> Inspection<'a> {
     /// The records and blocks of commit `sequence`, or of the last one; `None` if the active log has no such
     /// commit.
     ///
-    /// # Errors As `info`.
+    /// # Errors
+    /// As `info`.
     pub fn anatomy(&self, sequence: Option<u64>) -> Result<Option<Anatomy>> {
         self.read_consistently(|control| self.anatomy_by(control, sequence))
     }
@@ -460,7 +463,7 @@ mod tests {
 
     #[test]
     fn a_crashed_store_shows_its_commits_records_and_what_holds_its_log() {
-        let disk = Arc::new(crate::sim::SimDisk::new());
+        let disk = Arc::new(crashlab::SimDisk::new());
         let options = Options { background: false, ..Options::default() };
         let layout = Layout { vlf_bytes: 1 << 20, vlfs: 4, ..Layout::default() };
         let store = Store::create_on(disk.clone(), layout, options, 7).unwrap();

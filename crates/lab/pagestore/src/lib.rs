@@ -21,7 +21,7 @@
 //! dirty. There is no undo, since uncommitted changes never reach the data file.
 //!
 //! `log::writer`, `cache`, `delta` and the formats do no I/O and are tested with plain values. `journal`, `checkpoint`
-//! and `recovery` do I/O through [`disk::Disk`]: real files, or simulated ones that lose and tear writes. An open
+//! and `recovery` do I/O through [`disk::Disk`]: real files, or the simulated ones of `crashlab` that lose and tear writes. An open
 //! store's counters are in shared memory, where other processes read them: the crate `pagestore-counters`.
 //!
 //! It never writes into a directory that holds something else, never retries a failed write or sync, and never returns
@@ -38,8 +38,9 @@ mod delta;
 pub mod disk;
 mod error;
 pub mod inspect;
+#[doc(hidden)]
+pub mod internals;
 mod journal;
-pub mod kill;
 mod log;
 mod log_space;
 mod options;
@@ -49,7 +50,6 @@ mod recovery;
 mod redo;
 #[cfg(test)]
 mod schedules;
-pub mod sim;
 mod store;
 mod sync;
 mod tree;
@@ -58,6 +58,7 @@ mod types;
 
 pub use awake::AwakeTrial;
 pub use cache::Page;
+pub use checkpoint::{Checkpoint, SyncedCheckpoint};
 pub use error::{Error, Result};
 pub use options::{Apply, Durability, KeepAwake, Layout, Options, Recovery};
 pub use page::PAGE_HEADER_BYTES;

@@ -130,8 +130,8 @@ pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, pau
 #[cfg(test)]
 mod tests {
     use crate::error::Error;
-    use crate::sim::{Fault, Op, SimDisk};
     use crate::{Layout, Options, Store};
+    use crashlab::{Fault, Op, SimDisk};
     use std::sync::Arc;
 
     fn on(disk: SimDisk) -> (Arc<SimDisk>, Store) {

@@ -4,6 +4,7 @@ use crate::delta::MAX_PAGE_BYTES;
 use crate::error::{Error, Result};
 use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES};
 use crate::types::Lsn;
+pub use pagestore_disk::Apply;
 use std::time::Duration;
 
 /// Properties that are fixed when a store is created.
@@ -104,17 +105,6 @@ pub enum KeepAwake {
     Always,
 }
 
-/// How recovery writes pages to the data file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Apply {
-    /// Direct I/O.
-    #[default]
-    Direct,
-    /// Through a memory mapping, for comparison: the kernel writes back, and a sync waits for all of it. If the
-    /// device cannot read a page, the process is killed.
-    Mapped,
-}
-
 /// Options of an open store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -124,11 +114,11 @@ pub struct Options {
     ///
     /// * for the earlier versions of that transaction's pages, if they are evicted: at most a quarter of this;
     /// * 300 bytes for each page that is not in the data file yet, and for each that changed after the oldest snapshot began
-    /// and was evicted;
+    ///   and was evicted;
     /// * 100 bytes for each older version in the files that a snapshot may need, beyond the number of pages that are not in
-    /// the data file yet (these and the evicted pages take at most an eighth of this, then the snapshot is ended);
+    ///   the data file yet (these and the evicted pages take at most an eighth of this, then the snapshot is ended);
     /// * during a checkpoint its batch, a quarter of this (at least 1 MiB, at most 1 GiB), 2 MiB of log, and the captured
-    /// versions of pages that change or are evicted meanwhile, at most three quarters of this;
+    ///   versions of pages that change or are evicted meanwhile, at most three quarters of this;
     /// * 4 MiB for log in flight.
     ///
     /// `tests/memory.rs` verifies this. The overhead of the system's allocator is not included.

@@ -7,9 +7,9 @@ mod opened;
 mod snapshots;
 
 use crate::disk::{Disk, FileId};
-use crate::sim::SimDisk;
 use crate::sync::scheduled::{unscheduled, yield_in_schedule};
 use crate::{Committed, Durability, Layout, Options, Recovery, Store, Tables};
+use crashlab::SimDisk;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -76,7 +76,7 @@ impl SlowDisk {
 }
 
 impl Disk for SlowDisk {
-    crate::from_disk_beneath!(len);
+    pagestore_disk::forward_to_disk!(len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         yield_in_schedule();

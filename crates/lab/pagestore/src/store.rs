@@ -4,7 +4,7 @@ mod stats;
 
 use crate::awake::IdleGuard;
 use crate::cache::{Lookup, Page, PageTable, View};
-use crate::checkpoint::{Certified, Checkpoint};
+use crate::checkpoint::Checkpoint;
 use crate::control::Control;
 use crate::disk::counted::CountedDisk;
 use crate::disk::real::{Access, RealDisk, creation};
@@ -124,7 +124,8 @@ impl Store {
     /// Creates a store in a new or empty directory, or in one where a creation was interrupted. A creation that
     /// fails leaves nothing behind.
     ///
-    /// # Errors When the directory is not empty, an option is out of range, or an I/O fails.
+    /// # Errors
+    /// When the directory is not empty, an option is out of range, or an I/O fails.
     pub fn create(directory: &Path, layout: Layout, options: Options) -> Result<Self> {
         let store = identity();
         layout.geometry(store)?;
@@ -149,7 +150,8 @@ impl Store {
 
     /// Opens a store, and recovers it if it was not closed.
     ///
-    /// # Errors When there is no store, another process has it open, acknowledged data is damaged, or an I/O fails.
+    /// # Errors
+    /// When there is no store, another process has it open, acknowledged data is damaged, or an I/O fails.
     pub fn open(directory: &Path, options: Options) -> Result<Self> {
         let disk = Arc::new(RealDisk::open(directory, Access::Write)?);
         let store = Self::open_on(disk.clone(), options).map_err(|error| in_directory(error, directory))?;
@@ -232,14 +234,16 @@ impl Store {
     /// Begins a snapshot of what is committed and acknowledged now. Later commits, and commits that fail, do not
     /// affect it.
     ///
-    /// # Errors None: it does no I/O. Reading from the snapshot does.
+    /// # Errors
+    /// None: it does no I/O. Reading from the snapshot does.
     pub fn read(&self) -> Result<ReadTx<'_>> {
         Ok(ReadTx::begin(&self.inner))
     }
 
     /// Begins a writing transaction, after the current one has ended.
     ///
-    /// # Errors When this thread has a writing transaction already, or the store is read-only since an I/O failed.
+    /// # Errors
+    /// When this thread has a writing transaction already, or the store is read-only since an I/O failed.
     pub fn write(&self) -> Result<WriteTx<'_>> {
         WriteTx::begin(&self.inner)
     }
@@ -254,19 +258,24 @@ impl Store {
 
     /// Writes every dirty page and frees the log before the checkpoint.
     ///
-    /// # Errors When an I/O fails; the store is read-only then.
+    /// # Errors
+    /// When an I/O fails; the store is read-only then.
     pub fn checkpoint(&self) -> Result<Certificate> {
-        self.inner.checkpoint().map(Certified::certificate)
+        self.inner.checkpoint()
     }
 
-    /// Begins a checkpoint whose steps the caller controls.
-    pub(crate) fn begin_checkpoint(&self) -> Result<Checkpoint<'_>> {
+    /// Begins a checkpoint whose steps the caller controls; commits go on between them.
+    ///
+    /// # Errors
+    /// When an I/O fails; the store is read-only then.
+    pub fn begin_checkpoint(&self) -> Result<Checkpoint<'_>> {
         self.inner.begin_checkpoint(lock(&self.inner.checkpointing))
     }
 
     /// Flushes, writes a checkpoint and closes: the next opening needs no recovery.
     ///
-    /// # Errors When an I/O fails; what was acknowledged is in the log nevertheless.
+    /// # Errors
+    /// When an I/O fails; what was acknowledged is in the log nevertheless.
     pub fn close(mut self) -> Result<()> {
         self.background = None;
         self.inner.journal.flush()?;

@@ -64,7 +64,8 @@ fn root_page(pages: &impl Pages, table: Table) -> Result<Page> {
 pub trait Tables: Pages + Sized {
     /// The table of this name.
     ///
-    /// # Errors When there is none, or a page cannot be read.
+    /// # Errors
+    /// When there is none, or a page cannot be read.
     fn table(&self, name: &str) -> Result<Table> {
         let entry = get(self, catalog(self)?, name.as_bytes())?.filter(|entry| entry.len() == 8);
         let Some(entry) = entry else { return Err(Error::NoSuchTable { name: name.into() }) };
@@ -98,7 +99,8 @@ pub trait Tables: Pages + Sized {
 
     /// The entries from key `from` on, up to and excluding `to`.
     ///
-    /// # Errors When the handle is stale, or a page cannot be read.
+    /// # Errors
+    /// When the handle is stale, or a page cannot be read.
     fn range<'a>(&'a self, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Range<'a, Self>> {
         Range::new(self, table, from, to)
     }
@@ -134,7 +136,8 @@ fn too_deep(page: PageNo) -> Error {
 impl WriteTx<'_> {
     /// Creates an empty table.
     ///
-    /// # Errors When there is one of this name, the name is too long, and as `page_mut`.
+    /// # Errors
+    /// When there is one of this name, the name is too long, and as `page_mut`.
     pub fn create_table(&mut self, name: &str) -> Result<Table> {
         let limit = node::entry_bytes_max(self.page_bytes()) - 8;
         if name.len() > limit {
@@ -154,7 +157,8 @@ impl WriteTx<'_> {
 
     /// Drops a table and frees its pages.
     ///
-    /// # Errors When there is none of this name, and as `page_mut`.
+    /// # Errors
+    /// When there is none of this name, and as `page_mut`.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let table = self.table(name)?;
         let catalog = catalog(self)?;
@@ -181,7 +185,8 @@ impl WriteTx<'_> {
 
     /// Sets the value of `key`, whether it exists or not.
     ///
-    /// # Errors When the handle is stale, key and value do not fit a quarter of a page, and as `page_mut`.
+    /// # Errors
+    /// When the handle is stale, key and value do not fit a quarter of a page, and as `page_mut`.
     pub fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         let limit = node::entry_bytes_max(self.page_bytes());
         if key.len() + value.len() > limit {
@@ -225,7 +230,8 @@ impl WriteTx<'_> {
 
     /// Removes `key`; returns whether it existed.
     ///
-    /// # Errors When the handle is stale, and as `page_mut`.
+    /// # Errors
+    /// When the handle is stale, and as `page_mut`.
     pub fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
         self.change_several(|tx| tx.delete_found(table, key))
     }

@@ -32,7 +32,8 @@ use records::Records;
 pub trait Pages {
     /// The bytes of a page. The first 32 belong to the engine, and are zeros in a user's page.
     ///
-    /// # Errors When the page does not exist, is damaged or cannot be read, or the snapshot is too old.
+    /// # Errors
+    /// When the page does not exist, is damaged or cannot be read, or the snapshot is too old.
     fn page(&self, page: PageNo) -> Result<Page>;
 
     /// Pages of the data file, free ones included.
@@ -174,7 +175,8 @@ impl Pages for WriteTx<'_> {
 impl Store {
     /// Runs `changes` in a transaction and commits it; if they fail, it is rolled back.
     ///
-    /// # Errors Those of `changes`, of [`Store::write`] and of [`WriteTx::commit`].
+    /// # Errors
+    /// Those of `changes`, of [`Store::write`] and of [`WriteTx::commit`].
     pub fn transact<T>(
         &self,
         durability: Durability,
@@ -328,7 +330,8 @@ impl<'a> WriteTx<'a> {
 
     /// Commits; returns when the commit is acknowledged according to `durability`. `None` if nothing was changed.
     ///
-    /// # Errors When a change failed halfway or the log is full (nothing is committed, the store stays usable), or
+    /// # Errors
+    /// When a change failed halfway or the log is full (nothing is committed, the store stays usable), or
     /// an I/O fails (the store becomes read-only, and whether the commit is durable is known only after opening it
     /// again).
     pub fn commit(mut self, durability: Durability) -> Result<Option<Committed>> {
@@ -369,7 +372,8 @@ impl<'a> WriteTx<'a> {
     /// Rolls the transaction back, as dropping it does, and makes every earlier delayed commit durable, as SQL
     /// Server does.
     ///
-    /// # Errors When that write fails; the store is then read-only. The transaction is rolled back in any case.
+    /// # Errors
+    /// When that write fails; the store is then read-only. The transaction is rolled back in any case.
     pub fn rollback(self) -> Result<()> {
         let inner = self.inner;
         drop(self);

@@ -1,7 +1,7 @@
 //! The counters of a running store, seen from inside and from other processes.
 
+use crashlab::SimDisk;
 use pagestore::disk::{Disk, FileId};
-use pagestore::sim::SimDisk;
 use pagestore::{Apply, Durability, Layout, Options, Recovery, Store, Table};
 use pagestore_counters::{CommitPart, ReadError, Reader};
 use std::io::{self, BufRead, BufReader, Write};
@@ -118,7 +118,7 @@ impl CountingDisk {
 }
 
 impl Disk for CountingDisk {
-    pagestore::from_disk_beneath!(len);
+    pagestore_disk::forward_to_disk!(len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.count(file, 0, buffer.len());

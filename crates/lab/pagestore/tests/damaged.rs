@@ -1,8 +1,8 @@
 //! Files that no store has written, but with matching checksums: they are refused or opened; nothing panics, hangs
 //! or allocates without bounds.
 
+use crashlab::{Chance, Files, SimDisk};
 use pagestore::inspect::{Filter, Inspection};
-use pagestore::sim::{Chance, Files, SimDisk};
 use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};

@@ -1,7 +1,7 @@
 //! Reading after the commit of a transaction larger than the cache has failed, and during one that has not.
 
+use crashlab::{Chance, Files, SimDisk};
 use pagestore::disk::{Disk, FileId};
-use pagestore::sim::{Chance, Files, SimDisk};
 use pagestore::{Durability, Error, Layout, Options, ReadTx, Store, Table, Tables};
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ impl FailingLog {
 }
 
 impl Disk for FailingLog {
-    pagestore::from_disk_beneath!(read, write, sync, len);
+    pagestore_disk::forward_to_disk!(read, write, sync, len);
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let less = |left: u64| left.checked_sub(1);

@@ -1,6 +1,6 @@
 //! A system that refuses to start more threads.
 
-use pagestore::sim::{Files, SimDisk};
+use crashlab::{Files, SimDisk};
 use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A log that only the store's own records are written to, and transactions that stay open.
 
+use crashlab::SimDisk;
 use pagestore::disk::{Disk, FileId};
-use pagestore::sim::SimDisk;
 use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
 use std::io;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ struct BlockedDisk {
 }
 
 impl Disk for BlockedDisk {
-    pagestore::from_disk_beneath!(read, write, write_through, len);
+    pagestore_disk::forward_to_disk!(read, write, write_through, len);
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         if file == FileId::Data {
@@ -233,7 +233,7 @@ fn a_partly_spilled_transaction_has_a_checkpoint_free_the_log_before_it() {
         let many = |tx: &mut pagestore::WriteTx<'_>| {
             (0..200_u8).try_for_each(|number| {
                 let page = tx.allocate()?;
-                let mut words = pagestore::sim::Chance::new(number.into());
+                let mut words = crashlab::Chance::new(number.into());
                 tx.page_mut(page)?[32..].fill_with(|| words.draw() as u8);
                 Ok(())
             })

@@ -1,8 +1,8 @@
 //! The reports about a recovery, while it runs and at its end, compared with the I/O that its disk counted.
 
+use crashlab::{Files, SimDisk};
 use pagestore::disk::{Disk, FileId};
 use pagestore::inspect::Inspection;
-use pagestore::sim::{Files, SimDisk};
 use pagestore::{
     Durability, Error, Layout, Options, PageNo, Pages, Recovery, RecoveryEnd, RecoveryPhase,
     RecoveryProgress, Store,
@@ -130,7 +130,7 @@ impl BlockedDisk {
 }
 
 impl Disk for BlockedDisk {
-    pagestore::from_disk_beneath!(write_through, len);
+    pagestore_disk::forward_to_disk!(write_through, len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let of_records = file == FileId::Log && buffer.len() != HEAD_BYTES;

@@ -2,8 +2,8 @@
 //! Threads commit on it along with the store's own work; then the power is cut at many of its operations. Every
 //! acknowledged commit is there, and the state is that after some commit.
 
+use crashlab::{Chance, Medium, SimDisk};
 use pagestore::disk::{Disk, FileId};
-use pagestore::sim::{Chance, Medium, SimDisk};
 use pagestore::{Durability, Layout, Options, Recovery, Store, Table, Tables};
 use std::collections::HashMap;
 use std::io;
@@ -47,7 +47,7 @@ impl StallingDisk {
 }
 
 impl Disk for StallingDisk {
-    pagestore::from_disk_beneath!(len);
+    pagestore_disk::forward_to_disk!(len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.around(|| self.disk.read(file, offset, buffer))

@@ -1,6 +1,6 @@
 //! A store as programs use it, on a real file system and on a disk that fails.
 
-use pagestore::sim::{Fault, SimDisk};
+use crashlab::{Fault, SimDisk};
 use pagestore::{Durability, Error, Layout, Options, Pages, Recovery, Store, Tables};
 use std::sync::Arc;
 use std::time::Instant;

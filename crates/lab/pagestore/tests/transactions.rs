@@ -1,7 +1,7 @@
 //! Transactions whose changes are refused, that are rolled back, or whose thread panics.
 
+use crashlab::{Chance, Refused, SimDisk, Trouble};
 use pagestore::disk::{Disk, FileId};
-use pagestore::sim::{Chance, Refused, SimDisk, Trouble};
 use pagestore::{Durability, Error, Layout, Options, Store, Table, Tables, WriteTx};
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ struct Full {
 }
 
 impl Disk for Full {
-    pagestore::from_disk_beneath!(read, write, write_through, sync, len);
+    pagestore_disk::forward_to_disk!(read, write, write_through, sync, len);
 
     fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
         if self.is_full.swap(false, Ordering::Relaxed) {

@@ -2,7 +2,7 @@
 
 mod real;
 
-use pagestore::sim::{Failure as Fallen, Lab, Outcome, Step};
+use crashlab::{Failure as Fallen, Lab, Outcome, Step};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -45,7 +45,7 @@ impl Stoppable {
 }
 
 impl Disk for Stoppable {
-    pagestore::from_disk_beneath!(reserve, len, directory);
+    pagestore::disk::forward_to_disk!(reserve, len, directory);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.pass(|| self.disk.read(file, offset, buffer))

@@ -1,8 +1,8 @@
 //! A disk that counts and times every I/O.
 
 use crate::disk::{Disk, FileId, IoEvent, PageWrite};
-use crate::options::Apply;
 use pagestore_counters::{Publisher, monotonic_ns};
+use pagestore_disk::Apply;
 use std::io;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl CountedDisk {
 }
 
 impl Disk for CountedDisk {
-    crate::from_disk_beneath!(reserve, len, directory);
+    pagestore_disk::forward_to_disk!(reserve, len, directory);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let begun = monotonic_ns();

@@ -32,8 +32,8 @@ mod tests {
     use super::*;
     use crate::disk::Disk;
     use crate::inspect::{Filter, RecordInfo};
-    use crate::sim::SimDisk;
     use crate::{Durability, Layout, Options, Store};
+    use crashlab::SimDisk;
     use std::io;
     use std::ops::ControlFlow;
     use std::sync::{Arc, Mutex};

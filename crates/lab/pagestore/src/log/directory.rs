@@ -362,7 +362,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::SimDisk;
+    use crashlab::SimDisk;
 
     const STORE: u64 = 7;
 

@@ -313,7 +313,7 @@ mod tests {
     use crate::log::record::Record;
     use crate::log::vlf::VlfTable;
     use crate::log::writer::{LogWrite, LogWriter};
-    use crate::sim::SimDisk;
+    use crashlab::SimDisk;
 
     const GEOMETRY: Geometry =
         Geometry { store: 7, page_bytes: 4096, sector_bytes: 4096, vlf_bytes: 128 << 10 };

@@ -357,7 +357,7 @@ mod tests {
     use crate::log::LOG_HEAD_BYTES;
     use crate::log::record::{Record, Records};
     use crate::log::scan::{KnownLog, LogFile, Reading};
-    use crate::sim::{Chance, SimDisk};
+    use crashlab::{Chance, SimDisk};
     use proptest::prelude::*;
 
     const GEOMETRY: Geometry =

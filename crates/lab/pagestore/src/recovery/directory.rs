@@ -144,9 +144,9 @@ mod tests {
     use crate::control::COPIES_BYTES;
     use crate::disk::FileId;
     use crate::log::directory::Directory;
-    use crate::sim::SimDisk;
     use crate::types::PageNo;
     use crate::{Durability, Layout, Options, Pages, Recovery, RecoveryReport, Store};
+    use crashlab::SimDisk;
     use std::sync::Arc;
 
     const PAGES: u64 = 40;

@@ -113,7 +113,8 @@ impl Runs {
 
     /// The page's records from its newest image on; `None` if the page is in the data file.
     ///
-    /// # Errors When an index cannot be read or is damaged.
+    /// # Errors
+    /// When an index cannot be read or is damaged.
     pub(crate) fn chain(&self, page: PageNo) -> Result<Option<Vec<Lsn>>> {
         let mut chain = Vec::new();
         for (at, run) in self.runs.iter().enumerate() {
@@ -269,7 +270,8 @@ impl Runs {
 impl Inner {
     /// Moves the remaining runs into the page table, a few pages at a time.
     ///
-    /// # Errors When an index cannot be read or is damaged.
+    /// # Errors
+    /// When an index cannot be read or is damaged.
     pub(crate) fn absorb_runs(&self) -> Result<()> {
         let Some(runs) = lock(&self.pages).runs() else { return Ok(()) };
         runs.load_all()?;
@@ -322,7 +324,7 @@ mod tests {
                 Run::new(vlf, index.committed, redo)
             });
             let geometry = Geometry { store: 7, page_bytes: 4096, sector_bytes: 512, vlf_bytes: 128 << 10 };
-            let runs = Runs::new(runs.collect(), Arc::new(crate::sim::SimDisk::new()), geometry);
+            let runs = Runs::new(runs.collect(), Arc::new(crashlab::SimDisk::new()), geometry);
             for page in 0..12 {
                 prop_assert_eq!(runs.chain(PageNo(page)).unwrap(), model.get(&page).cloned());
             }

@@ -3,9 +3,10 @@
 
 use super::{Coverage, LAYOUT, SlowDisk, commit, value};
 use crate::disk::{Disk, FileId};
-use crate::sim::{Fault, Files, Op, SimDisk};
+use crashlab::{Fault, Files, Op, SimDisk};
 use crate::sync::scheduled::{check, unscheduled};
 use crate::{Durability, Error, Layout, Options, Store, Tables};
+use crashlab::{Fault, Files, Op, SimDisk};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -150,7 +151,7 @@ impl FailingDisk {
 }
 
 impl Disk for FailingDisk {
-    crate::from_disk_beneath!(write_through, sync, len);
+    pagestore_disk::forward_to_disk!(write_through, sync, len);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.disk.read(file, offset, buffer)?;

@@ -121,7 +121,8 @@ impl Store {
 
     /// The file through which other processes see the counters.
     ///
-    /// # Errors Why they are not published.
+    /// # Errors
+    /// Why they are not published.
     pub fn published(&self) -> Result<&Path, &str> {
         self.inner.counters.path()
     }

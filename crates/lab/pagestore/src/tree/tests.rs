@@ -1,6 +1,7 @@
 use super::node::{Node, NodeKind, NodeMut, entry_bytes_max};
-use crate::sim::Chance;
+use crashlab::Chance;
 use crate::{Durability, Layout, Options, PageNo, Pages, Store, Table, Tables};
+use crashlab::Chance;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 fn store(cache_bytes: usize) -> Store {
     let layout = Layout { vlf_bytes: 1 << 20, vlfs: 8, ..Layout::default() };
     let options = Options { background: false, cache_bytes, ..Options::default() };
-    Store::create_on(Arc::new(crate::sim::SimDisk::new()), layout, options, 7).unwrap()
+    Store::create_on(Arc::new(crashlab::SimDisk::new()), layout, options, 7).unwrap()
 }
 
 fn all(reader: &impl Tables, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {

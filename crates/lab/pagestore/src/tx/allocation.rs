@@ -56,7 +56,8 @@ impl WriteTx<'_> {
     /// The bytes of a page that `allocate` returned, to be changed. The first 32 belong to the engine: they read as
     /// zeros, whatever is written there.
     ///
-    /// # Errors When the page does not exist, is free, belongs to the engine (the meta page, or part of a table),
+    /// # Errors
+    /// When the page does not exist, is free, belongs to the engine (the meta page, or part of a table),
     /// is damaged or cannot be read; when pages must be spilled and the log is full; or after a change that failed
     /// halfway.
     pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
@@ -97,7 +98,8 @@ impl WriteTx<'_> {
 
     /// Allocates a page of zeros.
     ///
-    /// # Errors When the list of free pages is damaged, and as `page_mut`.
+    /// # Errors
+    /// When the list of free pages is damaged, and as `page_mut`.
     pub fn allocate(&mut self) -> Result<PageNo> {
         let damaged = |page, why: &str| Err(Error::CorruptPage { page, why: why.into() });
         let meta = self.page(META)?;
@@ -165,8 +167,8 @@ pub(super) fn has_header(page: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::SimDisk;
     use crate::{Durability, Layout, Options, Recovery, Store};
+    use crashlab::SimDisk;
 
     fn options(recovery: Recovery) -> Options {
         Options { background: false, publish: false, recovery, ..Options::default() }

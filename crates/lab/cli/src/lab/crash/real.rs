@@ -1,6 +1,6 @@
 //! kill -9 on a real file system, repeatedly, for a given time.
 
-use pagestore::kill::{self, Killing, Part};
+use crashlab::kill::{self, Killing, Part};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

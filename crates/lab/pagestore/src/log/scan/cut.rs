@@ -53,8 +53,8 @@ mod tests {
     use crate::error::Error;
     use crate::log::LOG_HEAD_BYTES;
     use crate::log::directory;
-    use crate::sim::{Chance, Files, Medium, Op, SimDisk};
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
+    use crashlab::{Chance, Files, Medium, Op, SimDisk};
     use std::sync::Arc;
 
     const VLF_BYTES: u64 = 128 << 10;
