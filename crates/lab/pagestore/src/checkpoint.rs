@@ -413,9 +413,9 @@ impl SyncedCheckpoint<'_> {
 mod tests {
     use crate::disk::FileId;
     use crate::error::Error;
-    use crashlab::{Chance, Fault, Medium, Op, SimDisk};
     use crate::sync::scheduled::{check, unscheduled};
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
+    use crashlab::{Chance, Fault, Medium, Op, SimDisk};
     use crashlab::{Chance, Fault, Medium, Op, SimDisk};
     use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Concurrent commits: an acknowledged commit is durable with all before it, and every waiter is woken.
 
 use super::{Coverage, commit, store};
-use crashlab::{Fault, SimDisk};
 use crate::sync::scheduled::check;
 use crate::{Durability, Error};
+use crashlab::{Fault, SimDisk};
 use crashlab::{Fault, SimDisk};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -3,9 +3,9 @@
 
 use super::{Coverage, LAYOUT, SlowDisk, commit, value};
 use crate::disk::{Disk, FileId};
-use crashlab::{Fault, Files, Op, SimDisk};
 use crate::sync::scheduled::{check, unscheduled};
 use crate::{Durability, Error, Layout, Options, Store, Tables};
+use crashlab::{Fault, Files, Op, SimDisk};
 use crashlab::{Fault, Files, Op, SimDisk};
 use std::io;
 use std::sync::Arc;

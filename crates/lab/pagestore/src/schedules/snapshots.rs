@@ -1,9 +1,9 @@
 //! Readers during commits, checkpoints and evictions.
 
 use super::{Coverage, INITIAL_COMMIT, commit, store, value};
-use crashlab::{Fault, SimDisk};
 use crate::sync::scheduled::check;
 use crate::{Durability, Error, ReadTx, Store, Tables};
+use crashlab::{Fault, SimDisk};
 use crashlab::{Fault, SimDisk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
