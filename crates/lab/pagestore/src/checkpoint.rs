@@ -416,7 +416,6 @@ mod tests {
     use crate::sync::scheduled::{check, unscheduled};
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
     use crashlab::{Chance, Fault, Medium, Op, SimDisk};
-    use crashlab::{Chance, Fault, Medium, Op, SimDisk};
     use std::sync::Arc;
 
     /// Commits (full and delayed) and checkpoints on a disk that acknowledges operation `fault` without doing it

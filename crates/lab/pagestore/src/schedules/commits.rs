@@ -4,7 +4,6 @@ use super::{Coverage, commit, store};
 use crate::sync::scheduled::check;
 use crate::{Durability, Error};
 use crashlab::{Fault, SimDisk};
-use crashlab::{Fault, SimDisk};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -6,7 +6,6 @@ use crate::disk::{Disk, FileId};
 use crate::sync::scheduled::{check, unscheduled};
 use crate::{Durability, Error, Layout, Options, Store, Tables};
 use crashlab::{Fault, Files, Op, SimDisk};
-use crashlab::{Fault, Files, Op, SimDisk};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};

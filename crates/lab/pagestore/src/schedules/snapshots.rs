@@ -4,7 +4,6 @@ use super::{Coverage, INITIAL_COMMIT, commit, store, value};
 use crate::sync::scheduled::check;
 use crate::{Durability, Error, ReadTx, Store, Tables};
 use crashlab::{Fault, SimDisk};
-use crashlab::{Fault, SimDisk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,6 @@
 use super::node::{Node, NodeKind, NodeMut, entry_bytes_max};
 use crate::{Durability, Layout, Options, PageNo, Pages, Store, Table, Tables};
 use crashlab::Chance;
-use crashlab::Chance;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
