@@ -1,6 +1,7 @@
 use crate::{Go, MeasureError, Plan, Progress};
-use capability::{Point, Steadiness};
+use capability::{Point, ThroughputSlices};
 use load::{Live, LoadError, Next};
+use statistics::poisson_half_width;
 use std::time::{Duration, Instant};
 use storage::Region;
 use workload::{Backend, RunLength, RunResult, Shape, Workload};
@@ -121,7 +122,7 @@ impl<'a> PointRun<'a> {
         };
         let may_extend = self.extra < EXTRA_MAX;
         let time_end = self.plan.time_max + self.extra;
-        let mut slices = Steadiness::default();
+        let mut slices = ThroughputSlices::default();
         let mut was_steady = false;
         let mut measuring = false;
         let (plan, began) = (self.plan, self.began);
@@ -143,13 +144,13 @@ impl<'a> PointRun<'a> {
                 was_steady |= slices.is_steady();
                 slices.restart();
             }
-            let closed = slices.reading(live.elapsed, live.ios);
+            let closed = slices.record(live.elapsed, live.ios);
             if !measuring {
                 return if closed && slices.is_steady() { Next::Measure } else { Next::Continue };
             }
-            let verdict = slices.verdict();
-            let precise = verdict.half_width.is_some_and(|half| half <= plan.precision * verdict.mean);
-            let coarse = verdict.half_width.is_none_or(|half| half > COARSE * verdict.mean);
+            let interval = slices.mean_interval();
+            let precise = interval.half_width.is_some_and(|half| half <= plan.precision * interval.mean);
+            let coarse = interval.half_width.is_none_or(|half| half > COARSE * interval.mean);
             let extended = if may_extend { EXTENDED } else { time_max };
             let out_of_time = live.elapsed >= time_max && (!coarse || live.elapsed >= extended);
             if (closed && precise && slices.is_steady()) || out_of_time {
@@ -159,10 +160,9 @@ impl<'a> PointRun<'a> {
             }
         };
         let result = load::run(region, &workload, &length, &mut each)?;
-        let verdict = slices.verdict();
-        // With too few slices for an interval the count itself bounds it: Poisson, 1.96 / sqrt(n).
-        let half_width =
-            verdict.half_width.unwrap_or_else(|| 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt());
+        // With too few slices for an interval the count itself bounds it.
+        let half_width = slices.mean_interval().half_width;
+        let half_width = half_width.unwrap_or_else(|| poisson_half_width(result.iops(), result.ios()));
         Ok((result, half_width, was_steady || slices.is_steady()))
     }
 }

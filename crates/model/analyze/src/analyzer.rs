@@ -1,13 +1,14 @@
 //! One source, file after file: what is kept of each, and what is judged at the end.
 
+use crate::captured::Captured;
 use crate::case::FileCase;
 use crate::coverage::Unknown;
-use crate::hours::Captured;
-use crate::jobs::{self, Rebuild, VmWrite, WholeRead};
+use crate::graded::GradedOperations;
+use crate::group_totals::{FileGroup, GroupTotals};
+use crate::jobs::candidates::{self, Rebuild, VmWrite, WholeRead};
 use crate::limits::{BUSIEST_MAX, DAYS_MIN, FINDINGS_MAX, STRETCHES_MAX};
-use crate::service_level::Kept;
-use crate::timeline::{Sum, Timeline};
-use crate::waits::{Waited, nobody_waits, reconciled};
+use crate::source_case::SourceCase;
+use crate::wait_totals::{WaitTotals, nobody_waits, reconciled};
 use crate::{
     Analysis, BusyFile, Coverage, Earlier, FILE_RULES, Finding, FindingKind, Gap, SOURCE_RULES, Settings,
     Span,
@@ -18,17 +19,17 @@ use std::collections::BTreeMap;
 
 /// The stretch of one source, while its files go through.
 pub struct Analyzer<'a> {
-    course: &'a TimeSeries,
+    series: &'a TimeSeries,
     earlier: Option<&'a TimeSeries>,
     settings: &'a Settings,
     captured: Captured,
     coverage: Coverage,
     findings: Vec<(Finding, FileKind)>,
-    timeline: Timeline,
+    totals: GroupTotals,
     busiest: Vec<BusyFile>,
     files_waited: usize,
     stall_ns: Figure<u64>,
-    kept: Kept,
+    kept: GradedOperations,
     known_ns: u128,
     unknown_ns: u128,
     /// The last interval that was counted for a reason, so that one of many files counts once.
@@ -37,51 +38,28 @@ pub struct Analyzer<'a> {
     whole_reads: Vec<WholeRead>,
     rebuilds: Vec<Rebuild>,
     vm_writes: Vec<VmWrite>,
-    waited: BTreeMap<WaitClass, Waited>,
-}
-
-/// A source as a whole, at the end.
-pub(crate) struct SourceCase<'a> {
-    pub course: &'a TimeSeries,
-    pub settings: &'a Settings,
-    pub coverage: &'a Coverage,
-    pub timeline: &'a Timeline,
-    pub busiest: &'a [BusyFile],
-    /// Files with any time waited.
-    pub files_waited: usize,
-    pub files: usize,
-    pub kept: &'a Kept,
-    /// Whether a finding says that the level was broken.
-    pub broken: bool,
-    pub data_bytes: Figure<u64>,
-    pub whole_reads: &'a [WholeRead],
-    pub rebuilds: &'a [Rebuild],
-    pub vm_writes: &'a [VmWrite],
-    pub waited: &'a BTreeMap<WaitClass, Waited>,
-    pub usual_known: bool,
-    /// Other days of which an hour of the stretch is kept.
-    pub days: usize,
+    waited: BTreeMap<WaitClass, WaitTotals>,
 }
 
 impl<'a> Analyzer<'a> {
     /// Begins a source. `earlier` are captures before the stretch, an hour apart, for what is usual.
     pub fn new(
-        course: &'a TimeSeries,
+        series: &'a TimeSeries,
         earlier: Option<&'a TimeSeries>,
         settings: &'a Settings,
     ) -> Analyzer<'a> {
         Analyzer {
-            course,
+            series,
             earlier,
             settings,
-            captured: Captured::of(course, earlier, settings.rules),
-            coverage: Coverage::of(course, settings),
+            captured: Captured::from_series(series, earlier, settings.rules),
+            coverage: Coverage::from_series(series, settings),
             findings: Vec::new(),
-            timeline: Timeline::new(course.ticks.len()),
+            totals: GroupTotals::new(series.ticks.len()),
             busiest: Vec::new(),
             files_waited: 0,
             stall_ns: Figure::Known(0),
-            kept: Kept::default(),
+            kept: GradedOperations::default(),
             known_ns: 0,
             unknown_ns: 0,
             unknown_at: BTreeMap::new(),
@@ -102,9 +80,9 @@ impl<'a> Analyzer<'a> {
             return;
         }
         self.cover(file);
-        let earlier = self.earlier.map(|course| Earlier { course, file: earlier });
+        let earlier = self.earlier.map(|series| Earlier { series, file: earlier });
         let case = FileCase {
-            course: self.course,
+            series: self.series,
             file,
             earlier,
             settings: self.settings,
@@ -114,14 +92,14 @@ impl<'a> Analyzer<'a> {
             self.findings.extend(rule(&case).into_iter().map(|finding| (finding, file.file.kind)));
         }
         self.kept.add(&case);
-        self.timeline.add(file);
-        jobs::whole_reads(&case, self.coverage.files, &mut self.whole_reads);
-        jobs::rebuild_candidates(&case, &mut self.rebuilds);
-        jobs::vm_writes(&case, &mut self.vm_writes);
+        self.totals.add(file);
+        candidates::whole_reads(&case, self.coverage.files, &mut self.whole_reads);
+        candidates::rebuild_candidates(&case, &mut self.rebuilds);
+        candidates::vm_writes(&case, &mut self.vm_writes);
         if file.file.kind == FileKind::Data {
             self.data_bytes = self.data_bytes.zip(file.size_bytes, u64::saturating_add);
         }
-        if let Some(busy) = BusyFile::of(file) {
+        if let Some(busy) = BusyFile::from_series(file) {
             self.stall_ns = self.stall_ns.zip(busy.stall_ns, u64::saturating_add);
             self.files_waited += usize::from(busy.stall_known_ns() > 0);
             let at = self.busiest.partition_point(|other| other.stall_known_ns() >= busy.stall_known_ns());
@@ -137,7 +115,7 @@ impl<'a> Analyzer<'a> {
 
     /// Takes what sessions waited for, after the last file.
     pub fn add_waits(&mut self, waits: &[WaitSeries]) {
-        self.waited = reconciled(self.course, &self.timeline, waits, self.settings);
+        self.waited = reconciled(self.series, &self.totals, waits, self.settings);
     }
 
     /// Takes the gaps that the recorder noted of this source.
@@ -148,7 +126,7 @@ impl<'a> Analyzer<'a> {
     /// What all files of a kind did together, interval by interval: of data, logs and temporary files, those that did
     /// anything. Made one after the other, as each is as long as the stretch.
     pub fn kinds(&self) -> impl Iterator<Item = (FileKind, Vec<Step>)> {
-        Sum::ALL.into_iter().filter_map(|sum| Some((sum.kind(), self.timeline.steps(sum)?)))
+        FileGroup::ALL.into_iter().filter_map(|sum| Some((sum.kind(), self.totals.steps(sum)?)))
     }
 
     /// Judges what needs all files, and puts the worst first.
@@ -161,15 +139,15 @@ impl<'a> Analyzer<'a> {
         }
         let mut findings: Vec<Finding> =
             self.findings.iter().map(|(finding, kind)| self.as_felt(finding.clone(), *kind)).collect();
-        let days = self.captured.days_max(self.course);
+        let days = self.captured.days_max(self.series);
         let broken = findings
             .iter()
             .any(|finding| finding.kind == FindingKind::Breach && finding.weight == Weight::Warning);
         let case = SourceCase {
-            course: self.course,
+            series: self.series,
             settings: self.settings,
             coverage: &self.coverage,
-            timeline: &self.timeline,
+            totals: &self.totals,
             busiest: &self.busiest,
             files_waited: self.files_waited,
             files: self.coverage.files_used,
@@ -192,7 +170,7 @@ impl<'a> Analyzer<'a> {
         });
         findings.extend(not_listed(of_files.saturating_sub(FINDINGS_MAX)));
         Analysis {
-            source: self.course.source.clone(),
+            source: self.series.source.clone(),
             coverage: self.coverage,
             findings,
             busiest: self.busiest,
@@ -227,12 +205,12 @@ impl<'a> Analyzer<'a> {
         }
         for step in &file.steps {
             let Some(reason) = step.added.reason() else { continue };
-            let seen = self.unknown_at.entry(reason).or_insert_with(|| vec![false; self.course.ticks.len()]);
+            let seen = self.unknown_at.entry(reason).or_insert_with(|| vec![false; self.series.ticks.len()]);
             let unknown: &mut Unknown = self.coverage.unknown.entry(reason).or_default();
             unknown.file_intervals += 1;
             if !std::mem::replace(&mut seen[step.at], true) {
                 unknown.intervals += 1;
-                let (from_unix_ns, until_unix_ns) = self.course.span_unix_ns(step.at);
+                let (from_unix_ns, until_unix_ns) = self.series.span_unix_ns(step.at);
                 unknown.when.push(Span { from_unix_ns, until_unix_ns });
                 unknown.when.sort_by_key(|span| span.from_unix_ns);
                 unknown.when.truncate(STRETCHES_MAX);

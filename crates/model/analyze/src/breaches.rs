@@ -2,10 +2,11 @@
 
 use crate::case::{Direction, FileCase, Total, episodes, spans, worst};
 use crate::finding::{at, stretches};
-use crate::limits::{BREACHED_SHARE, IOS_FEW, IOS_MIN, LARGE_BYTES, PLATEAU_NS};
+use crate::limits::{BREACHED_SHARE, IOS_FEW, LARGE_BYTES, PLATEAU_NS};
 use crate::{Finding, FindingKind};
 use filestats::{FileKind, IoClass};
 use findings::{Weight, words};
+use statistics::IOS_MIN;
 
 /// One finding for each direction in which the level was broken.
 pub(crate) fn breaches(case: &FileCase) -> Vec<Finding> {
@@ -17,7 +18,7 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
     let level = &case.settings.service_level;
     let readings = case.readings(direction);
     let slow = || readings.iter().filter(|reading| !level.kept(class, reading.latency_ns));
-    let (total, all) = (Total::of(slow()), Total::of(&readings));
+    let (total, all) = (Total::from_readings(slow()), Total::from_readings(&readings));
     if total.count < IOS_FEW {
         return None;
     }
@@ -61,7 +62,7 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
         ));
     }
     let mut finding = Finding::new(kind, weight, text)
-        .of(&case.file.file, Some(direction))
+        .about(&case.file.file, Some(direction))
         .fact("mean latency in them", mean_ns, "ns")
         .fact("service level", level.limit_ns(class) as f64, "ns")
         .fact("worst interval's mean latency", worst.latency_ns, "ns")

@@ -1,6 +1,6 @@
 //! One file with what several rules need of it.
 
-use crate::hours::Captured;
+use crate::captured::Captured;
 use crate::limits::{APART_NS, LARGE_BYTES};
 use crate::{Settings, Span};
 use filestats::{Counts, Figure, FileKind, FileSeries, IoClass, Ops, Step, Time, TimeSeries};
@@ -23,14 +23,14 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug)]
 pub struct Earlier<'a> {
     /// The captures.
-    pub course: &'a TimeSeries,
+    pub series: &'a TimeSeries,
     /// The file through them; `None` where it was not there.
     pub file: Option<&'a FileSeries>,
 }
 
 /// One file.
 pub(crate) struct FileCase<'a> {
-    pub course: &'a TimeSeries,
+    pub series: &'a TimeSeries,
     pub file: &'a FileSeries,
     pub earlier: Option<Earlier<'a>>,
     pub settings: &'a Settings,
@@ -99,7 +99,7 @@ impl FileCase<'_> {
         if time == Time::ToSubmission {
             return Vec::new();
         }
-        readings(self.course, &self.file.steps, direction, self.settings)
+        readings(self.series, &self.file.steps, direction, self.settings)
     }
 
     /// Whether the mean size of its operations can be told: a block is not a request.
@@ -117,7 +117,7 @@ impl FileCase<'_> {
 }
 
 pub(crate) fn readings(
-    course: &TimeSeries,
+    series: &TimeSeries,
     steps: &[Step],
     direction: Direction,
     settings: &Settings,
@@ -130,8 +130,8 @@ pub(crate) fn readings(
             Direction::Sync => added.sync.known()?,
         };
         let (stall_ns, latency_ns) = (ops.stall_ns.known()?, ops.latency_ns().known()?);
-        let elapsed_ns = course.elapsed_ns(step.at, settings.rules).known()?;
-        let (from_unix_ns, until_unix_ns) = course.span_unix_ns(step.at);
+        let elapsed_ns = series.elapsed_ns(step.at, settings.rules).known()?;
+        let (from_unix_ns, until_unix_ns) = series.span_unix_ns(step.at);
         let span = Span { from_unix_ns, until_unix_ns };
         Some(Reading { at: step.at, span, elapsed_ns, ops, stall_ns, latency_ns })
     };
@@ -145,7 +145,7 @@ impl Reading {
 }
 
 impl Total {
-    pub fn of<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Total {
+    pub fn from_readings<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Total {
         let none = Total { elapsed_ns: 0, count: 0, bytes: 0, stall_ns: 0 };
         readings.into_iter().fold(none, |sum, reading| Total {
             elapsed_ns: sum.elapsed_ns.saturating_add(reading.elapsed_ns),
@@ -210,7 +210,7 @@ pub(crate) fn worst<'a>(readings: impl Iterator<Item = &'a Reading> + Clone) -> 
 pub(crate) fn outstanding(case: &FileCase) -> Vec<(usize, u64, f64)> {
     let one = |step: &Step| {
         let added = step.added.known()?;
-        let elapsed_ns = case.course.elapsed_ns(step.at, case.settings.rules).known()?;
+        let elapsed_ns = case.series.elapsed_ns(step.at, case.settings.rules).known()?;
         match added.stall_ns() {
             Figure::Known(stall) => Some((step.at, elapsed_ns, stall as f64 / elapsed_ns as f64)),
             Figure::Unknown { .. } => None,

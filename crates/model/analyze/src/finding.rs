@@ -96,7 +96,7 @@ impl Finding {
         }
     }
 
-    pub(crate) fn of(mut self, file: &FileIdentity, direction: Option<Direction>) -> Finding {
+    pub(crate) fn about(mut self, file: &FileIdentity, direction: Option<Direction>) -> Finding {
         self.instance = Some(file.instance.clone());
         self.path = Some(file.path.clone());
         self.direction = direction;

@@ -1,14 +1,13 @@
-//! Background jobs by what their counters look like: checkpoints, vacuum, backup, index rebuild. Each says what made it
-//! say so.
+//! Background jobs by what their counters look like: checkpoints, vacuum, backup, index rebuild. Each states its evidence.
 
 mod backup;
+pub(crate) mod candidates;
 mod checkpoint;
 mod rebuild;
 
 pub(crate) use backup::backups;
-pub(crate) use backup::{WholeRead, whole_reads};
 pub(crate) use checkpoint::checkpoints;
-pub(crate) use rebuild::{Rebuild, VmWrite, rebuild_candidates, rebuilds, vm_writes};
+pub(crate) use rebuild::rebuilds;
 
 use crate::case::{FileCase, episodes, spans};
 use crate::{Direction, Finding, FindingKind};
@@ -35,7 +34,7 @@ pub(crate) fn vacuum_by_name(case: &FileCase) -> Vec<Finding> {
         file.path,
     );
     let finding = Finding::new(FindingKind::Vacuum, Weight::Note, text)
-        .of(file, None)
+        .about(file, None)
         .fact("bytes read", all.read.bytes as f64, "B")
         .fact("bytes written", all.write.bytes as f64, "B")
         .when(spans(&episodes))

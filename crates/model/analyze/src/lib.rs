@@ -4,7 +4,7 @@
 //! Design: a week of twenty servers is a hundred million intervals, so that it is never held as a whole. One source
 //! after the other goes through a [`Analyzer`], in it one file after the other (a [`FileSeries`], a few megabytes at
 //! most). What a rule can say of one file alone it says at once (`FILE_RULES`); what needs several files (checkpoints,
-//! backups, rebuilds, waits beside stalls, the busiest file) is left as a sum per interval (`timeline.rs`) or as a
+//! backups, rebuilds, waits beside stalls, the busiest file) is left as a sum per interval (`group_totals.rs`) or as a
 //! short list, and judged at the end (`SOURCE_RULES`). It is a room of its own, not a part of `findings`: that one
 //! looks at one run whose every I/O is known, this one at long courses of means with holes in them; they share the
 //! words, facts and weights.
@@ -23,31 +23,38 @@
 mod analyzer;
 mod breaches;
 mod busiest;
+mod busy_file;
+mod captured;
 mod case;
 mod coverage;
 mod finding;
+mod graded;
+mod group_totals;
+mod holes;
 mod hours;
 mod jobs;
 pub mod limits;
 mod rereads;
 mod serial;
 mod service_level;
+mod source_case;
 mod spikes;
-mod timeline;
+
+mod wait_totals;
 mod waits;
 
 pub use analyzer::Analyzer;
-pub use busiest::{AtMost, BusyFile};
+pub use busy_file::{AtMost, BusyFile};
 pub use case::{Direction, Earlier};
 pub use coverage::{Coverage, Gap};
 pub use finding::{Finding, FindingKind, Span};
 
 pub use filestats::{FileSeries, TimeSeries, WaitSeries};
 
-use analyzer::SourceCase;
 use case::FileCase;
 use filestats::{Profile, Rules, ServiceLevel};
 use serde::{Deserialize, Serialize};
+use source_case::SourceCase;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +102,7 @@ const SOURCE_RULES: &[fn(&SourceCase) -> Vec<Finding>] = &[
     jobs::backups,
     jobs::rebuilds,
     spikes::no_normal,
-    coverage::holes,
-    coverage::ended_epochs,
+    holes::holes,
+    holes::ended_epochs,
     service_level::service_level,
 ];

@@ -9,9 +9,7 @@ pub const HOUR: u64 = 60 * MIN;
 /// One day.
 pub const DAY: u64 = 24 * HOUR;
 
-/// Fewer operations than this are no bad news (as for a verdict).
-pub const IOS_MIN: u64 = 100;
-/// ... and fewer than this are nothing at all (Headroom).
+/// Fewer operations than this are ignored (Headroom); fewer than [`IOS_MIN`](statistics::IOS_MIN) are no bad news.
 pub const IOS_FEW: u64 = 10;
 /// "A spike of one minute or more is more of a plateau" (Microsoft CSS): so long, all in all, is bad news...
 pub const PLATEAU_NS: u64 = MIN;

@@ -23,7 +23,7 @@ fn find(case: &FileCase) -> Option<Finding> {
     if times < REREAD || times < REREAD_PER_HOUR * hours {
         return None;
     }
-    let total = Total::of(&case.readings(Direction::Read));
+    let total = Total::from_readings(&case.readings(Direction::Read));
     let latency_ns = total.latency_ns();
     let outstanding = total.stall_ns as f64 / case.file.known_ns.max(1) as f64;
     let from_memory = latency_ns.is_some_and(|ns| ns < CACHED_NS);
@@ -49,7 +49,7 @@ fn find(case: &FileCase) -> Option<Finding> {
     let costs = !from_memory && latency_ns.is_some() && outstanding >= REREAD_OUTSTANDING;
     let weight = if costs { Weight::Warning } else { Weight::Note };
     let mut finding = Finding::new(FindingKind::Reread, weight, text)
-        .of(&case.file.file, Some(Direction::Read))
+        .about(&case.file.file, Some(Direction::Read))
         .fact("read, of its size", times, "times")
         .fact("bytes read", read_bytes as f64, "B")
         .fact("size", size_bytes as f64, "B");

@@ -1,13 +1,12 @@
-//! One I/O at a time: whoever asks waits for each before the next.
+//! One I/O at a time: each is waited for before the next is issued.
 
 use crate::case::{Direction, FileCase, Reading, Total, episodes, outstanding, spans, sum};
 use crate::finding::stretches;
-use crate::limits::{
-    IOS_MIN, SERIAL_FROM, SERIAL_LATENCY_NS, SERIAL_NS, SERIAL_SHARE, SERIAL_SLOW_NS, SERIAL_UNTIL,
-};
+use crate::limits::{SERIAL_FROM, SERIAL_LATENCY_NS, SERIAL_NS, SERIAL_SHARE, SERIAL_SLOW_NS, SERIAL_UNTIL};
 use crate::{Finding, FindingKind};
-use filestats::{FileKind, Ops};
+use filestats::{FileKind, IoClass, Ops};
 use findings::{Weight, words};
+use statistics::IOS_MIN;
 
 /// N near 1 for most of the time that the file was used.
 pub(crate) fn serial(case: &FileCase) -> Vec<Finding> {
@@ -15,7 +14,7 @@ pub(crate) fn serial(case: &FileCase) -> Vec<Finding> {
 }
 
 fn find(case: &FileCase) -> Option<Finding> {
-    // A device's I/Os are of many callers, a block counts as one however many were one request.
+    // A device serves many callers, and a count of blocks says nothing of requests.
     if case.file.file.kind == FileKind::Device || !case.counts_requests() {
         return None;
     }
@@ -36,7 +35,7 @@ fn find(case: &FileCase) -> Option<Finding> {
     let serial = used.iter().filter(|(at, ..)| one_at_a_time.binary_search(at).is_ok());
     let serial_ns = sum(serial.map(|(_, elapsed_ns, _)| *elapsed_ns));
     let totals: Vec<(Direction, Total)> =
-        readings.iter().map(|(direction, readings)| (*direction, Total::of(readings))).collect();
+        readings.iter().map(|(direction, readings)| (*direction, Total::from_readings(readings))).collect();
     let count = sum(totals.iter().map(|(_, total)| total.count));
     let stall_ns = sum(totals.iter().map(|(_, total)| total.stall_ns));
     let latency_ns = stall_ns as f64 / count.max(1) as f64;
@@ -62,20 +61,8 @@ fn find(case: &FileCase) -> Option<Finding> {
         most.plural(),
     );
     let weight = if latency_ns >= SERIAL_SLOW_NS { Weight::Warning } else { Weight::Note };
-    let next = match (case.class(*most), most) {
-        (filestats::IoClass::LogWrite, _) => {
-            "batch commits into fewer transactions, or let several sessions commit at once so that they share a sync"
-        }
-        (_, Direction::Read) => {
-            "read ahead, prefetch or more sessions: plans that look up row by row, page by page"
-        }
-        (_, Direction::Write) => {
-            "asynchronous or batched writes; who writes there, and why one page after the other"
-        }
-        (_, Direction::Sync) => "fewer syncs: larger transactions, or a log instead of a journal",
-    };
     let finding = Finding::new(FindingKind::Serial, weight, text)
-        .of(&case.file.file, Some(*most))
+        .about(&case.file.file, Some(*most))
         .fact("mean outstanding", stall_ns as f64 / serial_ns as f64, "I/Os")
         .fact("mean latency", latency_ns, "ns")
         .fact("operations a second", per_s, "1/s")
@@ -85,5 +72,21 @@ fn find(case: &FileCase) -> Option<Finding> {
         Some(bytes) if *most != Direction::Sync => finding.fact("mean size", bytes, "B"),
         _ => finding,
     };
-    Some(finding.when(spans(&episodes)).stall(stall_ns).next(next))
+    Some(finding.when(spans(&episodes)).stall(stall_ns).next(next(case.class(*most), *most)))
+}
+
+/// What to look at next, by the kind of operation that is waited for most.
+fn next(class: IoClass, direction: Direction) -> &'static str {
+    match (class, direction) {
+        (IoClass::LogWrite, _) => {
+            "batch commits into fewer transactions, or let several sessions commit at once so that they share a sync"
+        }
+        (_, Direction::Read) => {
+            "read ahead, prefetch or more sessions: plans that look up row by row, page by page"
+        }
+        (_, Direction::Write) => {
+            "asynchronous or batched writes; who writes there, and why one page after the other"
+        }
+        (_, Direction::Sync) => "fewer syncs: larger transactions, or a log instead of a journal",
+    }
 }

@@ -1,18 +1,19 @@
 //! Spikes against what is usual at the same hour of other days.
 
-use crate::analyzer::SourceCase;
 use crate::case::{Direction, FileCase, Reading, Total, episodes, spans, worst};
 use crate::finding::{at, stretches};
 use crate::hours::Hours;
-use crate::limits::{DAYS_MIN, IOS_MIN, MORE, MORE_PER_S, SLOWER, SLOWER_NS};
+use crate::limits::{DAYS_MIN, MORE, MORE_PER_S, SLOWER, SLOWER_NS};
+use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use findings::{Weight, words};
+use statistics::IOS_MIN;
 
 /// Latency far above that hour's usual one.
 pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
     let one = |direction: Direction| {
         let readings = case.readings(direction);
-        let usual = Hours::of(case, direction, &readings).usual_latencies_ns(&readings);
+        let usual = Hours::new(case, direction, &readings).usual_latencies_ns(&readings);
         let is_spike = |(reading, usual): (&Reading, &Option<f64>)| {
             let usual = (*usual)?;
             let spike = reading.latency_ns > SLOWER * usual && reading.latency_ns > usual + SLOWER_NS;
@@ -20,7 +21,7 @@ pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
         };
         let found: Vec<(Reading, f64)> = readings.iter().zip(&usual).filter_map(is_spike).collect();
         let spikes = || found.iter().map(|(reading, _)| reading);
-        let total = Total::of(spikes());
+        let total = Total::from_readings(spikes());
         if total.count < IOS_MIN {
             return None;
         }
@@ -43,7 +44,7 @@ pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
         );
         Some(
             Finding::new(FindingKind::Slower, Weight::Note, text)
-                .of(&case.file.file, Some(direction))
+                .about(&case.file.file, Some(direction))
                 .fact("mean latency in them", mean_ns, "ns")
                 .fact("worst interval's mean latency", worst.latency_ns, "ns")
                 .fact("usual at that hour", usual_ns, "ns")
@@ -60,14 +61,14 @@ pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
 pub(crate) fn more_than_usual(case: &FileCase) -> Vec<Finding> {
     let one = |direction: Direction| {
         let readings = case.readings(direction);
-        let usual = Hours::of(case, direction, &readings).usual_per_s(&readings);
+        let usual = Hours::new(case, direction, &readings).usual_per_s(&readings);
         let is_spike = |(reading, usual): (&Reading, &Option<f64>)| {
             let (usual, rate) = ((*usual)?, reading.per_second());
             (rate > MORE * usual && rate >= MORE_PER_S).then_some((*reading, usual))
         };
         let found: Vec<(Reading, f64)> = readings.iter().zip(&usual).filter_map(is_spike).collect();
         let spikes = || found.iter().map(|(reading, _)| reading);
-        let total = Total::of(spikes());
+        let total = Total::from_readings(spikes());
         let most = spikes().max_by(|a, b| a.per_second().total_cmp(&b.per_second()))?;
         if total.count < IOS_MIN {
             return None;
@@ -89,7 +90,7 @@ pub(crate) fn more_than_usual(case: &FileCase) -> Vec<Finding> {
         );
         Some(
             Finding::new(FindingKind::More, Weight::Note, text)
-                .of(&case.file.file, Some(direction))
+                .about(&case.file.file, Some(direction))
                 .fact("most in an interval", most.per_second(), "1/s")
                 .fact("usual at that hour", usual_per_s, "1/s")
                 .fact("operations", total.count as f64, "I/Os")

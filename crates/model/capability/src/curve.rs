@@ -1,5 +1,6 @@
-use crate::{Humps, Knee, Steadiness, humps};
+use crate::{Humps, Knee, ThroughputSlices, humps};
 use serde::{Deserialize, Serialize};
+use statistics::poisson_half_width;
 use std::time::Duration;
 use workload::{RunResult, Shape};
 
@@ -30,7 +31,7 @@ pub struct Point {
     pub failed: u64,
     /// Measured seconds.
     pub seconds: f64,
-    /// Whether throughput was steady by the rule of [`Steadiness`].
+    /// Whether throughput was steady by the rule of [`ThroughputSlices`].
     pub steady: bool,
     /// CPU time of the load threads for each I/O, nanoseconds.
     pub cpu_ns_per_io: f64,
@@ -43,16 +44,18 @@ pub struct Point {
 impl Point {
     /// A run as a point: its interval is Student's t over the rows of its series as batches.
     pub fn from_result(result: &RunResult) -> Point {
-        let mut slices = Steadiness::default();
+        let mut slices = ThroughputSlices::default();
         let (mut elapsed, mut ios) = (Duration::ZERO, 0_u64);
-        slices.reading(elapsed, ios);
+        slices.record(elapsed, ios);
         for slice in &result.series {
             ios = ios.saturating_add(slice.total().count);
             elapsed = Duration::from_nanos(slice.end_ns);
-            slices.reading(elapsed, ios);
+            slices.record(elapsed, ios);
         }
-        let counted = 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
-        Point::new(result, slices.verdict().half_width.unwrap_or(counted), slices.is_steady())
+        // With too few slices for an interval the count itself bounds it.
+        let half_width = slices.mean_interval().half_width;
+        let half_width = half_width.unwrap_or_else(|| poisson_half_width(result.iops(), result.ios()));
+        Point::new(result, half_width, slices.is_steady())
     }
 
     /// A run as a point, of whose throughput is known how sure and how steady it is.

@@ -1,4 +1,5 @@
 use crate::Point;
+use crate::limits::{METERED_SPREAD_MAX, THREAD_BUSY_MIN};
 use serde::{Deserialize, Serialize};
 use workload::{Cap, CapKind, Shape};
 
@@ -47,7 +48,7 @@ pub struct Knee {
     pub why: String,
 }
 
-/// What must be known besides the points to name the reason.
+/// What limits throughput from outside the device: it names the reason of a knee.
 #[derive(Clone, Debug, Default)]
 pub struct StorageLimits {
     /// Throttles found on the device chain.
@@ -58,15 +59,11 @@ pub struct StorageLimits {
 
 /// A point belongs to the plateau from this share of the highest throughput on.
 const PLATEAU_SHARE: f64 = 0.95;
-/// The benefit of the doubt that a point's interval gives it ends at this share of its throughput.
+/// A point may reach the plateau by its interval, of which no more than this share of its throughput counts.
 const DOUBT_SHARE_MAX: f64 = 0.1;
-/// A plateau flatter than this over a four-fold range of N is metered, not served.
-const CAP_SPREAD_MAX: f64 = 0.01;
-/// A load thread this busy may itself be the limit.
-const CLIENT_BUSY_MIN: f64 = 0.92;
 
 /// Finds the knee of a curve's points (by rising N); `None` with fewer than two of them.
-pub fn find_knee(shape: &Shape, points: &[Point], around: &StorageLimits) -> Option<Knee> {
+pub fn find_knee(shape: &Shape, points: &[Point], limits: &StorageLimits) -> Option<Knee> {
     if points.len() < 2 {
         return None;
     }
@@ -75,21 +72,8 @@ pub fn find_knee(shape: &Shape, points: &[Point], around: &StorageLimits) -> Opt
     if floor.latency_ns <= 0.0 || iops_best <= 0.0 {
         return None;
     }
-    // Points that reach the highest throughput, or might as far as their intervals tell; the surer a point
-    // is of its throughput, the more it counts (weights by inverse variance).
-    let reaches = |point: &&Point| {
-        point.iops + point.iops_half_width.min(DOUBT_SHARE_MAX * point.iops) >= PLATEAU_SHARE * iops_best
-    };
-    let plateau: Vec<&Point> = points.iter().filter(reaches).collect();
-    let half_width_of = |point: &Point| point.iops_half_width.max(0.005 * point.iops);
-    let weights: f64 = plateau.iter().map(|point| half_width_of(point).powi(-2)).sum();
-    let mean = |of: &dyn Fn(&Point) -> f64| {
-        plateau.iter().map(|point| of(point) * half_width_of(point).powi(-2)).sum::<f64>() / weights
-    };
-    let iops = mean(&|point| point.iops);
-    let spread = mean(&|point| (point.iops - iops).powi(2)) / plateau.len() as f64;
-    let half_width = (1.0 / weights + 4.0 * spread).sqrt();
-
+    let plateau = Plateau::find(points, iops_best);
+    let (iops, half_width) = plateau.mean_iops();
     let outstanding = iops * floor.latency_ns / 1e9;
     // At a fixed N latency is N / X, so that both have the same relative error.
     let relative = (half_width / iops).hypot(floor.iops_half_width / floor.iops);
@@ -97,7 +81,7 @@ pub fn find_knee(shape: &Shape, points: &[Point], around: &StorageLimits) -> Opt
         .iter()
         .map(|point| point.iops / (f64::from(point.outstanding) * 1e9 / floor.latency_ns).min(iops) - 1.0)
         .fold(0.0, f64::max);
-    let (reason, why) = reason(shape, points, &plateau, outstanding, around);
+    let (reason, why) = reason(shape, &plateau, outstanding, limits);
     Some(Knee {
         outstanding,
         iops,
@@ -112,84 +96,147 @@ pub fn find_knee(shape: &Shape, points: &[Point], around: &StorageLimits) -> Opt
     })
 }
 
+/// Names the reason of a knee with its evidence: the first check that holds.
 fn reason(
     shape: &Shape,
-    points: &[Point],
-    plateau: &[&Point],
+    plateau: &Plateau<'_>,
     outstanding: f64,
-    around: &StorageLimits,
+    limits: &StorageLimits,
 ) -> (KneeReason, String) {
-    let (first, last) = (plateau[0], plateau[plateau.len() - 1]);
-    let end = &points[points.len() - 1];
-    let falls_again = end.outstanding > last.outstanding;
-    let flat = last.outstanding >= first.outstanding.saturating_mul(2);
-    if !flat && !falls_again {
-        let why =
-            format!("throughput still rose at {} outstanding, the last point measured", end.outstanding);
-        return (KneeReason::NotReached, why);
-    }
-    if let Some(cap) = around.caps.iter().find(|cap| cap_explains(cap, shape, first)) {
-        let why = format!("{} limits device {} to {}", cap.origin, cap.device, cap);
-        return (KneeReason::Cap, why);
-    }
-    if let Some(busy) = plateau.iter().map(|point| point.client_busy).max_by(f64::total_cmp)
-        && busy >= CLIENT_BUSY_MIN
-    {
-        let why = format!("a load thread used {:.0} % of its core: the storage may give more", busy * 100.0);
-        return (KneeReason::Client, why);
-    }
-    let low = plateau.iter().map(|point| point.iops).min_by(f64::total_cmp).unwrap_or(first.iops);
-    let high = plateau.iter().map(|point| point.iops).max_by(f64::total_cmp).unwrap_or(first.iops);
-    let spread = (high - low) / high;
-    if let Some(gap) = plateau.iter().find_map(|point| point.humps)
-        && gap.slow_ns >= 5.0 * last.latency_ns.min(gap.slow_ns / 5.0)
-        && spread <= 3.0 * CAP_SPREAD_MAX
-    {
-        let why = format!(
-            "latencies form two groups, up to {} and from {} on, as a token bucket makes them",
-            workload::format_ns(gap.fast_ns),
-            workload::format_ns(gap.slow_ns)
-        );
-        return (KneeReason::Cap, why);
-    }
-    if plateau.len() >= 3
-        && last.outstanding >= first.outstanding.saturating_mul(4)
-        && spread <= CAP_SPREAD_MAX
-    {
-        let why = format!(
-            "throughput is flat to {:.2} % from {} to {} outstanding: metered rather than served",
-            spread * 100.0,
-            first.outstanding,
-            last.outstanding
-        );
-        return (KneeReason::Cap, why);
-    }
-    if let Some(requests_max) = around.requests_max {
-        // Either the asymptotes cross there, or throughput rose until the queue was full and what was asked
-        // beyond that waited before it counted as outstanding.
-        let limit = f64::from(requests_max);
-        let held_back = f64::from(end.outstanding) >= 1.5 * limit && end.outstanding_measured <= 1.2 * limit;
-        if outstanding >= 0.9 * limit || (held_back && f64::from(first.outstanding) >= 0.8 * limit) {
-            let why = format!("the kernel lets {requests_max} requests through to the device at once");
-            return (KneeReason::KernelQueue, why);
+    let checks = [
+        (KneeReason::NotReached, plateau.still_rises()),
+        (KneeReason::Cap, plateau.known_cap(shape, &limits.caps)),
+        (KneeReason::Client, plateau.busy_client()),
+        (KneeReason::Cap, plateau.token_bucket()),
+        (KneeReason::Cap, plateau.metered()),
+        (KneeReason::KernelQueue, plateau.kernel_queue(outstanding, limits.requests_max)),
+    ];
+    let found = checks.into_iter().find_map(|(reason, why)| Some((reason, why?)));
+    found.unwrap_or_else(|| (KneeReason::Device, plateau.busy_device()))
+}
+
+/// The points of a curve that reach the highest throughput.
+struct Plateau<'a> {
+    points: Vec<&'a Point>,
+    first: &'a Point,
+    last: &'a Point,
+    /// The last point of the whole curve.
+    end: &'a Point,
+    iops_high: f64,
+    /// Highest less lowest throughput, as a share of the highest.
+    spread: f64,
+}
+
+impl<'a> Plateau<'a> {
+    /// The points within [`PLATEAU_SHARE`] of the best throughput, as far as their intervals allow.
+    fn find(all: &'a [Point], iops_best: f64) -> Plateau<'a> {
+        let reaches = |point: &&Point| {
+            point.iops + point.iops_half_width.min(DOUBT_SHARE_MAX * point.iops) >= PLATEAU_SHARE * iops_best
+        };
+        let points: Vec<&Point> = all.iter().filter(reaches).collect();
+        let iops_low = points.iter().map(|point| point.iops).fold(f64::MAX, f64::min);
+        let iops_high = points.iter().map(|point| point.iops).fold(f64::MIN, f64::max);
+        Plateau {
+            first: points[0],
+            last: points[points.len() - 1],
+            end: &all[all.len() - 1],
+            iops_high,
+            spread: (iops_high - iops_low) / iops_high,
+            points,
         }
     }
-    let why = if falls_again {
-        format!(
-            "throughput is highest at {} outstanding and falls by {:.0} % towards {}",
-            last.outstanding,
-            (1.0 - end.iops / high) * 100.0,
-            end.outstanding
-        )
-    } else {
-        format!(
-            "throughput stays within {:.1} % from {} to {} outstanding while latency grows with N",
-            spread * 100.0,
-            first.outstanding,
-            last.outstanding
-        )
-    };
-    (KneeReason::Device, why)
+
+    /// Mean throughput and half the width of its interval; points are weighted by their inverse variance.
+    fn mean_iops(&self) -> (f64, f64) {
+        let weight = |point: &Point| point.iops_half_width.max(0.005 * point.iops).powi(-2);
+        let weights: f64 = self.points.iter().map(|point| weight(point)).sum();
+        let mean = |value: &dyn Fn(&Point) -> f64| {
+            self.points.iter().map(|point| value(point) * weight(point)).sum::<f64>() / weights
+        };
+        let iops = mean(&|point| point.iops);
+        let spread = mean(&|point| (point.iops - iops).powi(2)) / self.points.len() as f64;
+        (iops, (1.0 / weights + 4.0 * spread).sqrt())
+    }
+
+    /// Throughput falls again beyond the plateau.
+    fn falls_again(&self) -> bool {
+        self.end.outstanding > self.last.outstanding
+    }
+
+    fn still_rises(&self) -> Option<String> {
+        let flat = self.last.outstanding >= self.first.outstanding.saturating_mul(2);
+        (!flat && !self.falls_again()).then(|| {
+            format!("throughput still rose at {} outstanding, the last point measured", self.end.outstanding)
+        })
+    }
+
+    fn known_cap(&self, shape: &Shape, caps: &[Cap]) -> Option<String> {
+        let cap = caps.iter().find(|cap| cap_explains(cap, shape, self.first))?;
+        Some(format!("{} limits device {} to {}", cap.origin, cap.device, cap))
+    }
+
+    fn busy_client(&self) -> Option<String> {
+        let busy = self.points.iter().map(|point| point.client_busy).max_by(f64::total_cmp)?;
+        (busy >= THREAD_BUSY_MIN).then(|| {
+            format!("a load thread used {:.0} % of its core: the storage may give more", busy * 100.0)
+        })
+    }
+
+    /// Two groups of latencies at a nearly flat throughput.
+    fn token_bucket(&self) -> Option<String> {
+        let gap = self.points.iter().find_map(|point| point.humps)?;
+        (self.spread <= 3.0 * METERED_SPREAD_MAX).then(|| {
+            format!(
+                "latencies form two groups, up to {} and from {} on, as a token bucket makes them",
+                workload::format_ns(gap.fast_ns),
+                workload::format_ns(gap.slow_ns)
+            )
+        })
+    }
+
+    /// Throughput is flat over a four-fold range of N.
+    fn metered(&self) -> Option<String> {
+        let wide =
+            self.points.len() >= 3 && self.last.outstanding >= self.first.outstanding.saturating_mul(4);
+        (wide && self.spread <= METERED_SPREAD_MAX).then(|| {
+            format!(
+                "throughput is flat to {:.2} % from {} to {} outstanding: metered rather than served",
+                self.spread * 100.0,
+                self.first.outstanding,
+                self.last.outstanding
+            )
+        })
+    }
+
+    /// Either the asymptotes cross at the kernel's limit, or throughput rose until its queue was full and further
+    /// requests waited before they counted as outstanding.
+    fn kernel_queue(&self, outstanding: f64, requests_max: Option<u32>) -> Option<String> {
+        let requests_max = requests_max?;
+        let limit = f64::from(requests_max);
+        let held_back =
+            f64::from(self.end.outstanding) >= 1.5 * limit && self.end.outstanding_measured <= 1.2 * limit;
+        let full = held_back && f64::from(self.first.outstanding) >= 0.8 * limit;
+        (outstanding >= 0.9 * limit || full)
+            .then(|| format!("the kernel lets {requests_max} requests through to the device at once"))
+    }
+
+    fn busy_device(&self) -> String {
+        if self.falls_again() {
+            format!(
+                "throughput is highest at {} outstanding and falls by {:.0} % towards {}",
+                self.last.outstanding,
+                (1.0 - self.end.iops / self.iops_high) * 100.0,
+                self.end.outstanding
+            )
+        } else {
+            format!(
+                "throughput stays within {:.1} % from {} to {} outstanding while latency grows with N",
+                self.spread * 100.0,
+                self.first.outstanding,
+                self.last.outstanding
+            )
+        }
+    }
 }
 
 /// Whether a throttle alone accounts for the throughput of a point.
@@ -276,13 +323,13 @@ pub(crate) mod tests {
     #[test]
     fn each_reason_has_its_evidence() {
         let shape = Shape::random_read(8192);
-        let around = StorageLimits::default();
+        let limits = StorageLimits::default();
         let flat = device(4.0, 1e6, &SWEEP, 0.0001);
-        assert_eq!(find_knee(&shape, &flat, &around).unwrap().reason, KneeReason::Cap);
+        assert_eq!(find_knee(&shape, &flat, &limits).unwrap().reason, KneeReason::Cap);
 
         let mut busy = device(4.0, 1e6, &SWEEP, 0.01);
         busy.iter_mut().for_each(|point| point.client_busy = 0.99);
-        assert_eq!(find_knee(&shape, &busy, &around).unwrap().reason, KneeReason::Client);
+        assert_eq!(find_knee(&shape, &busy, &limits).unwrap().reason, KneeReason::Client);
 
         let cap = Cap {
             kind: CapKind::ReadIops,
@@ -290,12 +337,12 @@ pub(crate) mod tests {
             device: "7:0".into(),
             origin: "blkio cgroup /".into(),
         };
-        let capped = StorageLimits { caps: vec![cap], ..around.clone() };
+        let capped = StorageLimits { caps: vec![cap], ..limits.clone() };
         let knee = find_knee(&shape, &device(4.0, 1e6, &SWEEP, 0.01), &capped).unwrap();
         assert_eq!(knee.reason, KneeReason::Cap);
         assert!(knee.why.contains("4000 reads a second"), "{}", knee.why);
 
-        let queue = StorageLimits { requests_max: Some(32), ..around };
+        let queue = StorageLimits { requests_max: Some(32), ..limits };
         let knee = find_knee(&shape, &device(32.0, 1e6, &SWEEP, 0.01), &queue).unwrap();
         assert_eq!(knee.reason, KneeReason::KernelQueue);
     }

@@ -10,8 +10,8 @@
 //! Capability = TargetFacts + curves + CostModel + Conditions
 //! ```
 //!
-//! The two questions a verdict asks of it: [`Capability::expected_latency_ns`] (what should an I/O take
-//! at that concurrency?) and [`CostModel::utilisation`] (how much of the storage is asked for?).
+//! What a verdict needs of it: [`Capability::expected_latency_ns`] (what should an I/O take
+//! at that concurrency?) and [`CostModel::utilisation`] (how much of the storage does a demand use?).
 //!
 //! Sources: asymptotic bounds X(N) <= min(N / R0, Xmax) are operational analysis (Denning and Buzen
 //! 1978; Lazowska et al. 1984, ch. 5); the linear demand is the form of the kernel's block/blk-iocost.c;
@@ -21,16 +21,18 @@ mod cost;
 mod curve;
 mod humps;
 mod knee;
+mod limits;
 mod saturation;
-mod steady;
+mod slices;
 mod sweep;
 
 pub use cost::{Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, Sharing, Side, Utilisation};
 pub use curve::{Curve, Point};
 pub use humps::{Humps, humps};
 pub use knee::{Knee, KneeReason, StorageLimits, find_knee};
+pub use limits::{METERED_SPREAD_MAX, OTHER_STORAGE_RATIO, THREAD_BUSY_MIN};
 pub use saturation::{CRITICAL_NS, Crossing, DEGRADED_NS, Level, Linear, Saturation};
-pub use steady::{Steadiness, Verdict as SteadyVerdict};
+pub use slices::{MeanInterval, ThroughputSlices};
 pub use sweep::{QueueSeen, RatioIs, Sweep, SweepComparison, SweepStep};
 
 use serde::{Deserialize, Serialize};
@@ -45,7 +47,7 @@ pub struct Conditions {
     pub kernel: String,
     /// How I/Os were handed over.
     pub backend: Backend,
-    /// Direct, or through the page cache where direct I/O was not to be had.
+    /// Direct, or through the page cache where direct I/O was not available.
     pub caching: Caching,
     /// Bytes of the region that load ran on.
     pub region_bytes: u64,
@@ -97,15 +99,16 @@ impl Capability {
 
     /// The mean latency (ns) to expect of one I/O of that shape with `outstanding` in flight.
     ///
-    /// Read off the nearest curve. Where the size differs, the service demand that the cost model gives
-    /// for each size scales it. `None` where no curve comes near.
+    /// Taken from the nearest curve. Where the size differs, it is scaled by the ratio of the cost model's service
+    /// demands for the two sizes. `None` without a curve of the same durability.
     pub fn expected_latency_ns(&self, shape: &Shape, outstanding: f64) -> Option<f64> {
         let curve = self.nearest_curve(shape)?;
         let on_curve = curve.latency_ns_at(outstanding)?;
         let scale = self.cost_model.as_ref().map_or(1.0, |model| {
             let side = if shape.write_percent >= 50 { Side::Write } else { Side::Read };
-            let of = |shape: &Shape| model.demand(side, shape.pattern).at_bytes(f64::from(shape.block_bytes));
-            let scale = of(shape) / of(&curve.workload);
+            let demand_ns =
+                |shape: &Shape| model.demand(side, shape.pattern).at_bytes(f64::from(shape.block_bytes));
+            let scale = demand_ns(shape) / demand_ns(&curve.workload);
             if scale.is_finite() { scale } else { 1.0 }
         });
         Some(on_curve * scale)

@@ -77,9 +77,9 @@ const LINEAR_POINTS_MIN: usize = 4;
 
 impl Saturation {
     /// What points by rising N say.
-    pub fn from_points(shape: &Shape, points: &[Point], around: &StorageLimits) -> Saturation {
+    pub fn from_points(shape: &Shape, points: &[Point], limits: &StorageLimits) -> Saturation {
         let floor = points.iter().map(|point| point.latency_ns).min_by(f64::total_cmp);
-        let knee = find_knee(shape, points, around);
+        let knee = find_knee(shape, points, limits);
         // With one outstanding there is nothing lower to begin with.
         let full_from_first = knee.as_ref().zip(points.first()).is_some_and(|(knee, first)| {
             first.outstanding > 1

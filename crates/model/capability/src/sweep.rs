@@ -45,12 +45,12 @@ impl SweepStep {
 
 impl Sweep {
     /// Steps in any order, and what they say.
-    pub fn from_steps(target: String, mut steps: Vec<SweepStep>, around: &StorageLimits) -> Sweep {
+    pub fn from_steps(target: String, mut steps: Vec<SweepStep>, limits: &StorageLimits) -> Sweep {
         steps.sort_by_key(|step| step.point.outstanding);
         let points: Vec<Point> = steps.iter().map(|step| step.point.clone()).collect();
         let shape = steps.first().map(|step| step.result.workload.shape);
         let saturation =
-            shape.map(|shape| Saturation::from_points(&shape, &points, around)).unwrap_or_default();
+            shape.map(|shape| Saturation::from_points(&shape, &points, limits)).unwrap_or_default();
         Sweep { target, steps, saturation }
     }
 

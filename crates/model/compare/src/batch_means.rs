@@ -1,5 +1,7 @@
 //! The error of a mean whose values depend on each other: batch means.
 
+use statistics::{mean, squared_deviations};
+
 /// Fewer values than this say nothing about how they depend on each other.
 pub(crate) const VALUES_MIN: usize = 10;
 /// Fewer batches than this say nothing about how batches scatter.
@@ -45,24 +47,14 @@ pub(crate) fn mean_error(values: &[f64]) -> Option<MeanError> {
             continue;
         }
         let believed = (unbiased + 0.5 / count.sqrt()).clamp(0.0, CORRELATION_BELIEVED_MAX);
-        let variance = squares(&batches) / (count - 1.0) / count;
+        let variance = squared_deviations(&batches) / (count - 1.0) / count;
         let error = (variance * (1.0 + believed) / (1.0 - believed)).sqrt();
         return Some(MeanError { error, degrees: count - 1.0 });
     }
 }
 
-pub(crate) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// Sum of the squared distances from the mean.
-pub(crate) fn squares(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    values.iter().map(|value| (value - mean).powi(2)).sum()
-}
-
 fn correlation(values: &[f64]) -> f64 {
-    let (mean, squares) = (mean(values), squares(values));
+    let (mean, squares) = (mean(values), squared_deviations(values));
     if squares <= 0.0 {
         return 0.0;
     }

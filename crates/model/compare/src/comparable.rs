@@ -1,7 +1,6 @@
 //! Whether two results may be compared at all: each condition in which they differ, by name.
 
-use crate::comparison::{Method, Mismatch};
-use crate::runs::Side;
+use crate::comparison::{Method, Mismatch, Side};
 use capability::Capability;
 use workload::{Arrival, Caching, Distribution, Durability, Pattern, RunResult, Workload, format_bytes};
 
@@ -17,12 +16,12 @@ fn differing<T>(a: &T, b: &T, conditions: &dyn Fn(&T) -> Vec<(&'static str, Stri
 pub(crate) fn runs(a: &[RunResult], b: &[RunResult]) -> Vec<Mismatch> {
     let mut mismatches = Vec::new();
     if let (Some(a), Some(b)) = (a.first(), b.first()) {
-        mismatches = differing(a, b, &of_run);
+        mismatches = differing(a, b, &run_conditions);
     }
     for (name, side) in [("A", a), ("B", b)] {
         let Some((first, others)) = side.split_first() else { continue };
         for other in others {
-            for mismatch in differing(first, other, &of_run) {
+            for mismatch in differing(first, other, &run_conditions) {
                 let what = format!("{} among the runs of {name}", mismatch.what);
                 if !mismatches.iter().any(|known| known.what == what) {
                     mismatches.push(Mismatch { what, ..mismatch });
@@ -33,8 +32,8 @@ pub(crate) fn runs(a: &[RunResult], b: &[RunResult]) -> Vec<Mismatch> {
     mismatches
 }
 
-fn of_run(run: &RunResult) -> Vec<(&'static str, String)> {
-    let mut conditions = of_workload(&run.workload);
+fn run_conditions(run: &RunResult) -> Vec<(&'static str, String)> {
+    let mut conditions = workload_conditions(&run.workload);
     conditions.extend([
         ("target", run.target.clone()),
         ("size of the target", size(run.target_bytes)),
@@ -44,7 +43,14 @@ fn of_run(run: &RunResult) -> Vec<(&'static str, String)> {
     conditions
 }
 
-fn of_workload(workload: &Workload) -> Vec<(&'static str, String)> {
+fn workload_conditions(workload: &Workload) -> Vec<(&'static str, String)> {
+    let mut conditions = shape_conditions(workload).to_vec();
+    conditions.extend(load_conditions(workload));
+    conditions.extend(access_conditions(workload));
+    conditions
+}
+
+fn shape_conditions(workload: &Workload) -> [(&'static str, String); 5] {
     let shape = &workload.shape;
     let pattern = match shape.pattern {
         Pattern::Random => "random",
@@ -68,30 +74,21 @@ fn of_workload(workload: &Workload) -> Vec<(&'static str, String)> {
             .collect::<Vec<_>>()
             .join(", "),
     };
+    [
+        ("block size", sizes),
+        ("pattern", pattern.into()),
+        ("share of writes", format!("{} %", shape.write_percent)),
+        ("caching", caching.into()),
+        ("durability of writes", durability.into()),
+    ]
+}
+
+fn load_conditions(workload: &Workload) -> [(&'static str, String); 6] {
     let arrival = match workload.arrival {
         Arrival::Closed => "closed loop".into(),
         Arrival::Constant { iops } => format!("{iops} a second, even"),
         Arrival::Poisson { iops } => format!("{iops} a second, Poisson"),
         Arrival::Recorded { speed } => format!("recorded, {speed} x"),
-    };
-    let distribution = match &workload.access.distribution {
-        Distribution::Uniform => "uniform".into(),
-        other => name(other),
-    };
-    let part = {
-        let access = &workload.access;
-        let length = access.length_bytes.map_or("the end".into(), |bytes| format!("+ {}", size(bytes)));
-        format!("{} to {length}", format_bytes(access.base_bytes))
-    };
-    let order = {
-        let access = &workload.access;
-        format!(
-            "{}{}{}{}",
-            access.align_bytes.map_or(String::new(), |bytes| format!("aligned to {} ", size(bytes))),
-            access.stride_bytes.map_or(String::new(), |bytes| format!("stride {} ", size(bytes))),
-            access.random_percent.map_or(String::new(), |percent| format!("{percent} % random ")),
-            name(&access.walk)
-        )
     };
     let limit = [
         workload.limit.iops.map(|iops| format!("{iops} IOPS")),
@@ -101,20 +98,33 @@ fn of_workload(workload: &Workload) -> Vec<(&'static str, String)> {
     let burst =
         workload.burst.map_or("none".into(), |burst| format!("{} I/Os, then {:?}", burst.ios, burst.pause));
     let sync = workload.sync.map_or("none".into(), |sync| format!("every {} writes", sync.writes));
-    vec![
-        ("block size", sizes),
-        ("pattern", pattern.into()),
-        ("share of writes", format!("{} %", shape.write_percent)),
-        ("caching", caching.into()),
-        ("durability of writes", durability.into()),
+    [
         ("outstanding I/Os a thread", workload.outstanding.to_string()),
         ("threads", workload.threads.to_string()),
         ("arrival", arrival),
         ("limit", if limit.is_empty() { "none".into() } else { limit.join(", ") }),
         ("bursts", burst),
         ("syncs", sync),
+    ]
+}
+
+fn access_conditions(workload: &Workload) -> [(&'static str, String); 5] {
+    let access = &workload.access;
+    let distribution = match &access.distribution {
+        Distribution::Uniform => "uniform".into(),
+        other => name(other),
+    };
+    let length = access.length_bytes.map_or("the end".into(), |bytes| format!("+ {}", size(bytes)));
+    let order = format!(
+        "{}{}{}{}",
+        access.align_bytes.map_or(String::new(), |bytes| format!("aligned to {} ", size(bytes))),
+        access.stride_bytes.map_or(String::new(), |bytes| format!("stride {} ", size(bytes))),
+        access.random_percent.map_or(String::new(), |percent| format!("{percent} % random ")),
+        name(&access.walk)
+    );
+    [
         ("distribution", distribution),
-        ("part of the target", part),
+        ("part of the target", format!("{} to {length}", format_bytes(access.base_bytes))),
         ("order", order),
         ("content", name(&workload.content)),
         ("verification", workload.verify.map_or("none".into(), |verify| name(&verify))),
@@ -158,15 +168,16 @@ pub(crate) fn doubts(a: Side<'_>, b: Side<'_>, method: Method) -> Vec<String> {
         if failed > 0 {
             doubts.push(format!("{name}: {failed} I/Os failed, and are in no figure"));
         }
-        if side.iter().any(|run| run.thread_busy_max() > CLIENT_BUSY) {
+        if side.iter().any(|run| run.thread_busy_max() > THREAD_FULL) {
             doubts.push(format!("{name}: a load thread used all of its core, so the storage may give more"));
         }
     }
     doubts
 }
 
-/// A load thread above this share of its core may be the limit itself.
-const CLIENT_BUSY: f64 = 0.95;
+/// A load thread above this share of its core had nothing left of it: beyond what makes a run
+/// [CPU-bound](capability::THREAD_BUSY_MIN).
+const THREAD_FULL: f64 = 0.95;
 
 fn size(bytes: u64) -> String {
     if bytes == 0 { "not known".into() } else { format_bytes(bytes) }

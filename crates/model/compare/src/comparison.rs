@@ -1,6 +1,16 @@
 use crate::evidence::{Evidence, Missing};
 use crate::figure::{Measure, Unit};
 use serde::{Deserialize, Serialize};
+use workload::RunResult;
+
+/// One side of a comparison: a run, or repeats of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// What it is called: "run 12", "3 March".
+    pub name: &'a str,
+    /// At least one.
+    pub runs: &'a [RunResult],
+}
 
 /// How sure an answer must be, and what does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -197,8 +207,37 @@ impl Candidate {
     }
 }
 
+impl Comparison {
+    /// The figures and the answer; each side is its name and how many runs it has. Conditions, doubts and the summary
+    /// are the caller's.
+    pub(crate) fn judge(
+        a: (&str, usize),
+        b: (&str, usize),
+        method: Method,
+        candidates: &[Candidate],
+        rules: &Rules,
+    ) -> Comparison {
+        let rows = judge(candidates, rules);
+        Comparison {
+            what: String::new(),
+            a: a.0.into(),
+            b: b.0.into(),
+            runs_a: a.1,
+            runs_b: b.1,
+            method,
+            rules: *rules,
+            mismatches: Vec::new(),
+            doubts: Vec::new(),
+            verdict: answer(&rows),
+            more: more(&rows),
+            rows,
+            summary: String::new(),
+        }
+    }
+}
+
 /// Judges all figures: those of the headline are one family, the others another.
-pub(crate) fn judge(candidates: &[Candidate], rules: &Rules) -> Vec<Row> {
+fn judge(candidates: &[Candidate], rules: &Rules) -> Vec<Row> {
     let p_of =
         |candidate: &Candidate| candidate.evidence.as_ref().map_or(None, |evidence| Some(evidence.p()));
     let p: Vec<Option<f64>> = candidates.iter().map(p_of).collect();
@@ -287,7 +326,7 @@ fn row(candidate: &Candidate, p_corrected: Option<f64>, rules: &Rules) -> Row {
 }
 
 /// The answer of the headline figures together.
-pub(crate) fn answer(rows: &[Row]) -> Verdict {
+fn answer(rows: &[Row]) -> Verdict {
     let headline: Vec<Verdict> = rows.iter().filter(|row| row.headline).map(|row| row.verdict).collect();
     let any = |verdict| headline.contains(&verdict);
     match (any(Verdict::Slower), any(Verdict::Faster)) {
@@ -300,7 +339,7 @@ pub(crate) fn answer(rows: &[Row]) -> Verdict {
 }
 
 /// What would decide all open headline figures.
-pub(crate) fn more(rows: &[Row]) -> Option<More> {
+fn more(rows: &[Row]) -> Option<More> {
     let size = |more: &More| match more {
         More::Pairs(count) | More::Runs(count) => f64::from(*count),
         More::Seconds(seconds) => *seconds,

@@ -1,12 +1,13 @@
 //! Two capabilities, curve by curve: the plateau of each (its knee's throughput) decides, the points at the
 //! same number of outstanding I/Os describe.
 
-use crate::comparison::{self, Candidate, Comparison, Method, Rules};
+use crate::comparison::{Candidate, Comparison, Method, Rules};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Measure, Operations, Unit};
 use crate::stated::Stated;
-use crate::{comparable, student, words};
+use crate::{comparable, words};
 use capability::{Capability, Curve, KneeReason, Point};
+use statistics::student;
 
 /// Compares capability B with A.
 pub fn capabilities(name_a: &str, a: &Capability, name_b: &str, b: &Capability, rules: &Rules) -> Comparison {
@@ -27,7 +28,11 @@ pub fn capabilities(name_a: &str, a: &Capability, name_b: &str, b: &Capability, 
     for (name, capability) in [(name_a, a), (name_b, b)] {
         doubts.extend(capability.conditions.remarks.iter().map(|remark| format!("{name}: {remark}")));
     }
-    finish((name_a, 1), (name_b, 1), comparable::capabilities(a, b), doubts, &candidates, rules)
+    words::with_summary(Comparison {
+        mismatches: comparable::capabilities(a, b),
+        doubts,
+        ..Comparison::judge((name_a, 1), (name_b, 1), Method::Curves, &candidates, rules)
+    })
 }
 
 /// Compares what a capability shows at best (B) with what somebody states (A): IOPS and throughput are the
@@ -40,35 +45,10 @@ pub fn stated_capability(
 ) -> Comparison {
     let candidates: Vec<Candidate> = stated.iter().map(|stated| best(stated, capability, rules)).collect();
     let doubts = vec!["the best point of any curve is compared with what is stated".into()];
-    finish(("stated", 0), (name, 1), Vec::new(), doubts, &candidates, rules)
-}
-
-fn finish(
-    (name_a, runs_a): (&str, usize),
-    (name_b, runs_b): (&str, usize),
-    mismatches: Vec<crate::Mismatch>,
-    doubts: Vec<String>,
-    candidates: &[Candidate],
-    rules: &Rules,
-) -> Comparison {
-    let rows = comparison::judge(candidates, rules);
-    let mut comparison = Comparison {
-        what: String::new(),
-        a: name_a.into(),
-        b: name_b.into(),
-        runs_a,
-        runs_b,
-        method: Method::Curves,
-        rules: *rules,
-        mismatches,
+    words::with_summary(Comparison {
         doubts,
-        verdict: comparison::answer(&rows),
-        more: None,
-        rows,
-        summary: String::new(),
-    };
-    comparison.summary = words::summary(&comparison);
-    comparison
+        ..Comparison::judge(("stated", 0), (name, 1), Method::Curves, &candidates, rules)
+    })
 }
 
 /// A value and half the width of its 95 % interval.

@@ -1,9 +1,9 @@
 //! What speaks for a difference: an interval at any confidence, and p, the smallest error probability at
 //! which the interval still excludes "no difference".
 
-use crate::batch_means::{mean, squares};
+use crate::rank_tests;
 use crate::single_run::Estimate;
-use crate::{rank_tests, student};
+use statistics::{mean, squared_deviations, student};
 
 /// Ratios are compared by their logarithms: half is as far from 1 as double.
 #[derive(Clone, Debug)]
@@ -67,14 +67,14 @@ const POWER: f64 = 0.8;
 
 impl Evidence {
     /// Differences of pairs: logarithms of b / a.
-    pub(crate) fn of_pairs(ln_ratios: &[f64]) -> Result<Evidence, String> {
+    pub(crate) fn from_pairs(ln_ratios: &[f64]) -> Result<Evidence, String> {
         let count = ln_ratios.len();
         if count < PAIRS_MIN {
             return Err(format!("{count} pairs say nothing of their noise: {PAIRS_MIN} are needed"));
         }
         Ok(Evidence::Repeats {
             ln_ratio: mean(ln_ratios),
-            deviation: (squares(ln_ratios) / (count - 1) as f64).sqrt(),
+            deviation: (squared_deviations(ln_ratios) / (count - 1) as f64).sqrt(),
             degrees: (count - 1) as f64,
             weight: count as f64,
             agrees: agrees(rank_tests::signed_rank(ln_ratios)),
@@ -84,7 +84,7 @@ impl Evidence {
     }
 
     /// Logarithms of the figures of two groups of runs.
-    pub(crate) fn of_groups(a: &[f64], b: &[f64]) -> Result<Evidence, String> {
+    pub(crate) fn from_groups(a: &[f64], b: &[f64]) -> Result<Evidence, String> {
         let (count_a, count_b) = (a.len() as f64, b.len() as f64);
         if a.len() + b.len() < RUNS_MIN || a.is_empty() || b.is_empty() {
             return Err(format!(
@@ -95,7 +95,7 @@ impl Evidence {
         }
         let (ln_ratio, agrees) = (mean(b) - mean(a), agrees(rank_tests::rank_sum(a, b)));
         let count = a.len().min(b.len());
-        let (squares_a, squares_b) = (squares(a), squares(b));
+        let (squares_a, squares_b) = (squared_deviations(a), squared_deviations(b));
         let (error, degrees) = if count >= 3 {
             // Welch: each group has a noise of its own.
             let (part_a, part_b) =
@@ -114,12 +114,12 @@ impl Evidence {
     }
 
     /// Repeats against a stated figure: logarithms of measured / stated.
-    pub(crate) fn of_repeats_and_stated(ln_ratios: &[f64]) -> Result<Evidence, String> {
+    pub(crate) fn from_runs_and_stated(ln_ratios: &[f64]) -> Result<Evidence, String> {
         if ln_ratios.len() < PAIRS_MIN {
             let count = ln_ratios.len();
             return Err(format!("{count} runs say nothing of their noise: {PAIRS_MIN} are needed"));
         }
-        let mut evidence = Evidence::of_pairs(ln_ratios)?;
+        let mut evidence = Evidence::from_pairs(ln_ratios)?;
         if let Evidence::Repeats { design, .. } = &mut evidence {
             *design = Design::One;
         }

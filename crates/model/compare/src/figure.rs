@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use statistics::{SAMPLES_ABOVE_MIN, supports_percentile};
 use std::borrow::Cow;
 use std::fmt;
 use workload::{Direction, LatencyHistogram, RunResult};
@@ -68,9 +69,6 @@ pub enum Unit {
     /// Outstanding I/Os.
     Outstanding,
 }
-
-/// A percentile is compared only with that many operations above it in each result.
-pub(crate) const BEYOND_MIN: f64 = 10.0;
 
 impl Measure {
     /// In the order of a table.
@@ -178,10 +176,10 @@ impl Figure {
     /// Refuses a percentile with too few operations above it.
     pub(crate) fn enough(self, count: u64) -> Result<(), String> {
         let Some(percent) = self.measure.percent() else { return Ok(()) };
-        let needed = BEYOND_MIN / (1.0 - percent / 100.0);
-        if count as f64 >= needed * 0.999_999 {
+        if supports_percentile(count, percent) {
             return Ok(());
         }
+        let needed = SAMPLES_ABOVE_MIN / (1.0 - percent / 100.0);
         Err(format!("{count} {} are too few for it: {needed:.0} are needed", self.operations))
     }
 }

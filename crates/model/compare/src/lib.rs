@@ -32,14 +32,13 @@ mod rank_tests;
 mod runs;
 mod single_run;
 mod stated;
-mod student;
 mod words;
 
-pub use comparison::{Comparison, Difference, Method, Mismatch, More, Row, Rules, Verdict};
+pub use comparison::{Comparison, Difference, Method, Mismatch, More, Row, Rules, Side, Verdict};
 pub use curves::{capabilities, stated_capability};
 pub use figure::{Figure, Measure, Operations, Unit};
 pub use interim::InterimSchedule;
-pub use runs::{Side, pairs, runs, stated};
+pub use runs::{pairs, runs, stated};
 pub use stated::{BadStated, Stated};
 pub use words::{interval as interval_in_words, more_short};
 

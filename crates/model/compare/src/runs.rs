@@ -1,4 +1,4 @@
-use crate::comparison::{self, Candidate, Comparison, Method, Rules};
+use crate::comparison::{Candidate, Comparison, Method, Rules, Side};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Measure, Operations};
 use crate::single_run::SliceSeries;
@@ -6,21 +6,12 @@ use crate::stated::Stated;
 use crate::{comparable, words};
 use workload::RunResult;
 
-/// One side of a comparison: a run, or repeats of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// What it is called: "run 12", "3 March".
-    pub name: &'a str,
-    /// At least one.
-    pub runs: &'a [RunResult],
-}
-
 /// Compares B with A: one run each by the noise within them, repeats by the noise between them.
 pub fn runs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
     if a.runs.len() == 1 && b.runs.len() == 1 {
         return single(a, b, rules);
     }
-    repeats(a, b, Method::Groups, rules, &|a, b| Evidence::of_groups(a, b))
+    repeats(a, b, Method::Groups, rules, &|a, b| Evidence::from_groups(a, b))
 }
 
 /// Compares B with A by the pairs that they form, run by run in that order: what both of a pair share (the
@@ -30,7 +21,7 @@ pub fn pairs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
     let (a, b) = (Side { runs: &a.runs[..count], ..a }, Side { runs: &b.runs[..count], ..b });
     repeats(a, b, Method::Pairs, rules, &|a, b| {
         let ln_ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
-        Evidence::of_pairs(&ln_ratios)
+        Evidence::from_pairs(&ln_ratios)
     })
 }
 
@@ -41,15 +32,15 @@ pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Compariso
     let candidates: Vec<Candidate> = stated
         .iter()
         .map(|stated| {
-            let values = values_of(stated.figure, runs);
+            let values = values(stated.figure, runs);
             let evidence = match &values {
                 Err(why) => Err(why.clone()),
-                Ok(values) if single => SliceSeries::from_run(&runs[0]).and_then(|course| {
-                    let estimate = course.estimate(stated.figure, values[0])?;
+                Ok(values) if single => SliceSeries::from_run(&runs[0]).and_then(|series| {
+                    let estimate = series.estimate(stated.figure, values[0])?;
                     let ln_ratio = estimate.ln() - stated.value.ln();
-                    Ok(Evidence::Within { a: None, b: estimate, ln_ratio, seconds: course.seconds() })
+                    Ok(Evidence::Within { a: None, b: estimate, ln_ratio, seconds: series.seconds() })
                 }),
-                Ok(values) => Evidence::of_repeats_and_stated(
+                Ok(values) => Evidence::from_runs_and_stated(
                     &values.iter().map(|value| value.ln() - stated.value.ln()).collect::<Vec<_>>(),
                 ),
             };
@@ -70,13 +61,13 @@ pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Compariso
 
 fn single(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
     let (run_a, run_b) = (&a.runs[0], &b.runs[0]);
-    let courses = SliceSeries::from_run(run_a).and_then(|a| Ok((a, SliceSeries::from_run(run_b)?)));
+    let series = SliceSeries::from_run(run_a).and_then(|a| Ok((a, SliceSeries::from_run(run_b)?)));
     let candidates = candidates(a, b, rules, &|figure, _, _| {
-        let (course_a, course_b) = courses.as_ref().map_err(Clone::clone)?;
-        let estimate_a = course_a.estimate(figure, figure.value(run_a)?)?;
-        let estimate_b = course_b.estimate(figure, figure.value(run_b)?)?;
+        let (series_a, series_b) = series.as_ref().map_err(Clone::clone)?;
+        let estimate_a = series_a.estimate(figure, figure.value(run_a)?)?;
+        let estimate_b = series_b.estimate(figure, figure.value(run_b)?)?;
         let ln_ratio = estimate_b.ln() - estimate_a.ln();
-        let seconds = course_a.seconds().min(course_b.seconds());
+        let seconds = series_a.seconds().min(series_b.seconds());
         Ok(Evidence::Within { a: Some(estimate_a), b: estimate_b, ln_ratio, seconds })
     });
     finish(a, b, Method::WithinRuns, &candidates, rules)
@@ -85,22 +76,22 @@ fn single(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
 /// Evidence from the logarithms of the figures of both sides' runs.
 type FromValues<'a> = &'a dyn Fn(&[f64], &[f64]) -> Result<Evidence, String>;
 
-fn repeats(a: Side<'_>, b: Side<'_>, method: Method, rules: &Rules, from: FromValues<'_>) -> Comparison {
+fn repeats(a: Side<'_>, b: Side<'_>, method: Method, rules: &Rules, evidence: FromValues<'_>) -> Comparison {
     let ln = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-    let candidates = candidates(a, b, rules, &|_, a, b| from(&ln(a), &ln(b)));
+    let candidates = candidates(a, b, rules, &|_, a, b| evidence(&ln(a), &ln(b)));
     finish(a, b, method, &candidates, rules)
 }
 
 /// Evidence from a figure's values of both sides' runs.
-type OfFigure<'a> = &'a dyn Fn(Figure, &[f64], &[f64]) -> Result<Evidence, String>;
+type FromFigure<'a> = &'a dyn Fn(Figure, &[f64], &[f64]) -> Result<Evidence, String>;
 
-fn candidates(a: Side<'_>, b: Side<'_>, rules: &Rules, evidence: OfFigure<'_>) -> Vec<Candidate> {
+fn candidates(a: Side<'_>, b: Side<'_>, rules: &Rules, evidence: FromFigure<'_>) -> Vec<Candidate> {
     let all: Vec<&RunResult> = a.runs.iter().chain(b.runs).collect();
     let headline = headline(&all);
     figures(&all)
         .into_iter()
         .map(|figure| {
-            let (values_a, values_b) = (values_of(figure, a.runs), values_of(figure, b.runs));
+            let (values_a, values_b) = (values(figure, a.runs), values(figure, b.runs));
             let evidence = match (&values_a, &values_b) {
                 (Ok(a), Ok(b)) => evidence(figure, a, b),
                 (Err(why), _) | (_, Err(why)) => Err(why.clone()),
@@ -117,24 +108,12 @@ fn candidates(a: Side<'_>, b: Side<'_>, rules: &Rules, evidence: OfFigure<'_>) -
 }
 
 fn finish(a: Side<'_>, b: Side<'_>, method: Method, candidates: &[Candidate], rules: &Rules) -> Comparison {
-    let rows = comparison::judge(candidates, rules);
-    let mut comparison = Comparison {
+    words::with_summary(Comparison {
         what: b.runs.first().map_or_else(String::new, |run| words::workload(&run.workload)),
-        a: a.name.into(),
-        b: b.name.into(),
-        runs_a: a.runs.len(),
-        runs_b: b.runs.len(),
-        method,
-        rules: *rules,
         mismatches: comparable::runs(a.runs, b.runs),
         doubts: comparable::doubts(a, b, method),
-        verdict: comparison::answer(&rows),
-        more: comparison::more(&rows),
-        rows,
-        summary: String::new(),
-    };
-    comparison.summary = words::summary(&comparison);
-    comparison
+        ..Comparison::judge((a.name, a.runs.len()), (b.name, b.runs.len()), method, candidates, rules)
+    })
 }
 
 /// The figures that the runs have: rates, then latencies of each kind of operation.
@@ -164,7 +143,7 @@ fn figures(runs: &[&RunResult]) -> Vec<Figure> {
 
 /// What the answer rests on: IOPS, and of reads and writes p99, or the mean where p99 has too few I/Os behind
 /// it in any run. Of an open loop latency counts from when an I/O was due, where that is known of each run
-/// and there are repeats (one run keeps no course of it). Chosen by counts alone, never by the outcome.
+/// and there are repeats (one run keeps no series of it). Chosen by counts alone, never by the outcome.
 fn headline(runs: &[&RunResult]) -> Vec<Figure> {
     let mut headline = vec![Figure { measure: Measure::Iops, operations: Operations::All }];
     for (operations, response) in
@@ -185,7 +164,7 @@ fn headline(runs: &[&RunResult]) -> Vec<Figure> {
     headline
 }
 
-fn values_of(figure: Figure, runs: &[RunResult]) -> Result<Vec<f64>, String> {
+fn values(figure: Figure, runs: &[RunResult]) -> Result<Vec<f64>, String> {
     runs.iter().map(|run| figure.value(run)).collect()
 }
 

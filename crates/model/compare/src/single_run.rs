@@ -7,7 +7,7 @@
 
 use crate::batch_means::{MeanError, VALUES_MIN, mean_error};
 use crate::figure::{Figure, Measure, Operations};
-use crate::student;
+use statistics::student;
 use std::borrow::Cow;
 use workload::{Latencies, RunResult, Slice, Tally};
 

@@ -1,4 +1,4 @@
-//! The answer as people say it: "random 8 KiB reads: 18 % fewer IOPS than on 3 March, beyond noise (95 %: 15
+//! The answer in words: "random 8 KiB reads: 18 % fewer IOPS than on 3 March, beyond noise (95 %: 15
 //! to 21 % fewer)".
 
 use crate::comparison::{Comparison, Method, More, Row, Verdict};
@@ -40,13 +40,14 @@ pub(crate) fn shape(shape: &Shape) -> String {
     format!("{operations}{durability}{caching}")
 }
 
-/// The answer of a comparison in a sentence.
-pub(crate) fn summary(comparison: &Comparison) -> String {
+/// The comparison with its answer in a sentence.
+pub(crate) fn with_summary(mut comparison: Comparison) -> Comparison {
     let what = if comparison.what.is_empty() { String::new() } else { format!("{}: ", comparison.what) };
-    what + &said(comparison)
+    comparison.summary = what + &answer(&comparison);
+    comparison
 }
 
-fn said(comparison: &Comparison) -> String {
+fn answer(comparison: &Comparison) -> String {
     let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.headline).collect();
     let of = |verdict: Verdict| rows.iter().copied().filter(move |row| row.verdict == verdict);
     match comparison.verdict {
@@ -58,7 +59,7 @@ fn said(comparison: &Comparison) -> String {
             } else {
                 format!("; no difference in {} that matters", same.join(" and "))
             };
-            format!("cannot tell {}: {}{same}", this_many(comparison), open.join("; "))
+            format!("cannot tell {}: {}{same}", data_at_hand(comparison), open.join("; "))
         }
         Verdict::NoDifference => {
             let figures: Vec<&str> = rows.iter().map(|row| row.figure.as_str()).collect();
@@ -89,7 +90,7 @@ fn said(comparison: &Comparison) -> String {
     }
 }
 
-fn this_many(comparison: &Comparison) -> String {
+fn data_at_hand(comparison: &Comparison) -> String {
     let (a, b) = (comparison.runs_a, comparison.runs_b);
     let have = match comparison.method {
         Method::Curves => "from one measurement each".into(),
@@ -115,7 +116,7 @@ pub(crate) fn more(more: More) -> String {
     }
 }
 
-/// "+4 pairs": the same where there is little room.
+/// "+4 pairs": the same for a column of a table.
 pub fn more_short(more: More) -> String {
     match more {
         More::Pairs(count) => format!("+{count} pairs"),
@@ -181,7 +182,7 @@ pub fn interval(row: &Row) -> String {
     }
 }
 
-/// "18 %", "0.4 %"; above 100 % as it is.
+/// "18 %", "0.4 %".
 fn amount(by: f64) -> String {
     percent(by.abs())
 }
@@ -227,7 +228,7 @@ mod tests {
     }
 
     fn sentence(rows: Vec<Row>, verdict: Verdict, more: Option<More>) -> String {
-        let mut comparison = Comparison {
+        let comparison = Comparison {
             what: shape(&Shape::random_read(8192)),
             a: "on 3 March".into(),
             b: "run 12".into(),
@@ -242,8 +243,7 @@ mod tests {
             more,
             summary: String::new(),
         };
-        comparison.summary = summary(&comparison);
-        comparison.summary
+        with_summary(comparison).summary
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use crate::case::Case;
 use crate::ladder::LADDER;
 use crate::limits::{
-    CHANCE_DEVIATIONS, IOS_MIN, LATE_EXPLAINS, LATE_PERCENT, RATE_SHORT, RESPONSE_EXTRA, RESPONSE_RATIO,
+    CHANCE_DEVIATIONS, LATE_EXPLAINS, LATE_PERCENT, RATE_SHORT, RESPONSE_EXTRA, RESPONSE_RATIO,
 };
 use crate::{Finding, FindingKind, Weight, words};
+use statistics::IOS_MIN;
 use workload::{Arrival, LatencyHistogram, Response};
 
 /// Reads and writes together, from their intended start.

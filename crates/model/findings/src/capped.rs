@@ -6,18 +6,18 @@
 //! nothing between).
 
 use crate::case::Case;
-use crate::course::Measure;
-use crate::limits::{FLAT, FLAT_OF_CHANCE, FLAT_ROWS};
+use crate::limits::{FLAT_OF_CHANCE, FLAT_ROWS};
+use crate::run_series::Measure;
 use crate::{Finding, FindingKind, Weight, steady, words};
-use capability::humps;
+use capability::{METERED_SPREAD_MAX, humps};
 
 pub fn capped(case: &Case) -> Option<Finding> {
-    if case.is_held_back() || case.is_cpu_bound() || case.course.measure != Measure::Rate {
+    if case.is_held_back() || case.is_cpu_bound() || case.series.measure != Measure::Rate {
         return None;
     }
-    let steadiness = steady::of(&case.course);
+    let steadiness = steady::classify(&case.series);
     let window = steadiness.window()?;
-    let rows: Vec<_> = case.course.rows.iter().filter(|row| row.at >= window.first).collect();
+    let rows: Vec<_> = case.series.rows.iter().filter(|row| row.at >= window.first).collect();
     if rows.len() < FLAT_ROWS {
         return None;
     }
@@ -32,7 +32,10 @@ pub fn capped(case: &Case) -> Option<Finding> {
     let variation = case.latency.deviation_ns()? / case.latency.mean_ns()?;
     let chance = variation / ios_a_row.sqrt();
     let humps = case.directions().filter_map(|(_, direction)| humps(&direction.latency)).next();
-    if range.is_nan() || range > FLAT || (humps.is_none() && deviation >= FLAT_OF_CHANCE * chance) {
+    if range.is_nan()
+        || range > METERED_SPREAD_MAX
+        || (humps.is_none() && deviation >= FLAT_OF_CHANCE * chance)
+    {
         return None;
     }
     let flat = format!(

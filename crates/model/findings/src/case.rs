@@ -1,6 +1,6 @@
 use crate::RunConditions;
-use crate::course::RunSeries;
-use workload::{Arrival, Caching, Direction, LatencyHistogram, Limit, RunResult};
+use crate::run_series::{RunSeries, is_paced};
+use workload::{Arrival, Caching, Direction, LatencyHistogram, RunResult};
 
 /// A run with what several rules need of it.
 pub struct Case<'a> {
@@ -8,12 +8,12 @@ pub struct Case<'a> {
     pub around: &'a RunConditions,
     /// Reads and writes together.
     pub latency: LatencyHistogram,
-    pub course: RunSeries,
+    pub series: RunSeries,
 }
 
 impl<'a> Case<'a> {
     pub fn new(result: &'a RunResult, around: &'a RunConditions) -> Case<'a> {
-        Case { result, around, latency: result.latency(), course: RunSeries::from_result(result) }
+        Case { result, around, latency: result.latency(), series: RunSeries::from_result(result) }
     }
 
     /// The directions in which I/Os completed, with their names.
@@ -65,10 +65,6 @@ impl<'a> Case<'a> {
             self.result.target_bytes.checked_sub(access.base_bytes).filter(|bytes| *bytes > 0)?;
         Some(access.length_bytes.map_or(after_base, |length| length.min(after_base)))
     }
-}
-
-pub fn is_paced(result: &RunResult) -> bool {
-    result.workload.is_open_loop() || result.workload.limit != Limit::default()
 }
 
 #[cfg(test)]

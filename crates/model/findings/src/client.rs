@@ -1,8 +1,9 @@
 //! Was it the client that was measured: CPU per core and thread, other load, fairness of the threads.
 
 use crate::case::Case;
-use crate::limits::{CHANCE_DEVIATIONS, CORE_BUSY, OTHERS_SHARE, STOLEN_SHARE, THREAD_BUSY, THREADS_SPREAD};
+use crate::limits::{CHANCE_DEVIATIONS, CORE_BUSY, OTHERS_SHARE, STOLEN_SHARE, THREADS_SPREAD};
 use crate::{Finding, FindingKind, Weight, words};
+use capability::THREAD_BUSY_MIN;
 use workload::{CoreUse, format_count};
 
 impl Case<'_> {
@@ -21,7 +22,7 @@ impl Case<'_> {
 
     /// The load threads themselves limit the rate.
     pub fn is_cpu_bound(&self) -> bool {
-        self.busiest_thread().is_some_and(|(_, busy)| busy >= THREAD_BUSY)
+        self.busiest_thread().is_some_and(|(_, busy)| busy >= THREAD_BUSY_MIN)
     }
 }
 
@@ -51,7 +52,7 @@ pub fn cpu(case: &Case) -> Option<Finding> {
     };
     let new = |weight, text: String| with_facts(Finding::new(FindingKind::Cpu, weight, text));
     let threads = case.result.threads.len();
-    if let Some((at, busy)) = thread.filter(|(_, busy)| *busy >= THREAD_BUSY) {
+    if let Some((at, busy)) = thread.filter(|(_, busy)| *busy >= THREAD_BUSY_MIN) {
         let text = format!(
             "CPU-bound: load thread {at} used {} of a core, so the client was the limit and the storage may give more.",
             words::share(busy)

@@ -4,8 +4,9 @@
 //! the step explains the stretch between its neighbouring cuts better than a line does, the level falls by
 //! enough, and nearly all rows of the run before and after it lie on their side of it.
 
-use crate::course::{Measure, Row, RunSeries};
 use crate::limits::{CLIFF_FALL, CLIFF_LASTING, CLIFF_ROWS};
+use crate::run_series::{Measure, Row, RunSeries};
+use statistics::{mean, slope, squared_deviations};
 use std::ops::Range;
 
 /// A lasting fall of the rate, or rise of the latency.
@@ -25,13 +26,13 @@ pub struct Cliff {
 const CUTS_DEEP: usize = 3;
 
 /// All cliffs of a run, in their order.
-pub fn cliffs_of(course: &RunSeries) -> Vec<Cliff> {
-    let speeds: Vec<f64> = course.rows.iter().map(|row| speed(course.measure, row)).collect();
+pub fn find_cliffs(series: &RunSeries) -> Vec<Cliff> {
+    let speeds: Vec<f64> = series.rows.iter().map(|row| speed(series.measure, row)).collect();
     let rows_min = CLIFF_ROWS.max(speeds.len() / 20);
     let mut cuts = vec![0, speeds.len()];
     cut(&speeds, 0..speeds.len(), rows_min, CUTS_DEEP, &mut cuts);
     cuts.sort_unstable();
-    let of = |speed: f64| match course.measure {
+    let of = |speed: f64| match series.measure {
         Measure::Rate => speed,
         Measure::Latency => 1.0 / speed,
     };
@@ -39,11 +40,11 @@ pub fn cliffs_of(course: &RunSeries) -> Vec<Cliff> {
         let [from, at, to] = *neighbours else { return None };
         let (before, after) = (mean(&speeds[from..at]), mean(&speeds[at..to]));
         (is_step(&speeds[from..to], at - from) && falls_for_good(&speeds, from, at, to)).then(|| Cliff {
-            at_ns: course.rows[at].from_ns,
+            at_ns: series.rows[at].from_ns,
             before: of(before),
             after: of(after),
             fall: 1.0 - after / before,
-            bytes_before: course.rows[..at].iter().map(|row| row.bytes).sum(),
+            bytes_before: series.rows[..at].iter().map(|row| row.bytes).sum(),
         })
     };
     cuts.windows(3).filter_map(cliff).collect()
@@ -56,10 +57,6 @@ fn speed(measure: Measure, row: &Row) -> f64 {
         Measure::Latency if row.stall_ns > 0.0 => row.ios / row.stall_ns,
         Measure::Latency => 0.0,
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Cuts a stretch where two levels fit it best, and both parts again.
@@ -95,18 +92,11 @@ fn best_step(stretch: &[f64], rows_min: usize) -> Option<usize> {
 
 /// Whether two levels explain a stretch better than a line does.
 fn is_step(stretch: &[f64], at: usize) -> bool {
-    let squares = |values: &[f64]| {
-        let mean = mean(values);
-        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
-    };
-    let (mean, middle) = (mean(stretch), (stretch.len() - 1) as f64 / 2.0);
-    let (mut xy, mut xx) = (0.0, 0.0);
-    for (at, value) in stretch.iter().enumerate() {
-        let x = at as f64 - middle;
-        (xy, xx) = (xy + x * (value - mean), xx + x * x);
-    }
-    let line = squares(stretch) - if xx > 0.0 { xy * xy / xx } else { 0.0 };
-    squares(&stretch[..at]) + squares(&stretch[at..]) < line
+    let count = stretch.len() as f64;
+    // Sum of the squared distances of 0, 1 ... count - 1 from their mean.
+    let squares = count * (count * count - 1.0) / 12.0;
+    let line = squared_deviations(stretch) - slope(stretch).unwrap_or(0.0).powi(2) * squares;
+    squared_deviations(&stretch[..at]) + squared_deviations(&stretch[at..]) < line
 }
 
 /// Whether the level falls by enough at a cut, for all the rest of the run, to where it never was before.
@@ -129,7 +119,7 @@ mod tests {
     use crate::case::tests::of_rates;
 
     fn times(rates: &[u64]) -> Vec<u64> {
-        cliffs_of(&RunSeries::from_result(&of_rates(rates)))
+        find_cliffs(&RunSeries::from_result(&of_rates(rates)))
             .iter()
             .map(|cliff| cliff.at_ns / 1_000_000_000)
             .collect()

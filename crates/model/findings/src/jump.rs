@@ -6,9 +6,10 @@
 
 use crate::case::Case;
 use crate::ladder::LADDER;
-use crate::limits::{IOS_MIN, JUMP};
+use crate::limits::JUMP;
 use crate::{Finding, FindingKind, Weight, words};
 use capability::humps;
+use statistics::IOS_MIN;
 use workload::{Durability, LatencyHistogram};
 
 /// Two neighbouring rows.

@@ -2,11 +2,10 @@
 
 use crate::case::Case;
 use crate::limits::{
-    BYTES_DIFFER, CHANCE_DEVIATIONS, KNEE_BEYOND, KNEE_IMPOSSIBLE, KNEE_REACHED, OUTSTANDING_OVER,
-    OUTSTANDING_REACHED,
+    BYTES_DIFFER, CHANCE_DEVIATIONS, KNEE_BEYOND, KNEE_REACHED, OUTSTANDING_OVER, OUTSTANDING_REACHED,
 };
 use crate::{Finding, FindingKind, Weight, words};
-use capability::KneeReason;
+use capability::{KneeReason, OTHER_STORAGE_RATIO};
 use workload::format_count;
 
 /// N = X x R holds in any stable system (Little 1961); what is asked for and what is reached need not agree.
@@ -134,7 +133,7 @@ pub fn knee(case: &Case) -> Option<Finding> {
             .fact("share of the measured rate", iops / knee.iops, "share")
     };
     let measured = format!("{} IOPS", words::rate(knee.iops));
-    if iops > KNEE_IMPOSSIBLE * knee.iops && knee.reason != KneeReason::NotReached {
+    if iops > OTHER_STORAGE_RATIO * knee.iops && knee.reason != KneeReason::NotReached {
         let text = format!(
             "{} x the {measured} measured of this storage: it is another one, or a cache.",
             words::rate(iops / knee.iops)

@@ -9,7 +9,7 @@
 //!      │         whole    nothing measured, interrupted, errors, verification, too few I/Os
 //!      │         client   CPU, other load, threads agree
 //!      │         target   size against RAM and caches, exact multiples, sectors
-//!      │         course   steady state, cliffs, stalls              (steady.rs, cliffs.rs)
+//!      │         over_time  steady state, cliffs, stalls            (run_series.rs, steady.rs, cliffs.rs)
 //!      │         laws     Little, bytes = I/Os x size, the measured knee, a cap
 //!      │         arrivals asked rate, hidden stalls, a late generator
 //!      │         answers  percentiles that stand, where they jump, bands, write share, syncs
@@ -26,12 +26,13 @@ mod capped;
 mod case;
 mod client;
 mod cliffs;
-mod course;
 mod finding;
 mod jump;
 pub mod ladder;
 mod laws;
 mod limits;
+mod over_time;
+mod run_series;
 mod sample;
 mod shares;
 pub mod steady;
@@ -84,9 +85,9 @@ const RULES: &[fn(&Case) -> Option<Finding>] = &[
     laws::outstanding,
     laws::transfer_size,
     laws::knee,
-    course::steady_state,
-    course::cliffs,
-    course::stalls,
+    over_time::steady_state,
+    over_time::cliffs,
+    over_time::stalls,
     capped::capped,
     sample::percentiles,
     jump::percentile_jump,

@@ -1,10 +1,6 @@
 //! Where one finding ends and the next begins, each limit with its source. "Headroom" marks our own choice.
+//! Limits that other judges share stand in `statistics` and `capability`.
 
-/// Fewer I/Os than this prove nothing (as for a verdict).
-pub const IOS_MIN: u64 = 100;
-
-/// A load thread this busy may itself be the limit: the same limit that names a knee "client".
-pub const THREAD_BUSY: f64 = 0.92;
 /// A core this busy has nothing left (Headroom).
 pub const CORE_BUSY: f64 = 0.95;
 /// Others' share of all cores that may disturb (Headroom).
@@ -26,12 +22,6 @@ pub const MULTIPLES_MAX: u64 = 8;
 /// ... within this share of the cache.
 pub const MULTIPLE_NEAR: f64 = 0.02;
 
-/// SNIA SSS PTS: rounds of a window.
-pub const STEADY_ROUNDS: usize = 5;
-/// SNIA SSS PTS: largest less smallest round, of their mean.
-pub const STEADY_RANGE: f64 = 0.20;
-/// SNIA SSS PTS: how far the least-squares line moves *over the window*, of the mean.
-pub const STEADY_EXCURSION: f64 = 0.10;
 /// SNIA SSS PTS: five rounds of at most 25; a shorter stretch at the end of a run is luck.
 pub const STEADY_SHARE: f64 = 0.20;
 /// A fall by this share is a cliff (Headroom).
@@ -49,16 +39,12 @@ pub const OUTSTANDING_REACHED: f64 = 0.90;
 pub const OUTSTANDING_OVER: f64 = 1.10;
 /// Bytes moved may differ this much from I/Os x size, beyond chance.
 pub const BYTES_DIFFER: f64 = 0.01;
-/// More than the highest measured rate by this factor is another storage, or a cache (as for a verdict).
-pub const KNEE_IMPOSSIBLE: f64 = 1.5;
 /// Below this share of the measured rate at full load, the storage no longer gives what it gave.
 pub const KNEE_REACHED: f64 = 0.80;
 /// This many times the knee's outstanding I/Os, and more of them only wait.
 pub const KNEE_BEYOND: f64 = 2.0;
 
-/// A plateau flatter than this is metered, not served (as for a knee).
-pub const FLAT: f64 = 0.01;
-/// ... if it varies this much less than independent I/Os would by chance (Headroom).
+/// A flat plateau is capped if it varies this much less than independent I/Os would by chance (Headroom).
 pub const FLAT_OF_CHANCE: f64 = 0.5;
 /// Rows of a plateau, at least.
 pub const FLAT_ROWS: usize = 10;
@@ -76,11 +62,6 @@ pub const LATE_PERCENT: f64 = 99.0;
 
 /// Neighbouring percentiles this far apart are a jump (the study's: 4.8 ms, 38.7 ms, 207 ms).
 pub const JUMP: f64 = 3.0;
-/// Fewer I/Os than this leave 99.9 without support.
-pub const IOS_FOR_999: u64 = 10_000;
-/// ... and 99 %.
-pub const IOS_FOR_99: u64 = 1_000;
-
 /// Writes may differ from the share asked for by this, beyond chance.
 pub const WRITE_SHARE_DIFFERS: f64 = 0.01;
 /// Threads that spend this share of their time in syncs wait for commits rather than for I/O (Headroom).

@@ -3,11 +3,11 @@
 
 use crate::case::Case;
 use crate::ladder::{LADDER, Rung, last_that_stands};
-use crate::limits::{IOS_FOR_99, IOS_FOR_999, IOS_MIN};
 use crate::{Finding, FindingKind, Weight, words};
+use statistics::{IOS_MIN, supports_percentile};
 
-/// How many of the percentiles that do not stand yet are foretold.
-const FORETOLD: usize = 2;
+/// How many of the percentiles that do not stand yet are predicted.
+const PREDICTED: usize = 2;
 
 pub fn percentiles(case: &Case) -> Option<Finding> {
     if case.result.ios() < IOS_MIN {
@@ -24,21 +24,21 @@ pub fn percentiles(case: &Case) -> Option<Finding> {
     }
     let last = last_that_stands(&direction.latency);
     let next: Vec<&Rung> =
-        LADDER.iter().filter(|rung| !rung.stands(&direction.latency)).take(FORETOLD).collect();
+        LADDER.iter().filter(|rung| !rung.stands(&direction.latency)).take(PREDICTED).collect();
     let needed_ns = |rung: &Rung| case.result.elapsed_ns as f64 * rung.ios_needed as f64 / count as f64;
     let weight = match count {
-        _ if count < IOS_FOR_99 => Weight::Warning,
-        _ if count < IOS_FOR_999 => Weight::Note,
+        _ if !supports_percentile(count, 99.0) => Weight::Warning,
+        _ if !supports_percentile(count, 99.9) => Weight::Note,
         _ => Weight::Good,
     };
-    let foretold: Vec<String> =
+    let predicted: Vec<String> =
         next.iter().map(|rung| format!("{} for {} %", words::length(needed_ns(rung)), rung.name)).collect();
     let stands =
         last.map_or("no percentile stands".into(), |rung| format!("percentiles stand up to {} %", rung.name));
-    let after = if foretold.is_empty() {
+    let after = if predicted.is_empty() {
         String::new()
     } else {
-        format!("; at this rate a run would take {}", words::list(&foretold))
+        format!("; at this rate a run would take {}", words::list(&predicted))
     };
     let text = format!("{}: {stands}{after}.", words::counted(count, name));
     let mut finding = Finding::new(FindingKind::Percentiles, weight, text)

@@ -1,16 +1,13 @@
-//! The steady part of a run, by SNIA's rule: charts and comparisons take their figures from it.
-//!
-//! Solid State Storage Performance Test Specification: over a window of five rounds, the largest and the
-//! smallest differ by at most 20 % of the mean, and the least-squares line moves by at most 10 % of the mean
-//! *over the window* (not by its slope a round, as some re-implementations test).
+//! The steady part of a run, by [SNIA's rule](statistics::steady): charts and comparisons take their figures from it.
 //!
 //! A run has no rounds of its own. A stretch from a row to the run's end is cut into five rounds of equal
 //! length; the longest stretch that satisfies the rule is the steady part. So a drift that hides from five
 //! neighbouring seconds shows over the stretch, and bursts (a token bucket's refills) even out in rounds
 //! that hold several of them. Rows at its beginning that stand out from the rest are left out as well.
 
-use crate::course::{Measure, RunSeries};
-use crate::limits::{STEADY_EXCURSION, STEADY_RANGE, STEADY_ROUNDS, STEADY_SHARE};
+use crate::limits::STEADY_SHARE;
+use crate::run_series::RunSeries;
+use statistics::steady::{RANGE_MAX, ROUNDS, RoundSpread};
 use workload::RunResult;
 
 /// Whether a run became steady.
@@ -54,84 +51,53 @@ impl Steadiness {
     }
 }
 
-/// Looks for the steady part: of the rate, or of the latency where the rate is given (open loops, limits).
+/// Finds the steady part of a run: of its rate, or of its latency where the rate is given (open loops, limits).
 pub fn steadiness(result: &RunResult) -> Steadiness {
-    of(&RunSeries::from_result(result))
+    classify(&RunSeries::from_result(result))
 }
 
-pub(crate) fn of(course: &RunSeries) -> Steadiness {
-    let rows = course.rows.len();
-    if rows < STEADY_ROUNDS {
+pub(crate) fn classify(series: &RunSeries) -> Steadiness {
+    let rows = series.rows.len();
+    if rows < ROUNDS {
         return Steadiness::TooShort { rows };
     }
-    let least = STEADY_ROUNDS.max((rows as f64 * STEADY_SHARE).ceil() as usize);
-    let steady = |first: &usize| rounds(course, *first).is_some_and(Rounds::holds);
+    let least = ROUNDS.max((rows as f64 * STEADY_SHARE).ceil() as usize);
+    let steady = |first: &usize| rounds(series, *first).is_some_and(RoundSpread::is_steady);
     let stands_out = |first: usize| {
-        let mean = course.value(first..rows).unwrap_or(0.0);
-        course.value(first..first + 1).is_none_or(|value| (value - mean).abs() > STEADY_RANGE * mean)
+        let mean = series.value(first..rows).unwrap_or(0.0);
+        series.value(first..first + 1).is_none_or(|value| (value - mean).abs() > RANGE_MAX * mean)
     };
     let mut candidates = (0..=rows - least).filter(steady);
     let earliest = candidates.next();
     let settled = earliest.filter(|first| !stands_out(*first));
     let settled = settled.or_else(|| {
         // The transient itself is left out, but no more than that: a row is noisy now and then.
-        let transient_max = earliest? + (rows - earliest?) / STEADY_ROUNDS;
+        let transient_max = earliest? + (rows - earliest?) / ROUNDS;
         candidates.take_while(|first| *first <= transient_max).find(|first| !stands_out(*first))
     });
-    match settled.or(earliest).and_then(|first| Some((first, rounds(course, first)?))) {
-        Some((first, rounds)) => Steadiness::Steady(window(course, first, rounds)),
+    match settled.or(earliest).and_then(|first| Some((first, rounds(series, first)?))) {
+        Some((first, rounds)) => Steadiness::Steady(window(series, first, rounds)),
         None => {
             let whole =
-                rounds(course, 0).unwrap_or(Rounds { range: f64::INFINITY, excursion: f64::INFINITY });
-            Steadiness::Unsteady(window(course, 0, whole))
+                rounds(series, 0).unwrap_or(RoundSpread { range: f64::INFINITY, excursion: f64::INFINITY });
+            Steadiness::Unsteady(window(series, 0, whole))
         }
     }
 }
 
-#[derive(Clone, Copy)]
-struct Rounds {
-    range: f64,
-    excursion: f64,
-}
-
-impl Rounds {
-    fn holds(self) -> bool {
-        self.range <= STEADY_RANGE && self.excursion.abs() <= STEADY_EXCURSION
-    }
-}
-
 /// Five equal rounds from a row to the end; `None` where one of them has no value.
-fn rounds(course: &RunSeries, first: usize) -> Option<Rounds> {
-    let rows = course.rows.len() - first;
-    let edge = |round: usize| first + rows * round / STEADY_ROUNDS;
-    let mut values = [0.0; STEADY_ROUNDS];
+fn rounds(series: &RunSeries, first: usize) -> Option<RoundSpread> {
+    let rows = series.rows.len() - first;
+    let edge = |round: usize| first + rows * round / ROUNDS;
+    let mut values = [0.0; ROUNDS];
     for (round, value) in values.iter_mut().enumerate() {
-        *value = course.value(edge(round)..edge(round + 1))?;
+        *value = series.value(edge(round)..edge(round + 1))?;
     }
-    let mean = values.iter().sum::<f64>() / STEADY_ROUNDS as f64;
-    let highest = values.iter().copied().fold(f64::MIN, f64::max);
-    let lowest = values.iter().copied().fold(f64::MAX, f64::min);
-    (mean > 0.0 && mean.is_finite())
-        .then(|| Rounds { range: (highest - lowest) / mean, excursion: excursion(&values) })
+    RoundSpread::from_rounds(&values)
 }
 
-/// How far the least-squares line through equally distant values moves from the first to the last of them,
-/// as a share of their mean; 0 without values.
-pub(crate) fn excursion(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let middle = (count - 1.0) / 2.0;
-    let (mut products, mut squares) = (0.0, 0.0);
-    for (at, value) in values.iter().enumerate() {
-        let x = at as f64 - middle;
-        products += x * (value - mean);
-        squares += x * x;
-    }
-    if squares > 0.0 && mean > 0.0 { products / squares * (count - 1.0) / mean } else { 0.0 }
-}
-
-fn window(course: &RunSeries, first: usize, rounds: Rounds) -> Window {
-    let (begin, end) = (&course.rows[first], &course.rows[course.rows.len() - 1]);
+fn window(series: &RunSeries, first: usize, rounds: RoundSpread) -> Window {
+    let (begin, end) = (&series.rows[first], &series.rows[series.rows.len() - 1]);
     Window {
         first: begin.at,
         last: end.at,
@@ -142,22 +108,12 @@ fn window(course: &RunSeries, first: usize, rounds: Rounds) -> Window {
     }
 }
 
-impl RunSeries {
-    /// Rate (I/Os a second) or mean latency (ns) over some rows; `None` where there is none.
-    fn value(&self, rows: std::ops::Range<usize>) -> Option<f64> {
-        let (ios, stall_ns, ns) = self.sums(rows);
-        match self.measure {
-            Measure::Rate => (ns > 0.0).then(|| ios * 1e9 / ns),
-            Measure::Latency => (ios > 0.0).then(|| stall_ns / ios),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::case::tests::of_rates;
     use proptest::prelude::*;
+    use statistics::steady::EXCURSION_MAX;
 
     fn steady_from(rates: &[u64]) -> Option<usize> {
         steadiness(&of_rates(rates)).window().map(|window| window.first)
@@ -209,8 +165,8 @@ mod tests {
         fn the_steady_part_ends_with_the_run_and_obeys_the_rule(rates in prop::collection::vec(0_u64..2_000, 0..80)) {
             if let Some(window) = steadiness(&of_rates(&rates)).window() {
                 prop_assert_eq!(window.last, rates.len() - 1);
-                prop_assert!(window.range <= STEADY_RANGE && window.excursion.abs() <= STEADY_EXCURSION);
-                prop_assert!(window.last - window.first + 1 >= STEADY_ROUNDS);
+                prop_assert!(window.range <= RANGE_MAX && window.excursion.abs() <= EXCURSION_MAX);
+                prop_assert!(window.last - window.first + 1 >= ROUNDS);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Is there a result at all: nothing measured, errors, verification, interruption, too few I/Os.
 
 use crate::case::Case;
-use crate::limits::IOS_MIN;
 use crate::{Finding, FindingKind, Weight, words};
+use statistics::IOS_MIN;
 use workload::format_count;
 
 pub fn nothing_measured(case: &Case) -> Option<Finding> {

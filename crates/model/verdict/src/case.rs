@@ -2,12 +2,13 @@
 
 use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
 use crate::thresholds::{
-    CAP_REACHED, CAPABILITY_DAYS_MAX, COMMIT_RATIO_DEGRADED, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX, IOS_MIN,
+    CAP_REACHED, CAPABILITY_DAYS_MAX, COMMIT_RATIO_DEGRADED, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX,
     LARGER_DATA, OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR,
 };
 use crate::{Confidence, Figures, Observation, VerdictKind};
 use capability::{Capability, KneeReason};
 use filestats::{IoClass, ServiceLevel};
+use statistics::IOS_MIN;
 use workload::{Cap, CapKind};
 
 /// A latency of the database beside what the curves expect.

@@ -2,13 +2,14 @@ use crate::case::Case;
 use crate::evidence::{CAPABILITY, DATABASE, DEVICE, MODEL, cap_unit, fact};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{
-    BURST_SHARE_MAX, COVERAGE_MIN, IOS_FROM_MEMORY_MIN, IOS_MIN, LATE_SPANS, OUTSTANDING_IDLE, RATIO_AGREES,
+    BURST_SHARE_MAX, COVERAGE_MIN, IOS_FROM_MEMORY_MIN, LATE_SPANS, OUTSTANDING_IDLE, RATIO_AGREES,
     RATIO_DEGRADED, SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN,
-    UNTIMED_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_IMPOSSIBLE, UTILISATION_LOW, UTILISATION_NEAR,
+    UNTIMED_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_LOW, UTILISATION_NEAR,
 };
 use crate::{Evidence, Figures, Moment, Observation, Verdict, VerdictKind};
-use capability::Capability;
+use capability::{Capability, OTHER_STORAGE_RATIO};
 use filestats::{IoClass, ServiceLevel};
+use statistics::IOS_MIN;
 use workload::format_ns;
 
 /// What a row of the table finds: the sentence, the numbers and the advice.
@@ -132,7 +133,7 @@ fn cannot_say(case: &Case) -> Option<Grounds> {
             "run `headroom measure` on the database's directory at a quiet time, then check again",
         );
     }
-    if let Some(used) = figures.utilisation.map(|u| u.value).filter(|used| *used > UTILISATION_IMPOSSIBLE) {
+    if let Some(used) = figures.utilisation.map(|u| u.value).filter(|used| *used > OTHER_STORAGE_RATIO) {
         return grounds(
             format!("the storage gives {used:.1} x what it gave when it was measured: that no longer holds"),
             "run `headroom measure` again at a quiet time, then check again",

@@ -1,8 +1,6 @@
 //! Where one verdict ends and the next begins.
 
-/// Fewer I/Os at the storage than this over the whole observation prove nothing.
-pub const IOS_MIN: u64 = 100;
-/// ... unless so many more were answered from memory that the database is busy without its storage: a session that
+/// Fewer I/Os at the storage than [`IOS_MIN`](statistics::IOS_MIN) give no verdict, unless so many were answered from memory that the database is busy without its storage: a session that
 /// opens its catalog reads a hundred blocks already.
 pub const IOS_FROM_MEMORY_MIN: u64 = 1_000;
 /// At least this share of the moments must be known.
@@ -30,8 +28,6 @@ pub const SERIAL_SHARE_MIN: f64 = 0.8;
 pub const LATE_SPANS: u64 = 4;
 /// I/Os without a time, though the database could time them, that leave latency unknown: a larger share than this.
 pub const UNTIMED_SHARE_MAX: f64 = 0.1;
-/// More than the highest rate ever measured by this factor: it is another storage than the one measured.
-pub const UTILISATION_IMPOSSIBLE: f64 = 1.5;
 /// Nobody waits: less than a tenth of one session's time goes into I/O.
 pub const OUTSTANDING_IDLE: f64 = 0.1;
 /// Seconds over the knee that make a burst rather than the everyday state.

@@ -89,9 +89,9 @@ impl LatencyHistogram {
         (self.count() > 0).then(|| self.histogram.value_at_percentile(percent))
     }
 
-    /// Whether `percent` has at least ten samples above it: with fewer it is little more than the maximum.
+    /// Whether enough samples lie above `percent`, by [`statistics::supports_percentile`].
     pub fn supports_percentile(&self, percent: f64) -> bool {
-        self.count() as f64 * (1.0 - percent / 100.0) >= 10.0
+        statistics::supports_percentile(self.count(), percent)
     }
 
     /// Filled ranges as (highest latency of the range in ns, count).

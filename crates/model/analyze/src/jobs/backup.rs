@@ -1,66 +1,12 @@
-//! All data files read whole, one after the other, in large reads.
+//! All data files read whole, sequentially in large reads.
 
-use crate::analyzer::SourceCase;
-use crate::case::{FileCase, sum};
+use crate::case::sum;
 use crate::finding::{Span, at, stretches};
-use crate::limits::{
-    APART_NS, BACKUP_APART_NS, BACKUP_SHARE, BACKUP_WRITES, JOB_FILE_BYTES, LARGE_BYTES, WHOLE_FROM,
-    WHOLE_UNTIL,
-};
-use crate::timeline::push_bounded;
+use crate::jobs::candidates::WholeRead;
+use crate::limits::{BACKUP_APART_NS, BACKUP_SHARE};
+use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
-use filestats::FileKind;
 use findings::{Weight, words};
-
-/// A file that was read from its beginning to its end, to all appearance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct WholeRead {
-    /// Which file of the source.
-    pub file: usize,
-    pub span: Span,
-    pub size_bytes: u64,
-    pub read_bytes: u64,
-    pub reads: u64,
-}
-
-/// The stretches of large reads that add up to about the file's size.
-pub(crate) fn whole_reads(case: &FileCase, file: usize, found: &mut Vec<WholeRead>) {
-    let Some(size_bytes) = case.file.size_bytes.known().filter(|size| *size >= JOB_FILE_BYTES) else {
-        return;
-    };
-    if case.file.file.kind != FileKind::Data || !case.counts_requests() {
-        return;
-    }
-    let mut runs: Vec<WholeRead> = Vec::new();
-    for step in &case.file.steps {
-        let Some(added) = step.added.known() else { continue };
-        let large = added.read.average_bytes().known().is_some_and(|bytes| bytes >= LARGE_BYTES);
-        if !large || added.write.bytes as f64 > BACKUP_WRITES * added.read.bytes as f64 {
-            continue;
-        }
-        let (from_unix_ns, until_unix_ns) = case.course.span_unix_ns(step.at);
-        let near = APART_NS.max(2 * until_unix_ns.saturating_sub(from_unix_ns));
-        match runs.last_mut() {
-            Some(run) if from_unix_ns.saturating_sub(run.span.until_unix_ns) <= near => {
-                run.span.until_unix_ns = until_unix_ns;
-                run.read_bytes = run.read_bytes.saturating_add(added.read.bytes);
-                run.reads = run.reads.saturating_add(added.read.count);
-            }
-            _ => runs.push(WholeRead {
-                file,
-                span: Span { from_unix_ns, until_unix_ns },
-                size_bytes,
-                read_bytes: added.read.bytes,
-                reads: added.read.count,
-            }),
-        }
-    }
-    let whole = |run: &WholeRead| {
-        let times = run.read_bytes as f64 / size_bytes as f64;
-        (WHOLE_FROM..=WHOLE_UNTIL).contains(&times)
-    };
-    runs.into_iter().filter(whole).for_each(|run| push_bounded(found, run));
-}
 
 /// Whole reads of nearly all data, close together.
 pub(crate) fn backups(case: &SourceCase) -> Vec<Finding> {

@@ -1,10 +1,10 @@
 //! Data files that are written and synced at a regular distance.
 
-use crate::analyzer::SourceCase;
 use crate::case::sum;
 use crate::finding::Span;
+use crate::group_totals::{Cell, FileGroup};
 use crate::limits::{CHECKPOINTS_BYTES, CHECKPOINTS_MIN, CHECKPOINTS_VARY};
-use crate::timeline::{Cell, Sum};
+use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use findings::{Weight, words};
 
@@ -14,7 +14,7 @@ pub(crate) fn checkpoints(case: &SourceCase) -> Vec<Finding> {
 }
 
 fn find(case: &SourceCase) -> Option<Finding> {
-    let cells = case.timeline.cells(Sum::Data);
+    let cells = case.totals.cells(FileGroup::Data);
     let syncs = |cell: &Cell| {
         let sync = cell.known.sync.known().filter(|_| cell.any);
         sync.is_some_and(|sync| sync.count > 0)
@@ -30,19 +30,19 @@ fn find(case: &SourceCase) -> Option<Finding> {
     if bursts.len() < CHECKPOINTS_MIN {
         return None;
     }
-    let began = |burst: &(usize, usize)| case.course.span_unix_ns(burst.0).0;
+    let began = |burst: &(usize, usize)| case.series.span_unix_ns(burst.0).0;
     let distances: Vec<f64> =
         bursts.windows(2).map(|pair| began(&pair[1]).saturating_sub(began(&pair[0])) as f64).collect();
     let mean = distances.iter().sum::<f64>() / distances.len() as f64;
     let deviation =
         (distances.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / distances.len() as f64).sqrt();
-    let all = case.timeline.over(Sum::Data, 1..=cells.len() - 1);
+    let all = case.totals.over(FileGroup::Data, 1..=cells.len() - 1);
     let varies = deviation / mean;
     // All bursts at one instant have no distance: NaN.
     if varies.is_nan() || varies > CHECKPOINTS_VARY || all.write.bytes < CHECKPOINTS_BYTES {
         return None;
     }
-    let bytes_of = |(from, to): &(usize, usize)| case.timeline.over(Sum::Data, *from..=*to).write.bytes;
+    let bytes_of = |(from, to): &(usize, usize)| case.totals.over(FileGroup::Data, *from..=*to).write.bytes;
     let in_bursts = sum(bursts.iter().map(bytes_of));
     let syncs = all.sync.known().map_or(0, |sync| sync.count);
     let share = in_bursts as f64 / all.write.bytes.max(1) as f64;
@@ -56,8 +56,8 @@ fn find(case: &SourceCase) -> Option<Finding> {
         words::share(share),
     );
     let spans = bursts.iter().map(|(from, to)| Span {
-        from_unix_ns: case.course.span_unix_ns(*from).0,
-        until_unix_ns: case.course.span_unix_ns(*to).1,
+        from_unix_ns: case.series.span_unix_ns(*from).0,
+        until_unix_ns: case.series.span_unix_ns(*to).1,
     });
     let next = "where latency rises with them: smaller and spread checkpoints; where they come too often: a larger log";
     Some(

@@ -1,12 +1,11 @@
 //! What all files of a kind did in each interval: what rules over several files rest on. Its size depends on the
 //! captures of the stretch, not on the files.
 
-use crate::limits::CANDIDATES_MAX;
 use filestats::{Counters, Figure, FileKind, FileSeries, Reason, Step};
 
 /// Kinds that are summed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sum {
+pub(crate) enum FileGroup {
     Data,
     Log,
     Temp,
@@ -23,41 +22,41 @@ pub(crate) struct Cell {
     pub any: bool,
 }
 
-pub(crate) struct Timeline {
+pub(crate) struct GroupTotals {
     cells: [Vec<Cell>; 3],
 }
 
 const IDLE: Cell = Cell { known: Counters::ZERO, unknown: None, any: false };
 
-impl Sum {
-    pub const ALL: [Sum; 3] = [Sum::Data, Sum::Log, Sum::Temp];
+impl FileGroup {
+    pub const ALL: [FileGroup; 3] = [FileGroup::Data, FileGroup::Log, FileGroup::Temp];
 
-    pub fn of(kind: FileKind) -> Option<Sum> {
+    pub fn for_kind(kind: FileKind) -> Option<FileGroup> {
         match kind {
-            FileKind::Data => Some(Sum::Data),
-            FileKind::Log | FileKind::Journal => Some(Sum::Log),
-            FileKind::Temp => Some(Sum::Temp),
+            FileKind::Data => Some(FileGroup::Data),
+            FileKind::Log | FileKind::Journal => Some(FileGroup::Log),
+            FileKind::Temp => Some(FileGroup::Temp),
             FileKind::Device | FileKind::Other => None,
         }
     }
 
     pub fn kind(self) -> FileKind {
         match self {
-            Sum::Data => FileKind::Data,
-            Sum::Log => FileKind::Log,
-            Sum::Temp => FileKind::Temp,
+            FileGroup::Data => FileKind::Data,
+            FileGroup::Log => FileKind::Log,
+            FileGroup::Temp => FileKind::Temp,
         }
     }
 }
 
-impl Timeline {
-    /// For a course of so many ticks.
-    pub fn new(ticks: usize) -> Timeline {
-        Timeline { cells: [vec![IDLE; ticks], vec![IDLE; ticks], vec![IDLE; ticks]] }
+impl GroupTotals {
+    /// For a series of so many ticks.
+    pub fn new(ticks: usize) -> GroupTotals {
+        GroupTotals { cells: [vec![IDLE; ticks], vec![IDLE; ticks], vec![IDLE; ticks]] }
     }
 
     pub fn add(&mut self, file: &FileSeries) {
-        let Some(sum) = Sum::of(file.file.kind) else { return };
+        let Some(sum) = FileGroup::for_kind(file.file.kind) else { return };
         for step in &file.steps {
             let cell = &mut self.cells[sum as usize][step.at];
             match step.added.known() {
@@ -69,7 +68,7 @@ impl Timeline {
     }
 
     /// All files of a kind as if they were one, interval by interval; `None` where they did nothing.
-    pub fn steps(&self, sum: Sum) -> Option<Vec<Step>> {
+    pub fn steps(&self, sum: FileGroup) -> Option<Vec<Step>> {
         let cells = self.cells(sum).iter().enumerate();
         let steps = cells.flat_map(|(at, cell)| {
             let known = cell.any.then_some(Figure::Known(cell.known));
@@ -81,12 +80,12 @@ impl Timeline {
     }
 
     /// The intervals of a kind; index 0 is none.
-    pub fn cells(&self, sum: Sum) -> &[Cell] {
+    pub fn cells(&self, sum: FileGroup) -> &[Cell] {
         &self.cells[sum as usize]
     }
 
     /// What a kind is known to have done in the intervals that end at these ticks.
-    pub fn over(&self, sum: Sum, ticks: std::ops::RangeInclusive<usize>) -> Counters {
+    pub fn over(&self, sum: FileGroup, ticks: std::ops::RangeInclusive<usize>) -> Counters {
         let cells = self.cells[sum as usize].get(ticks).unwrap_or_default();
         cells
             .iter()
@@ -94,12 +93,5 @@ impl Timeline {
             .map(|cell| cell.known)
             .reduce(Counters::followed_by)
             .unwrap_or(Counters::ZERO)
-    }
-}
-
-/// A list with an end.
-pub(crate) fn push_bounded<T>(list: &mut Vec<T>, item: T) {
-    if list.len() < CANDIDATES_MAX {
-        list.push(item);
     }
 }

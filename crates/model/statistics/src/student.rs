@@ -2,7 +2,7 @@
 //! continued fraction of 26.5.8 evaluated by Lentz's method), its quantiles by Newton's method.
 
 /// Probability that |t| with `degrees` of freedom is above `t`: the two-sided p.
-pub(crate) fn two_sided(t: f64, degrees: f64) -> f64 {
+pub fn two_sided(t: f64, degrees: f64) -> f64 {
     if t.is_nan() || degrees.is_nan() || degrees <= 0.0 {
         return 1.0;
     }
@@ -13,7 +13,7 @@ pub(crate) fn two_sided(t: f64, degrees: f64) -> f64 {
 }
 
 /// The t that |t| stays below with probability `confidence`.
-pub(crate) fn quantile(confidence: f64, degrees: f64) -> f64 {
+pub fn quantile(confidence: f64, degrees: f64) -> f64 {
     let beyond = 1.0 - confidence;
     let mut high = 1.0;
     while two_sided(high, degrees) > beyond && high < 1e9 {

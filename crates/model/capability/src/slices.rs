@@ -1,17 +1,19 @@
+use statistics::half_width;
+use statistics::steady::{ROUNDS, RoundSpread};
 use std::time::Duration;
 
-/// Slices of throughput, and what they say about steadiness and precision.
+/// The throughput of a run in slices: whether it is steady, and how precisely its mean is known.
 #[derive(Clone, Debug, Default)]
-pub struct Steadiness {
+pub struct ThroughputSlices {
     /// I/Os and seconds of each slice.
     slices: Vec<(f64, f64)>,
     /// Where the current slice began: time and I/Os since the run began.
     begun: Option<(Duration, u64)>,
 }
 
-/// What the slices say.
+/// A mean and its precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Verdict {
+pub struct MeanInterval {
     /// Mean I/Os a second over the slices.
     pub mean: f64,
     /// Half the width of its 95 % confidence interval; `None` with fewer than five slices.
@@ -21,16 +23,9 @@ pub struct Verdict {
 /// Length of a slice. It ends by the clock alone: one that ended with an I/O would hold, at the end of a run
 /// of bursts, one burst more than its time accounts for.
 const SLICE: Duration = Duration::from_millis(50);
-/// Slices that the rule of steadiness looks at.
-const WINDOW: usize = 5;
-/// SNIA: largest less smallest within 20 % of the mean.
-const RANGE_MAX: f64 = 0.20;
-/// SNIA: the fitted line moves within 10 % of the mean over the window.
-const DRIFT_MAX: f64 = 0.10;
-
-impl Steadiness {
-    /// Takes a reading of the run's clock and count; true if it closed a slice.
-    pub fn reading(&mut self, elapsed: Duration, ios: u64) -> bool {
+impl ThroughputSlices {
+    /// Records the run's clock and count; true if this closed a slice.
+    pub fn record(&mut self, elapsed: Duration, ios: u64) -> bool {
         let Some((since, ios_then)) = self.begun else {
             self.begun = Some((elapsed, ios));
             return false;
@@ -45,33 +40,36 @@ impl Steadiness {
         full
     }
 
-    /// Forgets the slices: what was before does not count.
+    /// Drops all slices, those of the warm-up.
     pub fn restart(&mut self) {
         self.slices.clear();
         self.begun = None;
     }
 
-    /// Whether the last five slices are steady by SNIA's rule. Bursts with a period of their own (a token
-    /// bucket's refills) are looked at in slices long enough to hold several of them.
+    /// Whether the last five slices are steady by SNIA's rule. Periodic bursts (a token bucket's refills) are judged in
+    /// batches of slices long enough to hold several of them.
     pub fn is_steady(&self) -> bool {
-        self.batches().any(|batches| is_steady(&batches))
+        self.batches().any(|batches| {
+            let last = rates(&batches[batches.len() - ROUNDS..]);
+            RoundSpread::from_rounds(&last).is_some_and(RoundSpread::is_steady)
+        })
     }
 
     /// Mean and its confidence interval.
-    pub fn verdict(&self) -> Verdict {
+    pub fn mean_interval(&self) -> MeanInterval {
         let seconds: f64 = self.slices.iter().map(|(_, seconds)| seconds).sum();
         let ios: f64 = self.slices.iter().map(|(ios, _)| ios).sum();
         let mean = if seconds > 0.0 { ios / seconds } else { 0.0 };
         // The longest batches there are five of: the least dependent on each other.
-        let half_width = self.batches().last().map(|batches| half_width(&batches, mean));
-        Verdict { mean, half_width }
+        let half_width = self.batches().last().map(|batches| half_width(&rates(&batches), mean));
+        MeanInterval { mean, half_width }
     }
 
-    /// The slices as they are, then in pairs, fours, eights, as long as there are five or more: batch means
+    /// The slices themselves, then pairs, fours, eights of them, as long as there are five or more: batch means
     /// of a bursty flow are independent only once a batch is longer than a burst and its pause.
     fn batches(&self) -> impl Iterator<Item = Vec<(f64, f64)>> + '_ {
         let sizes = std::iter::successors(Some(1_usize), |size| Some(size * 2));
-        sizes.take_while(|size| self.slices.len() / size >= WINDOW).map(|size| {
+        sizes.take_while(|size| self.slices.len() / size >= ROUNDS).map(|size| {
             // The newest slices are kept; what does not fill a batch is the oldest.
             let rest = self.slices.len() % size;
             let sum = |batch: &[(f64, f64)]| batch.iter().fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
@@ -80,51 +78,9 @@ impl Steadiness {
     }
 }
 
-fn is_steady(batches: &[(f64, f64)]) -> bool {
-    let last = &batches[batches.len() - WINDOW..];
-    let rates: Vec<f64> = last.iter().map(|(ios, seconds)| ios / seconds).collect();
-    let mean = rates.iter().sum::<f64>() / WINDOW as f64;
-    if mean <= 0.0 {
-        return false;
-    }
-    let highest = rates.iter().copied().fold(f64::MIN, f64::max);
-    let lowest = rates.iter().copied().fold(f64::MAX, f64::min);
-    let middle = (WINDOW - 1) as f64 / 2.0;
-    let (mut products, mut squares) = (0.0, 0.0);
-    for (at, rate) in rates.iter().enumerate() {
-        let x = at as f64 - middle;
-        products += x * (rate - mean);
-        squares += x * x;
-    }
-    // The rule is about how far the line moves over the whole window, not its slope a round.
-    let drift = (products / squares * (WINDOW - 1) as f64).abs();
-    highest - lowest <= RANGE_MAX * mean && drift <= DRIFT_MAX * mean
-}
-
-fn half_width(batches: &[(f64, f64)], mean: f64) -> f64 {
-    let count = batches.len();
-    let squares: f64 = batches.iter().map(|(ios, seconds)| (ios / seconds - mean).powi(2)).sum();
-    let deviation = (squares / (count - 1) as f64).sqrt();
-    student_t(count - 1) * deviation / (count as f64).sqrt()
-}
-
-/// Student's t for a two-sided 95 % interval, from tables; between the rows the smaller degree's value.
-fn student_t(degrees: usize) -> f64 {
-    const TABLE: [(usize, f64); 12] = [
-        (1, 12.706),
-        (2, 4.303),
-        (3, 3.182),
-        (4, 2.776),
-        (5, 2.571),
-        (6, 2.447),
-        (8, 2.306),
-        (10, 2.228),
-        (15, 2.131),
-        (20, 2.086),
-        (30, 2.042),
-        (60, 2.000),
-    ];
-    TABLE.iter().rev().find(|(row, _)| degrees >= *row).map_or(12.706, |(_, t)| *t)
+/// The rates of batches, I/Os a second.
+fn rates(batches: &[(f64, f64)]) -> Vec<f64> {
+    batches.iter().map(|(ios, seconds)| ios / seconds).collect()
 }
 
 #[cfg(test)]
@@ -132,15 +88,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fed(rates: &[u64]) -> Steadiness {
-        let mut steadiness = Steadiness::default();
+    fn fed(rates: &[u64]) -> ThroughputSlices {
+        let mut slices = ThroughputSlices::default();
         let mut ios = 0;
-        steadiness.reading(Duration::ZERO, 0);
+        slices.record(Duration::ZERO, 0);
         for (at, rate) in rates.iter().enumerate() {
             ios += rate;
-            steadiness.reading(SLICE * (at as u32 + 1), ios);
+            slices.record(SLICE * (at as u32 + 1), ios);
         }
-        steadiness
+        slices
     }
 
     #[test]
@@ -159,28 +115,28 @@ mod tests {
 
     #[test]
     fn an_interval_needs_five_slices_and_narrows() {
-        assert_eq!(fed(&[100, 110, 90, 100]).verdict().half_width, None);
+        assert_eq!(fed(&[100, 110, 90, 100]).mean_interval().half_width, None);
         let wave: Vec<u64> = (0..40).map(|at| if at % 2 == 0 { 90 } else { 110 }).collect();
-        let few = fed(&wave[..6]).verdict().half_width.unwrap();
-        let many = fed(&wave).verdict().half_width.unwrap();
+        let few = fed(&wave[..6]).mean_interval().half_width.unwrap();
+        let many = fed(&wave).mean_interval().half_width.unwrap();
         assert!(many < few, "{few} {many}");
     }
 
     #[test]
     fn bursts_are_steady_once_looked_at_in_slices_longer_than_their_period() {
         let bursts: Vec<u64> = (0..200).map(|at| if at % 3 == 0 { 300 } else { 0 }).collect();
-        let steadiness = fed(&bursts);
-        let verdict = steadiness.verdict();
-        assert!(steadiness.is_steady());
-        assert!(verdict.half_width.unwrap() < 0.2 * verdict.mean, "{verdict:?}");
+        let slices = fed(&bursts);
+        let interval = slices.mean_interval();
+        assert!(slices.is_steady());
+        assert!(interval.half_width.unwrap() < 0.2 * interval.mean, "{interval:?}");
         assert!(!fed(&bursts[..8]).is_steady(), "too few bursts to know");
     }
 
     #[test]
     fn a_slice_ends_by_the_clock_whatever_it_holds() {
-        let mut steadiness = Steadiness::default();
+        let mut slices = ThroughputSlices::default();
         let ios = |at: u32| if at < 3 { 0 } else { 1000 };
-        let closed = (0..=10).filter(|at| steadiness.reading(SLICE * *at, ios(*at))).count();
+        let closed = (0..=10).filter(|at| slices.record(SLICE * *at, ios(*at))).count();
         assert_eq!(closed, 10);
     }
 
@@ -191,8 +147,8 @@ mod tests {
             let inside = (0..200)
                 .filter(|run| {
                     let rates = noise(seed ^ (run * 7919), 20);
-                    let verdict = fed(&rates).verdict();
-                    (verdict.mean - 1000.0 / SLICE.as_secs_f64()).abs() <= verdict.half_width.unwrap()
+                    let interval = fed(&rates).mean_interval();
+                    (interval.mean - 1000.0 / SLICE.as_secs_f64()).abs() <= interval.half_width.unwrap()
                 })
                 .count();
             prop_assert!(inside >= 170, "{} of 200", inside);

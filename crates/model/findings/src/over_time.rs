@@ -1,163 +1,32 @@
 //! The run row by row: steady state, drift, cliffs, stalls.
 
-use crate::case::{Case, is_paced};
-use crate::cliffs::{Cliff, cliffs_of};
-use crate::limits::{STALL_IOS, STEADY_EXCURSION, STEADY_RANGE, STEADY_ROUNDS};
-use crate::steady::{self, Steadiness, Window, excursion};
+use crate::case::Case;
+use crate::cliffs::{Cliff, find_cliffs};
+use crate::ladder::LADDER;
+use crate::limits::STALL_IOS;
+use crate::run_series::Measure;
+use crate::steady::{self, Steadiness, Window};
 use crate::{Finding, FindingKind, Weight, words};
-use workload::RunResult;
+use statistics::steady::{EXCURSION_MAX, RANGE_MAX, ROUNDS, excursion};
+use statistics::supports_percentile;
 
-/// What is looked at: of a given rate, only the latency can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    Rate,
-    Latency,
-}
-
-/// A full row of the series.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// Its place in the series.
-    pub at: usize,
-    pub from_ns: u64,
-    pub end_ns: u64,
-    pub ios: f64,
-    pub stall_ns: f64,
-    pub bytes: f64,
-}
-
-/// The full rows of a run, and their sums from the first on.
-pub struct RunSeries {
-    pub rows: Vec<Row>,
-    pub measure: Measure,
-    sums: Vec<(f64, f64, f64)>,
-}
-
-impl RunSeries {
-    pub fn from_result(result: &RunResult) -> RunSeries {
-        let mut rows: Vec<Row> = Vec::with_capacity(result.series.len());
-        let mut from_ns = 0;
-        for (at, slice) in result.series.iter().enumerate() {
-            let total = slice.total();
-            // A sliver at the end has a rate of its own; an end that does not advance is not time.
-            if slice.end_ns.saturating_sub(from_ns) > result.slice_ns / 2 {
-                let (ios, stall_ns, bytes) = (total.count as f64, total.stall_ns as f64, total.bytes as f64);
-                rows.push(Row { at, from_ns, end_ns: slice.end_ns, ios, stall_ns, bytes });
-            }
-            from_ns = from_ns.max(slice.end_ns);
-        }
-        let mut sums = vec![(0.0, 0.0, 0.0)];
-        let mut sum = (0.0, 0.0, 0.0);
-        for row in &rows {
-            sum = (sum.0 + row.ios, sum.1 + row.stall_ns, sum.2 + row.ns());
-            sums.push(sum);
-        }
-        let measure = if is_paced(result) { Measure::Latency } else { Measure::Rate };
-        RunSeries { rows, measure, sums }
-    }
-
-    /// I/Os, summed latency and time (ns) of some rows.
-    pub fn sums(&self, rows: std::ops::Range<usize>) -> (f64, f64, f64) {
-        let (from, to) = (self.sums[rows.start], self.sums[rows.end]);
-        (to.0 - from.0, to.1 - from.1, to.2 - from.2)
-    }
-
-    /// Of each row the rate, or the mean latency where the rate is given and there was any I/O.
-    pub fn values(&self) -> Vec<f64> {
-        match self.measure {
-            Measure::Rate => self.rows.iter().map(Row::rate).collect(),
-            Measure::Latency => {
-                self.rows.iter().filter(|row| row.ios > 0.0).map(|row| row.stall_ns / row.ios).collect()
-            }
-        }
-    }
-}
-
-impl Row {
-    fn ns(&self) -> f64 {
-        (self.end_ns - self.from_ns) as f64
-    }
-
-    pub fn rate(&self) -> f64 {
-        self.ios * 1e9 / self.ns()
-    }
-}
-
+/// Whether the run was steady, and what its steady part gave.
 pub fn steady_state(case: &Case) -> Option<Finding> {
-    let course = &case.course;
-    if case.result.ios() == 0 || course.rows.is_empty() {
+    let series = &case.series;
+    if case.result.ios() == 0 || series.rows.is_empty() {
         return None;
     }
-    let (what, drift) = (course.measure.name(), excursion(&course.values()));
-    let steadiness = steady::of(course);
-    let (weight, text, window) = match &steadiness {
-        Steadiness::TooShort { rows } => {
-            let text = format!(
-                "Too short to tell whether the {what} is steady: {}, and the rule needs {STEADY_ROUNDS}.",
-                words::counted(*rows as u64, "full row")
-            );
-            (Weight::Note, text, None)
-        }
-        // Without a value in every fifth there is nothing to compare.
-        Steadiness::Unsteady(window) if !window.range.is_finite() => {
-            let text = format!(
-                "The {what} was not steady by SNIA's rule: in a fifth of the run, or more, nothing completed."
-            );
-            (Weight::Warning, text, None)
-        }
-        Steadiness::Unsteady(window) => {
-            let text = format!(
-                "The {what} was not steady by SNIA's rule: fifths of the run differ by {} ({} allowed), \
-                 the fitted line moves {} ({} allowed); drift over the run {}.",
-                words::share(window.range),
-                words::share(STEADY_RANGE),
-                words::change(window.excursion),
-                words::share(STEADY_EXCURSION),
-                words::change(drift),
-            );
-            (Weight::Warning, text, Some(window))
-        }
-        Steadiness::Steady(window) if window.first == course.rows[0].at => {
-            let text = format!(
-                "The {what} was steady from the start by SNIA's rule (range {}, line {}); drift over the run {}.",
-                words::share(window.range),
-                words::change(window.excursion),
-                words::change(drift),
-            );
-            (Weight::Good, text, Some(window))
-        }
-        Steadiness::Steady(window) => {
-            let text = format!(
-                "The {what} was steady only from {} on by SNIA's rule{}, against {} over the whole run.",
-                words::length(window.from_ns as f64),
-                figures(case, window),
-                match course.measure {
-                    Measure::Rate => format!("{} IOPS", words::rate(case.result.iops())),
-                    Measure::Latency => words::time(case.latency.mean_ns().unwrap_or(f64::NAN)),
-                },
-            );
-            (Weight::Note, text, Some(window))
-        }
-    };
+    let drift = excursion(&series.values());
+    let steadiness = steady::classify(series);
+    let (weight, text) = describe(case, &steadiness, drift);
     let mut finding = Finding::new(FindingKind::SteadyState, weight, text).fact("drift", drift, "share");
-    if let Some(window) = window {
+    if let Steadiness::Steady(window) | Steadiness::Unsteady(window) = &steadiness
+        && window.range.is_finite()
+    {
         finding = finding.fact("range", window.range, "share").fact("excursion", window.excursion, "share");
     }
     if let Some(window) = steadiness.window() {
-        let (tally, latencies) = case.result.part(window.first, window.last);
-        let seconds = (window.until_ns - window.from_ns) as f64 / 1e9;
-        finding = finding
-            .fact("steady from", window.from_ns as f64, "ns")
-            .fact("steady until", window.until_ns as f64, "ns")
-            .fact("steady rate", tally.count as f64 / seconds, "1/s")
-            .fact("steady throughput", tally.bytes as f64 / seconds / 1_048_576.0, "MiB/s")
-            .fact("steady mean latency", tally.mean_ns().unwrap_or(f64::NAN), "ns");
-        for rung in
-            crate::ladder::LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(&latencies))
-        {
-            let ns = latencies.percentile_ns(rung.percent).map_or(f64::NAN, |ns| ns as f64);
-            finding = finding.fact(&format!("steady percentile {}", rung.name), ns, "ns");
-        }
+        finding = with_steady_figures(finding, case, window);
     }
     Some(match (&steadiness, weight) {
         (_, Weight::Good) => finding,
@@ -172,6 +41,76 @@ pub fn steady_state(case: &Case) -> Option<Finding> {
     })
 }
 
+fn describe(case: &Case, steadiness: &Steadiness, drift: f64) -> (Weight, String) {
+    let series = &case.series;
+    let what = series.measure.name();
+    match steadiness {
+        Steadiness::TooShort { rows } => {
+            let text = format!(
+                "Too short to tell whether the {what} is steady: {}, and the rule needs {ROUNDS}.",
+                words::counted(*rows as u64, "full row")
+            );
+            (Weight::Note, text)
+        }
+        // Without a value in every fifth there is nothing to compare.
+        Steadiness::Unsteady(window) if !window.range.is_finite() => {
+            let text = format!(
+                "The {what} was not steady by SNIA's rule: in a fifth of the run, or more, nothing completed."
+            );
+            (Weight::Warning, text)
+        }
+        Steadiness::Unsteady(window) => {
+            let text = format!(
+                "The {what} was not steady by SNIA's rule: fifths of the run differ by {} ({} allowed), \
+                 the fitted line moves {} ({} allowed); drift over the run {}.",
+                words::share(window.range),
+                words::share(RANGE_MAX),
+                words::change(window.excursion),
+                words::share(EXCURSION_MAX),
+                words::change(drift),
+            );
+            (Weight::Warning, text)
+        }
+        Steadiness::Steady(window) if window.first == series.rows[0].at => {
+            let text = format!(
+                "The {what} was steady from the start by SNIA's rule (range {}, line {}); drift over the run {}.",
+                words::share(window.range),
+                words::change(window.excursion),
+                words::change(drift),
+            );
+            (Weight::Good, text)
+        }
+        Steadiness::Steady(window) => {
+            let text = format!(
+                "The {what} was steady only from {} on by SNIA's rule{}, against {} over the whole run.",
+                words::length(window.from_ns as f64),
+                figures(case, window),
+                match series.measure {
+                    Measure::Rate => format!("{} IOPS", words::rate(case.result.iops())),
+                    Measure::Latency => words::time(case.latency.mean_ns().unwrap_or(f64::NAN)),
+                },
+            );
+            (Weight::Note, text)
+        }
+    }
+}
+
+fn with_steady_figures(finding: Finding, case: &Case, window: &Window) -> Finding {
+    let (tally, latencies) = case.result.part(window.first, window.last);
+    let seconds = (window.until_ns - window.from_ns) as f64 / 1e9;
+    let mut finding = finding
+        .fact("steady from", window.from_ns as f64, "ns")
+        .fact("steady until", window.until_ns as f64, "ns")
+        .fact("steady rate", tally.count as f64 / seconds, "1/s")
+        .fact("steady throughput", tally.bytes as f64 / seconds / 1_048_576.0, "MiB/s")
+        .fact("steady mean latency", tally.mean_ns().unwrap_or(f64::NAN), "ns");
+    for rung in LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(&latencies)) {
+        let ns = latencies.percentile_ns(rung.percent).map_or(f64::NAN, |ns| ns as f64);
+        finding = finding.fact(&format!("steady percentile {}", rung.name), ns, "ns");
+    }
+    finding
+}
+
 /// ": there 8,100 IOPS, mean 246 us, 99 % within 480 us".
 fn figures(case: &Case, window: &Window) -> String {
     let (tally, latencies) = case.result.part(window.first, window.last);
@@ -180,27 +119,17 @@ fn figures(case: &Case, window: &Window) -> String {
     if let Some(mean) = tally.mean_ns().filter(|mean| *mean > 0.0) {
         text.push_str(&format!(", mean {}", words::time(mean)));
     }
-    if let Some(ns) = latencies.percentile_ns(99.0).filter(|_| latencies.count() >= crate::limits::IOS_FOR_99)
-    {
+    if let Some(ns) = latencies.percentile_ns(99.0).filter(|_| supports_percentile(latencies.count(), 99.0)) {
         text.push_str(&format!(", 99 % within {}", words::time(ns as f64)));
     }
     text
 }
 
-impl Measure {
-    fn name(self) -> &'static str {
-        match self {
-            Measure::Rate => "rate",
-            Measure::Latency => "latency",
-        }
-    }
-}
-
 pub fn cliffs(case: &Case) -> Option<Finding> {
-    let found = cliffs_of(&case.course);
+    let found = find_cliffs(&case.series);
     let deepest = found.iter().max_by(|a, b| a.fall.total_cmp(&b.fall))?;
     let Cliff { at_ns, before, after, fall, bytes_before } = *deepest;
-    let (name, write) = match case.course.measure {
+    let (name, write) = match case.series.measure {
         Measure::Rate => ("rate fell", (|value| format!("{} IOPS", words::rate(value))) as fn(f64) -> String),
         Measure::Latency => ("latency rose", words::time as fn(f64) -> String),
     };
@@ -230,7 +159,7 @@ pub fn cliffs(case: &Case) -> Option<Finding> {
 }
 
 pub fn stalls(case: &Case) -> Option<Finding> {
-    let rows = &case.course.rows;
+    let rows = &case.series.rows;
     let mean_ios = rows.iter().map(|row| row.ios).sum::<f64>() / rows.len() as f64;
     if case.result.workload.burst.is_some() || mean_ios.is_nan() || mean_ios < STALL_IOS {
         return None;
