@@ -17,7 +17,7 @@ fn waited(response: &Response) -> LatencyHistogram {
 }
 
 pub fn rate(case: &Case) -> Option<Finding> {
-    let (asked, result) = (case.asked_iops().filter(|iops| *iops > 0.0)?, case.result);
+    let (asked, result) = (case.requested_iops().filter(|iops| *iops > 0.0)?, case.result);
     let expected = asked * result.elapsed_s();
     if !expected.is_finite() || expected <= 0.0 {
         return None;

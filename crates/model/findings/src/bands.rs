@@ -31,7 +31,7 @@ fn is_log(result: &RunResult) -> bool {
 }
 
 pub fn bands(case: &Case) -> Option<Finding> {
-    let profile = case.around.profile;
+    let profile = case.conditions.profile;
     let graded = graded(case.result);
     let mut worst = Weight::Good;
     let mut finding = Finding::new(FindingKind::Bands, Weight::Good, "");
@@ -80,13 +80,13 @@ mod tests {
 
     #[test]
     fn log_writes_and_syncs_have_a_scale_of_their_own() {
-        let around = RunConditions {
+        let conditions = RunConditions {
             profile: Profile::named("first-responder-kit").unwrap(),
             ..RunConditions::default()
         };
         let mut run =
             RunResult { read: Direction::default(), write: direction(100, 4_900_000, 5_100_000), ..plain() };
-        let text = |run: &RunResult| find(run, &around, FindingKind::Bands).unwrap().text;
+        let text = |run: &RunResult| find(run, &conditions, FindingKind::Bands).unwrap().text;
         assert!(text(&run).contains("writes ok"), "{}", text(&run));
         run.workload.shape = Shape::log_write(4096);
         assert!(text(&run).contains("log writes above guidance"), "{}", text(&run));

@@ -5,15 +5,15 @@ use workload::{Arrival, Caching, Direction, LatencyHistogram, RunResult};
 /// A run with what several rules need of it.
 pub struct Case<'a> {
     pub result: &'a RunResult,
-    pub around: &'a RunConditions,
+    pub conditions: &'a RunConditions,
     /// Reads and writes together.
     pub latency: LatencyHistogram,
     pub series: RunSeries,
 }
 
 impl<'a> Case<'a> {
-    pub fn new(result: &'a RunResult, around: &'a RunConditions) -> Case<'a> {
-        Case { result, around, latency: result.latency(), series: RunSeries::from_result(result) }
+    pub fn new(result: &'a RunResult, conditions: &'a RunConditions) -> Case<'a> {
+        Case { result, conditions, latency: result.latency(), series: RunSeries::from_result(result) }
     }
 
     /// The directions in which I/Os completed, with their names.
@@ -35,7 +35,7 @@ impl<'a> Case<'a> {
 
     /// A trace said what each I/O is: its kind, size and place are not the workload's.
     pub fn is_replayed(&self) -> bool {
-        // Results that were kept before this was told have the times of a trace at least.
+        // Older results do not say so, but have the times of a trace at least.
         self.result.replayed || matches!(self.result.workload.arrival, Arrival::Recorded { .. })
     }
 
@@ -44,8 +44,8 @@ impl<'a> Case<'a> {
         self.result.workload.shape.caching != Caching::Direct
     }
 
-    /// I/Os that an open loop asks for a second.
-    pub fn asked_iops(&self) -> Option<f64> {
+    /// I/Os a second that an open loop requests.
+    pub fn requested_iops(&self) -> Option<f64> {
         match self.result.workload.arrival {
             Arrival::Constant { iops } | Arrival::Poisson { iops } => Some(iops),
             Arrival::Closed | Arrival::Recorded { .. } => None,
@@ -73,13 +73,13 @@ pub mod tests {
     use crate::{Finding, FindingKind, Weight, findings};
     use workload::{CoreUse, Shape, Slice, Tally, ThreadShare, Workload};
 
-    /// The finding of a kind, in surroundings of which nothing is known.
+    /// The finding of a kind, under unknown conditions.
     pub fn finding(result: &RunResult, kind: FindingKind) -> Option<Finding> {
         find(result, &RunConditions::default(), kind)
     }
 
-    pub fn find(result: &RunResult, around: &RunConditions, kind: FindingKind) -> Option<Finding> {
-        findings(result, around).into_iter().find(|finding| finding.kind == kind)
+    pub fn find(result: &RunResult, conditions: &RunConditions, kind: FindingKind) -> Option<Finding> {
+        findings(result, conditions).into_iter().find(|finding| finding.kind == kind)
     }
 
     pub fn weight(result: &RunResult, kind: FindingKind) -> Option<Weight> {
@@ -97,7 +97,7 @@ pub mod tests {
         direction
     }
 
-    /// Ten seconds of 8 KiB random reads, four outstanding in two threads, in which nothing is the matter.
+    /// Ten seconds of 8 KiB random reads, four outstanding in two threads, without a fault.
     pub fn plain() -> RunResult {
         let workload = Workload { outstanding: 2, threads: 2, ..Workload::from(Shape::random_read(8192)) };
         let half = |count| ThreadShare {
@@ -143,10 +143,10 @@ pub mod tests {
     }
 
     #[test]
-    fn of_a_run_in_which_nothing_is_the_matter_nothing_is_said_against_it() {
+    fn a_faultless_run_gives_good_findings_only() {
         let found = findings(&plain(), &RunConditions::default());
-        let against: Vec<&Finding> = found.iter().filter(|finding| finding.weight != Weight::Good).collect();
-        assert!(against.is_empty(), "{against:?}");
+        let bad: Vec<&Finding> = found.iter().filter(|finding| finding.weight != Weight::Good).collect();
+        assert!(bad.is_empty(), "{bad:?}");
         assert!(found.len() >= 6, "{found:?}");
     }
 }

@@ -31,93 +31,107 @@ fn busy(core: &CoreUse) -> f64 {
     (core.user_percent + core.kernel_percent) / 100.0
 }
 
-pub fn cpu(case: &Case) -> Option<Finding> {
-    let (thread, core) = (case.busiest_thread(), case.busiest_core());
-    let mean = case.result.cores.iter().map(busy).sum::<f64>() / case.result.cores.len() as f64;
-    let with_facts = |mut finding: Finding| {
-        if let Some((at, busy)) = thread {
+/// How busy the load threads and the cores were.
+struct CpuUse<'a> {
+    /// The busiest load thread and its share of a core.
+    thread: Option<(usize, f64)>,
+    /// The busiest core and its share of busy time.
+    core: Option<(&'a CoreUse, f64)>,
+    /// Mean share of busy time of all cores; NaN without any.
+    mean: f64,
+}
+
+impl CpuUse<'_> {
+    fn finding(&self, weight: Weight, text: String) -> Finding {
+        let mut finding = Finding::new(FindingKind::Cpu, weight, text);
+        if let Some((at, busy)) = self.thread {
             finding = finding.fact("busiest thread", at as f64, "number").fact(
                 "busiest thread's use of a core",
                 busy,
                 "share",
             );
         }
-        if let Some((core, busy)) = core {
+        if let Some((core, busy)) = self.core {
             finding = finding
                 .fact("busiest core", f64::from(core.core), "number")
                 .fact("busiest core's use", busy, "share")
-                .fact("mean use of the cores", mean, "share");
+                .fact("mean use of the cores", self.mean, "share");
         }
         finding
+    }
+}
+
+/// Whether the client's CPU was the limit.
+pub fn cpu(case: &Case) -> Option<Finding> {
+    let cores = &case.result.cores;
+    let used = CpuUse {
+        thread: case.busiest_thread(),
+        core: case.busiest_core(),
+        mean: cores.iter().map(busy).sum::<f64>() / cores.len() as f64,
     };
-    let new = |weight, text: String| with_facts(Finding::new(FindingKind::Cpu, weight, text));
-    let threads = case.result.threads.len();
-    if let Some((at, busy)) = thread.filter(|(_, busy)| *busy >= THREAD_BUSY_MIN) {
-        let text = format!(
-            "CPU-bound: load thread {at} used {} of a core, so the client was the limit and the storage may give more.",
-            words::share(busy)
-        );
-        let more_cores = case.around.cores.is_none_or(|cores| (cores as usize) > threads);
-        return Some(new(Weight::Warning, text).remedy(if case.is_cached() {
-            "use direct I/O for the storage itself: copies from and to the page cache are the work here"
-        } else if more_cores {
-            "use more threads with fewer outstanding I/Os each"
-        } else {
-            "use larger blocks, or a machine with more cores than load threads"
-        }));
+    if let Some((at, busy)) = used.thread.filter(|(_, busy)| *busy >= THREAD_BUSY_MIN) {
+        return Some(busy_thread(case, &used, at, busy));
     }
-    if mean >= CORE_BUSY {
+    if used.mean >= CORE_BUSY {
+        let cores = if cores.len() == 1 { "core".into() } else { format!("{} cores", cores.len()) };
+        let text =
+            format!("The whole machine was busy: its {cores} {} of their time.", words::share(used.mean));
+        let finding = used.finding(Weight::Warning, text);
+        return Some(finding.remedy("end what else runs, or load from a machine with more cores"));
+    }
+    if let Some((core, busy)) = used.core.filter(|(_, busy)| *busy >= CORE_BUSY) {
         let text = format!(
-            "The whole machine was busy: its {} {} of their time.",
-            if case.result.cores.len() == 1 {
-                "core".into()
-            } else {
-                format!("{} cores", case.result.cores.len())
-            },
-            words::share(mean)
+            "Core {} was busy {} of the time ({} in the kernel), though no load thread was: interrupts of the \
+             device, or another program.",
+            core.core,
+            words::share(busy),
+            words::share(core.kernel_percent / 100.0)
         );
+        let finding = used.finding(Weight::Warning, text);
         return Some(
-            new(Weight::Warning, text).remedy("end what else runs, or load from a machine with more cores"),
+            finding.remedy("spread the device's interrupts over the cores, or move the program away"),
         );
     }
-    match (thread, core) {
-        (_, Some((core, busy))) if busy >= CORE_BUSY => {
-            let text = format!(
-                "Core {} was busy {} of the time ({} in the kernel), though no load thread was: interrupts of the \
-                 device, or another program.",
-                core.core,
-                words::share(busy),
-                words::share(core.kernel_percent / 100.0)
-            );
-            Some(
-                new(Weight::Warning, text)
-                    .remedy("spread the device's interrupts over the cores, or move the program away"),
-            )
-        }
+    not_cpu_bound(case, &used)
+}
+
+fn busy_thread(case: &Case, used: &CpuUse<'_>, at: usize, busy: f64) -> Finding {
+    let text = format!(
+        "CPU-bound: load thread {at} used {} of a core, so the client was the limit and the storage may give more.",
+        words::share(busy)
+    );
+    let threads = case.result.threads.len();
+    let more_cores = case.conditions.cores.is_none_or(|cores| (cores as usize) > threads);
+    used.finding(Weight::Warning, text).remedy(if case.is_cached() {
+        "use direct I/O for the storage itself: copies from and to the page cache are the work here"
+    } else if more_cores {
+        "use more threads with fewer outstanding I/Os each"
+    } else {
+        "use larger blocks, or a machine with more cores than load threads"
+    })
+}
+
+/// `None` where neither threads nor cores are known.
+fn not_cpu_bound(case: &Case, used: &CpuUse<'_>) -> Option<Finding> {
+    let text = match (used.thread, used.core) {
         (Some((_, busy)), core) => {
+            let threads = match case.result.threads.len() {
+                1 => "the load thread".into(),
+                threads => format!("the busiest of {threads} load threads"),
+            };
             let machine = core.map_or(String::new(), |(core, busy)| {
                 format!(", the busiest core ({}) {}", core.core, words::share(busy))
             });
-            let of = if threads == 1 {
-                "the load thread".into()
-            } else {
-                format!("the busiest of {threads} load threads")
-            };
-            Some(new(
-                Weight::Good,
-                format!("Not CPU-bound: {of} used {} of a core{machine}.", words::share(busy)),
-            ))
+            format!("Not CPU-bound: {threads} used {} of a core{machine}.", words::share(busy))
         }
-        (None, Some((core, busy))) => {
-            let text = format!(
-                "Not CPU-bound: the busiest core ({}) was busy {} of the time.",
-                core.core,
-                words::share(busy)
-            );
-            Some(new(Weight::Good, text))
-        }
-        (None, None) => None,
-    }
+        (None, Some((core, busy))) => format!(
+            "Not CPU-bound: the busiest core ({}) was busy {} of the time.",
+            core.core,
+            words::share(busy)
+        ),
+        (None, None) => return None,
+    };
+    Some(used.finding(Weight::Good, text))
 }
 
 pub fn other_load(case: &Case) -> Option<Finding> {
@@ -229,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_without_rest_is_told_though_no_thread_is_busy() {
+    fn a_core_without_idle_time_is_reported_though_no_thread_is_busy() {
         let with = |kernel_percent: f64| {
             let mut run = plain();
             run.cores[1] =
@@ -242,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn others_and_stolen_time_are_told() {
+    fn the_load_of_others_and_stolen_time_are_reported() {
         let with = |user_percent: f64, idle_percent: f64| {
             let mut run = plain();
             run.cores[0] = CoreUse { core: 0, user_percent, kernel_percent: 12.0, idle_percent };
@@ -277,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_said() {
+    fn unknown_cpu_times_give_no_finding() {
         let run = RunResult { cores: Vec::new(), threads: vec![ThreadShare::default()], ..plain() };
         assert_eq!(finding(&run, FindingKind::Cpu), None);
         assert_eq!(finding(&run, FindingKind::Threads), None);

@@ -107,7 +107,7 @@ fn cause(case: &Case, name: &str, latencies: &LatencyHistogram, above: &str) -> 
             "two groups with nothing between, likely a cap, or a cache and what is behind it"
         };
     }
-    match (name, case.around.rotational) {
+    match (name, case.conditions.rotational) {
         ("read", _) if case.is_cached() => "likely those that missed the page cache",
         ("read", Some(true)) => "likely queues at the heads, or sectors read twice",
         ("read", _) if case.result.write.count > 0 => {

@@ -8,78 +8,85 @@ use crate::{Finding, FindingKind, Weight, words};
 use capability::{KneeReason, OTHER_STORAGE_RATIO};
 use workload::format_count;
 
-/// N = X x R holds in any stable system (Little 1961); what is asked for and what is reached need not agree.
+/// N = X x R holds in any stable system (Little 1961); what is requested and what is reached need not agree.
 pub fn outstanding(case: &Case) -> Option<Finding> {
     let result = case.result;
-    let asked = f64::from(result.outstanding_requested());
+    let requested = f64::from(result.outstanding_requested());
     let mean_ns = case.latency.mean_ns()?;
-    if !case.has_latencies() || result.elapsed_ns == 0 || asked == 0.0 {
+    if !case.has_latencies() || result.elapsed_ns == 0 || requested == 0.0 {
         return None;
     }
     let reached = result.outstanding();
+    let share = reached / requested;
     let law = format!(
         "{} IOPS x {} = {} outstanding",
         words::rate(result.iops()),
         words::time(mean_ns),
         words::rate(reached)
     );
-    let new = |weight, text: String| {
-        Finding::new(FindingKind::Outstanding, weight, text)
-            .fact("outstanding reached", reached, "I/Os")
-            .fact("outstanding asked", asked, "I/Os")
-            .fact("rate", result.iops(), "1/s")
-            .fact("mean latency", mean_ns, "ns")
+    let (weight, text, remedy) = if result.workload.is_open_loop() {
+        outstanding_of_open_loop(&law, share, requested)
+    } else {
+        outstanding_of_closed_loop(case, &law, share, requested)
     };
-    let share = reached / asked;
-    if result.shares_outstanding() && !result.workload.is_open_loop() && share <= OUTSTANDING_OVER {
-        let text = format!("{law}, of the {} that all workloads shared.", words::rate(asked));
-        return Some(new(Weight::Good, text));
+    let finding = Finding::new(FindingKind::Outstanding, weight, text)
+        .fact("outstanding reached", reached, "I/Os")
+        .fact("outstanding asked", requested, "I/Os")
+        .fact("rate", result.iops(), "1/s")
+        .fact("mean latency", mean_ns, "ns");
+    Some(match remedy {
+        Some(remedy) => finding.remedy(remedy),
+        None => finding,
+    })
+}
+
+/// Weight, sentence and remedy.
+type Outcome = (Weight, String, Option<&'static str>);
+
+fn outstanding_of_open_loop(law: &str, share: f64, requested: f64) -> Outcome {
+    let allowed = words::rate(requested);
+    if share < OUTSTANDING_REACHED {
+        return (Weight::Good, format!("{law}, of {allowed} allowed."), None);
     }
-    if result.workload.is_open_loop() {
-        return Some(if share >= OUTSTANDING_REACHED {
-            let text = format!(
-                "{law}, all of the {} allowed: I/Os waited for their turn in the generator.",
-                words::rate(asked)
-            );
-            new(Weight::Warning, text).remedy("allow more outstanding I/Os, or ask for a lower rate")
-        } else {
-            new(Weight::Good, format!("{law}, of {} allowed.", words::rate(asked)))
-        });
-    }
-    Some(if share > OUTSTANDING_OVER {
+    let text = format!("{law}, all of the {allowed} allowed: I/Os waited for their turn in the generator.");
+    (Weight::Warning, text, Some("allow more outstanding I/Os, or ask for a lower rate"))
+}
+
+fn outstanding_of_closed_loop(case: &Case, law: &str, share: f64, requested: f64) -> Outcome {
+    let (result, workload) = (case.result, &case.result.workload);
+    let requested = words::rate(requested);
+    if share > OUTSTANDING_OVER {
         let text = format!(
-            "{law}, more than the {} asked for: I/Os that began before the measured time weigh too much in it.",
-            words::rate(asked)
+            "{law}, more than the {requested} asked for: I/Os that began before the measured time weigh too much in it."
         );
-        new(Weight::Note, text).remedy("run for many times the longest latency")
+        (Weight::Note, text, Some("run for many times the longest latency"))
+    } else if result.shares_outstanding() {
+        (Weight::Good, format!("{law}, of the {requested} that all workloads shared."), None)
     } else if share >= OUTSTANDING_REACHED {
         let size = result.mib_per_s() * 1_048_576.0 / result.iops();
         let bytes = words::bytes(size.max(0.0).round() as u64);
         let text = format!(
-            "The laws hold: {law} of {} asked, and x {bytes} = {} MiB/s.",
-            words::rate(asked),
+            "The laws hold: {law} of {requested} asked, and x {bytes} = {} MiB/s.",
             words::rate(result.mib_per_s())
         );
-        new(Weight::Good, text)
+        (Weight::Good, text, None)
     } else if case.is_held_back() {
-        let workload = &result.workload;
         let why = [
             (case.is_paced(), "the limit"),
             (workload.burst.is_some(), "rests between bursts"),
             (workload.sync.is_some(), "syncs"),
         ];
         let why: Vec<String> = why.iter().filter(|(held, _)| *held).map(|(_, why)| (*why).into()).collect();
-        let text = format!("{law} of {} asked: {} keep I/Os back.", words::rate(asked), words::list(&why));
-        new(Weight::Good, text)
+        let text = format!("{law} of {requested} asked: {} keep I/Os back.", words::list(&why));
+        (Weight::Good, text, None)
     } else {
         let text = format!(
-            "{law}, only {} of the {} asked for: the client, or the kernel before the storage, did not keep it.",
-            words::share(share),
-            words::rate(asked)
+            "{law}, only {} of the {requested} asked for: the client, or the kernel before the storage, did not keep it.",
+            words::share(share)
         );
-        new(Weight::Warning, text)
-            .remedy("give each thread fewer outstanding I/Os and use more threads; see its CPU use")
-    })
+        let remedy = "give each thread fewer outstanding I/Os and use more threads; see its CPU use";
+        (Weight::Warning, text, Some(remedy))
+    }
 }
 
 /// Bytes = I/Os x size.
@@ -88,17 +95,17 @@ pub fn transfer_size(case: &Case) -> Option<Finding> {
     if result.ios() == 0 || case.is_replayed() {
         return None;
     }
-    let asked = workload.mean_block_bytes();
+    let requested = workload.mean_block_bytes();
     let bytes = result.read.bytes.saturating_add(result.write.bytes) as f64;
     let moved = bytes / result.ios() as f64;
     // A mix of sizes is left to chance.
     let variance = workload
         .sizes
         .iter()
-        .map(|size| f64::from(size.percent) / 100.0 * (f64::from(size.block_bytes) - asked).powi(2))
+        .map(|size| f64::from(size.percent) / 100.0 * (f64::from(size.block_bytes) - requested).powi(2))
         .sum::<f64>();
-    let chance = CHANCE_DEVIATIONS * (variance / result.ios() as f64).sqrt() / asked;
-    let off = moved / asked - 1.0;
+    let chance = CHANCE_DEVIATIONS * (variance / result.ios() as f64).sqrt() / requested;
+    let off = moved / requested - 1.0;
     if !off.is_finite() || off.abs() <= BYTES_DIFFER + chance {
         return None;
     }
@@ -106,21 +113,21 @@ pub fn transfer_size(case: &Case) -> Option<Finding> {
         "{} I/Os moved {} each, {} of the {} asked for: {}.",
         format_count(result.ios()),
         words::bytes(moved.round() as u64),
-        words::share(moved / asked),
-        words::bytes(asked.round() as u64),
+        words::share(moved / requested),
+        words::bytes(requested.round() as u64),
         if off < 0.0 { "transfers were cut short" } else { "larger ones were among them" }
     );
     Some(
         Finding::new(FindingKind::TransferSize, Weight::Warning, text)
             .fact("moved by an I/O", moved, "B")
-            .fact("asked", asked, "B")
+            .fact("asked", requested, "B")
             .remedy("look at the end of the target, and at how the tool counts"),
     )
 }
 
 /// Where the run stands on the curve that was measured for such I/O.
 pub fn knee(case: &Case) -> Option<Finding> {
-    let knee = case.around.knee.as_ref()?;
+    let knee = case.conditions.knee.as_ref()?;
     let (iops, reached) = (case.result.iops(), case.result.outstanding());
     let sound = knee.iops > 0.0 && knee.outstanding > 0.0 && iops > 0.0 && case.has_latencies();
     if !sound || case.is_replayed() {
@@ -181,17 +188,17 @@ mod tests {
     use ::workload::{Arrival, Limit, Pool, RunResult, SizeShare};
     use capability::Knee;
 
-    /// 20,000 IOPS of that latency in ten seconds, four outstanding asked.
-    fn of(latency_ns: u64) -> RunResult {
+    /// 20,000 IOPS of that latency in ten seconds, four outstanding requested.
+    fn run_of(latency_ns: u64) -> RunResult {
         RunResult { read: direction(200_000, latency_ns, latency_ns), ..plain() }
     }
 
     #[test]
-    fn outstanding_reached_is_held_against_asked() {
-        assert_eq!(weight(&of(199_000), FindingKind::Outstanding), Some(Weight::Good));
-        assert_eq!(weight(&of(179_000), FindingKind::Outstanding), Some(Weight::Warning));
-        assert_eq!(weight(&of(221_000), FindingKind::Outstanding), Some(Weight::Note));
-        let text = finding(&of(200_000), FindingKind::Outstanding).unwrap().text;
+    fn outstanding_reached_is_compared_with_requested() {
+        assert_eq!(weight(&run_of(199_000), FindingKind::Outstanding), Some(Weight::Good));
+        assert_eq!(weight(&run_of(179_000), FindingKind::Outstanding), Some(Weight::Warning));
+        assert_eq!(weight(&run_of(221_000), FindingKind::Outstanding), Some(Weight::Note));
+        let text = finding(&run_of(200_000), FindingKind::Outstanding).unwrap().text;
         assert_eq!(
             text,
             "The laws hold: 20,000 IOPS x 200 us = 4 outstanding of 4 asked, and x 8 KiB = 156 MiB/s."
@@ -200,11 +207,11 @@ mod tests {
 
     #[test]
     fn a_limit_explains_fewer_and_an_open_loop_has_none_to_keep() {
-        let mut run = of(50_000);
+        let mut run = run_of(50_000);
         run.workload.limit = Limit { iops: Some(20_000.0), bytes_per_s: None };
         assert_eq!(weight(&run, FindingKind::Outstanding), Some(Weight::Good));
         let open = |latency_ns| {
-            let mut run = of(latency_ns);
+            let mut run = run_of(latency_ns);
             run.workload.arrival = Arrival::Poisson { iops: 20_000.0 };
             weight(&run, FindingKind::Outstanding)
         };
@@ -212,8 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn of_what_workloads_share_none_owes_all() {
-        let mut run = of(50_000);
+    fn a_workload_that_shares_outstanding_ios_need_not_reach_all() {
+        let mut run = run_of(50_000);
         run.pool = Some(Pool { threads: 2, outstanding: Some(4) });
         let found = finding(&run, FindingKind::Outstanding).unwrap();
         assert_eq!(found.weight, Weight::Good);
@@ -257,7 +264,7 @@ mod tests {
     #[test]
     fn the_run_is_placed_on_the_measured_curve() {
         let weigh = |outstanding, iops| {
-            find(&of(200_000), &at_knee(outstanding, iops, KneeReason::Device), FindingKind::Knee)
+            find(&run_of(200_000), &at_knee(outstanding, iops, KneeReason::Device), FindingKind::Knee)
                 .map(|found| found.weight)
         };
         assert_eq!(weigh(4.0, 21_000.0), Some(Weight::Good));
@@ -265,10 +272,10 @@ mod tests {
         assert_eq!(weigh(4.0, 13_000.0), Some(Weight::Warning), "nobody gives that much more");
         assert_eq!(weigh(1.9, 21_000.0), Some(Weight::Note), "far beyond");
         let unreached = at_knee(4.0, 1_000.0, KneeReason::NotReached);
-        assert_eq!(find(&of(200_000), &unreached, FindingKind::Knee), None);
-        let replayed = RunResult { replayed: true, ..of(200_000) };
+        assert_eq!(find(&run_of(200_000), &unreached, FindingKind::Knee), None);
+        let replayed = RunResult { replayed: true, ..run_of(200_000) };
         let measured = at_knee(4.0, 13_000.0, KneeReason::Device);
         assert_eq!(find(&replayed, &measured, FindingKind::Knee), None, "the knee of other I/Os");
-        assert_eq!(finding(&of(200_000), FindingKind::Knee), None);
+        assert_eq!(finding(&run_of(200_000), FindingKind::Knee), None);
     }
 }

@@ -1,8 +1,7 @@
-//! What a run means, for a person: was it the storage that was measured, can the figures be trusted, and
-//! what do they say.
+//! What a run means: whether the storage was measured, whether the figures can be trusted, and what they say.
 //!
 //! ```text
-//! RunResult + RunConditions (RAM, device cache, cores, a measured knee: what the caller knows)
+//! RunResult + RunConditions (RAM, device cache, cores, a measured knee, from the caller)
 //!      │  Case::new(): latencies of both directions, the course row by row
 //!      v
 //! findings()   RULES, each of them a function Case -> Option<Finding>:
@@ -11,13 +10,13 @@
 //!      │         target   size against RAM and caches, exact multiples, sectors
 //!      │         over_time  steady state, cliffs, stalls            (run_series.rs, steady.rs, cliffs.rs)
 //!      │         laws     Little, bytes = I/Os x size, the measured knee, a cap
-//!      │         arrivals asked rate, hidden stalls, a late generator
+//!      │         arrivals requested rate, hidden stalls, a late generator
 //!      │         answers  percentiles that stand, where they jump, bands, write share, syncs
 //!      v
 //! Vec<Finding> kind, weight, one sentence, facts { what, value, unit }, remedy; the worst first
 //! ```
 //!
-//! Limits and their sources are in `limits.rs`. What a result does not tell gives no finding, never a
+//! Limits and their sources are in `limits.rs`. What a result does not contain gives no finding, never a
 //! reassuring one. Pure: no I/O, no clock; every rule is tested with plain values.
 
 mod arrivals;
@@ -47,7 +46,7 @@ use case::Case;
 use filestats::Profile;
 use workload::RunResult;
 
-/// What the caller knows of the machine and the storage, and a result does not carry.
+/// What the caller knows of the machine and the storage and a result does not contain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunConditions {
     /// Bytes of main memory.
@@ -58,7 +57,7 @@ pub struct RunConditions {
     pub sector_bytes: Option<u32>,
     /// Cores of the machine.
     pub cores: Option<u32>,
-    /// Whether the device turns.
+    /// Whether the device is a rotating disk.
     pub rotational: Option<bool>,
     /// The knee of a stored capability of this storage, for the same shape of I/O.
     pub knee: Option<Knee>,
@@ -97,14 +96,14 @@ const RULES: &[fn(&Case) -> Option<Finding>] = &[
 ];
 
 /// What a run means; warnings first, then notes, then what is as it should be.
-pub fn findings(result: &RunResult, around: &RunConditions) -> Vec<Finding> {
-    let case = Case::new(result, around);
+pub fn findings(result: &RunResult, conditions: &RunConditions) -> Vec<Finding> {
+    let case = Case::new(result, conditions);
     let mut found: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&case)).collect();
     found.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
     found
 }
 
-/// Whether nothing found speaks against using the figures at all.
+/// Whether the figures may be used: no finding invalidates them.
 pub fn is_valid(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| !finding.invalidates())
 }

@@ -14,7 +14,7 @@ pub const CHANCE_DEVIATIONS: f64 = 4.0;
 
 /// From here on memory or a cache answers a share of the I/Os that shows in the mean (Headroom).
 pub const CACHED_SHARE: f64 = 0.10;
-/// A smaller target may lie in a cache that nobody tells of: DRAM of a drive, memory of a controller
+/// A smaller target may fit into an unreported cache: DRAM of a drive, memory of a controller
 /// (Headroom).
 pub const PLAUSIBLE_CACHE_BYTES: u64 = 1 << 30;
 /// "Larger than the cache and not its exact multiple" (diskspd study, 2016): multiples up to this...

@@ -26,7 +26,7 @@ fn buffered(case: &Case) -> Option<Finding> {
             .remedy("use direct I/O, write-through, or syncs")
         });
     }
-    let (used, memory) = (case.used_bytes()?, case.around.memory_bytes?);
+    let (used, memory) = (case.used_bytes()?, case.conditions.memory_bytes?);
     let share = memory as f64 / used as f64;
     let facts = |finding: Finding| {
         finding.fact("used part of the target", used as f64, "B").fact("memory", memory as f64, "B")
@@ -59,7 +59,7 @@ fn direct(case: &Case) -> Option<Finding> {
         )
     };
     let used = words::bytes(used_bytes);
-    let Some(cache_bytes) = case.around.device_cache_bytes.filter(|bytes| *bytes > 0) else {
+    let Some(cache_bytes) = case.conditions.device_cache_bytes.filter(|bytes| *bytes > 0) else {
         return Some(if used_bytes < PLAUSIBLE_CACHE_BYTES {
             let text = format!(
                 "Only {used} are in use: they may lie in a cache of the storage that nobody tells of."
@@ -101,8 +101,8 @@ fn direct(case: &Case) -> Option<Finding> {
 /// A target of just 2, 3 ... times a cache meets its replacement in step.
 pub fn multiple(case: &Case) -> Option<Finding> {
     let used = case.used_bytes()?;
-    let memory = case.around.memory_bytes.filter(|_| case.is_cached()).map(|bytes| ("memory", bytes));
-    let device = case.around.device_cache_bytes.map(|bytes| ("device's cache", bytes));
+    let memory = case.conditions.memory_bytes.filter(|_| case.is_cached()).map(|bytes| ("memory", bytes));
+    let device = case.conditions.device_cache_bytes.map(|bytes| ("device's cache", bytes));
     let near = [memory, device].into_iter().flatten().find_map(|(name, bytes)| {
         let times = (used as f64 / bytes as f64).round();
         let off = (used as f64 - times * bytes as f64).abs() / bytes as f64;
@@ -125,7 +125,7 @@ pub fn multiple(case: &Case) -> Option<Finding> {
 
 /// A write of a part of a sector reads it first.
 pub fn sectors(case: &Case) -> Option<Finding> {
-    let sector = u64::from(case.around.sector_bytes.filter(|bytes| *bytes > 512)?);
+    let sector = u64::from(case.conditions.sector_bytes.filter(|bytes| *bytes > 512)?);
     let workload = &case.result.workload;
     let access = &workload.access;
     let block = u64::from(workload.shape.block_bytes);
@@ -162,47 +162,48 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn of(target_bytes: u64, caching: Caching) -> RunResult {
+    fn run_on(target_bytes: u64, caching: Caching) -> RunResult {
         let mut run = RunResult { target_bytes, ..plain() };
         run.workload.shape.caching = caching;
         run
     }
 
-    fn weigh(run: &RunResult, around: &RunConditions, kind: FindingKind) -> Option<Weight> {
-        find(run, around, kind).map(|finding| finding.weight)
+    fn weigh(run: &RunResult, conditions: &RunConditions, kind: FindingKind) -> Option<Weight> {
+        find(run, conditions, kind).map(|finding| finding.weight)
     }
 
     #[test]
-    fn buffered_reads_are_held_against_memory() {
-        let around = RunConditions { memory_bytes: Some(16 * GIB), ..RunConditions::default() };
-        let size = |gib: u64| weigh(&of(gib * GIB, Caching::Buffered), &around, FindingKind::TargetSize);
+    fn buffered_reads_are_compared_with_memory() {
+        let conditions = RunConditions { memory_bytes: Some(16 * GIB), ..RunConditions::default() };
+        let size =
+            |gib: u64| weigh(&run_on(gib * GIB, Caching::Buffered), &conditions, FindingKind::TargetSize);
         assert_eq!(
             [size(16), size(17), size(159), size(160)],
             [Some(Weight::Warning), Some(Weight::Note), Some(Weight::Note), Some(Weight::Good)]
         );
         assert_eq!(
-            weigh(&of(8 * GIB, Caching::Direct), &around, FindingKind::TargetSize),
+            weigh(&run_on(8 * GIB, Caching::Direct), &conditions, FindingKind::TargetSize),
             Some(Weight::Good)
         );
         assert_eq!(
-            weigh(&of(8 * GIB, Caching::Buffered), &RunConditions::default(), FindingKind::TargetSize),
+            weigh(&run_on(8 * GIB, Caching::Buffered), &RunConditions::default(), FindingKind::TargetSize),
             None
         );
     }
 
     #[test]
     fn only_the_part_in_use_counts() {
-        let around = RunConditions { memory_bytes: Some(16 * GIB), ..RunConditions::default() };
-        let mut run = of(500 * GIB, Caching::Mapped);
+        let conditions = RunConditions { memory_bytes: Some(16 * GIB), ..RunConditions::default() };
+        let mut run = run_on(500 * GIB, Caching::Mapped);
         run.workload.access = Access { base_bytes: GIB, length_bytes: Some(4 * GIB), ..Access::default() };
-        assert_eq!(weigh(&run, &around, FindingKind::TargetSize), Some(Weight::Warning));
+        assert_eq!(weigh(&run, &conditions, FindingKind::TargetSize), Some(Weight::Warning));
         run.workload.access.base_bytes = 501 * GIB;
-        assert_eq!(weigh(&run, &around, FindingKind::TargetSize), None, "outside the target");
+        assert_eq!(weigh(&run, &conditions, FindingKind::TargetSize), None, "outside the target");
     }
 
     #[test]
     fn buffered_writes_are_memory_s_unless_they_are_synced() {
-        let mut run = of(500 * GIB, Caching::Buffered);
+        let mut run = run_on(500 * GIB, Caching::Buffered);
         (run.write, run.read) = (direction(1_000, 1_000, 2_000), Direction::default());
         assert_eq!(weigh(&run, &RunConditions::default(), FindingKind::TargetSize), Some(Weight::Warning));
         run.workload.shape.durability = Durability::Synced;
@@ -210,46 +211,48 @@ mod tests {
     }
 
     #[test]
-    fn direct_io_is_held_against_the_device_s_cache() {
-        let around = RunConditions { device_cache_bytes: Some(8 * GIB), ..RunConditions::default() };
-        let size = |gib: u64| weigh(&of(gib * GIB, Caching::Direct), &around, FindingKind::TargetSize);
+    fn direct_io_is_compared_with_the_device_s_cache() {
+        let conditions = RunConditions { device_cache_bytes: Some(8 * GIB), ..RunConditions::default() };
+        let size =
+            |gib: u64| weigh(&run_on(gib * GIB, Caching::Direct), &conditions, FindingKind::TargetSize);
         assert_eq!(
             [size(8), size(9), size(80)],
             [Some(Weight::Warning), Some(Weight::Note), Some(Weight::Good)]
         );
-        let unknown =
-            |bytes| weigh(&of(bytes, Caching::Direct), &RunConditions::default(), FindingKind::TargetSize);
+        let unknown = |bytes| {
+            weigh(&run_on(bytes, Caching::Direct), &RunConditions::default(), FindingKind::TargetSize)
+        };
         assert_eq!([unknown(GIB - 1), unknown(GIB)], [Some(Weight::Note), Some(Weight::Good)]);
     }
 
     #[test]
-    fn a_small_multiple_of_a_cache_is_told_and_what_lies_between_is_not() {
-        let around = RunConditions { device_cache_bytes: Some(8 * GIB), ..RunConditions::default() };
+    fn a_small_multiple_of_a_cache_is_reported_and_sizes_between_are_not() {
+        let conditions = RunConditions { device_cache_bytes: Some(8 * GIB), ..RunConditions::default() };
         let multiple =
-            |gib: u64| weigh(&of(gib * GIB, Caching::Direct), &around, FindingKind::TargetMultiple);
+            |gib: u64| weigh(&run_on(gib * GIB, Caching::Direct), &conditions, FindingKind::TargetMultiple);
         assert_eq!(
             [multiple(8), multiple(24), multiple(25), multiple(72)],
             [None, Some(Weight::Note), None, None]
         );
         let memory = RunConditions { memory_bytes: Some(8 * GIB), ..RunConditions::default() };
         assert_eq!(
-            weigh(&of(24 * GIB, Caching::Direct), &memory, FindingKind::TargetMultiple),
+            weigh(&run_on(24 * GIB, Caching::Direct), &memory, FindingKind::TargetMultiple),
             None,
             "memory has no part in it"
         );
     }
 
     #[test]
-    fn parts_of_sectors_are_told() {
-        let around = RunConditions { sector_bytes: Some(4096), ..RunConditions::default() };
+    fn parts_of_sectors_are_reported() {
+        let conditions = RunConditions { sector_bytes: Some(4096), ..RunConditions::default() };
         let mut run = plain();
-        assert_eq!(weigh(&run, &around, FindingKind::Sectors), None);
+        assert_eq!(weigh(&run, &conditions, FindingKind::Sectors), None);
         run.workload.shape.block_bytes = 512;
-        assert_eq!(weigh(&run, &around, FindingKind::Sectors), Some(Weight::Note));
+        assert_eq!(weigh(&run, &conditions, FindingKind::Sectors), Some(Weight::Note));
         run.write = direction(10, 1, 2);
-        assert_eq!(weigh(&run, &around, FindingKind::Sectors), Some(Weight::Warning));
+        assert_eq!(weigh(&run, &conditions, FindingKind::Sectors), Some(Weight::Warning));
         let mut shifted = plain();
         shifted.workload.access.base_bytes = 512;
-        assert_eq!(weigh(&shifted, &around, FindingKind::Sectors), Some(Weight::Note));
+        assert_eq!(weigh(&shifted, &conditions, FindingKind::Sectors), Some(Weight::Note));
     }
 }

@@ -160,7 +160,7 @@ impl Numbers<'_> {
         }
     }
 
-    fn around(&mut self) -> RunConditions {
+    fn conditions(&mut self) -> RunConditions {
         RunConditions {
             memory_bytes: self.flag().then(|| self.int()),
             device_cache_bytes: self.flag().then(|| self.int()),
@@ -194,8 +194,8 @@ proptest! {
         rows in 0..60_usize,
     ) {
         let mut numbers = Numbers { whole: &whole, floats: &floats, at: 0 };
-        let (run, around) = (numbers.run(rows), numbers.around());
-        let found = findings(&run, &around);
+        let (run, conditions) = (numbers.run(rows), numbers.conditions());
+        let found = findings(&run, &conditions);
         prop_assert!(found.windows(2).all(|pair| pair[0].weight >= pair[1].weight), "worst first");
         let mut kinds: Vec<_> = found.iter().map(|finding| finding.kind).collect();
         kinds.sort_unstable();

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(Estimate::from_values(&[]), None);
         assert_eq!(Estimate::from_values(&[5.0]).unwrap().interval, None);
         let two = Estimate::from_values(&[99.0, 101.0]).unwrap();
-        assert!((two.interval.unwrap().low - (100.0 - 12.706)).abs() < 1e-3);
+        assert!((two.interval.unwrap().low - (100.0 - 12.706)).abs() < 1e-9);
         let six = Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0, 600.0]).unwrap();
         assert_eq!((six.value, six.interval.unwrap().high), (3.5, 600.0));
         assert_eq!(six.interval.unwrap().method, Method::MedianOrder);

@@ -40,7 +40,7 @@ pub fn squared_deviations(values: &[f64]) -> f64 {
 pub fn half_width(values: &[f64], mean: f64) -> f64 {
     let degrees = values.len() as f64 - 1.0;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    student::quantile(0.95, degrees) * (squares / degrees / values.len() as f64).sqrt()
+    student::t_95(degrees) * (squares / degrees / values.len() as f64).sqrt()
 }
 
 /// Half the width of the 95 % confidence interval of a rate of which only the count of its events is known (Poisson).

@@ -38,6 +38,12 @@ pub fn quantile(confidence: f64, degrees: f64) -> f64 {
     t
 }
 
+/// The quantile of a two-sided 95 % interval with three decimals, as printed tables have it: intervals can be checked
+/// by hand.
+pub fn t_95(degrees: f64) -> f64 {
+    (quantile(0.95, degrees) * 1000.0).round() / 1000.0
+}
+
 fn density(t: f64, degrees: f64) -> f64 {
     let front = ln_gamma(f64::midpoint(degrees, 1.0)) - ln_gamma(degrees / 2.0);
     (front - f64::midpoint(degrees, 1.0) * (t * t / degrees).ln_1p()).exp()
@@ -101,6 +107,11 @@ fn ln_gamma(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t_95_is_that_of_printed_tables() {
+        assert_eq!([1.0, 2.0, 3.0, 4.0, 19.0].map(t_95), [12.706, 4.303, 3.182, 2.776, 2.093]);
+    }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {

@@ -1,14 +1,10 @@
-//! What the rows of the table ask about: the figures of a case, and what they add up to.
+//! What the rows of the table test: the figures of an observation, and what follows from several of them.
 
-use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
-use crate::thresholds::{
-    CAP_REACHED, CAPABILITY_DAYS_MAX, COMMIT_RATIO_DEGRADED, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX,
-    LARGER_DATA, OUTSTANDING_IDLE, RATIO_DEGRADED, UTILISATION_NEAR,
-};
-use crate::{Confidence, Figures, Observation, VerdictKind};
-use capability::{Capability, KneeReason};
+use crate::figures::expected_commit_ns;
+use crate::thresholds::{CAP_REACHED, COMMIT_RATIO_DEGRADED, OUTSTANDING_IDLE, RATIO_DEGRADED};
+use crate::{Figures, Moment, Observation};
+use capability::Capability;
 use filestats::{IoClass, ServiceLevel};
-use statistics::IOS_MIN;
 use workload::{Cap, CapKind};
 
 /// A latency of the database beside what the curves expect.
@@ -16,25 +12,45 @@ pub struct Wait {
     pub what: &'static str,
     /// Measured over expected.
     pub times: f64,
-    /// The same as far as it speaks against the storage.
+    /// The same, scaled so that reads and commits count as degraded at the same limit.
     pub ratio: f64,
     /// What the device below says of the same kind of I/O.
     pub device_ratio: Option<f64>,
 }
 
-/// Everything a row may ask about.
+/// Everything a row may test.
 pub struct Case<'a> {
     pub observation: &'a Observation,
     pub capability: Option<&'a Capability>,
     pub service_level: &'a ServiceLevel,
     pub figures: Figures,
     /// Utilisation of each moment that has one, with when it ended.
-    pub course: Vec<(u64, f64)>,
-    /// Outstanding I/Os of the database in each moment, or in each few where the source tells late.
+    pub utilisations: Vec<(u64, f64)>,
+    /// Outstanding I/Os of the database in each moment, or in each few where the source reports late.
     pub outstanding: Vec<f64>,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    pub fn new(
+        observation: &'a Observation,
+        capability: Option<&'a Capability>,
+        service_level: &'a ServiceLevel,
+    ) -> Case<'a> {
+        let figures_of = |moments: &[Moment]| Figures::from_moments(moments, capability);
+        let utilisations = observation.moments.iter().filter_map(|moment| {
+            let utilisation = figures_of(std::slice::from_ref(moment)).utilisation?;
+            Some((moment.ended_unix_ns, utilisation.value))
+        });
+        Case {
+            observation,
+            capability,
+            service_level,
+            figures: figures_of(&observation.moments),
+            utilisations: utilisations.collect(),
+            outstanding: observation.stretches().map(|moments| figures_of(moments).outstanding).collect(),
+        }
+    }
+
     /// What the database waits for longest, measured by the curves: reads or commits.
     pub fn longest_wait(&self) -> Option<Wait> {
         let reads = self.figures.reads_place.as_ref().map(|place| {
@@ -49,14 +65,14 @@ impl Case<'_> {
         let commits = self.figures.commit_ratio.map(|times| Wait {
             what: "commits",
             times,
-            // A commit's own overhead is taken off, so that both are measured by the same rod.
+            // Commits vary more than reads, so that their limit is higher.
             ratio: times * RATIO_DEGRADED / COMMIT_RATIO_DEGRADED,
             device_ratio: self.figures.device_write_ratio,
         });
         reads.into_iter().chain(commits).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// The longest wait, if somebody has it: a tenth of a session's time, or a broken service level. An idle
+    /// The longest wait, if a session notices it: a tenth of a session's time, or a broken service level. An idle
     /// database whose rare reads find a sleeping CPU is not in trouble.
     pub fn noticed_wait(&self) -> Option<Wait> {
         let figures = &self.figures;
@@ -109,109 +125,4 @@ impl Case<'_> {
         let knee = curve.knee.as_ref()?;
         Some((knee.outstanding_full, knee.iops / curve.points.first()?.iops))
     }
-
-    /// Every doubt takes one step off.
-    pub fn confidence(&self, kind: VerdictKind) -> (Confidence, Vec<String>) {
-        let mut doubts = Vec::new();
-        let figures = &self.figures;
-        if kind == VerdictKind::CannotSay {
-            return (Confidence::High, doubts);
-        }
-        let operations = figures.database.as_ref().map_or(0, |database| database.counters.operations());
-        if operations < 10 * IOS_MIN {
-            doubts.push(format!("only {operations} I/Os were seen"));
-        }
-        let elsewhere = self.observation.elsewhere();
-        for volume in elsewhere.into_iter().filter(|volume| volume.share >= ELSEWHERE_SHARE_MIN) {
-            let percent = volume.share * 100.0;
-            let drive = volume.drive;
-            doubts.push(format!("files on {drive} are not judged here: {percent:.0} % of the time waited"));
-        }
-        if figures.coverage < 0.9 {
-            doubts.push(format!("{:.0} % of the time is unknown", (1.0 - figures.coverage) * 100.0));
-        }
-        if figures.device.is_none() {
-            doubts.push("the device below is not visible, so that others' I/O is not known".into());
-        }
-        if figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE {
-            doubts.push(
-                "the database does not time its log: the device's writes and flushes stand for commits"
-                    .into(),
-            );
-        }
-        if figures.reads_by_device && figures.storage_reads.count >= IOS_TO_COMPARE {
-            doubts.push(
-                "the database does not time its reads to their end: the device's stand for them".into(),
-            );
-        }
-        if figures.untimed.count > 0 {
-            let untimed = figures.untimed.count;
-            doubts.push(format!("{untimed} I/Os were not timed: timing is off for them"));
-        }
-        if let Some(capability) = self.capability {
-            doubts.extend(doubts_of(capability));
-            let larger =
-                self.observation.data_bytes.map(|bytes| bytes / capability.conditions.region_bytes.max(1));
-            if let Some(times) = larger.filter(|times| *times >= LARGER_DATA) {
-                doubts.push(format!(
-                    "the data is {times} x as large as what the storage was measured on, which caches may have held"
-                ));
-            }
-            let age_days = self.ended().saturating_sub(capability.measured_unix_ns) as f64 / 86_400e9;
-            if age_days > CAPABILITY_DAYS_MAX {
-                doubts.push(format!("the storage was measured {age_days:.0} days ago"));
-            }
-            if let Some(error) = capability.cost_model.as_ref().and_then(|model| model.error)
-                && error > 0.2
-            {
-                doubts.push(format!(
-                    "the cost model is off by {:.0} % on mixes kept out of its fit",
-                    error * 100.0
-                ));
-            }
-        }
-        if kind == VerdictKind::Healthy
-            && let Some(used) = figures.utilisation.filter(|u| u.value >= UTILISATION_NEAR)
-        {
-            doubts.push(format!("{:.0} % is close to the knee", used.value * 100.0));
-        }
-        if kind == VerdictKind::Healthy
-            && let Some(wait) = self.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
-        {
-            let (what, times) = (wait.what, wait.times);
-            doubts.push(format!(
-                "{what} take {times:.1} x what the curve expects (hardly anybody waits for them)"
-            ));
-        }
-        if kind == VerdictKind::StorageDegraded
-            && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR)
-        {
-            doubts.push("the demand is close to the knee as well".into());
-        }
-        let confidence = match doubts.len() {
-            0 => Confidence::High,
-            1 => Confidence::Medium,
-            _ => Confidence::Low,
-        };
-        (confidence, doubts)
-    }
-}
-
-/// What speaks against a capability itself.
-fn doubts_of(capability: &Capability) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if capability.cost_model.is_none() {
-        doubts.push("writes were not measured: the utilisation is that of the reads alone".into());
-    }
-    if let Some(iops) = capability.conditions.foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
-        doubts.push(format!("others did {iops:.0} I/Os a second while the storage was measured"));
-    }
-    let mut reasons = capability.curves.iter().filter_map(|curve| Some(curve.knee.as_ref()?.reason));
-    if reasons.any(|reason| reason == KneeReason::Client) {
-        doubts.push("Headroom's own threads were the limit when it was measured: it may give more".into());
-    }
-    if capability.curves.iter().flat_map(|curve| &curve.points).any(|point| point.failed > 0) {
-        doubts.push("I/Os failed while the storage was measured".into());
-    }
-    doubts
 }

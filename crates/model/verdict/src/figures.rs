@@ -1,5 +1,5 @@
 use crate::Moment;
-use crate::asked::{self, Untimed};
+use crate::demand::{self, Untimed};
 use capability::{Capability, Curve, Flow, Side, Utilisation};
 use filestats::{Delta, Ops};
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use workload::{Pattern, Shape};
 /// kernel's read-ahead and bulk writers go from 128 KiB up.
 const SEQUENTIAL_BYTES_MIN: f64 = 128.0 * 1024.0;
 
-/// A sync after more written bytes than this is a checkpoint or a bulk load, not a commit that a log write can
-/// foretell.
+/// A sync after more written bytes than this is a checkpoint or a bulk load, not a commit that a log write
+/// predicts.
 const COMMIT_BYTES_MAX: f64 = 256.0 * 1024.0;
 
 /// Reads are compared with curves of no more than this share of writes, in percent.
@@ -31,7 +31,7 @@ pub struct Place {
     pub expected_ns: f64,
 }
 
-/// Everything the decision table asks about, computed once from a stretch of moments.
+/// The figures that the decision table tests, computed once from a stretch of moments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
     /// Seconds with known intervals.
@@ -40,7 +40,7 @@ pub struct Figures {
     pub coverage: f64,
     /// The database's reads, writes and syncs.
     pub database: Option<Delta>,
-    /// The device's, everybody's I/O included.
+    /// The device's: the I/O of all processes.
     pub device: Option<Delta>,
     /// Reads that came from the storage; their time is unknown where the database does not time their completion.
     pub storage_reads: Ops,
@@ -54,7 +54,7 @@ pub struct Figures {
     pub reads_by_device: bool,
     /// Mean I/Os the database has outstanding at the storage: slow reads, writes and syncs.
     pub outstanding: f64,
-    /// I/Os that the database would time if it were told to.
+    /// I/Os that the database could time, and does not because its timing is off.
     pub(crate) untimed: Untimed,
     /// Utilisation; `None` without capability or without I/O.
     pub utilisation: Option<Utilisation>,
@@ -77,8 +77,8 @@ impl Figures {
         let known = moments.iter().filter(|moment| moment.database().is_some()).count();
         let database = sum(moments.iter().filter_map(Moment::database));
         let floor_ns = capability.and_then(resting_read_ns);
-        let reads = asked::reads(moments, floor_ns);
-        let commits = asked::commits(moments);
+        let reads = demand::reads(moments, floor_ns);
+        let commits = demand::commits(moments);
         let elapsed_ns = database.as_ref().map_or(0, |delta| delta.elapsed_ns);
         let mut figures = Figures {
             elapsed_s: elapsed_ns as f64 / 1e9,
@@ -88,15 +88,15 @@ impl Figures {
             commits_by_device: commits.by_device,
             commits_through: commits.through,
             reads_by_device: false,
-            outstanding: asked::outstanding(moments, &reads, &commits, elapsed_ns),
-            untimed: asked::untimed_by_choice(moments),
+            outstanding: demand::outstanding(moments, &reads, &commits, elapsed_ns),
+            untimed: demand::untimed_by_choice(moments),
             utilisation: None,
             reads_place: None,
             device_read_ratio: None,
             device_write_ratio: None,
             commit_ratio: None,
             database,
-            device: asked::device(moments),
+            device: demand::device(moments),
         };
         if let Some(capability) = capability {
             let met: Vec<Met> =
@@ -116,7 +116,7 @@ impl Figures {
             && let (Some(latency_ns), Some(bytes)) = (own_ns.or(device_ns), reads.average_bytes().known())
             && self.elapsed_s > 0.0
         {
-            // Among many writes, reads are still best foretold by a curve that reads.
+            // Among many writes, reads are still best predicted by a curve of reads.
             let shape = shape(bytes, self.write_percent().min(READS_CURVE_WRITES_MAX));
             let stall_ns = |device: &Delta| device.counters.transfers().stall_ns.known().unwrap_or(0) as f64;
             let device =
@@ -218,7 +218,7 @@ struct Met {
 impl Met {
     fn in_moment(moment: &Moment, floor_ns: Option<u64>) -> Option<Met> {
         let database = moment.database()?;
-        let reads = asked::reads(std::slice::from_ref(moment), floor_ns);
+        let reads = demand::reads(std::slice::from_ref(moment), floor_ns);
         let own = reads.waited_ns as f64 / database.elapsed_ns as f64;
         let device = moment.device();
         let others = device.and_then(|device| {
@@ -306,7 +306,7 @@ fn utilisation(capability: &Capability, flows: &[Flow]) -> Option<Utilisation> {
         let curve: &Curve = capability.nearest_curve(&shape(flow.bytes, writes))?;
         (curve.workload.write_percent == writes).then(|| Some(flow.per_second / curve.iops_max()?))?
     };
-    // What was not measured (writes, of a read-only capability) is left out; the verdict says so as a doubt.
+    // What was not measured (writes, of a read-only capability) is left out, which is a doubt of the verdict.
     let value = flows.iter().filter_map(share).reduce(|sum, more| sum + more)?;
     Some(Utilisation { value, binding: capability::Binding::Operations })
 }

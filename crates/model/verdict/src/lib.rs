@@ -5,19 +5,22 @@
 //!      │  Figures::from_moments(): rates, N by Little's law, latency of what reached storage, utilisation,
 //!      │                 the latency the curve expects at that N and size
 //!      v
-//! judge()      TABLE, first row whose condition holds: cannot say, throttled, nobody waits, demand exceeds
-//!      │       capability, storage degraded, not storage, burst, serialized, healthy
+//! judge()      table.rs, the first of rows/ whose condition holds: cannot say, throttled, nobody waits,
+//!      │       demand exceeds capability, storage degraded, not storage, burst, serialized, healthy
 //!      v
 //! Verdict      kind, confidence and its doubts, evidence { what, value, unit, source, at }, next step
 //! ```
 //!
-//! Pure: the whole judgement runs on numbers from a file, and every rule is tested so.
+//! Pure: the whole judgement runs on numbers from a file, and every rule is tested with plain values.
 
-mod asked;
 mod case;
+mod confidence;
+mod demand;
 mod evidence;
 mod figures;
+mod grounds;
 mod observation;
+mod rows;
 mod table;
 mod thresholds;
 
@@ -29,7 +32,7 @@ use capability::Binding;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is the matter.
+/// The state of a database and its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
@@ -57,11 +60,11 @@ pub enum VerdictKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// Look again before acting.
+    /// Observe again before acting.
     Low,
-    /// Something speaks against it, see the doubts.
+    /// There is one doubt.
     Medium,
-    /// Nothing speaks against it.
+    /// There is no doubt.
     High,
 }
 
@@ -83,13 +86,13 @@ pub struct Evidence {
 /// The answer of `headroom check`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What is the matter.
+    /// The state that was found.
     pub verdict: VerdictKind,
     /// In one sentence.
     pub summary: String,
     /// How far to trust it.
     pub confidence: Confidence,
-    /// What speaks against it.
+    /// What lowers the confidence.
     pub doubts: Vec<String>,
     /// Share of the storage asked for, 1 = all; `None` where no capability or no I/O was there.
     pub utilisation: Option<f64>,

@@ -1,4 +1,5 @@
-use crate::asked::is_of_database;
+use crate::demand::is_of_database;
+use crate::thresholds::LATE_SPANS;
 use filestats::{Delta, Figure, FileInterval, Interval, Ops, Reason};
 use serde::{Deserialize, Serialize};
 use workload::Cap;
@@ -8,26 +9,27 @@ use workload::Cap;
 pub struct Moment {
     /// When it ends, nanoseconds since 1970.
     pub ended_unix_ns: u64,
-    /// What the sources say of the database's files, as far as they lie on the device.
+    /// The database's files on the device, as the sources count them.
     pub files: Vec<FileInterval>,
-    /// ... of those that lie on others.
+    /// The database's files on other devices.
     #[serde(default)]
     pub elsewhere: Vec<FileInterval>,
-    /// What the kernel says of the device, everybody's I/O.
+    /// What the kernel counts of the device: the I/O of all processes.
     pub device: Option<FileInterval>,
 }
 
-/// What was seen of a database and its storage.
+/// What was observed of a database and its storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// In order of time.
     pub moments: Vec<Moment>,
     /// Throttles in force on the device while it was observed.
     pub caps: Vec<Cap>,
-    /// How late the source may tell what was done, nanoseconds: a moment that is not much longer may have what was
-    /// done in another.
-    pub told_late_ns: u64,
-    /// What a person must know to read the source's figures, and how to have better ones.
+    /// How late the source may report operations, nanoseconds: a moment that is not much longer may contain those of
+    /// another.
+    #[serde(rename = "told_late_ns")]
+    pub report_lag_ns: u64,
+    /// What a person must know to read the source's figures, and how to get better ones.
     pub notes: Vec<String>,
     /// Bytes of the database's data files at the end, where known.
     pub data_bytes: Option<u64>,
@@ -123,6 +125,24 @@ impl Observation {
         self.moments.iter().flat_map(|moment| &moment.files).filter_map(|file| match file.interval {
             Interval::Unknown(Reason::FirstSight | Reason::Gone) | Interval::Known(_) => None,
             Interval::Unknown(reason) => Some(reason),
+        })
+    }
+
+    /// Moments one by one; of a source that reports late as many together as make its lag small.
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = &[Moment]> {
+        let elapsed_ns = |moment: &Moment| moment.database().map_or(0, |delta| delta.elapsed_ns);
+        let least_ns = self.report_lag_ns.saturating_mul(LATE_SPANS);
+        let mut rest = &self.moments[..];
+        std::iter::from_fn(move || {
+            let mut sum_ns = 0_u64;
+            let enough = rest.iter().position(|moment| {
+                sum_ns = sum_ns.saturating_add(elapsed_ns(moment));
+                sum_ns >= least_ns
+            });
+            // The rest at the end is too short to be judged alone.
+            let (stretch, after) = rest.split_at(enough? + 1);
+            rest = after;
+            Some(stretch)
         })
     }
 

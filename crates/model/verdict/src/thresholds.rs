@@ -23,12 +23,12 @@ pub const SERIAL_COMMITS_MIN: f64 = 0.5;
 pub const SERIAL_MOMENT: std::ops::Range<f64> = 0.35..1.5;
 /// At least this share of the moments is.
 pub const SERIAL_SHARE_MIN: f64 = 0.8;
-/// Moments of a source that tells late are looked at so many times that long together: at their ends a session's I/O
+/// Moments of a source that reports late are judged in stretches of this many times its lag: at their ends a session's I/O
 /// may be missing or too much, a quarter then, as [`SERIAL_MOMENT`] allows.
 pub const LATE_SPANS: u64 = 4;
 /// I/Os without a time, though the database could time them, that leave latency unknown: a larger share than this.
 pub const UNTIMED_SHARE_MAX: f64 = 0.1;
-/// Nobody waits: less than a tenth of one session's time goes into I/O.
+/// No session waits for storage: less than a tenth of one session's time goes into I/O.
 pub const OUTSTANDING_IDLE: f64 = 0.1;
 /// Seconds over the knee that make a burst rather than the everyday state.
 pub const BURST_SHARE_MAX: f64 = 0.5;
@@ -37,11 +37,11 @@ pub const BURST_SHARE_MAX: f64 = 0.5;
 pub const COMMIT_RATIO_DEGRADED: f64 = 5.0;
 /// A cap is reached at this share of it.
 pub const CAP_REACHED: f64 = 0.85;
-/// Data this many times as large as the measured region meets other caches and longer ways.
+/// Data this many times as large as the measured region meets other caches and longer seeks.
 pub const LARGER_DATA: u64 = 8;
-/// Others' I/Os a second during a measurement that leave it in doubt.
+/// I/Os a second of other processes during a measurement that make it doubtful.
 pub const FOREIGN_IOPS_MAX: f64 = 100.0;
 /// A capability older than this may no longer hold.
 pub const CAPABILITY_DAYS_MAX: f64 = 30.0;
-/// Less of the time than this on other volumes is not worth a word.
+/// Less of the time than this on other volumes is not reported.
 pub const ELSEWHERE_SHARE_MIN: f64 = 0.05;

@@ -42,6 +42,16 @@ fn the_same_readers_on_a_device_gone_slow_find_storage_degraded() {
 }
 
 #[test]
+fn storage_with_slow_commits_is_degraded_even_at_the_knee() {
+    // Reads as the curve says at full load, commits 30 x as long as measured.
+    let load = Load { reads: 3_990, read_ns: 16 * MS, commits: 20, sync_ns: 60 * MS, ..Load::default() };
+    let verdict = verdict(&steady(load));
+    assert!(verdict.utilisation.unwrap() > 0.9);
+    assert_eq!(verdict.verdict, VerdictKind::StorageDegraded, "{verdict:#?}");
+    assert!(verdict.doubts.iter().any(|doubt| doubt.contains("close to the knee")), "{:?}", verdict.doubts);
+}
+
+#[test]
 fn a_new_cap_that_is_reached_throttles_and_an_old_one_is_part_of_the_storage() {
     let load = Load { reads: 800, read_ns: 80 * MS, device_read_ns: Some(4 * MS), ..Load::default() };
     let cap = Cap {
@@ -69,7 +79,7 @@ fn a_new_cap_that_is_reached_throttles_and_an_old_one_is_part_of_the_storage() {
 }
 
 #[test]
-fn single_row_commits_are_serialized_and_told_what_batching_gains() {
+fn single_row_commits_are_serialized_with_the_gain_of_batching() {
     let verdict = verdict(&steady(Load { commits: 400, sync_ns: 2_300 * US, ..Load::default() }));
     assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
     // 15 commits of 4 KiB fit into 60 KiB: 15 x 2 ms against 3 ms.
@@ -79,7 +89,7 @@ fn single_row_commits_are_serialized_and_told_what_batching_gains() {
 }
 
 #[test]
-fn a_session_that_waits_two_thirds_of_its_time_is_serialized_however_it_wavers() {
+fn a_session_that_waits_two_thirds_of_its_time_is_serialized() {
     let quick = Load { commits: 400, sync_ns: 1_200 * US, ..Load::default() };
     let slow = Load { commits: 400, sync_ns: 2_000 * US, ..Load::default() };
     let loads: Vec<Load> = (0..20).map(|at| if at % 2 == 0 { quick } else { slow }).collect();
@@ -88,7 +98,7 @@ fn a_session_that_waits_two_thirds_of_its_time_is_serialized_however_it_wavers()
 }
 
 #[test]
-fn reads_one_at_a_time_are_serialized_and_told_to_go_wide() {
+fn reads_one_at_a_time_are_serialized_with_the_advice_to_prefetch() {
     let verdict = verdict(&steady(Load { reads: 240, read_ns: 4 * MS, ..Load::default() }));
     assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
     assert!(
@@ -118,7 +128,7 @@ fn a_database_that_waits_on_a_device_that_does_not_is_not_storage() {
 }
 
 #[test]
-fn slow_background_writes_that_no_session_waits_for_are_nobodys_problem() {
+fn slow_background_writes_that_no_session_waits_for_are_harmless() {
     let load = Load {
         reads: 20,
         read_ns: 4 * MS,

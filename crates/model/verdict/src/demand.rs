@@ -1,13 +1,13 @@
-//! What a database asked of its storage, as far as its counters may be held against the storage: by what they
-//! mean.
+//! The demand of a database on its storage: its counters, as far as their meaning allows to compare them with the
+//! storage.
 //!
 //! ```text
-//! reads     the page cache is passed by, or a histogram parts what it answered   -> those that were slow
-//!           it is in the counts                         -> no more than the device did; its answers' time taken off
-//!           timed by the wait or by the submission      -> counted; how long they took, the device says
+//! reads     bypass the page cache, or a histogram separates its hits  -> the slow ones
+//!           include hits of the page cache              -> at most those of the device, less the time of the hits
+//!           timed by the wait or by the submission      -> counted; their latency is the device's
 //! commits   a log whose syncs are counted and timed     -> its writes and syncs, one for each sync
 //!           a log whose writes go through to the medium -> one for each write
-//!           a log that nobody times                     -> its writes, each a write and a flush of the device
+//!           a log that is not timed                     -> its writes, each a write and a flush of the device
 //! N         the time of both, and of all else that sessions wait for; never that of a submission
 //! ```
 
@@ -43,11 +43,11 @@ pub(crate) struct Commits {
     pub through: bool,
 }
 
-/// I/Os that the database would time if it were told to.
+/// I/Os that the database could time, and does not because its timing is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Untimed {
     pub count: u64,
-    pub of: u64,
+    pub total: u64,
 }
 
 /// Intervals of the database's own files: not of devices, nor of what went on below the page cache for them.
@@ -66,7 +66,7 @@ pub(crate) fn device(moments: &[Moment]) -> Option<Delta> {
 
 /// `floor_ns` is the storage's own median of a read at rest, where it was measured.
 pub(crate) fn reads(moments: &[Moment], floor_ns: Option<u64>) -> Reads {
-    let (mut told, mut mixed, mut waited_ns) = (Ops::ZERO, Ops::ZERO, 0_u64);
+    let (mut reached, mut mixed, mut waited_ns) = (Ops::ZERO, Ops::ZERO, 0_u64);
     for (file, delta) in files(moments) {
         let all = delta.counters.read;
         let read = match file.meaning.read_time {
@@ -79,10 +79,10 @@ pub(crate) fn reads(moments: &[Moment], floor_ns: Option<u64>) -> Reads {
             Time::ToSubmission => untimed(all),
         };
         match (file.meaning.cache, &delta.latencies, floor_ns) {
-            (Cache::Missed, ..) => told = told.plus(read),
+            (Cache::Missed, ..) => reached = reached.plus(read),
             (_, Some(latencies), Some(floor_ns)) => {
                 let slow = latencies.read.at_least((floor_ns as f64 * CACHE_HIT_SHARE) as u64);
-                told = told.plus(those_that_were_slow(read, slow));
+                reached = reached.plus(slow_reads(read, slow));
             }
             _ => mixed = mixed.plus(read),
         }
@@ -90,10 +90,10 @@ pub(crate) fn reads(moments: &[Moment], floor_ns: Option<u64>) -> Reads {
     let device = device(moments);
     let left = device.map(|device| {
         let read = device.counters.read;
-        Ops { count: read.count.saturating_sub(told.count), ..read }
+        Ops { count: read.count.saturating_sub(reached.count), ..read }
     });
-    let ops = told.plus(left.map_or(mixed, |left| those_of_the_device(mixed, left)));
-    let known_ns = ops.stall_ns.known().or_else(|| told.stall_ns.known()).unwrap_or(0);
+    let ops = reached.plus(left.map_or(mixed, |left| bounded_by_device(mixed, left)));
+    let known_ns = ops.stall_ns.known().or_else(|| reached.stall_ns.known()).unwrap_or(0);
     Reads { ops, waited_ns: waited_ns.saturating_add(known_ns) }
 }
 
@@ -101,8 +101,8 @@ fn untimed(ops: Ops) -> Ops {
     Ops { stall_ns: Figure::unknown(Reason::NotCounted), ..ops }
 }
 
-/// A histogram parts reads that are not far below the storage's own latency at rest.
-fn those_that_were_slow(all: Ops, (count, stall_ns): (u64, f64)) -> Ops {
+/// A histogram separates reads that are not far below the storage's own latency at rest.
+fn slow_reads(all: Ops, (count, stall_ns): (u64, f64)) -> Ops {
     let count = count.min(all.count);
     let bytes = match all.count {
         0 => 0,
@@ -115,7 +115,7 @@ fn those_that_were_slow(all: Ops, (count, stall_ns): (u64, f64)) -> Ops {
 
 /// Of reads that the page cache may have answered, or that went several in a request, no more can have reached the
 /// storage than the device did.
-fn those_of_the_device(all: Ops, device: Ops) -> Ops {
+fn bounded_by_device(all: Ops, device: Ops) -> Ops {
     if all.count <= device.count {
         return all;
     }
@@ -152,7 +152,7 @@ pub(crate) fn commits(moments: &[Moment]) -> Commits {
         return commits_of_an_untimed_log(writes, syncs, device(moments).as_ref());
     }
     // Where there is a log, commits wait for it alone, and the other files are synced by checkpoints.
-    // It may lie on another volume: nobody waits for commits here then.
+    // It may lie on another volume: then no session waits for commits here.
     let elsewhere = moments.iter().flat_map(|moment| &moment.elsewhere);
     let has_log = files(moments).any(|(file, delta)| is_log(file) && waited_on(file, delta))
         || elsewhere.into_iter().any(|file| is_log(file) && is_of_database(file));
@@ -187,7 +187,7 @@ fn commits_of_an_untimed_log(writes: Ops, syncs: Option<Ops>, device: Option<&De
         let flush_ns = device.sync_latency_ns().known().unwrap_or(0.0);
         Some(device.write_latency_ns().known()? + flush_ns)
     });
-    // Where the database only has to be told to time it, that is the remedy.
+    // Where the database only has to be reached to time it, that is the remedy.
     let each_ns = each_ns.filter(|_| reason == Reason::NotCounted);
     let stall_ns =
         each_ns.map_or(Figure::unknown(reason), |each| Figure::Known((each * count as f64) as u64));
@@ -215,7 +215,7 @@ pub(crate) fn untimed_by_choice(moments: &[Moment]) -> Untimed {
     for (_, delta) in files(moments) {
         let sync = delta.counters.sync.known().unwrap_or(Ops::ZERO);
         for ops in [delta.counters.read, delta.counters.write, sync] {
-            sum.of = sum.of.saturating_add(ops.count);
+            sum.total = sum.total.saturating_add(ops.count);
             if ops.stall_ns.reason() == Some(Reason::TimingOff) {
                 sum.count = sum.count.saturating_add(ops.count);
             }

@@ -1,0 +1,125 @@
+//! How far to trust a verdict: every doubt takes one step off.
+
+use crate::case::Case;
+use crate::figures::IOS_TO_COMPARE;
+use crate::thresholds::{
+    CAPABILITY_DAYS_MAX, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX, LARGER_DATA, RATIO_DEGRADED, UTILISATION_NEAR,
+};
+use crate::{Confidence, VerdictKind};
+use capability::{Capability, KneeReason};
+use statistics::IOS_MIN;
+
+/// The confidence in a verdict, and the doubts that lower it.
+pub(crate) fn confidence(case: &Case, kind: VerdictKind) -> (Confidence, Vec<String>) {
+    if kind == VerdictKind::CannotSay {
+        return (Confidence::High, Vec::new());
+    }
+    let mut doubts = doubts_of_observation(case);
+    if let Some(capability) = case.capability {
+        doubts.extend(doubts_of_capability(capability));
+        doubts.extend(doubts_of_comparison(case, capability));
+    }
+    doubts.extend(doubts_of_verdict(case, kind));
+    let confidence = match doubts.len() {
+        0 => Confidence::High,
+        1 => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    (confidence, doubts)
+}
+
+fn doubts_of_observation(case: &Case) -> Vec<String> {
+    let (mut doubts, figures) = (Vec::new(), &case.figures);
+    let operations = figures.database.as_ref().map_or(0, |database| database.counters.operations());
+    if operations < 10 * IOS_MIN {
+        doubts.push(format!("only {operations} I/Os were seen"));
+    }
+    let elsewhere = case.observation.elsewhere();
+    for volume in elsewhere.into_iter().filter(|volume| volume.share >= ELSEWHERE_SHARE_MIN) {
+        let percent = volume.share * 100.0;
+        let drive = volume.drive;
+        doubts.push(format!("files on {drive} are not judged here: {percent:.0} % of the time waited"));
+    }
+    if figures.coverage < 0.9 {
+        doubts.push(format!("{:.0} % of the time is unknown", (1.0 - figures.coverage) * 100.0));
+    }
+    if figures.device.is_none() {
+        doubts.push("the device below is not visible, so that others' I/O is not known".into());
+    }
+    if figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE {
+        doubts.push(
+            "the database does not time its log: the device's writes and flushes stand for commits".into(),
+        );
+    }
+    if figures.reads_by_device && figures.storage_reads.count >= IOS_TO_COMPARE {
+        doubts.push("the database does not time its reads to their end: the device's stand for them".into());
+    }
+    if figures.untimed.count > 0 {
+        let untimed = figures.untimed.count;
+        doubts.push(format!("{untimed} I/Os were not timed: timing is off for them"));
+    }
+    doubts
+}
+
+/// Whether the capability stands for what was observed.
+fn doubts_of_comparison(case: &Case, capability: &Capability) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let larger = case.observation.data_bytes.map(|bytes| bytes / capability.conditions.region_bytes.max(1));
+    if let Some(times) = larger.filter(|times| *times >= LARGER_DATA) {
+        doubts.push(format!(
+            "the data is {times} x as large as what the storage was measured on, which caches may have held"
+        ));
+    }
+    let age_days = case.ended().saturating_sub(capability.measured_unix_ns) as f64 / 86_400e9;
+    if age_days > CAPABILITY_DAYS_MAX {
+        doubts.push(format!("the storage was measured {age_days:.0} days ago"));
+    }
+    if let Some(error) = capability.cost_model.as_ref().and_then(|model| model.error)
+        && error > 0.2
+    {
+        doubts.push(format!("the cost model is off by {:.0} % on mixes kept out of its fit", error * 100.0));
+    }
+    doubts
+}
+
+/// What the figures say against the verdict itself.
+fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
+    let (mut doubts, figures) = (Vec::new(), &case.figures);
+    if kind == VerdictKind::Healthy
+        && let Some(used) = figures.utilisation.filter(|u| u.value >= UTILISATION_NEAR)
+    {
+        doubts.push(format!("{:.0} % is close to the knee", used.value * 100.0));
+    }
+    if kind == VerdictKind::Healthy
+        && let Some(wait) = case.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
+    {
+        let (what, times) = (wait.what, wait.times);
+        doubts
+            .push(format!("{what} take {times:.1} x what the curve expects (hardly anybody waits for them)"));
+    }
+    if kind == VerdictKind::StorageDegraded
+        && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR)
+    {
+        doubts.push("the demand is close to the knee as well".into());
+    }
+    doubts
+}
+
+/// What lowers the trust in the measurement itself.
+fn doubts_of_capability(capability: &Capability) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if capability.cost_model.is_none() {
+        doubts.push("writes were not measured: the utilisation is that of the reads alone".into());
+    }
+    if let Some(iops) = capability.conditions.foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
+        doubts.push(format!("others did {iops:.0} I/Os a second while the storage was measured"));
+    }
+    let mut reasons = capability.curves.iter().filter_map(|curve| Some(curve.knee.as_ref()?.reason));
+    if reasons.any(|reason| reason == KneeReason::Client) {
+        doubts.push("Headroom's own threads were the limit when it was measured: it may give more".into());
+    }
+    if capability.curves.iter().flat_map(|curve| &curve.points).any(|point| point.failed > 0) {
+        doubts.push("I/Os failed while the storage was measured".into());
+    }
+    doubts
+}

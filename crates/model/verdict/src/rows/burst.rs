@@ -1,0 +1,38 @@
+//! Easy on average, over the knee in some moments.
+
+use crate::case::Case;
+use crate::evidence::{DEVICE, MODEL, fact};
+use crate::grounds::Grounds;
+use crate::thresholds::{BURST_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_NEAR};
+
+pub(crate) fn burst(case: &Case) -> Option<Grounds> {
+    let mean = case.figures.utilisation?.value;
+    let over: Vec<&(u64, f64)> =
+        case.utilisations.iter().filter(|(_, u)| *u >= UTILISATION_AT_KNEE).collect();
+    let share = over.len() as f64 / case.utilisations.len().max(1) as f64;
+    if over.is_empty() || mean >= UTILISATION_NEAR || share > BURST_SHARE_MAX {
+        return None;
+    }
+    let (at, highest) = over.iter().copied().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut evidence = vec![
+        fact("highest utilisation of a moment", highest, "share", MODEL, at),
+        fact("moments over the knee", share, "share", DEVICE, case.ended()),
+        case.utilisation_fact(mean),
+    ];
+    evidence.extend(case.latency());
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "{:.0} % of the storage is used on average, but {} of {} moments were over the knee (up to {:.0} %)",
+            mean * 100.0,
+            over.len(),
+            case.utilisations.len(),
+            highest * 100.0
+        ),
+        evidence,
+        next_step:
+            "find what runs at those moments (checkpoint, index rebuild, backup) and spread it out, pace \
+                    it, or move it to a quiet hour"
+                .into(),
+    })
+}

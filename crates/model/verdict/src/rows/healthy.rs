@@ -1,0 +1,44 @@
+//! None of the other rows.
+
+use crate::Evidence;
+use crate::case::Case;
+use crate::grounds::Grounds;
+use crate::thresholds::UTILISATION_NEAR;
+use filestats::IoClass;
+use workload::format_ns;
+
+pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let used = figures.utilisation.map(|u| u.value);
+    let mut evidence: Vec<Evidence> = used.map(|value| case.utilisation_fact(value)).into_iter().collect();
+    evidence.extend(case.latency());
+    evidence.extend(case.knee());
+    evidence.extend(case.volume());
+    let summary = match used {
+        Some(used) => format!(
+            "latency agrees with what this storage gives, and {:.0} % of it is asked for",
+            used * 100.0
+        ),
+        None => "the storage is hardly asked for anything: the reads are served from memory".into(),
+    };
+    let broken = [(IoClass::Read, figures.read_ns()), (IoClass::LogWrite, figures.commit_ns())]
+        .into_iter()
+        .find_map(|(class, ns)| ns.filter(|ns| !case.service_level.kept(class, *ns)).map(|ns| (class, ns)));
+    let next_step = match (broken, used) {
+        (Some((class, ns)), _) => format!(
+            "the service level is not kept ({} take {}), and that is what this storage gives: it needs storage \
+             of a faster class, not tuning",
+            if class == IoClass::LogWrite { "commits" } else { "reads" },
+            format_ns(ns)
+        ),
+        (None, Some(used)) if used >= UTILISATION_NEAR => format!(
+            "plan ahead: {:.1} x today's demand is the limit, and bursts reach it earlier",
+            1.0 / used
+        ),
+        (None, Some(used)) if used > 0.001 => {
+            format!("nothing to do: the storage could carry {:.0} x this demand", (1.0 / used).max(1.0))
+        }
+        _ => "nothing to do".into(),
+    };
+    Some(Grounds { summary, evidence, next_step })
+}

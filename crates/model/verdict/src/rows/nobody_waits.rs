@@ -1,0 +1,41 @@
+//! The device is slow, but no session waits for it.
+
+use crate::case::Case;
+use crate::evidence::{DATABASE, DEVICE, fact};
+use crate::figures::IOS_TO_COMPARE;
+use crate::grounds::Grounds;
+use crate::thresholds::OUTSTANDING_IDLE;
+use filestats::IoClass;
+use workload::format_ns;
+
+pub(crate) fn nobody_waits(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let device = figures.device.as_ref()?;
+    let over = [
+        ("device read latency", IoClass::Read, device.counters.read),
+        ("device write latency", IoClass::Write, device.counters.write),
+    ]
+    .into_iter()
+    .filter(|(_, _, ops)| ops.count >= IOS_TO_COMPARE)
+    .filter_map(|(what, class, ops)| Some((what, class, ops.latency_ns().known()?)))
+    .find(|(_, class, latency_ns)| !case.service_level.kept(*class, *latency_ns));
+    let (what, _, latency_ns) = over?;
+    let reads_kept = figures.read_ns().is_none_or(|ns| case.service_level.kept(IoClass::Read, ns));
+    let commits_kept = figures.commit_ns().is_none_or(|ns| case.service_level.kept(IoClass::LogWrite, ns));
+    if figures.outstanding >= OUTSTANDING_IDLE || !reads_kept || !commits_kept {
+        return None;
+    }
+    let mut evidence = vec![
+        fact(what, latency_ns, "ns", DEVICE, case.ended()),
+        fact("sessions waiting on average", figures.outstanding, "I/Os", DATABASE, case.ended()),
+    ];
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "the device answers in {}, but the database hardly waits for it and keeps its service level",
+            format_ns(latency_ns)
+        ),
+        evidence,
+        next_step: "nothing to do: the slow I/O is background work that no session waits for".into(),
+    })
+}

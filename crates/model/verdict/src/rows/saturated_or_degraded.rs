@@ -1,0 +1,101 @@
+//! Saturated, degraded, or slow above the storage: latency at the same load decides, not utilisation.
+//!
+//! ```text
+//! latency over 3 x the curve's at the same N and size?
+//!   no   U at the knee?                 yes  demand exceeds capability (saturated)
+//!   yes  the device is slow as well?    yes  storage degraded, whatever U is
+//!                                       no   not storage
+//! ```
+//!
+//! The curve's latency at that N includes the queue: storage that is only saturated is not slower than its curve.
+//! Storage that is degraded may be at the knee as well; that is a doubt beside the verdict.
+
+use crate::case::{Case, Wait};
+use crate::grounds::Grounds;
+use crate::thresholds::{RATIO_DEGRADED, UTILISATION_AT_KNEE, UTILISATION_NEAR};
+
+/// A wait that is far above what the curve expects at its load.
+fn slow_wait(case: &Case) -> Option<Wait> {
+    case.noticed_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
+}
+
+pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let utilisation = figures.utilisation?;
+    let beyond_knee = figures.reads_place.as_ref().is_some_and(|place| {
+        let knee =
+            case.capability.and_then(|it| it.curve(&place.curve)).and_then(|curve| curve.knee.as_ref());
+        knee.is_some_and(|knee| place.outstanding >= knee.low.max(1.0))
+    });
+    let over =
+        utilisation.value >= UTILISATION_AT_KNEE || (beyond_knee && utilisation.value >= UTILISATION_NEAR);
+    if !over || slow_wait(case).is_some() {
+        return None;
+    }
+    let mut evidence = vec![case.utilisation_fact(utilisation.value)];
+    evidence.extend(case.knee());
+    evidence.extend(case.latency());
+    evidence.extend(case.volume());
+    let same_cap = case.observation.caps.iter().find(|cap| case.capped_when_measured(cap));
+    let limit = same_cap.map_or(String::new(), |cap| {
+        format!(" (the limit is a cap that was there when it was measured: {cap})")
+    });
+    Some(Grounds {
+        summary: format!(
+            "the workload asks {:.0} % of what this storage gives, bound by {}{limit}",
+            utilisation.value * 100.0,
+            utilisation.binding
+        ),
+        evidence,
+        next_step: format!(
+            "ask for less (more memory for caching, missing indexes, less data read) or give more {}: \
+             faster or striped storage; tuning latency alone will not help",
+            utilisation.binding
+        ),
+    })
+}
+
+pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let wait = slow_wait(case)?;
+    if wait.device_ratio.is_some_and(|ratio| ratio < RATIO_DEGRADED) {
+        // The layer below is as fast as ever: the time is added above it.
+        return None;
+    }
+    let mut evidence = case.latency();
+    evidence.extend(wait.device_fact(case));
+    evidence.extend(case.knee());
+    evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "{} take {:.1} x what this storage gave at the same load when it was measured",
+            wait.what, wait.times
+        ),
+        evidence,
+        next_step:
+            "look below the database: a failing or rebuilding disk, a busy neighbour, a changed volume \
+                    or path; measure again at a quiet time to confirm"
+                .into(),
+    })
+}
+
+pub(crate) fn not_storage(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let wait = slow_wait(case)?;
+    let mut evidence = case.latency();
+    evidence.extend(wait.device_fact(case));
+    evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
+    evidence.extend(case.volume());
+    Some(Grounds {
+        summary: format!(
+            "{} take {:.1} x as long as the curve expects, but the device itself answers as measured",
+            wait.what, wait.times
+        ),
+        evidence,
+        next_step:
+            "look between the database and the device: CPU shortage, a throttle on bytes or I/Os, the \
+                    file system's journal, encryption or backup filters, the network of a remote volume"
+                .into(),
+    })
+}

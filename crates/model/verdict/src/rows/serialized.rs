@@ -1,0 +1,70 @@
+//! One I/O waited for at a time, on storage that could serve many.
+
+use crate::Evidence;
+use crate::case::Case;
+use crate::evidence::{CAPABILITY, DATABASE, fact};
+use crate::grounds::Grounds;
+use crate::thresholds::{
+    SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_LOW,
+};
+use workload::format_ns;
+
+const ONE_AT_A_TIME: &str = "the storage is nearly idle, yet the database always waits for one I/O";
+
+pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let low = figures.utilisation.is_none_or(|u| u.value < UTILISATION_LOW);
+    // Many sessions that wait now and then may have a mean of 1 as well, but not second for second.
+    let alike = case.outstanding.iter().filter(|n| SERIAL_MOMENT.contains(n)).count();
+    let share = alike as f64 / case.outstanding.len().max(1) as f64;
+    let by_commits = figures.commit_share() > figures.outstanding / 2.0;
+    let least = if by_commits { SERIAL_COMMITS_MIN } else { SERIAL_OUTSTANDING.start };
+    let one = least..SERIAL_OUTSTANDING.end;
+    if !low || !one.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN {
+        return None;
+    }
+    let mut evidence =
+        vec![fact("I/Os outstanding on average", figures.outstanding, "I/Os", DATABASE, case.ended())];
+    evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
+    evidence.extend(case.knee());
+    let (summary, next_step) =
+        if by_commits { serialized_commits(case, &mut evidence)? } else { serialized_reads(case) };
+    evidence.extend(case.latency());
+    evidence.extend(case.volume());
+    Some(Grounds { summary, evidence, next_step })
+}
+
+/// Summary and advice where commits are waited for.
+fn serialized_commits(case: &Case, evidence: &mut Vec<Evidence>) -> Option<(String, String)> {
+    let figures = &case.figures;
+    let commit_ns = figures.commit_ns()?;
+    let per_second = figures.commits.count as f64 / figures.elapsed_s;
+    let (many, one) = if figures.commits_through { ("log writes", "write") } else { ("syncs", "sync") };
+    evidence.push(fact(many, per_second, "1/s", DATABASE, case.ended()));
+    evidence.push(fact("time waited for each", commit_ns, "ns", case.commits_source(), case.ended()));
+    let advice = match case.batching() {
+        Some((batch, gain, log_ns)) => {
+            let measured = case.measured();
+            evidence.push(fact("commit of 60 KiB, measured", log_ns, "ns", CAPABILITY, measured));
+            evidence.push(fact("gain by batching, estimated", gain, "times", CAPABILITY, measured));
+            format!(
+                "batch: {batch} commits in one transaction fit into one commit of 60 KiB, which takes {} \
+                 here: about {gain:.0} x the rows in the same time",
+                format_ns(log_ns)
+            )
+        }
+        None => format!("batch several changes into one transaction: one {one} then serves them all"),
+    };
+    let summary =
+        format!("{ONE_AT_A_TIME}: {per_second:.0} {many} a second, {} waited for each", format_ns(commit_ns));
+    Some((summary, advice))
+}
+
+/// Summary and advice where reads are waited for.
+fn serialized_reads(case: &Case) -> (String, String) {
+    let wide = case.widest().map_or(String::new(), |(n, times)| {
+        format!(": with {n} in flight this storage gives {times:.0} x the I/Os")
+    });
+    let advice = format!("ask for several pages at once (prefetch, read-ahead, more sessions){wide}");
+    (format!("{ONE_AT_A_TIME}, a read at a time"), advice)
+}
