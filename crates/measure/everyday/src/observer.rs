@@ -143,7 +143,7 @@ impl<'a> Observer<'a> {
         Ok(Observation {
             moments: std::mem::take(&mut self.moments),
             caps,
-            told_late_ns: u64::try_from(self.source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
+            reporting_delay_ns: u64::try_from(self.source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
             notes: last.map(|sample| sample.files.notes.clone()).unwrap_or_default(),
             data_bytes: last.and_then(|sample| data_bytes(&sample.files, &mut self.volumes)),
         })

@@ -28,7 +28,7 @@ pub struct Observation {
     /// How late the source may report operations, nanoseconds: a moment that is not much longer may contain those of
     /// another.
     #[serde(rename = "told_late_ns")]
-    pub report_lag_ns: u64,
+    pub reporting_delay_ns: u64,
     /// What a person must know to read the source's figures, and how to get better ones.
     pub notes: Vec<String>,
     /// Bytes of the database's data files at the end, where known.
@@ -131,7 +131,7 @@ impl Observation {
     /// Moments one by one; of a source that reports late as many together as make its lag small.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = &[Moment]> {
         let elapsed_ns = |moment: &Moment| moment.database().map_or(0, |delta| delta.elapsed_ns);
-        let least_ns = self.report_lag_ns.saturating_mul(LATE_SPANS);
+        let least_ns = self.reporting_delay_ns.saturating_mul(LATE_SPANS);
         let mut rest = &self.moments[..];
         std::iter::from_fn(move || {
             let mut sum_ns = 0_u64;

@@ -179,7 +179,7 @@ pub fn observed(loads: &[Load]) -> Observation {
     Observation {
         moments: loads.iter().enumerate().map(|(at, load)| second(at as u64 + 1, load)).collect(),
         caps: vec![],
-        report_lag_ns: 0,
+        reporting_delay_ns: 0,
         notes: vec![],
         data_bytes: None,
     }

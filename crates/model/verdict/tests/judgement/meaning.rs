@@ -221,7 +221,7 @@ fn a_session_that_tells_late_is_serialized_all_the_same() {
         VerdictKind::Serialized,
         "as it is told it looks like a burst each second"
     );
-    observation.report_lag_ns = SECOND;
+    observation.reporting_delay_ns = SECOND;
     let verdict = verdict(&observation);
     assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
 }

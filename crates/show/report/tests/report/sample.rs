@@ -239,7 +239,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
 /// A judged check of that course; `None` is a restart.
 pub fn check(course: &[Option<Load>], capability: Option<Capability>, caps: Vec<Cap>) -> Check {
     let moments = course.iter().enumerate().map(|(at, load)| moment(at, load.as_ref())).collect();
-    let observation = Observation { moments, caps, report_lag_ns: 0, notes: vec![], data_bytes: None };
+    let observation = Observation { moments, caps, reporting_delay_ns: 0, notes: vec![], data_bytes: None };
     let service_level = ServiceLevel::OLTP;
     Check {
         verdict: judge(&observation, capability.as_ref(), &service_level),
