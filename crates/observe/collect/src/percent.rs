@@ -1,7 +1,7 @@
-//! `%2F` is a slash, as in every URL: in the connection texts of servers.
+//! Percent-encoding in the connection texts of servers: `%2F` is a slash.
 
-/// What `text` says, or why it says nothing.
-pub(crate) fn decoded(text: &str) -> Result<String, &'static str> {
+/// Decodes a text; the error says what is wrong with it.
+pub(crate) fn decode(text: &str) -> Result<String, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -21,13 +21,13 @@ pub(crate) fn decoded(text: &str) -> Result<String, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::decoded;
+    use super::decode;
 
     #[test]
-    fn what_is_encoded_comes_back_and_what_is_not_is_refused() {
-        assert_eq!(decoded("caf%C3%A9%2Fdb%25").unwrap(), "café/db%");
+    fn encoded_texts_are_decoded_and_malformed_ones_refused() {
+        assert_eq!(decode("caf%C3%A9%2Fdb%25").unwrap(), "café/db%");
         for wrong in ["50%", "%4", "%zz", "%+1", "%C3"] {
-            assert!(decoded(wrong).is_err(), "{wrong}");
+            assert!(decode(wrong).is_err(), "{wrong}");
         }
     }
 }

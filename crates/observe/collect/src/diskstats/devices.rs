@@ -1,11 +1,11 @@
-//! Block devices of this host, as one source: what they did beside what files did.
+//! Block devices of this host as one source.
 //!
 //! ```text
 //! /proc/diskstats, one reading ─> a line a device (diskstats::parse) ─> a sample of kind device, below the page cache
-//! /sys/dev/block/*/diskseq before and after: a device that was set up anew in between is left out of this snapshot
+//! /sys/dev/block/*/diskseq before and after: a device that was set up again in between is left out
 //! ```
 //!
-//! A partition and its disk are both there, and a disk and the dm or md device on it: their figures are not to be added.
+//! A partition and its disk are separate samples, and so are a disk and the dm or md device on it: do not add them up.
 //! Each device has an epoch of its own: the boot, its name, and its sequence number.
 
 use super::error::DeviceError;
@@ -17,11 +17,11 @@ use filestats::{Counters, Snapshot};
 use host::{DeviceNumber, Mounts};
 use std::collections::HashMap;
 
-/// Some devices, or all that did anything.
+/// Some devices, or all that did I/O.
 #[derive(Debug)]
 pub struct Devices {
     name: String,
-    /// Below /dev; none are all.
+    /// Kernel names; empty for all devices.
     chosen: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Devices {
 
     fn wants(&self, line: &DiskLine) -> bool {
         if self.chosen.is_empty() {
-            // Memory, and loop devices that nobody set up.
+            // Leaves out memory disks, and loop devices that are not set up.
             let Counters { read, write, .. } = line.counters;
             return read.count.saturating_add(write.count) > 0 && !line.device.starts_with("ram");
         }
@@ -93,7 +93,7 @@ mod tests {
     use filestats::{FileKind, Rules, intervals};
 
     #[test]
-    fn all_devices_that_did_anything_are_there_once_and_one_is_what_it_is_alone() {
+    fn every_device_that_did_io_is_sampled_once_and_equals_the_source_of_one_device() {
         let mut all = Devices::open(&[]).unwrap();
         let (earlier, later) = (all.snapshot().unwrap(), all.snapshot().unwrap());
         assert_eq!(earlier.source, "devices:");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_named() {
+    fn a_missing_device_is_named_in_the_error() {
         let error = Devices::open(&["nosuch9".into()]).unwrap_err();
         assert!(error.to_string().contains("nosuch9"), "{error}");
     }

@@ -1,7 +1,7 @@
 //! One block device, as the kernel counts it (/proc/diskstats).
 //!
-//! A counter that some kernels keep in 32 bits wraps after 49 days of summed waiting. A wrap shows as a counter that fell,
-//! and costs the one interval it lies in.
+//! Some kernels keep times as milliseconds in 32 bits, which wrap after 49 days of waiting. A wrap is a counter that fell,
+//! and makes one interval unknown.
 
 mod argument;
 mod devices;
@@ -31,7 +31,7 @@ pub struct Disk {
     number: DeviceNumber,
 }
 
-/// The kernel's line of one device.
+/// The line of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskLine {
     /// The device.
@@ -40,7 +40,7 @@ pub struct DiskLine {
     pub device: String,
     /// Reads, writes and flushes, and the time in which at least one I/O was in flight (io_ticks).
     pub counters: Counters,
-    /// I/Os that the device has now: a look at an instant, which misleads as a figure of load.
+    /// I/Os in flight at this instant. It is no measure of load.
     pub in_flight: u64,
     /// Time in flight summed over all I/Os, in nanoseconds: its growth over elapsed time is the mean
     /// number in flight.
@@ -60,7 +60,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// What the kernel says of the device now.
+    /// Reads the device's line.
     ///
     /// # Errors
     /// [`SourceError`] if /proc/diskstats cannot be read or the device is gone.
@@ -69,8 +69,8 @@ impl Disk {
         Ok(line.ok_or_else(|| DeviceError::NoSuchDevice { number: self.number.to_string() })?)
     }
 
-    /// The line, and the device it is of: looked at before and after, because a loop device may be set up
-    /// anew in between.
+    /// The line and the device's sequence number, which is read before and after: a loop device may be set up again in
+    /// between.
     fn line_of_one_device(&self) -> Result<(DiskLine, String), SourceError> {
         let mut before = sequence(self.number);
         for _ in 0..TRIES_MAX {
@@ -144,7 +144,7 @@ pub(crate) fn boot_id() -> Result<String, SourceError> {
 }
 
 /// Distinguishes a device from the next one of its number: a loop device that is attached again counts from zero only on
-/// some kernels. Without a sequence number (before Linux 5.15) the boot and the name must do.
+/// some kernels. Without a sequence number (before Linux 5.15) boot and name identify it.
 pub(crate) fn sequence(number: DeviceNumber) -> String {
     host::device_sequence(number).unwrap_or_else(|| "-".into())
 }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_device_is_refused() {
+    fn a_text_that_is_no_device_number_is_refused() {
         for text in ["", "sda", "254", "254:", "254:0:0", "-1:0", "+1:0"] {
             assert!(
                 matches!(

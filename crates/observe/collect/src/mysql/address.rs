@@ -1,19 +1,19 @@
-//! The connection text, `mysql://USER@HOST:PORT/?OPTION=VALUE`: who is asked, as whom, with which option files.
+//! The connection text, `mysql://USER@HOST:PORT/?OPTION=VALUE`: the server, the user and the option files.
 //!
 //! ```text
-//! mysql:                                        what the option files say, else the usual socket
+//! mysql:                                        as the option files say, else the usual socket
 //! mysql://headroom@db.example.com:3306/         TCP
 //! mysql://headroom@/run/mysqld/mysqld.sock      a socket; also mysql:socket=/run/mysqld/mysqld.sock user=headroom
 //! options: user, socket, defaults-extra-file, defaults-file, ssl-mode, ssl-ca
 //! ```
 //!
-//! A password has no place in it: it would be seen in `ps` and in whatever keeps the command.
+//! It has no password: every user of the machine could read it in the list of processes.
 
 use super::error::MysqlError;
 use crate::percent;
 use std::path::PathBuf;
 
-/// What the connection text says; the rest comes from option files.
+/// The settings of the connection text; the others come from option files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Address {
     pub host: Option<String>,
@@ -32,11 +32,11 @@ pub(super) struct Address {
 pub(super) enum Tls {
     #[default]
     Disabled,
-    /// Encrypted, whoever answers.
+    /// Encrypted, with any certificate.
     Required,
-    /// The certificate must be of this authority.
+    /// The certificate must be signed by this authority.
     VerifyCa(PathBuf),
-    /// And of the host that was asked for.
+    /// It must be for the host, too.
     VerifyIdentity(Option<PathBuf>),
 }
 
@@ -48,31 +48,31 @@ impl Address {
         let text = text.strip_prefix("mysql:").or_else(|| text.strip_prefix("mariadb:")).unwrap_or(text);
         let text = text.strip_prefix("//").unwrap_or(text);
         let mut address = Address::default();
-        // In a URL a space is a part of a value.
-        let spaced = |c: char| c == '&' || c.is_whitespace();
+        // In a URL a space is part of a value.
+        let is_separator = |c: char| c == '&' || c.is_whitespace();
         let (place, options): (_, Vec<&str>) = match text.split_once('?') {
-            _ if text.starts_with("socket=") => ("", text.split(spaced).collect()),
+            _ if text.starts_with("socket=") => ("", text.split(is_separator).collect()),
             Some((place, options)) => (place, options.split('&').collect()),
-            None if text.contains('=') => ("", text.split(spaced).collect()),
+            None if text.contains('=') => ("", text.split(is_separator).collect()),
             None => (text, Vec::new()),
         };
-        address.place(place)?;
-        address.options(&options)?;
+        address.parse_place(place)?;
+        address.parse_options(&options)?;
         Ok(address)
     }
 
     /// `[USER@](HOST[:PORT][/] | /SOCKET)`
-    fn place(&mut self, place: &str) -> Result<(), MysqlError> {
+    fn parse_place(&mut self, place: &str) -> Result<(), MysqlError> {
         let host_end = place.find('/').unwrap_or(place.len());
         let (authority, path) = place.split_at(host_end);
         let host = match authority.rsplit_once('@') {
             Some((user, host)) => {
                 if user.contains(':') {
-                    return Err(wrong(
+                    return Err(invalid(
                         "a password in the connection text is visible to everybody on this machine",
                     ));
                 }
-                self.user = Some(decoded(user)?).filter(|user| !user.is_empty());
+                self.user = Some(decode(user)?).filter(|user| !user.is_empty());
                 host
             }
             None => authority,
@@ -80,33 +80,33 @@ impl Address {
         match (host.is_empty(), path) {
             (true, "" | "/") => Ok(()),
             (true, socket) => {
-                self.socket = Some(decoded(socket)?.into());
+                self.socket = Some(decode(socket)?.into());
                 Ok(())
             }
-            (false, "" | "/") => self.host_and_port(host),
-            (false, _) => Err(wrong("no database is to be named: all files of the server are watched")),
+            (false, "" | "/") => self.parse_host_and_port(host),
+            (false, _) => Err(invalid("no database is to be named: all files of the server are watched")),
         }
     }
 
-    fn host_and_port(&mut self, text: &str) -> Result<(), MysqlError> {
+    fn parse_host_and_port(&mut self, text: &str) -> Result<(), MysqlError> {
         let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((ipv6, rest)) => (ipv6, rest.strip_prefix(':')),
             None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
         };
         let port = port.map(|port| port.parse::<u16>().ok().filter(|port| *port > 0));
         if port == Some(None) {
-            return Err(wrong("the port is no number from 1 to 65535"));
+            return Err(invalid("the port is no number from 1 to 65535"));
         }
         self.port = port.flatten();
         self.host = Some(host.into()).filter(|host: &String| !host.is_empty());
         Ok(())
     }
 
-    fn options(&mut self, options: &[&str]) -> Result<(), MysqlError> {
+    fn parse_options(&mut self, options: &[&str]) -> Result<(), MysqlError> {
         let (mut mode, mut authority) = (None, None);
         for option in options.iter().copied().filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let value = decoded(value)?;
+            let value = decode(value)?;
             match name {
                 "user" => self.user = Some(value),
                 "socket" => self.socket = Some(value.into()),
@@ -115,14 +115,14 @@ impl Address {
                 "ssl-mode" => mode = Some(value.to_ascii_lowercase().replace('-', "_")),
                 "ssl-ca" => authority = Some(PathBuf::from(value)),
                 "password" => {
-                    return Err(wrong(
+                    return Err(invalid(
                         "a password in the connection text is visible to everybody on this machine",
                     ));
                 }
-                // It may be a piece of a password.
+                // Its name is not repeated: it may be a piece of a password.
                 _ => {
                     let options = OPTIONS.join(", ");
-                    return Err(wrong(&format!("there is no such option; there are {options}")));
+                    return Err(invalid(&format!("there is no such option; there are {options}")));
                 }
             }
         }
@@ -131,24 +131,24 @@ impl Address {
             (Some("required"), None) => Tls::Required,
             (Some("verify_ca"), Some(authority)) => Tls::VerifyCa(authority),
             (None | Some("verify_identity"), authority) => Tls::VerifyIdentity(authority),
-            (Some("verify_ca"), None) => return Err(wrong("ssl-mode=verify_ca needs ssl-ca=FILE")),
+            (Some("verify_ca"), None) => return Err(invalid("ssl-mode=verify_ca needs ssl-ca=FILE")),
             (Some("disabled" | "required"), Some(_)) => {
-                return Err(wrong("ssl-ca is for ssl-mode=verify_ca and verify_identity"));
+                return Err(invalid("ssl-ca is for ssl-mode=verify_ca and verify_identity"));
             }
             (Some(_), _) => {
-                return Err(wrong("ssl-mode is disabled, required, verify_ca or verify_identity"));
+                return Err(invalid("ssl-mode is disabled, required, verify_ca or verify_identity"));
             }
         };
         Ok(())
     }
 }
 
-fn wrong(why: &str) -> MysqlError {
+fn invalid(why: &str) -> MysqlError {
     MysqlError::BadConnection(why.into())
 }
 
-fn decoded(text: &str) -> Result<String, MysqlError> {
-    percent::decoded(text).map_err(wrong)
+fn decode(text: &str) -> Result<String, MysqlError> {
+    percent::decode(text).map_err(invalid)
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_form_is_told_so() {
+    fn malformed_texts_and_wrong_options_are_refused() {
         for text in ["mysql://host/shop", "mysql://host:0", "mysql://host:many", "mysql://host?colour=red"] {
             assert!(Address::parse(text).is_err(), "{text}");
         }

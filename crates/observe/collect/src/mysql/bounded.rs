@@ -1,5 +1,5 @@
-//! Work on a connection that is waited for so long and no longer, as a whole: the client library bounds each read, so that a
-//! server which sends a byte now and then would never be given up.
+//! Work on a connection with a limit on its total time: the client library limits each read, so that a server which sends
+//! a byte now and then would never time out.
 
 use super::error::MysqlError;
 use mysql::Conn;
@@ -13,79 +13,77 @@ use std::time::Duration;
 /// The longest that an answer takes, and that opening or a snapshot takes in all.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Servers to which a connection is still being made that nobody waits for any more: it cannot be ended from outside,
-/// and no other is begun beside it.
-static GIVEN_UP: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Servers to which an abandoned thread is still connecting. It cannot be stopped, and no second one is started.
+static ABANDONED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The connection that the work is done on, once there is one: to end it from outside.
+/// Ends the connection that the work uses, from another thread.
 #[derive(Clone, Default)]
-pub(super) struct Line(Arc<Mutex<State>>);
+pub(super) struct Canceller(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     socket: Option<TcpStream>,
-    is_cut: bool,
+    is_cancelled: bool,
 }
 
-impl Line {
-    /// The work goes on over this connection.
-    pub fn is(&self, conn: &Conn) {
-        // SAFETY: the connection is borrowed, and with it its socket is open while it is duplicated.
+impl Canceller {
+    /// From now on the work uses this connection.
+    pub fn watch(&self, conn: &Conn) {
+        // SAFETY: `conn` owns the socket, and is borrowed while the socket is duplicated.
         let socket = unsafe { BorrowedFd::borrow_raw(conn.as_raw_fd()) };
         let mut state = locked(&self.0);
-        // Of a Unix socket as well: it is only ever shut.
+        // It may be a Unix socket: it is only shut down.
         state.socket = socket.try_clone_to_owned().ok().map(TcpStream::from);
-        state.shut_where_cut();
+        state.shut_down_if_cancelled();
     }
 
-    /// Nobody waits for the work any more.
-    pub fn is_cut(&self) -> bool {
-        locked(&self.0).is_cut
+    pub fn is_cancelled(&self) -> bool {
+        locked(&self.0).is_cancelled
     }
 
-    /// Ends it: whoever reads from it gets its end.
-    fn cut(&self) {
+    /// Shuts the connection down, so that reads from it return.
+    fn cancel(&self) {
         let mut state = locked(&self.0);
-        state.is_cut = true;
-        state.shut_where_cut();
+        state.is_cancelled = true;
+        state.shut_down_if_cancelled();
     }
 }
 
 impl State {
-    fn shut_where_cut(&self) {
-        if let Some(socket) = self.socket.as_ref().filter(|_| self.is_cut) {
+    fn shut_down_if_cancelled(&self) {
+        if let Some(socket) = self.socket.as_ref().filter(|_| self.is_cancelled) {
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Does it on a thread of its own, within [`ANSWER_TIMEOUT`].
+/// Does the work on a thread of its own, within [`ANSWER_TIMEOUT`].
 pub(super) fn bounded<T: Send + 'static>(
     name: &str,
-    work: impl FnOnce(&Line) -> Result<T, MysqlError> + Send + 'static,
+    work: impl FnOnce(&Canceller) -> Result<T, MysqlError> + Send + 'static,
 ) -> Result<T, MysqlError> {
     let timed_out = || MysqlError::TimedOut { name: name.into(), seconds: ANSWER_TIMEOUT.as_secs() };
-    if locked(&GIVEN_UP).contains(name) {
+    if locked(&ABANDONED).contains(name) {
         return Err(timed_out());
     }
-    let line = Line::default();
-    // Without room: what is sent was received, or nobody is there.
-    let (to, answer) = sync_channel(0);
-    let (of_thread, its_name) = (line.clone(), name.to_owned());
+    let canceller = Canceller::default();
+    // Unbuffered: a send succeeds only if the result is received.
+    let (to, result) = sync_channel(0);
+    let (canceller_of_thread, name_of_thread) = (canceller.clone(), name.to_owned());
     let thread = std::thread::Builder::new().name("mysql-source".into()).spawn(move || {
-        if to.send(work(&of_thread)).is_err() {
-            locked(&GIVEN_UP).remove(&its_name);
+        if to.send(work(&canceller_of_thread)).is_err() {
+            locked(&ABANDONED).remove(&name_of_thread);
         }
     });
     let thread = thread.map_err(|error| MysqlError::Failed { name: name.into(), why: error.to_string() })?;
-    match answer.recv_timeout(ANSWER_TIMEOUT) {
-        Ok(answer) => answer,
+    match result.recv_timeout(ANSWER_TIMEOUT) {
+        Ok(result) => result,
         Err(RecvTimeoutError::Timeout) => {
-            locked(&GIVEN_UP).insert(name.into());
-            line.cut();
+            locked(&ABANDONED).insert(name.into());
+            canceller.cancel();
             Err(timed_out())
         }
-        // It panicked.
+        // The thread panicked.
         Err(RecvTimeoutError::Disconnected) => match thread.join() {
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(()) => Err(MysqlError::Failed { name: name.into(), why: "its thread has ended".into() }),
@@ -93,7 +91,7 @@ pub(super) fn bounded<T: Send + 'static>(
     }
 }
 
-/// What it guards is whole even where a thread has panicked.
+/// A panic of another thread leaves what the mutex guards valid.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A connection for statements of the caller's own, made as the source makes its: option files, passwords, TLS.
+//! A connection for a caller's own statements, with the source's rules for option files, passwords and TLS.
 
 use super::address::Address;
 use super::error::MysqlError;
@@ -6,7 +6,7 @@ use super::server::Server;
 use super::session::{Login, from_client_error};
 use mysql::Conn;
 
-/// One connection. Nothing of it is bounded but the making: the statements are the caller's.
+/// One connection. Connecting has a time limit, statements have none.
 pub struct Client {
     login: Login,
     conn: Conn,
@@ -14,20 +14,20 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects; `connection` is read as by [`Mysql::open`](super::Mysql::open).
+    /// Connects; `connection` is parsed as by [`Mysql::open`](super::Mysql::open).
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Mysql::open`](super::Mysql::open).
     pub fn connect(connection: &str) -> Result<Client, MysqlError> {
-        let login = Login::of(&Address::parse(connection)?)?;
-        let (conn, server) = login.unbounded()?;
+        let login = Login::new(&Address::parse(connection)?)?;
+        let (conn, server) = login.connect_without_timeout()?;
         Ok(Client { login, conn, server })
     }
 
-    /// Works with the client itself.
+    /// Works with the client library's connection.
     ///
     /// # Errors
-    /// What the server said.
+    /// The server's error.
     pub fn run<T>(
         &mut self,
         work: impl FnOnce(&mut Conn) -> Result<T, mysql::Error>,
@@ -35,7 +35,7 @@ impl Client {
         work(&mut self.conn).map_err(|error| from_client_error(&self.login.name(), error))
     }
 
-    /// MariaDB, not MySQL.
+    /// Whether it is MariaDB, not MySQL.
     pub fn is_mariadb(&self) -> bool {
         self.server.is_mariadb
     }

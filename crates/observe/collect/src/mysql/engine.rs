@@ -1,12 +1,12 @@
-//! What InnoDB says of itself in its status counters, where no file says it: the redo log of MariaDB from 10.8 on,
-//! syncs, and everything where the Performance Schema is off or closed to this user.
+//! Samples from InnoDB's status counters, for what the Performance Schema does not count by file: the redo log of MariaDB
+//! from 10.8 on, syncs, and everything if the Performance Schema is off or not readable by this user.
 
 use super::files::{self, Owner, Role};
 use super::statistics::{Schema, Statistics};
 use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 use std::path::PathBuf;
 
-/// Samples that are made of status counters, beside those of the files.
+/// Samples from status counters, in addition to those of `files`.
 pub(super) fn samples(statistics: &Statistics, owner: &Owner, files: &[Sample]) -> Vec<Sample> {
     let untimed = match statistics.schema {
         Schema::Off => Reason::TimingOff,
@@ -17,7 +17,7 @@ pub(super) fn samples(statistics: &Statistics, owner: &Owner, files: &[Sample]) 
     if all_as_one {
         samples.extend(data(statistics, owner, untimed));
     }
-    // What one row holds with the data files is not told a second time.
+    // The counters of the data files may contain the redo log: it must not be counted twice.
     let is_redo = |sample: &Sample| sample.file.file_id.starts_with(Role::Redo.prefix());
     let is_in_data = all_as_one && !owner.server.has_one_uninstrumented_log();
     if !is_in_data && !files.iter().any(is_redo) {
@@ -38,18 +38,18 @@ fn data(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sampl
     };
     Some(sample(
         owner,
-        files::unplaced(owner, FileKind::Data, path.into()),
+        files::aggregate(owner, FileKind::Data, path.into()),
         Counters { read, write, ..uncounted() },
     ))
 }
 
-/// The redo log. Its bytes are those of its records: a write is rounded up to blocks, and the last block of one is
-/// written again by the next.
+/// The redo log. Its bytes are those of its records; what is written is more, since a write is rounded up to blocks and
+/// the next one writes the last block again.
 fn redo(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sample> {
     let write = ops(statistics, "innodb_log_writes", "innodb_os_log_written", untimed)?;
-    let counters = Counters { write, read: nothing(untimed), ..uncounted() };
+    let counters = Counters { write, read: no_ops(untimed), ..uncounted() };
     let server = owner.server;
-    let mut file = files::unplaced(owner, FileKind::Log, "InnoDB redo log".into());
+    let mut file = files::aggregate(owner, FileKind::Log, "InnoDB redo log".into());
     let mut size_bytes = Figure::unknown(Reason::NotCounted);
     if server.has_one_uninstrumented_log() {
         let path: PathBuf = server.log_directory.join("ib_logfile0").components().collect();
@@ -64,8 +64,8 @@ fn redo(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sampl
     Some(Sample { size_bytes, ..sample(owner, file, counters) })
 }
 
-/// Syncs have a line of their own: no file's counters hold them, and a count without its time in a file's would leave
-/// nobody able to say how long that file's I/O took.
+/// Syncs are a sample of their own: they belong to no single file, and a count without a time among a file's counters
+/// would make the total time of its I/O unknown.
 fn syncs(statistics: &Statistics, owner: &Owner) -> Option<Sample> {
     let (name, kind, path) = match statistics.status.contains_key("innodb_os_log_fsyncs") {
         true => ("innodb_os_log_fsyncs", FileKind::Log, "InnoDB redo log, syncs"),
@@ -74,13 +74,13 @@ fn syncs(statistics: &Statistics, owner: &Owner) -> Option<Sample> {
     let count = *statistics.status.get(name)?;
     let sync = Ops { count, bytes: 0, stall_ns: Figure::unknown(Reason::NotCounted) };
     let counters = Counters { sync: Figure::Known(sync), ..Counters::ZERO };
-    Some(sample(owner, files::unplaced(owner, kind, path.into()), counters))
+    Some(sample(owner, files::aggregate(owner, kind, path.into()), counters))
 }
 
 fn sample(owner: &Owner, file: FileIdentity, counters: Counters) -> Sample {
     Sample {
         file,
-        // FLUSH STATUS does not touch these counters: only a restart ends their epoch.
+        // FLUSH STATUS does not reset these counters: only a restart does.
         epoch: Epoch::for_run(owner.run),
         meaning: Meaning::REQUESTS,
         counters,
@@ -94,8 +94,8 @@ fn ops(statistics: &Statistics, count: &str, bytes: &str, untimed: Reason) -> Op
     Some(Ops { count, bytes, stall_ns: Figure::unknown(untimed) })
 }
 
-/// A log is read at recovery only, before anybody can ask.
-fn nothing(untimed: Reason) -> Ops {
+/// A log is read only by recovery, before the server accepts connections.
+fn no_ops(untimed: Reason) -> Ops {
     Ops { count: 0, bytes: 0, stall_ns: Figure::unknown(untimed) }
 }
 

@@ -1,4 +1,4 @@
-//! Rows of `file_summary_by_instance` as samples: what each file is, whose, and what its counters stand for.
+//! Rows of `file_summary_by_instance` as samples: the kind of each file, its database, and what its counters mean.
 //!
 //! ```text
 //! instrument                                kind    file_id begins with
@@ -6,7 +6,7 @@
 //!   ibtmp1, *.ibt                           temp
 //!   *.dblwr, innodb/innodb_dblwr_file       other   doublewrite:
 //! innodb/innodb_log_file                    log     redo:
-//!   in #innodb_redo (by event, since its files are renamed and deleted as the log goes on)
+//!   in #innodb_redo (by event, since the log moves on through files that are renamed and deleted)
 //! sql/binlog, sql/relaylog                  log     binlog:, relaylog:
 //! aria/translog                             log     aria-log:
 //! aria, myisam, csv, archive                data
@@ -19,11 +19,11 @@ use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning,
 use host::Mounts;
 use std::path::Path;
 
-/// What a file is to the server.
+/// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Data,
-    /// InnoDB's data, whose I/O is asynchronous in part.
+    /// InnoDB's data, whose I/O is partly asynchronous.
     InnodbData,
     InnodbTemp,
     Doublewrite,
@@ -35,7 +35,7 @@ pub(super) enum Role {
     Other,
 }
 
-/// Who samples are of, and since when.
+/// The server that samples are of, and its epoch.
 pub(super) struct Owner<'a> {
     pub name: &'a str,
     pub run: &'a str,
@@ -43,7 +43,7 @@ pub(super) struct Owner<'a> {
     pub resets: &'a Resets,
 }
 
-/// A sample of each file that is counted now; one of each kind of short-lived file.
+/// A sample of each file whose instrument is on, and one of each kind of short-lived file.
 pub(super) fn samples(counted: &Counted, owner: &Owner) -> Vec<Sample> {
     let mounts = Mounts::read().unwrap_or_default();
     let switches = &counted.switches;
@@ -55,21 +55,21 @@ pub(super) fn samples(counted: &Counted, owner: &Owner) -> Vec<Sample> {
     files.chain(events).chain(rotating_redo(counted, owner, &mounts)).collect()
 }
 
-/// The redo log of MySQL 8.0.30 and later, as one: what its files did by the sum of their instrument, which holds those
-/// that are gone too. By file, a log that goes from one to the next would nearly always be one that just appeared.
+/// The redo log of MySQL 8.0.30 and later as one sample, from the sums of its instrument, which include deleted files.
+/// Counted by file, most intervals would begin with a new file.
 fn rotating_redo(counted: &Counted, owner: &Owner, mounts: &Mounts) -> Option<Sample> {
     let event = &counted.redo_parts.first()?.event;
     let switches = &counted.switches;
     let row = counted.events.iter().find(|row| row.event == *event && switches.counts(event))?;
     let server = owner.server;
     let parts = counted.redo_parts.iter().map(|part| server.data_directory.join(&part.path));
-    // A file that was renamed since is not found: all, or none.
+    // A renamed file is not found, and then the sum is unknown.
     let sizes =
         parts.map(|path| server.find_file(&path).map(|found| found.size_bytes)).collect::<Option<Vec<_>>>();
     let directory = server.data_directory.join(&counted.redo_parts.first()?.path);
     let directory = directory.parent()?;
     let path = directory.to_string_lossy().into_owned();
-    let identity = unplaced(owner, Role::Redo.kind(), path);
+    let identity = aggregate(owner, Role::Redo.kind(), path);
     Some(Sample {
         file: FileIdentity {
             file_id: format!("{}{}", Role::Redo.prefix(), identity.path),
@@ -85,10 +85,10 @@ fn rotating_redo(counted: &Counted, owner: &Owner, mounts: &Mounts) -> Option<Sa
     })
 }
 
-/// The mount point, where the server sees the same ones.
+/// The mount point, if the server is in the same mount namespace.
 fn drive(path: &Path, server: &Server, mounts: &Mounts) -> Option<String> {
-    let is_ours = server.process.as_ref().is_some_and(super::server::Process::shares_mounts);
-    let point = mounts.point_of(path).filter(|_| is_ours)?;
+    let shares_mounts = server.process.as_ref().is_some_and(super::server::Process::shares_mounts);
+    let point = mounts.point_of(path).filter(|_| shares_mounts)?;
     Some(point.to_string_lossy().into_owned())
 }
 
@@ -121,7 +121,7 @@ fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mount
 fn event_sample(row: &EventRow, switches: &Switches, owner: &Owner) -> Sample {
     let path = format!("temporary files ({})", short(&row.event));
     Sample {
-        file: unplaced(owner, FileKind::Temp, path),
+        file: aggregate(owner, FileKind::Temp, path),
         epoch: epoch(owner, &row.event),
         meaning: Meaning::REQUESTS,
         counters: counters(row.read, row.write, switches.times(&row.event)),
@@ -130,8 +130,8 @@ fn event_sample(row: &EventRow, switches: &Switches, owner: &Owner) -> Sample {
     }
 }
 
-/// The identity of something that is no single file.
-pub(super) fn unplaced(owner: &Owner, kind: FileKind, path: String) -> FileIdentity {
+/// The identity of a sample that is of no single file.
+pub(super) fn aggregate(owner: &Owner, kind: FileKind, path: String) -> FileIdentity {
     FileIdentity {
         instance: owner.name.into(),
         database: None,
@@ -146,10 +146,10 @@ pub(super) fn unplaced(owner: &Owner, kind: FileKind, path: String) -> FileIdent
 }
 
 pub(super) fn epoch(owner: &Owner, event: &str) -> Epoch {
-    Epoch { run: owner.run.into(), reset: owner.resets.of(event) }
+    Epoch { run: owner.run.into(), reset: owner.resets.reset_of(event) }
 }
 
-/// Syncs are in COUNT_MISC, together with opens, closes and stats: they cannot be told apart there.
+/// Syncs are in COUNT_MISC together with opens, closes and stats, and cannot be separated.
 fn counters(read: Timed, write: Timed, timed: bool) -> Counters {
     let ops = |kind: Timed| Ops {
         count: kind.count,
@@ -164,9 +164,9 @@ fn counters(read: Timed, write: Timed, timed: bool) -> Counters {
     }
 }
 
-/// InnoDB hands page writes and read-ahead to the kernel and stops the watch there (os_aio() of os0file.cc in
-/// MariaDB, pfs_os_aio_func() in MySQL), whatever innodb_use_native_aio says: measured on a device of 100 writes a
-/// second, such a "write" took 5 us. Reads that a session waits for are timed to their end, read-ahead is not.
+/// InnoDB submits page writes and read-ahead to the kernel and stops the clock there (os_aio() of os0file.cc in MariaDB,
+/// pfs_os_aio_func() in MySQL), whatever innodb_use_native_aio is: on a device of 100 writes a second, such a "write" took
+/// 5 us. Reads that a session waits for are timed to completion, read-ahead is not.
 fn meaning(role: Role, server: &Server) -> Meaning {
     match role {
         Role::InnodbData | Role::InnodbTemp => Meaning {
@@ -183,7 +183,7 @@ pub(super) fn short(event: &str) -> &str {
     event.strip_prefix("wait/io/file/").unwrap_or(event)
 }
 
-/// Files that are deleted when they are closed: their rows come and go, their sums by event stay.
+/// Files that are deleted when they are closed. Their rows disappear; the sums by event stay.
 fn is_short_lived(event: &str) -> bool {
     let names = [
         "sql/io_cache",
@@ -212,7 +212,7 @@ pub(super) fn role(event: &str, path: &Path) -> Role {
         "sql/binlog" => Role::Binlog,
         "sql/relaylog" => Role::Relaylog,
         "aria/MAD" | "aria/MAI" | "myisam/dfile" | "myisam/kfile" | "csv/data" | "archive/data" => {
-            // Tables that a statement made for itself.
+            // Temporary tables of a statement.
             if name.starts_with("#sql") { Role::Temp } else { Role::Data }
         }
         event if is_short_lived(event) => Role::Temp,
@@ -226,12 +226,12 @@ impl Role {
             Role::Data | Role::InnodbData => FileKind::Data,
             Role::Redo | Role::AriaLog | Role::Binlog | Role::Relaylog => FileKind::Log,
             Role::InnodbTemp | Role::Temp => FileKind::Temp,
-            // Every page that is flushed is written there first: data, but not a second time.
+            // Every flushed page is written there first. As data it would be counted twice.
             Role::Doublewrite | Role::Other => FileKind::Other,
         }
     }
 
-    /// Tells the logs and the doublewrite file apart, whatever they are called.
+    /// Begins the file's identity, so that logs are recognised whatever their names are.
     pub fn prefix(self) -> &'static str {
         match self {
             Role::Redo => "redo:",
@@ -244,7 +244,7 @@ impl Role {
     }
 }
 
-/// The schema: the directory that a table's file lies in, wherever that is.
+/// The schema: the name of the directory of a table's file.
 fn database(path: &Path, data_directory: &Path) -> Option<String> {
     const TABLE_FILES: [&str; 12] =
         ["ibd", "frm", "MYD", "MYI", "MAD", "MAI", "CSV", "CSM", "ARZ", "sdi", "opt", "par"];
@@ -252,11 +252,11 @@ fn database(path: &Path, data_directory: &Path) -> Option<String> {
     let directory = path.parent()?;
     let is_schema = directory != data_directory && TABLE_FILES.contains(&extension);
     let name = directory.file_name()?.to_str().filter(|_| is_schema)?;
-    (!name.starts_with('#')).then(|| unescaped(name))
+    (!name.starts_with('#')).then(|| decode_name(name))
 }
 
-/// File names hold characters beyond letters and digits as `@` and four hexadecimal digits.
-fn unescaped(name: &str) -> String {
+/// Decodes a file name, in which `@` and four hexadecimal digits stand for other characters than letters and digits.
+fn decode_name(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(character) = rest.chars().next() {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_data_doublewrite_and_temporary_files_are_told_apart() {
+    fn logs_data_doublewrite_and_temporary_files_have_different_roles() {
         assert_eq!(role_of("innodb/innodb_data_file", "/d/shop/orders.ibd"), Role::InnodbData);
         assert_eq!(role_of("innodb/innodb_data_file", "/d/ibdata1"), Role::InnodbData);
         assert_eq!(role_of("innodb/innodb_data_file", "/d/ibtmp1"), Role::InnodbTemp);
@@ -302,18 +302,18 @@ mod tests {
     }
 
     #[test]
-    fn a_table_belongs_to_the_schema_whose_directory_it_lies_in() {
-        let of = |path: &str| database(Path::new(path), Path::new("/d"));
-        assert_eq!(of("/d/shop/orders.ibd").as_deref(), Some("shop"));
-        assert_eq!(of("/fast/shop/orders#P#p0.ibd").as_deref(), Some("shop"), "DATA DIRECTORY");
-        assert_eq!(of("/d/my@002dshop/orders.ibd").as_deref(), Some("my-shop"));
-        assert_eq!(of("/d/mysql.ibd"), None, "the dictionary of MySQL 8");
-        assert_eq!(of("/d/ibdata1"), None);
-        assert_eq!(of("/d/#innodb_redo/#ib_redo9"), None);
+    fn a_table_belongs_to_the_schema_of_its_directory() {
+        let schema = |path: &str| database(Path::new(path), Path::new("/d"));
+        assert_eq!(schema("/d/shop/orders.ibd").as_deref(), Some("shop"));
+        assert_eq!(schema("/fast/shop/orders#P#p0.ibd").as_deref(), Some("shop"), "DATA DIRECTORY");
+        assert_eq!(schema("/d/my@002dshop/orders.ibd").as_deref(), Some("my-shop"));
+        assert_eq!(schema("/d/mysql.ibd"), None, "the dictionary of MySQL 8");
+        assert_eq!(schema("/d/ibdata1"), None);
+        assert_eq!(schema("/d/#innodb_redo/#ib_redo9"), None);
     }
 
     #[test]
-    fn a_redo_log_that_goes_from_file_to_file_is_one() {
+    fn a_redo_log_of_several_files_is_one_sample() {
         const EVENT: &str = "wait/io/file/innodb/innodb_log_file";
         let part = |path: &str, count| FileRow {
             path: path.into(),
@@ -325,7 +325,7 @@ mod tests {
         assert!(part("/d/#innodb_redo/#ib_redo9", 1).is_part_of_redo());
         assert!(part("./#innodb_redo/#ib_redo10_tmp", 0).is_part_of_redo());
         assert!(!part("/d/ib_logfile0", 1).is_part_of_redo(), "MySQL 5.7: files that stay");
-        // Files 1 to 8 are gone: only the sum still holds what they wrote.
+        // Files 1 to 8 are deleted: only the sum includes their writes.
         let write = Timed { count: 400, bytes: 204_800, ns: 40_000 };
         let counted = Counted {
             switches: Switches { global: true, instruments: [(EVENT.to_owned(), (true, true))].into() },
@@ -348,9 +348,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_is_read(name in any::<String>(), near in "[@a-f0-9é]{0,20}") {
-            unescaped(&name);
-            unescaped(&near);
+        fn any_name_is_decoded(name in any::<String>(), near in "[@a-f0-9é]{0,20}") {
+            decode_name(&name);
+            decode_name(&near);
             database(Path::new(&name), Path::new("/d"));
         }
     }

@@ -6,14 +6,14 @@
 //! global status of InnoDB     ─ engine  ─> the redo log, syncs; all of it where the Performance Schema is off
 //! file_summary_by_event_name  ─ waits   ─> a WaitSample of each event and operation
 //! setup_instruments, threads  ─ notes   ─> what is off, and the line that switches it on
-//! server start, looks before  ─ resets  ─> Epoch { run, reset }
+//! server start, last snapshot ─ resets  ─> Epoch { run, reset }
 //! ```
 //!
-//! Main path: [`Mysql::open`] reads the connection text and the option files and connects; [`Source::snapshot`] asks
-//! five questions over that connection. After a failure the next snapshot connects anew. Opening and each snapshot, a new
+//! Main path: [`Mysql::open`] reads the connection text and the option files and connects; [`Source::snapshot`] runs a
+//! few queries over that connection. After a failure the next snapshot connects again. Opening and each snapshot, a new
 //! connection included, take [`ANSWER_SECONDS`] at most.
 //!
-//! What the figures mean, and what the server does not tell: docs/source-mysql.md.
+//! What the figures mean, and what the server does not report: docs/source-mysql.md.
 //!
 //! Never: writes anything to the server, puts a password into a name, an error or a `Debug` text.
 
@@ -40,7 +40,7 @@ pub use error::MysqlError;
 use crate::error::SourceError;
 use crate::source::Source;
 use address::Address;
-use bounded::{ANSWER_TIMEOUT, Line, bounded};
+use bounded::{ANSWER_TIMEOUT, Canceller, bounded};
 use files::Owner;
 use filestats::Snapshot;
 use resets::Resets;
@@ -59,7 +59,7 @@ pub struct Mysql {
     login: Login,
     /// None after a failure, until the next snapshot.
     session: Option<Session>,
-    /// As it was when last seen.
+    /// As of the last connection.
     server: Server,
     processes: Vec<u32>,
     resets: Resets,
@@ -70,11 +70,12 @@ impl Mysql {
     /// clients say (`mysql:`). The password comes from them or from MYSQL_PWD.
     ///
     /// # Errors
-    /// [`SourceError::Mysql`]: the text is not of the form, nobody answers, or the login is refused.
+    /// [`MysqlError`]: the text is malformed, no server answers, or it refuses the login.
     pub fn open(connection: &str) -> Result<Mysql, SourceError> {
-        let login = Login::of(&Address::parse(connection)?)?;
-        let to = login.clone();
-        let session = bounded(&login.name(), move |line| Session::open(&to, line))?;
+        let login = Login::new(&Address::parse(connection)?)?;
+        let login_of_thread = login.clone();
+        let open = move |canceller: &Canceller| Session::open(&login_of_thread, canceller);
+        let session = bounded(&login.name(), open)?;
         let mut mysql = Mysql {
             name: login.name(),
             login,
@@ -83,19 +84,19 @@ impl Mysql {
             processes: Vec::new(),
             resets: Resets::new(),
         };
-        mysql.meet(&session);
+        mysql.keep_server(&session);
         mysql.session = Some(session);
         Ok(mysql)
     }
 
-    fn meet(&mut self, session: &Session) {
+    fn keep_server(&mut self, session: &Session) {
         self.server = session.server.clone();
         self.processes = self.server.process.iter().map(|process| process.pid).collect();
     }
 
     fn read_statistics(&mut self) -> Result<(Session, Statistics), MysqlError> {
         let (session, login) = (self.session.take(), self.login.clone());
-        bounded(&self.name, move |line| read_statistics(session, &login, line))
+        bounded(&self.name, move |canceller| read_statistics(session, &login, canceller))
     }
 }
 
@@ -104,18 +105,18 @@ impl Mysql {
 fn read_statistics(
     session: Option<Session>,
     login: &Login,
-    line: &Line,
+    canceller: &Canceller,
 ) -> Result<(Session, Statistics), MysqlError> {
     let name = login.name();
     if let Some(mut session) = session {
-        session.goes_over(line);
+        session.use_canceller(canceller);
         match session.read_statistics(&name) {
             Ok(statistics) => return Ok((session, statistics)),
-            Err(error) if !Session::is_lost(&error) || line.is_cut() => return Err(error),
+            Err(error) if !Session::is_lost(&error) || canceller.is_cancelled() => return Err(error),
             Err(_) => {}
         }
     }
-    let mut session = Session::open(login, line)?;
+    let mut session = Session::open(login, canceller)?;
     let statistics = session.read_statistics(&name)?;
     Ok((session, statistics))
 }
@@ -139,7 +140,7 @@ impl Source for Mysql {
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let (session, mut statistics) = self.read_statistics()?;
-        self.meet(&session);
+        self.keep_server(&session);
         let run = session.server.run(statistics.started_unix_s);
         if let Schema::On(counted) = &mut statistics.schema {
             counted.locate_files(&session.server);

@@ -1,6 +1,6 @@
-//! What a person must know to read a snapshot, each with the line that changes it.
+//! What a person must know to read a snapshot, with the statement that changes it.
 
-use super::Server;
+use super::server::Server;
 use super::statistics::{Counted, Schema, Statistics};
 
 const SWITCH_ON: &str = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES' WHERE NAME LIKE \
@@ -10,7 +10,7 @@ const SWITCH_ON: &str = "UPDATE performance_schema.setup_instruments SET ENABLED
 const UNTIMED_LOG: &str = "this server counts the writes of its redo log and does not time them; their bytes are those of the \
      log's records, less than what is written. The source process: sees both";
 
-/// Whether nothing on the server can be done about it.
+/// Whether a note only says what the figures mean: no change of the server's settings removes it.
 pub(super) fn is_remark(note: &str) -> bool {
     note == UNTIMED_LOG
 }
@@ -26,7 +26,7 @@ pub(super) fn notes(statistics: &Statistics, server: &Server, user: &str) -> Vec
             "this user may not read the Performance Schema: there are no figures of single files, and nothing is \
              timed. GRANT SELECT ON performance_schema.* TO {user};"
         )],
-        Schema::On(counted) => of_instruments(counted),
+        Schema::On(counted) => instrument_notes(counted),
     };
     let lost = |name: &str| statistics.status.get(name).copied().filter(|lost| *lost > 0);
     for (counter, what, variable) in [
@@ -46,7 +46,7 @@ pub(super) fn notes(statistics: &Statistics, server: &Server, user: &str) -> Vec
     notes
 }
 
-fn of_instruments(counted: &Counted) -> Vec<String> {
+fn instrument_notes(counted: &Counted) -> Vec<String> {
     let mut notes = Vec::new();
     let switches = &counted.switches;
     if !switches.global {
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_where_everything_is_on() {
+    fn there_are_no_notes_where_everything_is_on() {
         let counted = Counted { switches: switches(true, true, true), ..Counted::default() };
         assert_eq!(notes_of(counted), Vec::<String>::new());
     }
 
     #[test]
-    fn what_is_off_is_said_with_the_line_that_switches_it_on() {
+    fn what_is_off_is_noted_with_the_statement_that_switches_it_on() {
         let off = Counted { switches: switches(true, false, true), ..Counted::default() };
         assert!(notes_of(off)[0].contains("UPDATE performance_schema.setup_instruments"));
         let untimed =
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_and_who_may_read_is_said() {
+    fn lost_instances_and_missing_privileges_are_noted() {
         let mut statistics = Statistics { schema: Schema::Denied, ..Statistics::default() };
         statistics.status.insert("performance_schema_file_instances_lost".into(), 12);
         let notes = notes(&statistics, &Server::default(), "'headroom'@'%'");

@@ -5,18 +5,18 @@
 //! /etc/my.cnf, /etc/mysql/my.cnf, defaults-extra-file, ~/.my.cnf      or defaults-file alone
 //! ```
 //!
-//! A file that everybody can write to is passed over, as the clients do; a password that everybody can read is
-//! refused. `!include` and `!includedir` are not followed.
+//! A world-writable file is ignored, as the clients do; a password in a world-readable one is refused. `!include` and
+//! `!includedir` are not followed.
 
-use super::MysqlError;
 use super::address::Address;
+use super::error::MysqlError;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What is said under [client].
+/// The options of the group [client].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientOptions {
     pub user: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct ClientOptions {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub socket: Option<PathBuf>,
-    /// Files that were passed over, and why.
+    /// Files that are ignored, and why.
     pub notes: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ const WORLD_WRITABLE: u32 = 0o002;
 const WORLD_READABLE: u32 = 0o004;
 
 impl ClientOptions {
-    /// Out of all files that a client of this user would read.
+    /// Reads all files that a client of this user reads.
     pub fn read(address: &Address) -> Result<ClientOptions, MysqlError> {
         let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".my.cnf"));
         ClientOptions::read_from(address, &SYSTEM_FILES.map(PathBuf::from), home)
@@ -65,11 +65,11 @@ impl ClientOptions {
         Ok(options)
     }
 
-    /// A file that nobody named may be missing or closed to this user.
+    /// Only a file that is named must exist and be readable.
     fn add_file(&mut self, path: &Path, named: bool) -> Result<(), MysqlError> {
         let failed = |error| MysqlError::OptionFile { path: path.into(), error };
-        let (mode, text) = match content(path) {
-            Ok(content) => content,
+        let (mode, text) = match read_file(path) {
+            Ok(file) => file,
             Err(_) if !named => return Ok(()),
             Err(error) => return Err(failed(error)),
         };
@@ -97,7 +97,7 @@ impl ClientOptions {
                 continue;
             }
             let Some((name, value)) = line.split_once('=') else { continue };
-            let value = value_of(value);
+            let value = parse_value(value);
             match name.trim().replace('_', "-").as_str() {
                 "user" => self.user = Some(value),
                 "password" => self.password = Some(Secret(value)),
@@ -110,8 +110,8 @@ impl ClientOptions {
     }
 }
 
-/// Mode and text; a file that is no text has no options.
-fn content(path: &Path) -> io::Result<(u32, String)> {
+/// The mode and the text of a file.
+fn read_file(path: &Path) -> io::Result<(u32, String)> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
         return Err(io::Error::other("it is no file, or too large for options"));
@@ -119,8 +119,8 @@ fn content(path: &Path) -> io::Result<(u32, String)> {
     Ok((metadata.mode(), String::from_utf8_lossy(&fs::read(path)?).into_owned()))
 }
 
-/// Without the blanks and the comment around it; quoted with ' or ", with \\ \" \' \n \t \s and the like resolved.
-fn value_of(text: &str) -> String {
+/// Parses a value: without surrounding blanks and comment, unquoted (' or "), with \\ \" \' \n \t \s and the like resolved.
+fn parse_value(text: &str) -> String {
     let text = text.trim();
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''));
     let inner = match quote {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_file_goes_over_an_earlier_one() {
+    fn a_later_file_overrides_an_earlier_one() {
         let dir = tempfile::tempdir().unwrap();
         let system = file(
             dir.path(),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_everybody_can_read_is_refused() {
+    fn a_password_in_a_world_readable_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let open = file(dir.path(), "open", 0o644, "[client]\npassword=hunter2\n");
         let error = ClientOptions::read_from(&Address::default(), &[], Some(open)).unwrap_err();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everybody_can_write_is_passed_over_and_said_so() {
+    fn a_world_writable_file_is_ignored_with_a_note() {
         let dir = tempfile::tempdir().unwrap();
         let open = file(dir.path(), "open", 0o666, "[client]\nuser=evil\n");
         let options = ClientOptions::read_from(&Address::default(), &[], Some(open)).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_was_named_must_be_there() {
+    fn only_a_file_that_is_named_must_exist() {
         let missing = PathBuf::from("/nonexistent/my.cnf");
         assert!(ClientOptions::read_from(&Address::default(), &[], Some(missing.clone())).is_ok());
         let named = Address { defaults_file: Some(missing), ..Address::default() };
@@ -224,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in any::<String>(), near in "(\\[client\\]\n([a-z]{1,8}=['\"\\\\a-z #]{0,9}\n){0,5})*") {
+        fn any_text_is_parsed(text in any::<String>(), near in "(\\[client\\]\n([a-z]{1,8}=['\"\\\\a-z #]{0,9}\n){0,5})*") {
             let mut options = ClientOptions::default();
             options.add(&text);
             options.add(&near);

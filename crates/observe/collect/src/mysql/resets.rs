@@ -1,28 +1,28 @@
-//! Ends of an epoch that the server keeps no word of, as far as looking again and again can find them: a TRUNCATE of
-//! the summary table, and instruments that were off for a while.
+//! Resets that the server does not record, as far as they show between snapshots: a TRUNCATE of the summary table, and
+//! instruments that were off for a while.
 
 use super::statistics::Counted;
 use filestats::Epoch;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was seen at the last look of one run of the server.
+/// The last snapshot of one run of the server, and the resets seen since the first.
 #[derive(Debug)]
 pub(super) struct Resets {
-    /// Who looks: what one saw, another does not know of.
+    /// Identifies this object: another one may have seen other resets.
     observer: String,
     run: String,
     /// Path and operations of each file by instance.
     files: HashMap<String, (String, u64)>,
     /// Instances of files that were deleted.
     deleted: Vec<String>,
-    /// Files that were seen to have another name than before, or to be back: they bring their figures along.
+    /// How many files were renamed or appeared again: they did not begin at zero.
     renamed: u64,
-    /// When a file's operations were first seen to be fewer than before, milliseconds since 1970.
+    /// When a file's count fell, milliseconds since 1970.
     truncated: Option<u64>,
     /// Whether each instrument counted and timed.
     instruments: BTreeMap<String, (bool, bool)>,
-    /// When an instrument was first seen to be on again.
+    /// When an instrument was on again, milliseconds since 1970.
     on_again: BTreeMap<String, u64>,
 }
 
@@ -31,10 +31,10 @@ impl Resets {
         static OBSERVERS: AtomicU64 = AtomicU64::new(0);
         let number = OBSERVERS.fetch_add(1, Ordering::Relaxed);
         let observer = format!("{}.{}.{number}", std::process::id(), crate::time::unix_ns());
-        Resets::of_run(observer, "")
+        Resets::for_run(observer, "")
     }
 
-    fn of_run(observer: String, run: &str) -> Resets {
+    fn for_run(observer: String, run: &str) -> Resets {
         Resets {
             observer,
             run: run.into(),
@@ -47,11 +47,11 @@ impl Resets {
         }
     }
 
-    /// Compares with the look before. One file that fell shows that the whole table was truncated: those that are in
-    /// use may have overtaken their former figures by then, the idle ones tell.
+    /// Compares with the last snapshot. One count that fell shows that the whole table was truncated: busy files may have
+    /// passed their former counts since, idle ones have not.
     pub fn observe(&mut self, run: &str, counted: &Counted, now_unix_ms: u64) {
         if self.run != run {
-            *self = Resets::of_run(std::mem::take(&mut self.observer), run);
+            *self = Resets::for_run(std::mem::take(&mut self.observer), run);
         }
         let rows = counted.files.iter();
         let files: HashMap<_, _> =
@@ -79,15 +79,15 @@ impl Resets {
         self.instruments = instruments;
     }
 
-    /// The stretch in which whatever appears began at zero, as far as this observer can tell.
+    /// The epoch in which a file that appears began at zero, as far as this object can know.
     pub fn complete(&self) -> Epoch {
         let Resets { observer, run, renamed, truncated, on_again, .. } = self;
         let reset = format!("{truncated:?}, {renamed} renamed, {:?}", on_again.values().max());
         Epoch { run: format!("{run}, seen by {observer}"), reset }
     }
 
-    /// Names the last end of an epoch that concerns an instrument's files; empty where none was seen.
-    pub fn of(&self, event: &str) -> String {
+    /// Names the last reset of an instrument's files; empty if none was seen.
+    pub fn reset_of(&self, event: &str) -> String {
         let truncated = self.truncated.map(|at| format!("truncated by {at}"));
         let on_again = self.on_again.get(event).map(|at| format!("counting again by {at}"));
         [truncated, on_again].into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -119,22 +119,22 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_file_tells_of_a_truncate_that_a_busy_one_has_overtaken() {
+    fn an_idle_file_reveals_a_truncate_after_a_busy_one_has_caught_up() {
         let mut resets = Resets::new();
         resets.observe("run", &counted(10, 5, true), 100);
         resets.observe("run", &counted(20, 5, true), 101);
-        assert_eq!((resets.of(DATA), resets.of(FRM)), (String::new(), String::new()));
+        assert_eq!((resets.reset_of(DATA), resets.reset_of(FRM)), (String::new(), String::new()));
         resets.observe("run", &counted(30, 0, true), 102);
-        let first = resets.of(DATA);
+        let first = resets.reset_of(DATA);
         assert!(first.contains("102"), "{first}");
         resets.observe("run", &counted(40, 1, true), 103);
-        assert_eq!(resets.of(DATA), first, "named once");
+        assert_eq!(resets.reset_of(DATA), first, "named once");
         resets.observe("next run", &counted(1, 1, true), 104);
-        assert_eq!(resets.of(DATA), "", "a restart says enough");
+        assert_eq!(resets.reset_of(DATA), "", "a restart says enough");
     }
 
     #[test]
-    fn a_file_that_took_another_name_did_not_begin_at_zero() {
+    fn a_renamed_file_did_not_begin_at_zero() {
         let mut resets = Resets::new();
         resets.observe("run", &counted(10, 5, true), 100);
         let before = resets.complete();
@@ -148,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn a_while_without_counting_ends_the_epoch_of_those_files_alone() {
+    fn a_while_without_counting_ends_the_epoch_of_those_files_only() {
         let mut resets = Resets::new();
         resets.observe("run", &counted(10, 5, true), 100);
         resets.observe("run", &counted(10, 5, false), 101);
-        assert_eq!(resets.of(DATA), "", "not before it counts again: until then there is no sample");
+        assert_eq!(resets.reset_of(DATA), "", "not before it counts again: until then there is no sample");
         resets.observe("run", &counted(15, 5, true), 102);
-        assert!(resets.of(DATA).contains("102"));
-        assert_eq!(resets.of(FRM), "");
+        assert!(resets.reset_of(DATA).contains("102"));
+        assert_eq!(resets.reset_of(FRM), "");
     }
 }

@@ -1,4 +1,4 @@
-//! Who the server is: its kind, its run, its directory, and its process where that is on this machine.
+//! The server: its kind, run and directories, and its process if that is on this machine.
 
 use super::place::Place;
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The variables that are looked at once a connection; all of them are open to every user.
+/// The variables that are read once for each connection. Every user may read them.
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', \
      'hostname', 'port', 'socket', 'datadir', 'pid_file', 'server_uuid', 'server_uid', 'performance_schema', \
      'innodb_flush_method', 'innodb_data_file_buffering', 'innodb_log_group_home_dir', \
      'innodb_flush_log_at_trx_commit')";
 
-/// Programs that serve.
+/// Names of the servers' programs.
 const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
 
 /// What is known of the server behind a connection.
@@ -22,12 +22,12 @@ pub(super) struct Server {
     pub is_mariadb: bool,
     /// Major and minor number.
     pub version: (u32, u32),
-    /// What tells it from every other server, whatever address it is reached by.
+    /// Identifies the server, independently of the address it was reached by.
     pub identity: String,
     pub data_directory: PathBuf,
     pub log_directory: PathBuf,
     pub performance_schema: bool,
-    /// Whether data files pass the page cache by.
+    /// Whether data files bypass the page cache.
     pub direct_io: bool,
     pub process: Option<Process>,
 }
@@ -36,9 +36,9 @@ pub(super) struct Server {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub pid: u32,
-    /// Where its root directory is for us: empty, or /proc/PID/root of a container.
+    /// Prefix of its paths in this mount namespace: empty, or /proc/PID/root of a container.
     root: PathBuf,
-    /// Whether that is certain, so that a file that is not found is deleted.
+    /// Whether that prefix is certain, so that a file that is not found is deleted.
     pub is_root_known: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct FileOnDisk {
 }
 
 impl Server {
-    pub fn of(variables: &[(String, String)], place: &Place) -> Server {
+    pub fn new(variables: &[(String, String)], place: &Place) -> Server {
         let variables: BTreeMap<&str, &str> =
             variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let value = |name: &str| variables.get(name).copied().unwrap_or("");
@@ -84,26 +84,26 @@ impl Server {
         server
     }
 
-    /// Names its run: the server and the second of its start; and its process where that is seen, since two starts may
-    /// lie in one second.
+    /// Identifies its run: the server, the second of its start, and its process if that is visible, since two starts may be
+    /// in one second.
     pub fn run(&self, started_unix_s: u64) -> String {
         let process =
             self.process.as_ref().map_or_else(String::new, |process| format!("|process {}", process.pid));
         format!("{}|started {started_unix_s}{process}", self.identity)
     }
 
-    /// A file of it, where it can be seen from here.
+    /// A file of the server, if it is visible from here.
     pub fn find_file(&self, path: &Path) -> Option<FileOnDisk> {
         self.process.as_ref()?.find_file(path).ok()
     }
 
-    /// Its log is one file, `ib_logfile0`, written past the Performance Schema (MDEV-14425).
+    /// Its log is one file, `ib_logfile0`, which the Performance Schema does not count (MDEV-14425).
     pub fn has_one_uninstrumented_log(&self) -> bool {
         self.is_mariadb && self.version >= (10, 8)
     }
 }
 
-/// A socket leads to this machine; a TCP port may be forwarded, so that the host's name decides.
+/// A socket is on this machine. A TCP port may be forwarded: the server's host name decides.
 fn is_here(place: &Place, hostname: &str) -> bool {
     matches!(place, Place::Socket(_)) || (!hostname.is_empty() && host::hostname() == hostname)
 }
@@ -116,16 +116,16 @@ fn version(text: &str) -> (u32, u32) {
 }
 
 impl Process {
-    /// By the server's pid file, else by who works in its data directory.
+    /// Finds it by the server's pid file, else by its working directory, the data directory.
     fn find(pid_file: &Path, data_directory: &Path) -> Option<Process> {
-        let noted = fs::read_to_string(pid_file).ok().and_then(|text| text.trim().parse::<u32>().ok());
+        let from_file = fs::read_to_string(pid_file).ok().and_then(|text| text.trim().parse::<u32>().ok());
         let works_there = |pid: u32| {
             let directory = fs::read_link(format!("/proc/{pid}/cwd"));
             directory.is_ok_and(|directory| directory.components().eq(data_directory.components()))
         };
-        let pid = noted
-            .filter(|pid| serves(*pid))
-            .or_else(|| host::pids().ok()?.into_iter().find(|pid| serves(*pid) && works_there(*pid)))?;
+        let pid = from_file
+            .filter(|pid| is_server(*pid))
+            .or_else(|| host::pids().ok()?.into_iter().find(|pid| is_server(*pid) && works_there(*pid)))?;
         let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
         let theirs = namespace(&pid.to_string());
         let is_root_known = theirs.is_some();
@@ -143,13 +143,13 @@ impl Process {
         Ok(FileOnDisk { inode: format!("{major}:{minor}:{}", found.ino()), size_bytes: found.len() })
     }
 
-    /// Whether it sees the file systems that we see.
+    /// Whether it is in this process's mount namespace.
     pub fn shares_mounts(&self) -> bool {
         self.root == Path::new("")
     }
 }
 
-fn serves(pid: u32) -> bool {
+fn is_server(pid: u32) -> bool {
     host::command_name(pid).is_some_and(|command| PROGRAMS.contains(&command.as_str()))
 }
 
@@ -158,10 +158,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kind_and_version_are_read_out_of_what_servers_call_themselves() {
+    fn kind_and_version_are_parsed_from_the_servers_variables() {
         let server = |version: &str, comment: &str| {
             let variables = [("version".into(), version.into()), ("version_comment".into(), comment.into())];
-            let server = Server::of(&variables, &Place::Tcp { host: "x".into(), port: 1 });
+            let server = Server::new(&variables, &Place::Tcp { host: "x".into(), port: 1 });
             (server.is_mariadb, server.version)
         };
         assert_eq!(server("10.11.19-MariaDB-0+deb12u1-log", "Debian 12"), (true, (10, 11)));

@@ -1,7 +1,7 @@
 //! One connection: made once, given up at the first failure.
 
 use super::address::{Address, Tls};
-use super::bounded::{ANSWER_TIMEOUT, Line};
+use super::bounded::{ANSWER_TIMEOUT, Canceller};
 use super::error::MysqlError;
 use super::option_file::{ClientOptions, Secret};
 use super::place::Place;
@@ -13,16 +13,16 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Of one read: a server that hangs is given up by the work itself, which then leaves nothing behind.
+/// Of one read. Shorter than [`ANSWER_TIMEOUT`], so that the thread of a server that hangs ends before it is abandoned.
 const READ_TIMEOUT: Duration = Duration::from_millis(4500);
-/// Rows of one answer that are read; the rest is not.
+/// Rows of one answer that are kept.
 pub(super) const ROWS_MAX: usize = 100_000;
-/// And bytes: of 100,000 files it is a third of that.
+/// Bytes of one answer: 100,000 files take a third of it.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const PORT: u16 = 3306;
 const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
 
-/// Errors of the server that are told apart (mysqld_error.h).
+/// Errors of the server that are handled apart (mysqld_error.h).
 const LOGIN_REFUSED: [u16; 5] = [1044, 1045, 1129, 1130, 1698];
 const TABLE_DENIED: [u16; 3] = [1142, 1143, 1227];
 /// Shutting down, killed, idle for too long.
@@ -41,19 +41,19 @@ pub(super) struct Login {
 pub(super) struct Session {
     conn: Conn,
     pub server: Server,
-    /// Who is logged in, as GRANT wants to have it: 'headroom'@'localhost'.
+    /// The user in the form that GRANT takes: 'headroom'@'localhost'.
     pub user: String,
 }
 
-/// An answer to a question that the user may be too weak to ask.
+/// The answer to a query for which the user may lack a privilege.
 pub(super) enum Answer<T> {
     Rows(T),
     Denied,
 }
 
 impl Login {
-    /// From the connection text and the option files, the text first.
-    pub fn of(address: &Address) -> Result<Login, MysqlError> {
+    /// Combines the connection text and the option files; the text has precedence.
+    pub fn new(address: &Address) -> Result<Login, MysqlError> {
         let mut options = ClientOptions::read(address)?;
         if let Some(user) = &address.user {
             options.user = Some(user.clone());
@@ -81,18 +81,18 @@ impl Login {
         &self.place
     }
 
-    /// What was noticed while the option files were read.
+    /// Warnings about the option files.
     pub fn notes(&self) -> &[String] {
         &self.options.notes
     }
 
-    /// A connection whose statements may take their time, and what server it leads to.
-    pub fn unbounded(&self) -> Result<(Conn, Server), MysqlError> {
+    /// A connection without a limit on the time of statements, and its server.
+    pub fn connect_without_timeout(&self) -> Result<(Conn, Server), MysqlError> {
         let builder = self.builder().read_timeout(None).write_timeout(None);
         let mut conn = Conn::new(builder).map_err(|error| from_client_error(&self.name(), error))?;
         let variables =
             pairs(&mut conn, server::VARIABLES).map_err(|error| from_client_error(&self.name(), error))?;
-        let server = Server::of(&variables, self.place());
+        let server = Server::new(&variables, self.place());
         Ok((conn, server))
     }
 
@@ -100,7 +100,7 @@ impl Login {
         let builder = OptsBuilder::new()
             .user(self.options.user.clone())
             .pass(self.options.password.clone().map(|password| password.0))
-            // Over TCP as asked, even where the server says that it has a socket too.
+            // The client library would change to a socket that the server names.
             .prefer_socket(false)
             .tcp_connect_timeout(Some(READ_TIMEOUT))
             .read_timeout(Some(READ_TIMEOUT))
@@ -113,8 +113,8 @@ impl Login {
         builder.ssl_opts(match &self.tls {
             Tls::Disabled => None,
             Tls::Required => {
-                let anybody = SslOpts::default().with_danger_accept_invalid_certs(true);
-                Some(anybody.with_danger_skip_domain_validation(true))
+                let any = SslOpts::default().with_danger_accept_invalid_certs(true);
+                Some(any.with_danger_skip_domain_validation(true))
             }
             Tls::VerifyCa(authority) => {
                 let of_authority = SslOpts::default().with_root_cert_path(Some(authority.clone()));
@@ -125,7 +125,7 @@ impl Login {
     }
 }
 
-/// A socket where one is named, or where the host is this one and no port is named: as the clients do.
+/// As the MySQL clients choose: the socket if one is named, or if the host is this one and no port is named.
 fn place(address: &Address, options: &ClientOptions) -> Place {
     let host = address.host.as_ref().or(options.host.as_ref());
     let port = address.port.or(options.port);
@@ -143,17 +143,17 @@ fn place(address: &Address, options: &ClientOptions) -> Place {
 }
 
 impl Session {
-    /// Connects and asks what server it is.
-    pub fn open(login: &Login, line: &Line) -> Result<Session, MysqlError> {
+    /// Connects and finds out what server it is.
+    pub fn open(login: &Login, canceller: &Canceller) -> Result<Session, MysqlError> {
         let mut conn = Conn::new(login.builder()).map_err(|error| from_client_error(&login.name(), error))?;
-        line.is(&conn);
+        canceller.watch(&conn);
         let variables =
             pairs(&mut conn, server::VARIABLES).map_err(|error| from_client_error(&login.name(), error))?;
-        let server = Server::of(&variables, login.place());
+        let server = Server::new(&variables, login.place());
         let user = rows(&mut conn, "SELECT CURRENT_USER()", 1)
             .map_err(|error| from_client_error(&login.name(), error))?;
         let user = user.into_iter().next().map_or_else(String::new, |row| quoted(&row[0]));
-        // A statement that hangs in the server ends there too, not only here.
+        // The server ends a statement that hangs, too.
         let seconds = ANSWER_TIMEOUT.as_secs() - 1;
         let limit = match server.is_mariadb {
             true => format!("SET SESSION max_statement_time = {seconds}"),
@@ -165,13 +165,13 @@ impl Session {
         }
     }
 
-    /// What follows can be ended by this.
-    pub fn goes_over(&self, line: &Line) {
-        line.is(&self.conn);
+    /// Lets this canceller end what follows.
+    pub fn use_canceller(&self, canceller: &Canceller) {
+        canceller.watch(&self.conn);
     }
 
-    /// Asks for rows of `columns` texts each; NULL is an empty text.
-    pub fn rows(
+    /// Runs a query with `columns` columns, as texts; NULL is an empty text.
+    pub fn query(
         &mut self,
         name: &str,
         sql: &str,
@@ -184,27 +184,27 @@ impl Session {
         }
     }
 
-    /// Whether the server, not the question, is what failed: another connection may do better.
+    /// Whether the connection failed, not the query: a new connection may work.
     pub fn is_lost(error: &MysqlError) -> bool {
         matches!(error, MysqlError::Unreachable { .. })
     }
 }
 
 fn rows(conn: &mut Conn, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, Error> {
-    let (mut found, mut bytes) = (Vec::new(), 0);
+    let (mut kept, mut bytes) = (Vec::new(), 0);
     for row in conn.query_iter(sql)? {
         let row = row?;
-        if found.len() < ROWS_MAX {
+        if kept.len() < ROWS_MAX {
             let row: Vec<String> = (0..columns).map(|column| text(&row, column)).collect();
             bytes += row.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
             if bytes > ANSWER_BYTES_MAX {
                 let too_long = io::Error::new(io::ErrorKind::InvalidData, "its answer is longer than 64 MiB");
                 return Err(Error::IoError(too_long));
             }
-            found.push(row);
+            kept.push(row);
         }
     }
-    Ok(found)
+    Ok(kept)
 }
 
 fn pairs(conn: &mut Conn, sql: &str) -> Result<Vec<(String, String)>, Error> {
@@ -229,7 +229,7 @@ fn text(row: &Row, column: usize) -> String {
     }
 }
 
-/// The client library's error in the words of this one.
+/// Converts an error of the client library.
 pub(super) fn from_client_error(name: &str, error: Error) -> MysqlError {
     let name = || name.to_owned();
     let timed_out = || MysqlError::TimedOut { name: name(), seconds: ANSWER_TIMEOUT.as_secs() };
@@ -237,7 +237,7 @@ pub(super) fn from_client_error(name: &str, error: Error) -> MysqlError {
     let failed = |why| MysqlError::Failed { name: name(), why };
     let from_system = |kind: io::ErrorKind, why: String| match kind {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => timed_out(),
-        // What the TLS library says of a certificate that it does not accept.
+        // The TLS library reports a certificate that it does not accept so.
         io::ErrorKind::InvalidData => failed(why),
         _ => MysqlError::Unreachable { name: name(), why },
     };

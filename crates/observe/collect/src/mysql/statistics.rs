@@ -38,7 +38,7 @@ pub(super) struct Statistics {
     pub taken_unix_ns: u64,
 }
 
-/// What the Performance Schema says, if it says anything.
+/// The Performance Schema's rows, if it can be read.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Schema {
     #[default]
@@ -51,16 +51,16 @@ pub(super) enum Schema {
 pub(super) struct Counted {
     pub switches: Switches,
     pub files: Vec<FileRow>,
-    /// The files that the redo log of MySQL 8.0.30 and later is made of at this moment.
+    /// The files of the redo log of MySQL 8.0.30 and later at this moment.
     pub redo_parts: Vec<FileRow>,
-    /// Instances of files that are deleted: the server keeps the rows of some.
+    /// Instances of deleted files, of which the server keeps some rows.
     pub deleted: Vec<String>,
     pub events: Vec<EventRow>,
     /// Threads whose I/O is in no counter.
     pub unseen_threads: u64,
 }
 
-/// Which instruments count and time now.
+/// Which instruments count, and which measure time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Switches {
     pub global: bool,
@@ -99,7 +99,7 @@ pub(super) struct EventRow {
 }
 
 impl Statistics {
-    /// Whether every file that the server has opened is among the rows.
+    /// Whether every file that the server has opened has a row.
     pub fn is_complete(&self) -> bool {
         let lost = |name: &str| self.status.get(name).is_some_and(|lost| *lost > 0);
         let any_lost = lost("performance_schema_file_instances_lost")
@@ -130,8 +130,8 @@ impl Counted {
 }
 
 impl FileRow {
-    /// Whether it is one of the files in `#innodb_redo`, which are made, renamed (`#ib_redo9_tmp` to `#ib_redo9`) and
-    /// deleted as the log goes on: several a second where the log is small.
+    /// Whether it is in `#innodb_redo`, where files are created, renamed (`#ib_redo9_tmp` to `#ib_redo9`) and deleted as
+    /// the log moves on: several a second if the log is small.
     pub fn is_part_of_redo(&self) -> bool {
         let directory = Path::new(&self.path).parent().and_then(Path::file_name);
         directory.is_some_and(|directory| directory == "#innodb_redo")
@@ -160,13 +160,16 @@ impl Session {
         Ok(statistics)
     }
 
-    /// Uptime is in whole seconds, of the clock reading that the statement began with (show_starttime() of mysqld.cc).
-    /// Between two statements of one same second it gives the server's start exactly, whenever it is asked.
+    /// Uptime is in whole seconds and relative to the start of the statement (show_starttime() of mysqld.cc). Between two
+    /// statements that return the same second, it gives the exact second of the server's start.
     fn read_status(&mut self, name: &str, statistics: &mut Statistics) -> Result<(), MysqlError> {
         let failed = |why: &str| MysqlError::Failed { name: name.into(), why: why.into() };
         for _ in 0..TRIES_MAX {
-            let (before, status, after) =
-                (self.all(name, NOW, 1)?, self.all(name, STATUS, 2)?, self.all(name, NOW, 1)?);
+            let (before, status, after) = (
+                self.query_all(name, NOW, 1)?,
+                self.query_all(name, STATUS, 2)?,
+                self.query_all(name, NOW, 1)?,
+            );
             if before != after {
                 continue;
             }
@@ -181,9 +184,9 @@ impl Session {
         Err(failed("its clock does not stand still for three statements"))
     }
 
-    /// Rows that everybody may see.
-    fn all(&mut self, name: &str, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, MysqlError> {
-        match self.rows(name, sql, columns)? {
+    /// Rows that every user may read.
+    fn query_all(&mut self, name: &str, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, MysqlError> {
+        match self.query(name, sql, columns)? {
             Answer::Rows(rows) => Ok(rows),
             Answer::Denied => Err(MysqlError::Failed {
                 name: name.into(),
@@ -193,10 +196,10 @@ impl Session {
     }
 
     fn read_schema(&mut self, name: &str) -> Result<Schema, MysqlError> {
-        let Answer::Rows(switches) = self.rows(name, SWITCHES, 3)? else { return Ok(Schema::Denied) };
-        let Answer::Rows(unseen) = self.rows(name, UNSEEN_THREADS, 1)? else { return Ok(Schema::Denied) };
-        let Answer::Rows(events) = self.rows(name, EVENTS, 9)? else { return Ok(Schema::Denied) };
-        let Answer::Rows(files) = self.rows(name, FILES, 10)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(switches) = self.query(name, SWITCHES, 3)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(unseen) = self.query(name, UNSEEN_THREADS, 1)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(events) = self.query(name, EVENTS, 9)? else { return Ok(Schema::Denied) };
+        let Answer::Rows(files) = self.query(name, FILES, 10)? else { return Ok(Schema::Denied) };
         let files = files.iter().filter_map(|row| file_row(row));
         let (redo_parts, files) = files.partition(FileRow::is_part_of_redo);
         Ok(Schema::On(Counted {
@@ -221,7 +224,7 @@ fn switches_of(rows: &[Vec<String>]) -> Switches {
     switches
 }
 
-/// `None` where a figure is no number: such a row is of another server than the documented one.
+/// `None` if a figure is no number, which no documented server returns.
 fn file_row(row: &[String]) -> Option<FileRow> {
     Some(FileRow {
         path: row[0].clone(),
@@ -239,8 +242,8 @@ fn event_row(row: &[String]) -> Option<EventRow> {
     Some(EventRow { event: row[0].clone(), read: timed(&row[1..4])?, write: timed(&row[4..7])?, misc })
 }
 
-/// Count, picoseconds, bytes. The server's sum of picoseconds wraps after 213 days of summed waiting: the figure
-/// falls then, which ends the interval as a counter that fell.
+/// Count, picoseconds, bytes. The sum of picoseconds wraps after 213 days of waiting: the counter falls, which ends the
+/// interval.
 fn timed(row: &[String]) -> Option<Timed> {
     let ns = row[1].parse::<u64>().ok()? / PS_PER_NS;
     Some(Timed { count: row[0].parse().ok()?, bytes: row[2].parse().ok()?, ns })

@@ -1,7 +1,7 @@
-//! What threads waited for: the file instruments by event, and the counts of two waits that no file shows.
+//! What threads waited for: the file instruments by event, and two status counters of waits.
 //!
-//! `events_waits_summary_global_by_event_name` has the same measurements in one sum of reads, writes and syncs;
-//! `file_summary_by_event_name` has them apart, as a read and a sync mean different things.
+//! `events_waits_summary_global_by_event_name` has the same measurements as one sum of reads, writes and syncs;
+//! `file_summary_by_event_name` keeps them apart, and they mean different things.
 
 use super::files::{self, Owner};
 use super::statistics::{Schema, Statistics, Timed};
@@ -43,7 +43,7 @@ pub(super) fn samples(statistics: &Statistics, owner: &Owner) -> Vec<WaitSample>
             class: *class,
             epoch: Epoch::for_run(owner.run),
             count: Figure::Known(count),
-            // No waits took no time; how long others took is not kept.
+            // The server does not keep the time of these waits; without any it is 0.
             wait_ns: if count == 0 { Figure::Known(0) } else { Figure::unknown(Reason::NotCounted) },
         })
     }));

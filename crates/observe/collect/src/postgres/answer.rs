@@ -1,12 +1,11 @@
-//! What the server answers, as text, read into numbers. It is outside data: what is not of the expected form
-//! is `None`, like NULL.
+//! The server's answers, parsed from text. What is malformed is `None`, like NULL.
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 /// The rows of one statement.
 pub(super) type Table = Vec<SimpleQueryRow>;
 
-/// The tables of a batch, one for each statement that has columns or not.
+/// The tables of a batch, one for each statement, with or without columns.
 pub(super) fn tables(messages: Vec<SimpleQueryMessage>) -> Vec<Table> {
     let mut tables = Vec::new();
     let mut rows = Table::new();
@@ -22,7 +21,7 @@ pub(super) fn tables(messages: Vec<SimpleQueryMessage>) -> Vec<Table> {
 
 /// A column by name.
 pub(super) trait Columns {
-    /// As text; `None` for NULL and for a column that is not there.
+    /// As text; `None` for NULL and for a missing column.
     fn text(&self, name: &str) -> Option<&str>;
 
     /// A count.
@@ -32,7 +31,7 @@ pub(super) trait Columns {
 
     /// Milliseconds with a fraction, as nanoseconds.
     fn ms_as_ns(&self, name: &str) -> Option<u64> {
-        ns_of_ms(self.text(name)?)
+        ms_to_ns(self.text(name)?)
     }
 
     /// `t` or `f`, `on` or `off`.
@@ -47,15 +46,15 @@ pub(super) trait Columns {
 
 impl Columns for SimpleQueryRow {
     fn text(&self, name: &str) -> Option<&str> {
-        // Its `get` panics on an unknown name.
+        // `get` panics on an unknown name.
         let at = self.columns().iter().position(|column| column.name() == name)?;
         self.try_get(at).ok()?
     }
 }
 
-/// The server's double, exact to the microsecond it counts in up to 2^53 of them (285 years). Rounding keeps
-/// the order: what grew there does not fall here.
-fn ns_of_ms(text: &str) -> Option<u64> {
+/// Converts the server's double, which is exact to its microseconds up to 2^53 of them (285 years). Rounding is monotonic: a
+/// counter that grows there does not fall here.
+fn ms_to_ns(text: &str) -> Option<u64> {
     let ns = (text.parse::<f64>().ok()? * 1e6).round();
     (ns.is_finite() && ns >= 0.0).then_some(ns as u64)
 }
@@ -67,18 +66,18 @@ mod tests {
 
     #[test]
     fn milliseconds_become_whole_nanoseconds() {
-        assert_eq!(ns_of_ms("0.25"), Some(250_000));
-        assert_eq!(ns_of_ms("1e+15"), Some(u64::MAX), "more than 584 years saturates");
-        assert_eq!(ns_of_ms("-1"), None);
-        assert_eq!(ns_of_ms("NaN"), None);
-        assert_eq!(ns_of_ms("soon"), None);
+        assert_eq!(ms_to_ns("0.25"), Some(250_000));
+        assert_eq!(ms_to_ns("1e+15"), Some(u64::MAX), "more than 584 years saturates");
+        assert_eq!(ms_to_ns("-1"), None);
+        assert_eq!(ms_to_ns("NaN"), None);
+        assert_eq!(ms_to_ns("soon"), None);
     }
 
     proptest! {
         #[test]
-        fn what_grew_in_milliseconds_grew_in_nanoseconds(a in 0.0..1e15_f64, b in 0.0..1e15_f64) {
+        fn the_conversion_to_nanoseconds_is_monotonic(a in 0.0..1e15_f64, b in 0.0..1e15_f64) {
             let (low, high) = (a.min(b), a.max(b));
-            prop_assert!(ns_of_ms(&low.to_string()) <= ns_of_ms(&high.to_string()));
+            prop_assert!(ms_to_ns(&low.to_string()) <= ms_to_ns(&high.to_string()));
         }
     }
 }

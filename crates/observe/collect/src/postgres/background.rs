@@ -1,4 +1,4 @@
-//! What no backend's own row has: the log up to 17, and up to 15 who writes the data files.
+//! Views of the whole server: the log up to version 17, and the writers of data files up to 15.
 
 use super::answer::Columns;
 use super::server::{Server, ServerState, Subject, UNCOUNTED, ops, untimed};
@@ -18,18 +18,18 @@ pub(super) const WRITERS: &str = "
            extract(epoch FROM stats_reset) AS reset
       FROM pg_stat_bgwriter";
 
-/// The log as a whole. The server counts the bytes of its records, and writes whole blocks: a write that is
-/// followed by a sync ends in a block that is half full, and the next one begins with that block again. Where
-/// records end anywhere in a block, that adds block - 1 bytes in the mean. Writes that only make room in the
-/// server's buffers end with a full block. (Against the kernel's count: within 2 %, crates/observe/collect/tests/postgres.)
-pub(super) fn wal(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> Vec<Sample> {
+/// The log. The server counts the bytes of its records, but writes whole blocks: a write before a sync ends in a partial
+/// block, which the next write writes again. If records end anywhere in a block, that adds block - 1 bytes on average.
+/// Writes that only free the server's buffers end with a full block. (The result is within 2 % of the kernel's count:
+/// crates/observe/collect/tests/postgres.)
+pub(super) fn wal(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Vec<Sample> {
     let (Some(bytes), Some(writes), Some(syncs)) =
         (row.count("wal_bytes"), row.count("wal_write"), row.count("wal_sync"))
     else {
         return Vec::new();
     };
     let rewritten = syncs.saturating_mul(server.wal_block_bytes.saturating_sub(1));
-    let timed = now.timing.wal;
+    let timed = state.timing.wal;
     let counters = Counters {
         read: UNCOUNTED,
         write: ops(writes, bytes.saturating_add(rewritten), row.ms_as_ns("wal_write_time"), timed),
@@ -37,16 +37,16 @@ pub(super) fn wal(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> V
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
     let meaning = Meaning { durable: server.log_durable, ..Meaning::REQUESTS };
-    let subject = Subject { gap: now.gaps.wal, ..of_server("wal", FileKind::Log, row, meaning) };
-    vec![server.sample(now, subject, counters)]
+    let subject = Subject { gap: state.gaps.wal, ..server_subject("wal", FileKind::Log, row, meaning) };
+    vec![server.sample(state, subject, counters)]
 }
 
-/// Who writes data files, in blocks. Nobody times it: the time that pg_stat_bgwriter has of a checkpoint's writes
-/// is mostly deliberate pauses, and blk_write_time is not of all that `buffers_backend` counts.
-pub(super) fn writers(row: &SimpleQueryRow, server: &Server, now: &ServerState) -> Vec<Sample> {
+/// The writers of data files, in blocks. Their time is unknown: pg_stat_bgwriter's time of a checkpoint's writes is mostly
+/// deliberate pauses, and blk_write_time does not include all of `buffers_backend`.
+pub(super) fn writers(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Vec<Sample> {
     let blocks =
         |name: &str| row.count(name).map(|count| untimed(count, count.saturating_mul(server.block_bytes)));
-    // One sync is the sync phase of one checkpoint: its time is kept, the number of files is not.
+    // A sync is the sync phase of a checkpoint: the server keeps its time, not the number of files.
     let phases = row.count("checkpoints").zip(row.ms_as_ns("checkpoint_sync_time"));
     let phases = phases.map(|(count, ns)| Ops::timed(count, 0, ns));
     let fsyncs = row.count("buffers_backend_fsync").map(|count| untimed(count, 0));
@@ -63,12 +63,12 @@ pub(super) fn writers(row: &SimpleQueryRow, server: &Server, now: &ServerState) 
             sync: sync.map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
             busy_ns: Figure::unknown(Reason::NotCounted),
         };
-        Some(server.sample(now, of_server(path, FileKind::Data, row, meaning), counters))
+        Some(server.sample(state, server_subject(path, FileKind::Data, row, meaning), counters))
     };
     writers.into_iter().filter_map(sample).collect()
 }
 
-fn of_server(path: &str, kind: FileKind, row: &impl Columns, meaning: Meaning) -> Subject {
+fn server_subject(path: &str, kind: FileKind, row: &impl Columns, meaning: Meaning) -> Subject {
     Subject {
         path: path.into(),
         kind,

@@ -1,4 +1,4 @@
-//! A connection for statements of the caller's own, made as the source makes its: settings, password file, TLS.
+//! A connection for a caller's own statements, with the source's rules for settings, password files and TLS.
 
 use super::connection::Connection;
 use super::environment;
@@ -9,7 +9,7 @@ use super::session::Session;
 use super::worker::SNAPSHOT_LIMIT;
 use tokio::runtime::{Builder, Runtime};
 
-/// One connection. Nothing of it is bounded but the making: the statements are the caller's.
+/// One connection. Connecting has a time limit, statements have none.
 pub struct Client {
     runtime: Runtime,
     session: Session,
@@ -21,10 +21,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects; `connection` is read as by [`Postgres::open`](super::Postgres::open).
+    /// Connects; `connection` is parsed as by [`Postgres::open`](super::Postgres::open).
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Postgres::open`](super::Postgres::open).
     pub fn connect(connection: &str) -> Result<Client, PostgresError> {
         let settings = Connection::parse(connection, &environment::of_process);
         let settings = settings.map_err(|why| PostgresError::Settings { why })?;
@@ -32,26 +32,26 @@ impl Client {
         let failed =
             |error: std::io::Error| PostgresError::Thread { place: place.clone(), why: error.to_string() };
         let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
-        let begun = async {
-            let begin = async {
+        let connected = async {
+            let connect = async {
                 let session = Session::connect(&settings).await?;
                 let tables = session.query(server::SERVER_QUERY).await?;
-                let server = Server::read(&settings, tables.first().and_then(|rows| rows.first()), None)?;
+                let server = Server::from_row(&settings, tables.first().and_then(|rows| rows.first()), None)?;
                 let processes = Local::find(&settings, &server).processes();
                 Ok((session, server, processes))
             };
-            tokio::time::timeout(SNAPSHOT_LIMIT, begin).await
+            tokio::time::timeout(SNAPSHOT_LIMIT, connect).await
         };
         let too_slow = |_| PostgresError::TooSlow { place: place.clone(), limit: SNAPSHOT_LIMIT };
-        let (session, server, processes) = runtime.block_on(begun).map_err(too_slow)??;
+        let (session, server, processes) = runtime.block_on(connected).map_err(too_slow)??;
         let Server { version, block_bytes, pid: backend, .. } = server;
         Ok(Client { runtime, session, place, version, block_bytes, backend, processes })
     }
 
-    /// Works with the client itself.
+    /// Works with the client library's connection.
     ///
     /// # Errors
-    /// [`PostgresError::Failed`] with what the server said.
+    /// [`PostgresError::Failed`] with the server's message.
     pub fn run<T>(
         &self,
         work: impl AsyncFnOnce(&tokio_postgres::Client) -> Result<T, tokio_postgres::Error>,
@@ -70,12 +70,12 @@ impl Client {
         self.block_bytes
     }
 
-    /// The server's process of this connection, where the server runs on this machine.
+    /// The server's process for this connection, if the server runs on this machine.
     pub fn backend(&self) -> Option<u32> {
         self.backend.filter(|_| !self.processes.is_empty())
     }
 
-    /// The server's first process, where it runs on this machine.
+    /// The postmaster, if the server runs on this machine.
     pub fn postmaster(&self) -> Option<u32> {
         self.processes.first().copied()
     }

@@ -1,5 +1,5 @@
-//! Where the server is and as whom to ask it, by libpq's conventions: what the connection string leaves open
-//! is taken from the service file, then from the environment, then from libpq's defaults.
+//! Where the server is and how to log in, by libpq's conventions: what the connection string does not set comes from the
+//! service file, then from the environment, then from libpq's defaults.
 //!
 //! ```text
 //! postgres://user@host:5432/shop   host=/run/postgresql dbname=shop   service=shop   (nothing)
@@ -19,9 +19,9 @@ use tokio_postgres::config::Host;
 /// How to reach one server.
 #[derive(Clone)]
 pub(super) struct Connection {
-    /// Ready to connect with, password included.
+    /// The client library's settings, with the password.
     pub config: Config,
-    /// How it is encrypted.
+    /// How the connection is encrypted.
     pub tls: Tls,
     /// "HOST:PORT", without a password.
     pub place: String,
@@ -29,11 +29,11 @@ pub(super) struct Connection {
     pub user: String,
     /// Database.
     pub database: String,
-    /// Why a password file was passed over.
+    /// Why a password file was ignored.
     pub passfile_ignored: Option<String>,
 }
 
-/// Settings of libpq that change nothing for this program.
+/// Settings of libpq without effect in this program.
 const WITHOUT_EFFECT: [&str; 8] = [
     "client_encoding",
     "fallback_application_name",
@@ -45,14 +45,14 @@ const WITHOUT_EFFECT: [&str; 8] = [
     "connect_timeout",
 ];
 
-/// Where Debian and everybody who builds PostgreSQL from source put the socket.
+/// The directories of the socket in Debian's packages and in builds from source.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 const PORT: u16 = 5432;
 /// What the server's own views call this program.
 const APPLICATION: &str = "headroom";
 
 impl Connection {
-    /// Reads the connection string, and what it leaves open from the machine.
+    /// Parses the connection string, and fills in what it does not set.
     pub fn parse(text: &str, environment: Environment) -> Result<Connection, String> {
         let mut settings = Settings::parse(text)?;
         settings.complete(environment)?;
@@ -66,7 +66,7 @@ impl Connection {
         if settings.get("host").is_none() && settings.get("hostaddr").is_none() {
             settings.set("host", &default_socket_directory(settings.get("port")));
         }
-        // Whom a certificate must name, where nobody says another.
+        // The name that a certificate must have.
         if let (None, Some(address)) = (settings.get("host"), settings.get("hostaddr")) {
             let address = address.to_owned();
             settings.set("host", &address);
@@ -81,21 +81,21 @@ impl Connection {
             settings.set("dbname", &user);
         }
         let database = settings.get("dbname").unwrap_or_default().to_owned();
-        // The client's own complaint may repeat what it could not read.
+        // The client library's error may repeat a value.
         let mut config: Config = settings.to_text().parse().map_err(|_| settings.complaint())?;
         let host = first_host(&config);
         let port = config.get_ports().first().copied().unwrap_or(PORT);
         let mut passfile_ignored = None;
         if config.get_password().is_none() {
             let file = passfile.or_else(|| home.map(|home| home.join(".pgpass")));
-            let default = SOCKET_DIRECTORIES.contains(&host.as_str());
-            let wanted = passfile::Wanted {
-                host: if default { "localhost" } else { &host },
+            let is_default = SOCKET_DIRECTORIES.contains(&host.as_str());
+            let server = passfile::Server {
+                host: if is_default { "localhost" } else { &host },
                 port,
                 database: &database,
                 user: &user,
             };
-            match file.map(|file| passfile::password(&file, &wanted)) {
+            match file.map(|file| passfile::password(&file, &server)) {
                 Some(Ok(Some(password))) => drop(config.password(password)),
                 Some(Err(why)) => passfile_ignored = Some(why),
                 _ => {}
@@ -105,7 +105,7 @@ impl Connection {
     }
 }
 
-/// The connection string without its password, to be shown; of one that cannot be read, nothing.
+/// The connection string without its password, as it may be printed; of a malformed one, nothing.
 pub(super) fn redacted(text: &str) -> String {
     match Settings::parse(text) {
         Ok(settings) if settings.has_good_ports() => settings.without_secrets(),
@@ -121,7 +121,7 @@ fn first_host(config: &Config) -> String {
     }
 }
 
-/// The one with a server's socket in it, else the first.
+/// The directory that has a server's socket, else the first.
 fn default_socket_directory(port: Option<&str>) -> String {
     let socket = format!(".s.PGSQL.{}", port.unwrap_or_default());
     let with_socket = SOCKET_DIRECTORIES.iter().find(|dir| Path::new(dir).join(&socket).exists());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_fills_in_what_the_string_leaves_open() {
+    fn the_environment_fills_in_what_the_string_does_not_set() {
         let environment = [("PGHOST", "other"), ("PGPORT", "6"), ("PGUSER", "env"), ("USER", "me")];
         assert_eq!(place("", &environment), three("other:6", "env", "env"));
         assert_eq!(place("host=given dbname=x", &environment), three("given:6", "env", "x"));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_stands_between_the_string_and_the_environment() {
+    fn a_service_overrides_the_environment_and_the_string_overrides_both() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("services");
         fs::write(&file, "# ours\n[other]\nhost=no\n[shop]\nhost=10.0.0.7\nuser = svc\ndbname=shop\n")
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_tls_is_done_or_refused() {
+    fn every_setting_of_tls_is_followed_or_refused() {
         use tokio_postgres::config::SslMode;
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().to_str().unwrap();

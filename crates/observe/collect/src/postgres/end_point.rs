@@ -14,13 +14,13 @@ const RSA: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01];
 /// 1.2.840.10045.4, of ECDSA with a hash.
 const ECDSA: &[u8] = &[0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04];
 
-/// The hash by the algorithm that the certificate is signed with; `None` where that has none, or is not known.
+/// The hash by the algorithm of the certificate's signature; `None` if that has no hash or is unknown.
 pub(super) fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     let algorithm = algorithm(signature_algorithm(certificate)?)?;
     Some(digest(algorithm, certificate).as_ref().to_vec())
 }
 
-/// MD5 and SHA-1 are replaced by SHA-256, as the RFC has it.
+/// The RFC replaces MD5 and SHA-1 by SHA-256.
 fn algorithm(identifier: &[u8]) -> Option<&'static Algorithm> {
     let rsa = identifier.strip_prefix(RSA);
     let ecdsa = identifier.strip_prefix(ECDSA);
@@ -39,7 +39,7 @@ fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     Some(element(algorithm, OBJECT_IDENTIFIER)?.0)
 }
 
-/// The content of the first element of DER, which must be of that kind, and what follows it.
+/// The content of the first element of DER, which must have this tag, and what follows it.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (first, rest) = der.split_first()?;
     let (length, rest) = rest.split_first()?;
@@ -59,17 +59,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A certificate of nothing but its frame.
+    /// A certificate with empty content.
     fn signed_by(identifier: &[u8]) -> Vec<u8> {
         let wrap = |tag: u8, content: &[u8]| [&[tag, content.len() as u8], content].concat();
         let algorithm = wrap(SEQUENCE, &wrap(OBJECT_IDENTIFIER, identifier));
-        // A length in two bytes, as those of real ones.
+        // A length of two bytes, as in real certificates.
         let tbs = [&[SEQUENCE, 0x82, 0x00, 0x02], [0x05, 0x00].as_slice()].concat();
         wrap(SEQUENCE, &[tbs, algorithm, vec![0x03, 0x00]].concat())
     }
 
     #[test]
-    fn the_hash_is_of_the_signatures_kind() {
+    fn the_hash_is_that_of_the_signature() {
         let bytes =
             |last: &[u8], family: &[u8]| hash(&signed_by(&[family, last].concat())).map(|hash| hash.len());
         assert_eq!(bytes(&[0x0B], RSA), Some(32));

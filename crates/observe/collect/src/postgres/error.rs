@@ -1,41 +1,40 @@
 use crate::error::SourceFault;
 use std::error::Error;
 use std::time::Duration;
+use tokio_postgres::error::SqlState;
 
-/// Why a PostgreSQL server gives nothing. Never has a password in it.
+/// Why a PostgreSQL server gives no snapshot. No text of it holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
-    /// The connection string, a service file or the environment cannot be meant.
+    /// The connection string, a service file or the environment is wrong.
     #[error("cannot read the PostgreSQL connection string: {why}")]
     Settings {
         /// What is wrong with it.
         why: String,
     },
-    /// Nobody answers there.
+    /// No server answers there.
     #[error("cannot connect to PostgreSQL at {place}: {why}")]
     Unreachable {
         /// "HOST:PORT".
         place: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
-    /// The server does not let this role in.
+    /// The server refuses the role.
     #[error("PostgreSQL at {place} refuses {user}: {why}")]
     Refused {
         /// "HOST:PORT".
         place: String,
         /// The role.
         user: String,
-        /// What the server said.
+        /// The server's message.
         why: String,
-        /// Why a password file was passed over, if it was.
+        /// Why a password file was ignored, if it was.
         passfile: Option<String>,
-        /// There is no database of that name; the role is let in.
-        is_for_the_database: bool,
-        /// It may let this role in over a connection that is, or is not, encrypted.
-        is_of_this_way: bool,
+        /// The kind of refusal.
+        cause: RefusalCause,
     },
-    /// The two cannot agree how to encrypt, or the server's certificate is not accepted.
+    /// The two sides cannot agree on encryption, or the server's certificate is not accepted.
     #[error("no encrypted connection to PostgreSQL at {place}: {why}")]
     Tls {
         /// "HOST:PORT".
@@ -48,15 +47,15 @@ pub enum PostgresError {
     TooSlow {
         /// "HOST:PORT".
         place: String,
-        /// How long was waited.
+        /// The limit.
         limit: Duration,
     },
-    /// The connection broke, or the server did not do what was asked.
+    /// The connection broke, or the server rejected a query.
     #[error("PostgreSQL at {place}: {why}")]
     Failed {
         /// "HOST:PORT".
         place: String,
-        /// What the server or the system said.
+        /// The server's or the system's message.
         why: String,
     },
     /// A server older than any that is maintained.
@@ -66,7 +65,7 @@ pub enum PostgresError {
         place: String,
         /// Its major version.
         version: u32,
-        /// The oldest that will do.
+        /// The oldest that is supported.
         oldest: u32,
     },
     /// The thread that talks to the server could not be started or has died.
@@ -74,20 +73,41 @@ pub enum PostgresError {
     Thread {
         /// "HOST:PORT".
         place: String,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
+}
+
+/// Why a role is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalCause {
+    /// The role is accepted, but the database does not exist.
+    Database,
+    /// pg_hba.conf rejects the connection: it may accept one that is, or is not, encrypted.
+    Authorization,
+    /// Another reason, such as a wrong password.
+    Other,
+}
+
+impl RefusalCause {
+    pub(super) fn from_code(code: &SqlState) -> RefusalCause {
+        match *code {
+            SqlState::INVALID_CATALOG_NAME => RefusalCause::Database,
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION => RefusalCause::Authorization,
+            _ => RefusalCause::Other,
+        }
+    }
 }
 
 impl SourceFault for PostgresError {
     fn facts(&self) -> Vec<String> {
         match self {
-            PostgresError::Refused { is_for_the_database: true, .. } => {
+            PostgresError::Refused { cause: RefusalCause::Database, .. } => {
                 vec!["every server has a database of the name postgres: add dbname=postgres".into()]
             }
             PostgresError::Refused { passfile, user, .. } => {
                 let mut facts: Vec<String> = passfile.iter().cloned().collect();
-                facts.push(format!("a role that is enough: {}", enough(user)));
+                facts.push(format!("a role that is enough: {}", sufficient_role(user)));
                 facts.push(
                     "without a new role: run headroom as the server's own user, sudo -u postgres".into(),
                 );
@@ -109,7 +129,7 @@ impl SourceFault for PostgresError {
                 "sslrootcert=FILE of the authority that signed the server's certificate, and the host by the name that \
                  it has; sslmode=require encrypts without looking: docs/source-postgres.md",
             ),
-            PostgresError::Refused { is_for_the_database: true, .. } => {
+            PostgresError::Refused { cause: RefusalCause::Database, .. } => {
                 Some("give the database: postgres:dbname=DATABASE")
             }
             PostgresError::Refused { .. } => Some(
@@ -121,25 +141,25 @@ impl SourceFault for PostgresError {
     }
 }
 
-/// The command that makes a role which may see all that is shown; a role that is there already keeps what it has.
-fn enough(user: &str) -> String {
+/// The command that creates a sufficient role; an existing role keeps its attributes.
+fn sufficient_role(user: &str) -> String {
     let role = format!("\"{}\"", user.replace('"', "\"\"")).replace('\'', "'\\''");
     format!("sudo -u postgres psql -c 'CREATE ROLE {role} LOGIN' -c 'GRANT pg_monitor TO {role}'")
 }
 
 /// An error and its causes. tokio-postgres puts no setting into them.
 pub(super) fn describe(error: &tokio_postgres::Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return said.message().to_owned();
+    if let Some(server) = error.as_db_error() {
+        return server.message().to_owned();
     }
     let mut text = error.to_string();
     let mut source = error.source();
-    while let Some(behind) = source {
-        let more = behind.to_string();
+    while let Some(cause) = source {
+        let more = cause.to_string();
         if !text.contains(&more) {
             text = format!("{text}: {more}");
         }
-        source = behind.source();
+        source = cause.source();
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Where the server runs, if it is on this machine: its processes, its directory, the volumes below.
+//! A server on this machine: its processes, its directory and the volumes below.
 
 use super::connection::Connection;
 use super::server::Server;
@@ -7,7 +7,7 @@ use host::Mounts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Of a server elsewhere, nothing.
+/// Empty for a server on another machine.
 pub(super) struct Local {
     postmaster: Option<u32>,
     data: Option<Volume>,
@@ -20,21 +20,21 @@ struct Volume {
 }
 
 impl Local {
-    /// The process that serves the connection is looked for here under its number; its title says whether it
-    /// is that one. A server in another pid namespace is not found by it, and its directory is not ours.
+    /// Finds the process that serves the connection by its number, and verifies it by its title. A server in another pid
+    /// namespace is not found: its directory would not be valid here.
     pub fn find(connection: &Connection, server: &Server) -> Local {
         let postmaster = server
             .pid
             .filter(|pid| serves(*pid, connection))
             .and_then(|pid| Some(host::ProcessStat::read(pid)?.parent));
         let directory = server.data_directory.as_deref().map(Path::new).filter(|_| postmaster.is_some());
-        let data = directory.and_then(Volume::of);
-        // The log may lie elsewhere, behind a link that only the server's user can follow.
-        let log = directory.and_then(|directory| Volume::of(&directory.join("pg_wal")));
+        let data = directory.and_then(Volume::find);
+        // The log may be elsewhere, behind a link that only the server's user can resolve.
+        let log = directory.and_then(|directory| Volume::find(&directory.join("pg_wal")));
         Local { postmaster, data, log }
     }
 
-    /// The postmaster and those that it started.
+    /// The postmaster and its children.
     pub fn processes(&self) -> Vec<u32> {
         let Some(postmaster) = self.postmaster else { return Vec::new() };
         std::iter::once(postmaster).chain(host::children_of(postmaster)).collect()
@@ -44,9 +44,9 @@ impl Local {
         self.data.as_ref().map(|data| data.directory.clone())
     }
 
-    /// Writes into each sample where it lies. Relations of other tablespaces lie elsewhere, which the server's
-    /// counters do not tell apart.
-    pub fn place(&self, samples: &mut [Sample]) {
+    /// Writes the mount point into each sample. Relations of other tablespaces may be on another one, which the server's
+    /// counters do not separate.
+    pub fn fill_in_drives(&self, samples: &mut [Sample]) {
         for sample in samples {
             let volume = if sample.file.kind == FileKind::Log { &self.log } else { &self.data };
             sample.file.drive = volume.as_ref().and_then(|volume| volume.mount.clone());
@@ -55,7 +55,7 @@ impl Local {
 }
 
 impl Volume {
-    fn of(directory: &Path) -> Option<Volume> {
+    fn find(directory: &Path) -> Option<Volume> {
         let directory = fs::canonicalize(directory).ok()?;
         let mount = Mounts::read()
             .unwrap_or_default()
@@ -65,7 +65,7 @@ impl Volume {
     }
 }
 
-/// "postgres: 15/main: ann shop 127.0.0.1(41022) idle"
+/// Whether the process has a title as "postgres: 15/main: ann shop 127.0.0.1(41022) idle".
 fn serves(pid: u32, connection: &Connection) -> bool {
     let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let title = String::from_utf8_lossy(&title);

@@ -1,7 +1,7 @@
 //! A PostgreSQL server, 14 and later.
 //!
 //! ```text
-//! Postgres::open ──> one thread, one connection ──┬─ a snapshot when asked: one round trip, in a bounded time
+//! Postgres::open ──> one thread, one connection ──┬─ a snapshot on request: one round trip, in bounded time
 //!                                                 └─ pg_stat_activity twice a second: who waits for what
 //!
 //! version   a sample is                                                            counts
@@ -13,12 +13,12 @@
 //! all       "temp files/shop", of pg_stat_database                                 blocks
 //! ```
 //!
-//! No I/O is in two samples of one snapshot, so that their sum is the server's. The same reads once more, by
-//! database and by relation, are another source: [`Postgres::relations`].
+//! No I/O is in two samples of one snapshot: their sum is the server's I/O. The same reads by database and by relation are
+//! another source: [`Postgres::relations`].
 //!
-//! Epoch: `run` is the cluster, the start of the postmaster and that of the checkpointer, which a crash of
-//! any process restarts; `reset` is the `stats_reset` of the row's own view. Times are unknown while
-//! track_io_timing (of WAL: track_wal_io_timing) is off, and across its change.
+//! Epoch: `run` is the cluster, the start of the postmaster and that of the checkpointer, which restarts when any process
+//! crashes; `reset` is `stats_reset` of the row's view. Times are unknown while track_io_timing (of WAL:
+//! track_wal_io_timing) is off, and in an interval in which it changed.
 //!
 //! Never: writes, waits for a lock, waits longer than [`SNAPSHOT_LIMIT`], shows a password.
 
@@ -58,16 +58,16 @@ use crate::source::Source;
 use filestats::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use worker::{Ask, Worker};
+use worker::{Request, Worker};
 
-/// Sessions tell their counts at the end of a transaction, at most this often (PGSTAT_MIN_INTERVAL of
+/// Sessions report their counts at the end of a transaction, at most this often (PGSTAT_MIN_INTERVAL of
 /// src/backend/utils/activity/pgstat.c).
 const REPORTING_DELAY: Duration = Duration::from_secs(1);
 
 /// The longest that a snapshot of another source waits for the names of files.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
-/// One server, asked through one connection.
+/// One server, observed through one connection.
 pub struct Postgres {
     name: String,
     worker: Worker,
@@ -78,18 +78,18 @@ pub struct Postgres {
     names: Option<FileNames>,
 }
 
-/// The reads of each database, and of the busiest relations of the connected one: another view of what the
-/// server's samples have, never to be added to them.
+/// The reads of each database, and of the busiest relations of the connected one. They are in the server's samples, too:
+/// do not add them.
 pub struct Relations {
     name: String,
     worker: Worker,
 }
 
 impl Postgres {
-    /// Connects. `connection` is a URL or `name=value` pairs, perhaps empty, completed as libpq does.
+    /// Connects. `connection` is a URL or `name=value` pairs, perhaps empty; what it leaves out is filled in as by libpq.
     ///
     /// # Errors
-    /// [`SourceError::Postgres`]: nobody answers, the role is refused, the string cannot be read.
+    /// [`PostgresError`]: no server answers, the role is refused, or the string is malformed.
     pub fn open(connection: &str) -> Result<Postgres, SourceError> {
         let settings = connection::Connection::parse(connection, &environment::of_process);
         let settings = settings.map_err(|why| PostgresError::Settings { why })?;
@@ -98,17 +98,17 @@ impl Postgres {
         let worker = Worker::start(connection, settings)?;
         let (processes, data_directory, names) = (Vec::new(), None, None);
         let mut postgres = Postgres { name, worker, processes, data_directory, database, names };
-        postgres.data_directory = postgres.worker.ask(Ask::DataDirectory)?;
+        postgres.data_directory = postgres.worker.request(Request::DataDirectory)?;
         Ok(postgres)
     }
 
-    /// Where the cluster lies, where the server runs on this machine and the role may know.
+    /// The cluster's directory, if the server runs on this machine and the role may know it.
     pub fn data_directory(&self) -> Option<&Path> {
         self.data_directory.as_deref()
     }
 
-    /// Tells from now on which relations the cluster's files hold, where it runs on this machine: those of the connected
-    /// database by their names, those of others by their numbers.
+    /// Publishes from now on which relations the cluster's files hold, if it runs on this machine: those of the connected
+    /// database by name, those of others by number.
     #[must_use]
     pub fn publishing_names(mut self, names: &FileNames) -> Postgres {
         self.names = Some(names.clone());
@@ -119,13 +119,14 @@ impl Postgres {
     fn publish_names(&self) {
         if let (Some(names), Some(data)) = (&self.names, &self.data_directory) {
             let worker = self.worker.downgrade();
-            let look_up =
-                move |lookup| worker.upgrade()?.ask_within(LOOKUP_LIMIT, |to| Ask::LookUp(lookup, to)).ok();
+            let look_up = move |lookup| {
+                worker.upgrade()?.request_within(LOOKUP_LIMIT, |reply| Request::Names(lookup, reply)).ok()
+            };
             names.add(Cluster::new(data.clone(), self.database.clone(), Box::new(look_up)));
         }
     }
 
-    /// The reads by database and relation, on the same connection.
+    /// The reads by database and by relation, on the same connection.
     pub fn relations(&self) -> Relations {
         Relations { name: format!("{} relations", self.name), worker: self.worker.clone() }
     }
@@ -153,7 +154,7 @@ impl Source for Postgres {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let reading = self.worker.ask(Ask::Snapshot)?;
+        let reading = self.worker.request(Request::Snapshot)?;
         self.processes = reading.processes;
         if self.data_directory != reading.data_directory {
             self.data_directory = reading.data_directory;
@@ -169,7 +170,7 @@ impl Source for Relations {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        Ok(self.worker.ask(Ask::Relations)?)
+        Ok(self.worker.request(Request::Relations)?)
     }
 }
 

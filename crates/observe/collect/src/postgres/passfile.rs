@@ -1,22 +1,22 @@
-//! libpq's password file: `HOST:PORT:DATABASE:USER:PASSWORD`, `*` for any, the first line that fits counts.
+//! libpq's password file: `HOST:PORT:DATABASE:USER:PASSWORD`, `*` for any value. The first line that matches counts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Whom a password is looked for.
-pub(super) struct Wanted<'a> {
+/// The server, database and user of a password.
+pub(super) struct Server<'a> {
     pub host: &'a str,
     pub port: u16,
     pub database: &'a str,
     pub user: &'a str,
 }
 
-/// A file of passwords is a few lines; more than this is something else.
+/// A larger file is no file of passwords.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The password, `None` where the file is not there or has none. The error says why the file was passed over.
-pub(super) fn password(file: &Path, wanted: &Wanted) -> Result<Option<String>, String> {
+/// Finds the password; `None` if the file does not exist or has none. The error says why the file is ignored.
+pub(super) fn password(file: &Path, server: &Server) -> Result<Option<String>, String> {
     let Ok(found) = fs::metadata(file) else { return Ok(None) };
     if !found.is_file() || found.len() > BYTES_MAX {
         return Err(format!("password file {} is no plain file of passwords: ignored", file.display()));
@@ -29,10 +29,10 @@ pub(super) fn password(file: &Path, wanted: &Wanted) -> Result<Option<String>, S
     }
     let text = fs::read_to_string(file)
         .map_err(|error| format!("password file {} cannot be read: {error}", file.display()))?;
-    Ok(text.lines().find_map(|line| password_of(line, wanted)))
+    Ok(text.lines().find_map(|line| password_of(line, server)))
 }
 
-fn password_of(line: &str, wanted: &Wanted) -> Option<String> {
+fn password_of(line: &str, server: &Server) -> Option<String> {
     if line.starts_with('#') {
         return None;
     }
@@ -40,29 +40,29 @@ fn password_of(line: &str, wanted: &Wanted) -> Option<String> {
     let (port, rest) = field(rest)?;
     let (database, rest) = field(rest)?;
     let (user, rest) = field(rest)?;
-    let fits = |pattern: &str, value: &str| pattern == "*" || pattern == value;
-    let all = fits(&host, wanted.host)
-        && fits(&port, &wanted.port.to_string())
-        && fits(&database, wanted.database)
-        && fits(&user, wanted.user);
-    all.then(|| unescaped(rest))
+    let matches = |pattern: &str, value: &str| pattern == "*" || pattern == value;
+    let all_match = matches(&host, server.host)
+        && matches(&port, &server.port.to_string())
+        && matches(&database, server.database)
+        && matches(&user, server.user);
+    all_match.then(|| unescape(rest))
 }
 
-/// Up to the next colon without a backslash before it, and what follows that.
+/// The text up to the next colon that is not escaped, and what follows the colon.
 fn field(text: &str) -> Option<(String, &str)> {
     let mut escaped = false;
     for (at, letter) in text.char_indices() {
         match letter {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            ':' => return Some((unescaped(&text[..at]), &text[at + 1..])),
+            ':' => return Some((unescape(&text[..at]), &text[at + 1..])),
             _ => {}
         }
     }
     None
 }
 
-fn unescaped(text: &str) -> String {
+fn unescape(text: &str) -> String {
     let mut letters = text.chars();
     let mut plain = String::with_capacity(text.len());
     while let Some(letter) = letters.next() {

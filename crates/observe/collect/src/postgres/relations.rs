@@ -1,17 +1,17 @@
-//! Relations of the connected database: what is read of each.
+//! Relations of the connected database: the blocks read of each.
 //!
-//! The server counts blocks that a relation's readers did not find in its own cache; neither their time nor
-//! their bytes on the way, nor writes. The process source knows those of each file; files.rs joins them.
+//! The server counts blocks that were not in its cache, but neither their time nor writes. The process source counts those
+//! of each file, and `file_names` joins the two.
 
 use super::answer::Columns;
 use super::server::{Server, ServerState, Subject, UNCOUNTED, untimed};
 use filestats::{Counters, Figure, FileKind, Meaning, Reason, Sample};
 use tokio_postgres::SimpleQueryRow;
 
-/// The busiest that are shown: those of which most blocks were read since their database's last reset.
+/// The relations with the most blocks read since the last reset of their database's statistics.
 pub const RELATIONS_MAX: usize = 200;
 
-/// The statement has it as a number.
+/// The number in the statement.
 const _: () = assert!(RELATIONS_MAX == 200);
 
 macro_rules! name_of {
@@ -23,11 +23,10 @@ macro_rules! name_of {
     };
 }
 
-/// What a row of pg_class (`c`, with `n` of pg_namespace) is called.
+/// The name of a row of pg_class (`c`, with `n` of pg_namespace).
 pub(super) const NAME: &str = name_of!();
 
-/// No function here takes a lock that a TRUNCATE would hold. Numbers below 16384 are the system's own: last among
-/// equals.
+/// No function in it waits for a lock that TRUNCATE holds. Relations of the system (below 16384) are last among equals.
 pub(super) const BUSIEST: &str = concat!(
     "SELECT c.oid, blocks, pg_relation_filepath(c.oid) AS path, ",
     name_of!(),
@@ -38,11 +37,11 @@ pub(super) const BUSIEST: &str = concat!(
       JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace"
 );
 
-/// One relation. Its file is its identity: another one after VACUUM FULL, REINDEX or TRUNCATE.
+/// One relation, identified by its file, which changes with VACUUM FULL, REINDEX or TRUNCATE.
 pub(super) fn sample(
     row: &SimpleQueryRow,
     server: &Server,
-    now: &ServerState,
+    state: &ServerState,
     reset: &str,
 ) -> Option<Sample> {
     let (name, file, blocks) = (row.text("name")?, row.text("path")?, row.count("blocks")?);
@@ -61,7 +60,7 @@ pub(super) fn sample(
         gap: None,
         meaning: Meaning::BLOCKS,
     };
-    let mut sample = server.sample(now, subject, counters);
+    let mut sample = server.sample(state, subject, counters);
     sample.file.database = Some(server.database.clone());
     Some(sample)
 }

@@ -1,4 +1,4 @@
-//! What is asked on one connection, and what is remembered between questions.
+//! The queries that run on one connection, and what is kept between them.
 
 use super::answer::Columns;
 use super::connection::Connection;
@@ -15,7 +15,7 @@ use crate::time;
 use filestats::{Sample, Snapshot};
 use std::path::PathBuf;
 
-/// A snapshot, and where the server runs.
+/// A snapshot, and the server's place on this machine.
 pub(super) struct Reading {
     pub snapshot: Snapshot,
     pub processes: Vec<u32>,
@@ -33,20 +33,20 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Connects and asks what does not change while the server runs.
-    pub async fn begin(connection: &Connection) -> Result<Sampler, PostgresError> {
+    /// Connects, and reads what does not change while the server runs.
+    pub async fn connect(connection: &Connection) -> Result<Sampler, PostgresError> {
         let session = Session::connect(connection).await?;
         let tables = session.query(server::SERVER_QUERY).await?;
         let cluster = session.query(server::CLUSTER_QUERY).await.unwrap_or_default();
         let cluster = cluster.first().and_then(|rows| rows.first()?.text("cluster").map(str::to_owned));
-        let server = Server::read(connection, tables.first().and_then(|rows| rows.first()), cluster)?;
+        let server = Server::from_row(connection, tables.first().and_then(|rows| rows.first()), cluster)?;
         let local = Local::find(connection, &server);
         let mut waits = Waits::new(&server);
-        // An extension that is made and not loaded answers with an error.
+        // An extension that is created but not loaded answers with an error.
         if let Some(profile) = waits.profile_statement()
             && session.query(&profile).await.is_err()
         {
-            waits.without_profile();
+            waits.disable_profile();
         }
         Ok(Sampler {
             session,
@@ -59,13 +59,13 @@ impl Sampler {
     }
 
     /// Whether the connection has ended.
-    pub fn is_over(&self) -> bool {
-        self.session.is_over()
+    pub fn is_closed(&self) -> bool {
+        self.session.is_closed()
     }
 
-    /// All that the server counts, in one round trip.
+    /// Reads all counters in one round trip.
     pub async fn snapshot(&mut self) -> Result<Reading, PostgresError> {
-        let asked: Vec<(&str, Reader)> = match self.server.version {
+        let views: Vec<(&str, Reader)> = match self.server.version {
             18.. => vec![(io::SINCE_18, io::samples), (databases::TEMP_FILES, databases::temp_files)],
             16..=17 => vec![
                 (io::SINCE_16, io::samples),
@@ -80,28 +80,28 @@ impl Sampler {
             ],
         };
         let mut statements = vec![server::STATE_QUERY];
-        statements.extend(asked.iter().map(|(statement, _)| *statement));
+        statements.extend(views.iter().map(|(statement, _)| *statement));
         let profile = self.waits.profile_statement();
         statements.extend(profile.as_deref());
         let (taken_unix_ns, clock_ns) = (time::unix_ns(), time::monotonic_ns());
         let mut tables = self.session.query(&statements.join(";\n")).await?.into_iter();
-        let mut now = ServerState::read(&self.server, tables.next().unwrap_or_default().first())?;
-        (now.timing, now.gaps) = self.timing.snapshot(now.timing, taken_unix_ns);
+        let mut state = ServerState::from_row(&self.server, tables.next().unwrap_or_default().first())?;
+        (state.timing, state.gaps) = self.timing.snapshot(state.timing, taken_unix_ns);
         let mut samples: Vec<Sample> = Vec::new();
-        for ((_, read), table) in asked.iter().zip(tables.by_ref()) {
-            samples.extend(table.iter().flat_map(|row| read(row, &self.server, &now)));
+        for ((_, read), table) in views.iter().zip(tables.by_ref()) {
+            samples.extend(table.iter().flat_map(|row| read(row, &self.server, &state)));
         }
-        self.local.place(&mut samples);
+        self.local.fill_in_drives(&mut samples);
         let profile = profile.and_then(|_| tables.next());
-        let (waits, mut notes) = self.waits.samples(&self.server, &now, profile);
-        notes.splice(0..0, now.notes(&self.server));
+        let (waits, mut notes) = self.waits.samples(&self.server, &state, profile);
+        notes.splice(0..0, state.notes(&self.server));
         Ok(Reading {
             snapshot: Snapshot {
                 source: format!("postgres:{}", self.server.place()),
                 taken_unix_ns,
                 clock_ns,
-                // Every database and kind of process has its row, and every wait since this connection was made.
-                complete: Some(self.waits.epoch(&now)),
+                // Every database and kind of process has a row, and every wait since this connection was made.
+                complete: Some(self.waits.epoch(&state)),
                 samples,
                 waits,
                 notes,
@@ -111,20 +111,20 @@ impl Sampler {
         })
     }
 
-    /// The reads by database and by relation.
+    /// Reads the counters by database and by relation.
     pub async fn relations(&mut self) -> Result<Snapshot, PostgresError> {
         let statements = [server::STATE_QUERY, databases::READS, relations::BUSIEST].join(";\n");
         let (taken_unix_ns, clock_ns) = (time::unix_ns(), time::monotonic_ns());
         let mut tables = self.session.query(&statements).await?.into_iter();
-        let mut now = ServerState::read(&self.server, tables.next().unwrap_or_default().first())?;
-        (now.timing, now.gaps) = self.timing_of_relations.snapshot(now.timing, taken_unix_ns);
+        let mut state = ServerState::from_row(&self.server, tables.next().unwrap_or_default().first())?;
+        (state.timing, state.gaps) = self.timing_of_relations.snapshot(state.timing, taken_unix_ns);
         let databases = tables.next().unwrap_or_default();
         let reset = databases::reset_of(&databases, &self.server.database);
         let mut samples: Vec<Sample> =
-            databases.iter().flat_map(|row| databases::reads(row, &self.server, &now)).collect();
+            databases.iter().flat_map(|row| databases::reads(row, &self.server, &state)).collect();
         let busiest = tables.next().unwrap_or_default();
-        samples.extend(busiest.iter().filter_map(|row| relations::sample(row, &self.server, &now, &reset)));
-        self.local.place(&mut samples);
+        samples.extend(busiest.iter().filter_map(|row| relations::sample(row, &self.server, &state, &reset)));
+        self.local.fill_in_drives(&mut samples);
         Ok(Snapshot {
             source: format!("postgres-relations:{}", self.server.place()),
             taken_unix_ns,
@@ -132,32 +132,32 @@ impl Sampler {
             complete: None,
             samples,
             waits: Vec::new(),
-            notes: now.notes(&self.server),
+            notes: state.notes(&self.server),
         })
     }
 
-    /// Relations by their files.
+    /// Looks up relations by their files.
     pub async fn look_up(&mut self, lookup: &FileLookup) -> Result<LookupResult, PostgresError> {
         Ok(relation_names::parse(&self.session.query(&relation_names::statements(lookup)).await?))
     }
 
-    /// Where the cluster lies, on this machine.
-    pub async fn data_directory(&mut self) -> Result<Option<PathBuf>, PostgresError> {
-        Ok(self.local.data_directory())
+    /// The cluster's directory on this machine.
+    pub fn data_directory(&self) -> Option<PathBuf> {
+        self.local.data_directory()
     }
 
-    /// Who waits for what, now.
-    pub async fn look(&mut self) -> Result<(), PostgresError> {
-        let table = self.session.query_often(super::waits::LOOK).await?;
+    /// Samples who waits for what, and whether I/O is timed.
+    pub async fn sample_waits(&mut self) -> Result<(), PostgresError> {
+        let table = self.session.query_often(super::waits::SAMPLE_QUERY).await?;
         self.waits.add(&table);
         if let Some(row) = table.first() {
-            let now = Timing::read(row);
-            self.timing.look(now);
-            self.timing_of_relations.look(now);
+            let now = Timing::from_row(row);
+            self.timing.sample(now);
+            self.timing_of_relations.sample(now);
         }
         Ok(())
     }
 }
 
-/// Makes samples of a row.
+/// Converts a row to samples.
 type Reader = fn(&tokio_postgres::SimpleQueryRow, &Server, &ServerState) -> Vec<Sample>;

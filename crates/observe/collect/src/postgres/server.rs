@@ -1,4 +1,4 @@
-//! What is known of the server: once for a connection, and anew with each snapshot.
+//! What is known of the server: once for a connection, and again with each snapshot.
 
 use super::answer::Columns;
 use super::connection::Connection;
@@ -6,7 +6,7 @@ use super::error::PostgresError;
 use super::timing::Timing;
 use filestats::{Counters, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 
-/// What does not change while the connection lives. The last two are NULL where there are none.
+/// What does not change during a connection.
 pub(super) const SERVER_QUERY: &str = "
     SELECT current_setting('server_version_num') AS version,
            current_setting('block_size') AS block_bytes,
@@ -20,10 +20,10 @@ pub(super) const SERVER_QUERY: &str = "
            (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
              WHERE e.extname = 'pg_wait_sampling') AS wait_sampling";
 
-/// The number that initdb gave the cluster. A service may forbid to ask for it.
+/// The number that initdb gave the cluster. Hosted services may forbid this query.
 pub(super) const CLUSTER_QUERY: &str = "SELECT system_identifier AS cluster FROM pg_control_system()";
 
-/// What may: in the one statement that comes before those of the counters.
+/// What may change: read before the counters, in the same round trip.
 pub(super) const STATE_QUERY: &str = "
     SELECT extract(epoch FROM pg_postmaster_start_time()) AS started,
            (SELECT extract(epoch FROM backend_start) FROM pg_stat_activity
@@ -35,14 +35,14 @@ pub(super) const STATE_QUERY: &str = "
            current_user AS role,
            pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all";
 
-/// A remark on every figure of such a server.
+/// A remark on all figures of a server with asynchronous reads.
 pub(super) const READS_AHEAD: &str =
     "io_method is not sync: the time of reads is the time that sessions waited for them";
 
 /// The oldest version whose views are known.
 const OLDEST_VERSION: u32 = 14;
 
-/// What is known once.
+/// What is known of the server for a whole connection.
 pub(super) struct Server {
     /// "postgres HOST:PORT".
     pub instance: String,
@@ -52,28 +52,28 @@ pub(super) struct Server {
     pub block_bytes: u64,
     /// Bytes of a block of the log.
     pub wal_block_bytes: u64,
-    /// Its number; standbys and base backups share it. Empty where it may not be asked for.
+    /// Its number, which standbys and base backups share. Empty if it may not be read.
     pub cluster: String,
     /// The connected database.
     pub database: String,
-    /// The server's process of this connection.
+    /// The server's process for this connection.
     pub pid: Option<u32>,
-    /// Where the cluster lies on the server's machine, where the role may know.
+    /// The cluster's directory on the server's machine, if the role may know it.
     pub data_directory: Option<String>,
-    /// Reads are done by others or by the kernel while the session goes on (18 and later).
+    /// Other processes or the kernel read while the session continues (18 and later).
     pub reads_ahead: bool,
     /// What makes writes of the log durable.
     pub log_durable: Durable,
-    /// The schema of pg_wait_sampling, where it is installed.
+    /// The schema of pg_wait_sampling, if it is installed.
     pub wait_sampling: Option<String>,
 }
 
-/// What holds for one snapshot.
+/// The server's state at one snapshot.
 pub(super) struct ServerState {
-    /// What the server calls its run.
+    /// Identifies the server's run.
     pub run: String,
     pub timing: Timing,
-    /// Where their sums have a gap.
+    /// When times began again after a gap in their sums.
     pub gaps: Timing<Option<u64>>,
     counts: bool,
     role: String,
@@ -81,8 +81,8 @@ pub(super) struct ServerState {
 }
 
 impl Server {
-    /// Of the answer to [`SERVER_QUERY`].
-    pub fn read(
+    /// Parses the answer to [`SERVER_QUERY`].
+    pub fn from_row(
         connection: &Connection,
         row: Option<&impl Columns>,
         cluster: Option<String>,
@@ -121,8 +121,8 @@ impl Server {
         self.instance.trim_start_matches("postgres ")
     }
 
-    /// A sample of this server.
-    pub fn sample(&self, now: &ServerState, subject: Subject, counters: Counters) -> Sample {
+    /// Makes a sample of this server.
+    pub fn sample(&self, state: &ServerState, subject: Subject, counters: Counters) -> Sample {
         Sample {
             file: FileIdentity {
                 instance: self.instance.clone(),
@@ -136,7 +136,7 @@ impl Server {
                 object: None,
             },
             epoch: Epoch {
-                run: now.run.clone(),
+                run: state.run.clone(),
                 reset: match subject.gap {
                     Some(since) => format!("{} timed since {since}", subject.reset),
                     None => subject.reset,
@@ -150,33 +150,33 @@ impl Server {
     }
 }
 
-/// What a sample is of.
+/// What a sample is of, beside its counters.
 pub(super) struct Subject {
     pub path: String,
     pub kind: FileKind,
-    /// What tells it from another of the same path.
+    /// Identifies it among those with the same path.
     pub file_id: String,
     pub database: Option<(String, u64)>,
     /// The row's `stats_reset`.
     pub reset: String,
-    /// Where the sums of its time have a gap.
+    /// When times began again after a gap in their sums.
     pub gap: Option<u64>,
     pub meaning: Meaning,
 }
 
 impl ServerState {
-    /// Of the answer to [`STATE_QUERY`].
-    pub fn read(server: &Server, row: Option<&impl Columns>) -> Result<ServerState, PostgresError> {
+    /// Parses the answer to [`STATE_QUERY`].
+    pub fn from_row(server: &Server, row: Option<&impl Columns>) -> Result<ServerState, PostgresError> {
         let failed = || unexpected(server.place());
         let row = row.ok_or_else(failed)?;
         let started = row.text("started").ok_or_else(failed)?;
-        // A crash of any process makes the postmaster drop all statistics and start the checkpointer anew,
-        // itself going on. A role that does not see the checkpointer sees that the archiver's were dropped.
+        // When a process crashes, the postmaster stays, drops all statistics and restarts the checkpointer. A role that
+        // cannot see the checkpointer sees that the archiver's statistics were reset.
         let since = row.text("checkpointer_started").map(|at| format!("checkpointer {at}"));
         let since = since.or_else(|| row.text("archiver_reset").map(|at| format!("archiver {at}")));
         Ok(ServerState {
             run: format!("{} {started} {}", server.cluster, since.unwrap_or_default()),
-            timing: Timing::read(row),
+            timing: Timing::from_row(row),
             gaps: Timing::default(),
             counts: row.flag("counts").unwrap_or(true),
             role: row.text("role").unwrap_or_default().to_owned(),
@@ -184,7 +184,7 @@ impl ServerState {
         })
     }
 
-    /// What a person must know about what the server shows.
+    /// What a person must know to read a snapshot, with the statement that changes it.
     pub fn notes(&self, server: &Server) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.timing.io {
@@ -223,7 +223,7 @@ impl ServerState {
     }
 }
 
-/// Operations whose time is known only while the server times them.
+/// Operations that the server times if timing is on.
 pub(super) fn ops(count: u64, bytes: u64, stall_ns: Option<u64>, timed: bool) -> Ops {
     let stall_ns = match (timed, stall_ns) {
         (false, _) => Figure::unknown(Reason::TimingOff),
@@ -233,12 +233,12 @@ pub(super) fn ops(count: u64, bytes: u64, stall_ns: Option<u64>, timed: bool) ->
     Ops { count, bytes, stall_ns }
 }
 
-/// Operations that the server counts and never times.
+/// Operations that the server never times.
 pub(super) const fn untimed(count: u64, bytes: u64) -> Ops {
     Ops { count, bytes, stall_ns: Figure::unknown(Reason::NotCounted) }
 }
 
-/// What nobody counts: not these reads or writes, and not their time.
+/// Reads or writes that the server does not count.
 pub(super) const UNCOUNTED: Ops = untimed(0, 0);
 
 fn unexpected(place: &str) -> PostgresError {

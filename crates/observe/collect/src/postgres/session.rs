@@ -1,8 +1,8 @@
-//! One connection: made, asked, given up.
+//! One connection: how it is made, and its queries.
 
 use super::answer::{Table, tables};
 use super::connection::Connection;
-use super::error::{PostgresError, describe};
+use super::error::{PostgresError, RefusalCause, describe};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 use tokio_postgres::config::SslMode;
@@ -15,9 +15,9 @@ pub(super) struct Session {
     place: String,
 }
 
-/// Before every question, in its transaction: no object of the server's users can stand in for a system view;
-/// nothing is written; the server itself gives up what takes too long, and waits for nobody's lock. Nothing of it
-/// outlives the transaction, so that a pooler hands on a clean session.
+/// Before every query, in its transaction: no object of a user hides a system view, nothing is written, and the server
+/// cancels a query that takes too long or waits for a lock. The settings end with the transaction, so that a pooler's
+/// session is unchanged.
 const BEFORE: &str = "
     SET LOCAL transaction_read_only = on;
     SET LOCAL search_path = pg_catalog;
@@ -27,58 +27,57 @@ const BEFORE: &str = "
 const BEFORE_STATEMENTS: usize = 5;
 
 impl Session {
-    /// Connects, encrypted or not as the settings have it; the caller bounds the time.
+    /// Connects, encrypted or not as the settings say. The caller limits the time.
     pub async fn connect(connection: &Connection) -> Result<Session, PostgresError> {
         let (last, before) = connection.tls.tries.split_last().expect("there is always one");
         let mut refusals = Vec::new();
         for mode in before {
-            match Session::connect_by(connection, *mode).await {
+            match Session::connect_with(connection, *mode).await {
                 Err(
-                    PostgresError::Tls { why, .. } | PostgresError::Refused { why, is_of_this_way: true, .. },
+                    PostgresError::Tls { why, .. }
+                    | PostgresError::Refused { why, cause: RefusalCause::Authorization, .. },
                 ) => {
                     refusals.push((*mode, why));
                 }
                 connected => return connected,
             }
         }
-        let mut connected = Session::connect_by(connection, *last).await;
-        // The reason that helps may be either's: both are told.
+        let mut connected = Session::connect_with(connection, *last).await;
+        // Either reason may be the one that helps: the message has both.
         if let Err(PostgresError::Refused { why, .. } | PostgresError::Tls { why, .. }) = &mut connected {
             refusals.retain(|(_, refusal)| refusal != why);
             for (mode, refusal) in refusals {
-                let way = if mode == SslMode::Disable { "without encryption" } else { "encrypted" };
-                *why = format!("{why}; {way}: {refusal}");
+                let attempt = if mode == SslMode::Disable { "without encryption" } else { "encrypted" };
+                *why = format!("{why}; {attempt}: {refusal}");
             }
         }
         connected
     }
 
-    async fn connect_by(connection: &Connection, mode: SslMode) -> Result<Session, PostgresError> {
+    async fn connect_with(connection: &Connection, mode: SslMode) -> Result<Session, PostgresError> {
         let refused = |error: tokio_postgres::Error| match error.as_db_error() {
-            Some(said) if *said.code() == SqlState::CANNOT_CONNECT_NOW => {
-                PostgresError::Unreachable { place: connection.place.clone(), why: said.message().into() }
+            Some(server) if *server.code() == SqlState::CANNOT_CONNECT_NOW => {
+                PostgresError::Unreachable { place: connection.place.clone(), why: server.message().into() }
             }
-            Some(said) => PostgresError::Refused {
+            Some(server) => PostgresError::Refused {
                 place: connection.place.clone(),
                 user: connection.user.clone(),
-                why: said.message().into(),
+                why: server.message().into(),
                 passfile: connection.passfile_ignored.clone(),
-                is_for_the_database: *said.code() == SqlState::INVALID_CATALOG_NAME,
-                is_of_this_way: *said.code() == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                cause: RefusalCause::from_code(server.code()),
             },
-            None if connection.config.get_password().is_none() && is_about_a_password(&error) => {
+            None if connection.config.get_password().is_none() && is_password_missing(&error) => {
                 PostgresError::Refused {
                     place: connection.place.clone(),
                     user: connection.user.clone(),
                     why: "a password is wanted and none is given".into(),
                     passfile: connection.passfile_ignored.clone(),
-                    is_for_the_database: false,
-                    is_of_this_way: false,
+                    cause: RefusalCause::Other,
                 }
             }
             None => {
                 let place = connection.place.clone();
-                match super::tls::said(&error) {
+                match super::tls::describe_tls_error(&error) {
                     Some(why) => PostgresError::Tls { place, why },
                     None => PostgresError::Unreachable { place, why: describe(&error) },
                 }
@@ -89,13 +88,13 @@ impl Session {
         let connected = config.connect(connection.tls.connector.clone()).await;
         let (client, driver) = connected.map_err(refused)?;
         let driver = tokio::spawn(async move {
-            // Its end shows in the next question.
+            // Its end shows in the next query.
             let _ = driver.await;
         });
         Ok(Session { client, driver, place: connection.place.clone() })
     }
 
-    /// The tables that a batch of statements answers, in one round trip and one transaction.
+    /// Runs statements in one round trip and one transaction; a table for each.
     pub async fn query(&self, statements: &str) -> Result<Vec<Table>, PostgresError> {
         match self.client.simple_query(&format!("{BEFORE}{statements}")).await {
             Ok(messages) => Ok(tables(messages).into_iter().skip(BEFORE_STATEMENTS).collect()),
@@ -103,7 +102,7 @@ impl Session {
         }
     }
 
-    /// The same of one small statement that is asked often, without what goes before others.
+    /// Runs one small statement without the settings before others: for frequent ones.
     pub async fn query_often(&self, statement: &str) -> Result<Table, PostgresError> {
         match self.client.simple_query(statement).await {
             Ok(messages) => Ok(tables(messages).pop().unwrap_or_default()),
@@ -111,13 +110,13 @@ impl Session {
         }
     }
 
-    /// For statements of others than this source.
+    /// The client, for a caller's own statements.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
     /// Whether the connection has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 }
@@ -128,6 +127,7 @@ impl Drop for Session {
     }
 }
 
-fn is_about_a_password(error: &tokio_postgres::Error) -> bool {
+/// The client library has no type for this error.
+fn is_password_missing(error: &tokio_postgres::Error) -> bool {
     describe(error).contains("password missing")
 }

@@ -1,4 +1,4 @@
-//! The settings of a connection string as names and values, whichever of its two forms it has.
+//! The settings of a connection string, which is a URL or name=value pairs.
 
 use super::environment::Environment;
 use crate::percent;
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Names and values, a value a name.
+/// Values by name.
 #[derive(Default)]
 pub(super) struct Settings(BTreeMap<String, String>);
 
-/// The variables of libpq that are understood, and the settings they stand for.
+/// The variables of libpq that are used, and their settings.
 const VARIABLES: [(&str, &str); 17] = [
     ("PGHOST", "host"),
     ("PGHOSTADDR", "hostaddr"),
@@ -31,10 +31,10 @@ const VARIABLES: [(&str, &str); 17] = [
     ("PGTARGETSESSIONATTRS", "target_session_attrs"),
 ];
 
-/// What may be shown. A setting that is unknown may be a mistyped secret.
+/// Settings that may be printed. An unknown setting may be a mistyped secret.
 const NO_SECRETS: [&str; 6] = ["dbname", "host", "hostaddr", "port", "service", "user"];
 
-/// What is no secret either, and says nothing to people. Any other name may be a mistyped `password`.
+/// Other settings that are no secrets. Any other name may be a mistyped `password`.
 const HARMLESS: [&str; 11] = [
     "application_name",
     "channel_binding",
@@ -50,17 +50,17 @@ const HARMLESS: [&str; 11] = [
 ];
 
 impl Settings {
-    /// Reads either form; nothing at all is fine.
+    /// Parses either form, or an empty text.
     pub fn parse(text: &str) -> Result<Settings, String> {
         let text = text.trim();
         match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
-            Some(rest) => Settings::of_url(rest),
-            None => Settings::of_pairs(text),
+            Some(rest) => Settings::from_url(rest),
+            None => Settings::from_pairs(text),
         }
     }
 
     /// `name=value name = 'a \'quoted\' value'`
-    fn of_pairs(text: &str) -> Result<Settings, String> {
+    fn from_pairs(text: &str) -> Result<Settings, String> {
         let mut settings = Settings::default();
         let mut rest = text.trim_start();
         while !rest.is_empty() {
@@ -70,7 +70,7 @@ impl Settings {
             if name.is_empty() || !plain {
                 return Err("the name of a setting is not of small letters: give name=value".into());
             }
-            let (value, after) = value(after.trim_start())?;
+            let (value, after) = parse_value(after.trim_start())?;
             settings.set(name, &value);
             rest = after.trim_start();
         }
@@ -78,10 +78,10 @@ impl Settings {
     }
 
     /// `[user[:password]@][host[:port][,...]][/dbname][?name=value&...]`
-    fn of_url(rest: &str) -> Result<Settings, String> {
+    fn from_url(rest: &str) -> Result<Settings, String> {
         let mut settings = Settings::default();
         let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-        // A slash in a password would end it here; what follows would be taken for a database.
+        // A slash in a password would end it, and the rest of it would be the database.
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         if database.contains('@') {
             return Err("an '@' after the first '/': write / as %2F and @ as %40 in a password".into());
@@ -118,7 +118,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Adds what is not said from the service file and the environment.
+    /// Fills in what is not set from the service file and the environment.
     pub fn complete(&mut self, environment: Environment) -> Result<(), String> {
         if let Some(service) = self.take("service").or_else(|| environment("PGSERVICE")) {
             for (name, value) in service_settings(&service, environment)?.0 {
@@ -147,7 +147,7 @@ impl Settings {
 
     fn set_encoded(&mut self, name: &str, value: &str) -> Result<(), String> {
         if !value.is_empty() {
-            self.set(name, &percent::decoded(value)?);
+            self.set(name, &percent::decode(value)?);
         }
         Ok(())
     }
@@ -166,35 +166,35 @@ impl Settings {
         })
     }
 
-    /// The same without passwords and what may be one.
+    /// As text, without passwords and what may be one.
     pub fn without_secrets(&self) -> String {
         let shown = self.0.iter().filter(|(name, _)| NO_SECRETS.contains(&name.as_str()));
         Settings(shown.map(|(name, value)| (name.clone(), value.clone())).collect()).to_text()
     }
 
-    /// Whether any of them is, or may be, a secret.
+    /// Whether any setting is, or may be, a secret.
     pub fn may_hold_secrets(&self) -> bool {
         let harmless = |name: &str| NO_SECRETS.contains(&name) || HARMLESS.contains(&name);
         !self.has_good_ports() || !self.0.keys().all(|name| harmless(name))
     }
 
-    /// Whether what stands for a port may be one: it may be a piece of a password, otherwise.
+    /// Whether all ports are numbers; otherwise they may be a piece of a password.
     pub fn has_good_ports(&self) -> bool {
         self.get("port").is_none_or(|ports| ports.split(',').all(|port| port.parse::<u16>().is_ok()))
     }
 
-    /// Which of the settings cannot be meant, without its value.
+    /// What is wrong with the settings, without their values.
     pub fn complaint(&self) -> String {
         if !self.has_good_ports() {
             return "the port is not a number from 1 to 65535".into();
         }
-        // Not which: what stands where a name should be may be a piece of a password.
+        // The name is not repeated: it may be a piece of a password.
         "a setting is unknown, or has a value it cannot have".into()
     }
 }
 
-/// A value, quoted or up to the next blank, and what follows.
-fn value(text: &str) -> Result<(String, &str), String> {
+/// Parses a value, quoted or up to the next blank; returns it and what follows.
+fn parse_value(text: &str) -> Result<(String, &str), String> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();
     let mut letters = text.char_indices().skip(usize::from(quoted));
@@ -209,7 +209,7 @@ fn value(text: &str) -> Result<(String, &str), String> {
     if quoted { Err("a quote is not closed".into()) } else { Ok((value, "")) }
 }
 
-/// A section of pg_service.conf: the person's own, then the system's.
+/// A section of pg_service.conf: the user's file, then the system's.
 fn service_settings(service: &str, environment: Environment) -> Result<Settings, String> {
     let own = environment("PGSERVICEFILE")
         .map(PathBuf::from)
@@ -228,6 +228,6 @@ fn service_settings(service: &str, environment: Environment) -> Result<Settings,
             ));
         }
     }
-    let looked: Vec<_> = files.iter().flatten().map(|file| file.display().to_string()).collect();
-    Err(format!("no service '{service}' in {}", looked.join(" or ")))
+    let paths: Vec<_> = files.iter().flatten().map(|file| file.display().to_string()).collect();
+    Err(format!("no service '{service}' in {}", paths.join(" or ")))
 }

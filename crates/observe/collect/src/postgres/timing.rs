@@ -1,8 +1,8 @@
-//! Whether the server times its I/O, and did all along: partial times are no times.
+//! Whether the server times its I/O, and did so in all of an interval: a time of a part of it is unknown.
 
 use super::answer::Columns;
 
-/// The two settings, or what is known by each of them.
+/// The two settings, or something known of each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timing<T = bool> {
     /// track_io_timing.
@@ -17,33 +17,33 @@ pub(super) struct TimingWatch(Timing<Switch>);
 
 #[derive(Clone, Copy, Default)]
 struct Switch {
-    /// Seen off since the last snapshot, or at it.
+    /// It was off at the last snapshot or since.
     off: bool,
-    /// A snapshot with times was taken.
+    /// There was a snapshot with times.
     timed: bool,
-    /// And later one without.
+    /// There was a later one without.
     gap: bool,
-    /// When times began again behind the last gap.
+    /// When times began again after the last gap.
     since_unix_ns: Option<u64>,
 }
 
 impl Timing {
-    /// As the server's settings are; what cannot be read is taken for off.
-    pub fn read(row: &impl Columns) -> Timing {
+    /// Reads the settings. One that is missing is off.
+    pub fn from_row(row: &impl Columns) -> Timing {
         let on = |name: &str| row.flag(name).unwrap_or(false);
         Timing { io: on("io_timing"), wal: on("wal_timing") }
     }
 }
 
 impl TimingWatch {
-    /// A look between two snapshots.
-    pub fn look(&mut self, now: Timing) {
+    /// Adds the settings between two snapshots.
+    pub fn sample(&mut self, now: Timing) {
         self.0.io.off |= !now.io;
         self.0.wal.off |= !now.wal;
     }
 
-    /// Whether times are whole since the last snapshot, and where the sums of time have a gap behind which they
-    /// began again: a difference across it would lack the time of what it counts.
+    /// Whether everything since the last snapshot was timed, and when times began again after the last gap: a difference
+    /// across a gap would lack the time of some operations.
     pub fn snapshot(&mut self, now: Timing, unix_ns: u64) -> (Timing, Timing<Option<u64>>) {
         let (io, io_hole) = self.0.io.snapshot(now.io, unix_ns);
         let (wal, wal_hole) = self.0.wal.snapshot(now.wal, unix_ns);
@@ -73,20 +73,20 @@ mod tests {
     const OFF: Timing = Timing { io: false, wal: true };
 
     #[test]
-    fn times_are_whole_only_where_every_look_saw_them_taken() {
+    fn times_are_known_only_if_every_sample_found_timing_on() {
         let mut watch = TimingWatch::default();
         assert_eq!(watch.snapshot(ON, 1).0, ON);
-        watch.look(OFF);
+        watch.sample(OFF);
         assert_eq!(watch.snapshot(ON, 2).0, OFF, "off in between");
         assert_eq!(watch.snapshot(ON, 3).0, ON);
     }
 
     #[test]
-    fn only_times_that_were_there_before_have_a_hole() {
+    fn there_is_a_gap_only_after_earlier_times() {
         let mut watch = TimingWatch::default();
         let gap = |(_, gap): (Timing, Timing<Option<u64>>)| gap.io;
         assert_eq!(gap(watch.snapshot(OFF, 1)), None);
-        watch.look(ON);
+        watch.sample(ON);
         watch.snapshot(ON, 2);
         assert_eq!(gap(watch.snapshot(ON, 3)), None, "switched on for the first time");
         assert_eq!(gap(watch.snapshot(OFF, 4)), None, "counts go on in the same epoch");

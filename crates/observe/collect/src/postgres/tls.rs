@@ -21,7 +21,7 @@ use tokio_rustls::client;
 /// How connections are encrypted.
 #[derive(Clone)]
 pub(super) struct Tls {
-    /// What is tried, one after the other where the server refuses; at least one.
+    /// The modes to try, the next one after a refusal; at least one.
     pub tries: &'static [SslMode],
     pub connector: Connector,
 }
@@ -37,13 +37,13 @@ enum Mode {
     VerifyFull,
 }
 
-/// What stands in sslrootcert for the authorities that the system trusts.
+/// The value of sslrootcert for the authorities that the system trusts.
 const SYSTEM: &str = "system";
-/// Where libpq looks, in the home directory.
+/// libpq's directory, in the home directory.
 const OWN_DIRECTORY: &str = ".postgresql";
 
 impl Mode {
-    fn of(word: &str) -> Option<Mode> {
+    fn parse(word: &str) -> Option<Mode> {
         Some(match word {
             "disable" => Mode::Disable,
             "allow" => Mode::Allow,
@@ -55,7 +55,7 @@ impl Mode {
         })
     }
 
-    /// As libpq: what the server refuses with one is tried with the other, where either will do.
+    /// As libpq: where either will do, the second is tried if the server refuses the first.
     fn tries(self) -> &'static [SslMode] {
         match self {
             Mode::Disable => &[SslMode::Disable],
@@ -67,7 +67,7 @@ impl Mode {
 }
 
 impl Tls {
-    /// Takes what is about TLS from the settings. A Unix socket is never encrypted, as with libpq.
+    /// Takes the settings of TLS out of all settings. A Unix socket is never encrypted, as with libpq.
     pub fn take(settings: &mut Settings, home: Option<&Path>) -> Result<Tls, String> {
         let word = settings.take("sslmode");
         let root = settings.take("sslrootcert");
@@ -77,8 +77,8 @@ impl Tls {
         let mode = match word.as_deref() {
             None if is_system => Mode::VerifyFull,
             None => Mode::Prefer,
-            // Not the word itself: it may be a piece of a password.
-            Some(word) => Mode::of(word)
+            // The word is not repeated: it may be a piece of a password.
+            Some(word) => Mode::parse(word)
                 .ok_or("sslmode is none of disable, allow, prefer, require, verify-ca, verify-full")?,
         };
         if is_system && mode < Mode::VerifyFull {
@@ -87,7 +87,7 @@ impl Tls {
                 .into());
         }
         if mode == Mode::Disable || only_sockets(settings) {
-            return Tls::of(Mode::Disable, Trust::Any, None);
+            return Tls::new(Mode::Disable, Trust::Any, None);
         }
         if revoked.iter().flatten().next().is_some() {
             return Err("lists of revoked certificates (sslcrl) are not read: leave the setting out".into());
@@ -95,12 +95,12 @@ impl Tls {
         let own = |name: &str| home.map(|home| home.join(OWN_DIRECTORY).join(name));
         let root = root.map(PathBuf::from).or_else(|| own("root.crt"));
         let trust = trust(mode, is_system, root)?;
-        Tls::of(mode, trust, identity(certificate, key, own)?)
+        Tls::new(mode, trust, identity(certificate, key, own)?)
     }
 
-    fn of(mode: Mode, trust: Trust, identity: Option<Identity>) -> Result<Tls, String> {
+    fn new(mode: Mode, trust: Trust, identity: Option<Identity>) -> Result<Tls, String> {
         let mut config = tls::config(trust, rustls::ALL_VERSIONS, identity)?;
-        // Servers from 17 on want it where TLS comes first (sslnegotiation=direct).
+        // Servers from 17 on require it with sslnegotiation=direct.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Tls { tries: mode.tries(), connector: Connector(Arc::new(config)) })
     }
@@ -112,7 +112,7 @@ fn only_sockets(settings: &Settings) -> bool {
         && settings.get("host").is_some_and(|hosts| hosts.split(',').all(is_socket))
 }
 
-/// A file of authorities is used in every mode where there is one, as libpq has it.
+/// A file of authorities is used in every mode if it exists, as in libpq.
 fn trust(mode: Mode, is_system: bool, root: Option<PathBuf>) -> Result<Trust, String> {
     let names = if mode == Mode::VerifyFull { Names::Checked } else { Names::Ignored };
     if is_system {
@@ -130,7 +130,7 @@ fn trust(mode: Mode, is_system: bool, root: Option<PathBuf>) -> Result<Trust, St
     }
 }
 
-/// The client's own certificate: as given, or libpq's where it is there.
+/// The client's certificate: the given one, or libpq's if it exists.
 fn identity(
     certificate: Option<String>,
     key: Option<String>,
@@ -143,7 +143,7 @@ fn identity(
     let key = key.ok_or("sslcert is given without sslkey")?;
     let found =
         fs::metadata(&key).map_err(|error| format!("cannot read the key {}: {error}", key.display()))?;
-    // Root's may be read by its group, as libpq has it.
+    // A file of root may be readable by its group, as in libpq.
     let others = if found.uid() == 0 { 0o037 } else { 0o077 };
     if found.permissions().mode() & others != 0 {
         return Err(format!("others can read the key {}: chmod 600 it", key.display()));
@@ -151,17 +151,17 @@ fn identity(
     Identity::from_files(&certificate, &key).map(Some)
 }
 
-/// Makes encrypted streams.
+/// Makes handshakes.
 #[derive(Clone)]
 pub(super) struct Connector(Arc<ClientConfig>);
 
-/// The same to one host.
+/// A handshake with one host.
 pub(super) struct Handshake {
     connector: TlsConnector,
     host: ServerName<'static>,
 }
 
-/// A stream of which all is encrypted.
+/// An encrypted stream.
 pub(super) struct Encrypted(Box<client::TlsStream<Socket>>);
 
 impl MakeTlsConnect<Socket> for Connector {
@@ -170,7 +170,7 @@ impl MakeTlsConnect<Socket> for Connector {
     type Error = String;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, String> {
-        // A socket's has none, and needs none.
+        // A socket has no host name, and needs none.
         let host = if host.is_empty() { "localhost" } else { host };
         Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.0)), host: tls::server_name(host)? })
     }
@@ -187,7 +187,7 @@ impl TlsConnect<Socket> for Handshake {
 }
 
 impl TlsStream for Encrypted {
-    /// Proves to the server, and to us, that nobody stands between: its certificate goes into the password's proof.
+    /// Binds the proof of the password to the server's certificate, so that there can be no man in the middle.
     fn channel_binding(&self) -> ChannelBinding {
         let certificate = self.0.get_ref().1.peer_certificates().and_then(<[_]>::first);
         match certificate.and_then(|certificate| super::end_point::hash(certificate)) {
@@ -221,18 +221,18 @@ impl AsyncWrite for Encrypted {
     }
 }
 
-/// What was wrong with an encrypted connection; `None` where an error is about something else.
-pub(super) fn said(error: &tokio_postgres::Error) -> Option<String> {
+/// Describes an error of TLS; `None` for other errors.
+pub(super) fn describe_tls_error(error: &tokio_postgres::Error) -> Option<String> {
     let mut source = std::error::Error::source(error);
-    while let Some(behind) = source {
-        let inside = behind.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let of_tls = behind.downcast_ref().or_else(|| inside?.downcast_ref::<rustls::Error>());
-        if let Some(error) = of_tls {
+    while let Some(cause) = source {
+        let inside = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls_error = cause.downcast_ref().or_else(|| inside?.downcast_ref::<rustls::Error>());
+        if let Some(error) = tls_error {
             return Some(tls::describe_error(error));
         }
-        source = behind.source();
+        source = cause.source();
     }
-    // The client library's own words for it.
+    // The client library has no type for this error.
     let about_tls = error.to_string().starts_with("error performing TLS handshake");
     about_tls.then(|| super::error::describe(error))
 }

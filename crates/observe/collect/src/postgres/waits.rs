@@ -1,7 +1,6 @@
-//! Who waits for subject. PostgreSQL keeps no sums of waits, so they are sampled: twice a second each session that
-//! waits then adds the time since the last look to its event. An estimate, good where the wait is long or
-//! frequent; how many waits there were is not known. Where pg_wait_sampling is installed, its profile (a look
-//! every 10 ms, on the server) is used instead.
+//! Who waits for what. PostgreSQL keeps no sums of waits, so they are sampled twice a second: each session that waits adds
+//! the time since the last sample to its event. This is an estimate, good for long or frequent waits; the number of waits
+//! is unknown. If pg_wait_sampling is installed, its profile (a sample every 10 ms, on the server) is used instead.
 
 use super::answer::{Columns, Table};
 use super::server::{Server, ServerState};
@@ -10,13 +9,13 @@ use filestats::{Epoch, Figure, Reason, WaitClass, WaitSample};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How often is looked.
+/// The time between two samples.
 pub const SAMPLED_EVERY: Duration = Duration::from_millis(500);
 
-/// A look that comes later than this after the last one stands for no more than this.
+/// The most time that one sample accounts for, however late it is.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
-/// Events that are kept apart; a server has some 80 of I/O.
+/// Events that are counted; a server has about 80 of I/O.
 const EVENTS_MAX: usize = 256;
 
 const PROFILED: &str = "waits are of pg_wait_sampling's profile: estimates";
@@ -30,8 +29,8 @@ pub(super) fn is_remark(note: &str) -> bool {
     note == PROFILED || note == sampled_note()
 }
 
-/// Sessions that wait, but for those of this program, and whether I/O is timed; one row at least.
-pub(super) const LOOK: &str = "
+/// Sessions that wait, without those of this program, and whether I/O is timed. It returns at least one row.
+pub(super) const SAMPLE_QUERY: &str = "
     SET LOCAL search_path = pg_catalog;
     SELECT wait_event, wait_event_type, count(pid) AS sessions,
            current_setting('track_io_timing') AS io_timing,
@@ -44,7 +43,7 @@ pub(super) const LOOK: &str = "
 /// Sums of waits since the connection was made.
 pub(super) struct Waits {
     began_unix_ns: u64,
-    last_look: Instant,
+    last_sample: Instant,
     wait_ns: BTreeMap<String, (WaitClass, u64)>,
     wait_sampling: Option<String>,
 }
@@ -53,23 +52,23 @@ impl Waits {
     pub fn new(server: &Server) -> Waits {
         Waits {
             began_unix_ns: crate::time::unix_ns(),
-            last_look: Instant::now(),
+            last_sample: Instant::now(),
             wait_ns: BTreeMap::new(),
             wait_sampling: server.wait_sampling.clone(),
         }
     }
 
-    /// Adds what a look saw.
+    /// Adds a sample.
     pub fn add(&mut self, table: &Table) {
         let now = Instant::now();
-        let stands_for = now.duration_since(self.last_look).min(LATE_MAX);
-        self.last_look = now;
-        let looked_ns = u64::try_from(stands_for.as_nanos()).unwrap_or(u64::MAX);
+        let elapsed = now.duration_since(self.last_sample).min(LATE_MAX);
+        self.last_sample = now;
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         for row in table {
             if let (Some(event), Some(kind)) = (row.text("wait_event"), row.text("wait_event_type"))
                 && let Some(class) = class(kind, event)
             {
-                self.add_wait(event, class, looked_ns.saturating_mul(row.count("sessions").unwrap_or(0)));
+                self.add_wait(event, class, elapsed_ns.saturating_mul(row.count("sessions").unwrap_or(0)));
             }
         }
     }
@@ -83,7 +82,7 @@ impl Waits {
         }
     }
 
-    /// What asks pg_wait_sampling for its profile, where it is installed.
+    /// The query of pg_wait_sampling's profile, if it is installed.
     pub fn profile_statement(&self) -> Option<String> {
         let schema = self.wait_sampling.as_deref()?;
         Some(format!(
@@ -94,28 +93,31 @@ impl Waits {
         ))
     }
 
-    /// Goes on with own looks.
-    pub fn without_profile(&mut self) {
+    /// Uses own samples from now on.
+    pub fn disable_profile(&mut self) {
         self.wait_sampling = None;
     }
 
-    /// Nobody looked between two connections: the sums begin anew with each.
-    pub fn epoch(&self, now: &ServerState) -> Epoch {
-        Epoch::for_run(format!("{} looks since {}", now.run, self.began_unix_ns))
+    /// Nothing was sampled between two connections: the sums begin at zero with each.
+    pub fn epoch(&self, state: &ServerState) -> Epoch {
+        Epoch::for_run(format!("{} looks since {}", state.run, self.began_unix_ns))
     }
 
-    /// The sums so far. An event that is not there was not seen yet.
+    /// The sums so far. An event that is missing was not seen yet.
     pub fn samples(
         &self,
         server: &Server,
-        now: &ServerState,
+        state: &ServerState,
         profile: Option<Table>,
     ) -> (Vec<WaitSample>, Vec<String>) {
         if let Some(profile) = profile {
             let note = PROFILED.to_owned();
-            return (profile.iter().filter_map(|row| of_profile(row, server, now)).collect(), vec![note]);
+            return (
+                profile.iter().filter_map(|row| profile_sample(row, server, state)).collect(),
+                vec![note],
+            );
         }
-        let epoch = self.epoch(now);
+        let epoch = self.epoch(state);
         let sampled = self.wait_ns.iter().map(|(event, (class, ns))| WaitSample {
             instance: server.instance.clone(),
             event: event.clone(),
@@ -125,18 +127,18 @@ impl Waits {
             wait_ns: Figure::Known(*ns),
         });
         let note = sampled_note();
-        (if now.sees_all { sampled.collect() } else { Vec::new() }, vec![note])
+        (if state.sees_all { sampled.collect() } else { Vec::new() }, vec![note])
     }
 }
 
-fn of_profile(row: &impl Columns, server: &Server, now: &ServerState) -> Option<WaitSample> {
+fn profile_sample(row: &impl Columns, server: &Server, state: &ServerState) -> Option<WaitSample> {
     let (event, kind) = (row.text("event")?, row.text("event_type")?);
     let period_ns = row.count("period_ms")?.saturating_mul(1_000_000);
     Some(WaitSample {
         instance: server.instance.clone(),
         event: event.to_owned(),
         class: class(kind, event)?,
-        epoch: Epoch::for_run(now.run.clone()),
+        epoch: Epoch::for_run(state.run.clone()),
         count: Figure::unknown(Reason::NotCounted),
         wait_ns: Figure::Known(row.count("looks")?.saturating_mul(period_ns)),
     })

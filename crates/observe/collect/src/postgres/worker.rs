@@ -1,4 +1,4 @@
-//! The thread that owns the connection: it answers what is asked, and looks who waits in between.
+//! The thread that owns the connection: it answers requests, and samples in between who waits for what.
 
 use super::connection::Connection;
 use super::environment;
@@ -8,7 +8,7 @@ use super::waits::SAMPLED_EVERY;
 use crate::file_names::{FileLookup, LookupResult};
 use filestats::Snapshot;
 use std::path::PathBuf;
-use std::sync::mpsc as answers;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -16,30 +16,29 @@ use tokio::time::{Instant, timeout_at};
 /// The longest that a snapshot takes, a new connection included; then it is an error.
 pub const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Asked of the thread by the handles, of which there are few.
-const QUESTIONS_MAX: usize = 8;
+/// Requests that wait for the thread; there are few handles.
+const REQUESTS_MAX: usize = 8;
 
-/// Beyond the limit that the thread keeps itself: it is not scheduled, then.
+/// How much longer a handle waits than the thread's own limit: the thread may be scheduled late.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// A look at who waits is small; a server that takes longer over it hangs.
-const LOOK_LIMIT: Duration = Duration::from_secs(2);
+/// A sample of waits is small: a server that takes longer for it hangs.
+const SAMPLE_LIMIT: Duration = Duration::from_secs(2);
 
-/// The answer goes back by this.
-type To<T> = answers::SyncSender<Result<T, PostgresError>>;
+/// Where the answer goes.
+type Reply<T> = SyncSender<Result<T, PostgresError>>;
 
-/// What can be asked.
-pub(super) enum Ask {
-    Snapshot(To<Reading>),
-    Relations(To<Snapshot>),
-    LookUp(FileLookup, To<LookupResult>),
-    DataDirectory(To<Option<PathBuf>>),
+pub(super) enum Request {
+    Snapshot(Reply<Reading>),
+    Relations(Reply<Snapshot>),
+    Names(FileLookup, Reply<LookupResult>),
+    DataDirectory(Reply<Option<PathBuf>>),
 }
 
-/// A handle of the thread, which ends with the last of them.
+/// A handle of the thread, which ends with the last handle.
 #[derive(Clone)]
 pub(super) struct Worker {
-    asks: mpsc::Sender<(Instant, Ask)>,
+    requests: mpsc::Sender<(Instant, Request)>,
     place: String,
 }
 
@@ -50,101 +49,104 @@ impl Worker {
         let failed =
             |error: std::io::Error| PostgresError::Thread { place: place.clone(), why: error.to_string() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let (asks, questions) = mpsc::channel(QUESTIONS_MAX);
+        let (requests, received) = mpsc::channel(REQUESTS_MAX);
         let thread = std::thread::Builder::new().name("postgres-source".into());
-        let conversation = Conversation { text: text.to_owned(), connection, sampler: None };
+        let state = WorkerThread { text: text.to_owned(), connection, sampler: None };
         let started = thread.spawn(move || {
-            runtime.block_on(conversation.run(questions));
-            // A name that is being looked up is not waited for.
+            runtime.block_on(state.run(received));
+            // Does not wait for a name that is being resolved.
             runtime.shutdown_background();
         });
         started.map_err(failed)?;
-        Ok(Worker { asks, place })
+        Ok(Worker { requests, place })
     }
 
-    /// A handle that does not keep the thread.
+    /// A handle that does not keep the thread running.
     pub fn downgrade(&self) -> WeakWorker {
-        WeakWorker { asks: self.asks.downgrade(), place: self.place.clone() }
+        WeakWorker { requests: self.requests.downgrade(), place: self.place.clone() }
     }
 
-    /// Asks and waits, no longer than the limit.
-    pub fn ask<T>(&self, ask: impl FnOnce(To<T>) -> Ask) -> Result<T, PostgresError> {
-        self.ask_within(SNAPSHOT_LIMIT + SLACK, ask)
+    /// Sends a request and waits for the answer, up to the limit.
+    pub fn request<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, PostgresError> {
+        self.request_within(SNAPSHOT_LIMIT + SLACK, request)
     }
 
-    /// The same with less patience: what comes later is not told.
-    pub fn ask_within<T>(
+    /// The same with another limit on the wait. A later answer is dropped.
+    pub fn request_within<T>(
         &self,
-        patience: Duration,
-        ask: impl FnOnce(To<T>) -> Ask,
+        limit: Duration,
+        request: impl FnOnce(Reply<T>) -> Request,
     ) -> Result<T, PostgresError> {
-        let (to, answer) = answers::sync_channel(1);
+        let (reply, answer) = sync_channel(1);
         let too_slow = || PostgresError::TooSlow { place: self.place.clone(), limit: SNAPSHOT_LIMIT };
         let died = || PostgresError::Thread { place: self.place.clone(), why: "its thread has ended".into() };
-        match self.asks.try_send((Instant::now() + SNAPSHOT_LIMIT, ask(to))) {
+        match self.requests.try_send((Instant::now() + SNAPSHOT_LIMIT, request(reply))) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(_)) => return Err(too_slow()),
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(died()),
         }
-        match answer.recv_timeout(patience) {
+        match answer.recv_timeout(limit) {
             Ok(answer) => answer,
-            Err(answers::RecvTimeoutError::Timeout) => Err(too_slow()),
-            Err(answers::RecvTimeoutError::Disconnected) => Err(died()),
+            Err(RecvTimeoutError::Timeout) => Err(too_slow()),
+            Err(RecvTimeoutError::Disconnected) => Err(died()),
         }
     }
 }
 
-/// A handle of the thread, for as long as there is another.
+/// A handle that does not keep the thread running.
 #[derive(Clone)]
 pub(super) struct WeakWorker {
-    asks: mpsc::WeakSender<(Instant, Ask)>,
+    requests: mpsc::WeakSender<(Instant, Request)>,
     place: String,
 }
 
 impl WeakWorker {
-    /// The thread, if it is still there.
+    /// A handle, if the thread still runs.
     pub fn upgrade(&self) -> Option<Worker> {
-        self.asks.upgrade().map(|asks| Worker { asks, place: self.place.clone() })
+        self.requests.upgrade().map(|requests| Worker { requests, place: self.place.clone() })
     }
 }
 
-/// What the thread has: how to connect, and perhaps a connection.
-struct Conversation {
+/// The thread's state: how to connect, and perhaps a connection.
+struct WorkerThread {
     text: String,
     connection: Connection,
     sampler: Option<Sampler>,
 }
 
-impl Conversation {
-    async fn run(mut self, mut questions: mpsc::Receiver<(Instant, Ask)>) {
-        let mut next_look = Instant::now() + SAMPLED_EVERY;
+impl WorkerThread {
+    async fn run(mut self, mut requests: mpsc::Receiver<(Instant, Request)>) {
+        let mut next_sample = Instant::now() + SAMPLED_EVERY;
         loop {
-            match timeout_at(next_look, questions.recv()).await {
-                Ok(Some((deadline, ask))) => self.answer(deadline, ask).await,
+            match timeout_at(next_sample, requests.recv()).await {
+                Ok(Some((deadline, request))) => self.answer(deadline, request).await,
                 Ok(None) => return,
                 Err(_) => {
-                    self.look().await;
-                    // Looks that were missed are not made up for.
-                    next_look = Instant::now().max(next_look) + SAMPLED_EVERY;
+                    self.sample_waits().await;
+                    // Missed samples are not made up for.
+                    next_sample = Instant::now().max(next_sample) + SAMPLED_EVERY;
                 }
             }
         }
     }
 
-    /// Sends the answer; nobody may wait for it any more.
-    async fn answer(&mut self, deadline: Instant, ask: Ask) {
-        match ask {
-            Ask::Snapshot(to) => drop(to.send(self.bounded(deadline, Sampler::snapshot).await)),
-            Ask::Relations(to) => drop(to.send(self.bounded(deadline, Sampler::relations).await)),
-            Ask::LookUp(lookup, to) => {
-                let asked = async |sampler: &mut Sampler| sampler.look_up(&lookup).await;
-                drop(to.send(self.bounded(deadline, asked).await));
+    /// Sends the answer. The handle may have stopped waiting for it.
+    async fn answer(&mut self, deadline: Instant, request: Request) {
+        match request {
+            Request::Snapshot(reply) => drop(reply.send(self.bounded(deadline, Sampler::snapshot).await)),
+            Request::Relations(reply) => drop(reply.send(self.bounded(deadline, Sampler::relations).await)),
+            Request::Names(lookup, reply) => {
+                let look_up = async |sampler: &mut Sampler| sampler.look_up(&lookup).await;
+                drop(reply.send(self.bounded(deadline, look_up).await));
             }
-            Ask::DataDirectory(to) => drop(to.send(self.bounded(deadline, Sampler::data_directory).await)),
+            Request::DataDirectory(reply) => {
+                let directory = async |sampler: &mut Sampler| Ok(sampler.data_directory());
+                drop(reply.send(self.bounded(deadline, directory).await));
+            }
         }
     }
 
-    /// A connection that did not answer in time is given up: nobody knows when it would.
+    /// Closes a connection that does not answer in time.
     async fn bounded<T>(
         &mut self,
         deadline: Instant,
@@ -159,37 +161,37 @@ impl Conversation {
         }
     }
 
-    /// Connects where there is no connection, and once more where it turns out to be broken.
+    /// Connects if there is no connection, and again if it turns out to be broken.
     async fn connected<T>(
         &mut self,
         question: &impl AsyncFn(&mut Sampler) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         if let Some(sampler) = self.sampler.as_mut() {
             let answer = question(sampler).await;
-            if answer.is_ok() || !sampler.is_over() {
+            if answer.is_ok() || !sampler.is_closed() {
                 return answer;
             }
         }
         self.sampler = None;
-        // A password may have been changed in its file.
+        // The password may have changed in its file.
         if let Ok(again) = Connection::parse(&self.text, &environment::of_process)
             && again.place == self.connection.place
         {
             self.connection = again;
         }
-        let sampler = self.sampler.insert(Sampler::begin(&self.connection).await?);
+        let sampler = self.sampler.insert(Sampler::connect(&self.connection).await?);
         let answer = question(sampler).await;
-        if sampler.is_over() {
+        if sampler.is_closed() {
             self.sampler = None;
         }
         answer
     }
 
-    /// Looks who waits. What goes wrong shows in the next snapshot, which connects anew.
-    async fn look(&mut self) {
+    /// Samples who waits. A failure shows in the next snapshot, which connects again.
+    async fn sample_waits(&mut self) {
         if let Some(sampler) = self.sampler.as_mut() {
-            let looked = timeout_at(Instant::now() + LOOK_LIMIT, sampler.look()).await;
-            if !matches!(looked, Ok(Ok(()))) {
+            let sampled = timeout_at(Instant::now() + SAMPLE_LIMIT, sampler.sample_waits()).await;
+            if !matches!(sampled, Ok(Ok(()))) {
                 self.sampler = None;
             }
         }

@@ -1,4 +1,4 @@
-//! SQLite programs that carry or loaded the shim (`sqlite-vfs`).
+//! SQLite programs with the VFS shim (`sqlite-vfs`), linked in or loaded as an extension.
 //!
 //! A sample is one file of one process: the data, its log ("-wal"), its journal ("-journal", and "-mj"
 //! for the super-journals of transactions over several databases), and the sum of the process's
@@ -28,7 +28,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// All files that `registry` counts.
+    /// Observes all files that `registry` counts.
     pub fn new(registry: &'static Registry) -> InProcess {
         InProcess { registry }
     }
@@ -47,7 +47,7 @@ impl Source for InProcess {
         let files = latest_of_each_path(self.registry.files().collect());
         let mounts = Mounts::read().unwrap_or_default();
         let samples = files.iter().map(|file| sample(file, &files, &process, &mounts)).collect();
-        Ok(snapshot_of("sqlite".into(), samples))
+        Ok(snapshot("sqlite".into(), samples))
     }
 }
 
@@ -61,16 +61,16 @@ pub struct Live {
 }
 
 impl Live {
-    /// Finds out who has the database open; looks in `HEADROOM_COUNTERS_DIR` or /dev/shm.
+    /// Finds the processes that have the database open, by the files in `HEADROOM_COUNTERS_DIR` or /dev/shm.
     ///
     /// # Errors
-    /// [`SourceError`], which says what to do: the database does not exist, nobody publishes counters
-    /// for it, or those that might be its counters cannot be read.
+    /// [`SqliteError`]: the database does not exist, no process publishes counters for it, or those that might be its
+    /// counters cannot be read.
     pub fn open(database: &Path) -> Result<Live, SourceError> {
         Live::open_in(database, counters_dir())
     }
 
-    /// The same with the directory of counters given.
+    /// Opens it with another directory of counters.
     ///
     /// # Errors
     /// As for [`Live::open`].
@@ -105,8 +105,9 @@ impl Live {
             match counters.files() {
                 Ok(files) => {
                     let files = latest_of_each_path(files);
-                    let of_database = |file: &&FileReading| self.concerns(file, &files, identity.as_deref());
-                    let chosen: Vec<&FileReading> = files.iter().filter(of_database).collect();
+                    let belongs =
+                        |file: &&FileReading| self.belongs_to_database(file, &files, identity.as_deref());
+                    let chosen: Vec<&FileReading> = files.iter().filter(belongs).collect();
                     if chosen.iter().any(|file| file.kind == FileKind::Data) {
                         let process = counters.process();
                         processes.push(process.pid);
@@ -122,9 +123,8 @@ impl Live {
         Ok((samples, unreadable))
     }
 
-    /// Whether the file is the database (by name, or by inode under another name), or one that a process
-    /// keeps for it.
-    fn concerns(&self, file: &FileReading, files: &[FileReading], identity: Option<&str>) -> bool {
+    /// Whether the file is the database (by name, or by inode under another name), or its log, journal or temporary file.
+    fn belongs_to_database(&self, file: &FileReading, files: &[FileReading], identity: Option<&str>) -> bool {
         let is_database = |file: &FileReading| {
             let same_inode = identity.is_some() && inode_id(file).as_deref() == identity;
             file.kind == FileKind::Data && (file.path == self.database || same_inode)
@@ -150,14 +150,14 @@ impl Source for Live {
         self.database.parent()
     }
 
-    /// Processes may come and go: a snapshot has those that run now, perhaps none.
+    /// A snapshot has the processes that run now, perhaps none.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let source = format!("sqlite:{}", self.database.display());
-        self.samples().map(|(samples, _)| snapshot_of(source, samples))
+        self.samples().map(|(samples, _)| snapshot(source, samples))
     }
 }
 
-fn snapshot_of(source: String, samples: Vec<Sample>) -> Snapshot {
+fn snapshot(source: String, samples: Vec<Sample>) -> Snapshot {
     Snapshot {
         source,
         taken_unix_ns: time::unix_ns(),
@@ -169,7 +169,7 @@ fn snapshot_of(source: String, samples: Vec<Sample>) -> Snapshot {
     }
 }
 
-/// Of files that replaced each other under one name, the last one: a path is sampled once.
+/// The last of the files that replaced each other under one name: a path is sampled once.
 fn latest_of_each_path(files: Vec<FileReading>) -> Vec<FileReading> {
     let mut latest: Vec<FileReading> = Vec::with_capacity(files.len());
     for file in files {
@@ -199,7 +199,7 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
     let stem = |file: &FileReading| file.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let temporary = file.kind == FileKind::Temp;
     let command = process.command().map_or_else(String::new, |command| format!(" ({command})"));
-    // A log or journal is made and deleted again and again; it is another one when its database is.
+    // A log or journal is created and deleted repeatedly: it is another file only when its database is.
     let generation = main.map_or(file.generation, |main| main.generation);
     let ProcessIdentity { pid, start_ticks, boot_id, .. } = process;
     Sample {
@@ -222,20 +222,20 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
         counters: file.counters,
         size_bytes: match fs::metadata(&file.path) {
             Ok(found) if !temporary => Figure::Known(found.len()),
-            // A journal between two transactions, or a file that was deleted.
+            // A journal between two transactions, or a deleted file.
             _ => Figure::unknown(if temporary { Reason::NotCounted } else { Reason::Gone }),
         },
         latencies: Some(file.latencies.clone()),
     }
 }
 
-/// "MAJOR:MINOR:INODE" as the process found it; `None` where it could not tell.
+/// "MAJOR:MINOR:INODE" as the process published it; `None` if it could not find out.
 fn inode_id(file: &FileReading) -> Option<String> {
     let ((major, minor), inode) = (file.device?, file.inode?);
     Some(format!("{major}:{minor}:{inode}"))
 }
 
-/// The same of a path, now.
+/// "MAJOR:MINOR:INODE" of a path.
 fn file_identity(path: &Path) -> Option<String> {
     let found = fs::metadata(path).ok()?;
     let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));

@@ -1,4 +1,4 @@
-//! The connection text, `sqlserver://USER@HOST:PORT/DATABASE?OPTION=VALUE`: who is asked, as whom.
+//! The connection text, `sqlserver://USER@HOST:PORT/DATABASE?OPTION=VALUE`: the server, the user and the database.
 //!
 //! ```text
 //! sqlserver:                                    SQLCMDSERVER, else this host; SQLCMDUSER
@@ -9,8 +9,8 @@
 //!          certificate  public | trust | FILE
 //! ```
 //!
-//! A password has no place in it: it would be seen in `ps` and in whatever keeps the command. It comes from
-//! SQLCMDPASSWORD, as with sqlcmd, or, where there are several servers, from a file that its owner alone can read.
+//! It has no password: every user of the machine could read it in the list of processes. The password comes from
+//! SQLCMDPASSWORD, as with sqlcmd, or, for several servers, from a file that only its owner can read.
 
 use super::error::SqlServerError;
 use super::tls::Trust;
@@ -31,15 +31,16 @@ pub(super) struct Address {
     pub port: u16,
     pub user: String,
     pub password: String,
-    /// Empty: the login's own.
+    /// Empty for the login's default database.
     pub database: String,
     pub encryption: Encryption,
     pub trust: Trust,
 }
 
-/// What a process was started with, or a test's.
+/// The variables of this process, or of a test.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// A variable of this process.
 pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -52,76 +53,76 @@ impl Address {
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, _)) if user.contains(':') => return Err(password_is_visible()),
-            Some((user, host)) => (decoded(user)?, host),
+            Some((user, host)) => (decode(user)?, host),
             None => (String::new(), authority),
         };
         let (host, port) = match host.is_empty() {
-            true => server_of(&environment("SQLCMDSERVER").unwrap_or_default())?,
-            false => host_and_port(host, ':')?,
+            true => parse_sqlcmd_server(&environment("SQLCMDSERVER").unwrap_or_default())?,
+            false => parse_host_and_port(host, ':')?,
         };
         let mut address = Address {
             host,
             port,
             user,
             password: environment("SQLCMDPASSWORD").unwrap_or_default(),
-            database: decoded(database)?,
+            database: decode(database)?,
             encryption: Encryption::default(),
             trust: Trust::default(),
         };
-        address.options(options)?;
+        address.parse_options(options)?;
         if address.user.is_empty() {
             address.user = environment("SQLCMDUSER").unwrap_or_default();
         }
         if address.database.is_empty() {
             address.database = environment("SQLCMDDBNAME").unwrap_or_default();
         }
-        address.checked()
+        address.check()
     }
 
-    fn options(&mut self, options: &str) -> Result<(), SqlServerError> {
+    fn parse_options(&mut self, options: &str) -> Result<(), SqlServerError> {
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let value = decoded(value)?;
+            let value = decode(value)?;
             match name {
                 "user" => self.user = value,
                 "database" => self.database = value,
-                "password-file" => self.password = password_in(Path::new(&value))?,
+                "password-file" => self.password = read_password(Path::new(&value))?,
                 "encrypt" => {
                     self.encryption = match value.as_str() {
                         "mandatory" => Encryption::Mandatory,
                         "optional" => Encryption::Optional,
                         "off" => Encryption::Off,
-                        _ => return Err(wrong("encrypt is mandatory, optional or off")),
+                        _ => return Err(invalid("encrypt is mandatory, optional or off")),
                     }
                 }
                 "certificate" => {
                     self.trust = match value.as_str() {
                         "public" => Trust::Public,
                         "trust" => Trust::Any,
-                        "" => return Err(wrong("certificate is public, trust, or a FILE of authorities")),
+                        "" => return Err(invalid("certificate is public, trust, or a FILE of authorities")),
                         file => Trust::Authority(file.into()),
                     }
                 }
                 "password" => return Err(password_is_visible()),
-                // It may be a piece of a password.
+                // Its name is not repeated: it may be a piece of a password.
                 _ => {
                     let options = OPTIONS.join(", ");
-                    return Err(wrong(&format!("there is no such option; there are {options}")));
+                    return Err(invalid(&format!("there is no such option; there are {options}")));
                 }
             }
         }
         Ok(())
     }
 
-    fn checked(self) -> Result<Address, SqlServerError> {
+    fn check(self) -> Result<Address, SqlServerError> {
         let texts = [&self.host, &self.user, &self.password, &self.database];
         if texts.iter().any(|text| text.encode_utf16().count() > TEXT_CHARS_MAX) {
-            return Err(wrong(&format!(
+            return Err(invalid(&format!(
                 "host, user, password and database have at most {TEXT_CHARS_MAX} characters"
             )));
         }
         if self.user.is_empty() {
-            return Err(wrong(
+            return Err(invalid(
                 "no user is given; a login of the server is needed, Windows' and Entra's do not work",
             ));
         }
@@ -136,52 +137,52 @@ impl Address {
     }
 }
 
-/// `[tcp:]HOST[,PORT]`, as sqlcmd has it.
-fn server_of(text: &str) -> Result<(String, u16), SqlServerError> {
+/// Parses `[tcp:]HOST[,PORT]`, as sqlcmd does.
+fn parse_sqlcmd_server(text: &str) -> Result<(String, u16), SqlServerError> {
     match text.strip_prefix("tcp:").unwrap_or(text) {
         "" | "." | "(local)" => Ok(("localhost".into(), PORT)),
-        server => host_and_port(server, ','),
+        server => parse_host_and_port(server, ','),
     }
 }
 
-fn host_and_port(text: &str, separator: char) -> Result<(String, u16), SqlServerError> {
+fn parse_host_and_port(text: &str, separator: char) -> Result<(String, u16), SqlServerError> {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((ipv6, rest)) => (ipv6, rest.strip_prefix(separator)),
         None => text.split_once(separator).map_or((text, None), |(host, port)| (host, Some(port))),
     };
     if host.contains('\\') {
-        return Err(wrong("a named instance is found by its port: give HOST:PORT"));
+        return Err(invalid("a named instance is found by its port: give HOST:PORT"));
     }
     let port = port.map_or(Ok(PORT), |port| {
         let number = port.parse().ok().filter(|port| *port > 0);
-        number.ok_or_else(|| wrong("the port is no number from 1 to 65535"))
+        number.ok_or_else(|| invalid("the port is no number from 1 to 65535"))
     })?;
     Ok((host.into(), port))
 }
 
-/// The first line of a file that nobody else can read.
-fn password_in(file: &Path) -> Result<String, SqlServerError> {
+/// Reads the first line of a file that only its owner can read.
+fn read_password(file: &Path) -> Result<String, SqlServerError> {
     let unreadable =
-        |error: io::Error| wrong(&format!("cannot read the password file {}: {error}", file.display()));
+        |error: io::Error| invalid(&format!("cannot read the password file {}: {error}", file.display()));
     let opened = File::open(file).map_err(unreadable)?;
     if opened.metadata().map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
-        return Err(wrong(&format!("others can read the password file {}: chmod 600 it", file.display())));
+        return Err(invalid(&format!("others can read the password file {}: chmod 600 it", file.display())));
     }
     let mut text = String::new();
     opened.take(4096).read_to_string(&mut text).map_err(unreadable)?;
     Ok(text.lines().next().unwrap_or_default().into())
 }
 
-fn wrong(why: &str) -> SqlServerError {
+fn invalid(why: &str) -> SqlServerError {
     SqlServerError::BadConnection(why.into())
 }
 
 fn password_is_visible() -> SqlServerError {
-    wrong("a password in the connection text is visible to everybody on this machine")
+    invalid("a password in the connection text is visible to everybody on this machine")
 }
 
-fn decoded(text: &str) -> Result<String, SqlServerError> {
-    percent::decoded(text).map_err(wrong)
+fn decode(text: &str) -> Result<String, SqlServerError> {
+    percent::decode(text).map_err(invalid)
 }
 
 #[cfg(test)]
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn host_port_user_and_database_are_found_where_people_write_them() {
+    fn host_port_user_and_database_are_parsed() {
         assert_eq!(
             name("sqlserver://ann@db.example.com:1444/", &[]),
             pair("sqlserver db.example.com:1444", "ann")
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_text_leaves_open_is_sqlcmds_environment() {
+    fn sqlcmds_variables_fill_in_what_the_text_does_not_set() {
         let environment = [("SQLCMDSERVER", "tcp:db,1444"), ("SQLCMDUSER", "env"), ("SQLCMDDBNAME", "shop")];
         assert_eq!(name("sqlserver:", &environment), pair("sqlserver db:1444/shop", "env"));
         assert_eq!(name("sqlserver://ann@h", &environment), pair("sqlserver h:1433/shop", "ann"));
@@ -224,13 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_encrypted_with_somebody_known_unless_asked_otherwise() {
-        let of = |text: &str| Address::parse(text, &with(&[])).map(|it| (it.encryption, it.trust)).ok();
-        assert_eq!(of("//a@h"), Some((Encryption::Mandatory, Trust::Public)));
-        assert_eq!(of("//a@h?encrypt=optional&certificate=trust"), Some((Encryption::Optional, Trust::Any)));
+    fn encryption_and_a_verified_certificate_are_the_default() {
+        let security = |text: &str| Address::parse(text, &with(&[])).map(|it| (it.encryption, it.trust)).ok();
+        assert_eq!(security("//a@h"), Some((Encryption::Mandatory, Trust::Public)));
+        assert_eq!(
+            security("//a@h?encrypt=optional&certificate=trust"),
+            Some((Encryption::Optional, Trust::Any))
+        );
         let file = Some((Encryption::Mandatory, Trust::Authority("/ca.pem".into())));
-        assert_eq!(of("//a@h?certificate=/ca.pem"), file);
-        assert_eq!(of("//a@h?encrypt=no"), None);
+        assert_eq!(security("//a@h?certificate=/ca.pem"), file);
+        assert_eq!(security("//a@h?encrypt=no"), None);
     }
 
     #[test]
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_with_a_reason() {
+    fn settings_that_cannot_work_are_refused_with_a_reason() {
         let refused = |text: &str| Address::parse(text, &with(&[])).err().unwrap().to_string();
         assert!(refused("//u@host\\INSTANCE").contains("port"));
         assert!(refused("//host").contains("no user"));
@@ -269,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>(), near in "(//)?[a@:/?=&%,\\[\\]0-9]{0,30}") {
+        fn any_text_is_parsed_or_refused(text in any::<String>(), near in "(//)?[a@:/?=&%,\\[\\]0-9]{0,30}") {
             let _ = Address::parse(&text, &with(&[]));
             let _ = Address::parse(&near, &with(&[("SQLCMDSERVER", &near)]));
         }

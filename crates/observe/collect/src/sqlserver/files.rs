@@ -1,10 +1,10 @@
-//! Rows of `dm_io_virtual_file_stats` as samples: what each file is, whose, and what its counters stand for.
+//! Rows of `dm_io_virtual_file_stats` as samples: the kind of each file, its database, and what its counters mean.
 //!
 //! ```text
 //! tempdb                      temp
 //! type 0, rows                data
 //! type 1, log                 log
-//! else, and not known         other; without a name the first file of a database is data, the second its log
+//! another type, or unknown    other; without a type, file 1 of a database is data, file 2 its log
 //! ```
 
 use super::statistics::{FileKey, FileRow, Statistics, Timed};
@@ -15,17 +15,17 @@ use filestats::{
 use std::collections::BTreeMap;
 
 const TEMPDB: i64 = 2;
-/// The server's own, read-only, in no list of databases.
+/// The read-only resource database, which sys.databases does not list.
 const RESOURCE: i64 = 32_767;
-/// Of a single database: Hyperscale's pages on the local disk.
+/// In a single database: Hyperscale's cache of pages on the local disk.
 const LOCAL_CACHE: i64 = 0;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Who samples are of, and since when.
+/// The server that samples are of, and its epoch.
 pub(super) struct Owner<'a> {
     pub name: &'a str,
     pub run: &'a str,
-    /// Where the volume of each file is mounted, as far as that is known.
+    /// The mount point of each file's volume, if it is known.
     pub volumes: &'a BTreeMap<FileKey, Option<String>>,
 }
 
@@ -60,20 +60,21 @@ fn sample(row: &FileRow, owner: &Owner) -> Sample {
     }
 }
 
-/// Requests past the page cache (FILE_FLAG_NO_BUFFERING, on Linux O_DIRECT), from their issue to their completion, in
-/// whole milliseconds each. What Resource Governor held back is in the stall.
+/// Requests that bypass the page cache (FILE_FLAG_NO_BUFFERING, on Linux O_DIRECT), timed from issue to completion in whole
+/// milliseconds. The stall includes the time that Resource Governor delayed them.
 const MEANING: Meaning = Meaning { cache: Cache::Missed, ..Meaning::REQUESTS };
 
 fn ops(Timed { count, bytes, stall_ms }: Timed) -> Ops {
     Ops { count, bytes, stall_ns: nanoseconds(stall_ms) }
 }
 
-/// Counted in milliseconds; unknown where that is more than nanoseconds can hold.
+/// Converts milliseconds; unknown if the nanoseconds overflow.
 pub(super) fn nanoseconds(ms: u64) -> Figure<u64> {
     ms.checked_mul(NS_PER_MS).map_or(Figure::unknown(Reason::NotCounted), Figure::Known)
 }
 
-/// What Resource Governor, or the cloud's, held back of each file's I/O. It is part of the stall: no wait of a session.
+/// How long Resource Governor, or that of the cloud, delayed each file's I/O. It is part of the stall, not a wait of a
+/// session.
 pub(super) fn queued(statistics: &Statistics, owner: &Owner) -> Vec<WaitSample> {
     let of_file = |row: &FileRow| {
         let kinds = [
@@ -81,7 +82,7 @@ pub(super) fn queued(statistics: &Statistics, owner: &Owner) -> Vec<WaitSample> 
             ("io_stall_queued_write_ms", row.queued_write_ms),
         ];
         kinds.map(|(column, ms)| {
-            // A file without any has no row, as a wait that never was has none.
+            // A file that was not delayed has no row, as a wait that never happened has none.
             let ms = ms.filter(|ms| *ms > 0)?;
             Some(WaitSample {
                 instance: owner.name.into(),
@@ -104,7 +105,7 @@ impl FileRow {
         (self.database_id, self.file_id)
     }
 
-    /// The physical name, or what the server tells instead.
+    /// The physical name, or a substitute from database and number.
     pub fn name(&self) -> String {
         if let Some(path) = &self.path {
             return path.clone();
@@ -118,12 +119,12 @@ impl FileRow {
         format!("{database}/file {}", self.file_id)
     }
 
-    /// Whether it is a file that somebody with the permission sees the name of.
+    /// Whether its name is unknown although a login with the permission would see it.
     pub fn lacks_name(&self) -> bool {
         self.path.is_none() && ![RESOURCE, LOCAL_CACHE].contains(&self.database_id)
     }
 
-    /// What stays with the file when its database is detached and attached again. The numbers do not.
+    /// What identifies the file after its database is detached and attached again, when its numbers change.
     fn identity(&self) -> String {
         match self.guid.is_empty() {
             true => format!("{}:{}", self.database_id, self.file_id),
@@ -131,9 +132,9 @@ impl FileRow {
         }
     }
 
-    /// Changes when the server opens the file again, and its counters begin anew: detached and attached, offline and
-    /// online, restored. A handle's number may come again; the database's number and date then differ, unless it was
-    /// only offline.
+    /// Changes when the server opens the file again and its counters begin at zero: after detach and attach, offline and
+    /// online, restore. A handle's number may be reused; then the database's number and date differ, unless it was only
+    /// offline.
     fn opening(&self) -> String {
         format!("{} of database {} created {}", self.handle, self.database_id, self.database_created)
     }

@@ -166,7 +166,7 @@ impl Source for SqlServer {
         self.resets.observe(&run, &statistics);
         let owner = Owner { name: &self.name, run: &run, volumes: &self.volumes };
         let samples = files::samples(&statistics, &owner);
-        let mut waits = waits::samples(&statistics, &owner, &self.resets.of_waits());
+        let mut waits = waits::samples(&statistics, &owner, &self.resets.reset_of_waits());
         waits.extend(files::queued(&statistics, &owner));
         let snapshot = Snapshot {
             source: self.name.replacen(' ', ":", 1),

@@ -1,4 +1,4 @@
-//! What a person must know to read a snapshot, each with the line that changes it.
+//! What a person must know to read a snapshot, with the statement that changes it.
 
 use super::server::Server;
 use super::statistics::Statistics;
@@ -7,7 +7,7 @@ const MILLISECONDS: &str = "SQL Server times I/O in whole milliseconds: the mean
 const PUSHED: &str = "reads since the files were opened were carried out by the storage (num_of_pushed_reads): what they \
     read is more than came back, and no figure here parts the two";
 
-/// Whether nothing can be done about it.
+/// Whether a note only says what the figures mean: nothing can be granted or repaired.
 pub(super) fn is_remark(note: &str) -> bool {
     note == MILLISECONDS || note.ends_with(PUSHED)
 }

@@ -1,22 +1,23 @@
-//! Ends of an epoch that the server keeps no word of, as far as looking again and again can find them:
-//! `DBCC SQLPERF('sys.dm_os_wait_stats', CLEAR)`, and files whose name in the catalog was changed while they count on.
+//! Resets that the server does not record, as far as they show between snapshots:
+//! `DBCC SQLPERF('sys.dm_os_wait_stats', CLEAR)`, and files whose name in the catalog changes while their
+//! counters go on.
 
 use super::statistics::{FileKey, Statistics};
 use filestats::Epoch;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was seen at the last look of one run of the server.
+/// The last snapshot of one run of the server, and the resets seen since the first.
 #[derive(Debug)]
 pub(super) struct Resets {
-    /// Who looks: what one saw, another does not know of.
+    /// Identifies this object: another one may have seen other resets.
     observer: String,
     run: String,
     waits: HashMap<String, u64>,
-    /// When waits were first seen to be fewer than before, milliseconds since 1970.
+    /// When a count of waits fell, milliseconds since 1970.
     cleared: Option<u64>,
     names: HashMap<FileKey, String>,
-    /// Files that were seen to have another name than before: they bring their figures along.
+    /// How many files were renamed: they did not begin at zero.
     renamed: u64,
 }
 
@@ -24,10 +25,10 @@ impl Resets {
     pub fn new() -> Resets {
         static OBSERVERS: AtomicU64 = AtomicU64::new(0);
         let number = OBSERVERS.fetch_add(1, Ordering::Relaxed);
-        Resets::of_run(format!("{}.{}.{number}", std::process::id(), crate::time::unix_ns()), "")
+        Resets::for_run(format!("{}.{}.{number}", std::process::id(), crate::time::unix_ns()), "")
     }
 
-    fn of_run(observer: String, run: &str) -> Resets {
+    fn for_run(observer: String, run: &str) -> Resets {
         Resets {
             observer,
             run: run.into(),
@@ -38,11 +39,11 @@ impl Resets {
         }
     }
 
-    /// Compares with the look before. One wait that fell shows that all were cleared: those in use may have overtaken
-    /// their former figures by then, the idle ones tell.
+    /// Compares with the last snapshot. One count that fell shows that all were cleared: frequent waits may have passed
+    /// their former counts since, rare ones have not.
     pub fn observe(&mut self, run: &str, statistics: &Statistics) {
         if self.run != run {
-            *self = Resets::of_run(std::mem::take(&mut self.observer), run);
+            *self = Resets::for_run(std::mem::take(&mut self.observer), run);
         }
         if statistics.waits_error.is_none() {
             let waits: HashMap<_, _> =
@@ -59,14 +60,14 @@ impl Resets {
         self.names = names;
     }
 
-    /// The stretch in which whatever appears began at zero, as far as this observer can tell.
+    /// The epoch in which a file or wait that appears began at zero, as far as this object can know.
     pub fn complete(&self) -> Epoch {
         let Resets { observer, run, cleared, renamed, .. } = self;
         Epoch { run: format!("{run}, seen by {observer}"), reset: format!("{cleared:?}, {renamed} renamed") }
     }
 
-    /// Names the last reset of the waits; empty where none was seen.
-    pub fn of_waits(&self) -> String {
+    /// Names the last reset of the waits; empty if none was seen.
+    pub fn reset_of_waits(&self) -> String {
         self.cleared.map(|at| format!("cleared by {at}")).unwrap_or_default()
     }
 }

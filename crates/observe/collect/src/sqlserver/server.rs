@@ -1,4 +1,4 @@
-//! What server it is, and what of its views that means.
+//! The server's version and edition, and the permissions that its views need.
 
 use tds::Row;
 
@@ -6,18 +6,18 @@ pub(super) const QUERY: &str = "SELECT CAST(SERVERPROPERTY('ProductVersion') AS 
      CAST(SERVERPROPERTY('EngineEdition') AS int) AS engine_edition, CAST(@@SERVERNAME AS nvarchar(128)) AS server_name, \
      CAST(SUSER_SNAME() AS nvarchar(128)) AS login_name, CAST(USER_NAME() AS nvarchar(128)) AS user_name";
 
-/// EngineEdition: Azure SQL Database, SQL database in Fabric. Both show one database, and none of the server's views.
+/// EngineEdition of Azure SQL Database and of SQL database in Fabric: one database, without the server's views.
 const SINGLE_DATABASE: [i64; 2] = [5, 12];
-/// Synapse, dedicated and serverless: other views.
+/// Synapse, dedicated and serverless, has other views.
 const SYNAPSE: [i64; 2] = [6, 11];
-/// 2022, where VIEW SERVER STATE was divided.
+/// 2022: VIEW SERVER STATE was divided into two permissions.
 const DIVIDED_PERMISSION: u32 = 16;
 
 /// The server behind a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Server {
     pub name: String,
-    /// 11 is 2012, 16 is 2022; Azure SQL Database says 12 whatever it is.
+    /// 11 is 2012, 16 is 2022. Azure SQL Database always reports 12.
     pub major: u32,
     pub is_single_database: bool,
     pub is_synapse: bool,
@@ -40,7 +40,7 @@ impl Server {
         }
     }
 
-    /// The line that lets this login see the statistics.
+    /// The statement that lets this login read the statistics.
     pub fn grant(&self) -> String {
         match self.is_single_database {
             true => format!(
@@ -56,13 +56,13 @@ impl Server {
         }
     }
 
-    /// The line that lets it see the names of all files.
+    /// The statement that lets it see the names of all files.
     pub fn grant_names(&self) -> String {
         format!("USE master; GRANT VIEW ANY DEFINITION TO {};", quoted(&self.login))
     }
 }
 
-/// [headroom], as a name of the server.
+/// Quotes a name: [headroom].
 fn quoted(name: &str) -> String {
     format!("[{}]", name.replace(']', "]]"))
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grant_is_the_line_that_this_version_understands() {
+    fn the_grant_is_the_statement_of_the_servers_version() {
         assert_eq!(server(15, false).grant(), "USE master; GRANT VIEW SERVER STATE TO [DOM\\a]]b];");
         assert_eq!(
             server(16, false).grant(),

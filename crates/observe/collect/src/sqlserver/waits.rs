@@ -5,7 +5,7 @@ use super::statistics::Statistics;
 use filestats::waits::sqlserver;
 use filestats::{Epoch, Figure, Reason, WaitSample};
 
-/// The I/O waits. Their time is that of the resource: the signal wait, for a processor after it, is subtracted.
+/// The I/O waits. Their time is without the signal wait, which is for a processor.
 pub(super) fn samples(statistics: &Statistics, owner: &Owner, reset: &str) -> Vec<WaitSample> {
     let sample = |row: &super::statistics::WaitRow| {
         let class = sqlserver::class(&row.event)?;
