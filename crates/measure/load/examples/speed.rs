@@ -3,7 +3,7 @@
 //!
 //! speed FILE direct|buffered BLOCK_BYTES OUTSTANDING THREADS SECONDS WRITE_PERCENT [IOS]
 
-use load::{Next, run};
+use load::{RunControl, run};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         align_bytes: 4096,
         memory_align_bytes: 4096,
         path: path.into(),
-        laid: None,
+        volume: None,
     };
     let caching = if direct { Caching::Direct } else { Caching::Buffered };
     let shape = Shape { caching, ..Shape::random_read(block_bytes.parse()?).with_writes(write_percent) };
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ios_max: ios.first().map(|ios| ios.parse()).transpose()?,
         ..RunLength::default()
     };
-    let result = run(&region, &workload, &length, &mut |_| Next::Continue)?;
+    let result = run(&region, &workload, &length, &mut |_| RunControl::Continue)?;
     let latency = result.latency();
     println!(
         "{{\"iops\":{:.0},\"mean_ns\":{:.0},\"p50_ns\":{},\"p99_ns\":{},\"cpu_ns_per_io\":{:.0},\"outstanding\":{:.1},\"backend\":\"{:?}\"}}",

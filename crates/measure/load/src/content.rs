@@ -5,47 +5,43 @@ use std::path::Path;
 use std::sync::Arc;
 use storage::AlignedBuffer;
 use stream::Chooser;
+use stream::random::SplitMix64;
 use workload::{Content, Workload};
 
-/// What one thread writes.
+/// The content of one thread's writes.
 ///
-/// Buffers are prepared once ([`Writer::prepare`]); before each write as little as possible is changed
+/// Buffers are filled once ([`Writer::prepare`]); before each write as little as possible is changed
 /// ([`Writer::next`]).
 #[derive(Clone, Debug)]
 pub enum Writer {
-    /// Prepared random bytes, made new by a changed word in every 4 KiB; with a probability one of a few
-    /// such words, so that the block repeats.
-    Stamped {
-        compressible_percent: u8,
-        repeat_below: u64,
-    },
-    /// Random bytes, all new for each write.
+    /// Prepared random bytes, made unique by a changed word in every 4 KiB; with a probability one of a few such
+    /// words, so that the block repeats.
+    Stamped { compressible_percent: u8, repeat_below: u64 },
+    /// New random bytes for each write.
     Fresh,
-    /// The prepared bytes as they are.
+    /// The prepared bytes unchanged.
     Zeros,
+    /// The prepared bytes unchanged.
     Counting,
-    /// From a random place of a buffer that all threads share.
-    Source {
-        source: Arc<Source>,
-        align: u64,
-    },
-    /// With the marks that a verification needs.
+    /// From a random offset of a buffer that all threads share.
+    Source { source: Arc<Source>, align: u64 },
+    /// With the marks that verification needs.
     Marked(Arc<Ledger>),
 }
 
-/// What a block of writes is taken from.
+/// The buffer that the content of writes is taken from.
 #[derive(Debug)]
 pub struct Source {
     memory: AlignedBuffer,
 }
 
-/// Different blocks among those that repeat.
+/// Number of different blocks among those that repeat.
 const REPEATED: u64 = 8;
-/// Places in a source buffer are multiples of this, as direct I/O and diskspd have it.
+/// Offsets in a source buffer are multiples of this, as in diskspd, and as direct I/O requires.
 const SOURCE_ALIGN: u64 = 512;
 
 impl Source {
-    /// A buffer of `bytes`, filled from the file (again and again where it is shorter) or with random bytes.
+    /// A buffer of `bytes`, filled from the file (repeatedly if it is shorter) or with random bytes.
     ///
     /// # Errors
     /// Where the file cannot be read or is empty.
@@ -53,8 +49,8 @@ impl Source {
         let mut memory = AlignedBuffer::new(bytes as usize, 4096);
         match file {
             None => {
-                let mut words = Words(seed ^ 0x5eed);
-                fill_words(&mut memory, || words.next());
+                let mut words = SplitMix64(seed ^ 0x5eed);
+                fill_words(&mut memory, || words.next_word());
             }
             Some(path) => {
                 let mut from = File::open(path)?.take(bytes);
@@ -107,9 +103,10 @@ impl Writer {
     pub fn prepare(&self, buffer: &mut [u8], seed: u64, slot: u32) {
         match self {
             Writer::Stamped { compressible_percent, repeat_below } => {
-                // Blocks that repeat must be alike whatever slot they are written from.
-                let mut words = Words(if *repeat_below > 0 { seed } else { seed ^ (u64::from(slot) << 32) });
-                fill_words(buffer, || words.next());
+                // Blocks that repeat must be equal in all slots.
+                let mut words =
+                    SplitMix64(if *repeat_below > 0 { seed } else { seed ^ (u64::from(slot) << 32) });
+                fill_words(buffer, || words.next_word());
                 for chunk in buffer.chunks_mut(4096) {
                     let zeros = chunk.len() * usize::from(*compressible_percent) / 100;
                     let random = chunk.len() - zeros;
@@ -121,17 +118,16 @@ impl Writer {
             }
             Writer::Zeros => buffer.fill(0),
             Writer::Marked(_) | Writer::Fresh => {
-                let mut words = Words(seed ^ (u64::from(slot) << 32));
-                fill_words(buffer, || words.next());
+                let mut words = SplitMix64(seed ^ (u64::from(slot) << 32));
+                fill_words(buffer, || words.next_word());
             }
             Writer::Source { .. } => {}
         }
     }
 
-    /// Makes the buffer ready for a write at `offset`; a pointer to what is written instead of the buffer,
-    /// where it lies elsewhere.
+    /// Updates the buffer for a write at `offset`; or returns the part of the source to write instead.
     #[inline]
-    pub fn next(&mut self, buffer: &mut [u8], offset: u64, chooser: &mut Chooser) -> Option<*const u8> {
+    pub fn next<'s>(&'s mut self, buffer: &mut [u8], offset: u64, chooser: &mut Chooser) -> Option<&'s [u8]> {
         match self {
             Writer::Stamped { compressible_percent: 100, .. } | Writer::Zeros | Writer::Counting => None,
             Writer::Stamped { repeat_below, .. } => {
@@ -147,7 +143,7 @@ impl Writer {
             Writer::Source { source, align } => {
                 let places = (source.memory.len() - buffer.len()) as u64 / *align + 1;
                 let at = (chooser.below(places) * *align) as usize;
-                Some(source.memory[at..at + buffer.len()].as_ptr())
+                Some(&source.memory[at..at + buffer.len()])
             }
             Writer::Marked(ledger) => {
                 ledger.mark(buffer, offset);
@@ -157,8 +153,8 @@ impl Writer {
     }
 }
 
-/// One changed word in each 4 KiB keeps a deduplicating or compressing device from recognising the block,
-/// without the cost of new random data.
+/// Changes one word in each 4 KiB: a deduplicating or compressing device then does not recognize the block, at less cost
+/// than new random data.
 #[inline]
 fn stamp(buffer: &mut [u8], word: u64) {
     for (at, chunk) in buffer.chunks_mut(4096).enumerate() {
@@ -174,25 +170,11 @@ fn fill_words(buffer: &mut [u8], mut word: impl FnMut() -> u64) {
     }
 }
 
-/// A sequence of words that follows from its seed (SplitMix64, Steele et al. 2014).
-#[derive(Clone, Copy, Debug)]
-pub struct Words(pub u64);
-
-impl Words {
-    #[inline]
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
+    use stream::ThreadIndex;
     use workload::Shape;
 
     fn written(content: Content, count: usize) -> Vec<Vec<u8>> {
@@ -203,19 +185,18 @@ mod tests {
             }
             _ => None,
         };
-        let mut chooser = Chooser::new(&workload, 0, 1 << 30, 0, 1, &Arc::default());
+        let mut chooser = Chooser::new(&workload, 0..1 << 30, ThreadIndex::ONLY, &Arc::default());
         let mut writer = Writer::new(&workload, source.as_ref(), None, 512);
         let mut buffers = vec![vec![0; 8192]; 4];
         (0_u32..).zip(&mut buffers).for_each(|(slot, buffer)| writer.prepare(buffer, 9, slot));
-        let one = |io: usize| {
+        let write = |io: usize| {
             let buffer = &mut buffers[io % 4];
             match writer.next(buffer, 0, &mut chooser) {
-                // SAFETY: the source lives as long as `writer`, and holds a block at each place it names.
-                Some(elsewhere) => unsafe { std::slice::from_raw_parts(elsewhere, 8192) }.to_vec(),
+                Some(source) => source.to_vec(),
                 None => buffer.clone(),
             }
         };
-        (0..count).map(one).collect()
+        (0..count).map(write).collect()
     }
 
     fn halves(blocks: &[Vec<u8>]) -> usize {
@@ -223,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn random_content_is_never_the_same_twice() {
+    fn random_content_never_repeats() {
         assert_eq!(halves(&written(Content::default(), 1000)), 2000);
         assert_eq!(halves(&written(Content::Fresh, 100)), 200);
     }
@@ -249,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_used_from_random_places_and_may_come_from_a_file() {
+    fn content_comes_from_random_offsets_of_a_buffer_and_may_come_from_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7, 8, 9]).unwrap();
         let content = Content::Buffer { bytes: 65_536, file: Some(file.path().into()) };

@@ -6,7 +6,7 @@ use workload::CoreUse;
 pub struct CoreTimes(Vec<(u32, u64, u64, u64)>);
 
 impl CoreTimes {
-    /// Reads `/proc/stat`; empty where it is not to be had.
+    /// Reads `/proc/stat`; empty where it cannot be read.
     pub fn now() -> CoreTimes {
         CoreTimes::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
@@ -14,7 +14,7 @@ impl CoreTimes {
     fn parse(text: &str) -> CoreTimes {
         let cores = text.lines().filter_map(|line| {
             let (core, times) = line.strip_prefix("cpu")?.split_once(' ')?;
-            // The sum of all cores has no number: "cpu  1 2 ...".
+            // The line of all cores has no number: "cpu  1 2 ...".
             let core = core.parse().ok()?;
             let words = times.split_ascii_whitespace();
             let jiffies: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_read_and_the_sum_line_is_not_one() {
+    fn the_line_of_all_cores_is_not_a_core() {
         let then = CoreTimes::parse("cpu  9 9 9 9 9 9 9 9\ncpu0 100 0 50 800 50 0 0 0 0 0\nintr 5\n");
         let now = CoreTimes::parse("cpu  9 9 9 9 9 9 9 9\ncpu0 130 0 60 850 60 0 0 0 0 0\nintr 5\n");
         let cores = now.since(&then);

@@ -1,48 +1,47 @@
 use crate::content::Writer;
 use crate::ledger::Ledger;
 use crate::recorder::Recorder;
+use crate::ring::Op;
 use std::sync::Arc;
-use storage::Laid;
-use storage::ring::Op;
-use stream::{Ask, Stream, Want};
-use workload::{Durability, SyncKind, TraceKind, Verify, Workload};
+use storage::Volume;
+use stream::{IoRequest, IoStream, NextStep};
+use workload::{Durability, SyncKind, TraceKind, Verification, Verify, Workload};
 
-/// One workload in one thread: its [`Stream`] says what comes next; here is how that is done, and what came of it.
+/// One workload in one thread: its [`IoStream`] decides what is issued next, the lane how, and it holds what was
+/// measured.
 pub struct Lane<'a> {
-    /// Which of the jobs.
-    pub job: usize,
-    pub stream: Stream<'a>,
+    pub stream: IoStream<'a>,
     pub writer: Writer,
     pub recorder: Recorder,
     pub ledger: Option<Arc<Ledger>>,
-    /// Reads are checked as they come: the workload only reads what a run with the same seed wrote.
+    /// Whether reads are checked as they complete: the workload only reads what a run with the same seed has written.
     pub checks_reads: bool,
-    pub checked: workload::Verification,
+    pub checked: Verification,
     write_op: Op,
-    /// Of the workload's own syncs; a trace has data syncs.
+    /// Of the workload's own syncs; those of a trace are data syncs.
     pub sync_op: Op,
-    /// The members that its I/Os are cut for, and the ring's number of the first.
-    pub laid: Option<&'a Laid>,
+    /// The volume that I/Os are cut into parts for.
+    pub volume: Option<&'a Volume>,
+    /// The ring's number of the region's first file.
     pub first_file: u16,
-    /// Most entries of the ring that one I/O or sync of it takes.
+    /// Most queue entries that one I/O or sync takes.
     pub parts_max: usize,
-    /// Since when there is room for another I/O.
-    pub room_ns: u64,
+    /// Since when a slot is free.
+    pub free_since_ns: u64,
+    /// Failures since the last success.
     pub failures: u32,
-    pub done: bool,
+    gave_up: bool,
 }
 
-/// A lane ends after this many failures without a success between them.
+/// A lane gives up after this many failures without a success between them.
 const FAILURES_MAX: u32 = 1000;
-/// So many damaged blocks are told one by one.
+/// Damaged blocks that are reported one by one.
 pub const FIRST_BAD_MAX: usize = 10;
 
 impl<'a> Lane<'a> {
-    /// The lane that those parts make.
     pub fn new(
-        job: usize,
         workload: &Workload,
-        stream: Stream<'a>,
+        stream: IoStream<'a>,
         writer: Writer,
         recorder: Recorder,
         ledger: Option<Arc<Ledger>>,
@@ -50,52 +49,56 @@ impl<'a> Lane<'a> {
         let through = workload.shape.durability == Durability::WriteThrough;
         let fsync = workload.sync.is_some_and(|sync| sync.how == SyncKind::Fsync);
         Lane {
-            job,
             stream,
             writer,
             recorder,
             ledger,
             checks_reads: workload.verify == Some(Verify::Content) && !workload.shape.writes(),
-            checked: workload::Verification::default(),
+            checked: Verification::default(),
             write_op: if through { Op::WriteThrough } else { Op::Write },
             sync_op: if fsync { Op::Fsync } else { Op::Fdatasync },
-            laid: None,
+            volume: None,
             first_file: 0,
             parts_max: 1,
-            room_ns: 0,
+            free_since_ns: 0,
             failures: 0,
-            done: false,
+            gave_up: false,
         }
     }
 
-    /// Whether it asks for the next I/O whenever there is room, and nothing else is to be looked at.
+    /// Whether an I/O only ever waits for a free slot, and needs nothing but counting.
     pub fn is_plain(&self) -> bool {
         self.stream.is_plain()
             && self.recorder.record.responses.is_none()
-            && self.laid.is_none()
+            && self.volume.is_none()
             && self.ledger.is_none()
             && !self.checks_reads
     }
 
-    /// What a plain lane asks for next; nothing while there is no room, or once it is done.
-    #[inline]
-    pub fn want_plain(&mut self, now_ns: u64) -> Option<Ask> {
-        if self.done { None } else { self.stream.next_plain(now_ns) }
+    /// Starts its schedule.
+    pub fn begin(&mut self, now_ns: u64) {
+        self.stream.begin(now_ns);
+        self.free_since_ns = now_ns;
     }
 
-    /// What to do at `now_ns`. An I/O or sync that is wanted must be submitted: the lane counts it as
-    /// outstanding from here on.
+    /// The next I/O of a plain lane; `None` while no slot is free, and at the end.
     #[inline]
-    pub fn want(&mut self, now_ns: u64) -> Want {
-        if self.done {
-            return Want::Done;
+    pub fn next_plain(&mut self, now_ns: u64) -> Option<IoRequest> {
+        if self.gave_up { None } else { self.stream.next_plain(now_ns) }
+    }
+
+    /// The next step at `now_ns`. The caller must submit an I/O or sync: it counts as outstanding from now on.
+    #[inline]
+    pub fn next(&mut self, now_ns: u64) -> NextStep {
+        if self.gave_up {
+            return NextStep::Done;
         }
-        // No two writes of one place are outstanding together.
+        // No two writes of one block are outstanding together.
         let ledger = self.ledger.as_deref();
         self.stream.next(now_ns, |offset| ledger.is_none_or(|ledger| ledger.claim(offset)))
     }
 
-    /// How that I/O is done.
+    /// The operation of an I/O.
     #[inline]
     pub fn op(&self, kind: TraceKind) -> Op {
         match kind {
@@ -105,36 +108,53 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// An I/O came back, well or not: its slot is free again.
+    /// Records how long an open loop delayed an I/O that was due and had a free slot.
     #[inline]
-    pub fn returned(&mut self, slot: u32, write: bool, now_ns: u64) {
-        if !self.stream.has_room() {
-            self.room_ns = now_ns;
+    pub fn record_lateness(&mut self, intended_ns: u64, submitted_ns: u64) {
+        let possible_ns = intended_ns.max(self.free_since_ns);
+        if let Some(responses) = self.recorder.responses() {
+            responses.late_ns_max = responses.late_ns_max.max(submitted_ns.saturating_sub(possible_ns));
         }
-        self.stream.returned(slot, !write);
     }
 
-    /// A sync came back: what waited for it may go.
+    /// Records the I/Os of an open loop that still wait at the end of the measured part. `in_flight` are slots and the
+    /// times when their I/Os should start.
+    pub fn record_waiting(&mut self, until_ns: u64, in_flight: impl Iterator<Item = (u32, u64)>) {
+        if let Some(responses) = self.recorder.record.responses.as_mut() {
+            responses.add_waiting(self.stream.waiting(until_ns, in_flight));
+        }
+    }
+
+    /// Frees the slot of an I/O that has completed or failed.
+    #[inline]
+    pub fn free_slot(&mut self, slot: u32, write: bool, now_ns: u64) {
+        if !self.stream.has_free_slot() {
+            self.free_since_ns = now_ns;
+        }
+        self.stream.completed(slot, !write);
+    }
+
+    /// A sync has completed: writes that waited for it may continue.
     pub fn synced(&mut self, now_ns: u64) {
-        self.room_ns = now_ns;
+        self.free_since_ns = now_ns;
         self.stream.synced();
     }
 
-    /// The lane ends: writes that still wait for a sync were not done.
+    /// Ends the lane: gives back the claims of writes that still wait for a sync.
     pub fn end(&mut self) {
         let Some(ledger) = &self.ledger else { return };
-        let unclaim = |ask: Ask| ledger.unclaim(ask.offset);
-        self.stream.end().filter(|ask| ask.kind == TraceKind::Write).for_each(unclaim);
+        let writes = self.stream.take_held().filter(|io| io.kind == TraceKind::Write);
+        writes.for_each(|io| ledger.unclaim(io.offset));
     }
 
-    /// Counts a failure; the lane ends where nothing else comes back.
+    /// Counts a failure; the lane gives up after many of them.
     #[cold]
-    pub fn failed(&mut self) {
+    pub fn count_failure(&mut self) {
         self.failures += 1;
-        self.done |= self.failures >= FAILURES_MAX;
+        self.gave_up |= self.failures >= FAILURES_MAX;
     }
 
-    /// Checks a block that was read against what a run with the same seed wrote.
+    /// Compares a block that was read with what a run with the same seed has written.
     #[cold]
     pub fn check_read(&mut self, block: &mut [u8], offset: u64) {
         let Some(ledger) = &self.ledger else { return };
@@ -147,8 +167,9 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Ended because only failures came back.
-    pub fn gave_up(&self) -> bool {
-        self.failures >= FAILURES_MAX
+    /// Whether it issues nothing more and waits for nothing: its count is reached, its trace at an end, or only failures
+    /// were left.
+    pub fn is_over(&self) -> bool {
+        self.gave_up || self.stream.is_finished()
     }
 }

@@ -1,24 +1,24 @@
-use crate::content::Words;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use stream::random::SplitMix64;
 use workload::{BadBlock, Verify};
 
-/// What was written where, so that it can be checked afterwards.
+/// Which blocks a run has written and what they must contain, for the verification after it.
 ///
 /// ```text
-/// a block as it is written (checksum, sequence)          a place's word in the ledger
+/// a written block (checksum, sequence)                   a block's word in the ledger
 ///  0  "HEADROOM"   8  seed   16  offset                   31    a write is outstanding
-/// 24  sequence (u32)   28  CRC-32C of the block           30    a write failed: anything may be there
+/// 24  sequence (u32)   28  CRC-32C of the block           30    a write failed: the content is unknown
 ///     with this field 0   32  random bytes                 0-29 writes acknowledged
 /// ```
-/// With [`Verify::Content`] a block is nothing but words that follow from seed and offset. No two writes of
-/// one place are ever outstanding together, so what must be found is known exactly.
+/// With [`Verify::Content`] a block consists of words that follow from seed and offset. No two writes of one block are
+/// outstanding together, so that its expected content is known exactly.
 #[derive(Debug)]
 pub struct Ledger {
     pub how: Verify,
     seed: u64,
     base: u64,
     block_bytes: u64,
-    places: Vec<AtomicU32>,
+    blocks: Vec<AtomicU32>,
 }
 
 const BUSY: u32 = 1 << 31;
@@ -27,50 +27,48 @@ const COUNT: u32 = UNSURE - 1;
 const MAGIC: &[u8; 8] = b"HEADROOM";
 const HEADER_BYTES: usize = 32;
 
-/// Most blocks that are kept account of: 4 GiB of memory.
-pub const PLACES_MAX: u64 = 1 << 30;
+/// Most blocks of a ledger: 4 GiB of memory.
+pub const BLOCKS_MAX: u64 = 1 << 30;
 
 impl Ledger {
-    /// For `places` blocks from `base` on.
-    pub fn new(how: Verify, seed: u64, base: u64, block_bytes: u32, places: u64) -> Ledger {
-        let places = (0..places).map(|_| AtomicU32::new(0)).collect();
-        Ledger { how, seed, base, block_bytes: u64::from(block_bytes), places }
+    /// For `blocks` blocks, the first at offset `base`.
+    pub fn new(how: Verify, seed: u64, base: u64, block_bytes: u32, blocks: u64) -> Ledger {
+        let blocks = (0..blocks).map(|_| AtomicU32::new(0)).collect();
+        Ledger { how, seed, base, block_bytes: u64::from(block_bytes), blocks }
     }
 
-    fn place(&self, offset: u64) -> &AtomicU32 {
-        &self.places[((offset - self.base) / self.block_bytes) as usize]
+    fn word(&self, offset: u64) -> &AtomicU32 {
+        &self.blocks[((offset - self.base) / self.block_bytes) as usize]
     }
 
-    /// Claims a place for a write; not while another write of it is outstanding.
+    /// Claims a block for a write; `false` while another write of it is outstanding.
     pub fn claim(&self, offset: u64) -> bool {
-        self.place(offset).fetch_or(BUSY, Relaxed) & BUSY == 0
+        self.word(offset).fetch_or(BUSY, Relaxed) & BUSY == 0
     }
 
-    /// Gives a claim back: nothing was written.
+    /// Releases a claim of which nothing was written.
     pub fn unclaim(&self, offset: u64) {
-        self.place(offset).fetch_and(!BUSY, Relaxed);
+        self.word(offset).fetch_and(!BUSY, Relaxed);
     }
 
-    /// The claimed write is done, well or not.
-    pub fn release(&self, offset: u64, well: bool) {
-        let place = self.place(offset);
-        let word = place.load(Relaxed);
-        let count = ((word & COUNT) + 1).min(COUNT);
-        // A place whose write failed is sure again after one that did not.
-        let word = if well { count } else { count | UNSURE };
-        place.store(word, Relaxed);
+    /// Releases a claim after its write has succeeded or failed.
+    pub fn release(&self, offset: u64, succeeded: bool) {
+        let word = self.word(offset);
+        let count = ((word.load(Relaxed) & COUNT) + 1).min(COUNT);
+        // A successful write makes the content known again.
+        word.store(if succeeded { count } else { count | UNSURE }, Relaxed);
     }
 
-    /// Makes a claimed block ready to be written at `offset`.
+    /// Writes the marks of a claimed block into its buffer.
     pub fn mark(&self, block: &mut [u8], offset: u64) {
         if self.how == Verify::Content {
             let mut words = self.words(offset);
             block
                 .chunks_mut(8)
-                .for_each(|chunk| chunk.copy_from_slice(&words.next().to_le_bytes()[..chunk.len()]));
+                .for_each(|chunk| chunk.copy_from_slice(&words.next_word().to_le_bytes()[..chunk.len()]));
             return;
         }
-        let sequence = (self.place(offset).load(Relaxed) & COUNT) + 1;
+        let sequence = (self.word(offset).load(Relaxed) & COUNT) + 1;
         block[..8].copy_from_slice(MAGIC);
         block[8..16].copy_from_slice(&self.seed.to_le_bytes());
         block[16..24].copy_from_slice(&offset.to_le_bytes());
@@ -80,25 +78,25 @@ impl Ledger {
         block[28..32].copy_from_slice(&sum.to_le_bytes());
     }
 
-    fn words(&self, offset: u64) -> Words {
-        Words(self.seed ^ offset.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    fn words(&self, offset: u64) -> SplitMix64 {
+        SplitMix64(self.seed ^ offset.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Offsets of the blocks of which it is known what they must hold, and how often each was written.
+    /// Offsets of the blocks of which the content is known, and how often each was written.
     pub fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        (0_u64..).zip(&self.places).filter_map(|(at, place)| {
-            let word = place.load(Relaxed);
+        (0_u64..).zip(&self.blocks).filter_map(|(at, word)| {
+            let word = word.load(Relaxed);
             (word & (BUSY | UNSURE) == 0 && word > 0)
                 .then_some((self.base + at * self.block_bytes, word & COUNT))
         })
     }
 
-    /// What is wrong with a block that was read again, after its last of `writes` writes.
+    /// What is wrong with a block that was read after the last of its `writes` writes.
     pub fn check(&self, block: &mut [u8], offset: u64, writes: u32) -> Option<BadBlock> {
         let found = if self.how == Verify::Content {
             let mut words = self.words(offset);
             let differs = |(at, chunk): (usize, &[u8])| {
-                (chunk != &words.next().to_le_bytes()[..chunk.len()]).then_some(at * 8)
+                (chunk != &words.next_word().to_le_bytes()[..chunk.len()]).then_some(at * 8)
             };
             block
                 .chunks(8)
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_be_wrong_is_told_apart() {
+    fn each_kind_of_damage_is_reported() {
         let ledger = Ledger::new(Verify::Sequence, 5, 0, 512, 8);
         let first = block_of(&ledger, 1024);
         let second = block_of(&ledger, 1024);
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_the_same_for_a_place_and_any_changed_byte_shows() {
+    fn content_follows_from_the_offset_and_any_changed_byte_is_found() {
         let ledger = Ledger::new(Verify::Content, 5, 4096, 512, 8);
         let mut block = block_of(&ledger, 4608);
         assert_eq!(block, block_of(&ledger, 4608));
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_claimed_once_and_unsure_after_a_failed_write() {
+    fn a_block_is_claimed_once_and_unknown_after_a_failed_write() {
         let ledger = Ledger::new(Verify::Checksum, 5, 0, 512, 8);
         assert!(ledger.claim(0) && !ledger.claim(0));
         ledger.release(0, false);

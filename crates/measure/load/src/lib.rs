@@ -1,42 +1,54 @@
 //! Runs workloads on targets, and measures every I/O: closed loops that keep N outstanding in each of T
-//! threads, open loops with times of their own, recorded traces, several at once.
+//! threads, open loops with a schedule, recorded traces, several at once.
 //!
 //! ```text
-//! run_together(jobs, how, watch)
-//!   thread   Lane per job: stream::Stream (when, where) -> Writer (what)
-//!              -> ring Queue::push (a batch) -> Ring::submit -> Ring::reap -> Recorder (a stream::Record)
-//!   this one every 20 ms: watch(Live) -> go on | measure from now | stop
-//! -> gather -> RunResult per job; blocks whose writing the Ledger kept account of are read and checked
+//! run_jobs(jobs, options, watch)
+//!   check, thread_plan    refuse what is out of range; which threads, with which buffers
+//!   workers: each thread  Lane per job: stream::IoStream (when, where) -> Writer (what)
+//!     ring_loop             Ring: queue().push (a batch) -> submit -> reap
+//!     blocking_loop         pread, pwrite, or a copy from and to a mapping
+//!                           -> accounting: what a completion counts -> Recorder
+//!   supervisor            every 20 ms: watch(LiveStats) -> continue | end the warm-up | end
+//! -> results: a RunResult per job; blocks in the Ledger are read and checked (verification)
 //! ```
 //!
-//! Latency is submission to completion. The clock is read twice a turn of the loop, on both edges of
-//! the batch: just before the system call that hands up to [`BATCH`] I/Os over ([`BATCH_DIRECT`] of direct
-//! I/O), and just after it returns, before the completions are reaped. What that costs in accuracy: an I/O
-//! handed over as the last of a batch carries the time the kernel took for those before it (about 0.5 us
-//! each, cached), one that completed while the thread slept carries its wake-up. Both are time that a
-//! database would see as well. In return a read of the clock costs nothing per I/O, and equal latencies of
-//! one batch are counted at once. A single read at a time through the page cache is first tried without the
-//! ring (`preadv2` that does not wait), which is the shortest way to what is cached.
+//! Latency is submission to completion. The clock is read twice in each turn of the loop, on both edges of the batch:
+//! before the system call that submits up to [`BATCH`] I/Os ([`BATCH_DIRECT`] of direct I/O), and after it returns. So
+//! the last I/O of a batch includes the time that the kernel took for the others (about 0.5 us each, cached), and one
+//! that completed while the thread slept includes its wake-up: a database would see both. In return the clock costs
+//! nothing per I/O, and equal latencies of a batch are counted at once. A single read at a time through the page cache
+//! is first tried without the ring (`preadv2` with `RWF_NOWAIT`).
 //!
-//! Where io_uring is not to be had, T x N threads do blocking `pread` and `pwrite` instead, and the result
-//! names the backend; a pool that shares its outstanding I/Os is refused there. This crate never opens or
-//! creates a target: `storage` does, and refuses.
+//! Where io_uring is unavailable, T x N threads do blocking `pread` and `pwrite`, and the result names the backend; a
+//! pool that shares its outstanding I/Os is refused there. Never opens or creates a target: `storage` does, and refuses.
 
+mod accounting;
 mod blocking_loop;
+mod check;
 mod content;
-mod course;
 mod cpu;
-mod crew;
-mod gather;
+mod error;
+mod io_buffers;
+mod job;
 mod lane;
 mod ledger;
 mod live;
-mod mapped;
+mod mapping;
 mod recorder;
+mod results;
+mod ring;
 mod ring_loop;
 mod run;
+mod start_gate;
+mod supervisor;
+mod thread_plan;
+mod thread_setup;
 mod verification;
+mod workers;
 
-pub use live::{Live, Recent, Stage};
+pub use error::LoadError;
+pub use io_buffers::HugePages;
+pub use job::{Affinity, Job, RunControl, RunOptions, THREADS_MAX};
+pub use live::{LiveStats, RecentStats, RunStage};
 pub use ring_loop::{BATCH, BATCH_DIRECT};
-pub use run::{Affinity, Job, LoadError, Next, THREADS_MAX, Together, run, run_together, run_with};
+pub use run::{run, run_jobs, run_with_backend};

@@ -2,20 +2,20 @@ use crate::cpu::now_ns;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What the threads of a run and the one that watches them share. Times are on the monotonic clock.
+/// State that the threads of a run share with the supervising one. Times are on the monotonic clock.
 #[derive(Debug)]
 pub struct Shared {
-    /// I/Os count that complete from here on; `u64::MAX` during warm-up.
+    /// Completions count from this time; `u64::MAX` during warm-up.
     pub from_ns: AtomicU64,
-    /// ... and before this.
+    /// Completions count before this time.
     pub until_ns: AtomicU64,
-    /// Threads end once this has passed.
+    /// Threads end at this time.
     pub end_ns: AtomicU64,
-    /// Each thread's own progress.
+    /// The progress of each thread.
     pub progress: Vec<Progress>,
 }
 
-/// One thread's progress, alone on its cache lines. Only its thread writes, so that nothing is locked.
+/// One thread's progress, on cache lines of its own. Only its thread writes it, so that it needs no lock.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Progress {
@@ -27,30 +27,30 @@ pub struct Progress {
     latencies: [AtomicU64; RANGES],
 }
 
-/// Eight ranges for each power of two, up to 2^40 ns (18 minutes): within 6 %, enough for a live line.
+/// Eight ranges for each power of two, up to 2^40 ns (18 minutes): within 6 %, enough for the progress line.
 const RANGES: usize = 8 * 38;
 
-/// Where a run stands.
+/// Stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Running, nothing counts yet.
+pub enum RunStage {
+    /// Completions do not count yet.
     WarmUp,
-    /// What completes now counts.
+    /// Completions count.
     Measuring,
-    /// Running on, nothing counts any more.
+    /// Completions do not count any more.
     CoolDown,
-    /// The load has ended; what was written is read again.
+    /// The load has ended; the written blocks are read and checked.
     Verifying,
 }
 
-/// How a run stands, warm-up included.
+/// Progress of a run, warm-up included.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Live {
+pub struct LiveStats {
     /// Time since the run began.
     pub elapsed: Duration,
-    /// Where it stands.
-    pub stage: Stage,
-    /// Whether what completes now counts.
+    /// Its stage.
+    pub stage: RunStage,
+    /// Whether completions count.
     pub measuring: bool,
     /// I/Os completed since the run began; while verifying, blocks checked.
     pub ios: u64,
@@ -58,30 +58,30 @@ pub struct Live {
     pub bytes: u64,
     /// Their summed latency in nanoseconds.
     pub stall_ns: u64,
-    /// I/Os outstanding just now.
+    /// I/Os outstanding.
     pub outstanding: u64,
-    /// The last second: what completed in it.
-    pub recent: Recent,
+    /// Completions of the last second.
+    pub recent: RecentStats,
 }
 
-/// What completed in the last second or so.
+/// Completions of about the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Recent {
-    /// How long that was.
+pub struct RecentStats {
+    /// Its exact length.
     pub time: Duration,
     /// I/Os.
     pub ios: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Half of them took no longer, within 6 %; 0 without I/Os.
+    /// Median latency, within 6 %; 0 without I/Os.
     pub p50_ns: u64,
-    /// 99 % of them took no longer, within 6 %; 0 without I/Os.
+    /// 99th percentile of latency, within 6 %; 0 without I/Os.
     pub p99_ns: u64,
-    /// None took longer, within 6 %; 0 without I/Os.
+    /// Highest latency, within 6 %; 0 without I/Os.
     pub max_ns: u64,
 }
 
-impl Recent {
+impl RecentStats {
     /// I/Os a second.
     pub fn iops(&self) -> f64 {
         if self.time.is_zero() { 0.0 } else { self.ios as f64 / self.time.as_secs_f64() }
@@ -93,9 +93,9 @@ impl Recent {
     }
 }
 
-/// What a thread tells at the end of each turn of its loop.
+/// Totals that a thread publishes after each batch of completions.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
+pub struct Totals {
     pub ios: u64,
     pub bytes: u64,
     pub stall_ns: u64,
@@ -116,22 +116,22 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// One more I/O took so long.
+    /// Adds I/Os of one latency.
     #[inline]
-    pub fn took(&self, latency_ns: u64, count: u64) {
-        let range = &self.latencies[range_of(latency_ns)];
+    pub fn add_latency(&self, latency_ns: u64, count: u64) {
+        let range = &self.latencies[range_index(latency_ns)];
         range.store(range.load(Relaxed) + count, Relaxed);
     }
 
     #[inline]
-    pub fn tell(&self, told: Told) {
-        self.ios.store(told.ios, Relaxed);
-        self.bytes.store(told.bytes, Relaxed);
-        self.stall_ns.store(told.stall_ns, Relaxed);
-        self.in_flight.store(told.in_flight, Relaxed);
+    pub fn publish(&self, totals: Totals) {
+        self.ios.store(totals.ios, Relaxed);
+        self.bytes.store(totals.bytes, Relaxed);
+        self.stall_ns.store(totals.stall_ns, Relaxed);
+        self.in_flight.store(totals.in_flight, Relaxed);
     }
 
-    /// The thread has ended on its own.
+    /// The thread has ended.
     pub fn end(&self) {
         self.in_flight.store(0, Relaxed);
         self.ended.store(1, Relaxed);
@@ -139,7 +139,7 @@ impl Progress {
 }
 
 #[inline]
-fn range_of(latency_ns: u64) -> usize {
+fn range_index(latency_ns: u64) -> usize {
     if latency_ns < 8 {
         return latency_ns as usize;
     }
@@ -148,8 +148,8 @@ fn range_of(latency_ns: u64) -> usize {
     ((top - 2) * 8 + fine).min(RANGES - 1)
 }
 
-/// The largest latency of a range.
-fn longest_of(range: usize) -> u64 {
+/// Highest latency of a range.
+fn range_max_ns(range: usize) -> u64 {
     if range < 8 {
         return range as u64;
     }
@@ -167,8 +167,8 @@ impl Shared {
         }
     }
 
-    fn sum(&self, of: fn(&Progress) -> &AtomicU64) -> u64 {
-        self.progress.iter().map(|progress| of(progress).load(Relaxed)).sum()
+    fn sum(&self, counter: fn(&Progress) -> &AtomicU64) -> u64 {
+        self.progress.iter().map(|progress| counter(progress).load(Relaxed)).sum()
     }
 
     pub fn all_ended(&self) -> bool {
@@ -176,12 +176,12 @@ impl Shared {
     }
 }
 
-/// Reads the threads' progress again and again, and remembers the last second.
+/// Reads the threads' progress, and keeps the reading of a second ago.
 pub struct Watcher<'a> {
     shared: &'a Shared,
     began_ns: u64,
     before: Reading,
-    recent: Recent,
+    recent: RecentStats,
 }
 
 struct Reading {
@@ -191,21 +191,22 @@ struct Reading {
     latencies: Vec<u64>,
 }
 
-/// The live figures are renewed that often.
-const RENEWED_NS: u64 = 1_000_000_000;
+/// Interval of the recent figures.
+const RECENT_NS: u64 = 1_000_000_000;
 
 impl<'a> Watcher<'a> {
     pub fn new(shared: &'a Shared) -> Watcher<'a> {
         let began_ns = now_ns();
         let before = Reading { at_ns: began_ns, ios: 0, bytes: 0, latencies: vec![0; RANGES] };
-        Watcher { shared, began_ns, before, recent: Recent::default() }
+        Watcher { shared, began_ns, before, recent: RecentStats::default() }
     }
 
-    pub fn live(&mut self, stage: Stage) -> Live {
+    /// The progress now.
+    pub fn read(&mut self, stage: RunStage) -> LiveStats {
         let now = now_ns();
         let (ios, bytes) =
             (self.shared.sum(|progress| &progress.ios), self.shared.sum(|progress| &progress.bytes));
-        if now >= self.before.at_ns + RENEWED_NS {
+        if now >= self.before.at_ns + RECENT_NS {
             let sum = |range: usize| {
                 self.shared.progress.iter().map(|progress| progress.latencies[range].load(Relaxed)).sum()
             };
@@ -213,10 +214,10 @@ impl<'a> Watcher<'a> {
             self.recent = reading.since(&self.before);
             self.before = reading;
         }
-        Live {
+        LiveStats {
             elapsed: Duration::from_nanos(now - self.began_ns),
             stage,
-            measuring: stage == Stage::Measuring,
+            measuring: stage == RunStage::Measuring,
             ios,
             bytes,
             stall_ns: self.shared.sum(|progress| &progress.stall_ns),
@@ -227,7 +228,7 @@ impl<'a> Watcher<'a> {
 }
 
 impl Reading {
-    fn since(&self, before: &Reading) -> Recent {
+    fn since(&self, before: &Reading) -> RecentStats {
         let pairs = self.latencies.iter().zip(&before.latencies);
         let counts: Vec<u64> = pairs.map(|(now, then)| now.saturating_sub(*then)).collect();
         let all: u64 = counts.iter().sum();
@@ -238,13 +239,13 @@ impl Reading {
                 seen += count;
                 seen >= wanted
             };
-            counts.iter().position(reaches).map_or(0, longest_of)
+            counts.iter().position(reaches).map_or(0, range_max_ns)
         };
         let (p50_ns, p99_ns, max_ns) = match all {
             0 => (0, 0, 0),
             _ => (percentile(0.5), percentile(0.99), percentile(1.0)),
         };
-        Recent {
+        RecentStats {
             time: Duration::from_nanos(self.at_ns - before.at_ns),
             ios: self.ios - before.ios,
             bytes: self.bytes - before.bytes,
@@ -262,20 +263,20 @@ mod tests {
     #[test]
     fn ranges_are_an_eighth_of_a_power_of_two_wide_and_leave_no_gap() {
         for latency_ns in (0..100_000).chain([1 << 30, (1 << 40) - 1]) {
-            let range = range_of(latency_ns);
-            assert!(latency_ns <= longest_of(range), "{latency_ns}");
-            assert!(range == 0 || latency_ns > longest_of(range - 1), "{latency_ns}");
-            assert!(longest_of(range) as f64 <= latency_ns as f64 * 1.125 + 1.0);
+            let range = range_index(latency_ns);
+            assert!(latency_ns <= range_max_ns(range), "{latency_ns}");
+            assert!(range == 0 || latency_ns > range_max_ns(range - 1), "{latency_ns}");
+            assert!(range_max_ns(range) as f64 <= latency_ns as f64 * 1.125 + 1.0);
         }
-        assert_eq!(range_of(u64::MAX), RANGES - 1);
+        assert_eq!(range_index(u64::MAX), RANGES - 1);
     }
 
     #[test]
     fn the_recent_percentiles_are_those_of_the_last_reading() {
         let reading = |at_ns, slow: u64| {
             let mut latencies = vec![0; RANGES];
-            latencies[range_of(1_000)] = 98;
-            latencies[range_of(1_000_000)] = slow;
+            latencies[range_index(1_000)] = 98;
+            latencies[range_index(1_000_000)] = slow;
             Reading { at_ns, ios: 98 + slow, bytes: 0, latencies }
         };
         let nothing = Reading { at_ns: 0, ios: 0, bytes: 0, latencies: vec![0; RANGES] };

@@ -1,25 +1,25 @@
 use std::collections::BTreeMap;
-use stream::{Record, Responses};
+use stream::{IoRecord, Responses};
 use workload::{MemberShare, ThreadShare};
 
-/// What one thread measured of one workload: a [`Record`], filled some I/Os at a time, and what failed.
+/// Measurements of one workload in one thread: an [`IoRecord`], filled in batches, and failures.
 #[derive(Debug)]
 pub struct Recorder {
-    pub record: Record,
-    /// Of a layout: what each member did.
+    pub record: IoRecord,
+    /// On a volume: what each member did.
     pub members: Vec<MemberShare>,
-    /// When the last I/O that counts completed.
+    /// Completion of the last I/O that counts.
     pub last_ns: u64,
     runs: [Run; RUNS],
     runs_filled: usize,
 }
 
-/// Completions are counted some at a time: right after a system call the processor has other code at hand,
-/// and one by one they take it much longer.
+/// Runs that are counted together: right after a system call the code and data of the histograms are not in the
+/// processor's caches, and counting one by one takes much longer.
 const RUNS: usize = 32;
 
-/// I/Os of one direction, size and latency: completions seen together often agree in all three, and are then
-/// counted at the cost of one.
+/// I/Os of one direction, size and latency: completions seen together often agree in all three, and then cost as much
+/// as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Run {
     write: bool,
@@ -29,10 +29,10 @@ struct Run {
 }
 
 impl Recorder {
-    /// For slices of `slice_ns`; `open` keeps responses as well.
+    /// With slices of `slice_ns`, and with response times for an `open` loop.
     pub fn new(slice_ns: u64, open: bool) -> Recorder {
         Recorder {
-            record: Record::new(slice_ns, open),
+            record: IoRecord::new(slice_ns, open),
             members: Vec::new(),
             last_ns: 0,
             runs: [Run::default(); RUNS],
@@ -40,18 +40,18 @@ impl Recorder {
         }
     }
 
-    /// What users of an open loop wait.
+    /// Response times, of an open loop.
     #[inline]
     pub fn responses(&mut self) -> Option<&mut Responses> {
         self.record.responses.as_mut()
     }
 
-    /// What is counted from now on completed `at_ns` after the measured part began.
+    /// Sets the time of the completions counted next, `at_ns` after the measured part began.
     #[inline]
-    pub fn at(&mut self, at_ns: u64) {
-        if self.record.is_over(at_ns) {
+    pub fn advance_to(&mut self, at_ns: u64) {
+        if self.record.slice_ends_by(at_ns) {
             self.flush();
-            self.record.at(at_ns);
+            self.record.advance_to(at_ns);
         }
     }
 
@@ -74,7 +74,7 @@ impl Recorder {
 
     /// Counts a member's part of an I/O, or its failure.
     #[inline]
-    pub fn part(&mut self, member: usize, write: bool, result: i32, latency_ns: u64) {
+    pub fn member_part(&mut self, member: usize, write: bool, result: i32, latency_ns: u64) {
         let Some(share) = self.members.get_mut(member) else { return };
         match u64::try_from(result) {
             Ok(bytes) if write => share.write.record_n(latency_ns, bytes, 1),
@@ -96,7 +96,7 @@ impl Recorder {
         count_error(&mut self.record.sync.errors, errno);
     }
 
-    /// Counts what was held back.
+    /// Counts the runs.
     #[inline(never)]
     fn flush(&mut self) {
         for Run { write, bytes, latency_ns, count } in &self.runs[..self.runs_filled] {
@@ -105,10 +105,10 @@ impl Recorder {
         self.runs_filled = 0;
     }
 
-    /// Closes the last slice; what this thread did in all.
+    /// Closes the last slice; the totals of the thread.
     pub fn finish(&mut self, cpu_ns: u64) -> ThreadShare {
         self.flush();
-        self.record.close();
+        self.record.close_slice();
         let mut share = ThreadShare { cpu_ns, ..ThreadShare::default() };
         for slice in &self.record.series {
             share.read.merge(&slice.read);
@@ -127,15 +127,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_some_at_a_time_counts_once_and_in_its_slice() {
+    fn completions_counted_in_batches_count_once_and_in_their_slice() {
         let mut recorder = Recorder::new(1_000_000_000, false);
-        recorder.at(1_500_000_000);
+        recorder.advance_to(1_500_000_000);
         recorder.completed(false, 4096, 10);
         recorder.completed(false, 4096, 10);
         recorder.completed(true, 512, 10);
         (0..100).for_each(|at| recorder.completed(false, 4096, 20 + at % 2));
         recorder.failed(true, libc::EIO);
-        recorder.at(2_000_000_000);
+        recorder.advance_to(2_000_000_000);
         recorder.completed(false, 4096, 50);
         let share = recorder.finish(7);
         let record = &recorder.record;

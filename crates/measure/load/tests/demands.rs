@@ -1,10 +1,10 @@
 //! What a workload can say beyond block size and outstanding I/Os, on real files: each is looked at from
 //! outside the engine where that is possible, by the content of the file or by the file's own size.
 
-mod region;
+mod fixture;
 
-use load::{Job, Next, Together, run, run_together};
-use region::region_at;
+use fixture::region_at;
+use load::{Job, RunControl, RunOptions, run, run_jobs};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::AsRawFd;
@@ -48,7 +48,7 @@ fn ios(count: u64) -> RunLength {
 }
 
 fn ran(region: &Region, workload: &Workload, length: &RunLength) -> RunResult {
-    let result = run(region, workload, length, &mut |_| Next::Continue).unwrap();
+    let result = run(region, workload, length, &mut |_| RunControl::Continue).unwrap();
     assert_eq!(result.failed(), 0);
     result
 }
@@ -197,10 +197,10 @@ fn what_was_written_is_verified_and_damage_is_found() {
         let length = RunLength { cool_down: Duration::ZERO, ..for_ms(300) };
         let mut damaged = false;
         let found = run(&region, &workload, &length, &mut |live| {
-            if live.stage == load::Stage::Verifying && !damaged {
+            if live.stage == load::RunStage::Verifying && !damaged {
                 damaged = true;
             }
-            Next::Continue
+            RunControl::Continue
         });
         assert!(found.unwrap().verification.unwrap().bad == 0);
         let other = OpenOptions::new().write(true).open(&path).unwrap();
@@ -223,12 +223,12 @@ fn a_pool_serves_all_its_workloads_by_their_weights() {
     let job = |region, weight| Job { region, workload: &read, weight, trace: None };
     let pool = |outstanding| Some(Pool { threads: 2, outstanding });
     let jobs = [job(&first, 3), job(&second, 1)];
-    let shared = Together { pool: pool(Some(4)), ..Together::from(for_ms(400)) };
-    let results = run_together(&jobs, &shared, &mut |_| Next::Continue).unwrap();
+    let shared = RunOptions { pool: pool(Some(4)), ..RunOptions::from(for_ms(400)) };
+    let results = run_jobs(&jobs, &shared, &mut |_| RunControl::Continue).unwrap();
     let ratio = results[0].ios() as f64 / results[1].ios() as f64;
     assert!((2.8..3.2).contains(&ratio), "{ratio}");
-    let own = Together { pool: pool(None), ..Together::from(for_ms(400)) };
-    let results = run_together(&jobs, &own, &mut |_| Next::Continue).unwrap();
+    let own = RunOptions { pool: pool(None), ..RunOptions::from(for_ms(400)) };
+    let results = run_jobs(&jobs, &own, &mut |_| RunControl::Continue).unwrap();
     let ratio = results[0].ios() as f64 / results[1].ios() as f64;
     assert!((0.9..1.1).contains(&ratio), "{ratio}");
     assert!(results.iter().all(|result| result.threads.len() == 2));
@@ -245,9 +245,12 @@ fn several_jobs_are_measured_over_the_same_time() {
         Job { region: &first, workload: &fast, weight: 1, trace: None },
         Job { region: &second, workload: &slow, weight: 1, trace: None },
     ];
-    let how =
-        Together { slice: Duration::from_millis(100), thread_series: true, ..Together::from(for_ms(500)) };
-    let results = run_together(&jobs, &how, &mut |_| Next::Continue).unwrap();
+    let how = RunOptions {
+        slice: Duration::from_millis(100),
+        thread_series: true,
+        ..RunOptions::from(for_ms(500))
+    };
+    let results = run_jobs(&jobs, &how, &mut |_| RunControl::Continue).unwrap();
     assert_eq!(results[0].elapsed_ns, results[1].elapsed_ns);
     assert_eq!((results[0].write.count, results[1].read.count), (0, 0));
     let slow = results[1].write.count + results[1].response.as_ref().unwrap().waiting;
@@ -279,7 +282,7 @@ fn a_trace_is_replayed_at_its_times_or_as_fast_as_it_goes() {
         let workload = Workload { arrival, content: content.clone(), ..buffered(Shape::random_read(8192)) };
         let job = Job { region: &region, workload: &workload, weight: 1, trace: Some(&trace) };
         let result =
-            &run_together(&[job], &Together::from(for_ms(5_000)), &mut |_| Next::Continue).unwrap()[0];
+            &run_jobs(&[job], &RunOptions::from(for_ms(5_000)), &mut |_| RunControl::Continue).unwrap()[0];
         assert_eq!((result.read.count, result.write.count, result.sync.count), (1, 2, 1));
         assert_eq!((result.read.bytes, result.write.bytes), (8192, 4608));
         assert!(result.replayed);
@@ -297,7 +300,7 @@ fn a_trace_of_a_larger_target_is_refused_by_name() {
     let ios = vec![TraceIo { at_ns: 0, kind: TraceKind::Read, offset_bytes: MIB, bytes: 4096 }];
     let (workload, trace) = (buffered(Shape::random_read(4096)), Trace { ios });
     let job = Job { region: &region, workload: &workload, weight: 1, trace: Some(&trace) };
-    let error = run_together(&[job], &Together::from(for_ms(10)), &mut |_| Next::Continue).unwrap_err();
+    let error = run_jobs(&[job], &RunOptions::from(for_ms(10)), &mut |_| RunControl::Continue).unwrap_err();
     assert!(error.to_string().contains("I/O 1 of the trace at offset 1048576 lies beyond"), "{error}");
 }
 
@@ -319,7 +322,7 @@ fn a_mapping_reads_writes_and_survives_a_file_cut_short() {
             cut = true;
             File::options().write(true).open(&path).unwrap().set_len(MIB / 2).unwrap();
         }
-        Next::Continue
+        RunControl::Continue
     });
     let result = result.unwrap();
     assert!(result.read.errors.contains_key(&libc::EIO), "{:?}", result.read.errors);
@@ -340,13 +343,13 @@ fn warm_up_and_cool_down_load_but_do_not_count() {
     let mut seen = Vec::new();
     let result = run(&region, &workload, &length, &mut |live| {
         seen.push((live.stage, live.ios));
-        Next::Continue
+        RunControl::Continue
     })
     .unwrap();
     assert!((290..=310).contains(&result.ios()), "{}", result.ios());
     let last = seen.last().unwrap();
-    assert!(last.0 == load::Stage::CoolDown && last.1 > 600, "{last:?}");
-    assert_eq!(seen[0].0, load::Stage::WarmUp);
+    assert!(last.0 == load::RunStage::CoolDown && last.1 > 600, "{last:?}");
+    assert_eq!(seen[0].0, load::RunStage::WarmUp);
     assert_eq!(Phase::single(workload, length).length.total(), Duration::from_millis(700));
 }
 
@@ -358,7 +361,7 @@ fn more_memory_than_there_is_is_refused_before_anything_starts() {
         threads: 64,
         ..buffered(Shape::random_read(Workload::BLOCK_BYTES_MAX))
     };
-    let error = run(&region, &workload, &for_ms(10), &mut |_| Next::Continue).unwrap_err();
+    let error = run(&region, &workload, &for_ms(10), &mut |_| RunControl::Continue).unwrap_err();
     assert!(error.to_string().contains("640000 outstanding I/Os of up to 16 MiB"), "{error}");
 }
 
@@ -393,7 +396,7 @@ fn one_read_at_a_time_counts_whether_the_page_cache_had_it_or_not() {
     assert!(uncached.outstanding() > 0.75, "{} outstanding of 1", uncached.outstanding());
     // A cut file ends neither with a success nor with another error than over the ring.
     File::options().write(true).open(&region.path).unwrap().set_len(8 * MIB).unwrap();
-    let cut = run(&region, &workload, &for_ms(300), &mut |_| Next::Continue).unwrap();
+    let cut = run(&region, &workload, &for_ms(300), &mut |_| RunControl::Continue).unwrap();
     let share = cut.failed() as f64 / (cut.failed() + cut.read.count) as f64;
     assert!(
         cut.read.errors.len() == 1 && cut.read.errors.contains_key(&libc::ENODATA),

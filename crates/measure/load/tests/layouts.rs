@@ -1,9 +1,9 @@
 //! Several files as one target: each byte where the layout says, each I/O counted once, each member by itself.
 
-mod region;
+mod fixture;
 
-use load::{Next, run_with};
-use region::region_at;
+use fixture::region_at;
+use load::{RunControl, run_with_backend};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,15 +25,15 @@ fn members(directory: &Path, sizes: &[u64]) -> Vec<PathBuf> {
     sizes.iter().enumerate().map(make).collect()
 }
 
-fn laid(layout: &str, members: &[PathBuf]) -> Region {
+fn volume(layout: &str, members: &[PathBuf]) -> Region {
     let regions = members.iter().map(|path| region_at(path, true)).collect();
-    Region::laid(layout.parse::<Layout>().unwrap(), regions).unwrap()
+    Region::combine(layout.parse::<Layout>().unwrap(), regions).unwrap()
 }
 
 fn ios(backend: Backend, region: &Region, workload: &Workload, count: u64) -> RunResult {
     let length =
         RunLength { ios_max: Some(count), duration: Duration::from_secs(20), ..RunLength::default() };
-    run_with(backend, region, workload, &length, &mut |_| Next::Continue).unwrap()
+    run_with_backend(backend, region, workload, &length, &mut |_| RunControl::Continue).unwrap()
 }
 
 fn buffered(shape: Shape) -> Workload {
@@ -59,7 +59,7 @@ fn what_is_written_lies_where_the_layout_says() {
             let directory = tempfile::tempdir().unwrap();
             // Blocks of 12 KiB cross units, and the first member's end.
             let paths = members(directory.path(), &[100 * KIB, 80 * KIB, 120 * KIB]);
-            let region = laid(layout, &paths);
+            let region = volume(layout, &paths);
             let write = Workload {
                 verify: Some(Verify::Content),
                 ..buffered(Shape::random_read(12288).with_writes(100))
@@ -86,7 +86,7 @@ fn an_io_counts_once_and_each_member_by_its_part() {
         let paths = members(directory.path(), &[256 * KIB; 3]);
         let read = buffered(Shape::random_read(65536));
 
-        let span = ios(backend, &laid("span", &paths), &Workload { seed: 1, ..read.clone() }, 300);
+        let span = ios(backend, &volume("span", &paths), &Workload { seed: 1, ..read.clone() }, 300);
         let shares: u64 = span.members.iter().map(|member| member.read.count).sum();
         assert_eq!((span.ios(), shares), (300, 300), "aligned blocks lie on one member each");
         assert_eq!(
@@ -99,12 +99,12 @@ fn an_io_counts_once_and_each_member_by_its_part() {
 
         let mut first = read.clone();
         first.access.length_bytes = Some(256 * KIB);
-        let only = ios(backend, &laid("span", &paths), &first, 100);
+        let only = ios(backend, &volume("span", &paths), &first, 100);
         assert_eq!(only.members[0].read.count, 100, "a working set within the first member");
         assert_eq!((only.members[1].read.count, only.members[2].read.count), (0, 0));
 
         // Each block of 64 KiB is two units of 32 KiB, on two members.
-        let stripe = ios(backend, &laid("stripe:32K", &paths), &read, 300);
+        let stripe = ios(backend, &volume("stripe:32K", &paths), &read, 300);
         let parts: u64 = stripe.members.iter().map(|member| member.read.count).sum();
         let bytes: u64 = stripe.members.iter().map(|member| member.read.bytes).sum();
         assert_eq!((stripe.ios(), parts, bytes), (300, 600, 300 * 65536), "{backend:?}");
@@ -122,7 +122,7 @@ fn a_member_that_fails_fails_its_ios_and_is_named() {
         let paths = members(directory.path(), &[256 * KIB; 2]);
         // Writes to the second come back with EBADF.
         let regions = vec![region_at(&paths[0], true), region_at(&paths[1], false)];
-        let region = Region::laid(Layout::Stripe { unit_bytes: 64 * KIB }, regions).unwrap();
+        let region = Region::combine(Layout::Stripe { unit_bytes: 64 * KIB }, regions).unwrap();
         let result = ios(backend, &region, &buffered(Shape::random_read(65536).with_writes(100)), 100);
         assert_eq!(result.write.count, 100);
         assert!(result.members[1].failed > 10 && result.members[1].write.count == 0, "{:?}", result.members);
@@ -138,7 +138,7 @@ fn a_sync_reaches_every_member() {
         let paths = members(directory.path(), &[256 * KIB; 3]);
         let sync = Some(SyncEvery { how: SyncKind::Fdatasync, writes: 4 });
         let write = Workload { sync, outstanding: 4, ..buffered(Shape::random_read(8192).with_writes(100)) };
-        let result = ios(backend, &laid("stripe:64K", &paths), &write, 64);
+        let result = ios(backend, &volume("stripe:64K", &paths), &write, 64);
         assert_eq!((result.write.count, result.failed(), result.sync.failed()), (64, 0, 0));
         // Blocking: four threads of one outstanding each, with syncs of their own.
         assert!(result.sync.count >= 12, "{backend:?}: {}", result.sync.count);
@@ -151,14 +151,15 @@ fn what_makes_no_layout_is_refused() {
     let paths = members(directory.path(), &[64 * KIB, 64 * KIB]);
     let open = |paths: &[&PathBuf]| paths.iter().map(|path| region_at(path, true)).collect::<Vec<_>>();
     let refused = |layout: &str, members: Vec<Region>| {
-        Region::laid(layout.parse().unwrap(), members).unwrap_err().to_string()
+        Region::combine(layout.parse().unwrap(), members).unwrap_err().to_string()
     };
     assert!(refused("span", open(&[&paths[0]])).contains("1 members"));
     assert!(refused("span", open(&[&paths[0], &paths[0]])).contains("twice"));
     assert!(refused("stripe:1M", open(&[&paths[0], &paths[1]])).contains("no room"));
-    let stripe = laid("stripe:512", &paths);
+    let stripe = volume("stripe:512", &paths);
     let length = RunLength { ios_max: Some(1), ..RunLength::default() };
     let large = buffered(Shape::random_read(65536));
-    let error = run_with(Backend::IoUring, &stripe, &large, &length, &mut |_| Next::Continue).unwrap_err();
+    let error = run_with_backend(Backend::IoUring, &stripe, &large, &length, &mut |_| RunControl::Continue)
+        .unwrap_err();
     assert!(error.to_string().contains("129 parts"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! How many I/Os were outstanding on average: by Little's law as every result has it, by a sampler that looks once a
 //! second as "current disk queue length" does, and by the kernel's own record of each I/O. Needs root.
 
-use load::{Next, run};
+use load::{RunControl, run};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn of_short_bursts_a_sampler_is_far_off_and_little_s_law_is_not() {
         align_bytes: 4096,
         memory_align_bytes: 4096,
         path: disk.device().into(),
-        laid: None,
+        volume: None,
     };
     // 64 at once take two turns of the throttle, then nothing for nearly 2 s.
     let burst = Some(Burst { ios: 64, pause: Duration::from_millis(1_900) });
@@ -70,7 +70,7 @@ fn of_short_bursts_a_sampler_is_far_off_and_little_s_law_is_not() {
         let over = AtomicBool::new(false);
         let (result, sampled) = std::thread::scope(|scope| {
             let sampler = scope.spawn(|| sample(disk.device(), &over));
-            let result = run(&region, &workload, &length, &mut |_| Next::Continue);
+            let result = run(&region, &workload, &length, &mut |_| RunControl::Continue);
             over.store(true, Relaxed);
             (result.expect("a run"), sampler.join().expect("the sampler"))
         });

@@ -1,9 +1,9 @@
 //! Real runs on a real file.
 
-mod region;
+mod fixture;
 
-use load::{LoadError, Next, run, run_with};
-use region::region_at;
+use fixture::region_at;
+use load::{LoadError, RunControl, run, run_with_backend};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -36,8 +36,8 @@ fn for_time(ms: u64) -> RunLength {
     }
 }
 
-fn go_on(_: &load::Live) -> Next {
-    Next::Continue
+fn go_on(_: &load::LiveStats) -> RunControl {
+    RunControl::Continue
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn a_count_ends_the_run_exactly_there() {
 #[test]
 fn the_user_can_end_it_and_keeps_what_was_measured() {
     let (_dir, region) = region(MIB);
-    let mut watch = |live: &load::Live| {
-        if live.elapsed > Duration::from_millis(150) { Next::Interrupt } else { Next::Continue }
+    let mut watch = |live: &load::LiveStats| {
+        if live.elapsed > Duration::from_millis(150) { RunControl::Interrupt } else { RunControl::Continue }
     };
     let workload = buffered(Shape::random_read(4096));
     let result = run(&region, &workload, &for_time(60_000), &mut watch).unwrap();
@@ -90,9 +90,9 @@ fn what_completes_in_warm_up_does_not_count() {
     let (_dir, region) = region(MIB);
     let length = RunLength { warm_up: Duration::from_millis(300), ..for_time(100) };
     let mut seen = 0;
-    let mut watch = |live: &load::Live| {
+    let mut watch = |live: &load::LiveStats| {
         seen = live.ios;
-        Next::Continue
+        RunControl::Continue
     };
     let workload = buffered(Shape::random_read(4096));
     let result = run(&region, &workload, &length, &mut watch).unwrap();
@@ -149,7 +149,7 @@ fn without_io_uring_threads_do_the_same_work() {
     let (_dir, region) = region(4 * MIB);
     let shape = Shape { durability: Durability::WriteThrough, ..Shape::random_read(4096).with_writes(30) };
     let workload = Workload { outstanding: 4, threads: 2, ..buffered(shape) };
-    let result = run_with(Backend::Blocking, &region, &workload, &for_time(300), &mut go_on).unwrap();
+    let result = run_with_backend(Backend::Blocking, &region, &workload, &for_time(300), &mut go_on).unwrap();
     assert_eq!(
         (result.backend, result.threads.len()),
         (Backend::Blocking, 2),
@@ -159,7 +159,7 @@ fn without_io_uring_threads_do_the_same_work() {
     assert!(result.read.count > 0 && result.write.count > 0 && result.failed() == 0);
     assert!(result.outstanding() <= 8.0);
     let counted = RunLength { ios_max: Some(100), ..for_time(10_000) };
-    let result = run_with(Backend::Blocking, &region, &workload, &counted, &mut go_on).unwrap();
+    let result = run_with_backend(Backend::Blocking, &region, &workload, &counted, &mut go_on).unwrap();
     assert_eq!(result.ios(), 100);
 }
 

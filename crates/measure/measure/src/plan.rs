@@ -21,15 +21,15 @@ pub struct Plan {
     pub effort: Effort,
     /// Whether the region may be written. Without writes there is no cost model.
     pub writes: bool,
-    /// Direct, or buffered where direct I/O is not to be had.
+    /// Direct, or buffered where direct I/O is unavailable.
     pub caching: Caching,
     /// Seed of all random choices.
     pub seed: u64,
-    /// All of it should take no longer.
+    /// Time of the whole measurement.
     pub time_max: Duration,
-    /// One point takes no longer.
+    /// Longest time of one point.
     pub point_time_max: Duration,
-    /// A point is known when its 95 % interval is this narrow: half width over mean.
+    /// A point ends when half the width of its 95 % interval is below this share of its mean.
     pub precision: f64,
     /// Highest N of a sweep.
     pub outstanding_max: u32,
@@ -111,7 +111,7 @@ impl Plan {
         shapes.into_iter().map(|(shape, fit)| (self.shape(shape), fit)).collect()
     }
 
-    /// Time kept back for the maxima.
+    /// Time reserved for the maxima.
     pub(crate) fn maxima_time(&self) -> Duration {
         let points = self.maxima().len() + self.log_writes().len() + self.log_appends().len();
         self.point_time_max.mul_f64(0.8) * points as u32
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_that_must_not_write_does_not() {
+    fn a_read_only_plan_writes_nothing() {
         for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
             let plan = Plan { writes: false, ..Plan::new(effort) };
             assert!(plan.curves().iter().all(|(shape, _)| !shape.writes()));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_out_is_not_fitted() {
+    fn held_out_shapes_are_not_fitted() {
         for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
             let plan = Plan::new(effort);
             let maxima = plan.maxima();

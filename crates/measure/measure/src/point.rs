@@ -1,6 +1,6 @@
-use crate::{Go, MeasureError, Plan, Progress};
+use crate::{MeasureControl, MeasureError, MeasureProgress, Plan};
 use capability::{Point, ThroughputSlices};
-use load::{Live, LoadError, Next};
+use load::{LiveStats, LoadError, RunControl};
 use statistics::poisson_half_width;
 use std::time::{Duration, Instant};
 use storage::Region;
@@ -10,55 +10,55 @@ use workload::{Backend, RunLength, RunResult, Shape, Workload};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// Runs points one after the other on one region.
+/// Measures points, one after the other, on one region.
 pub struct PointRun<'a> {
     region: &'a Region,
     plan: &'a Plan,
     began: Instant,
-    watch: &'a mut dyn FnMut(&Progress) -> Go,
-    /// Load threads: more than one once a single one was too busy to be trusted.
+    watch: &'a mut dyn FnMut(&MeasureProgress) -> MeasureControl,
+    /// Load threads: more than one after a single one was too busy.
     threads: u32,
     /// Set by the first point.
     pub backend: Option<Backend>,
-    /// Time that bursty points took beyond theirs; the plan ends so much later.
+    /// Time that bursty points took beyond theirs: the plan ends that much later.
     pub extra: Duration,
 }
 
-/// From this share of its core on, a load thread may be what limits; another one is added.
+/// A load thread that uses a larger share of its core may be the limit: another one is added.
 const BUSY_MAX: f64 = 0.75;
-/// The shortest time that a point waits for steadiness, and measures.
+/// Shortest warm-up of a point.
 const WARM_UP_MIN: Duration = Duration::from_millis(100);
-/// At least this share of a point's time is measured, steady or not.
+/// Share of a point's time that is measured at least, steady or not.
 const MEASURED_SHARE: f64 = 0.6;
-/// A point whose interval is wider than this at the end of its time says too little to end there: bursts
-/// (a token bucket's refills) need many of their periods ...
+/// A point whose interval is wider at the end of its time is extended: bursts (a token bucket's refills) need many of
+/// their periods.
 const COARSE: f64 = 0.06;
-/// ... up to this long ...
+/// Time of an extended point.
 const EXTENDED: Duration = Duration::from_millis(2_500);
-/// ... and for all points of a plan together no more than this beyond its time.
+/// Most time by which the points of a plan are extended in total.
 const EXTRA_MAX: Duration = Duration::from_secs(14);
-/// The shortest time that a point is given, whatever the plan has left.
+/// Shortest time of a point, whatever the plan has left.
 pub const POINT_TIME_MIN: Duration = Duration::from_millis(400);
 
 impl<'a> PointRun<'a> {
-    /// Points on a region, by a plan that began at `began`.
+    /// Points of a plan that began at `began`.
     pub fn new(
         region: &'a Region,
         plan: &'a Plan,
         began: Instant,
-        watch: &'a mut dyn FnMut(&Progress) -> Go,
+        watch: &'a mut dyn FnMut(&MeasureProgress) -> MeasureControl,
     ) -> Self {
         PointRun { region, plan, began, watch, threads: 1, backend: None, extra: Duration::ZERO }
     }
 
-    /// One point of an empty file that grows, with one outstanding.
+    /// One point of appends to an empty file, with one outstanding.
     pub fn append(
         &mut self,
         log: &Region,
         shape: &Shape,
         time_max: Duration,
     ) -> Result<(Point, Option<Stopped>), MeasureError> {
-        // A log that was grown before would be written over, which costs less.
+        // Truncated, since overwriting costs less than appending.
         let start = |error| LoadError::Start { path: log.path.display().to_string(), error };
         log.file.set_len(0).map_err(start)?;
         let (result, half_width, steady) = self.run(log, shape, 1, 1, time_max)?;
@@ -70,7 +70,7 @@ impl<'a> PointRun<'a> {
         (self.plan.time_max + self.extra).saturating_sub(self.began.elapsed())
     }
 
-    /// One point: steady, then precise, then done; or out of time.
+    /// One point: runs until it is steady and then precise, or out of time.
     pub fn point(
         &mut self,
         shape: &Shape,
@@ -80,7 +80,7 @@ impl<'a> PointRun<'a> {
         let time_max = time_max.max(POINT_TIME_MIN);
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         loop {
-            // Every thread keeps the same number outstanding, so that N is exactly what was asked for.
+            // Every thread keeps the same number outstanding, so that N is exact.
             let threads =
                 (1..=self.threads.min(outstanding)).rev().find(|it| outstanding.is_multiple_of(*it));
             let threads = threads.unwrap_or(1);
@@ -127,17 +127,17 @@ impl<'a> PointRun<'a> {
         let mut measuring = false;
         let (plan, began) = (self.plan, self.began);
         let watch = &mut *self.watch;
-        let mut each = |live: &Live| {
+        let mut each = |live: &LiveStats| {
             let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
             let elapsed = began.elapsed();
-            let progress = Progress {
+            let progress = MeasureProgress {
                 doing: format!("{shape}, {outstanding} outstanding"),
                 elapsed,
                 left: time_end.saturating_sub(elapsed),
                 iops,
             };
-            if watch(&progress) == Go::Stop {
-                return Next::Interrupt;
+            if watch(&progress) == MeasureControl::Stop {
+                return RunControl::Interrupt;
             }
             if live.measuring && !measuring {
                 measuring = true;
@@ -146,7 +146,11 @@ impl<'a> PointRun<'a> {
             }
             let closed = slices.record(live.elapsed, live.ios);
             if !measuring {
-                return if closed && slices.is_steady() { Next::Measure } else { Next::Continue };
+                return if closed && slices.is_steady() {
+                    RunControl::EndWarmUp
+                } else {
+                    RunControl::Continue
+                };
             }
             let interval = slices.mean_interval();
             let precise = interval.half_width.is_some_and(|half| half <= plan.precision * interval.mean);
@@ -154,9 +158,9 @@ impl<'a> PointRun<'a> {
             let extended = if may_extend { EXTENDED } else { time_max };
             let out_of_time = live.elapsed >= time_max && (!coarse || live.elapsed >= extended);
             if (closed && precise && slices.is_steady()) || out_of_time {
-                Next::Enough
+                RunControl::Finish
             } else {
-                Next::Continue
+                RunControl::Continue
             }
         };
         let result = load::run(region, &workload, &length, &mut each)?;

@@ -4,13 +4,13 @@ use capability::{Curve, Knee, KneeReason, Point, StorageLimits, find_knee};
 use std::time::{Duration, Instant};
 use workload::Shape;
 
-/// Throughput that rises by less than this over a doubling of N has stopped rising.
+/// Throughput that rises by less over a doubling of N has stopped rising.
 const GAIN_MIN: f64 = 0.04;
-/// The sweep goes on to this many times the knee, so that the plateau is seen.
+/// The sweep continues to this many times the knee, to measure the plateau.
 const BEYOND_KNEE: f64 = 4.0;
-/// Where around the knee points are added.
+/// Factors of the knee's N where points are added.
 const AROUND_KNEE: [f64; 4] = [1.0, 1.5, 0.7, 2.5];
-/// A point this close to one that exists (ratio of N) tells nothing new.
+/// A point is added only where the ratio of its N to that of every other point is at least this.
 const APART_MIN: f64 = 1.2;
 
 /// Sweeps N for one shape within the time allotted.
@@ -18,18 +18,18 @@ pub fn curve(
     run: &mut PointRun,
     shape: &Shape,
     plan: &Plan,
-    around: &StorageLimits,
+    context: &StorageLimits,
     allotted: Duration,
 ) -> Result<(Curve, Option<Stopped>), MeasureError> {
     let (began, extra_before) = (Instant::now(), run.extra);
-    // What bursty points take beyond their time is on the plan's account, not on this curve's.
+    // Time that bursty points take beyond theirs is added to the plan's, not taken from this curve's.
     let left = |run: &PointRun| (allotted + run.extra - extra_before).saturating_sub(began.elapsed());
     let mut points: Vec<Point> = Vec::new();
     let finish = |points: Vec<Point>| {
-        let knee = find_knee(shape, &points, around);
+        let knee = find_knee(shape, &points, context);
         Curve { workload: *shape, points, knee }
     };
-    // Rising N: how many points it takes is not known, so each gets an even part of what is left for ten.
+    // Rising N: the number of points is unknown, so that each gets an equal part of the time left for ten.
     let mut outstanding = 1;
     while outstanding <= plan.outstanding_max {
         let left = left(run);
@@ -42,12 +42,12 @@ pub fn curve(
         if stopped.is_some() {
             return Ok((finish(points), stopped));
         }
-        if has_flattened(&points) && is_far_beyond(&points, shape, around) {
+        if has_flattened(&points) && is_far_beyond(&points, shape, context) {
             break;
         }
         outstanding *= 2;
     }
-    while let Some(outstanding) = next_around_knee(&points, shape, plan.outstanding_max, around) {
+    while let Some(outstanding) = next_around_knee(&points, shape, plan.outstanding_max, context) {
         let left = left(run);
         if left < POINT_TIME_MIN {
             break;
@@ -65,42 +65,43 @@ pub fn curve(
     Ok((finish(points), None))
 }
 
-/// Which N an adaptive sweep up to `outstanding_max` looks at next: doublings until throughput stopped rising and the
-/// plateau is seen, then points around the knee; `None` when it knows enough. `points` by rising N.
+/// The next N of an adaptive sweep up to `outstanding_max`: doublings until throughput has stopped rising and the plateau
+/// is measured, then points around the knee; `None` at the end. `points` by rising N.
 pub fn next_step(
     points: &[Point],
     shape: &Shape,
     outstanding_max: u32,
-    around: &StorageLimits,
+    context: &StorageLimits,
 ) -> Option<u32> {
     let doublings: Vec<Point> =
         points.iter().filter(|point| point.outstanding.is_power_of_two()).cloned().collect();
     let last = doublings.last().map_or(0, |point| point.outstanding);
-    let rising = !(has_flattened(&doublings) && is_far_beyond(&doublings, shape, around));
+    let rising = !(has_flattened(&doublings) && is_far_beyond(&doublings, shape, context));
     match (last * 2).max(1) {
         next if rising && next <= outstanding_max => Some(next),
-        _ => next_around_knee(points, shape, outstanding_max, around),
+        _ => next_around_knee(points, shape, outstanding_max, context),
     }
 }
 
-/// Neither of the last two doublings brought more.
+/// Whether neither of the last two doublings raised throughput.
 fn has_flattened(points: &[Point]) -> bool {
     let [.., before, middle, last] = points else { return false };
     middle.iops < before.iops * (1.0 + GAIN_MIN) && last.iops < middle.iops * (1.0 + GAIN_MIN)
 }
 
-fn is_far_beyond(points: &[Point], shape: &Shape, around: &StorageLimits) -> bool {
+fn is_far_beyond(points: &[Point], shape: &Shape, context: &StorageLimits) -> bool {
     let last = points.last().map_or(0, |point| point.outstanding);
-    find_knee(shape, points, around).is_none_or(|knee| f64::from(last) >= BEYOND_KNEE * knee.outstanding)
+    find_knee(shape, points, context).is_none_or(|knee| f64::from(last) >= BEYOND_KNEE * knee.outstanding)
 }
 
 fn next_around_knee(
     points: &[Point],
     shape: &Shape,
     outstanding_max: u32,
-    around: &StorageLimits,
+    context: &StorageLimits,
 ) -> Option<u32> {
-    let knee: Knee = find_knee(shape, points, around).filter(|knee| knee.reason != KneeReason::NotReached)?;
+    let knee: Knee =
+        find_knee(shape, points, context).filter(|knee| knee.reason != KneeReason::NotReached)?;
     let candidates = AROUND_KNEE.iter().map(|factor| (knee.outstanding * factor).round() as u32);
     candidates.filter(|n| (2..=outstanding_max).contains(n)).find(|n| {
         points.iter().all(|point| {

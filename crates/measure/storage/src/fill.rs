@@ -1,4 +1,4 @@
-use crate::Progress;
+use crate::FillProgress;
 use crate::buffer::AlignedBuffer;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -38,14 +38,14 @@ pub(crate) fn fill(
     file: &File,
     direct: bool,
     bytes: u64,
-    on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
 ) -> Result<(), NotFilled> {
     debug_assert!(bytes.is_multiple_of(CHUNK_BYTES));
     let chunks = bytes / CHUNK_BYTES;
     let seed = RandomState::new().build_hasher().finish();
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (sender, receiver) = mpsc::sync_channel(UNSEEN_MAX);
-    let mut progress = Progress { done_bytes: 0, total_bytes: bytes };
+    let mut progress = FillProgress { done_bytes: 0, total_bytes: bytes };
     let mut outcome = Ok(());
 
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-use crate::Progress;
+use crate::FillProgress;
 use crate::StorageError;
 use crate::test_file::{check_room, whole_chunks, write_whole};
 use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags};
@@ -51,7 +51,7 @@ enum State {
 
 /// What lies where a lasting file is wanted.
 #[derive(Debug)]
-pub enum Found {
+pub enum FoundFile {
     /// Nothing.
     Nothing,
     /// A whole file that Headroom made.
@@ -73,32 +73,34 @@ impl MadeFile {
     ///
     /// # Errors
     /// [`StorageError::WorkspaceInUse`] while another Headroom makes it, and what the kernel refuses.
-    pub fn find(path: &Path, recorded: Option<&str>) -> Result<Found, StorageError> {
+    pub fn find(path: &Path, recorded: Option<&str>) -> Result<FoundFile, StorageError> {
         let failed = |error: Errno| StorageError::from_io("open", path, error);
         // NONBLOCK: a pipe must not hang the open. A symlink is followed to what it names.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(Errno::NOENT) => return Ok(FoundFile::Nothing),
             Err(error) => return Err(failed(error)),
         };
         let metadata = file.metadata().map_err(|error| StorageError::from_io("look at", path, error))?;
         if !metadata.is_file() {
-            return Ok(Found::NotOurs);
+            return Ok(FoundFile::NotOurs);
         }
         let own = read_attribute(&file);
         let in_file = own.is_some();
         let mark = own.as_deref().or(recorded).and_then(|text| text.parse::<Mark>().ok());
-        let Some(mark) = mark.filter(|mark| mark.inode == metadata.ino()) else { return Ok(Found::NotOurs) };
+        let Some(mark) = mark.filter(|mark| mark.inode == metadata.ino()) else {
+            return Ok(FoundFile::NotOurs);
+        };
         let made = MadeFile { file, path: path.into(), mark, in_file, unfinished: false };
         Ok(match mark.state {
             State::Making => {
                 made.lock()?;
-                Found::Unfinished(made)
+                FoundFile::Unfinished(made)
             }
-            _ if metadata.len() != mark.bytes => Found::Changed,
-            State::Whole { written_unix_ns } if written(&metadata) != written_unix_ns => Found::Changed,
-            State::Whole { .. } | State::Loaded => Found::Ours(made),
+            _ if metadata.len() != mark.bytes => FoundFile::Changed,
+            State::Whole { written_unix_ns } if written(&metadata) != written_unix_ns => FoundFile::Changed,
+            State::Whole { .. } | State::Loaded => FoundFile::Ours(made),
         })
     }
 
@@ -132,23 +134,23 @@ impl MadeFile {
     /// [`StorageError::Filling`], [`StorageError::Interrupted`]; it is removed then.
     pub fn fill(
         mut self,
-        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+        on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
     ) -> Result<MadeFile, StorageError> {
         let parent = parent(&self.path);
         let filesystem = crate::test_file::filesystem(&parent);
         let bytes = self.mark.bytes;
         write_whole(&self.file, &parent, filesystem.as_deref(), whole_chunks(bytes), on_progress)?;
         self.file.set_len(bytes).map_err(|error| StorageError::from_io("cut", &self.path, error))?;
-        self.ended()?;
+        self.end_load()?;
         self.unfinished = false;
         Ok(self)
     }
 
-    /// Notes that load begins: until [`ended`](Self::ended) any time of writing is ours.
+    /// Notes that load begins: until [`ended`](Self::end_load) any time of writing is ours.
     ///
     /// # Errors
     /// [`StorageError::WorkspaceInUse`] while another Headroom loads it, and what the kernel refuses.
-    pub fn begins(&mut self) -> Result<(), StorageError> {
+    pub fn begin_load(&mut self) -> Result<(), StorageError> {
         self.lock()?;
         self.mark.state = State::Loaded;
         self.write_mark().map(drop)
@@ -158,7 +160,7 @@ impl MadeFile {
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub fn ended(&mut self) -> Result<(), StorageError> {
+    pub fn end_load(&mut self) -> Result<(), StorageError> {
         // What is still to be written back would change the time after we looked at it.
         let synced = self.file.sync_all().and_then(|()| self.file.metadata());
         let metadata = synced.map_err(|error| StorageError::from_io("sync", &self.path, error))?;

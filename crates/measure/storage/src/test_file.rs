@@ -1,6 +1,6 @@
 use crate::alignment::{self, Alignment};
 use crate::fill::{self, CHUNK_BYTES, NotFilled};
-use crate::region::region_of;
+use crate::region::OpenMode;
 use crate::{Region, StorageError, Workspace};
 use host::Mounts;
 use rustix::fd::OwnedFd;
@@ -14,7 +14,7 @@ use workload::Caching;
 
 /// How far the making of a test file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct FillProgress {
     /// Bytes written.
     pub done_bytes: u64,
     /// Bytes to write in all.
@@ -62,7 +62,7 @@ impl Workspace {
         &self,
         name: &str,
         bytes: u64,
-        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+        on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
     ) -> Result<TestFile, StorageError> {
         assert!(bytes > 0, "a test file of 0 bytes measures nothing");
         let bytes = whole_chunks(bytes);
@@ -127,8 +127,8 @@ impl TestFile {
     /// # Errors
     /// [`StorageError::NoDirectIo`] where `caching` is direct and the file system cannot.
     pub fn region(&self, caching: Caching) -> Result<Region, StorageError> {
-        let filesystem = self.filesystem.as_deref();
-        region_of(&self.file, &self.path, OFlags::RDWR, self.bytes, caching, self.alignment, filesystem)
+        let mode = OpenMode { caching, alignment: self.alignment, filesystem: self.filesystem.as_deref() };
+        Region::reopen(&self.file, &self.path, OFlags::RDWR, self.bytes, mode)
     }
 
     /// Removes it. Dropping does the same, in silence.
@@ -153,7 +153,7 @@ pub(crate) fn write_whole(
     dir: &Path,
     filesystem: Option<&str>,
     bytes: u64,
-    on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
 ) -> Result<Option<Alignment>, StorageError> {
     let broken = |done_bytes, source| StorageError::Filling { path: dir.into(), done_bytes, bytes, source };
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {

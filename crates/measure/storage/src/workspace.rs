@@ -30,7 +30,7 @@ pub struct Workspace {
     own: OwnedFd,
     /// Open for its lock.
     _marker: File,
-    strangers: Vec<String>,
+    foreign_files: Vec<String>,
     removed: bool,
 }
 
@@ -85,15 +85,15 @@ impl Workspace {
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub fn let_others_through(&self) -> Result<(), StorageError> {
+    pub fn allow_traversal(&self) -> Result<(), StorageError> {
         let through = Mode::RWXU | Mode::XGRP | Mode::XOTH;
         rustix::fs::fchmod(&self.own, through)
             .map_err(|error| StorageError::from_io("open to other users", &self.path, error))
     }
 
     /// Names of others' files found in it when it was taken over; they stay, and so will the directory.
-    pub fn strangers(&self) -> &[String] {
-        &self.strangers
+    pub fn foreign_files(&self) -> &[String] {
+        &self.foreign_files
     }
 
     /// Removes everything Headroom made, the directory included. Dropping does the same, in silence.
@@ -210,14 +210,14 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
         .and_then(|()| marker.set_len(text.len() as u64))
         .map_err(|error| StorageError::from_io("make a file in", dir, error))?;
 
-    let strangers = clean(&own).map_err(failed)?;
+    let foreign_files = clean(&own).map_err(failed)?;
     let parent = parent.try_clone().map_err(|error| StorageError::from_io("open", dir, error))?;
-    Ok(Some(Workspace { dir: dir.into(), path, parent, own, _marker: marker, strangers, removed: false }))
+    Ok(Some(Workspace { dir: dir.into(), path, parent, own, _marker: marker, foreign_files, removed: false }))
 }
 
 /// Removes what Headroom makes and tells what else is there.
 fn clean(own: &OwnedFd) -> Result<Vec<String>, Errno> {
-    let mut strangers = Vec::new();
+    let mut foreign_files = Vec::new();
     for name in entries(own)? {
         let kind = stat(own, &name)?.map(|stat| FileType::from_raw_mode(stat.st_mode));
         match kind {
@@ -236,12 +236,12 @@ fn clean(own: &OwnedFd) -> Result<Vec<String>, Errno> {
                 fs::remove_dir_all(path)
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
             }
-            Some(_) if strangers.len() < STRANGERS_TOLD_MAX => strangers.push(name),
+            Some(_) if foreign_files.len() < STRANGERS_TOLD_MAX => foreign_files.push(name),
             Some(_) => {}
         }
     }
-    strangers.sort_unstable();
-    Ok(strangers)
+    foreign_files.sort_unstable();
+    Ok(foreign_files)
 }
 
 fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {

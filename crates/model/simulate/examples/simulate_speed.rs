@@ -12,11 +12,11 @@ fn main() {
         Rotating { rpm: 7200.0, seek_ns_min: 500_000, seek_ns_max: 16_000_000, bytes_per_s: 2e8, queue: 32 };
     let read = |bytes, outstanding| Workload::from(Shape::random_read(bytes)).with_outstanding(outstanding);
     let poisson = |workload| Workload { arrival: Arrival::Poisson { iops: 800_000.0 }, ..workload };
-    let two = Storage::of_many(&flash(32, 80_000.0), 2, Layout::Stripe { unit_bytes: 4096 });
-    let rotating = Storage::of(Disk::plain(4 << 40, Mechanics::Rotating(arm)));
+    let two = Storage::array(&flash(32, 80_000.0), 2, Layout::Stripe { unit_bytes: 4096 });
+    let rotating = Storage::single(Disk::plain(4 << 40, Mechanics::Rotating(arm)));
     let cases = [
-        ("closed, 32 outstanding", read(8192, 32), Storage::of(flash(32, 80_000.0)), 20),
-        ("open, 800,000/s", poisson(read(8192, 256)), Storage::of(flash(128, 80_000.0)), 20),
+        ("closed, 32 outstanding", read(8192, 32), Storage::single(flash(32, 80_000.0)), 20),
+        ("open, 800,000/s", poisson(read(8192, 256)), Storage::single(flash(128, 80_000.0)), 20),
         ("closed, each cut in two", read(8192, 32), two, 20),
         ("turning, 32 outstanding", read(8192, 32), rotating, 20_000),
     ];

@@ -1,23 +1,24 @@
 use crate::model::{Limit, Metered};
 
-/// A token bucket in virtual time. Who asks takes its tokens at once, and may have to wait until they are there:
-/// a debt that the next one waits behind.
+/// A token bucket in virtual time. An I/O takes its tokens when it arrives, and waits until they have been added: a debt
+/// that the next one waits behind.
 ///
-/// Where tokens come in steps, it is the kernel's throttle (block/blk-throttle.c): a slice of time begins with the first
-/// I/O and has its tokens at once; while I/Os go through, the next slices add theirs, up to those of two; one in which
-/// none went through ends it, and what it had left is lost.
+/// Where tokens are added in steps, it is the kernel's throttle (block/blk-throttle.c): a slice of time begins with the
+/// first I/O, with its tokens; while I/Os pass, the next slices add theirs, up to the tokens of two; a slice without an
+/// I/O ends the sequence, and the tokens left are lost.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     of: Metered,
     per_ns: f64,
-    /// Most tokens at once, and those of them that outlast a slice without any I/O.
+    /// Most tokens at once.
     burst: f64,
+    /// Most tokens that outlast a slice without I/Os.
     saved: f64,
     refill_ns: u64,
     tokens: f64,
-    /// Until when tokens were added.
+    /// Time of the last addition of tokens.
     at_ns: u64,
-    /// When the last I/O may go on.
+    /// When the last I/O passes.
     last_ns: u64,
 }
 
@@ -37,7 +38,7 @@ impl Bucket {
         }
     }
 
-    /// When an I/O that asks at `now_ns` may go on.
+    /// When an I/O that arrives at `now_ns` passes.
     #[inline]
     pub fn take(&mut self, now_ns: u64, write: bool, bytes: u64) -> u64 {
         let tokens = self.of.tokens(write, bytes);
@@ -46,7 +47,7 @@ impl Bucket {
         }
         self.refill(now_ns);
         self.tokens -= tokens;
-        // Sums of fractions may miss a whole token by a hair.
+        // Sums of fractions may miss a whole token by a rounding error.
         if self.tokens < -1e-6 {
             let wait_ns = -self.tokens / self.per_ns;
             let there_ns = match self.refill_ns {
@@ -60,7 +61,7 @@ impl Bucket {
         self.last_ns
     }
 
-    /// Adds the tokens that came until now.
+    /// Adds the tokens due by now.
     #[inline]
     fn refill(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.at_ns);
@@ -81,7 +82,7 @@ impl Bucket {
     }
 }
 
-/// When an I/O may go on by all of them.
+/// When an I/O passes all buckets.
 #[inline]
 pub fn take_all(buckets: &mut [Bucket], now_ns: u64, write: bool, bytes: u64) -> u64 {
     buckets.iter_mut().fold(now_ns, |latest, bucket| latest.max(bucket.take(now_ns, write, bytes)))
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_goes_through_and_then_the_rate_holds() {
+    fn a_burst_passes_and_then_the_rate_holds() {
         let mut bucket = Bucket::new(&limit(100.0, 1_000.0, 0));
         let granted: Vec<u64> = (0..1_500).map(|_| bucket.take(0, false, 4096)).collect();
         assert!(granted[..1_000].iter().all(|at| *at == 0));
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_come_in_steps_are_waited_for_till_the_step() {
+    fn an_io_waits_for_the_step_that_adds_its_tokens() {
         let mut bucket = Bucket::new(&limit(800.0, 0.0, S / 10));
         let granted: Vec<u64> = (0..200).map(|_| bucket.take(0, false, 1)).collect();
         assert!(granted[..80].iter().all(|at| *at == 0), "a step's tokens are there at once");

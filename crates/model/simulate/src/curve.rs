@@ -1,23 +1,28 @@
 use crate::interval::intervals;
-use crate::machine::{Job, Machine};
-use crate::model::{Impossible, Storage};
+use crate::job::Job;
+use crate::machine::Machine;
+use crate::model::{SimulationError, Storage};
 use capability::{Curve, KneeReason, Point, StorageLimits, find_knee};
 use std::time::Duration;
 use workload::{Phase, RunLength, RunResult, Shape, Workload, format_ns};
 
-/// One workload alone on all of a storage, for about so many I/Os in its measured part: first for a tenth of them, to
-/// learn how long that takes.
+/// Simulates one workload alone on all of a storage, with about `ios` I/Os in its measured part. A pilot run of a tenth
+/// of them tells how long that takes.
 ///
 /// # Errors
 /// Where it cannot be simulated.
-pub fn simulate_alone(storage: &Storage, workload: &Workload, ios: u64) -> Result<RunResult, Impossible> {
+pub fn simulate_alone(
+    storage: &Storage,
+    workload: &Workload,
+    ios: u64,
+) -> Result<RunResult, SimulationError> {
     let outstanding = u64::from(workload.outstanding_total());
     let pilot = (ios / 10).max(outstanding * 2).max(50);
     let length = RunLength { duration: LONGEST, ios_max: Some(pilot), ..RunLength::default() };
     let piloted = alone(storage, workload, length, LONGEST)?;
     let each_ns = piloted.elapsed_ns as f64 / piloted.ios().max(1) as f64;
     let mut ns = each_ns * ios.max(outstanding * 10) as f64;
-    // Whole turns of what comes and goes.
+    // Whole periods of stalls and refills.
     let stalls = storage.disks.iter().filter_map(|disk| disk.stall.map(|stall| stall.every_ns));
     let steps = storage
         .disks
@@ -25,8 +30,8 @@ pub fn simulate_alone(storage: &Storage, workload: &Workload, ios: u64) -> Resul
         .flat_map(|disk| &disk.limits)
         .chain(&storage.limits)
         .map(|limit| limit.refill_ns);
-    if let Some(turn_ns) = stalls.chain(steps).max().filter(|turn_ns| *turn_ns > 0) {
-        ns = (ns / turn_ns as f64).ceil().max(10.0) * turn_ns as f64;
+    if let Some(period_ns) = stalls.chain(steps).max().filter(|period_ns| *period_ns > 0) {
+        ns = (ns / period_ns as f64).ceil().max(10.0) * period_ns as f64;
     }
     let duration = Duration::from_nanos((ns as u64).max(ROWS * 1_000_000)).min(LONGEST);
     let length = RunLength { warm_up: duration.mul_f64(0.25), duration, ..RunLength::default() };
@@ -43,7 +48,7 @@ fn alone(
     workload: &Workload,
     length: RunLength,
     duration: Duration,
-) -> Result<RunResult, Impossible> {
+) -> Result<RunResult, SimulationError> {
     let mut machine = Machine::new(storage)?;
     let slice = (duration / ROWS as u32).max(Duration::from_millis(1));
     let phase = Phase { slice, ..Phase::single(workload.clone(), length) };
@@ -53,7 +58,7 @@ fn alone(
     Ok(results.into_iter().next().expect("a result for the one job"))
 }
 
-/// A point of a curve, of a run with that many outstanding.
+/// The point of a curve that a run gives.
 pub fn point(result: &RunResult) -> Point {
     let latencies = result.latency();
     let few = || 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
@@ -77,11 +82,16 @@ pub fn point(result: &RunResult) -> Point {
     }
 }
 
-/// The curve that a closed loop of a shape has on a storage.
+/// The curve of a closed loop of a shape on a storage.
 ///
 /// # Errors
 /// Where it cannot be simulated.
-pub fn curve(storage: &Storage, shape: &Shape, outstanding: &[u32], ios: u64) -> Result<Curve, Impossible> {
+pub fn curve(
+    storage: &Storage,
+    shape: &Shape,
+    outstanding: &[u32],
+    ios: u64,
+) -> Result<Curve, SimulationError> {
     let mut points = Vec::new();
     for outstanding in outstanding {
         let workload = Workload::from(*shape).with_outstanding(*outstanding);
@@ -91,7 +101,7 @@ pub fn curve(storage: &Storage, shape: &Shape, outstanding: &[u32], ios: u64) ->
     if let Some(knee) = &mut knee
         && knee.reason != KneeReason::NotReached
     {
-        // A simulated plateau is flatter than any real one: what makes it is known from the model.
+        // A simulated plateau is flatter than any real one, but the model knows its cause.
         let limits = storage.disks.iter().flat_map(|disk| &disk.limits).chain(&storage.limits);
         let metered = limits.clone().any(|limit| limit.of.tokens(false, 1) + limit.of.tokens(true, 1) > 0.0);
         let floor = format_ns(knee.latency_ns_floor);

@@ -1,43 +1,42 @@
 use crate::bucket::Bucket;
 use crate::model::{Cost, Disk, Mechanics, Rotating, Stall, WriteCache};
-use crate::time::Sampler;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::RngCore;
+use crate::sampler::Sampler;
+use stream::random::{Random, unit};
 
-/// A disk at work. Where I/Os are served in the order of their coming, all of an I/O's times follow when it comes:
-/// when the channel and the first of the units become free is known (Kiefer and Wolfowitz 1955).
+/// The state of a disk. Where I/Os are served in order of arrival, the completion of an I/O is known when it arrives,
+/// since it is known when the channel and the first of the units become free (Kiefer and Wolfowitz 1955).
 #[derive(Clone, Debug)]
-pub struct DiskAtWork {
+pub struct DiskState {
     pub buckets: Vec<Bucket>,
-    pub mechanics: AtWork,
-    cache: Option<CacheAtWork>,
+    pub mechanics: MechanicsState,
+    cache: Option<CacheState>,
     stall: Option<Stall>,
     sync: Sampler,
-    /// Until when a flush runs, and the one behind it that all take which come meanwhile.
+    /// End of the flush that runs, and of the next one, which serves all requests that arrive meanwhile.
     flushing_ns: u64,
     next_flush_ns: u64,
 }
 
 #[derive(Clone, Debug)]
-pub enum AtWork {
-    Flash(Box<FlashAtWork>),
+pub enum MechanicsState {
+    Flash(Box<FlashState>),
     Rotating(Arm),
 }
 
 #[derive(Clone, Debug)]
-pub struct FlashAtWork {
-    /// When each stage becomes free; of writes too, unless they have their own.
+pub struct FlashState {
+    /// When each stage becomes free; for writes as well, unless they have their own.
     channel: Vec<u64>,
     write_channel: Option<Vec<u64>>,
-    /// Of writes too, unless they have their own.
+    /// For writes as well, unless they have their own.
     units: Units,
     write_units: Option<Units>,
-    read: CostAtWork,
-    write: CostAtWork,
+    read: CostSampler,
+    write: CostSampler,
 }
 
 #[derive(Clone, Debug)]
-struct CostAtWork {
+struct CostSampler {
     has_channel: bool,
     channel: Sampler,
     channel_byte_ns: f64,
@@ -47,7 +46,7 @@ struct CostAtWork {
     delay_byte_ns: f64,
 }
 
-/// When each of the units becomes free: a heap, the first to be free on top.
+/// When each of the units becomes free: a heap with the earliest on top.
 #[derive(Clone, Debug)]
 struct Units(Vec<u64>);
 
@@ -61,7 +60,7 @@ impl Units {
         self.0[0]
     }
 
-    /// The first to be free is busy until then.
+    /// Occupies the unit that becomes free first.
     #[inline]
     fn occupy(&mut self, until_ns: u64) {
         let units = &mut self.0[..];
@@ -82,17 +81,17 @@ impl Units {
 }
 
 #[derive(Clone, Debug)]
-struct CacheAtWork {
+struct CacheState {
     bytes: f64,
     write_ns: u64,
     drain_byte_ns: f64,
-    /// When it will have drained all that is in it or waits for it.
+    /// When all that is in it or waits for it will be drained.
     empty_ns: u64,
 }
 
-impl CacheAtWork {
-    fn new(cache: &WriteCache) -> CacheAtWork {
-        CacheAtWork {
+impl CacheState {
+    fn new(cache: &WriteCache) -> CacheState {
+        CacheState {
             bytes: cache.bytes as f64,
             write_ns: cache.write_ns,
             drain_byte_ns: 1e9 / cache.drain_bytes_per_s,
@@ -100,18 +99,18 @@ impl CacheAtWork {
         }
     }
 
-    /// When a write that comes at `now_ns` is in.
+    /// When a write that arrives at `now_ns` is in the cache.
     fn write(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.empty_ns = self.empty_ns.max(now_ns) + (bytes as f64 * self.drain_byte_ns) as u64;
-        // What takes longer to drain than a full cache does has no room yet.
+        // There is room once what is left to drain fits into the cache.
         let room_ns = self.empty_ns.saturating_sub((self.bytes * self.drain_byte_ns) as u64);
         room_ns.max(now_ns) + self.write_ns
     }
 }
 
-impl CostAtWork {
-    fn new(cost: &Cost) -> CostAtWork {
-        CostAtWork {
+impl CostSampler {
+    fn new(cost: &Cost) -> CostSampler {
+        CostSampler {
             has_channel: cost.channel_byte_ns > 0.0 || cost.channel.mean_ns() > 0.0,
             channel: Sampler::new(&cost.channel),
             channel_byte_ns: cost.channel_byte_ns,
@@ -123,7 +122,7 @@ impl CostAtWork {
     }
 }
 
-/// Not before the end of a stall that `at_ns` lies in.
+/// The end of the stall that `at_ns` lies in, otherwise `at_ns`.
 #[inline]
 fn after_stall(stall: Option<Stall>, at_ns: u64) -> u64 {
     let Some(stall) = stall else { return at_ns };
@@ -132,23 +131,23 @@ fn after_stall(stall: Option<Stall>, at_ns: u64) -> u64 {
     if within < begins { at_ns } else { at_ns + (stall.every_ns - within) }
 }
 
-impl DiskAtWork {
-    pub fn new(disk: &Disk) -> DiskAtWork {
+impl DiskState {
+    pub fn new(disk: &Disk) -> DiskState {
         let mechanics = match &disk.mechanics {
-            Mechanics::Flash(flash) => AtWork::Flash(Box::new(FlashAtWork {
+            Mechanics::Flash(flash) => MechanicsState::Flash(Box::new(FlashState {
                 channel: vec![0; flash.stages as usize],
                 write_channel: flash.duplex.then(|| vec![0; flash.stages as usize]),
                 units: Units::new(flash.units),
                 write_units: flash.duplex.then(|| Units::new(flash.units)),
-                read: CostAtWork::new(&flash.read),
-                write: CostAtWork::new(&flash.write),
+                read: CostSampler::new(&flash.read),
+                write: CostSampler::new(&flash.write),
             })),
-            Mechanics::Rotating(arm) => AtWork::Rotating(Arm::new(arm, disk.size_bytes)),
+            Mechanics::Rotating(arm) => MechanicsState::Rotating(Arm::new(arm, disk.size_bytes)),
         };
-        DiskAtWork {
+        DiskState {
             buckets: disk.limits.iter().map(Bucket::new).collect(),
             mechanics,
-            cache: disk.cache.as_ref().map(CacheAtWork::new),
+            cache: disk.cache.as_ref().map(CacheState::new),
             stall: disk.stall,
             sync: Sampler::new(&disk.sync),
             flushing_ns: 0,
@@ -156,10 +155,10 @@ impl DiskAtWork {
         }
     }
 
-    /// Whether its I/Os do not wait in a queue of which the disk chooses; else they go to the [`Arm`].
+    /// Whether such I/Os are served in order of arrival; the others wait for the [`Arm`], which reorders them.
     #[inline]
-    pub fn goes_straight(&self, write: bool, through: bool) -> bool {
-        matches!(self.mechanics, AtWork::Flash(_)) || self.is_cached(write, through)
+    pub fn serves_in_order(&self, write: bool, through: bool) -> bool {
+        matches!(self.mechanics, MechanicsState::Flash(_)) || self.is_cached(write, through)
     }
 
     #[inline]
@@ -167,26 +166,19 @@ impl DiskAtWork {
         write && !through && self.cache.is_some()
     }
 
-    /// When an I/O that comes at `now_ns` will be done. I/Os come in the order of time.
+    /// When an I/O that arrives at `now_ns` completes. Calls must be in order of time.
     #[inline]
-    pub fn serve(
-        &mut self,
-        now_ns: u64,
-        write: bool,
-        through: bool,
-        bytes: u64,
-        random: &mut Xoshiro256PlusPlus,
-    ) -> u64 {
+    pub fn serve(&mut self, now_ns: u64, write: bool, through: bool, bytes: u64, random: &mut Random) -> u64 {
         let mut at_ns = after_stall(self.stall, now_ns);
         let cached = self.is_cached(write, through);
-        if let AtWork::Flash(flash) = &mut self.mechanics {
+        if let MechanicsState::Flash(flash) = &mut self.mechanics {
             let cost = if write { &flash.write } else { &flash.read };
             if cost.has_channel {
                 let stages = match &mut flash.write_channel {
-                    Some(own) if write => own,
+                    Some(stages) if write => stages,
                     _ => &mut flash.channel,
                 };
-                // Each gives I/Os on in the order of their coming.
+                // Each passes I/Os on in order of arrival.
                 let byte_ns = (bytes as f64 * cost.channel_byte_ns) as u64;
                 for free_ns in stages {
                     at_ns = at_ns.max(*free_ns) + cost.channel.draw(random) + byte_ns;
@@ -195,7 +187,7 @@ impl DiskAtWork {
             }
             if !cached {
                 let units = match &mut flash.write_units {
-                    Some(own) if write => own,
+                    Some(units) if write => units,
                     _ => &mut flash.units,
                 };
                 let starts_ns = after_stall(self.stall, at_ns.max(units.first_free_ns()));
@@ -216,9 +208,9 @@ impl DiskAtWork {
         }
     }
 
-    /// When all that is written by now is durable. One flush runs at a time; those that come while it runs share the
-    /// next one, as the kernel has it (block/blk-flush.c).
-    pub fn flush(&mut self, now_ns: u64, random: &mut Xoshiro256PlusPlus) -> u64 {
+    /// When all that was written before `now_ns` is durable. One flush runs at a time; requests that arrive while it runs
+    /// share the next one, as in the kernel (block/blk-flush.c).
+    pub fn flush(&mut self, now_ns: u64, random: &mut Random) -> u64 {
         if now_ns >= self.flushing_ns {
             self.flushing_ns = self.next_flush_ns;
         }
@@ -235,9 +227,9 @@ impl DiskAtWork {
         self.flushing_ns
     }
 
-    /// Begins the I/O of those that wait which the arm reaches first, if it has none: which, and when it ends.
-    pub fn next_of_arm(&mut self, now_ns: u64) -> Option<(u32, u64)> {
-        let AtWork::Rotating(arm) = &mut self.mechanics else { return None };
+    /// If the arm is free, starts the waiting I/O that it reaches first: its part, and when it completes.
+    pub fn start_arm(&mut self, now_ns: u64) -> Option<(u32, u64)> {
+        let MechanicsState::Rotating(arm) = &mut self.mechanics else { return None };
         if arm.busy || arm.waiting.is_empty() {
             return None;
         }
@@ -245,50 +237,43 @@ impl DiskAtWork {
         Some(arm.begin(starts_ns))
     }
 
-    /// The arm has done what it did.
-    pub fn arm_is_free(&mut self) {
-        if let AtWork::Rotating(arm) = &mut self.mechanics {
+    /// The I/O of the arm has completed.
+    pub fn release_arm(&mut self) {
+        if let MechanicsState::Rotating(arm) = &mut self.mechanics {
             arm.busy = false;
         }
     }
 
     /// An I/O waits for the arm.
-    pub fn wait_for_arm(
-        &mut self,
-        part: u32,
-        now_ns: u64,
-        offset: u64,
-        bytes: u64,
-        random: &mut Xoshiro256PlusPlus,
-    ) {
-        if let AtWork::Rotating(arm) = &mut self.mechanics {
+    pub fn wait_for_arm(&mut self, part: u32, now_ns: u64, offset: u64, bytes: u64, random: &mut Random) {
+        if let MechanicsState::Rotating(arm) = &mut self.mechanics {
             arm.wait(part, now_ns, offset, bytes, random);
         }
     }
 
-    /// What was under way is no more: between two phases.
-    pub fn forget_waiting(&mut self) {
-        if let AtWork::Rotating(arm) = &mut self.mechanics {
+    /// Drops what is in progress, between two phases.
+    pub fn clear_waiting(&mut self) {
+        if let MechanicsState::Rotating(arm) = &mut self.mechanics {
             arm.waiting.clear();
             arm.busy = false;
         }
     }
 }
 
-/// The arm of a turning disk, and who waits for it.
+/// The arm of a rotating disk, and the parts that wait for it.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    turn_ns: u64,
+    rotation_ns: u64,
     track_bytes: u64,
     byte_ns: f64,
     seek_ns_min: f64,
     seek_ns_more: f64,
     bytes: f64,
     queue: usize,
-    /// Where the head ended, in bytes.
+    /// Offset behind the last I/O.
     head: u64,
     busy: bool,
-    /// In the order of their coming.
+    /// In order of arrival.
     waiting: Vec<Waiting>,
 }
 
@@ -298,19 +283,19 @@ struct Waiting {
     since_ns: u64,
     offset: u64,
     bytes: u64,
-    /// Where on the track, in nanoseconds of a turn.
+    /// Position on the track, in nanoseconds of a rotation.
     angle_ns: u64,
 }
 
-/// Who has waited that long goes first, however far it is.
+/// A part that has waited this long is served first, whatever its distance.
 const PATIENCE_NS: u64 = 500_000_000;
 
 impl Arm {
     fn new(arm: &Rotating, size_bytes: u64) -> Arm {
-        let turn_ns = 60e9 / arm.rpm;
+        let rotation_ns = 60e9 / arm.rpm;
         Arm {
-            turn_ns: (turn_ns as u64).max(1),
-            track_bytes: ((arm.bytes_per_s * turn_ns / 1e9) as u64).max(512),
+            rotation_ns: (rotation_ns as u64).max(1),
+            track_bytes: ((arm.bytes_per_s * rotation_ns / 1e9) as u64).max(512),
             byte_ns: 1e9 / arm.bytes_per_s,
             seek_ns_min: arm.seek_ns_min as f64,
             seek_ns_more: (arm.seek_ns_max - arm.seek_ns_min) as f64,
@@ -322,54 +307,55 @@ impl Arm {
         }
     }
 
-    fn wait(&mut self, part: u32, now_ns: u64, offset: u64, bytes: u64, random: &mut Xoshiro256PlusPlus) {
-        // Tracks are set off against each other by nobody knows what: the angle of a place is any, and the same again
-        // only for what follows the head.
+    fn wait(&mut self, part: u32, now_ns: u64, offset: u64, bytes: u64, random: &mut Random) {
+        // The offset between tracks is unknown, so that the angle of a place is random, except where an I/O follows the
+        // last one.
         let angle_ns = if offset == self.head || offset.is_multiple_of(self.track_bytes) {
             (offset % self.track_bytes) as f64 * self.byte_ns
         } else {
-            (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * self.turn_ns as f64
+            unit(random) * self.rotation_ns as f64
         };
-        let angle_ns = (angle_ns as u64) % self.turn_ns;
+        let angle_ns = (angle_ns as u64) % self.rotation_ns;
         self.waiting.push(Waiting { part, since_ns: now_ns, offset, bytes, angle_ns });
     }
 
     fn begin(&mut self, now_ns: u64) -> (u32, u64) {
-        let now_angle_ns = now_ns % self.turn_ns;
+        let now_angle_ns = now_ns % self.rotation_ns;
         let considered = &self.waiting[..self.waiting.len().min(self.queue)];
         let patient = now_ns.saturating_sub(considered[0].since_ns) > PATIENCE_NS;
         let considered = if patient { &considered[..1] } else { considered };
-        let reach_ns = |it: &Waiting| self.reach_ns(now_angle_ns, it);
+        let reach_ns = |part: &Waiting| self.reach_ns(now_angle_ns, part);
         let (at, reach_ns) = considered
             .iter()
             .map(reach_ns)
             .enumerate()
             .min_by_key(|(at, reach_ns)| (*reach_ns, *at))
             .unwrap_or((0, 0));
-        let it = self.waiting.remove(at);
+        let part = self.waiting.remove(at);
         self.busy = true;
-        self.head = it.offset + it.bytes;
-        (it.part, now_ns + reach_ns + (it.bytes as f64 * self.byte_ns) as u64)
+        self.head = part.offset + part.bytes;
+        (part.part, now_ns + reach_ns + (part.bytes as f64 * self.byte_ns) as u64)
     }
 
+    /// Time until the head is over a part.
     #[inline]
-    fn reach_ns(&self, now_angle_ns: u64, it: &Waiting) -> u64 {
-        if it.offset == self.head {
-            // The head is there: reading ahead has it in the disk's buffer, however long it was not asked for.
+    fn reach_ns(&self, now_angle_ns: u64, part: &Waiting) -> u64 {
+        if part.offset == self.head {
+            // It follows the last I/O: read-ahead has it in the disk's buffer, however late it arrives.
             return 0;
         }
-        let far = it.offset.abs_diff(self.head);
-        let seek_ns = if far < self.track_bytes {
+        let distance = part.offset.abs_diff(self.head);
+        let seek_ns = if distance < self.track_bytes {
             0
         } else {
-            (self.seek_ns_min + self.seek_ns_more * (far as f64 / self.bytes).sqrt()) as u64
+            (self.seek_ns_min + self.seek_ns_more * (distance as f64 / self.bytes).sqrt()) as u64
         };
-        let mut there_ns = now_angle_ns + seek_ns;
-        while there_ns >= self.turn_ns {
-            there_ns -= self.turn_ns;
+        let mut angle_ns = now_angle_ns + seek_ns;
+        while angle_ns >= self.rotation_ns {
+            angle_ns -= self.rotation_ns;
         }
-        let turn_ns = if it.angle_ns >= there_ns { 0 } else { self.turn_ns };
-        seek_ns + turn_ns + it.angle_ns - there_ns
+        let rotation_ns = if part.angle_ns >= angle_ns { 0 } else { self.rotation_ns };
+        seek_ns + rotation_ns + part.angle_ns - angle_ns
     }
 }
 
@@ -377,10 +363,10 @@ impl Arm {
 mod tests {
     use super::*;
     use crate::model::Time;
-    use rand_xoshiro::rand_core::SeedableRng;
+    use stream::random::seeded;
 
-    fn random() -> Xoshiro256PlusPlus {
-        Xoshiro256PlusPlus::seed_from_u64(1)
+    fn random() -> Random {
+        seeded(1)
     }
 
     const MS: u64 = 1_000_000;
@@ -388,7 +374,7 @@ mod tests {
     #[test]
     fn units_serve_so_many_at_once_and_the_others_wait() {
         let disk = Disk::flash(1 << 30, 3, Time::Fixed { ns: MS }, Time::Fixed { ns: 2 * MS });
-        let (mut disk, mut random) = (DiskAtWork::new(&disk), random());
+        let (mut disk, mut random) = (DiskState::new(&disk), random());
         let mut done = |write| disk.serve(0, write, false, 4096, &mut random);
         assert_eq!([done(false), done(false), done(true)], [MS, MS, 2 * MS]);
         assert_eq!([done(false), done(false), done(false)], [2 * MS, 2 * MS, 3 * MS]);
@@ -400,7 +386,7 @@ mod tests {
         if let Mechanics::Flash(flash) = &mut disk.mechanics {
             (flash.stages, flash.read.channel) = (3, Time::Fixed { ns: MS });
         }
-        let (mut disk, mut random) = (DiskAtWork::new(&disk), random());
+        let (mut disk, mut random) = (DiskState::new(&disk), random());
         let done = [0, 0, 0, 9 * MS].map(|at| disk.serve(at, false, false, 4096, &mut random));
         assert_eq!(done, [3 * MS, 4 * MS, 5 * MS, 12 * MS]);
         assert_eq!(disk.serve(9 * MS, true, false, 4096, &mut random), 9 * MS, "writes do not take it");
@@ -410,7 +396,7 @@ mod tests {
     fn a_cache_takes_writes_at_once_until_it_is_full_and_then_as_fast_as_it_drains() {
         let cache = WriteCache { bytes: 1_000_000, write_ns: 1_000, drain_bytes_per_s: 1e6 };
         let disk = Disk::flash(1 << 30, 1, Time::Fixed { ns: MS }, Time::Fixed { ns: MS });
-        let (mut disk, mut random) = (DiskAtWork::new(&Disk { cache: Some(cache), ..disk }), random());
+        let (mut disk, mut random) = (DiskState::new(&Disk { cache: Some(cache), ..disk }), random());
         let done: Vec<u64> = (0..15).map(|_| disk.serve(0, true, false, 100_000, &mut random)).collect();
         assert!(done[..10].iter().all(|ns| *ns == 1_000), "{done:?}");
         assert_eq!((done[10], done[14]), (100 * MS + 1_000, 500 * MS + 1_000));
@@ -422,7 +408,7 @@ mod tests {
     fn flushes_that_come_while_one_runs_share_the_next() {
         let disk = Disk::flash(1 << 30, 1, Time::default(), Time::default());
         let (mut disk, mut random) =
-            (DiskAtWork::new(&Disk { sync: Time::Fixed { ns: MS }, ..disk }), random());
+            (DiskState::new(&Disk { sync: Time::Fixed { ns: MS }, ..disk }), random());
         let done = [0, 1, 2, 3].map(|at| disk.flush(at * MS / 10, &mut random));
         assert_eq!(done, [MS, 2 * MS, 2 * MS, 2 * MS]);
         assert_eq!(disk.flush(MS + 1, &mut random), 3 * MS, "the second runs: this is the third");

@@ -1,12 +1,12 @@
-/// What happens next, by time: a binary heap in one allocation.
+/// The pending events by time: a binary heap in one allocation.
 ///
-/// Most events are followed by one new event (an I/O completes, the next is asked for), so that the place of the
-/// one that was taken is left open for the next that comes: one walk down the heap instead of two.
+/// Most events cause one new event (an I/O completes, the next is issued): the place of the event taken is left open for
+/// the next one added, which costs one walk down the heap instead of two.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// Time in the upper 64 bits, what happens in the lower ones.
+    /// Time in the upper 64 bits, the event in the lower ones.
     heap: Vec<u128>,
-    /// The first was taken, and its place not yet filled.
+    /// The first was taken and its place is open.
     open: bool,
 }
 
@@ -15,10 +15,10 @@ impl Events {
         Events { heap: Vec::with_capacity(events), open: false }
     }
 
-    /// Adds one. Of the same time, the smaller `what` comes first.
+    /// Adds an event. At the same time, smaller events come first.
     #[inline]
-    pub fn push(&mut self, at_ns: u64, what: u64) {
-        let key = (u128::from(at_ns) << 64) | u128::from(what);
+    pub fn push(&mut self, at_ns: u64, event: u64) {
+        let key = (u128::from(at_ns) << 64) | u128::from(event);
         if self.open {
             self.open = false;
             self.sink(key);
@@ -37,7 +37,7 @@ impl Events {
         self.heap[place] = key;
     }
 
-    /// Takes the next one: when, and what.
+    /// Takes the next event, with its time.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u64)> {
         if self.open {
@@ -52,7 +52,7 @@ impl Events {
         Some(((first >> 64) as u64, first as u64))
     }
 
-    /// Puts it in the first place, and moves it to where it belongs.
+    /// Fills the first place with `key`, and moves it down to its place.
     #[inline]
     fn sink(&mut self, key: u128) {
         let heap = &mut self.heap[..];
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_come_in_their_order_whatever_was_added_between(
+        fn events_come_in_order_whatever_was_added_between(
             steps in prop::collection::vec(prop::option::weighted(0.6, (0_u64..50, 0_u64..1000)), 0..300),
         ) {
             let (mut events, mut plain) = (Events::default(), BinaryHeap::new());

@@ -1,4 +1,4 @@
-//! The storage of a simulation as people write it, in the workload file itself (docs/simulate.md).
+//! Reads the `[storage]` table of a workload file (docs/simulate.md).
 
 use crate::model::{
     Cost, Disk, Flash, Limit, Mechanics, Metered, Rotating, Stall, Storage, Time, WriteCache,
@@ -116,23 +116,23 @@ fn read_limits(table: &mut Table<'_>, heading: &str) -> Result<Vec<Limit>, FileE
 }
 
 fn read_limit(mut table: Table<'_>) -> Result<Limit, FileError> {
-    let mut said = Vec::new();
+    let mut limits = Vec::new();
     for (key, of) in [("ios", Metered::Ios), ("reads", Metered::Reads), ("writes", Metered::Writes)] {
-        said.extend(table.take(key, values::rate)?.map(|rate| (of, rate)));
+        limits.extend(table.take(key, values::rate)?.map(|rate| (of, rate)));
     }
     let bytes =
         [("bytes", Metered::Bytes), ("read-bytes", Metered::ReadBytes), ("write-bytes", Metered::WriteBytes)];
     for (key, of) in bytes {
-        said.extend(table.take(key, per_byte)?.map(|byte_ns| (of, 1e9 / byte_ns)));
+        limits.extend(table.take(key, per_byte)?.map(|byte_ns| (of, 1e9 / byte_ns)));
     }
     let burst = table.take("burst", values::bytes)?.unwrap_or(1) as f64;
     let refill_ns = table.take("refill", values::time)?.map_or(0, ns);
     let wrong = table.wrong(Wrong::new(
-        format!("it limits {} things", said.len()),
+        format!("it limits {} things", limits.len()),
         "one of ios = \"800/s\", reads, writes, bytes = \"100M/s\", read-bytes and write-bytes",
     ));
     table.finish()?;
-    match said[..] {
+    match limits[..] {
         [(of, per_second)] => Ok(Limit { of, per_second, burst, refill_ns }),
         _ => Err(wrong),
     }

@@ -1,4 +1,4 @@
-//! A model from a measured capability, and how far it is off on what it never saw.
+//! Fits a model to a measured capability, and tests it on points that were kept out of the fit.
 
 use crate::curve::simulate_alone;
 use crate::model::{Cost, Disk, Flash, Limit, Mechanics, Metered, Storage, Time};
@@ -6,28 +6,28 @@ use capability::{Capability, Curve};
 use serde::{Deserialize, Serialize};
 use workload::{CapKind, Durability, Pattern, Shape, Workload};
 
-/// A model of what was measured.
+/// A model of a measured storage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// The model: one disk, whatever it consists of.
+    /// The model: one disk, whatever the storage consists of.
     pub storage: Storage,
-    /// Mean of how far simulated I/Os a second are from measured ones over the points that took no part in the fit, as
-    /// a share (0.05 = 5 %); `None` where too little was measured to keep any out.
+    /// Mean relative error of the simulated I/Os a second on the points kept out of the fit (0.05 = 5 %); `None` where too
+    /// little was measured to keep any out.
     pub error: Option<f64>,
     /// Those points.
-    pub held_out: Vec<Held>,
-    /// Points that the fit was made of.
+    pub held_out: Vec<HeldOutPoint>,
+    /// Number of points that were fitted.
     pub trained: usize,
-    /// What of the capability the model does not cover, for people.
+    /// Parts of the capability that the model does not cover, as text.
     pub not_covered: Vec<String>,
-    /// What a commit takes, where log writes were measured.
-    pub commit: Option<Line>,
+    /// Duration of a commit, where log writes were measured.
+    pub commit: Option<LinearCost>,
 }
 
-/// A measured point that took no part in the fit, beside what the model says.
+/// A measured point that was kept out of the fit, and what the model predicts for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Held {
-    /// What each I/O was like.
+pub struct HeldOutPoint {
+    /// Shape of the I/Os.
     pub workload: Shape,
     /// I/Os kept outstanding.
     pub outstanding: u32,
@@ -37,24 +37,24 @@ pub struct Held {
     pub simulated_iops: f64,
 }
 
-/// A time that grows with the bytes.
+/// A duration that grows linearly with the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Line {
-    /// Nanoseconds for each.
+pub struct LinearCost {
+    /// Nanoseconds per I/O.
     pub fixed_ns: f64,
-    /// Nanoseconds for each byte.
+    /// Nanoseconds per byte.
     pub per_byte_ns: f64,
 }
 
 /// Why there is no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
-    /// No curve to fit to.
+    /// There is no curve to fit.
     #[error("it has no curve of random reads or writes of two points or more")]
     NothingMeasured,
 }
 
-/// A point that the fit may use.
+/// A measured point.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     shape: Shape,
@@ -62,32 +62,33 @@ struct Sample {
     iops: f64,
 }
 
-/// I/Os of a simulated point while candidates are compared, and of the one that was chosen.
+/// I/Os of a simulated point while candidates are compared.
 const IOS_TO_CHOOSE: u64 = 3_000;
-const IOS_TO_TELL: u64 = 20_000;
-/// How much slower than the best of its points a curve may be, alone and at its end.
+/// I/Os of a simulated point in the result.
+const IOS_TO_REPORT: u64 = 20_000;
+/// Factors by which a curve may be slower than the best of its points, alone and at its end.
 const SLOWER: [f64; 5] = [1.0, 1.05, 1.12, 1.2, 1.35];
-/// Units that are tried: powers of two up to here.
+/// Most units that are tried, in powers of two.
 const UNITS_MAX: u32 = 256;
 
-impl Line {
-    /// At a size.
+impl LinearCost {
+    /// The duration at a size.
     pub fn at_bytes(&self, bytes: f64) -> f64 {
         self.fixed_ns + self.per_byte_ns * bytes
     }
 
-    fn times(&self, factor: f64) -> Line {
-        Line { fixed_ns: self.fixed_ns * factor, per_byte_ns: self.per_byte_ns * factor }
+    fn times(&self, factor: f64) -> LinearCost {
+        LinearCost { fixed_ns: self.fixed_ns * factor, per_byte_ns: self.per_byte_ns * factor }
     }
 
     /// Least squares of the relative errors over (bytes, nanoseconds); neither term below 0.
-    fn fit(points: &[(f64, f64)]) -> Option<Line> {
+    fn fit(points: &[(f64, f64)]) -> Option<LinearCost> {
         let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(b, t)| of(*b, *t)).sum::<f64>();
         let (ones, bytes, squares) =
             (sum(&|_, t| 1.0 / (t * t)), sum(&|b, t| b / (t * t)), sum(&|b, t| b * b / (t * t)));
         let (times, products) = (sum(&|_, t| 1.0 / t), sum(&|b, t| b / t));
         let determinant = ones * squares - bytes * bytes;
-        let fixed = Line { fixed_ns: times / ones, per_byte_ns: 0.0 };
+        let fixed = LinearCost { fixed_ns: times / ones, per_byte_ns: 0.0 };
         if points.is_empty() {
             return None;
         }
@@ -98,16 +99,16 @@ impl Line {
         let per_byte_ns = (products * ones - times * bytes) / determinant;
         Some(match () {
             () if per_byte_ns < 0.0 => fixed,
-            () if fixed_ns < 0.0 => Line { fixed_ns: 0.0, per_byte_ns: products / squares },
-            () => Line { fixed_ns, per_byte_ns },
+            () if fixed_ns < 0.0 => LinearCost { fixed_ns: 0.0, per_byte_ns: products / squares },
+            () => LinearCost { fixed_ns, per_byte_ns },
         })
     }
 }
 
-/// Fits parallel units, or stages in series, to the curves of random I/Os: what one I/O takes alone (its latency with
-/// nothing in the way), what it takes of what binds (one over its highest rate), how many units or stages share that, how
-/// much their times vary, and whether writes have their own. Every third point of a curve, and all of the shapes that the cost model kept
-/// out, take no part and tell the error.
+/// Fits parallel units, or stages in series, to the curves of random I/Os: the latency of an I/O alone, its demand on the
+/// bottleneck (one over its highest rate), the number of units or stages that share the demand, the variance of their
+/// times, and whether writes have their own. Every third point of a curve, and all points of the shapes that the cost
+/// model kept out, are kept out of the fit and give its error.
 ///
 /// # Errors
 /// Where no curve can be fitted to.
@@ -133,19 +134,19 @@ pub fn fit(capability: &Capability) -> Result<Fit, FitError> {
             test.push(Sample { shape, outstanding: outstanding_max, iops: held.measured_iops });
         }
     }
-    let sides = Sides::of(&train).ok_or(FitError::NothingMeasured)?;
-    let limits = limits_of(capability);
+    let sides = Costs::from_samples(&train).ok_or(FitError::NothingMeasured)?;
+    let limits = measured_limits(capability);
     let size_bytes = capability.conditions.region_bytes.max(64 << 20);
-    let model = |sides: &Sides, candidate: &Candidate| {
+    let model = |sides: &Costs, candidate: &Candidate| {
         let disk = Disk::plain(size_bytes, Mechanics::Flash(sides.flash(candidate)));
-        Storage::of(Disk { limits: limits.clone(), ..disk })
+        Storage::single(Disk { limits: limits.clone(), ..disk })
     };
     let mixed = train.iter().any(|sample| (1..100).contains(&sample.shape.write_percent));
     let candidates = Candidate::all(sides.units_max(), mixed);
-    let error = |model: &Storage| error_of(model, &train, IOS_TO_CHOOSE);
+    let error = |model: &Storage| mean_error(model, &train, IOS_TO_CHOOSE);
     let errors = candidates.iter().map(|candidate| (error(&model(&sides, candidate)), candidate));
     let (_, best) = errors.min_by(|a, b| a.0.total_cmp(&b.0)).ok_or(FitError::NothingMeasured)?;
-    // The best of several noisy points flatters: the rest of the curve says by how much.
+    // The best of several noisy points is too fast: the rest of the curve shows by how much.
     let scaled = SLOWER.iter().flat_map(|alone| SLOWER.iter().map(|demand| sides.times(*alone, *demand)));
     let storages = scaled.map(|sides| model(&sides, best)).map(|storage| (error(&storage), storage));
     let (_, mut storage) = storages.min_by(|a, b| a.0.total_cmp(&b.0)).ok_or(FitError::NothingMeasured)?;
@@ -154,16 +155,16 @@ pub fn fit(capability: &Capability) -> Result<Fit, FitError> {
         let write_ns = sides.write.map_or(0.0, |(alone, _)| alone.at_bytes(4096.0));
         storage.disks[0].sync = Time::Fixed { ns: (commit.at_bytes(4096.0) - write_ns).max(0.0) as u64 };
     }
-    let held_out: Vec<Held> = test
+    let held_out: Vec<HeldOutPoint> = test
         .iter()
-        .map(|sample| Held {
+        .map(|sample| HeldOutPoint {
             workload: sample.shape,
             outstanding: sample.outstanding,
             measured_iops: sample.iops,
-            simulated_iops: simulated_iops(&storage, sample, IOS_TO_TELL),
+            simulated_iops: simulated_iops(&storage, sample, IOS_TO_REPORT),
         })
         .collect();
-    let off = |held: &Held| (held.simulated_iops / held.measured_iops - 1.0).abs();
+    let off = |held: &HeldOutPoint| (held.simulated_iops / held.measured_iops - 1.0).abs();
     let error = (!held_out.is_empty()).then(|| held_out.iter().map(off).sum::<f64>() / held_out.len() as f64);
     Ok(Fit {
         storage,
@@ -190,19 +191,19 @@ fn simulated_iops(storage: &Storage, sample: &Sample, ios: u64) -> f64 {
     simulate_alone(storage, &workload, ios).map_or(0.0, |result| result.iops())
 }
 
-fn error_of(storage: &Storage, samples: &[Sample], ios: u64) -> f64 {
+fn mean_error(storage: &Storage, samples: &[Sample], ios: u64) -> f64 {
     let off = |sample: &Sample| (simulated_iops(storage, sample, ios) / sample.iops - 1.0).abs();
     samples.iter().map(off).sum::<f64>() / samples.len() as f64
 }
 
-/// What an I/O takes alone, and of all units together, for reads and writes.
-struct Sides {
-    read: Option<(Line, Line)>,
-    write: Option<(Line, Line)>,
+/// For reads and writes: the latency of an I/O alone, and its demand on all units together.
+struct Costs {
+    read: Option<(LinearCost, LinearCost)>,
+    write: Option<(LinearCost, LinearCost)>,
 }
 
-impl Sides {
-    fn of(samples: &[Sample]) -> Option<Sides> {
+impl Costs {
+    fn from_samples(samples: &[Sample]) -> Option<Costs> {
         let side = |percent: u8| {
             let mut alone: Vec<(f64, f64)> = Vec::new();
             let mut demand: Vec<(f64, f64)> = Vec::new();
@@ -213,34 +214,35 @@ impl Sides {
                 }
                 shapes.push(sample.shape);
                 let of_shape = || samples.iter().filter(|other| other.shape == sample.shape);
-                let latency_ns = |it: &Sample| f64::from(it.outstanding) * 1e9 / it.iops;
+                let latency_ns = |point: &Sample| f64::from(point.outstanding) * 1e9 / point.iops;
                 let bytes = f64::from(sample.shape.block_bytes);
                 alone.push((bytes, of_shape().map(latency_ns).fold(f64::MAX, f64::min)));
-                demand.push((bytes, of_shape().map(|it| 1e9 / it.iops).fold(f64::MAX, f64::min)));
+                demand.push((bytes, of_shape().map(|point| 1e9 / point.iops).fold(f64::MAX, f64::min)));
             }
-            Some((Line::fit(&alone)?, Line::fit(&demand)?))
+            Some((LinearCost::fit(&alone)?, LinearCost::fit(&demand)?))
         };
         let (read, write) = (side(0), side(100));
-        (read.is_some() || write.is_some()).then_some(Sides { read, write })
+        (read.is_some() || write.is_some()).then_some(Costs { read, write })
     }
 
-    /// The same, so much slower alone and at the highest rate.
-    fn times(&self, alone: f64, demand: f64) -> Sides {
-        let side = |(line, most): (Line, Line)| (line.times(alone), most.times(demand));
-        Sides { read: self.read.map(side), write: self.write.map(side) }
+    /// The costs scaled by factors, alone and at the highest rate.
+    fn times(&self, alone: f64, demand: f64) -> Costs {
+        let side = |(line, most): (LinearCost, LinearCost)| (line.times(alone), most.times(demand));
+        Costs { read: self.read.map(side), write: self.write.map(side) }
     }
 
-    /// More units than that would serve an I/O for longer than it takes alone.
+    /// With more units a unit's service time would exceed the latency of an I/O alone.
     fn units_max(&self) -> u32 {
-        let ratio =
-            |(alone, demand): &(Line, Line)| alone.at_bytes(4096.0) / demand.at_bytes(4096.0).max(1.0);
+        let ratio = |(alone, demand): &(LinearCost, LinearCost)| {
+            alone.at_bytes(4096.0) / demand.at_bytes(4096.0).max(1.0)
+        };
         let most = self.read.iter().chain(&self.write).map(ratio).fold(f64::from(UNITS_MAX), f64::min);
         (most.round() as u32).clamp(1, UNITS_MAX)
     }
 
     fn flash(&self, candidate: &Candidate) -> Flash {
-        let cost = |(alone, demand): (Line, Line)| {
-            // In all units together, or all stages one after the other, an I/O is for so long.
+        let cost = |(alone, demand): (LinearCost, LinearCost)| {
+            // Units in parallel, or stages in series, multiply the demand to the time of one I/O.
             let busy = f64::from(candidate.units.max(candidate.stages));
             let rest = Cost {
                 delay: Time::Fixed { ns: (alone.fixed_ns - demand.fixed_ns * busy).max(0.0) as u64 },
@@ -256,7 +258,7 @@ impl Sides {
         };
         let any = self.read.or(self.write).expect("one of them is there");
         Flash {
-            // Behind stages, units that nobody waits for.
+            // Behind stages, so many units that no I/O waits for one.
             units: if candidate.stages > 0 { UNITS_MAX } else { candidate.units },
             stages: candidate.stages.max(1),
             duplex: candidate.duplex,
@@ -266,17 +268,17 @@ impl Sides {
     }
 }
 
-/// What is not read off the curves but tried.
+/// Parameters that do not follow from the curves but are tried.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    /// One of the two is 0.
+    /// Units or stages; the other is 0.
     units: u32,
     stages: u32,
     duplex: bool,
     spread: Spread,
 }
 
-/// How much the times of a unit or stage vary.
+/// Variance of the times of a unit or stage.
 #[derive(Clone, Copy, Debug)]
 enum Spread {
     None,
@@ -305,7 +307,7 @@ impl Candidate {
             .take_while(|units| *units < most)
             .collect();
         units.push(most);
-        // Stages whose times do not vary are as one: only those that vary soften the knee.
+        // Stages with constant times are equivalent to one: only those that vary soften the knee.
         let stages = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32].into_iter().filter(|stages| *stages <= most + 1);
         let duplex = if mixed { &[false, true][..] } else { &[false][..] };
         let mut all = Vec::new();
@@ -323,9 +325,9 @@ impl Candidate {
     }
 }
 
-/// The throttles that it was measured under: they stay whatever the device below becomes. The kernel gives new tokens
-/// ten times a second (block/blk-throttle.c).
-fn limits_of(capability: &Capability) -> Vec<Limit> {
+/// The throttles of the measurement, which hold for any device below. The kernel adds tokens ten times a second
+/// (block/blk-throttle.c).
+fn measured_limits(capability: &Capability) -> Vec<Limit> {
     let limit = |cap: &workload::Cap| {
         let of = match cap.kind {
             CapKind::ReadIops => Metered::Reads,
@@ -338,8 +340,8 @@ fn limits_of(capability: &Capability) -> Vec<Limit> {
     capability.target.caps.iter().map(limit).collect()
 }
 
-/// What a durable log write takes, by its size.
-fn commit_line(capability: &Capability) -> Option<Line> {
+/// Duration of a durable log write, by its size.
+fn commit_line(capability: &Capability) -> Option<LinearCost> {
     let points = |durability: Durability| -> Vec<(f64, f64)> {
         let logs = capability.curves.iter().filter(|curve| {
             let shape = &curve.workload;
@@ -354,11 +356,11 @@ fn commit_line(capability: &Capability) -> Option<Line> {
         logs.filter_map(alone).collect()
     };
     let synced = points(Durability::Synced);
-    Line::fit(if synced.is_empty() { &[] } else { &synced })
-        .or_else(|| Line::fit(&points(Durability::WriteThrough)))
+    LinearCost::fit(if synced.is_empty() { &[] } else { &synced })
+        .or_else(|| LinearCost::fit(&points(Durability::WriteThrough)))
 }
 
-fn not_covered(capability: &Capability, sides: &Sides) -> Vec<String> {
+fn not_covered(capability: &Capability, sides: &Costs) -> Vec<String> {
     let mut missing = Vec::new();
     if capability.curves.iter().any(|curve| {
         curve.workload.pattern == Pattern::Sequential && curve.workload.durability == Durability::Cached

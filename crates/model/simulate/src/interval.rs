@@ -10,8 +10,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether a value lies in it.
-    pub fn holds(&self, value: f64) -> bool {
+    /// Whether it contains a value.
+    pub fn contains(&self, value: f64) -> bool {
         (value - self.mean).abs() <= self.half_width
     }
 }
@@ -21,8 +21,8 @@ const BATCHES: usize = 20;
 /// Student's t for 19 degrees of freedom, 95 %.
 const T_19: f64 = 2.093;
 
-/// I/Os a second and mean latency (ns) of a run, with the intervals that batch means give (Law and Kelton): the rows
-/// of the series, some together. `None` with less than twenty rows.
+/// I/Os a second and mean latency (ns) of a run, with intervals by batch means over the rows of the series (Law and
+/// Kelton). `None` with fewer than twenty rows.
 pub fn intervals(result: &RunResult) -> Option<(Interval, Interval)> {
     let each = result.series.len() / BATCHES;
     if each == 0 {
@@ -42,13 +42,13 @@ pub fn intervals(result: &RunResult) -> Option<(Interval, Interval)> {
     let rates: Vec<f64> = batches.iter().map(|batch| batch.count as f64 / seconds).collect();
     let rate = Interval { mean: result.iops(), half_width: half_width(&rates, mean(&rates)) };
     let latency_ns = result.mean_latency_ns()?;
-    // Of a ratio: what each batch's sum strays from its count times the mean, by the mean count.
+    // Of a ratio: the deviation of each batch's sum from its count times the mean, divided by the mean count.
     let count = batches.iter().map(|batch| batch.count as f64).sum::<f64>() / BATCHES as f64;
-    let strays: Vec<f64> = batches
+    let deviations: Vec<f64> = batches
         .iter()
         .map(|batch| (batch.stall_ns as f64 - latency_ns * batch.count as f64) / count)
         .collect();
-    Some((rate, Interval { mean: latency_ns, half_width: half_width(&strays, mean(&strays)) }))
+    Some((rate, Interval { mean: latency_ns, half_width: half_width(&deviations, mean(&deviations)) }))
 }
 
 fn mean(values: &[f64]) -> f64 {

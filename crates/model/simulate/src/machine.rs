@@ -1,64 +1,33 @@
-use crate::model::{Impossible, Storage};
-use crate::phase::Run;
-use crate::store::Store;
-use serde::{Deserialize, Serialize};
-use stream::{Window, used};
-use workload::{Phase, RunResult, Trace, Workload};
+use crate::disk_array::{DiskArray, DiskUse};
+use crate::job::Job;
+use crate::model::{SimulationError, Storage};
+use crate::phase::PhaseRun;
+use stream::{MeasuredWindow, used_range};
+use workload::{Phase, RunResult};
 
-/// What one disk of a layout did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskUse {
-    /// Reads, parts of larger ones each for itself.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Bytes of both.
-    pub bytes: u64,
-}
-
-/// Most I/Os that are outstanding at once.
+/// Most outstanding I/Os.
 pub const OUTSTANDING_MAX: u64 = 1 << 22;
 
-/// What runs tell as their tool.
-pub const TOOL: &str = "headroom simulate";
-
-/// A storage in virtual time, with what was done to it: phases follow each other on it.
+/// A storage in virtual time. Phases run on it one after the other; each finds the state that the last has left.
 #[derive(Debug)]
 pub struct Machine {
     storage: Storage,
-    store: Store,
+    disks: DiskArray,
     size_bytes: u64,
     now_ns: u64,
-    done: u64,
-}
-
-/// A region of the storage that a workload runs on, and its recorded I/Os if it has some.
-#[derive(Clone, Debug)]
-pub struct Job<'a> {
-    /// What is asked.
-    pub workload: &'a Workload,
-    /// For people.
-    pub target: String,
-    /// Where the region begins on the storage, bytes.
-    pub offset: u64,
-    /// How large it is.
-    pub bytes: u64,
-    /// Share in a pool.
-    pub weight: u32,
-    /// Asked in place of chosen I/Os.
-    pub trace: Option<&'a Trace>,
+    ios: u64,
 }
 
 impl Machine {
-    /// Storage that nothing was done to.
+    /// An idle storage with empty caches.
     ///
     /// # Errors
     /// Where the model is out of range.
-    pub fn new(storage: &Storage) -> Result<Machine, Impossible> {
+    pub fn new(storage: &Storage) -> Result<Machine, SimulationError> {
         storage.validate()?;
-        let store = Store::new(storage);
-        let size_bytes = store.size_bytes();
-        Ok(Machine { storage: storage.clone(), store, size_bytes, now_ns: 0, done: 0 })
+        let disks = DiskArray::new(storage);
+        let size_bytes = disks.size_bytes();
+        Ok(Machine { storage: storage.clone(), disks, size_bytes, now_ns: 0, ios: 0 })
     }
 
     /// The model.
@@ -66,8 +35,8 @@ impl Machine {
         &self.storage
     }
 
-    /// Runs the jobs of a phase at once, as the load crate would; `watch` is told the share of its time that is done,
-    /// and ends it by `false`.
+    /// Runs the jobs of a phase at once, as the load crate would. `watch` is called with the share of its time that has
+    /// passed and the number of I/Os, and ends the phase by `false`.
     ///
     /// # Errors
     /// Where a workload cannot be run on this storage.
@@ -76,40 +45,41 @@ impl Machine {
         phase: &Phase,
         jobs: &[Job<'_>],
         watch: &mut dyn FnMut(f64, u64) -> bool,
-    ) -> Result<Vec<RunResult>, Impossible> {
+    ) -> Result<Vec<RunResult>, SimulationError> {
         self.check(phase, jobs)?;
         let (start_ns, length) = (self.now_ns, &phase.length);
         let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let from_ns = start_ns.saturating_add(ns(length.warm_up));
         let until_ns = from_ns.saturating_add(ns(length.duration));
         let end_ns = until_ns.saturating_add(ns(length.cool_down));
-        let mut run = Run::new(&mut self.store, phase, jobs, Window { from_ns, until_ns }, end_ns);
-        let interrupted = run.go(start_ns, watch);
-        let (results, done) = run.finish(phase, jobs, start_ns, interrupted);
-        self.done += done;
+        let window = MeasuredWindow { from_ns, until_ns };
+        let mut run = PhaseRun::new(&mut self.disks, phase, jobs, window, end_ns);
+        let interrupted = run.process_events(start_ns, watch);
+        let (results, ios) = run.into_results(phase, jobs, start_ns, interrupted);
+        self.ios += ios;
         self.now_ns = end_ns;
-        self.store.forget_waiting();
+        self.disks.clear_waiting();
         Ok(results)
     }
 
-    fn check(&self, phase: &Phase, jobs: &[Job<'_>]) -> Result<(), Impossible> {
+    fn check(&self, phase: &Phase, jobs: &[Job<'_>]) -> Result<(), SimulationError> {
         let mut outstanding = 0_u64;
         for job in jobs {
             let workload = job.workload;
             workload
                 .validate()
-                .map_err(|invalid| Impossible::new(invalid.to_string(), "change the workload"))?;
+                .map_err(|invalid| SimulationError::new(invalid.to_string(), "change the workload"))?;
             let threads = phase.pool.map_or(workload.threads, |pool| pool.threads);
             let each = phase.pool.and_then(|pool| pool.outstanding).unwrap_or(workload.outstanding);
             outstanding += u64::from(threads) * u64::from(each);
             if job.offset.checked_add(job.bytes).is_none_or(|end| end > self.size_bytes) {
                 let what = format!("{} behind the storage's end, {} bytes", job.target, self.size_bytes);
-                return Err(Impossible::new(what, "give a larger storage, or smaller targets"));
+                return Err(SimulationError::new(what, "give a larger storage, or smaller targets"));
             }
-            let (_, span) = used(workload, job.offset, job.bytes);
+            let (_, span) = used_range(workload, job.offset, job.bytes);
             if span < u64::from(workload.shape.block_bytes) {
                 let what = format!("{span} bytes of {}", job.target);
-                return Err(Impossible::new(what, "give a region that holds at least one block"));
+                return Err(SimulationError::new(what, "give a region that holds at least one block"));
             }
             if let Some(trace) = job.trace {
                 let beyond = trace.ios.iter().find(|io| {
@@ -118,28 +88,31 @@ impl Machine {
                 });
                 if let Some(io) = beyond {
                     let what = format!("a recorded I/O at {} of {}", io.offset_bytes, job.target);
-                    return Err(Impossible::new(what, "give a larger storage"));
+                    return Err(SimulationError::new(what, "give a larger storage"));
                 }
             }
         }
         if outstanding > OUTSTANDING_MAX {
-            return Err(Impossible::new(format!("{outstanding} outstanding I/Os"), "give at most 4194304"));
+            return Err(SimulationError::new(
+                format!("{outstanding} outstanding I/Os"),
+                "give at most 4194304",
+            ));
         }
         Ok(())
     }
 
-    /// Bytes that a plan can use.
+    /// Usable bytes of the storage.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// What each disk did by now.
-    pub fn disks(&self) -> &[DiskUse] {
-        &self.store.used
+    /// I/Os of each disk so far.
+    pub fn disk_use(&self) -> &[DiskUse] {
+        &self.disks.used
     }
 
-    /// I/Os simulated by now.
+    /// I/Os simulated so far.
     pub fn ios(&self) -> u64 {
-        self.done
+        self.ios
     }
 }

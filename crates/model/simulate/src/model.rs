@@ -1,23 +1,23 @@
 use serde::{Deserialize, Serialize};
 use workload::Layout;
 
-/// Storage that can be simulated: disks, how they make one range of bytes, and what meters them all.
+/// A storage model: disks, the layout that makes them one range of bytes, and limits.
 ///
 /// ```text
 /// I/O -> limits of the controller -> layout -> parts, on each disk:
-///        limits -> channel (stages in series, each one at a time) -> units (so many at once) -> delay (any number) -> done
-///        a write with a cache: limits -> channel -> cache, where it waits for room -> done
+///        limits -> channel (stages in series, one I/O each) -> units (in parallel) -> delay (any number) -> done
+///        a cached write: limits -> channel -> cache, where it waits for space -> done
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Storage {
     /// At least one.
     pub disks: Vec<Disk>,
-    /// How they make one range.
+    /// How they make one range of bytes.
     pub layout: Layout,
-    /// Limits over all disks together, as a controller or a cloud's volume has.
+    /// Limits of all disks together, as of a controller or a cloud volume.
     #[serde(default)]
     pub limits: Vec<Limit>,
-    /// Seed of the storage's own random choices; those of the workload have their own.
+    /// Seed of the storage's random choices; the workload has its own.
     #[serde(default)]
     pub seed: u64,
 }
@@ -29,16 +29,16 @@ pub struct Disk {
     pub size_bytes: u64,
     /// How it serves an I/O.
     pub mechanics: Mechanics,
-    /// What meters it.
+    /// Its limits.
     #[serde(default)]
     pub limits: Vec<Limit>,
     /// A volatile cache for writes.
     #[serde(default)]
     pub cache: Option<WriteCache>,
-    /// When it does other things.
+    /// When it serves no I/Os.
     #[serde(default)]
     pub stall: Option<Stall>,
-    /// What a flush takes once the cache has drained.
+    /// Duration of a flush after the cache has drained.
     #[serde(default)]
     pub sync: Time,
 }
@@ -47,64 +47,64 @@ pub struct Disk {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Mechanics {
-    /// Parallel units, whatever they are.
+    /// Parallel units of any technology.
     Flash(Flash),
-    /// One arm over turning platters.
+    /// One arm over rotating platters.
     Rotating(Rotating),
 }
 
 /// Parallel units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
-    /// I/Os served at once; the others wait, first come first served.
+    /// I/Os served at once; the others wait in order of arrival.
     pub units: u32,
-    /// Stages that the channel before the units consists of, one behind the other: a pipeline that softens the knee.
+    /// Stages of the channel before the units, in series: a pipeline that softens the knee.
     #[serde(default = "one")]
     pub stages: u32,
-    /// Writes have as many units and stages of their own.
+    /// Writes have units and stages of their own, as many.
     #[serde(default)]
     pub duplex: bool,
-    /// What a read takes.
+    /// Service times of a read.
     pub read: Cost,
-    /// What a write takes.
+    /// Service times of a write.
     pub write: Cost,
 }
 
-/// What an I/O takes of a flash disk.
+/// Service times of an I/O on a flash disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Of each stage of the channel, which serves one I/O after the other.
+    /// In each stage of the channel, which serves one I/O at a time.
     #[serde(default)]
     pub channel: Time,
-    /// The same for each byte, nanoseconds.
+    /// The same per byte, nanoseconds.
     #[serde(default)]
     pub channel_byte_ns: f64,
-    /// Of a unit.
+    /// In a unit.
     pub service: Time,
-    /// Of a unit, for each byte beside that, nanoseconds.
+    /// In a unit per byte, in addition, nanoseconds.
     #[serde(default)]
     pub service_byte_ns: f64,
-    /// Time that keeps nothing busy: the way there and back.
+    /// Time that occupies nothing: transport to and from the disk.
     #[serde(default)]
     pub delay: Time,
-    /// The same for each byte, nanoseconds.
+    /// The same per byte, nanoseconds.
     #[serde(default)]
     pub delay_byte_ns: f64,
 }
 
-/// One arm over turning platters: the seek grows with the root of the distance (Ruemmler and Wilkes 1994), then the
-/// sector has to come around.
+/// One arm over rotating platters: a seek that grows with the root of the distance (Ruemmler and Wilkes 1994), then the
+/// rotational delay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rotating {
-    /// Turns a minute.
+    /// Rotations a minute.
     pub rpm: f64,
     /// Seek to the next track, nanoseconds.
     pub seek_ns_min: u64,
     /// Seek over the whole disk, nanoseconds.
     pub seek_ns_max: u64,
-    /// What passes under the head, bytes a second.
+    /// Transfer rate, bytes a second.
     pub bytes_per_s: f64,
-    /// Of so many waiting I/Os, the oldest, the disk takes the one that it reaches first; 1: the oldest.
+    /// Queue depth: of that many waiting I/Os, the oldest, the disk serves the one that it reaches first.
     pub queue: u32,
 }
 
@@ -112,61 +112,61 @@ pub struct Rotating {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Time {
-    /// Always the same.
+    /// Constant.
     Fixed {
-        /// That long.
+        /// Nanoseconds.
         ns: u64,
     },
-    /// Without memory.
+    /// Exponential.
     Exponential {
         /// Its mean, and its standard deviation.
         mean_ns: f64,
     },
-    /// The logarithm is normal: a long tail.
+    /// Lognormal: a long tail.
     Lognormal {
-        /// Half are shorter.
+        /// Median.
         median_ns: f64,
         /// Standard deviation of the natural logarithm.
         sigma: f64,
     },
-    /// As it was measured: (longest of the range, how often), rising; anywhere in a range alike.
+    /// As measured: (highest time of a range, count), in rising order; uniform within a range.
     Empirical {
         /// The ranges.
         ranges: Vec<(u64, u64)>,
     },
 }
 
-/// A write cache: a write is done once it is in, and waits where it is full.
+/// A write cache: a write completes once it is in the cache, and waits while that is full.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WriteCache {
-    /// What it holds, bytes.
+    /// Its size.
     pub bytes: u64,
-    /// What a write into it takes, nanoseconds.
+    /// Duration of a write into it, nanoseconds.
     pub write_ns: u64,
-    /// What it gives on to the medium, bytes a second.
+    /// Rate at which it is written to the medium, bytes a second.
     pub drain_bytes_per_s: f64,
 }
 
-/// The disk begins nothing for `length_ns` of every `every_ns`.
+/// The disk starts no I/O for the last `length_ns` of every `every_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// From one beginning to the next; the first is after one of them.
+    /// Period; the first stall is at the end of the first one.
     pub every_ns: u64,
-    /// How long; shorter than `every_ns`.
+    /// Duration; shorter than `every_ns`.
     pub length_ns: u64,
 }
 
-/// A token bucket: I/Os go on while tokens are there, and wait for theirs in their order.
+/// A token bucket: I/Os pass while tokens are available, and wait for theirs in order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// What is counted.
     pub of: Metered,
     /// Tokens a second.
     pub per_second: f64,
-    /// Tokens that can be saved up; full at the beginning.
+    /// Most tokens that are saved; it starts full.
     pub burst: f64,
-    /// New tokens come at these distances, nanoseconds, as those of the kernel's throttle do, which saves those of no more
-    /// than two; 0: all the time.
+    /// Interval between additions of tokens, nanoseconds, as in the kernel's throttle, which saves those of two intervals
+    /// at most; 0: continuous.
     #[serde(default)]
     pub refill_ns: u64,
 }
@@ -219,7 +219,7 @@ impl Time {
         }
     }
 
-    /// The same, so many times as long.
+    /// The distribution scaled by a factor.
     #[must_use]
     pub fn times(&self, factor: f64) -> Time {
         let scaled = |ns: u64| (ns as f64 * factor).round() as u64;
@@ -238,7 +238,7 @@ impl Time {
 }
 
 impl Metered {
-    /// Tokens that an I/O takes; 0 where it is not metered.
+    /// Tokens of an I/O; 0 where it is not metered.
     pub fn tokens(self, write: bool, bytes: u64) -> f64 {
         match (self, write) {
             (Metered::Ios, _) | (Metered::Reads, false) | (Metered::Writes, true) => 1.0,
@@ -248,19 +248,19 @@ impl Metered {
     }
 }
 
-/// What cannot be simulated, and why.
+/// Why something cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{what}: {remedy}")]
-pub struct Impossible {
+pub struct SimulationError {
     /// What is wrong.
     pub what: String,
-    /// What to give instead.
+    /// What to change.
     pub remedy: &'static str,
 }
 
-impl Impossible {
-    pub(crate) fn new(what: impl Into<String>, remedy: &'static str) -> Impossible {
-        Impossible { what: what.into(), remedy }
+impl SimulationError {
+    pub(crate) fn new(what: impl Into<String>, remedy: &'static str) -> SimulationError {
+        SimulationError { what: what.into(), remedy }
     }
 }
 
@@ -270,23 +270,23 @@ impl Storage {
     /// Most parallel units of a disk.
     pub const UNITS_MAX: u32 = 65_536;
 
-    /// One disk, as it is.
-    pub fn of(disk: Disk) -> Storage {
+    /// A single disk.
+    pub fn single(disk: Disk) -> Storage {
         Storage { disks: vec![disk], layout: Layout::Span, limits: Vec::new(), seed: 0 }
     }
 
-    /// `count` disks alike.
-    pub fn of_many(disk: &Disk, count: usize, layout: Layout) -> Storage {
-        Storage { disks: vec![disk.clone(); count], layout, ..Storage::of(disk.clone()) }
+    /// `count` equal disks.
+    pub fn array(disk: &Disk, count: usize, layout: Layout) -> Storage {
+        Storage { disks: vec![disk.clone(); count], layout, ..Storage::single(disk.clone()) }
     }
 
-    /// Refuses what cannot be simulated.
+    /// Refuses a model that cannot be simulated.
     ///
     /// # Errors
     /// The first thing that is out of range.
-    pub fn validate(&self) -> Result<(), Impossible> {
+    pub fn validate(&self) -> Result<(), SimulationError> {
         if self.disks.is_empty() || self.disks.len() > Self::DISKS_MAX {
-            return Err(Impossible::new(format!("{} disks", self.disks.len()), "give 1 to 1024"));
+            return Err(SimulationError::new(format!("{} disks", self.disks.len()), "give 1 to 1024"));
         }
         self.limits.iter().try_for_each(Limit::validate)?;
         self.disks.iter().try_for_each(Disk::validate)
@@ -312,14 +312,14 @@ impl Disk {
         Disk { size_bytes, mechanics, limits: Vec::new(), cache: None, stall: None, sync: Time::default() }
     }
 
-    fn validate(&self) -> Result<(), Impossible> {
+    fn validate(&self) -> Result<(), SimulationError> {
         self.limits.iter().try_for_each(Limit::validate)?;
         if let Mechanics::Flash(flash) = &self.mechanics {
             if flash.units == 0 || flash.units > Storage::UNITS_MAX {
-                return Err(Impossible::new(format!("{} units", flash.units), "give 1 to 65536"));
+                return Err(SimulationError::new(format!("{} units", flash.units), "give 1 to 65536"));
             }
             if flash.stages == 0 || flash.stages > 64 {
-                return Err(Impossible::new(format!("{} stages", flash.stages), "give 1 to 64"));
+                return Err(SimulationError::new(format!("{} stages", flash.stages), "give 1 to 64"));
             }
             for cost in [&flash.read, &flash.write] {
                 validate_time(&cost.channel)?;
@@ -327,30 +327,33 @@ impl Disk {
                 validate_time(&cost.delay)?;
                 let bytes = [cost.channel_byte_ns, cost.service_byte_ns, cost.delay_byte_ns];
                 if bytes.iter().any(|ns| !(0.0..=1e9).contains(ns)) {
-                    return Err(Impossible::new("a time for each byte", "give 0 to 1 s"));
+                    return Err(SimulationError::new("a time for each byte", "give 0 to 1 s"));
                 }
             }
         }
         if let Mechanics::Rotating(arm) = &self.mechanics {
             if !(1.0..=1e6).contains(&arm.rpm) || !(1e3..=1e15).contains(&arm.bytes_per_s) {
-                return Err(Impossible::new(
+                return Err(SimulationError::new(
                     "a disk that hardly turns",
                     "give rpm = 7200, bandwidth = \"200M/s\"",
                 ));
             }
             if arm.seek_ns_min > arm.seek_ns_max || arm.seek_ns_max > TIME_NS_MAX {
-                return Err(Impossible::new("seeks", "the shortest must not be longer than the longest"));
+                return Err(SimulationError::new(
+                    "seeks",
+                    "the shortest must not be longer than the longest",
+                ));
             }
             if arm.queue == 0 || arm.queue > 4096 {
-                return Err(Impossible::new(format!("a queue of {}", arm.queue), "give 1 to 4096"));
+                return Err(SimulationError::new(format!("a queue of {}", arm.queue), "give 1 to 4096"));
             }
         }
         if self.cache.is_some_and(|cache| !(cache.drain_bytes_per_s >= 1.0 && cache.drain_bytes_per_s < 1e18))
         {
-            return Err(Impossible::new("a cache that never drains", "give drain = \"100M/s\""));
+            return Err(SimulationError::new("a cache that never drains", "give drain = \"100M/s\""));
         }
         if self.stall.is_some_and(|stall| stall.length_ns >= stall.every_ns) {
-            return Err(Impossible::new(
+            return Err(SimulationError::new(
                 "a disk that always stalls",
                 "give a longer distance, as in \"2s every 30s\"",
             ));
@@ -359,10 +362,10 @@ impl Disk {
     }
 }
 
-/// A day: longer takes nothing of a disk.
+/// A day: no operation of a disk takes longer.
 const TIME_NS_MAX: u64 = 86_400_000_000_000;
 
-fn validate_time(time: &Time) -> Result<(), Impossible> {
+fn validate_time(time: &Time) -> Result<(), SimulationError> {
     let mean = time.mean_ns();
     let odd = match time {
         Time::Lognormal { sigma, .. } => !(0.0..=5.0).contains(sigma),
@@ -375,7 +378,7 @@ fn validate_time(time: &Time) -> Result<(), Impossible> {
         _ => false,
     };
     if odd || !(0.0..=TIME_NS_MAX as f64).contains(&mean) {
-        return Err(Impossible::new(
+        return Err(SimulationError::new(
             "a time that no disk takes",
             "give a time up to a day, ranges that rise",
         ));
@@ -384,9 +387,9 @@ fn validate_time(time: &Time) -> Result<(), Impossible> {
 }
 
 impl Limit {
-    fn validate(&self) -> Result<(), Impossible> {
+    fn validate(&self) -> Result<(), SimulationError> {
         if !(self.per_second > 0.0 && self.per_second < 1e15 && self.burst >= 0.0 && self.burst < 1e18) {
-            return Err(Impossible::new(
+            return Err(SimulationError::new(
                 format!("a limit of {} a second", self.per_second),
                 "give a rate above 0, and what can be saved up",
             ));

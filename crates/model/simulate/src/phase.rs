@@ -1,134 +1,164 @@
-use crate::client::Lane;
+use crate::disk_array::{DiskArray, EVENT_ARM, EVENT_IO, EVENT_KIND, EVENT_PART, EVENT_THREAD, Io, Step};
 use crate::events::Events;
-use crate::machine::{Job, TOOL};
-use crate::store::{ARM, IO, Io, KIND, PART, SEAT, Step, Store};
+use crate::job::Job;
+use crate::lane::Lane;
+use std::ops::Range;
 use std::sync::Arc;
-use stream::{Ask, Chooser, Record, Responses, Stream, Want, Window, weighted, whole};
+use std::sync::atomic::AtomicU64;
+use stream::{
+    Chooser, IoRecord, IoRequest, IoStream, MeasuredWindow, NextStep, Responses, ThreadIndex,
+    choose_weighted, complete_series,
+};
 use workload::{Backend, Phase, RunResult, ThreadShare, TraceKind};
+
+/// The tool that results name.
+pub const TOOL: &str = "headroom simulate";
 
 /// One thread.
 #[derive(Debug)]
-struct Seat {
+struct Thread {
     /// Its lanes, and their weights.
-    lanes: std::ops::Range<usize>,
+    lanes: Range<usize>,
     weights: Vec<u32>,
     /// Most in flight over all lanes, where they share it.
     shared_depth: Option<u32>,
     in_flight: u32,
-    /// An event will wake it then.
+    /// When its next event is due.
     wakes_ns: u64,
 }
 
+/// One job in one thread.
+#[derive(Clone, Copy)]
+struct LanePlan {
+    job: usize,
+    thread: ThreadIndex,
+    slots: u32,
+}
+
 /// A phase while it is simulated.
-pub struct Run<'m, 'a> {
-    store: &'m mut Store,
+pub struct PhaseRun<'m, 'a> {
+    disks: &'m mut DiskArray,
     events: Events,
     ios: Vec<Io>,
     lanes: Vec<Lane<'a>>,
-    seat_of: Vec<u32>,
-    seats: Vec<Seat>,
-    records: Vec<Record>,
-    /// When the last I/O of each job that counts was done, since the measured part began.
+    /// The thread of each lane.
+    thread_of: Vec<u32>,
+    threads: Vec<Thread>,
+    /// Of each job.
+    records: Vec<IoRecord>,
+    /// When the last I/O of each job that counts completed, since the measured part began.
     last_ns: Vec<u64>,
-    window: Window,
+    window: MeasuredWindow,
     end_ns: u64,
-    /// Each thread's share is told apart.
-    shares: bool,
-    done: u64,
+    /// Whether results list the share of each thread.
+    thread_shares: bool,
+    completed: u64,
 }
 
-/// The watcher is asked after so many events.
+/// Events between two calls of the watcher.
 const WATCH_EVENTS: u32 = 1 << 16;
 
-impl<'m, 'a> Run<'m, 'a> {
-    /// `window` is measured; the load goes on till `end_ns`.
+impl<'m, 'a> PhaseRun<'m, 'a> {
+    /// `window` is measured; the load continues until `end_ns`.
     pub fn new(
-        store: &'m mut Store,
+        disks: &'m mut DiskArray,
         phase: &Phase,
         jobs: &[Job<'a>],
-        window: Window,
+        window: MeasuredWindow,
         end_ns: u64,
-    ) -> Run<'m, 'a> {
+    ) -> PhaseRun<'m, 'a> {
         let slice_ns = slice_ns(phase);
-        let mut run = Run {
-            store,
+        let mut run = PhaseRun {
+            disks,
             events: Events::default(),
             ios: Vec::new(),
             lanes: Vec::new(),
-            seat_of: Vec::new(),
-            seats: Vec::new(),
-            records: jobs.iter().map(|job| Record::new(slice_ns, job.workload.is_open_loop())).collect(),
+            thread_of: Vec::new(),
+            threads: Vec::new(),
+            records: jobs.iter().map(|job| IoRecord::new(slice_ns, job.workload.is_open_loop())).collect(),
             last_ns: vec![0; jobs.len()],
             window,
             end_ns,
-            shares: phase.pool.is_some() || jobs.iter().any(|job| job.workload.threads > 1),
-            done: 0,
+            thread_shares: phase.pool.is_some() || jobs.iter().any(|job| job.workload.threads > 1),
+            completed: 0,
         };
-        let shared: Vec<Arc<_>> = jobs.iter().map(|_| Arc::default()).collect();
-        let ios_max = phase.length.ios_max;
-        let mut seat = |places: &[(usize, u32, u32, u32)], shared_depth| {
-            let first = run.lanes.len();
-            for (job, at, threads, slots) in places.iter().copied() {
-                let it = &jobs[job];
-                let ios = run.ios.len() as u32..run.ios.len() as u32 + slots;
-                let empty = Io {
-                    submitted_ns: 0,
-                    intended_ns: 0,
-                    ends_ns: 0,
-                    offset: 0,
-                    bytes: 0,
-                    lane: run.lanes.len() as u32,
-                    parts: 0,
-                    kind: TraceKind::Read,
-                    step: Step::Done,
-                    through: false,
-                };
-                run.ios.resize(ios.end as usize, empty);
-                // And the lane's sync.
-                run.ios.push(Io { kind: TraceKind::Sync, ..empty });
-                let chooser = Chooser::new(it.workload, it.offset, it.bytes, at, threads, &shared[job]);
-                let stream = Stream::new(it.workload, chooser, (at, threads), it.trace, ios_max, ios.clone());
-                run.seat_of.push(run.seats.len() as u32);
-                run.lanes.push(Lane::new(job, it.workload, stream, ios));
-            }
-            let weights = places.iter().map(|(job, ..)| jobs[*job].weight).collect();
-            let lanes = first..run.lanes.len();
-            run.seats.push(Seat { lanes, weights, shared_depth, in_flight: 0, wakes_ns: u64::MAX });
-        };
-        match phase.pool {
-            Some(pool) => {
-                for at in 0..pool.threads {
-                    let slots = |job: &Job<'_>| pool.outstanding.unwrap_or(job.workload.outstanding);
-                    let places: Vec<_> =
-                        jobs.iter().enumerate().map(|(of, job)| (of, at, pool.threads, slots(job))).collect();
-                    seat(&places, pool.outstanding);
-                }
-            }
-            None => {
-                for (of, job) in jobs.iter().enumerate() {
-                    let threads = job.workload.threads;
-                    (0..threads).for_each(|at| seat(&[(of, at, threads, job.workload.outstanding)], None));
-                }
-            }
-        }
-        run.events = Events::with_capacity(run.ios.len() + run.seats.len());
+        run.add_threads(phase, jobs);
+        run.events = Events::with_capacity(run.ios.len() + run.threads.len());
         run
     }
 
-    /// Event after event; whether it was ended by the watcher.
-    pub fn go(&mut self, start_ns: u64, watch: &mut dyn FnMut(f64, u64) -> bool) -> bool {
-        for seat in 0..self.seats.len() {
-            for lane in self.seats[seat].lanes.clone() {
-                self.lanes[lane].stream.begin(start_ns);
+    fn add_threads(&mut self, phase: &Phase, jobs: &[Job<'a>]) {
+        let next_offsets: Vec<Arc<AtomicU64>> = jobs.iter().map(|_| Arc::default()).collect();
+        let mut add = |lanes: &[LanePlan], shared_depth| {
+            let first = self.lanes.len();
+            for lane in lanes {
+                let job = &jobs[lane.job];
+                self.add_lane(*lane, job, phase.length.ios_max, &next_offsets[lane.job]);
             }
+            let weights = lanes.iter().map(|lane| jobs[lane.job].weight).collect();
+            let lanes = first..self.lanes.len();
+            self.threads.push(Thread { lanes, weights, shared_depth, in_flight: 0, wakes_ns: u64::MAX });
+        };
+        let Some(pool) = phase.pool else {
+            for (job, of) in jobs.iter().enumerate() {
+                let (count, slots) = (of.workload.threads, of.workload.outstanding);
+                for index in 0..count {
+                    add(&[LanePlan { job, thread: ThreadIndex { index, count }, slots }], None);
+                }
+            }
+            return;
+        };
+        for index in 0..pool.threads {
+            let lane = |(job, of): (usize, &Job<'_>)| LanePlan {
+                job,
+                thread: ThreadIndex { index, count: pool.threads },
+                slots: pool.outstanding.unwrap_or(of.workload.outstanding),
+            };
+            let lanes: Vec<LanePlan> = jobs.iter().enumerate().map(lane).collect();
+            add(&lanes, pool.outstanding);
         }
-        for seat in 0..self.seats.len() {
-            self.ask(seat, start_ns);
+    }
+
+    fn add_lane(
+        &mut self,
+        plan: LanePlan,
+        job: &Job<'a>,
+        ios_max: Option<u64>,
+        next_offset: &Arc<AtomicU64>,
+    ) {
+        let ios = self.ios.len() as u32..self.ios.len() as u32 + plan.slots;
+        let empty = Io {
+            submitted_ns: 0,
+            intended_ns: 0,
+            ends_ns: 0,
+            offset: 0,
+            bytes: 0,
+            lane: self.lanes.len() as u32,
+            parts: 0,
+            kind: TraceKind::Read,
+            step: Step::Done,
+            through: false,
+        };
+        self.ios.resize(ios.end as usize, empty);
+        // And the lane's sync.
+        self.ios.push(Io { kind: TraceKind::Sync, ..empty });
+        let bytes = job.offset..job.offset + job.bytes;
+        let chooser = Chooser::new(job.workload, bytes, plan.thread, next_offset);
+        let stream = IoStream::new(job.workload, chooser, job.trace, ios_max, ios.clone());
+        self.thread_of.push(self.threads.len() as u32);
+        self.lanes.push(Lane::new(plan.job, job.workload, stream, ios));
+    }
+
+    /// Processes all events; whether the watcher ended the phase.
+    pub fn process_events(&mut self, start_ns: u64, watch: &mut dyn FnMut(f64, u64) -> bool) -> bool {
+        self.lanes.iter_mut().for_each(|lane| lane.stream.begin(start_ns));
+        for thread in 0..self.threads.len() {
+            self.submit_next(thread, start_ns);
         }
         let mut until_watched = WATCH_EVENTS;
         let (mut closed, mut interrupted) = (false, false);
         let mut last_ns = start_ns;
-        while let Some((now_ns, what)) = self.events.pop() {
+        while let Some((now_ns, event)) = self.events.pop() {
             if now_ns >= self.window.until_ns && !closed {
                 closed = true;
                 self.close(now_ns);
@@ -137,24 +167,24 @@ impl<'m, 'a> Run<'m, 'a> {
             if now_ns >= self.end_ns {
                 break;
             }
-            let at = what as u32;
-            match what & KIND {
-                IO => self.step(at, now_ns),
-                PART => self.store.part_granted(at, &mut self.ios, now_ns, &mut self.events),
-                ARM => self.store.arm_done(at, &mut self.ios, now_ns, &mut self.events),
+            let at = event as u32;
+            match event & EVENT_KIND {
+                EVENT_IO => self.advance(at, now_ns),
+                EVENT_PART => self.disks.part_granted(at, &mut self.ios, now_ns, &mut self.events),
+                EVENT_ARM => self.disks.arm_done(at, &mut self.ios, now_ns, &mut self.events),
                 _ => {
-                    let seat = &mut self.seats[at as usize];
-                    if seat.wakes_ns == now_ns {
-                        seat.wakes_ns = u64::MAX;
+                    let thread = &mut self.threads[at as usize];
+                    if thread.wakes_ns == now_ns {
+                        thread.wakes_ns = u64::MAX;
                     }
-                    self.ask(at as usize, now_ns);
+                    self.submit_next(at as usize, now_ns);
                 }
             }
             until_watched -= 1;
             if until_watched == 0 {
                 until_watched = WATCH_EVENTS;
                 let whole = self.end_ns.saturating_sub(start_ns).max(1);
-                if !watch((now_ns - start_ns) as f64 / whole as f64, self.done) {
+                if !watch((now_ns - start_ns) as f64 / whole as f64, self.completed) {
                     interrupted = true;
                     self.window.until_ns = now_ns.max(self.window.from_ns).min(self.window.until_ns);
                     break;
@@ -167,44 +197,44 @@ impl<'m, 'a> Run<'m, 'a> {
         interrupted
     }
 
-    /// What an I/O's event means.
+    /// Processes the event of an I/O.
     #[inline]
-    fn step(&mut self, at: u32, now_ns: u64) {
+    fn advance(&mut self, at: u32, now_ns: u64) {
         let io = &mut self.ios[at as usize];
         match io.step {
-            Step::Done => self.done(at, now_ns),
+            Step::Done => self.complete(at, now_ns),
             Step::Granted => {
                 let flushed = io.kind == TraceKind::Write && self.lanes[io.lane as usize].synced_each;
                 io.step = if flushed { Step::Written } else { Step::Done };
-                self.store.dispatch(at, io, now_ns, &mut self.events);
+                self.disks.dispatch(at, io, now_ns, &mut self.events);
             }
             Step::Written => {
                 io.step = Step::Done;
-                let ends_ns = self.store.flush(now_ns);
-                self.events.push(ends_ns, IO | u64::from(at));
+                let ends_ns = self.disks.flush(now_ns);
+                self.events.push(ends_ns, EVENT_IO | u64::from(at));
             }
         }
     }
 
-    /// An I/O or a sync is done.
+    /// Accounts for an I/O or sync that has completed, and submits what can follow.
     #[inline]
-    fn done(&mut self, at: u32, now_ns: u64) {
+    fn complete(&mut self, at: u32, now_ns: u64) {
         let io = self.ios[at as usize];
         let lane = &mut self.lanes[io.lane as usize];
-        let seat = self.seat_of[io.lane as usize] as usize;
-        let counts = self.window.counts(now_ns);
+        let thread = self.thread_of[io.lane as usize] as usize;
+        let counts = self.window.contains(now_ns);
         let latency_ns = now_ns - io.submitted_ns;
         if at == lane.sync_io {
             lane.stream.synced();
             if counts {
                 self.records[lane.job].synced(latency_ns);
             }
-            self.ask(seat, now_ns);
+            self.submit_next(thread, now_ns);
             return;
         }
-        lane.stream.returned(at, io.kind == TraceKind::Read);
-        self.seats[seat].in_flight -= 1;
-        self.done += 1;
+        lane.stream.completed(at, io.kind == TraceKind::Read);
+        self.threads[thread].in_flight -= 1;
+        self.completed += 1;
         if counts {
             let record = &mut self.records[lane.job];
             if io.kind == TraceKind::Sync {
@@ -213,113 +243,112 @@ impl<'m, 'a> Run<'m, 'a> {
                 let write = io.kind == TraceKind::Write;
                 lane.stream.counted += 1;
                 let at_ns = now_ns - self.window.from_ns;
-                record.at(at_ns);
+                record.advance_to(at_ns);
                 record.completed(write, io.bytes, latency_ns, 1);
                 if let Some(responses) = &mut record.responses {
                     responses.record(write, now_ns - io.intended_ns);
                 }
                 self.last_ns[lane.job] = at_ns;
-                if self.shares {
+                if self.thread_shares {
                     let tally = if write { &mut lane.write } else { &mut lane.read };
                     tally.record_n(latency_ns, u64::from(io.bytes), 1);
                 }
             }
         }
-        if lane.plain && self.seats[seat].shared_depth.is_none() {
-            // Only this lane has room now.
-            if let Some(ask) = lane.want_plain(now_ns) {
-                self.submit(io.lane as usize, seat, ask, now_ns);
+        if lane.plain && self.threads[thread].shared_depth.is_none() {
+            // Only this lane has a free slot now.
+            if let Some(request) = lane.next_plain(now_ns) {
+                self.submit(io.lane as usize, thread, request, now_ns);
             }
         } else {
-            self.ask(seat, now_ns);
+            self.submit_next(thread, now_ns);
         }
     }
 
-    /// A thread asks for all that it may.
-    fn ask(&mut self, seat: usize, now_ns: u64) {
+    /// Submits all that a thread can, and schedules its next event.
+    fn submit_next(&mut self, thread: usize, now_ns: u64) {
         let mut due_ns = u64::MAX;
-        if let Some(depth) = self.seats[seat].shared_depth {
-            let mut weights = self.seats[seat].weights.clone();
-            let lanes = self.seats[seat].lanes.clone();
-            while self.seats[seat].in_flight < depth && weights.iter().any(|weight| *weight > 0) {
-                let chosen = weighted(&weights, &mut self.lanes[lanes.start].stream.chooser);
-                match self.ask_lane(lanes.start + chosen, seat, now_ns) {
-                    Want::Io(_) | Want::Sync => {}
-                    Want::Later(at_ns) => {
+        if let Some(depth) = self.threads[thread].shared_depth {
+            let mut weights = self.threads[thread].weights.clone();
+            let lanes = self.threads[thread].lanes.clone();
+            while self.threads[thread].in_flight < depth && weights.iter().any(|weight| *weight > 0) {
+                let chosen = choose_weighted(&weights, &mut self.lanes[lanes.start].stream.chooser);
+                match self.execute_next(lanes.start + chosen, thread, now_ns) {
+                    NextStep::Io(_) | NextStep::Sync => {}
+                    NextStep::Later(at_ns) => {
                         due_ns = due_ns.min(at_ns);
                         weights[chosen] = 0;
                     }
-                    Want::Completion | Want::Done => weights[chosen] = 0,
+                    NextStep::Completion | NextStep::Done => weights[chosen] = 0,
                 }
             }
         } else {
-            for lane in self.seats[seat].lanes.clone() {
+            for lane in self.threads[thread].lanes.clone() {
                 loop {
-                    match self.ask_lane(lane, seat, now_ns) {
-                        Want::Io(_) | Want::Sync => {}
-                        Want::Later(at_ns) => {
+                    match self.execute_next(lane, thread, now_ns) {
+                        NextStep::Io(_) | NextStep::Sync => {}
+                        NextStep::Later(at_ns) => {
                             due_ns = due_ns.min(at_ns);
                             break;
                         }
-                        Want::Completion | Want::Done => break,
+                        NextStep::Completion | NextStep::Done => break,
                     }
                 }
             }
         }
-        let seat_at = seat as u64;
-        let seat = &mut self.seats[seat];
-        if due_ns < seat.wakes_ns {
-            seat.wakes_ns = due_ns;
-            self.events.push(due_ns, SEAT | seat_at);
+        let event = EVENT_THREAD | thread as u64;
+        let thread = &mut self.threads[thread];
+        if due_ns < thread.wakes_ns {
+            thread.wakes_ns = due_ns;
+            self.events.push(due_ns, event);
         }
     }
 
+    /// Executes the next step of a lane, and returns it.
     #[inline]
-    fn ask_lane(&mut self, lane: usize, seat: usize, now_ns: u64) -> Want {
-        let it = &mut self.lanes[lane];
-        let want =
-            if it.plain { it.want_plain(now_ns).map_or(Want::Completion, Want::Io) } else { it.want(now_ns) };
-        match want {
-            Want::Io(ask) => self.submit(lane, seat, ask, now_ns),
-            Want::Sync => {
-                let at = it.sync_io;
+    fn execute_next(&mut self, lane: usize, thread: usize, now_ns: u64) -> NextStep {
+        let step = self.lanes[lane].next(now_ns);
+        match step {
+            NextStep::Io(request) => self.submit(lane, thread, request, now_ns),
+            NextStep::Sync => {
+                let at = self.lanes[lane].sync_io;
                 let io = &mut self.ios[at as usize];
                 (io.submitted_ns, io.step) = (now_ns, Step::Done);
-                let ends_ns = self.store.flush(now_ns);
-                self.events.push(ends_ns, IO | u64::from(at));
+                let ends_ns = self.disks.flush(now_ns);
+                self.events.push(ends_ns, EVENT_IO | u64::from(at));
             }
             _ => {}
         }
-        want
+        step
     }
 
     #[inline]
-    fn submit(&mut self, lane: usize, seat: usize, ask: Ask, now_ns: u64) {
-        let it = &self.lanes[lane];
-        self.seats[seat].in_flight += 1;
-        let io = &mut self.ios[ask.slot as usize];
-        let flushed = it.synced_each && ask.kind == TraceKind::Write;
+    fn submit(&mut self, lane_index: usize, thread: usize, request: IoRequest, now_ns: u64) {
+        let lane = &self.lanes[lane_index];
+        self.threads[thread].in_flight += 1;
+        let io = &mut self.ios[request.slot as usize];
+        let flushed = lane.synced_each && request.kind == TraceKind::Write;
         *io = Io {
             submitted_ns: now_ns,
-            intended_ns: ask.intended_ns,
+            intended_ns: request.intended_ns,
             ends_ns: 0,
-            offset: ask.offset,
-            bytes: ask.bytes,
-            lane: lane as u32,
+            offset: request.offset,
+            bytes: request.bytes,
+            lane: lane_index as u32,
             parts: 0,
-            kind: ask.kind,
+            kind: request.kind,
             step: if flushed { Step::Written } else { Step::Done },
-            through: it.through,
+            through: lane.through,
         };
-        if ask.kind == TraceKind::Sync {
-            let ends_ns = self.store.flush(now_ns);
-            self.events.push(ends_ns, IO | u64::from(ask.slot));
+        if request.kind == TraceKind::Sync {
+            let ends_ns = self.disks.flush(now_ns);
+            self.events.push(ends_ns, EVENT_IO | u64::from(request.slot));
             return;
         }
-        self.store.submit(ask.slot, io, now_ns, &mut self.events);
+        self.disks.submit(request.slot, io, now_ns, &mut self.events);
     }
 
-    /// The measured part is over: what of an open loop still waits?
+    /// Ends the measured part: records which I/Os of open loops still wait.
     fn close(&mut self, now_ns: u64) {
         let until_ns = self.window.until_ns.min(now_ns);
         for lane in &mut self.lanes {
@@ -329,13 +358,13 @@ impl<'m, 'a> Run<'m, 'a> {
             let ios = (lane.first_io..lane.sync_io).map(|io| (io, self.ios[io as usize].intended_ns));
             let waiting = lane.stream.waiting(until_ns, ios);
             if let Some(responses) = &mut self.records[lane.job].responses {
-                responses.wait(waiting);
+                responses.add_waiting(waiting);
             }
         }
     }
 
-    /// A result for each job, and how many I/Os were done.
-    pub fn finish(
+    /// A result for each job, and the number of I/Os.
+    pub fn into_results(
         self,
         phase: &Phase,
         jobs: &[Job<'_>],
@@ -346,9 +375,9 @@ impl<'m, 'a> Run<'m, 'a> {
         let mut results = Vec::new();
         for (at, (job, mut record)) in jobs.iter().zip(self.records).enumerate() {
             let lanes = || self.lanes.iter().filter(|lane| lane.job == at);
-            let over = lanes().all(|lane| lane.stream.is_finished());
-            let elapsed_ns = window.elapsed_ns(over, self.last_ns[at]);
-            record.close();
+            let finished = lanes().all(|lane| lane.stream.is_finished());
+            let elapsed_ns = window.elapsed_ns(finished, self.last_ns[at]);
+            record.close_slice();
             let mut result = RunResult {
                 replayed: job.trace.is_some(),
                 backend: Backend::Foreign,
@@ -363,22 +392,22 @@ impl<'m, 'a> Run<'m, 'a> {
                 write: record.write,
                 sync: record.sync,
                 series: record.series,
-                response: record.responses.map(Responses::told),
+                response: record.responses.map(Responses::into_response),
                 ..RunResult::empty(job.workload.clone(), job.target.clone())
             };
-            whole(&mut result.series, slice_ns, elapsed_ns);
+            complete_series(&mut result.series, slice_ns, elapsed_ns);
             result.threads = lanes()
                 .map(|lane| ThreadShare { read: lane.read, write: lane.write, ..ThreadShare::default() })
                 .collect();
-            if let ([one], false) = (&mut result.threads[..], self.shares) {
+            if let ([only], false) = (&mut result.threads[..], self.thread_shares) {
                 for slice in &result.series {
-                    one.read.merge(&slice.read);
-                    one.write.merge(&slice.write);
+                    only.read.merge(&slice.read);
+                    only.write.merge(&slice.write);
                 }
             }
             results.push(result);
         }
-        (results, self.done)
+        (results, self.completed)
     }
 }
 

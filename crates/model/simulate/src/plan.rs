@@ -1,31 +1,33 @@
-use crate::machine::{DiskUse, Job, Machine};
-use crate::model::{Impossible, Storage};
+use crate::disk_array::DiskUse;
+use crate::job::Job;
+use crate::machine::Machine;
+use crate::model::{SimulationError, Storage};
 use workload::{PhaseResult, Placed, Plan, Trace};
 
-/// What a simulation gave.
+/// The results of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
-    /// As a real run would tell it.
+    /// As of a real run.
     pub phases: Vec<PhaseResult>,
-    /// What each disk did, over all phases and their warm-ups.
+    /// I/Os of each disk, over all phases and their warm-ups.
     pub disks: Vec<DiskUse>,
     /// I/Os that were simulated, warm-up included.
     pub ios: u64,
 }
 
-/// How far a simulation is.
+/// Progress of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// Which phase, from 0.
+pub struct SimulationProgress {
+    /// Index of the phase.
     pub phase: usize,
     /// Share of its time, 0 to 1.
     pub share: f64,
-    /// I/Os done by now.
+    /// I/Os completed so far.
     pub ios: u64,
 }
 
-/// Simulates a plan: phase after phase on one storage. Targets that say their size lie one behind the other on it,
-/// the others are all of it. `traces` are those of the workloads that replay one, by phase and workload.
+/// Simulates the phases of a plan one after the other on one storage. Targets with a size are laid out on it one behind
+/// the other; a target without a size is all of it. `traces` gives the trace of a workload that replays one.
 ///
 /// # Errors
 /// Where storage or plan cannot be simulated.
@@ -33,8 +35,8 @@ pub fn simulate<'t>(
     plan: &Plan,
     storage: &Storage,
     traces: &dyn Fn(&Placed) -> Option<&'t Trace>,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Simulated, Impossible> {
+    watch: &mut dyn FnMut(SimulationProgress) -> bool,
+) -> Result<Simulated, SimulationError> {
     let mut machine = Machine::new(storage)?;
     let size_bytes = machine.size_bytes();
     let mut next = 0_u64;
@@ -51,14 +53,14 @@ pub fn simulate<'t>(
     }
     let mut phases = Vec::new();
     for (at, phase) in plan.phases.iter().enumerate() {
-        let jobs: Result<Vec<Job<'_>>, Impossible> = phase
+        let jobs: Result<Vec<Job<'_>>, SimulationError> = phase
             .workloads
             .iter()
             .map(|placed| {
                 let region = regions.get(placed.target);
                 let (target, offset, bytes) = region
                     .cloned()
-                    .ok_or_else(|| Impossible::new("a target that is not there", "name it"))?;
+                    .ok_or_else(|| SimulationError::new("a target that is not there", "name it"))?;
                 let trace = traces(placed);
                 Ok(Job { workload: &placed.workload, target, offset, bytes, weight: placed.weight, trace })
             })
@@ -66,7 +68,7 @@ pub fn simulate<'t>(
         let mut go_on = true;
         let before = machine.ios();
         let results = machine.run(phase, &jobs?, &mut |share, ios| {
-            go_on = watch(Progress { phase: at, share, ios: before + ios });
+            go_on = watch(SimulationProgress { phase: at, share, ios: before + ios });
             go_on
         })?;
         phases.push(PhaseResult { name: phase.name.clone(), results });
@@ -74,5 +76,5 @@ pub fn simulate<'t>(
             break;
         }
     }
-    Ok(Simulated { phases, disks: machine.disks().to_vec(), ios: machine.ios() })
+    Ok(Simulated { phases, disks: machine.disk_use().to_vec(), ios: machine.ios() })
 }

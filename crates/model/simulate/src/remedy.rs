@@ -1,81 +1,83 @@
-//! How far each remedy would carry a demand that is more than the storage gives.
+//! How much of a demand that exceeds the storage each remedy would carry.
 
 use crate::fit::Fit;
-use crate::machine::{Job, Machine};
+use crate::job::Job;
+use crate::machine::Machine;
 use crate::model::Storage;
 use crate::what_if::WhatIf;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use workload::{Arrival, Phase, RunLength, RunResult, Shape, Workload, format_bytes};
 
-/// What is asked of a storage, on average.
+/// The mean demand on a storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
     /// Reads a second.
     pub reads_per_s: f64,
-    /// Mean bytes of each.
+    /// Mean size.
     pub read_bytes: f64,
     /// Writes a second.
     pub writes_per_s: f64,
-    /// Mean bytes of each.
+    /// Mean size.
     pub write_bytes: f64,
-    /// Those of the writes that commits wait for, a second.
+    /// Writes a second that commits wait for.
     pub commits_per_s: f64,
 }
 
-/// What could be done, and what it would bring: an estimate by simulation, never a measurement.
+/// A remedy and its effect: an estimate by simulation, never a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remedy {
-    /// What is done, for people: "2 such disks striped".
+    /// The remedy as text: "2 such disks striped".
     pub what: String,
     /// How many times today's demand the storage would carry.
     pub carries: f64,
-    /// Mean latency at today's demand, nanoseconds; `None` where it would still be too much.
+    /// Mean latency at today's demand, nanoseconds; `None` where that would still exceed the storage.
     pub latency_ns: Option<f64>,
-    /// Whether today's demand would leave room to spare: 30 % of what it carries, as below 70 % a queue stays short.
+    /// Whether today's demand would be at most 70 % of what the storage carries, below which queues stay short.
     pub enough: bool,
 }
 
-/// What `check` says beside its verdict: how far each remedy would carry, and how far the model behind that is off.
+/// What `check` reports beside its verdict: the remedies, and the error of the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// The remedies, beginning with the storage as it is.
+    /// The remedies, the first with the storage unchanged.
     pub remedies: Vec<Remedy>,
-    /// The fit's error on points that it never saw, as a share; `None` where none were kept out.
+    /// Mean relative error of the model on points kept out of its fit; `None` where none were.
     pub error: Option<f64>,
 }
 
-/// From this share of what can be carried on, there is no room to spare.
+/// A demand of a larger share of what the storage carries leaves no reserve.
 const SHARE_ENOUGH: f64 = 0.7;
-/// I/Os of one simulated stretch.
+/// I/Os of one simulation.
 const IOS: f64 = 10_000.0;
-/// Most outstanding at once.
+/// Most outstanding I/Os.
 const OUTSTANDING: u32 = 1024;
-/// Disks that are tried.
+/// Numbers of disks that are tried.
 const DISKS: [u32; 5] = [2, 3, 4, 8, 16];
-/// So many are told whether they are enough or not.
+/// Up to this many disks are reported in any case.
 const DISKS_SHOWN: u32 = 3;
-/// Twice a cap brings at least so many times as much where the disk behind it was measured.
+/// If twice the cap brings less than this factor, the disk behind the cap was never measured.
 const SEEN_MIN: f64 = 1.5;
-/// Commits in one, and the most that a log block holds (SQL Server's 60 KiB).
+/// Commits that are written together.
 const BATCH: f64 = 10.0;
+/// Most bytes of a log block (SQL Server).
 const LOG_BYTES_MAX: f64 = 61_440.0;
-/// Larger I/Os than this are a stream already.
+/// Larger reads are sequential already.
 const READ_BYTES_MAX: f64 = 131_072.0;
 
-/// The remedies that apply to a demand, each alone, beginning with what the storage carries as it is. Pure: the same
-/// fit and demand give the same.
+/// The remedies that apply to a demand, each alone; the first is the storage unchanged. The same fit and demand give the
+/// same remedies.
 pub fn remedies(fit: &Fit, demand: &Demand) -> Vec<Remedy> {
     let storage = &fit.storage;
     let plain = WhatIf::default();
     let mut remedies = vec![remedy("as it is", storage, demand)];
     for disks in DISKS {
         let striped = WhatIf { disks: Some(disks), ..plain }.storage(storage);
-        let it = remedy(&format!("{disks} such disks striped"), &striped, demand);
-        let enough = it.enough;
-        // Two and three in any case, to see how it grows; then what would be enough.
+        let remedy = remedy(&format!("{disks} such disks striped"), &striped, demand);
+        let enough = remedy.enough;
+        // Two and three in any case, to show the growth; then the first that is enough.
         if disks <= DISKS_SHOWN || enough {
-            remedies.push(it);
+            remedies.push(remedy);
         }
         if enough && disks >= DISKS_SHOWN {
             break;
@@ -83,7 +85,7 @@ pub fn remedies(fit: &Fit, demand: &Demand) -> Vec<Remedy> {
     }
     if storage.limits.iter().chain(storage.disks.iter().flat_map(|disk| &disk.limits)).next().is_some() {
         let raised = remedy("twice the cap", &WhatIf { limits: 2.0, ..plain }.storage(storage), demand);
-        // Behind a cap that always bound, the disk was never seen: the model knows it as far as the cap let it.
+        // If the cap was always the limit, the model does not know the speed of the disk behind it.
         if raised.carries < SEEN_MIN * remedies[0].carries {
             let twice = WhatIf { disks: Some(2), ..plain }.storage(storage);
             remedies.push(remedy("twice the cap, if the disk behind it gives as much", &twice, demand));
@@ -108,7 +110,7 @@ pub fn remedies(fit: &Fit, demand: &Demand) -> Vec<Remedy> {
     if demand.commits_per_s >= 1.0 && demand.write_bytes < LOG_BYTES_MAX / 2.0 {
         let saved = demand.commits_per_s.min(demand.writes_per_s) * (1.0 - 1.0 / BATCH);
         let writes_per_s = demand.writes_per_s - saved;
-        // What is written stays, in fewer writes; a commit's 4 KiB are seldom full.
+        // The same bytes in fewer writes; the 4 KiB of a commit are seldom full.
         let write_bytes =
             demand.write_bytes.max(demand.write_bytes * demand.writes_per_s / writes_per_s / 2.0);
         let batched =
@@ -121,7 +123,7 @@ pub fn remedies(fit: &Fit, demand: &Demand) -> Vec<Remedy> {
 fn remedy(what: &str, storage: &Storage, demand: &Demand) -> Remedy {
     let carries = carries(storage, demand);
     let latency_ns = (carries > 1.0).then(|| {
-        let results = ask(storage, demand, 1.0, |iops| Arrival::Poisson { iops });
+        let results = simulate_demand(storage, demand, 1.0, |iops| Arrival::Poisson { iops });
         let sum_ns: f64 = results.iter().map(|result| result.latency().sum_ns() as f64).sum();
         let ios: u64 = results.iter().map(RunResult::ios).sum();
         sum_ns / ios.max(1) as f64
@@ -129,10 +131,10 @@ fn remedy(what: &str, storage: &Storage, demand: &Demand) -> Remedy {
     Remedy { what: what.to_owned(), carries, latency_ns, enough: carries * SHARE_ENOUGH >= 1.0 }
 }
 
-/// How many times the demand a storage carries: the most of which nearly all gets done, by halving.
+/// How many times the demand a storage carries: the largest factor of which 97 % complete, by bisection.
 fn carries(storage: &Storage, demand: &Demand) -> f64 {
-    let all_done = |times: f64| {
-        let results = ask(storage, demand, times, |iops| Arrival::Constant { iops });
+    let carried = |times: f64| {
+        let results = simulate_demand(storage, demand, times, |iops| Arrival::Constant { iops });
         !results.is_empty()
             && results.iter().all(|result| {
                 let Arrival::Constant { iops } = result.workload.arrival else { return true };
@@ -142,7 +144,7 @@ fn carries(storage: &Storage, demand: &Demand) -> f64 {
     let (mut low, mut high) = (1.0_f64 / 64.0, 64.0_f64);
     for _ in 0..10 {
         let middle = (low * high).sqrt();
-        if all_done(middle) {
+        if carried(middle) {
             low = middle;
         } else {
             high = middle;
@@ -151,8 +153,13 @@ fn carries(storage: &Storage, demand: &Demand) -> f64 {
     (low * high).sqrt()
 }
 
-/// The demand, so many times over, on a storage that nothing was done to.
-fn ask(storage: &Storage, demand: &Demand, times: f64, arrival: impl Fn(f64) -> Arrival) -> Vec<RunResult> {
+/// Simulates a multiple of the demand on an idle storage.
+fn simulate_demand(
+    storage: &Storage,
+    demand: &Demand,
+    times: f64,
+    arrival: impl Fn(f64) -> Arrival,
+) -> Vec<RunResult> {
     let bytes = |bytes: f64| (((bytes / 512.0).round() as u32) * 512).clamp(512, Workload::BLOCK_BYTES_MAX);
     let flows = [
         (demand.reads_per_s, Shape::random_read(bytes(demand.read_bytes))),
@@ -167,7 +174,7 @@ fn ask(storage: &Storage, demand: &Demand, times: f64, arrival: impl Fn(f64) -> 
         })
         .collect();
     let rate = (demand.reads_per_s + demand.writes_per_s) * times;
-    // Tokens that come ten times a second need some of their turns.
+    // At least a second: tokens are added ten times a second.
     let seconds = (IOS / rate.max(1e-3)).clamp(1.0, 3600.0);
     let length = RunLength {
         warm_up: Duration::from_secs_f64(seconds / 4.0),
@@ -191,7 +198,7 @@ mod tests {
 
     fn fit_of(disk: Disk) -> Fit {
         Fit {
-            storage: Storage::of(disk),
+            storage: Storage::single(disk),
             error: Some(0.07),
             held_out: Vec::new(),
             trained: 20,
@@ -242,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_that_hid_its_disk_is_raised_on_a_condition() {
+    fn raising_a_cap_that_hid_its_disk_is_conditional() {
         // The fit of a disk that a cap held at 800 a second: it looks like one that gives no more.
         let limit = Limit { of: Metered::Reads, per_second: 800.0, burst: 0.0, refill_ns: 100_000_000 };
         let fit = fit_of(Disk { limits: vec![limit], ..disk() });
@@ -254,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demand_of_nothing_has_no_remedy_that_lies() {
+    fn a_demand_of_nothing_has_no_latency() {
         let found = remedies(&fit_of(disk()), &Demand::default());
         assert!(found.iter().all(|remedy| remedy.latency_ns.is_none()), "{found:?}");
     }

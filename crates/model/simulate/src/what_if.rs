@@ -1,8 +1,8 @@
-//! What would be if: changes of a storage and of who asks, and the curves that they would have.
+//! Changes of a storage and of its clients, and the curves that a simulation predicts for them.
 
 use crate::curve::curve;
-use crate::fit::Line;
-use crate::model::{Impossible, Limit, Mechanics, Storage};
+use crate::fit::LinearCost;
+use crate::model::{Limit, Mechanics, SimulationError, Storage};
 use capability::Curve;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,26 +12,26 @@ use workload::{Layout, Phase, Shape, Workload};
 /// Changes: "disks=3,layout=stripe:64K,latency=0.5x,clients=2x,limits=none,batch=10".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WhatIf {
-    /// So many disks like the first.
+    /// Number of disks like the first.
     pub disks: Option<u32>,
     /// How they make one range.
     pub layout: Option<Layout>,
-    /// Every time that the disks take, times this.
+    /// Factor of every duration of the disks.
     pub latency: f64,
-    /// Outstanding I/Os, times this.
+    /// Factor of the outstanding I/Os.
     pub clients: f64,
-    /// Every limit, times this; infinite: none.
+    /// Factor of every limit; infinite: no limits.
     pub limits: f64,
-    /// So many commits in one.
+    /// Commits that are written together.
     pub batch: u32,
 }
 
-/// What is no change.
+/// A text that is no change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no change; give some of disks=3, layout=stripe:64K, latency=0.5x, clients=2x, limits=2x or none, batch=10"
 )]
-pub struct BadChange(String);
+pub struct InvalidChange(String);
 
 impl Default for WhatIf {
     fn default() -> WhatIf {
@@ -40,12 +40,12 @@ impl Default for WhatIf {
 }
 
 impl FromStr for WhatIf {
-    type Err = BadChange;
+    type Err = InvalidChange;
 
-    fn from_str(text: &str) -> Result<WhatIf, BadChange> {
+    fn from_str(text: &str) -> Result<WhatIf, InvalidChange> {
         let mut what_if = WhatIf::default();
         for change in text.split(',').map(str::trim) {
-            let bad = || BadChange(change.to_owned());
+            let bad = || InvalidChange(change.to_owned());
             let (key, value) = change.split_once('=').ok_or_else(bad)?;
             let factor = |value: &str| {
                 let factor: Option<f64> = value.trim_end_matches('x').parse().ok();
@@ -70,25 +70,25 @@ impl FromStr for WhatIf {
 
 impl fmt::Display for WhatIf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = Vec::new();
-        said.extend(self.disks.map(|disks| format!("disks={disks}")));
-        said.extend(self.layout.map(|layout| format!("layout={layout}")));
+        let mut changes = Vec::new();
+        changes.extend(self.disks.map(|disks| format!("disks={disks}")));
+        changes.extend(self.layout.map(|layout| format!("layout={layout}")));
         for (key, times) in [("latency", self.latency), ("clients", self.clients), ("limits", self.limits)] {
             match times {
                 1.0 => {}
-                times if times.is_infinite() => said.push(format!("{key}=none")),
-                times => said.push(format!("{key}={times}x")),
+                times if times.is_infinite() => changes.push(format!("{key}=none")),
+                times => changes.push(format!("{key}={times}x")),
             }
         }
         if self.batch > 1 {
-            said.push(format!("batch={}", self.batch));
+            changes.push(format!("batch={}", self.batch));
         }
-        f.write_str(&said.join(","))
+        f.write_str(&changes.join(","))
     }
 }
 
 impl WhatIf {
-    /// The storage as it would be. More disks are striped unless a layout is said.
+    /// The changed storage. More disks are striped unless the change has a layout.
     #[must_use]
     pub fn storage(&self, storage: &Storage) -> Storage {
         let mut changed = storage.clone();
@@ -134,7 +134,7 @@ impl WhatIf {
         });
     }
 
-    /// A phase as it would be asked: by more clients, with so many commits in one.
+    /// The phase of the changed clients, with commits written together.
     #[must_use]
     pub fn phase(&self, phase: &Phase) -> Phase {
         let mut changed = phase.clone();
@@ -165,45 +165,56 @@ impl WhatIf {
     }
 }
 
-/// What a change would bring, by simulation.
+/// The effect of a change, by simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// The model's curve as it is.
+    /// The curve of the model.
     pub before: Curve,
-    /// And with the changes.
+    /// The curve with the changes.
     pub after: Curve,
-    /// Outstanding I/Os of today's clients, and of those there would be.
+    /// Outstanding I/Os of today's clients and of the changed ones.
     pub outstanding: (u32, u32),
     /// I/Os a second that today's clients get.
     pub demand_iops: f64,
-    /// How many times the demand the storage carries: today's demand today; and the changed one then.
+    /// How many times the demand the storage carries: today's, and the changed one with the changes.
     pub headroom: (f64, f64),
-    /// Rows committed a second by one writer, a row in each commit and so many in one; `None` where log writes were
-    /// not measured.
+    /// Rows committed a second by one writer, with one row in each commit and with `batch` rows; `None` where log writes
+    /// were not measured.
     pub rows_per_s: Option<(f64, f64)>,
 }
 
-/// Bytes of a row's part in a log write.
+/// Bytes of one commit in a log write.
 const COMMIT_BYTES: f64 = 4096.0;
 
-/// Curves before and after a change, for clients that keep `outstanding` I/Os in flight; `None`: as many as the knee.
+/// The model that a change is applied to, and how it is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct PredictedModel<'a> {
+    /// Today's storage.
+    pub storage: &'a Storage,
+    /// Duration of a log write, where it was measured.
+    pub commit: Option<LinearCost>,
+    /// I/Os that today's clients keep outstanding; `None`: as many as the knee.
+    pub outstanding: Option<u32>,
+    /// I/Os simulated for each point.
+    pub ios: u64,
+}
+
+/// Curves of a shape before and after a change.
 ///
 /// # Errors
 /// Where the changed storage cannot be simulated.
 pub fn predict(
-    storage: &Storage,
-    commit: Option<Line>,
+    model: &PredictedModel<'_>,
     shape: &Shape,
     what_if: &WhatIf,
-    outstanding: Option<u32>,
-    ios: u64,
-) -> Result<Prediction, Impossible> {
+) -> Result<Prediction, SimulationError> {
+    let PredictedModel { storage, commit, outstanding, ios } = *model;
     let changed = what_if.storage(storage);
     let wider = changed.disks.len() as f64 / storage.disks.len().max(1) as f64;
     let sweep = |most: u32| -> Vec<u32> {
         std::iter::successors(Some(1_u32), |n| n.checked_mul(2)).take_while(|n| *n <= most).collect()
     };
-    // As far as the knee can have moved.
+    // As far as the knee can move.
     let most = (256.0 * wider.max(1.0)).min(4096.0) as u32;
     let before = curve(storage, shape, &sweep(most), ios)?;
     let after = curve(&changed, shape, &sweep(most), ios)?;
@@ -238,9 +249,13 @@ mod tests {
         Disk::flash(64 << 30, 16, Time::Fixed { ns: 20_000_000 }, Time::Fixed { ns: 1_000_000 })
     }
 
+    fn model(storage: &Storage) -> PredictedModel<'_> {
+        PredictedModel { storage, commit: None, outstanding: None, ios: 4_000 }
+    }
+
     fn predicted(changes: &str) -> Prediction {
         let shape = Shape::random_read(65_536);
-        predict(&Storage::of(disk()), None, &shape, &changes.parse().unwrap(), None, 4_000).unwrap()
+        predict(&model(&Storage::single(disk())), &shape, &changes.parse().unwrap()).unwrap()
     }
 
     #[test]
@@ -267,20 +282,20 @@ mod tests {
     }
 
     #[test]
-    fn half_the_latency_is_twice_the_rate_and_twice_the_clients_use_it_up() {
+    fn half_the_latency_doubles_the_rate_and_twice_the_clients_use_it_up() {
         let predicted = predicted("latency=0.5x,clients=2x");
         assert_eq!(predicted.outstanding, (16, 32));
         assert!((predicted.headroom.1 / predicted.headroom.0 - 1.0).abs() < 0.05, "{:?}", predicted.headroom);
     }
 
     #[test]
-    fn a_limit_stays_whatever_the_disk_becomes_until_it_is_lifted() {
+    fn a_limit_holds_for_a_faster_disk_until_it_is_lifted() {
         let limit = Limit { of: Metered::Ios, per_second: 400.0, burst: 1.0, refill_ns: 0 };
-        let storage = Storage::of(Disk { limits: vec![limit], ..disk() });
+        let storage = Storage::single(Disk { limits: vec![limit], ..disk() });
         let most = |changes: &str| {
             let shape = Shape::random_read(4096);
             let changes = changes.parse().unwrap();
-            predict(&storage, None, &shape, &changes, None, 4_000).unwrap().after.iops_max().unwrap()
+            predict(&model(&storage), &shape, &changes).unwrap().after.iops_max().unwrap()
         };
         assert!((most("latency=0.25x") / 400.0 - 1.0).abs() < 0.02);
         assert!((most("limits=none") / 800.0 - 1.0).abs() < 0.02);

@@ -1,32 +1,49 @@
-use crate::skew::{Skew, below};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use crate::random::{Random, below, seeded, word32};
+use crate::skew::Skew;
+use rand_xoshiro::rand_core::RngCore;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use workload::{Pattern, SizeShare, Walk, Workload};
 
-/// Where an I/O goes, how large it is and whether it writes.
+/// Offset, size and direction of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Of its first byte, in bytes from the target's begin.
+    /// Of its first byte, from the beginning of the target.
     pub offset: u64,
-    /// How many.
+    /// Its size.
     pub bytes: u32,
-    /// A write, else a read.
+    /// Whether it is a write.
     pub write: bool,
+}
+
+/// Which of a workload's threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadIndex {
+    /// From 0.
+    pub index: u32,
+    /// Threads of the workload.
+    pub count: u32,
+}
+
+impl ThreadIndex {
+    /// The only thread.
+    pub const ONLY: ThreadIndex = ThreadIndex { index: 0, count: 1 };
 }
 
 /// Chooses the I/Os of one thread. The same seed and thread choose the same sequence.
 #[derive(Clone, Debug)]
 pub struct Chooser {
-    /// Every random choice of the thread is taken from it, in the order of its I/Os.
-    pub random: Xoshiro256PlusPlus,
+    /// Which of the workload's threads this is.
+    pub thread: ThreadIndex,
+    /// Source of every random choice of the thread, in the order of its I/Os.
+    pub random: Random,
     order: Order,
     sizes: Sizes,
-    /// First byte of the part that is used, and its bytes.
+    /// First byte and size of the part that is used.
     base: u64,
     span: u64,
-    /// Random offsets are `base` plus a multiple of this; there are that many of them.
+    /// Random offsets are `base` plus a multiple below `places` of `align`.
     align: u64,
     places: u64,
     skew: Skew,
@@ -43,9 +60,9 @@ enum Order {
         stride: u64,
         steps: u64,
     },
-    /// A walk of its own for each outstanding I/O, all from the same start.
+    /// A walk for each outstanding I/O, all from the same start.
     Together(Vec<Steps>),
-    /// With a probability to a random place, else behind the last I/O; `write` as long as a run goes on.
+    /// With a probability to a random place, otherwise behind the last I/O; a run keeps its direction, `write`.
     Runs {
         random_below: u64,
         walk: Steps,
@@ -53,8 +70,8 @@ enum Order {
     },
 }
 
-/// A sequential walk: from `next` in steps of `stride` (of the I/O's size where it is 0), from `end` back to
-/// `start`. Relative to the base.
+/// A sequential walk relative to the base: from `next` in steps of `stride` (0: of the I/O's size), from `end` back to
+/// `start`.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     start: u64,
@@ -66,7 +83,7 @@ struct Steps {
 #[derive(Clone, Debug)]
 enum Sizes {
     One(u32),
-    /// Taken if the top 32 bits of a random word lie below.
+    /// (bound, size): the first size of which 32 random bits are below the bound.
     Mix(Vec<(u64, u32)>),
 }
 
@@ -85,28 +102,26 @@ impl Steps {
 }
 
 impl Chooser {
-    /// The chooser of thread `at` of `threads` on `bytes` bytes from `offset` on. `shared` is the offset that
-    /// the threads of a shared walk have in common.
+    /// The chooser of a thread on the bytes of `region`. `shared` is the offset that the threads of a shared walk have
+    /// in common.
     ///
     /// # Panics
-    /// If the part that is used does not hold one I/O: whoever runs a workload checks that.
+    /// If the part that is used does not hold one I/O, which the caller checks.
     pub fn new(
         workload: &Workload,
-        offset: u64,
-        bytes: u64,
-        at: u32,
-        threads: u32,
+        region: Range<u64>,
+        thread: ThreadIndex,
         shared: &Arc<AtomicU64>,
     ) -> Chooser {
         let (access, shape) = (&workload.access, &workload.shape);
         let block = u64::from(shape.block_bytes);
-        let (base, span) = used(workload, offset, bytes);
+        let (base, span) = used_range(workload, region.start, region.end - region.start);
         assert!(span >= block, "a region holds at least one block");
         let align = access.align_bytes.unwrap_or(block);
         let places = (span - block) / align + 1;
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(workload.seed);
-        (0..at).for_each(|_| random.jump());
-        // Of one size and without a stride, steps are blocks; parts then begin at whole blocks.
+        let mut random = seeded(workload.seed);
+        (0..thread.index).for_each(|_| random.jump());
+        // With one size and no stride, steps are blocks; parts then begin at whole blocks.
         let stride = access.stride_bytes.unwrap_or(if workload.sizes.is_empty() { block } else { 0 });
         let walk = |start: u64, end: u64| Steps { start, end, next: start, stride };
         let order = match (shape.pattern, access.random_percent) {
@@ -120,11 +135,11 @@ impl Chooser {
             _ if access.same_offset => Order::Together(vec![walk(0, span); workload.outstanding as usize]),
             _ => match access.walk {
                 Walk::OwnParts => {
-                    let (start, end) = part(span / block, at, threads);
+                    let (start, end) = part(span / block, thread);
                     Order::Walk(walk(start * block, end * block))
                 }
                 Walk::Apart(apart) => {
-                    let start = u64::from(at).saturating_mul(apart) % (places * align);
+                    let start = u64::from(thread.index).saturating_mul(apart) % (places * align);
                     let start = if start + block > span { 0 } else { start };
                     Order::Walk(Steps { start: start % stride.max(1), next: start, ..walk(0, span) })
                 }
@@ -135,6 +150,7 @@ impl Chooser {
             },
         };
         Chooser {
+            thread,
             random,
             order,
             sizes: Sizes::new(shape.block_bytes, &workload.sizes),
@@ -147,13 +163,13 @@ impl Chooser {
         }
     }
 
-    /// The next I/O; `slot` is which of the thread's outstanding I/Os it will be.
+    /// Chooses the next I/O, of slot `slot` of the thread.
     #[inline]
     pub fn choose(&mut self, slot: u32) -> Choice {
         let bytes = match &self.sizes {
             Sizes::One(bytes) => *bytes,
             Sizes::Mix(shares) => {
-                let word = self.random.next_u64() >> 32;
+                let word = word32(&mut self.random);
                 let found = shares.iter().find(|(below, _)| word < *below);
                 found.or(shares.last()).map_or(0, |(_, bytes)| *bytes)
             }
@@ -161,12 +177,12 @@ impl Chooser {
         if let Order::Runs { .. } = self.order {
             return self.choose_in_runs(bytes);
         }
-        let write = self.coin();
+        let write = self.choose_direction();
         let place = match &mut self.order {
             Order::Random | Order::Runs { .. } => self.skew.place(&mut self.random, self.places) * self.align,
             Order::Walk(walk) => walk.step(bytes),
             Order::Shared { next, stride, steps } => next.fetch_add(1, Relaxed) % *steps * *stride,
-            // The slots of a lane follow each other, but need not begin at 0.
+            // Slots of a stream are consecutive, but need not begin at 0.
             Order::Together(walks) => {
                 let at = slot as usize % walks.len();
                 walks[at].step(bytes)
@@ -176,28 +192,28 @@ impl Chooser {
     }
 
     fn choose_in_runs(&mut self, bytes: u32) -> Choice {
-        let jump = self.random.next_u64() >> 32;
-        let toss = self.coin();
+        let jump = word32(&mut self.random);
+        let write_next = self.choose_direction();
         let place = self.skew.place(&mut self.random, self.places) * self.align;
         let Order::Runs { random_below, walk, write } = &mut self.order else {
-            unreachable!("asked for runs")
+            unreachable!("called for runs only")
         };
         if jump < *random_below || walk.next >= self.span {
-            (walk.next, *write) = (place, toss);
+            (walk.next, *write) = (place, write_next);
         }
         Choice { offset: self.base + walk.step(bytes), bytes, write: *write }
     }
 
     #[inline]
-    fn coin(&mut self) -> bool {
+    fn choose_direction(&mut self) -> bool {
         match self.write_below {
             0 => false,
             WHOLE => true,
-            below => (self.random.next_u64() >> 32) < below,
+            below => word32(&mut self.random) < below,
         }
     }
 
-    /// A random word, for what is written.
+    /// A random word, for the content of writes.
     #[inline]
     pub fn word(&mut self) -> u64 {
         self.random.next_u64()
@@ -210,8 +226,8 @@ impl Chooser {
     }
 }
 
-/// One of several by chance, in proportion to the weights.
-pub fn weighted(weights: &[u32], chooser: &mut Chooser) -> usize {
+/// Chooses an index at random, in proportion to the weights.
+pub fn choose_weighted(weights: &[u32], chooser: &mut Chooser) -> usize {
     let mut point = chooser.below(weights.iter().map(|weight| u64::from(*weight)).sum());
     let hit = |weight: &u32| match point.checked_sub(u64::from(*weight)) {
         None => true,
@@ -223,18 +239,18 @@ pub fn weighted(weights: &[u32], chooser: &mut Chooser) -> usize {
     weights.iter().position(hit).unwrap_or(0)
 }
 
-/// The part of a region that a workload uses: its first byte and its bytes.
-pub fn used(workload: &Workload, offset: u64, bytes: u64) -> (u64, u64) {
+/// First byte and size of the part of a region that a workload uses.
+pub fn used_range(workload: &Workload, offset: u64, bytes: u64) -> (u64, u64) {
     let base = workload.access.base_bytes.min(bytes);
     let span = workload.access.length_bytes.unwrap_or(u64::MAX).min(bytes - base);
     (offset + base, span)
 }
 
-/// The part of thread `at`, of so many blocks. With more threads than blocks some share a block.
-fn part(blocks: u64, at: u32, threads: u32) -> (u64, u64) {
-    let cut = |at: u32| (u128::from(blocks) * u128::from(at) / u128::from(threads)) as u64;
-    let start = cut(at).min(blocks - 1);
-    (start, cut(at + 1).clamp(start + 1, blocks))
+/// First and last block of a thread's part. With more threads than blocks some share a block.
+fn part(blocks: u64, thread: ThreadIndex) -> (u64, u64) {
+    let cut = |index: u32| (u128::from(blocks) * u128::from(index) / u128::from(thread.count)) as u64;
+    let start = cut(thread.index).min(blocks - 1);
+    (start, cut(thread.index + 1).clamp(start + 1, blocks))
 }
 
 impl Sizes {
@@ -256,8 +272,9 @@ mod tests {
     use super::*;
     use workload::{Access, Shape};
 
-    fn choices(workload: &Workload, bytes: u64, at: u32, threads: u32, count: usize) -> Vec<Choice> {
-        let mut chooser = Chooser::new(workload, 0, bytes, at, threads, &Arc::default());
+    fn choices(workload: &Workload, bytes: u64, index: u32, threads: u32, count: usize) -> Vec<Choice> {
+        let thread = ThreadIndex { index, count: threads };
+        let mut chooser = Chooser::new(workload, 0..bytes, thread, &Arc::default());
         (0..count).map(|io| chooser.choose(io as u32 % workload.outstanding)).collect()
     }
 
@@ -271,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_asks_the_same_and_threads_differ() {
+    fn the_same_seed_chooses_the_same_and_threads_differ() {
         let workload = with(Shape::random_read(4096).with_writes(30), Access::default());
         let take = |at| choices(&workload, 4_096_000, at, 2, 50);
         assert_eq!(take(0), take(0));
@@ -301,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_write_share_is_a_coin() {
+    fn writes_have_their_share_at_random() {
         let share = |percent| {
             let workload = with(Shape::random_read(512).with_writes(percent), Access::default());
             choices(&workload, 8192, 0, 1, 20_000).iter().filter(|choice| choice.write).count()
@@ -321,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_set_apart_walk_to_the_end_and_then_from_the_beginning() {
+    fn threads_at_a_distance_walk_to_the_end_and_then_from_the_beginning() {
         let access = Access { walk: Walk::Apart(1024), ..Access::default() };
         let workload = with(Shape::sequential_read(512), access);
         assert_eq!(blocks(&workload, 2560, 0, 2, 6), [0, 1, 2, 3, 4, 0]);
@@ -335,8 +352,9 @@ mod tests {
         let access = Access { walk: Walk::Shared, ..Access::default() };
         let workload = with(Shape::sequential_read(512), access);
         let shared = Arc::default();
-        let mut threads: Vec<Chooser> =
-            (0..2).map(|at| Chooser::new(&workload, 0, 2048, at, 2, &shared)).collect();
+        let mut threads: Vec<Chooser> = (0..2)
+            .map(|index| Chooser::new(&workload, 0..2048, ThreadIndex { index, count: 2 }, &shared))
+            .collect();
         let walked: Vec<u64> = [0, 1, 1, 0, 1].iter().map(|at| threads[*at].choose(0).offset / 512).collect();
         assert_eq!(walked, [0, 1, 2, 3, 0]);
     }
@@ -351,10 +369,10 @@ mod tests {
     }
 
     #[test]
-    fn outstanding_ios_go_together_whatever_the_numbers_of_their_slots() {
+    fn outstanding_ios_go_together_also_if_slots_do_not_begin_at_0() {
         let access = Access { same_offset: true, ..Access::default() };
         let workload = Workload { outstanding: 2, ..with(Shape::sequential_read(512), access) };
-        let mut chooser = Chooser::new(&workload, 0, 4096, 0, 1, &Arc::default());
+        let mut chooser = Chooser::new(&workload, 0..4096, ThreadIndex::ONLY, &Arc::default());
         let walked: Vec<u64> = [6, 7, 6, 7].iter().map(|slot| chooser.choose(*slot).offset / 512).collect();
         assert_eq!(walked, [0, 0, 1, 1]);
     }

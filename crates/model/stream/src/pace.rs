@@ -1,12 +1,11 @@
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::RngCore;
+use crate::chooser::ThreadIndex;
+use crate::random::{Random, exponential};
 use workload::{Arrival, Workload};
 
-/// When the next I/O of one thread may, or must, be asked for. Times are on the monotonic clock.
+/// When the next I/O of one thread may, or must, be issued. Times are on the monotonic clock.
 ///
-/// The schedule is kept in fractions of nanoseconds from its beginning, so that no rate drifts: a whole
-/// number of nanoseconds (or microseconds) a gap would be 5 % wrong at 100,000 a second and senseless above
-/// a million.
+/// The schedule is kept in fractions of nanoseconds from its beginning, so that no rate drifts: with whole
+/// microseconds a gap would be 5 % wrong at 100,000 a second.
 #[derive(Clone, Debug)]
 pub struct Pace {
     began_ns: u64,
@@ -16,13 +15,13 @@ pub struct Pace {
 
 #[derive(Clone, Debug)]
 enum Schedule {
-    /// Whenever there is room.
+    /// Whenever a slot is free.
     Free,
-    /// Not faster than that: a closed loop with a limit.
+    /// A closed loop with a limit: no faster than this.
     Limited { io_ns: f64, byte_ns: f64, next: f64 },
-    /// At these times, whatever the storage does.
+    /// At times that do not depend on the storage.
     Open { gap_ns: f64, poisson: bool, next: f64 },
-    /// At the times of a trace, which the lane knows.
+    /// At the times of a trace, which the stream holds.
     Recorded { speed: f64 },
 }
 
@@ -34,17 +33,17 @@ struct Rest {
     until_ns: u64,
 }
 
-/// A limited loop that fell behind catches up at most so much: a stall is not followed by a long burst.
+/// Most that a limited loop catches up after it fell behind: no long burst follows a stall.
 const CATCH_UP_NS: f64 = 50e6;
 
 impl Pace {
-    /// The pace of thread `at` of `threads`: each has an equal part of the rates; even schedules interleave.
-    pub fn new(workload: &Workload, at: u32, threads: u32) -> Pace {
-        let parts = f64::from(threads);
+    /// The pace of one thread: each has an equal part of the rates, and constant schedules interleave.
+    pub fn new(workload: &Workload, thread: ThreadIndex) -> Pace {
+        let parts = f64::from(thread.count);
         let schedule = match workload.arrival {
             Arrival::Constant { iops } => {
                 let gap_ns = 1e9 * parts / iops;
-                let next = if at == 0 { 0.0 } else { gap_ns * f64::from(at) / parts };
+                let next = gap_ns * f64::from(thread.index) / parts;
                 Schedule::Open { gap_ns, poisson: false, next }
             }
             Arrival::Poisson { iops } => {
@@ -69,26 +68,26 @@ impl Pace {
         Pace { began_ns: 0, schedule, rest }
     }
 
-    /// The schedule begins now.
-    pub fn begin(&mut self, now_ns: u64, random: &mut Xoshiro256PlusPlus) {
+    /// Starts the schedule.
+    pub fn begin(&mut self, now_ns: u64, random: &mut Random) {
         self.began_ns = now_ns;
         if let Schedule::Open { gap_ns, poisson: true, next } = &mut self.schedule {
             *next = exponential(random) * *gap_ns;
         }
     }
 
-    /// Whether nothing ever has to be waited for.
+    /// Whether an I/O is never delayed.
     #[inline]
     pub fn is_free(&self) -> bool {
         matches!(self.schedule, Schedule::Free) && self.rest.is_none()
     }
 
-    /// Whether I/Os have times of their own.
+    /// Whether I/Os have scheduled times: an open loop.
     pub fn is_open(&self) -> bool {
         matches!(self.schedule, Schedule::Open { .. } | Schedule::Recorded { .. })
     }
 
-    /// When the next I/O is due; of a trace, the one recorded at `recorded_ns`.
+    /// When the next I/O is due; for a trace, the one recorded at `recorded_ns`.
     pub fn due_ns(&self, recorded_ns: u64) -> u64 {
         let due_ns = match self.schedule {
             Schedule::Free => 0,
@@ -100,8 +99,8 @@ impl Pace {
         due_ns.max(self.rest.as_ref().map_or(0, |rest| rest.until_ns))
     }
 
-    /// The next I/O, of `bytes`, is asked for now: the schedule goes on behind it.
-    pub fn take(&mut self, now_ns: u64, bytes: u32, random: &mut Xoshiro256PlusPlus) {
+    /// Issues the next I/O, of `bytes`: advances the schedule.
+    pub fn advance(&mut self, now_ns: u64, bytes: u32, random: &mut Random) {
         match &mut self.schedule {
             Schedule::Free | Schedule::Recorded { .. } => {}
             Schedule::Limited { io_ns, byte_ns, next } => {
@@ -120,47 +119,40 @@ impl Pace {
         }
     }
 
-    /// How many I/Os of an open loop are due before `until_ns` and were not asked for, and when the first
-    /// of them was due.
-    pub fn overdue(mut self, until_ns: u64, random: &mut Xoshiro256PlusPlus) -> (u64, u64) {
+    /// How many I/Os of an open loop are due before `until_ns` and were not issued, and when the first of them was due.
+    pub fn overdue(mut self, until_ns: u64, random: &mut Random) -> (u64, u64) {
         let first_ns = self.due_ns(0);
         let mut count = 0;
         while count < OVERDUE_MAX && self.due_ns(0) < until_ns {
             count += 1;
-            self.take(until_ns, 0, random);
+            self.advance(until_ns, 0, random);
         }
         (count, first_ns)
     }
 }
 
-/// Counting more than that would take longer than anybody waits for.
+/// Most overdue I/Os that are counted: more would take seconds.
 const OVERDUE_MAX: u64 = 100_000_000;
-
-/// A standard exponential number. The 53 random bits are above 0, so the logarithm is finite.
-fn exponential(random: &mut Xoshiro256PlusPlus) -> f64 {
-    let uniform = ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    -uniform.ln()
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_xoshiro::rand_core::SeedableRng;
+    use crate::random::seeded;
     use std::time::Duration;
     use workload::{Burst, Limit, Shape};
 
-    fn asked_within(workload: &Workload, threads: u32, time_ns: u64) -> u64 {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let count = |at| {
-            let mut pace = Pace::new(workload, at, threads);
+    fn issued_within(workload: &Workload, threads: u32, time_ns: u64) -> u64 {
+        let mut random = seeded(1);
+        let count = |index| {
+            let mut pace = Pace::new(workload, ThreadIndex { index, count: threads });
             pace.begin(5_000, &mut random);
-            let mut asked = 0;
+            let mut issued = 0;
             while pace.due_ns(0) < 5_000 + time_ns {
                 let due_ns = pace.due_ns(0).max(5_000);
-                pace.take(due_ns, 4096, &mut random);
-                asked += 1;
+                pace.advance(due_ns, 4096, &mut random);
+                issued += 1;
             }
-            asked
+            issued
         };
         (0..threads).map(count).sum()
     }
@@ -177,11 +169,11 @@ mod tests {
                 };
                 for workload in [constant, limited] {
                     let seconds = 3;
-                    let asked = asked_within(&workload, threads, seconds * 1_000_000_000) as f64;
+                    let issued = issued_within(&workload, threads, seconds * 1_000_000_000) as f64;
                     let wanted = iops * seconds as f64;
                     assert!(
-                        (asked - wanted).abs() <= f64::from(threads) + wanted * 1e-6,
-                        "{asked} for {wanted}"
+                        (issued - wanted).abs() <= f64::from(threads) + wanted * 1e-6,
+                        "{issued} for {wanted}"
                     );
                 }
             }
@@ -189,37 +181,32 @@ mod tests {
     }
 
     #[test]
-    fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
+    fn poisson_arrivals_have_the_mean_and_spread_of_their_rate() {
         let workload =
             Workload { arrival: Arrival::Poisson { iops: 600_000.0 }, ..Shape::random_read(4096).into() };
-        let asked = asked_within(&workload, 1, 1_000_000_000) as f64;
+        let issued = issued_within(&workload, 1, 1_000_000_000) as f64;
         // The standard deviation of a Poisson count is its root: 4 of them.
-        assert!((asked - 600_000.0).abs() < 4.0 * 600_000_f64.sqrt(), "{asked}");
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
-        let gaps: Vec<f64> = (0..100_000).map(|_| exponential(&mut random)).collect();
-        let mean = gaps.iter().sum::<f64>() / 1e5;
-        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 1e5;
-        assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.04, "{mean} {variance}");
+        assert!((issued - 600_000.0).abs() < 4.0 * 600_000_f64.sqrt(), "{issued}");
     }
 
     #[test]
     fn bytes_limit_as_ios_do() {
         let limit = Limit { iops: None, bytes_per_s: Some(40_960_000.0) };
         let workload = Workload { limit, ..Shape::random_read(4096).into() };
-        assert_eq!(asked_within(&workload, 1, 1_000_000_000), 10_000);
+        assert_eq!(issued_within(&workload, 1, 1_000_000_000), 10_000);
     }
 
     #[test]
     fn a_limited_loop_catches_up_a_little_and_no_more() {
         let limit = Limit { iops: Some(1_000.0), bytes_per_s: None };
         let workload = Workload { limit, ..Shape::random_read(4096).into() };
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut pace = Pace::new(&workload, 0, 1);
+        let mut random = seeded(1);
+        let mut pace = Pace::new(&workload, ThreadIndex::ONLY);
         pace.begin(0, &mut random);
         let now_ns = 10_000_000_000;
         let burst = (0..).take_while(|_| {
             let due = pace.due_ns(0) <= now_ns;
-            pace.take(now_ns, 4096, &mut random);
+            pace.advance(now_ns, 4096, &mut random);
             due
         });
         assert!((50..=52).contains(&burst.count()));
@@ -229,17 +216,17 @@ mod tests {
     fn a_burst_is_followed_by_its_rest() {
         let burst = Some(Burst { ios: 3, pause: Duration::from_millis(10) });
         let workload = Workload { burst, ..Shape::random_read(4096).into() };
-        assert!((300..=303).contains(&asked_within(&workload, 1, 1_000_000_000)));
+        assert!((300..=303).contains(&issued_within(&workload, 1, 1_000_000_000)));
     }
 
     #[test]
     fn what_is_overdue_is_counted_from_the_first() {
         let workload =
             Workload { arrival: Arrival::Constant { iops: 1_000.0 }, ..Shape::random_read(4096).into() };
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut pace = Pace::new(&workload, 0, 1);
+        let mut random = seeded(1);
+        let mut pace = Pace::new(&workload, ThreadIndex::ONLY);
         pace.begin(0, &mut random);
-        pace.take(0, 0, &mut random);
+        pace.advance(0, 0, &mut random);
         assert_eq!(pace.overdue(2_000_000_000, &mut random), (1_999, 1_000_000));
     }
 }

@@ -1,33 +1,33 @@
 use workload::{Direction, Latencies, LatencyCounts, LatencyHistogram, Response, Slice, Tally};
 
-/// The measured part of a run, on the clock of whoever runs it.
+/// The measured part of a run, on the clock of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// After the warm-up.
+pub struct MeasuredWindow {
+    /// End of the warm-up.
     pub from_ns: u64,
-    /// Before the cool-down.
+    /// Beginning of the cool-down.
     pub until_ns: u64,
 }
 
-impl Window {
-    /// What comes back then counts.
+impl MeasuredWindow {
+    /// Whether an I/O that completes then counts.
     #[inline]
-    pub fn counts(&self, now_ns: u64) -> bool {
+    pub fn contains(&self, now_ns: u64) -> bool {
         now_ns >= self.from_ns && now_ns < self.until_ns
     }
 
-    /// How long was measured: until the last I/O came back, at `last_ns` since the beginning, where nothing more was
-    /// to be `over`.
-    pub fn elapsed_ns(&self, over: bool, last_ns: u64) -> u64 {
+    /// Length of the measured part: if all I/Os were done before its end (`finished`), until the last one completed,
+    /// `last_ns` after the beginning.
+    pub fn elapsed_ns(&self, finished: bool, last_ns: u64) -> u64 {
         let whole_ns = self.until_ns.saturating_sub(self.from_ns);
-        if over { last_ns.min(whole_ns) } else { whole_ns }
+        if finished { last_ns.min(whole_ns) } else { whole_ns }
     }
 }
 
-/// What is measured of the I/Os of a workload: each is counted in a histogram of the present slice of time; when the
-/// slice ends, its histogram is kept as a row of the series and added to the total.
+/// Measurements of the I/Os of a workload: each is counted in a histogram of the current slice of time; when the slice
+/// ends, its histogram becomes a row of the series and is added to the total.
 #[derive(Debug)]
-pub struct Record {
+pub struct IoRecord {
     /// Reads.
     pub read: Direction,
     /// Writes.
@@ -36,7 +36,7 @@ pub struct Record {
     pub sync: Direction,
     /// A row for each slice in which something was counted.
     pub series: Vec<Slice>,
-    /// Of an open loop, what its users wait.
+    /// Response times, of an open loop.
     pub responses: Option<Responses>,
     slice_ns: u64,
     slice_end_ns: u64,
@@ -46,7 +46,7 @@ pub struct Record {
     slice_write: LatencyCounts,
 }
 
-/// What users of an open loop wait, from the intended start of each I/O on.
+/// Response times of an open loop, from the intended start of each I/O.
 #[derive(Debug, Default)]
 pub struct Responses {
     read: LatencyCounts,
@@ -55,11 +55,12 @@ pub struct Responses {
     write_sum_ns: u64,
     waiting: u64,
     waiting_ns_max: u64,
-    /// Latest start, after the I/O was due and there was room for it: time that the load took, not the storage.
+    /// Longest delay between the time when an I/O was due and had a free slot, and its submission: caused by the load
+    /// generator, not by the storage.
     pub late_ns_max: u64,
 }
 
-/// Slices shorter than that are kept without their latencies: folding a histogram takes about 50 us.
+/// Shorter slices are kept without their latencies: converting a histogram takes about 50 us.
 const LATENCIES_SLICE_NS_MIN: u64 = 50_000_000;
 
 impl Responses {
@@ -75,22 +76,22 @@ impl Responses {
         *sum_ns = sum_ns.saturating_add(response_ns);
     }
 
-    /// So many still wait at the end, the oldest for so long.
-    pub fn wait(&mut self, (count, longest_ns): (u64, u64)) {
+    /// Adds I/Os that still wait at the end, the oldest for `longest_ns`.
+    pub fn add_waiting(&mut self, (count, longest_ns): (u64, u64)) {
         self.waiting += count;
         self.waiting_ns_max = self.waiting_ns_max.max(longest_ns);
     }
 
-    /// As results have it.
-    pub fn told(mut self) -> Response {
-        let poured = |counts: &mut LatencyCounts, sum_ns| {
-            let mut histogram = LatencyHistogram::new();
-            counts.pour(&mut histogram, sum_ns);
-            histogram
+    /// The response times of a result.
+    pub fn into_response(mut self) -> Response {
+        let histogram = |counts: &mut LatencyCounts, sum_ns| {
+            let mut latencies = LatencyHistogram::new();
+            counts.pour(&mut latencies, sum_ns);
+            latencies
         };
         Response {
-            read: poured(&mut self.read, self.read_sum_ns),
-            write: poured(&mut self.write, self.write_sum_ns),
+            read: histogram(&mut self.read, self.read_sum_ns),
+            write: histogram(&mut self.write, self.write_sum_ns),
             waiting: self.waiting,
             waiting_ns_max: self.waiting_ns_max,
             late_ns_max: self.late_ns_max,
@@ -98,10 +99,10 @@ impl Responses {
     }
 }
 
-impl Record {
-    /// For slices of `slice_ns`; of an `open` loop with responses.
-    pub fn new(slice_ns: u64, open: bool) -> Record {
-        Record {
+impl IoRecord {
+    /// An empty record with slices of `slice_ns`, and with response times for an `open` loop.
+    pub fn new(slice_ns: u64, open: bool) -> IoRecord {
+        IoRecord {
             read: Direction::default(),
             write: Direction::default(),
             sync: Direction::default(),
@@ -116,23 +117,23 @@ impl Record {
         }
     }
 
-    /// Whether the present slice is over `at_ns` after the measured part began.
+    /// Whether the current slice has ended `at_ns` after the measured part began.
     #[inline]
-    pub fn is_over(&self, at_ns: u64) -> bool {
+    pub fn slice_ends_by(&self, at_ns: u64) -> bool {
         at_ns >= self.slice_end_ns
     }
 
-    /// What is counted from now on came back `at_ns` after the measured part began.
+    /// Sets the time of the completions counted next, `at_ns` after the measured part began.
     #[inline]
-    pub fn at(&mut self, at_ns: u64) {
-        if self.is_over(at_ns) {
-            self.close();
+    pub fn advance_to(&mut self, at_ns: u64) {
+        if self.slice_ends_by(at_ns) {
+            self.close_slice();
             self.slice_at = (at_ns / self.slice_ns) as usize;
             self.slice_end_ns = (self.slice_at as u64 + 1).saturating_mul(self.slice_ns);
         }
     }
 
-    /// Counts I/Os that are alike.
+    /// Counts `count` I/Os of one direction, size and latency.
     #[inline]
     pub fn completed(&mut self, write: bool, bytes: u32, latency_ns: u64, count: u64) {
         let (tally, counts) = if write {
@@ -150,8 +151,8 @@ impl Record {
         self.sync.latency.record(latency_ns);
     }
 
-    /// Ends the present slice.
-    pub fn close(&mut self) {
+    /// Ends the current slice.
+    pub fn close_slice(&mut self) {
         if self.slice.total().count == 0 {
             return;
         }
@@ -177,8 +178,8 @@ impl Record {
     }
 }
 
-/// A series with a row for each slice of what was measured, also where nothing came back any more, each with its end.
-pub fn whole(series: &mut Vec<Slice>, slice_ns: u64, elapsed_ns: u64) {
+/// Completes a series: a row for each slice of the measured part, also if nothing completed in it, with its end.
+pub fn complete_series(series: &mut Vec<Slice>, slice_ns: u64, elapsed_ns: u64) {
     let rows = usize::try_from(elapsed_ns.div_ceil(slice_ns)).unwrap_or(usize::MAX);
     if series.len() < rows {
         series.resize(rows, Slice::default());
@@ -196,21 +197,21 @@ mod tests {
 
     #[test]
     fn each_io_counts_once_in_its_slice_and_direction() {
-        let mut record = Record::new(S, true);
-        record.at(S + S / 2);
+        let mut record = IoRecord::new(S, true);
+        record.advance_to(S + S / 2);
         record.completed(false, 4096, 10, 2);
         record.completed(true, 512, 10, 1);
         record.completed(false, 4096, 30, 1);
-        record.at(2 * S);
+        record.advance_to(2 * S);
         record.completed(false, 4096, 50, 1);
         record.synced(70);
-        record.close();
+        record.close_slice();
         assert_eq!((record.read.count, record.read.latency.sum_ns(), record.read.bytes), (4, 100, 16_384));
         assert_eq!((record.write.count, record.write.bytes, record.sync.count), (1, 512, 1));
         let mut series = record.series;
         assert_eq!(series.iter().map(|slice| slice.read.count).collect::<Vec<u64>>(), [0, 3, 1]);
         assert_eq!(series[1].read_latencies.0, [(10, 2), (30, 1)]);
-        whole(&mut series, S, 3 * S + 5);
+        complete_series(&mut series, S, 3 * S + 5);
         assert_eq!(
             series.iter().map(|slice| slice.end_ns).collect::<Vec<u64>>(),
             [S, 2 * S, 3 * S, 3 * S + 5]
@@ -218,21 +219,21 @@ mod tests {
     }
 
     #[test]
-    fn who_still_waits_is_told_beside_who_was_served() {
-        let mut record = Record::new(S, true);
+    fn ios_that_still_wait_are_reported_beside_those_that_completed() {
+        let mut record = IoRecord::new(S, true);
         let mut responses = record.responses.take().unwrap();
         responses.record(false, 100);
-        responses.wait((2, 30));
-        responses.wait((1, 70));
-        let told = responses.told();
-        assert_eq!((told.read.sum_ns(), told.write.count()), (100, 0));
-        assert_eq!((told.waiting, told.waiting_ns_max), (3, 70));
+        responses.add_waiting((2, 30));
+        responses.add_waiting((1, 70));
+        let response = responses.into_response();
+        assert_eq!((response.read.sum_ns(), response.write.count()), (100, 0));
+        assert_eq!((response.waiting, response.waiting_ns_max), (3, 70));
     }
 
     #[test]
-    fn what_comes_back_in_the_measured_part_counts() {
-        let window = Window { from_ns: 10, until_ns: 30 };
-        assert_eq!([9, 10, 29, 30].map(|at| window.counts(at)), [false, true, true, false]);
+    fn completions_in_the_measured_part_count() {
+        let window = MeasuredWindow { from_ns: 10, until_ns: 30 };
+        assert_eq!([9, 10, 29, 30].map(|at| window.contains(at)), [false, true, true, false]);
         assert_eq!((window.elapsed_ns(false, 5), window.elapsed_ns(true, 5)), (20, 5));
     }
 }

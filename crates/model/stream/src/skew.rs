@@ -1,8 +1,7 @@
-//! Which of n places a random I/O goes to.
+//! The distribution of random I/Os over the places of a target.
 
+use crate::random::{Random, below, unit, word32};
 use rand_distr::{Distribution as _, Zipf};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::RngCore;
 use workload::{Distribution, Extent, Zone};
 
 /// A distribution over places `0..places`.
@@ -14,7 +13,7 @@ pub enum Skew {
     Zones(Vec<Slab>),
 }
 
-/// A zone in places: taken if the top 32 bits of a random word lie below.
+/// A zone in places, chosen if 32 random bits are below `below` and not below that of the zone before.
 #[derive(Clone, Copy, Debug)]
 pub struct Slab {
     below: u64,
@@ -22,7 +21,7 @@ pub struct Slab {
     places: u64,
 }
 
-/// Spreads ranks over all places, one to one.
+/// Maps ranks to places, one to one, so that popular places are not neighbours.
 #[derive(Clone, Copy, Debug)]
 pub struct Scatter {
     step: u64,
@@ -45,18 +44,17 @@ impl Skew {
         }
     }
 
-    /// A place.
+    /// Draws a place.
     #[inline]
-    pub fn place(&self, random: &mut Xoshiro256PlusPlus, places: u64) -> u64 {
+    pub fn place(&self, random: &mut Random, places: u64) -> u64 {
         match self {
             Skew::Uniform => below(random, places),
             Skew::Zipf { ranks, scatter } => scatter.place(ranks.sample(random) as u64 - 1),
             Skew::Pareto { exponent, scatter } => {
-                let uniform = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-                scatter.place((places as f64 * uniform.powf(*exponent)) as u64)
+                scatter.place((places as f64 * unit(random).powf(*exponent)) as u64)
             }
             Skew::Zones(slabs) => {
-                let word = random.next_u64() >> 32;
+                let word = word32(random);
                 let slab = slabs.iter().find(|slab| word < slab.below).or(slabs.last());
                 slab.map_or(0, |slab| slab.first + below(random, slab.places))
             }
@@ -64,13 +62,7 @@ impl Skew {
     }
 }
 
-/// Multiply and shift (Lemire 2019): uniform to 2^-64 x places, no division.
-#[inline]
-pub fn below(random: &mut Xoshiro256PlusPlus, places: u64) -> u64 {
-    ((u128::from(random.next_u64()) * u128::from(places)) >> 64) as u64
-}
-
-/// Zones without I/Os are holes; what the zones leave of the I/Os goes to the rest of the target.
+/// Zones without I/Os are holes; the share of I/Os that the zones leave goes to the rest of the target.
 fn slabs(zones: &[Zone], places: u64, place_bytes: u64) -> Vec<Slab> {
     let mut slabs = Vec::new();
     let (mut percent, mut first, mut of_target) = (0_u64, 0_u64, 0_u64);
@@ -93,7 +85,7 @@ fn slabs(zones: &[Zone], places: u64, place_bytes: u64) -> Vec<Slab> {
     if percent < 100 && first < places {
         slabs.push(Slab { below: whole, first, places: places - first });
     } else if let Some(last) = slabs.last().map(|slab| slab.below).filter(|last| *last > 0 && *last < whole) {
-        // The target ended before the zones did: those that fit share all I/Os in their proportion.
+        // The target ends before the zones do: those that fit share all I/Os in proportion.
         slabs.iter_mut().for_each(|slab| {
             slab.below = (u128::from(slab.below) * u128::from(whole) / u128::from(last)) as u64;
         });
@@ -102,8 +94,8 @@ fn slabs(zones: &[Zone], places: u64, place_bytes: u64) -> Vec<Slab> {
 }
 
 impl Scatter {
-    /// Steps of about the golden section of all places: neighbours in rank lie far apart, and a step without
-    /// a common factor with their number meets every place once.
+    /// Steps of about the golden section of all places put neighbours in rank far apart; a step that is coprime to
+    /// the number of places visits each once.
     fn new(places: u64) -> Scatter {
         let mut step = ((places as f64 * 0.618_033_988_749_895) as u64).max(1);
         while common_factor(step, places) != 1 {
@@ -128,13 +120,13 @@ fn common_factor(mut a: u64, mut b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_xoshiro::rand_core::SeedableRng;
+    use crate::random::seeded;
 
     const DRAWS: usize = 200_000;
 
     fn shares(distribution: &Distribution, places: u64) -> Vec<f64> {
         let skew = Skew::new(distribution, places, 4096);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut random = seeded(3);
         let mut hits = vec![0_u32; places as usize];
         (0..DRAWS).for_each(|_| hits[skew.place(&mut random, places) as usize] += 1);
         hits.iter().map(|count| f64::from(*count) / DRAWS as f64).collect()
@@ -173,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_get_their_shares_the_rest_goes_to_the_rest_and_a_hole_gets_none() {
+    fn zones_and_the_rest_get_their_shares_and_a_hole_gets_none() {
         let zone = |ios_percent, extent| Zone { ios_percent, extent: Extent::Percent(extent) };
         let zones = vec![zone(60, 10), zone(0, 20), zone(10, 10)];
         let found = shares(&Distribution::Zones { zones }, 1000);
@@ -192,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scatter_meets_every_place_once() {
+    fn a_scatter_visits_every_place_once() {
         for places in [1, 2, 3, 10, 97, 1000, 4096] {
             let scatter = Scatter::new(places);
             let mut met: Vec<u64> = (0..places).map(|rank| scatter.place(rank)).collect();

@@ -13,7 +13,7 @@ use ::diskspd::profile::{Priority, ResultFormat};
 use ::diskspd::profile_xml;
 use ::diskspd::report::{self, Report, profile_text};
 use ::diskspd::usage::{USAGE, UsageError};
-use load::Together;
+use load::RunOptions;
 use options::{Options, TextForm};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -175,7 +175,7 @@ fn name(plan: &mut Plan, line: &str) {
     }
 }
 
-fn together(phase: &Phase, extras: &Extras, thread_series: bool) -> Together {
+fn together(phase: &Phase, extras: &Extras, thread_series: bool) -> RunOptions {
     let affinity = match &extras.affinity {
         Affinity::None => load::Affinity::None,
         Affinity::RoundRobin => load::Affinity::RoundRobin,
@@ -186,7 +186,15 @@ fn together(phase: &Phase, extras: &Extras, thread_series: bool) -> Together {
     let priorities = extras.targets.iter().map(|target| level(target.priority)).collect();
     let huge_pages = extras.targets.iter().map(|target| target.huge_pages).collect();
     let (slice, pool) = (phase.slice, phase.pool);
-    Together { slice, pool, thread_series, affinity, priorities, huge_pages, ..Together::from(phase.length) }
+    RunOptions {
+        slice,
+        pool,
+        thread_series,
+        affinity,
+        priorities,
+        huge_pages,
+        ..RunOptions::from(phase.length)
+    }
 }
 
 /// Tells the kernel what accesses will come; a target without a hint takes back that of the time span before.
@@ -194,9 +202,9 @@ fn advise(phase: &Phase, extras: &Extras, opened: &Opened) -> Result<(), Failure
     for (placed, target) in phase.workloads.iter().zip(&extras.targets) {
         let region = opened.region(placed.target, placed.workload.shape.caching);
         region.advise(match target.advice {
-            None => storage::Expect::Anything,
-            Some(Advice::Random) => storage::Expect::Random,
-            Some(Advice::Sequential) => storage::Expect::Sequential,
+            None => storage::ExpectedAccess::Anything,
+            Some(Advice::Random) => storage::ExpectedAccess::Random,
+            Some(Advice::Sequential) => storage::ExpectedAccess::Sequential,
         })?;
     }
     Ok(())

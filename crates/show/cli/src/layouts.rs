@@ -67,7 +67,7 @@ pub fn open(
         regions.push(target.open_for(access, caching)?);
         facts.push(target.facts().clone());
     }
-    let region = Region::laid(layout, regions)?;
+    let region = Region::combine(layout, regions)?;
     let facts = together(&region, facts);
     Ok((region, facts))
 }
@@ -93,7 +93,7 @@ pub fn together(region: &Region, members: Vec<TargetFacts>) -> TargetFacts {
     if let Some(first) = top.first() {
         // The layout itself: nobody must take what it gives for what its first member gives.
         let numbers: Vec<&str> = top.iter().map(|device| device.number.as_str()).collect();
-        let layout = region.laid.as_ref().map(|laid| laid.layout.to_string()).unwrap_or_default();
+        let layout = region.volume.as_ref().map(|laid| laid.layout.to_string()).unwrap_or_default();
         let sum = |of: fn(&DeviceFacts) -> Option<u32>| top.iter().map(of).sum::<Option<u32>>();
         let itself = DeviceFacts {
             name: layout.clone(),

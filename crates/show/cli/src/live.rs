@@ -1,6 +1,6 @@
 //! The line that tells how a run goes while it goes.
 
-use load::{Live, Stage};
+use load::{LiveStats, RunStage};
 use std::fmt;
 use std::time::Duration;
 use workload::{Phase, format_ns};
@@ -11,7 +11,7 @@ pub struct Line {
     name: String,
     total: Duration,
     ios_max: Option<u64>,
-    live: Option<Live>,
+    live: Option<LiveStats>,
 }
 
 impl Line {
@@ -26,7 +26,7 @@ impl Line {
     }
 
     /// Takes a look at it.
-    pub fn look(&mut self, live: &Live) {
+    pub fn look(&mut self, live: &LiveStats) {
         self.live = Some(*live);
     }
 
@@ -47,10 +47,10 @@ impl fmt::Display for Line {
         f.write_str(&self.name)?;
         let Some(live) = &self.live else { return Ok(()) };
         match live.stage {
-            Stage::Measuring => {}
-            Stage::WarmUp => f.write_str(" (warm-up)")?,
-            Stage::CoolDown => f.write_str(" (cool-down)")?,
-            Stage::Verifying => return write!(f, " · {} blocks checked", live.ios),
+            RunStage::Measuring => {}
+            RunStage::WarmUp => f.write_str(" (warm-up)")?,
+            RunStage::CoolDown => f.write_str(" (cool-down)")?,
+            RunStage::Verifying => return write!(f, " · {} blocks checked", live.ios),
         }
         let recent = &live.recent;
         write!(f, " · {:.0} IOPS · {:.1} MiB/s", recent.iops(), recent.mib_per_s())?;
@@ -66,14 +66,14 @@ impl fmt::Display for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use load::Recent;
+    use load::RecentStats;
     use workload::{RunLength, Shape};
 
     #[test]
     fn the_line_tells_the_last_second_and_the_time_left() {
         let length = RunLength { duration: Duration::from_secs(60), ..RunLength::default() };
         let mut line = Line::new(&Phase::single(Shape::random_read(8192).into(), length));
-        let recent = Recent {
+        let recent = RecentStats {
             time: Duration::from_millis(500),
             ios: 1000,
             bytes: 1000 * 8192,
@@ -81,9 +81,9 @@ mod tests {
             p99_ns: 2_000_000,
             max_ns: 12_345_678,
         };
-        let live = Live {
+        let live = LiveStats {
             elapsed: Duration::from_secs(20),
-            stage: Stage::WarmUp,
+            stage: RunStage::WarmUp,
             measuring: false,
             ios: 40_000,
             bytes: 40_000 * 8192,
@@ -100,7 +100,7 @@ mod tests {
         let counted = Line { ios_max: Some(44_000), ..line };
         assert_eq!(counted.left(), Some(Duration::from_secs(2)), "2000 a second, 4000 to go");
         line = Line { ios_max: None, ..counted };
-        line.look(&Live { stage: Stage::Verifying, ..live });
+        line.look(&LiveStats { stage: RunStage::Verifying, ..live });
         assert_eq!(line.to_string(), "random read 8 KiB · 40000 blocks checked");
     }
 }

@@ -10,7 +10,7 @@ use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState,
 use charts::{Factor, NamedRun};
 use definition::DefinitionArgs;
 use history::{History, MatrixId};
-use load::Next;
+use load::RunControl;
 use places::Places;
 use report::html::RunsPage;
 use std::path::{Path, PathBuf};
@@ -254,11 +254,11 @@ impl Work<'_> {
         let foretold = self.planner.forecast(progress, 0);
         let (_, done, _) = progress.counts();
         let (label, all) = (self.matrix.label(point), done + foretold.runs.max(1));
-        let mut watch = |live: &load::Live| {
+        let mut watch = |live: &load::LiveStats| {
             let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
             let left = foretold.time.saturating_sub(live.elapsed);
             out.progress(format_args!("run {} of {all}: {label}: {iops:.0} IOPS", done + 1), Some(left));
-            if interrupt::requested() { Next::Interrupt } else { Next::Continue }
+            if interrupt::requested() { RunControl::Interrupt } else { RunControl::Continue }
         };
         let region = self.places.region(point.target);
         let length = self.matrix.runs.length();

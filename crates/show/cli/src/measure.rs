@@ -1,5 +1,5 @@
 use crate::layouts::{self, LayoutFlags};
-use ::measure::{Circumstances, Effort, Go, Plan};
+use ::measure::{Effort, MeasureControl, MeasureEnvironment, Plan};
 use capability::Capability;
 use history::History;
 use std::ops::ControlFlow;
@@ -206,7 +206,7 @@ pub fn directory(
             align_bytes: 1,
             memory_align_bytes: 1,
             path: workspace.entry("log"),
-            laid: None,
+            volume: None,
         };
         let measured = sweep(target.facts(), &region, Some(&log), &how.plan(writes), out);
         drop((region, log));
@@ -220,7 +220,7 @@ pub fn directory(
 }
 
 /// Shows how far the making of a test file is, and ends it on Ctrl-C.
-pub fn making(out: &mut Output) -> impl FnMut(storage::Progress) -> ControlFlow<()> {
+pub fn making(out: &mut Output) -> impl FnMut(storage::FillProgress) -> ControlFlow<()> {
     let began = Instant::now();
     move |progress| {
         let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
@@ -256,15 +256,19 @@ fn sweep(
              and they will feel the load"
         ));
     }
-    let circumstances =
-        Circumstances { version: env!("CARGO_PKG_VERSION").into(), kernel: host::release(), foreign_iops };
-    let mut watch = |progress: &::measure::Progress| {
+    let environment = MeasureEnvironment {
+        version: env!("CARGO_PKG_VERSION").into(),
+        kernel: host::release(),
+        foreign_iops,
+    };
+    let target = ::measure::MeasuredTarget { region, log, facts };
+    let mut watch = |progress: &::measure::MeasureProgress| {
         out.progress(
             format_args!("measuring {}: {:.0} I/Os a second", progress.doing, progress.iops),
             Some(progress.left),
         );
-        if interrupt::requested() { Go::Stop } else { Go::On }
+        if interrupt::requested() { MeasureControl::Stop } else { MeasureControl::Continue }
     };
-    let capability = ::measure::measure(region, log, facts, plan, circumstances, &mut watch)?;
+    let capability = ::measure::measure(target, plan, environment, &mut watch)?;
     Ok(capability)
 }

@@ -8,7 +8,7 @@ use crate::traces::Traces;
 use charts::NamedRun;
 use flags::Flags;
 use history::History;
-use load::{Job, Next, Together};
+use load::{Job, RunControl, RunOptions};
 use report::html::RunsPage;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ pub struct Run<'a> {
     pub destroy: &'a [PathBuf],
     pub traces: &'a Traces,
     /// How the workloads of a phase, by its number, run together; the targets are open by then.
-    pub how: &'a dyn Fn(usize, &Phase, &Opened) -> Result<Together, Failure>,
+    pub how: &'a dyn Fn(usize, &Phase, &Opened) -> Result<RunOptions, Failure>,
     /// Prints what was measured.
     pub answer: &'a dyn Fn(&Measured<'_>, &mut Output) -> Result<(), Failure>,
 }
@@ -180,10 +180,10 @@ impl Run<'_> {
                 later.iter().map(|phase| phase.length.ios_max.is_none().then(|| phase.length.total()));
             let after: Option<Duration> = after.sum();
             let mut line = Line::new(phase);
-            let mut watch = |live: &load::Live| {
+            let mut watch = |live: &load::LiveStats| {
                 line.look(live);
                 out.progress(&line, line.left().zip(after).map(|(left, after)| left + after));
-                if interrupt::requested() { Next::Interrupt } else { Next::Continue }
+                if interrupt::requested() { RunControl::Interrupt } else { RunControl::Continue }
             };
             match self.run_phase(at, phase, opened, &mut watch) {
                 Ok(results) => phases.push(PhaseResult { name: phase.name.clone(), results }),
@@ -202,7 +202,7 @@ impl Run<'_> {
         at: usize,
         phase: &Phase,
         opened: &Opened,
-        watch: &mut dyn FnMut(&load::Live) -> Next,
+        watch: &mut dyn FnMut(&load::LiveStats) -> RunControl,
     ) -> Result<Vec<RunResult>, Failure> {
         let mut jobs = Vec::new();
         for placed in &phase.workloads {
@@ -214,7 +214,7 @@ impl Run<'_> {
             });
         }
         let how = (self.how)(at, phase, opened)?;
-        Ok(load::run_together(&jobs, &how, watch)?)
+        Ok(load::run_jobs(&jobs, &how, watch)?)
     }
 }
 
@@ -235,8 +235,8 @@ fn title(phases: &[PhaseResult]) -> String {
 }
 
 /// As the phase says, and nothing beside it.
-pub fn plain(_: usize, phase: &Phase, _: &Opened) -> Result<Together, Failure> {
-    Ok(Together { slice: phase.slice, pool: phase.pool, ..Together::from(phase.length) })
+pub fn plain(_: usize, phase: &Phase, _: &Opened) -> Result<RunOptions, Failure> {
+    Ok(RunOptions { slice: phase.slice, pool: phase.pool, ..RunOptions::from(phase.length) })
 }
 
 /// What to run, by flags or file.

@@ -3,7 +3,7 @@ use capability::Capability;
 use charts::NamedRun;
 use report::html::RunsPage;
 use report::{Estimate, Simulation};
-use simulate::{Fit, Progress, Storage, WhatIf};
+use simulate::{Fit, PredictedModel, SimulationProgress, Storage, WhatIf};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::Target;
@@ -127,7 +127,7 @@ fn simulated(
 ) -> Result<Vec<PhaseResult>, Failure> {
     let mut begun = (0, Instant::now());
     let phases = plan.phases.len();
-    let mut watch = |progress: Progress| {
+    let mut watch = |progress: SimulationProgress| {
         if begun.0 != progress.phase {
             begun = (progress.phase, Instant::now());
         }
@@ -153,11 +153,12 @@ fn foretell(args: &SimulateArgs, capability: &Capability, of: &str, fit: Fit, ou
     let what_if = args.what_if.unwrap_or_default();
     let shapes = capability.curves.iter().map(|curve| curve.workload);
     let shapes: Vec<Shape> = shapes.filter(|shape| simulate::is_fitted(capability, shape)).collect();
+    let (commit, outstanding) = (fit.commit, args.outstanding);
+    let model = PredictedModel { storage: &fit.storage, commit, outstanding, ios: IOS_A_POINT };
     let mut predictions = Vec::new();
     for (at, shape) in shapes.iter().enumerate() {
         out.progress(format_args!("simulating curve {} of {}", at + 1, shapes.len()), None::<Duration>);
-        let predicted =
-            simulate::predict(&fit.storage, fit.commit, shape, &what_if, args.outstanding, IOS_A_POINT);
+        let predicted = simulate::predict(&model, shape, &what_if);
         predictions.push(predicted.map_err(|error| Failure::usage(&error.what).with_remedy(error.remedy))?);
         if interrupt::requested() {
             break;

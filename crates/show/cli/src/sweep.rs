@@ -8,7 +8,7 @@ use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use capability::{Point, Sweep, SweepComparison, SweepStep};
 use history::History;
-use load::Next;
+use load::RunControl;
 use queue::QueueWatch;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -192,7 +192,7 @@ fn sweep(
     let shape = shape(args);
     let region = opened.region(0, shape.caching);
     let facts: Option<TargetFacts> = opened.facts().remove(&region.name());
-    let around = facts.as_ref().map(measure::surroundings).unwrap_or_default();
+    let around = facts.as_ref().map(measure::knee_context).unwrap_or_default();
     let mut taken: Vec<SweepStep> = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let mut threads = args.threads.unwrap_or(1);
@@ -236,19 +236,19 @@ fn step(
     let length = RunLength { warm_up: args.warm_up, duration: args.duration, ..RunLength::default() };
     let mut queue = QueueWatch::new(region, args.sample);
     let all = workload.outstanding_total();
-    let mut watch = |live: &load::Live| {
+    let mut watch = |live: &load::LiveStats| {
         queue.look(live);
         let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
         let each = args.warm_up + args.duration;
         let left = steps_left.map(|steps| (each * steps as u32).saturating_sub(live.elapsed));
         out.progress(format_args!("{target}: {all} outstanding: {iops:.0} IOPS"), left);
-        if interrupt::requested() { Next::Interrupt } else { Next::Continue }
+        if interrupt::requested() { RunControl::Interrupt } else { RunControl::Continue }
     };
     let job = load::Job { region, workload, weight: 1, trace: None };
     // Twenty rows: batches for the confidence interval.
     let slice = (args.duration / 20).max(Duration::from_millis(50));
-    let how = load::Together { slice, ..load::Together::from(length) };
-    let mut results = load::run_together(&[job], &how, &mut watch)?;
+    let how = load::RunOptions { slice, ..load::RunOptions::from(length) };
+    let mut results = load::run_jobs(&[job], &how, &mut watch)?;
     let result = results.pop().ok_or_else(|| Failure::new("a step gave no result"))?;
     Ok(SweepStep { point: Point::from_result(&result), result, queue: queue.seen() })
 }

@@ -7,7 +7,7 @@ use crate::traces::Traces;
 use history::History;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use storage::{Access, Found, MadeFile, Region, StorageError, Target, TestFile, Workspace};
+use storage::{Access, FoundFile, MadeFile, Region, StorageError, Target, TestFile, Workspace};
 use terminal::{Failure, Output, workspace};
 use workload::{Caching, Plan, PlanTarget, TargetFacts, TargetKind, Trace, format_bytes};
 
@@ -117,7 +117,7 @@ impl Opened {
         drop(self.regions);
         let mut done = Ok(());
         for mut file in self.loaded {
-            let ended = file.ended().map_err(Failure::from).and_then(|()| record(&file, history));
+            let ended = file.end_load().map_err(Failure::from).and_then(|()| record(&file, history));
             done = done.and(ended);
         }
         for file in self.test_files {
@@ -165,7 +165,7 @@ impl Opened {
                 if its == *caching { of_it.push(region) } else { others.push((at, its, region)) }
             }
             members = others;
-            let region = Region::laid(laid.layout, of_it)?;
+            let region = Region::combine(laid.layout, of_it)?;
             if self.facts.len() == facts_before {
                 self.facts.push(layouts::together(&region, facts.clone()));
             }
@@ -207,7 +207,7 @@ impl Opened {
             return Err(Failure::new(what).with_remedy("one caching for all workloads on a block device"));
         }
         if let Some(mut file) = ours.filter(|_| asked.writes) {
-            file.begins()?;
+            file.begin_load()?;
             record(&file, history)?;
             self.loaded.push(file);
         }
@@ -275,16 +275,16 @@ impl Opened {
 fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> Result<MadeFile, Failure> {
     let recorded = history.mark_of(path)?;
     match MadeFile::find(path, recorded.as_deref())? {
-        Found::Nothing => {}
-        Found::Ours(file) if file.bytes() == bytes => return Ok(file),
-        Found::Ours(file) => {
+        FoundFile::Nothing => {}
+        FoundFile::Ours(file) if file.bytes() == bytes => return Ok(file),
+        FoundFile::Ours(file) => {
             let (was, is) = (format_bytes(file.bytes()), format_bytes(bytes));
             out.note(format_args!("{} had {was}: it is made anew with {is}", path.display()));
             file.remove()?;
         }
-        Found::Unfinished(file) => file.remove()?,
-        Found::Changed => return Err(changed(path)),
-        Found::NotOurs => return Err(StorageError::Exists { path: path.into() }.into()),
+        FoundFile::Unfinished(file) => file.remove()?,
+        FoundFile::Changed => return Err(changed(path)),
+        FoundFile::NotOurs => return Err(StorageError::Exists { path: path.into() }.into()),
     }
     let file = MadeFile::create(path, bytes)?;
     record(&file, history)?;
@@ -304,8 +304,8 @@ fn known(path: &Path, must_be_ours: bool, history: &History) -> Result<Option<Ma
     }
     let recorded = history.mark_of(path)?;
     match MadeFile::find(path, recorded.as_deref())? {
-        Found::Ours(file) => Ok(Some(file)),
-        Found::Unfinished(file) => {
+        FoundFile::Ours(file) => Ok(Some(file)),
+        FoundFile::Unfinished(file) => {
             let what =
                 format!("cannot load {}: a headroom was ended while it made this file", path.display());
             Err(Failure::new(what).with_remedy(format_args!(
@@ -313,8 +313,8 @@ fn known(path: &Path, must_be_ours: bool, history: &History) -> Result<Option<Ma
                 format_bytes(file.bytes()).replace(" GiB", "G").replace(" MiB", "M")
             )))
         }
-        Found::Changed if must_be_ours => Err(changed(path)),
-        Found::Changed | Found::Nothing | Found::NotOurs => Ok(None),
+        FoundFile::Changed if must_be_ours => Err(changed(path)),
+        FoundFile::Changed | FoundFile::Nothing | FoundFile::NotOurs => Ok(None),
     }
 }
 

@@ -14,7 +14,7 @@ use storage::{StorageError, Workspace};
 pub fn open(dir: &Path, history: &mut History, out: &mut Output) -> Result<Workspace, Failure> {
     let workspace = Workspace::open(dir)?;
     forget_test_files(&workspace, history)?;
-    for stranger in workspace.strangers() {
+    for stranger in workspace.foreign_files() {
         out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
     }
     if let Err(error) = remove_disks(&workspace, out) {

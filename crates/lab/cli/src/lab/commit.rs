@@ -104,7 +104,7 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     workspace.check_room(needed).map_err(|error| no_room(error, args.rows, here().count(), needed))?;
     if here().any(|engine| matches!(engine, Engine::Postgres | Engine::Mariadb)) {
         // They run as users of their own where this is root.
-        workspace.let_others_through()?;
+        workspace.allow_traversal()?;
     }
     let dir = workspace.entry("lab-commit");
     std::fs::create_dir(&dir)

@@ -136,7 +136,7 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
     })?;
     if plan.engines.iter().any(|engine| engine.is_server()) {
         // They run as users of their own where this is root.
-        workspace.let_others_through()?;
+        workspace.allow_traversal()?;
     }
     plan.dir = workspace.entry("lab-recover");
     std::fs::create_dir(&plan.dir)

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use storage::{Access, Found, MadeFile, Progress, StorageError, Target};
+use storage::{Access, FillProgress, FoundFile, MadeFile, StorageError, Target};
 use workload::Caching;
 
 const MIB: u64 = 1 << 20;
@@ -14,7 +14,7 @@ fn dir() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn go_on(_: Progress) -> ControlFlow<()> {
+fn go_on(_: FillProgress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -22,7 +22,7 @@ fn make(path: &Path) -> MadeFile {
     MadeFile::create(path, 4 * MIB).unwrap().fill(&mut go_on).unwrap()
 }
 
-fn find(path: &Path) -> Found {
+fn find(path: &Path) -> FoundFile {
     MadeFile::find(path, None).unwrap()
 }
 
@@ -37,30 +37,30 @@ fn made() -> (tempfile::TempDir, PathBuf) {
 fn a_file_made_here_is_whole_marked_and_ours_later() {
     let (_dir, path) = made();
     assert_eq!(fs::metadata(&path).unwrap().len(), 4 * MIB);
-    assert!(matches!(find(&path), Found::Ours(file) if file.bytes() == 4 * MIB && file.in_file()));
+    assert!(matches!(find(&path), FoundFile::Ours(file) if file.bytes() == 4 * MIB && file.in_file()));
     // It can be read at once: nothing of it is unwritten.
     let target = Target::open(&path).unwrap();
     assert_eq!(target.open_for(Access::ReadOnly, Caching::Buffered).unwrap().bytes, 4 * MIB);
     let moved = path.with_file_name("moved.dat");
     fs::rename(&path, &moved).unwrap();
-    assert!(matches!(find(&moved), Found::Ours(_)), "another name, the same file");
-    assert!(matches!(find(&path), Found::Nothing));
+    assert!(matches!(find(&moved), FoundFile::Ours(_)), "another name, the same file");
+    assert!(matches!(find(&path), FoundFile::Nothing));
 }
 
 #[test]
 fn after_load_it_is_still_ours_and_after_anybody_elses_writing_it_is_not() {
     let (_dir, path) = made();
     let write = |byte| fs::File::options().write(true).open(&path).unwrap().write_all_at(&[byte], 7).unwrap();
-    let Found::Ours(mut file) = find(&path) else { panic!("it is ours") };
-    file.begins().unwrap();
-    let Found::Ours(mut second) = find(&path) else { panic!("it is ours") };
-    assert!(matches!(second.begins(), Err(StorageError::WorkspaceInUse { .. })), "one at a time");
+    let FoundFile::Ours(mut file) = find(&path) else { panic!("it is ours") };
+    file.begin_load().unwrap();
+    let FoundFile::Ours(mut second) = find(&path) else { panic!("it is ours") };
+    assert!(matches!(second.begin_load(), Err(StorageError::WorkspaceInUse { .. })), "one at a time");
     write(1);
-    assert!(matches!(find(&path), Found::Ours(_)), "a killed headroom leaves it so");
-    file.ended().unwrap();
-    assert!(matches!(find(&path), Found::Ours(_)));
+    assert!(matches!(find(&path), FoundFile::Ours(_)), "a killed headroom leaves it so");
+    file.end_load().unwrap();
+    assert!(matches!(find(&path), FoundFile::Ours(_)));
     write(2);
-    assert!(matches!(find(&path), Found::Changed));
+    assert!(matches!(find(&path), FoundFile::Changed));
 }
 
 #[test]
@@ -69,15 +69,15 @@ fn what_took_its_name_or_its_mark_or_its_size_is_not_ours() {
     let copy = dir.path().join("copy.dat");
     let status = std::process::Command::new("cp").arg("-a").arg(&path).arg(&copy).status().unwrap();
     assert!(status.success());
-    assert!(matches!(find(&copy), Found::NotOurs), "a copy is somebody's, its mark copied or not");
+    assert!(matches!(find(&copy), FoundFile::NotOurs), "a copy is somebody's, its mark copied or not");
     fs::File::options().write(true).open(&path).unwrap().set_len(3 * MIB).unwrap();
-    assert!(matches!(find(&path), Found::Changed));
+    assert!(matches!(find(&path), FoundFile::Changed));
     fs::remove_file(&path).unwrap();
     fs::write(&path, vec![7; 4 << 20]).unwrap();
-    assert!(matches!(find(&path), Found::NotOurs));
+    assert!(matches!(find(&path), FoundFile::NotOurs));
     assert!(matches!(MadeFile::create(&path, MIB), Err(StorageError::Exists { .. })));
     assert_eq!(fs::read(&path).unwrap(), vec![7; 4 << 20]);
-    assert!(matches!(find(dir.path()), Found::NotOurs));
+    assert!(matches!(find(dir.path()), FoundFile::NotOurs));
     let link = dir.path().join("link");
     std::os::unix::fs::symlink("/no/where", &link).unwrap();
     assert!(
@@ -92,7 +92,7 @@ fn one_ended_while_it_was_made_leaves_nothing_or_says_so() {
     let path = dir.path().join("scratch.dat");
     let stopped = MadeFile::create(&path, 4 * MIB).unwrap().fill(&mut |_| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(StorageError::Interrupted { .. })));
-    assert!(matches!(find(&path), Found::Nothing));
+    assert!(matches!(find(&path), FoundFile::Nothing));
     let living = MadeFile::create(&path, 4 * MIB).unwrap();
     assert!(matches!(MadeFile::find(&path, None), Err(StorageError::WorkspaceInUse { .. })));
     let mark = living.mark();
@@ -105,9 +105,9 @@ fn one_ended_while_it_was_made_leaves_nothing_or_says_so() {
         mark.split_once(" bytes").map(|(_, rest)| format!("bytes{rest}")).unwrap()
     );
     let found = MadeFile::find(&path, Some(&recorded)).unwrap();
-    let Found::Unfinished(file) = found else { panic!("it was never whole") };
+    let FoundFile::Unfinished(file) = found else { panic!("it was never whole") };
     file.remove().unwrap();
-    assert!(matches!(find(&path), Found::Nothing));
+    assert!(matches!(find(&path), FoundFile::Nothing));
     let huge = MadeFile::create(&path, 1 << 60);
     assert!(matches!(huge, Err(StorageError::NoRoom { .. })));
     assert!(!path.exists());
@@ -116,16 +116,18 @@ fn one_ended_while_it_was_made_leaves_nothing_or_says_so() {
 #[test]
 fn where_a_file_takes_no_attribute_the_recorded_mark_counts() {
     let (_dir, path) = made();
-    let Found::Ours(file) = find(&path) else { panic!("it is ours") };
+    let FoundFile::Ours(file) = find(&path) else { panic!("it is ours") };
     let recorded = file.mark();
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: both are strings that end with 0.
     let result = unsafe { libc::removexattr(name.as_ptr(), c"user.headroom".as_ptr()) };
     assert_eq!(result, 0);
-    assert!(matches!(find(&path), Found::NotOurs));
-    assert!(matches!(MadeFile::find(&path, Some(&recorded)).unwrap(), Found::Ours(file) if !file.in_file()));
-    assert!(matches!(MadeFile::find(&path, Some("version=1 nonsense")).unwrap(), Found::NotOurs));
+    assert!(matches!(find(&path), FoundFile::NotOurs));
+    assert!(
+        matches!(MadeFile::find(&path, Some(&recorded)).unwrap(), FoundFile::Ours(file) if !file.in_file())
+    );
+    assert!(matches!(MadeFile::find(&path, Some("version=1 nonsense")).unwrap(), FoundFile::NotOurs));
     fs::remove_file(&path).unwrap();
     fs::write(&path, vec![0; 4 << 20]).unwrap();
-    assert!(!matches!(MadeFile::find(&path, Some(&recorded)).unwrap(), Found::Ours(_)));
+    assert!(!matches!(MadeFile::find(&path, Some(&recorded)).unwrap(), FoundFile::Ours(_)));
 }

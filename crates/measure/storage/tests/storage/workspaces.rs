@@ -7,13 +7,13 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use storage::{Progress, StorageError, TestFile, Workspace};
+use storage::{FillProgress, StorageError, TestFile, Workspace};
 use testbed::LoopDisk;
 use workload::Caching;
 
 const MIB: u64 = 1 << 20;
 
-fn go_on(_: Progress) -> ControlFlow<()> {
+fn go_on(_: FillProgress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -212,7 +212,7 @@ fn others_files_in_the_workspace_are_named_and_kept() {
     assert_eq!(error.facts(), ["files: headroom-link, notes.txt"]);
     assert_eq!(names(&path), ["HEADROOM", "headroom-link", "notes.txt"]);
     let again = Workspace::open(directory.path()).unwrap();
-    assert_eq!(again.strangers(), ["headroom-link", "notes.txt"]);
+    assert_eq!(again.foreign_files(), ["headroom-link", "notes.txt"]);
     drop(again);
     assert_eq!(names(&path), ["HEADROOM", "headroom-link", "notes.txt"]);
     assert_eq!(names(victim.path()), ["file"]);

@@ -3,7 +3,7 @@
 use crate::cases::{Case, Sweep};
 use crate::storages::Real;
 use capability::{Curve, Knee, StorageLimits, find_knee};
-use load::{Next, run};
+use load::{RunControl, run};
 use simulate::{Storage, point, simulate};
 use std::time::Duration;
 use storage::Region;
@@ -157,7 +157,7 @@ fn length_s(seconds: f64) -> RunLength {
 }
 
 fn measured_for(region: &Region, workload: &Workload, length: RunLength) -> RunResult {
-    let result = run(region, workload, &length, &mut |_| Next::Continue).expect("a run");
+    let result = run(region, workload, &length, &mut |_| RunControl::Continue).expect("a run");
     assert_eq!(result.failed(), 0, "I/Os failed");
     result
 }

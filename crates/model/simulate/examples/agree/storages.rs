@@ -155,17 +155,22 @@ impl Real {
         let stated = "its limit; the way of a disk without";
         let slow = [(ReadIops, 800)];
         let mut add = |name, model, region, storage| tested.push(Tested { name, model, region, storage });
-        add("loop, 800 reads/s", stated, luns.make(&slow, None)?, Storage::of(capped(&slow)));
+        add("loop, 800 reads/s", stated, luns.make(&slow, None)?, Storage::single(capped(&slow)));
         let both = [(ReadIops, 2000), (WriteIops, 500)];
-        add("loop, 2000 reads/s, 500 writes/s", stated, luns.make(&both, None)?, Storage::of(capped(&both)));
+        add(
+            "loop, 2000 reads/s, 500 writes/s",
+            stated,
+            luns.make(&both, None)?,
+            Storage::single(capped(&both)),
+        );
         let bytes = [(ReadBytes, 40 << 20)];
-        add("loop, 40 MiB/s of reads", stated, luns.make(&bytes, None)?, Storage::of(capped(&bytes)));
+        add("loop, 40 MiB/s of reads", stated, luns.make(&bytes, None)?, Storage::single(capped(&bytes)));
         for (name, layout) in
             [("stripe of three of 800 reads/s", STRIPE), ("span of three of 800 reads/s", Layout::Span)]
         {
             let members: Result<Vec<Region>, LunError> = (0..3).map(|_| luns.make(&slow, None)).collect();
-            let region = Region::laid(layout, members?).expect("a layout");
-            add(name, stated, region, Storage::of_many(&capped(&slow), 3, layout));
+            let region = Region::combine(layout, members?).expect("a layout");
+            add(name, stated, region, Storage::array(&capped(&slow), 3, layout));
         }
 
         // Latency and width.
@@ -179,19 +184,19 @@ impl Real {
         let array = model(20, 16);
         let one = luns.make(&[], Some(array))?;
         let fitted = fit_to(&one);
-        add("20 ms, 16 wide", stated, one, Storage::of(served.disk(&array)));
+        add("20 ms, 16 wide", stated, one, Storage::single(served.disk(&array)));
         let members: Result<Vec<Region>, LunError> = (0..3).map(|_| luns.make(&[], Some(array))).collect();
-        let region = Region::laid(STRIPE, members?).expect("a layout");
+        let region = Region::combine(STRIPE, members?).expect("a layout");
         add(
             "stripe of three of 20 ms, 16 wide",
             stated,
             region,
-            Storage::of_many(&served.disk(&array), 3, STRIPE),
+            Storage::array(&served.disk(&array), 3, STRIPE),
         );
         let wide = model(5, 64);
-        add("5 ms, 64 wide", stated, luns.make(&[], Some(wide))?, Storage::of(served.disk(&wide)));
+        add("5 ms, 64 wide", stated, luns.make(&[], Some(wide))?, Storage::single(served.disk(&wide)));
         let capped = [(ReadIops, 2000)];
-        let storage = Storage::of(Disk { limits: limits(&capped), ..served.disk(&wide) });
+        let storage = Storage::single(Disk { limits: limits(&capped), ..served.disk(&wide) });
         add("5 ms, 64 wide, 2000 reads/s", stated, luns.make(&capped, Some(wide))?, storage);
         let stalls = Some(Stalls { stall_ns: 50 * MS, every_ns: 500 * MS });
         let stalling = luns::Model { stalls, ..model(5, 16) };
@@ -199,20 +204,20 @@ impl Real {
             "5 ms, 16 wide, stalls 50 ms of 500",
             stated,
             luns.make(&[], Some(stalling))?,
-            Storage::of(served.disk(&stalling)),
+            Storage::single(served.disk(&stalling)),
         );
         let cached = luns::Model { cache_bytes: Some(1 << 20), ..model(5, 16) };
         add(
             "5 ms, 16 wide, write cache of 1 MiB",
             stated,
             luns.make(&[], Some(cached))?,
-            Storage::of(served.disk(&cached)),
+            Storage::single(served.disk(&cached)),
         );
 
         // A model that knows nothing but measured points of one disk, for three of them.
         let members: Result<Vec<Region>, LunError> = (0..3).map(|_| luns.make(&[], Some(array))).collect();
-        let region = Region::laid(STRIPE, members?).expect("a layout");
-        let storage = Storage::of_many(&fitted.disks[0], 3, STRIPE);
+        let region = Region::combine(STRIPE, members?).expect("a layout");
+        let storage = Storage::array(&fitted.disks[0], 3, STRIPE);
         add(
             "stripe of three of 20 ms, 16 wide, fitted",
             "fitted to one such disk's 4 KiB reads",
@@ -291,7 +296,7 @@ fn open(device: &Path) -> Region {
         align_bytes: 4096,
         memory_align_bytes: 4096,
         path: device.into(),
-        laid: None,
+        volume: None,
     }
 }
 

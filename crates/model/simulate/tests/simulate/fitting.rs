@@ -2,7 +2,7 @@
 //! never saw.
 
 use capability::{Capability, Conditions, CostModel, HeldOut, Maximum};
-use simulate::{Cost, Disk, Flash, Mechanics, Metered, Storage, Time, curve, fit, predict};
+use simulate::{Cost, Disk, Flash, Mechanics, Metered, PredictedModel, Storage, Time, curve, fit, predict};
 use workload::{Backend, Caching, Cap, CapKind, Shape, TargetFacts, TargetKind};
 
 const SWEEP: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -48,7 +48,7 @@ fn disk() -> Disk {
 
 #[test]
 fn points_that_the_fit_never_saw_are_foretold() {
-    let storage = Storage::of(disk());
+    let storage = Storage::single(disk());
     let shapes = [4096, 65_536].map(Shape::random_read);
     let mut all = shapes.to_vec();
     all.extend([4096, 65_536].map(Shape::random_write));
@@ -75,8 +75,9 @@ fn points_that_the_fit_never_saw_are_foretold() {
     assert_eq!(fit(&capability).unwrap(), fitted, "the same again");
 
     // Three of them: what the fit foretells against what they would really give.
-    let three = predict(&fitted.storage, None, &shapes[0], &"disks=3".parse().unwrap(), None, 6_000).unwrap();
-    let truth = Storage::of_many(&disk(), 3, workload::Layout::Stripe { unit_bytes: 65_536 });
+    let model = PredictedModel { storage: &fitted.storage, commit: None, outstanding: None, ios: 6_000 };
+    let three = predict(&model, &shapes[0], &"disks=3".parse().unwrap()).unwrap();
+    let truth = Storage::array(&disk(), 3, workload::Layout::Stripe { unit_bytes: 65_536 });
     let truth = curve(&truth, &shapes[0], &SWEEP, 6_000).unwrap();
     let (found, wanted) = (three.after.knee.unwrap(), truth.knee.unwrap());
     assert!((found.iops / wanted.iops - 1.0).abs() < 0.1, "{} for {}", found.iops, wanted.iops);
@@ -88,7 +89,7 @@ fn a_cap_of_the_target_is_a_limit_of_the_model_and_no_property_of_its_disk() {
     let cap =
         Cap { kind: CapKind::ReadIops, per_second: 800, device: "7:0".into(), origin: "a cgroup".into() };
     let lun = Disk::flash(1 << 30, 16, Time::Fixed { ns: 20_000_000 }, Time::default());
-    let fitted = fit(&measured(&Storage::of(lun), &[Shape::random_read(65_536)], vec![cap])).unwrap();
+    let fitted = fit(&measured(&Storage::single(lun), &[Shape::random_read(65_536)], vec![cap])).unwrap();
     let limit = fitted.storage.disks[0].limits[0];
     assert_eq!((limit.of, limit.per_second), (Metered::Reads, 800.0));
     assert!(fitted.error.unwrap() < 0.03, "{:?}", fitted.held_out);
@@ -97,6 +98,6 @@ fn a_cap_of_the_target_is_a_limit_of_the_model_and_no_property_of_its_disk() {
 
 #[test]
 fn nothing_to_fit_to_is_an_error() {
-    let lun = Storage::of(disk());
+    let lun = Storage::single(disk());
     assert!(fit(&measured(&lun, &[Shape::sequential_read(65_536)], Vec::new())).is_err());
 }

@@ -49,7 +49,7 @@ fn close(found: f64, wanted: f64, share: f64) {
 
 #[test]
 fn the_same_seed_gives_the_same_to_the_last_bit_and_another_does_not() {
-    let storage = Storage::of_many(&disk(), 2, STRIPE);
+    let storage = Storage::array(&disk(), 2, STRIPE);
     let mixed = Workload { seed: 9, ..Shape::random_read(8192).with_writes(30).into() }.with_outstanding(16);
     let once = all(&plan(mixed.clone(), 5), &storage);
     assert_eq!(all(&plan(mixed.clone(), 5), &storage), once);
@@ -62,9 +62,9 @@ fn three_disks_striped_give_three_times_one_and_spanned_with_the_data_on_one_no_
     let lun = Disk::flash(4 << 30, 16, Time::Fixed { ns: 20 * MS }, Time::default());
     let of_first = Access { length_bytes: Some(1 << 30), ..Access::default() };
     let workload = Workload { access: of_first, ..reads(65_536, 128) };
-    let one = run(&Storage::of(lun.clone()), &workload, 20).iops();
-    let spanned = all(&plan(workload.clone(), 20), &Storage::of_many(&lun, 3, Layout::Span));
-    let striped = all(&plan(workload, 20), &Storage::of_many(&lun, 3, STRIPE));
+    let one = run(&Storage::single(lun.clone()), &workload, 20).iops();
+    let spanned = all(&plan(workload.clone(), 20), &Storage::array(&lun, 3, Layout::Span));
+    let striped = all(&plan(workload, 20), &Storage::array(&lun, 3, STRIPE));
     let iops = |simulated: &Simulated| simulated.phases[0].results[0].iops();
     close(one, 800.0, 0.01);
     close(iops(&spanned), 800.0, 0.01);
@@ -78,7 +78,7 @@ fn three_disks_striped_give_three_times_one_and_spanned_with_the_data_on_one_no_
 fn an_io_over_several_units_waits_for_the_slowest_of_its_parts() {
     let lun = Disk::flash(4 << 30, 1000, Time::Exponential { mean_ns: 1e6 }, Time::default());
     let latency_ns =
-        |bytes| run(&Storage::of_many(&lun, 4, STRIPE), &reads(bytes, 1), 60).mean_latency_ns().unwrap();
+        |bytes| run(&Storage::array(&lun, 4, STRIPE), &reads(bytes, 1), 60).mean_latency_ns().unwrap();
     close(latency_ns(65_536), 1e6, 0.02);
     // The mean of the largest of four exponential times: 1 + 1/2 + 1/3 + 1/4.
     close(latency_ns(262_144), 1e6 * 25.0 / 12.0, 0.02);
@@ -90,7 +90,7 @@ fn a_burst_of_credits_lasts_as_long_as_arithmetic_says() {
     let of = Metered::Ios;
     let credits = Limit { of, per_second: 100.0, burst: 29_000.0, refill_ns: 0 };
     let most = Limit { of, per_second: 3_000.0, burst: 1.0, refill_ns: 0 };
-    let storage = Storage { limits: vec![credits, most], ..Storage::of(Disk { ..disk() }) };
+    let storage = Storage { limits: vec![credits, most], ..Storage::single(Disk { ..disk() }) };
     let fast = Workload { ..reads(4096, 64) };
     let result = run(&storage, &fast, 30);
     let rows: Vec<u64> = result.series.iter().map(|row| row.read.count).collect();
@@ -103,7 +103,7 @@ fn a_burst_of_credits_lasts_as_long_as_arithmetic_says() {
 fn reads_and_writes_are_metered_apart() {
     let limit = |of, per_second| Limit { of, per_second, burst: 0.0, refill_ns: 100 * MS };
     let limits = vec![limit(Metered::Reads, 300.0), limit(Metered::WriteBytes, 4096.0 * 50.0)];
-    let storage = Storage::of(Disk { limits, ..disk() });
+    let storage = Storage::single(Disk { limits, ..disk() });
     let both = Plan {
         phases: vec![Phase {
             workloads: [Shape::random_read(4096), Shape::random_write(4096)]
@@ -125,7 +125,7 @@ fn reads_and_writes_are_metered_apart() {
 #[test]
 fn a_cache_hides_a_burst_of_writes_and_saturates_under_load() {
     let cache = WriteCache { bytes: 100 << 20, write_ns: 50_000, drain_bytes_per_s: 20e6 };
-    let storage = Storage::of(Disk { cache: Some(cache), ..disk() });
+    let storage = Storage::single(Disk { cache: Some(cache), ..disk() });
     let writes = Workload::from(Shape::random_write(65_536)).with_outstanding(4);
     let result = run(&storage, &writes, 60);
     assert!(result.series[0].write.mean_ns().unwrap() < 20.0 * MS as f64, "fast at first");
@@ -139,7 +139,7 @@ fn a_cache_hides_a_burst_of_writes_and_saturates_under_load() {
 #[test]
 fn a_stall_shows_in_the_longest_latency_and_in_what_users_of_an_open_loop_wait() {
     let stall = Some(Stall { every_ns: 10_000 * MS, length_ns: 2_000 * MS });
-    let storage = Storage::of(Disk { stall, ..disk() });
+    let storage = Storage::single(Disk { stall, ..disk() });
     let open = Workload { arrival: Arrival::Constant { iops: 100.0 }, ..reads(4096, 8) };
     let result = run(&storage, &open, 35);
     let response = result.response.as_ref().unwrap();
@@ -152,8 +152,10 @@ fn a_stall_shows_in_the_longest_latency_and_in_what_users_of_an_open_loop_wait()
 #[test]
 fn a_commit_waits_for_its_sync_and_ten_in_one_are_nearly_ten_times_as_many() {
     let sync = Time::Fixed { ns: 4 * MS };
-    let storage =
-        Storage::of(Disk { sync, ..Disk::flash(4 << 30, 4, Time::default(), Time::Fixed { ns: MS / 10 }) });
+    let storage = Storage::single(Disk {
+        sync,
+        ..Disk::flash(4 << 30, 4, Time::default(), Time::Fixed { ns: MS / 10 })
+    });
     let commits = |writes| {
         let sync = Some(SyncEvery { writes, how: SyncKind::Fdatasync });
         run(&storage, &Workload { sync, ..Shape::sequential_write(4096).into() }, 20)
@@ -167,7 +169,7 @@ fn a_commit_waits_for_its_sync_and_ten_in_one_are_nearly_ten_times_as_many() {
 
 #[test]
 fn a_turning_disk_gains_by_a_queue_and_loses_by_going_at_random() {
-    let storage = Storage::of(arm());
+    let storage = Storage::single(arm());
     let iops = |workload: &Workload| run(&storage, workload, 60).iops();
     let alone = iops(&reads(4096, 1));
     // Half a turn of 8.3 ms and a seek over a part of the disk.
@@ -181,7 +183,7 @@ fn a_turning_disk_gains_by_a_queue_and_loses_by_going_at_random() {
 #[test]
 fn phases_follow_each_other_on_the_storage_as_it_was_left() {
     let cache = WriteCache { bytes: 100 << 20, write_ns: 50_000, drain_bytes_per_s: 1e6 };
-    let storage = Storage::of(Disk { cache: Some(cache), ..disk() });
+    let storage = Storage::single(Disk { cache: Some(cache), ..disk() });
     let writes = Workload::from(Shape::random_write(65_536));
     let phase = plan(writes, 30).phases.remove(0);
     let twice = Plan { targets: Vec::new(), phases: vec![phase.clone(), phase] };
@@ -196,7 +198,7 @@ fn a_pool_shares_its_outstanding_ios_by_weight() {
     phase.pool = Some(Pool { threads: 2, outstanding: Some(8) });
     phase.workloads.push(phase.workloads[0].clone());
     phase.workloads[1].weight = 3;
-    let results = all(&Plan { targets: Vec::new(), phases: vec![phase] }, &Storage::of(disk()))
+    let results = all(&Plan { targets: Vec::new(), phases: vec![phase] }, &Storage::single(disk()))
         .phases
         .remove(0)
         .results;
@@ -214,7 +216,7 @@ fn a_recorded_trace_is_asked_at_its_times() {
     let trace = Trace { ios };
     let workload = Workload { arrival: Arrival::Recorded { speed: 2.0 }, ..reads(4096, 64) };
     let plan = plan(workload, 60);
-    let simulated = simulate(&plan, &Storage::of(disk()), &|_| Some(&trace), &mut |_| true).unwrap();
+    let simulated = simulate(&plan, &Storage::single(disk()), &|_| Some(&trace), &mut |_| true).unwrap();
     let result = &simulated.phases[0].results[0];
     assert_eq!((result.read.count, result.write.count), (750, 250));
     assert!((2_490 * MS..2_520 * MS).contains(&result.elapsed_ns), "{}", result.elapsed_ns);
@@ -227,13 +229,13 @@ fn who_watches_can_end_it_and_what_cannot_be_is_refused() {
         asked += 1;
         asked < 3
     };
-    let storage = Storage::of(disk());
+    let storage = Storage::single(disk());
     let ended = simulate(&plan(reads(4096, 32), 3600), &storage, &|_| None, &mut stop).unwrap();
     let result = &ended.phases[0].results[0];
     assert!(result.interrupted && result.elapsed_ns < 1_000_000 * MS && result.ios() > 0);
     let none = Storage { disks: Vec::new(), ..storage.clone() };
     assert!(Machine::new(&none).is_err());
-    let small = Storage::of(Disk { size_bytes: 2048, ..disk() });
+    let small = Storage::single(Disk { size_bytes: 2048, ..disk() });
     assert!(simulate_alone(&small, &reads(4096, 1), 100).is_err());
     let mut machine = Machine::new(&storage).unwrap();
     let phase = plan(reads(4096, 1), 1).phases.remove(0);
@@ -285,7 +287,7 @@ fn storages() -> impl Strategy<Value = Storage> {
         let disk =
             Disk { limits: below.into_iter().collect(), cache, sync: Time::Fixed { ns: 100_000 }, ..disk };
         let layout = if striped { Layout::Stripe { unit_bytes: 4096 } } else { Layout::Span };
-        Storage { limits: above.into_iter().collect(), ..Storage::of_many(&disk, count, layout) }
+        Storage { limits: above.into_iter().collect(), ..Storage::array(&disk, count, layout) }
     })
 }
 

@@ -20,7 +20,7 @@ fn run(storage: &Storage, workload: &Workload, seconds: u64) -> RunResult {
 }
 
 fn queue(units: u32, service: Time) -> Storage {
-    Storage::of(Disk::flash(1 << 40, units, service, Time::default()))
+    Storage::single(Disk::flash(1 << 40, units, service, Time::default()))
 }
 
 /// Users at random times, as many outstanding as come.
@@ -34,7 +34,7 @@ fn latency(result: &RunResult) -> Interval {
 
 #[track_caller]
 fn agrees(found: Interval, theory: f64, precise: f64) {
-    assert!(found.holds(theory), "{found:?}, theory {theory}");
+    assert!(found.contains(theory), "{found:?}, theory {theory}");
     assert!(found.half_width < precise * theory, "a vague interval proves nothing: {found:?}");
 }
 

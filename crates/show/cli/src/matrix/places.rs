@@ -51,7 +51,7 @@ impl Aim {
             None => Ok(open(&self.targets[0])?),
             Some(layout) => {
                 let members = self.targets.iter().map(open).collect::<Result<_, _>>()?;
-                Ok(Region::laid(layout, members)?)
+                Ok(Region::combine(layout, members)?)
             }
         }
     }
@@ -239,7 +239,7 @@ fn file_bytes(matrix: &Matrix, target: &Target) -> u64 {
 
 fn make(workspace: &Workspace, bytes: u64, out: &mut Output) -> Result<TestFile, Failure> {
     let began = Instant::now();
-    let mut making = |progress: storage::Progress| {
+    let mut making = |progress: storage::FillProgress| {
         let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
         let elapsed = began.elapsed();
         let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));

@@ -2,7 +2,7 @@
 
 use capability::QueueSeen;
 use host::{DeviceNumber, disk_counters};
-use load::Live;
+use load::LiveStats;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 use storage::Region;
@@ -33,7 +33,7 @@ impl QueueWatch {
     }
 
     /// Called often; looks where it is time to.
-    pub fn look(&mut self, live: &Live) {
+    pub fn look(&mut self, live: &LiveStats) {
         if self.devices.is_empty() || !live.measuring {
             return;
         }

@@ -1,7 +1,7 @@
 //! `headroom chart` on results of the real engine, from the history and from files.
 
 use history::History;
-use load::{Next, run};
+use load::{RunControl, run};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -51,12 +51,12 @@ fn measured(dir: &Path, outstanding: u32) -> RunResult {
         align_bytes: 1,
         memory_align_bytes: 1,
         path,
-        laid: None,
+        volume: None,
     };
     let shape = Shape { caching: Caching::Buffered, ..Shape::random_read(4096).with_writes(20) };
     let length = RunLength { duration: Duration::from_millis(300), ..RunLength::default() };
     let workload = Workload::from(shape).with_outstanding(outstanding);
-    run(&region, &workload, &length, &mut |_| Next::Continue).unwrap()
+    run(&region, &workload, &length, &mut |_| RunControl::Continue).unwrap()
 }
 
 fn told(output: &Output) -> String {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Equal buffers in one anonymous mapping, for direct I/O and for registration with a ring as one buffer.
 ///
-/// The kernel writes into them while the program holds no reference, so they are handed out as pointers.
+/// A ring owns its buffers and accesses them by pointers, since the kernel writes into them at any time.
 #[derive(Debug)]
 pub struct IoBuffers {
     mapping: Arc<Mapping>,
@@ -14,7 +14,7 @@ pub struct IoBuffers {
     stride: usize,
 }
 
-// SAFETY: the buffers belong to this value alone; nothing in them is tied to a thread.
+// SAFETY: no other value accesses these bytes of the mapping, and they are not tied to a thread.
 unsafe impl Send for IoBuffers {}
 
 #[derive(Debug)]
@@ -24,27 +24,27 @@ struct Mapping {
     leaked: AtomicBool,
 }
 
-// SAFETY: nothing is read or written by way of it; it is unmapped once, by the last of its buffers' owners.
+// SAFETY: no memory is accessed through it; the last owner unmaps it, once.
 unsafe impl Send for Mapping {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 const PAGE_BYTES: usize = 4096;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The huge pages that an administrator set aside (`vm.nr_hugepages`).
+/// The huge pages that an administrator has reserved (`vm.nr_hugepages`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HugePages {
-    /// Of one of them.
+    /// Size of a page.
     pub page_bytes: u64,
-    /// How many were set aside.
+    /// Reserved pages.
     pub total: u64,
-    /// How many nobody uses, with those that may still be made (`vm.nr_overcommit_hugepages`).
+    /// Pages that can be allocated: unused ones, and those that `vm.nr_overcommit_hugepages` permits.
     pub free: u64,
 }
 
 impl HugePages {
-    /// What there is; `None` where the kernel has none.
+    /// Reads `/proc/meminfo`; `None` where the kernel has no huge pages.
     pub fn read() -> Option<HugePages> {
         let overcommit = std::fs::read_to_string("/proc/sys/vm/nr_overcommit_hugepages").ok();
         let overcommit = overcommit.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
@@ -67,44 +67,44 @@ impl IoBuffers {
     /// `count` buffers of `block_bytes`, each aligned to a page.
     ///
     /// # Errors
-    /// Where the memory cannot be had.
+    /// Where the memory cannot be mapped.
     pub fn new(count: usize, block_bytes: usize) -> io::Result<IoBuffers> {
-        let bytes = IoBuffers::bytes_of(count as u64, block_bytes as u64) as usize;
+        let bytes = IoBuffers::allocated_bytes(count as u64, block_bytes as u64) as usize;
         let mapping = if bytes.is_multiple_of(HUGE_PAGE_BYTES) {
             Mapping::new(bytes + HUGE_PAGE_BYTES, 0)?.at_huge_page()
         } else {
             Mapping::new(bytes, 0)?
         };
-        Ok(IoBuffers::of(mapping, block_bytes))
+        Ok(IoBuffers::from_mapping(mapping, block_bytes))
     }
 
-    /// Memory that [`IoBuffers::new`] takes for so many: whole huge pages, unless they are few and of one page.
+    /// Bytes that [`IoBuffers::new`] maps: whole huge pages, except for a few buffers of one page each.
     ///
-    /// A direct I/O out of ordinary pages has a segment for each, which costs the host of a virtual disk time and
-    /// cuts a large one into several requests; with huge pages for many buffers alone a curve would jump where they
-    /// become many.
-    pub fn bytes_of(count: u64, block_bytes: u64) -> u64 {
+    /// A direct I/O from ordinary pages has a segment for each page, which costs the host of a virtual disk time and
+    /// splits a large I/O into several requests. If only many buffers were in huge pages, a curve would jump at the
+    /// depth where they begin.
+    pub fn allocated_bytes(count: u64, block_bytes: u64) -> u64 {
         let stride = block_bytes.next_multiple_of(PAGE_BYTES as u64);
         let bytes = count * stride;
         let huge = stride > PAGE_BYTES as u64 || bytes >= HUGE_PAGE_BYTES as u64;
         if huge { bytes.next_multiple_of(HUGE_PAGE_BYTES as u64) } else { bytes }
     }
 
-    /// The same in huge pages that were set aside.
+    /// The same in reserved huge pages.
     ///
     /// # Errors
     /// Where too few of them are free.
     pub fn in_huge_pages(count: usize, block_bytes: usize) -> io::Result<IoBuffers> {
-        // Without an errno, so that it is not taken for a refusal of anything else.
+        // Without an errno: the caller must not take it for a refusal of io_uring.
         let lacking = || io::Error::other("too few huge pages are free");
         let pages = HugePages::read().ok_or_else(lacking)?;
         let bytes =
             (count * block_bytes.next_multiple_of(PAGE_BYTES)).next_multiple_of(pages.page_bytes as usize);
         let mapping = Mapping::new(bytes, libc::MAP_HUGETLB).map_err(|_| lacking())?;
-        Ok(IoBuffers::of(mapping, block_bytes))
+        Ok(IoBuffers::from_mapping(mapping, block_bytes))
     }
 
-    fn of(mapping: Mapping, block_bytes: usize) -> IoBuffers {
+    fn from_mapping(mapping: Mapping, block_bytes: usize) -> IoBuffers {
         let (start, bytes) = (mapping.memory, mapping.bytes);
         IoBuffers {
             mapping: Arc::new(mapping),
@@ -114,27 +114,53 @@ impl IoBuffers {
         }
     }
 
-    /// Gives each of `owners` as many of the buffers. What remains is nobody's.
+    /// Splits off `each` buffers for each of `owners`; the rest stays unused.
     ///
     /// # Panics
-    /// Where there are not so many.
-    pub fn share(self, owners: usize, each: usize) -> Vec<IoBuffers> {
+    /// If there are fewer buffers.
+    pub fn split(self, owners: usize, each: usize) -> Vec<IoBuffers> {
         let bytes = each * self.stride;
         assert!(owners * bytes <= self.bytes, "{owners} times {each} buffers are more than there are");
         let part = |at| {
-            // SAFETY: within the mapping, see the assertion.
+            // SAFETY: within the mapping, as asserted.
             let start = unsafe { self.start.add(at * bytes) };
             IoBuffers { mapping: self.mapping.clone(), start, bytes, stride: self.stride }
         };
         (0..owners).map(part).collect()
     }
 
-    /// Start of buffer `at`.
+    /// Start of buffer 0.
+    pub fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The first `bytes` bytes of buffer `at`.
+    ///
+    /// # Panics
+    /// If there is no such buffer, or it is shorter.
+    pub fn block_mut(&mut self, at: usize, bytes: usize) -> &mut [u8] {
+        assert!(
+            bytes <= self.stride && (at + 1) * self.stride <= self.bytes,
+            "buffer {at} holds no {bytes} bytes"
+        );
+        // SAFETY: the range lies in the mapping, as asserted, and is initialized: the kernel maps zeros. The buffers are
+        // borrowed mutably for as long as the slice exists, and a ring that the kernel writes for never calls this.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at * self.stride), bytes) }
+    }
+
+    /// The first `bytes` bytes of buffers 0 and 1.
+    ///
+    /// # Panics
+    /// If there are no two buffers, or they are shorter.
     #[inline]
-    pub fn pointer(&self, at: usize) -> *mut u8 {
-        debug_assert!((at + 1) * self.stride <= self.bytes, "buffer {at} does not exist");
-        // SAFETY: within the mapping, see the assertion.
-        unsafe { self.start.as_ptr().add(at * self.stride) }
+    pub fn two_blocks_mut(&mut self, bytes: usize) -> (&mut [u8], &mut [u8]) {
+        assert!(bytes <= self.stride && 2 * self.stride <= self.bytes, "no two buffers of {bytes} bytes");
+        let start = self.start.as_ptr();
+        // SAFETY: as in `block_mut`; the ranges do not overlap, since neither is longer than the stride.
+        unsafe {
+            let second = start.add(self.stride);
+            (std::slice::from_raw_parts_mut(start, bytes), std::slice::from_raw_parts_mut(second, bytes))
+        }
     }
 
     /// From the start of one buffer to that of the next.
@@ -143,12 +169,12 @@ impl IoBuffers {
         self.stride
     }
 
-    /// Leaves the memory mapped for good, for I/Os that can no longer be waited for.
+    /// Keeps the memory mapped for ever, for I/Os that can no longer be waited for.
     pub fn leak(&self) {
         self.mapping.leaked.store(true, Ordering::Relaxed);
     }
 
-    /// All of them, to be registered.
+    /// All buffers, for registration.
     pub fn as_iovec(&self) -> libc::iovec {
         libc::iovec { iov_base: self.start.as_ptr().cast(), iov_len: self.bytes }
     }
@@ -156,7 +182,7 @@ impl IoBuffers {
 
 impl Mapping {
     fn new(bytes: usize, flags: i32) -> io::Result<Mapping> {
-        // SAFETY: a new anonymous mapping, no address asked for.
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -174,13 +200,13 @@ impl Mapping {
         Ok(Mapping { memory, bytes, leaked: AtomicBool::new(false) })
     }
 
-    /// Gives back what lies around the whole huge pages (kernels differ in whether they begin a mapping at one), one
-    /// huge page in all, and asks for huge pages.
+    /// Unmaps what lies before and behind the whole huge pages, one huge page in total (kernels differ in whether a
+    /// mapping begins at one), and advises huge pages for the rest.
     fn at_huge_page(mut self) -> Mapping {
         let before = self.memory.as_ptr().align_offset(HUGE_PAGE_BYTES);
         let bytes = self.bytes - HUGE_PAGE_BYTES;
-        // SAFETY: `before` is less than a huge page, and the mapping one longer than `bytes`. The pages given back are
-        // our own and nobody has seen them; whether the advice is taken does not matter.
+        // SAFETY: `before` is less than a huge page, and the mapping is one huge page longer than `bytes`. No pointer to
+        // the unmapped pages exists. The advice may be ignored.
         unsafe {
             let memory = self.memory.add(before);
             if before > 0 {
@@ -199,7 +225,7 @@ impl Drop for Mapping {
         if *self.leaked.get_mut() {
             return;
         }
-        // SAFETY: our own mapping, unmapped once. Whoever submits I/O waits for it before dropping.
+        // SAFETY: a mapping of this value, unmapped once. A ring waits for its I/Os before it drops its buffers.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes) };
     }
 }
@@ -209,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_that_are_promised_to_somebody_are_not_free() {
+    fn reserved_huge_pages_are_not_free() {
         let text = "HugePages_Total:      16\nHugePages_Free:       12\nHugePages_Rsvd:        5\nHugePages_Surp:        1\nHugepagesize:       2048 kB\n";
         assert_eq!(HugePages::parse(text, 0), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 7 }));
         assert_eq!(HugePages::parse(text, 4), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 10 }));
@@ -225,22 +251,30 @@ mod tests {
             (3, 1 << 20, 4 << 20),
             (512, 4096, 2 << 20),
         ] {
-            assert_eq!(IoBuffers::bytes_of(count, block_bytes), bytes);
+            assert_eq!(IoBuffers::allocated_bytes(count, block_bytes), bytes);
             let buffers = IoBuffers::new(count as usize, block_bytes as usize).unwrap();
             assert_eq!(buffers.as_iovec().iov_len as u64, bytes);
-            assert!(bytes < 2 << 20 || buffers.pointer(0).addr().is_multiple_of(HUGE_PAGE_BYTES));
+            assert!(bytes < 2 << 20 || buffers.start().addr().is_multiple_of(HUGE_PAGE_BYTES));
         }
     }
 
     #[test]
-    fn shared_buffers_lie_apart_and_outlive_each_other() {
-        let mut parts = IoBuffers::new(6, 8192).unwrap().share(3, 2);
-        let pointers: Vec<*mut u8> =
-            parts.iter().flat_map(|part| [part.pointer(0), part.pointer(1)]).collect();
-        assert!(pointers.windows(2).all(|pair| pair[1].addr() - pair[0].addr() == 8192));
-        let last = parts.pop().unwrap();
+    #[should_panic(expected = "buffer 2 holds no 512 bytes")]
+    fn a_buffer_that_does_not_exist_is_refused() {
+        IoBuffers::new(2, 4096).unwrap().block_mut(2, 512);
+    }
+
+    #[test]
+    fn shared_buffers_do_not_overlap_and_outlive_each_other() {
+        let mut parts = IoBuffers::new(6, 8192).unwrap().split(3, 2);
+        let mut addresses = Vec::new();
+        for part in &mut parts {
+            let (first, second) = part.two_blocks_mut(8192);
+            addresses.extend([first.as_ptr().addr(), second.as_ptr().addr()]);
+        }
+        assert!(addresses.windows(2).all(|pair| pair[1] - pair[0] == 8192));
+        let mut last = parts.pop().unwrap();
         drop(parts);
-        // SAFETY: the last part's own buffer.
-        unsafe { last.pointer(1).add(8191).write(7) };
+        last.block_mut(1, 8192).fill(7);
     }
 }

@@ -1,5 +1,5 @@
-//! A target mapped into memory. A page that cannot be had (the disk fails, or somebody truncated the file)
-//! is a signal there, `SIGBUS`; it becomes an error of the one I/O that met it.
+//! A target mapped into memory. Access to a page that cannot be read (the disk fails, or the file was truncated) raises
+//! `SIGBUS`; the handler turns it into an error of the I/O that accessed it.
 
 use std::io;
 use std::ops::Range;
@@ -21,8 +21,8 @@ pub struct Mapping {
     protection: libc::c_int,
 }
 
-// SAFETY: the mapping belongs to this value; its bytes are only copied, by functions that take races of
-// several load threads on one block as what they are: the content of a benchmark.
+// SAFETY: this value owns the mapping. Its bytes are only copied from and to it by raw pointers, never borrowed; load
+// threads may race on a block, as processes do on any shared file mapping, and nothing depends on the bytes.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -31,7 +31,7 @@ unsafe impl Sync for Mapping {}
 const MAPPINGS_MAX: usize = 64;
 const PAGE_BYTES: usize = 4096;
 
-/// Start and end of every mapping, and the faults met in it, for the signal handler, which can take no lock.
+/// Start and end of every mapping, and the number of faults in it, for the signal handler, which cannot take a lock.
 static STARTS: [AtomicUsize; MAPPINGS_MAX] = [const { AtomicUsize::new(0) }; MAPPINGS_MAX];
 static ENDS: [AtomicUsize; MAPPINGS_MAX] = [const { AtomicUsize::new(0) }; MAPPINGS_MAX];
 static FAULTS: [AtomicUsize; MAPPINGS_MAX] = [const { AtomicUsize::new(0) }; MAPPINGS_MAX];
@@ -50,7 +50,7 @@ impl Mapping {
         let bytes = (region.offset_bytes + region.bytes - offset) as usize;
         let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         let file = region.file.as_raw_fd();
-        // SAFETY: a new mapping of an open file, no address asked for.
+        // SAFETY: a new mapping of an open file at an address of the kernel's choice.
         let memory = unsafe {
             libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, offset as i64)
         };
@@ -60,7 +60,7 @@ impl Mapping {
         let memory = NonNull::new(memory.cast::<u8>()).expect("mmap gives no null");
         let _claim = CLAIM.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = STARTS.iter().position(|start| start.load(Relaxed) == 0) else {
-            // SAFETY: our own mapping, of which nobody knows yet.
+            // SAFETY: the mapping made above, to which no pointer is kept.
             unsafe { libc::munmap(memory.as_ptr().cast(), bytes) };
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         };
@@ -70,17 +70,17 @@ impl Mapping {
         Ok(Mapping { memory, bytes, offset, place, file, protection })
     }
 
-    fn part(&self, offset: u64, bytes: usize) -> *mut u8 {
+    fn pointer(&self, offset: u64, bytes: usize) -> *mut u8 {
         let inside = offset.checked_sub(self.offset).and_then(|at| usize::try_from(at).ok());
         let inside = inside.filter(|at| at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
         let at = inside.expect("an I/O lies in its region");
-        // SAFETY: within the mapping, as just asserted.
+        // SAFETY: within the mapping, as asserted.
         unsafe { self.memory.as_ptr().add(at) }
     }
 
-    /// Faults since the mapping began. Threads that share it may see each other's: an I/O is then counted as
-    /// failed that only lay beside one; and one on the very page, between another's fault and its `restore`, as
-    /// done although it met zeros.
+    /// Faults since the mapping was made. Threads that share it also see each other's: an I/O that ran at the same time as
+    /// a faulting one may count as failed; and one on the same page, between the fault and `restore`, may succeed although
+    /// it read zeros.
     fn faults(&self) -> usize {
         FAULTS[self.place].load(Relaxed)
     }
@@ -93,26 +93,26 @@ impl Mapping {
         Err(io::Error::from_raw_os_error(libc::EIO))
     }
 
-    /// Maps the file again where the handler may have put zeros: the next I/O there is to meet the storage.
+    /// Maps the file again where the handler may have put zeros, so that the next I/O there accesses the storage.
     #[cold]
     fn restore(&self, part: usize, bytes: usize) {
         let start = part / PAGE_BYTES * PAGE_BYTES;
         let offset = self.offset + (start - self.memory.as_ptr() as usize) as u64;
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         let (address, bytes) = (start as *mut libc::c_void, part + bytes - start);
-        // SAFETY: pages of our own mapping, by the same pages of its file; if that is refused, zeros stay there.
+        // SAFETY: replaces pages of this mapping with the same pages of its file; if that fails, the zeros stay.
         unsafe { libc::mmap(address, bytes, self.protection, flags, self.file, offset as i64) };
     }
 
     /// Copies from the mapping.
     ///
     /// # Errors
-    /// `EIO` where a page could not be had.
+    /// `EIO` where a page could not be read.
     pub fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let before = self.faults();
-        let part = self.part(offset, into.len());
-        // SAFETY: both are `into.len()` long, see `part`; a page that cannot be had is replaced by zeros by
-        // the handler.
+        let part = self.pointer(offset, into.len());
+        // SAFETY: both are `into.len()` long, see `pointer`; the handler replaces a page that cannot be read
+        // with zeros.
         unsafe { std::ptr::copy_nonoverlapping(part, into.as_mut_ptr(), into.len()) };
         self.unless_faulted(before, part, into.len())
     }
@@ -120,10 +120,10 @@ impl Mapping {
     /// Copies to the mapping; with `sync`, waits until that is on the storage.
     ///
     /// # Errors
-    /// `EIO` where a page could not be had, or what `msync` says.
+    /// `EIO` where a page could not be read, or the error of `msync`.
     pub fn write(&self, from: &[u8], offset: u64, sync: bool) -> io::Result<usize> {
         let before = self.faults();
-        let part = self.part(offset, from.len());
+        let part = self.pointer(offset, from.len());
         // SAFETY: as in `read`; the mapping is writable where a workload writes.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), part, from.len()) };
         let mut synced = Ok(());
@@ -138,14 +138,14 @@ impl Mapping {
     /// Makes everything durable that was written through the mapping.
     ///
     /// # Errors
-    /// What `msync` says.
+    /// The error of `msync`.
     pub fn sync_all(&self) -> io::Result<()> {
         let start = self.memory.as_ptr() as usize;
         self.sync(start..start + self.bytes)
     }
 
     fn sync(&self, range: Range<usize>) -> io::Result<()> {
-        // SAFETY: a part of our own mapping, beginning at a page.
+        // SAFETY: a part of this mapping that begins at a page.
         let result = unsafe { libc::msync(range.start as *mut libc::c_void, range.len(), libc::MS_SYNC) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -154,13 +154,13 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         STARTS[self.place].store(0, Relaxed);
-        // SAFETY: our own mapping, unmapped once; no thread of the run is left that uses it.
+        // SAFETY: a mapping of this value, unmapped once; the threads that used it have ended.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.bytes) };
     }
 }
 
 fn install_handler() {
-    // SAFETY: plain memory that the call reads; the handler only does what a handler may.
+    // SAFETY: `action` is plain memory that the call reads; the handler does only what is allowed in one.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_bus_error as *const () as usize;
@@ -169,11 +169,11 @@ fn install_handler() {
     }
 }
 
-/// Puts a page of zeros where one could not be had, so that the copy goes on, and counts it. A fault anywhere
-/// else is none of ours: the default action ends the program when it happens again on return.
+/// Replaces a page that cannot be read with zeros, so that the copy continues, and counts the fault. For a fault outside
+/// the mappings it restores the default action, which ends the program when the access is repeated.
 extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel gives a valid siginfo; mmap is a plain system call, allowed in a handler in fact if
-    // not by POSIX's list; the page lies in a mapping of ours.
+    // SAFETY: the kernel passes a valid siginfo. mmap is a plain system call, which is safe in a handler on Linux although
+    // POSIX does not list it; the page lies in a mapping of this module.
     unsafe {
         let address = (*info).si_addr() as usize;
         for place in 0..MAPPINGS_MAX {
@@ -184,7 +184,7 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
                 let protection = libc::PROT_READ | libc::PROT_WRITE;
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
                 if libc::mmap(page, PAGE_BYTES, protection, flags, -1, 0) == libc::MAP_FAILED {
-                    // Too many mappings: one instead of all of them always fits.
+                    // Too many mappings: one that replaces the whole range needs no additional one.
                     let whole = start as *mut libc::c_void;
                     libc::mmap(whole, ENDS[place].load(Relaxed) - start, protection, flags, -1, 0);
                 }
@@ -201,7 +201,7 @@ mod tests {
     use std::fs::File;
 
     #[test]
-    fn each_io_on_what_is_not_there_fails_until_it_is_there_again() {
+    fn each_io_beyond_the_end_of_the_file_fails_until_it_is_long_enough_again() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         std::fs::write(&path, vec![7; 8 * PAGE_BYTES]).unwrap();
         let file = File::options().read(true).write(true).open(&path).unwrap();
@@ -213,7 +213,7 @@ mod tests {
             align_bytes: 1,
             memory_align_bytes: 1,
             path: path.to_path_buf(),
-            laid: None,
+            volume: None,
         };
         let mapping = Mapping::new(&region, true).unwrap();
         let mut block = vec![0; 2 * PAGE_BYTES];

@@ -1,40 +1,61 @@
-use crate::DiskUse;
 use crate::bucket::{Bucket, take_all};
-use crate::disk::DiskAtWork;
+use crate::disk::DiskState;
 use crate::events::Events;
 use crate::model::Storage;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
+use stream::random::{Random, seeded};
 use workload::{LayoutMap, TraceKind};
+
+/// I/Os of one disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskUse {
+    /// Reads; each part of an I/O counts.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+}
 
 /// One I/O that can be outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct Io {
     pub submitted_ns: u64,
     pub intended_ns: u64,
-    /// Latest end of its parts.
+    /// Latest end of the parts so far.
     pub ends_ns: u64,
     pub offset: u64,
     pub bytes: u32,
     pub lane: u32,
-    /// Parts that are not done.
+    /// Parts in flight.
     pub parts: u32,
     pub kind: TraceKind,
+    /// What its next event means.
     pub step: Step,
+    /// Written around the disk's cache.
     pub through: bool,
 }
 
-/// What an event of an I/O means.
+/// What the next event of an I/O means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The controller lets it go on.
+    /// The controller's limits let it pass.
     Granted,
-    /// Written, to be flushed.
+    /// It is written and must be flushed.
     Written,
+    /// It has completed.
     Done,
 }
 
-/// A part that waits for its disk.
+/// A range of a disk.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    disk: usize,
+    offset: u64,
+    bytes: u64,
+}
+
+/// A part of an I/O that waits for its disk.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     io: u32,
@@ -43,39 +64,39 @@ struct Waiting {
     bytes: u64,
 }
 
-// What an event is about, in its upper bits; of the same time, I/Os that are done come first.
-pub const IO: u64 = 0;
-pub const PART: u64 = 1 << 32;
-pub const ARM: u64 = 2 << 32;
-pub const SEAT: u64 = 3 << 32;
-pub const KIND: u64 = !0 << 32;
+// The upper bits of an event are its kind, the lower ones an index. At the same time, events of I/Os come first.
+pub const EVENT_IO: u64 = 0;
+pub const EVENT_PART: u64 = 1 << 32;
+pub const EVENT_ARM: u64 = 2 << 32;
+pub const EVENT_THREAD: u64 = 3 << 32;
+pub const EVENT_KIND: u64 = !0 << 32;
 
-/// The storage's side: an I/O goes through the controller's limits, is cut by the layout, and each part goes through
-/// its disk's limits to its disk.
+/// The disks of a storage: an I/O passes the controller's limits, the layout cuts it into parts, and each part passes its
+/// disk's limits and is served by the disk.
 #[derive(Debug)]
-pub struct Store {
+pub struct DiskArray {
     pub used: Vec<DiskUse>,
-    disks: Vec<DiskAtWork>,
+    disks: Vec<DiskState>,
     map: LayoutMap,
     buckets: Vec<Bucket>,
     waiting: Vec<Waiting>,
     waiting_free: Vec<u32>,
-    random: Xoshiro256PlusPlus,
+    random: Random,
 }
 
-impl Store {
-    /// One that nothing was done to.
-    pub fn new(storage: &Storage) -> Store {
+impl DiskArray {
+    /// Idle disks with empty caches.
+    pub fn new(storage: &Storage) -> DiskArray {
         let sizes: Vec<u64> = storage.disks.iter().map(|disk| disk.size_bytes).collect();
-        Store {
+        DiskArray {
             used: vec![DiskUse::default(); storage.disks.len()],
-            disks: storage.disks.iter().map(DiskAtWork::new).collect(),
+            disks: storage.disks.iter().map(DiskState::new).collect(),
             map: LayoutMap::new(storage.layout, &sizes),
             buckets: storage.limits.iter().map(Bucket::new).collect(),
             waiting: Vec::new(),
             waiting_free: Vec::new(),
-            // Another sequence than any workload's of the same seed.
-            random: Xoshiro256PlusPlus::seed_from_u64(storage.seed ^ 0x73_746f_7261_6765),
+            // Differs from the sequence of a workload with the same seed.
+            random: seeded(storage.seed ^ 0x73_746f_7261_6765),
         }
     }
 
@@ -92,30 +113,32 @@ impl Store {
             let granted_ns = take_all(&mut self.buckets, now_ns, write, u64::from(io.bytes));
             if granted_ns > now_ns {
                 io.step = Step::Granted;
-                events.push(granted_ns, IO | u64::from(at));
+                events.push(granted_ns, EVENT_IO | u64::from(at));
                 return;
             }
         }
         self.dispatch(at, io, now_ns, events);
     }
 
-    /// It goes to the disks.
+    /// Sends an I/O to the disks.
     #[inline]
     pub fn dispatch(&mut self, at: u32, io: &mut Io, now_ns: u64, events: &mut Events) {
         let (mut offset, mut left) = (io.offset, u64::from(io.bytes));
         io.ends_ns = now_ns;
         if self.disks.len() == 1 {
             io.parts = 1;
-            self.part(at, io, (0, offset, left), now_ns, events);
+            let place = Place { disk: 0, offset, bytes: left };
+            self.send_part(at, io, place, now_ns, events);
             return;
         }
-        // One for this loop, so that no part is the last before all are on their way.
+        // One is this loop's, so that no part is the last before all are sent.
         io.parts = 1;
         while left > 0
             && let Some(part) = self.map.first_part(offset, left)
         {
             io.parts += 1;
-            self.part(at, io, (part.member, part.offset, part.bytes), now_ns, events);
+            let place = Place { disk: part.member, offset: part.offset, bytes: part.bytes };
+            self.send_part(at, io, place, now_ns, events);
             offset += part.bytes;
             left -= part.bytes;
         }
@@ -123,14 +146,8 @@ impl Store {
     }
 
     #[inline]
-    fn part(
-        &mut self,
-        at: u32,
-        io: &mut Io,
-        (disk, offset, bytes): (usize, u64, u64),
-        now_ns: u64,
-        events: &mut Events,
-    ) {
+    fn send_part(&mut self, at: u32, io: &mut Io, place: Place, now_ns: u64, events: &mut Events) {
+        let Place { disk, offset, bytes } = place;
         let write = io.kind == TraceKind::Write;
         let used = &mut self.used[disk];
         *(if write { &mut used.writes } else { &mut used.reads }) += 1;
@@ -138,39 +155,35 @@ impl Store {
         let granted_ns = take_all(&mut self.disks[disk].buckets, now_ns, write, bytes);
         if granted_ns > now_ns {
             let waiting = self.wait(Waiting { io: at, disk: disk as u32, offset, bytes });
-            events.push(granted_ns, PART | u64::from(waiting));
+            events.push(granted_ns, EVENT_PART | u64::from(waiting));
         } else {
-            self.serve(at, io, (disk, offset, bytes), now_ns, events);
+            self.serve(at, io, place, now_ns, events);
         }
     }
 
     #[inline]
-    fn serve(
-        &mut self,
-        at: u32,
-        io: &mut Io,
-        (disk, offset, bytes): (usize, u64, u64),
-        now_ns: u64,
-        events: &mut Events,
-    ) {
+    fn serve(&mut self, at: u32, io: &mut Io, place: Place, now_ns: u64, events: &mut Events) {
+        let Place { disk, offset, bytes } = place;
         let write = io.kind == TraceKind::Write;
-        let it = &mut self.disks[disk];
-        if it.goes_straight(write, io.through) {
-            let ends_ns = it.serve(now_ns, write, io.through, bytes, &mut self.random);
+        let state = &mut self.disks[disk];
+        if state.serves_in_order(write, io.through) {
+            let ends_ns = state.serve(now_ns, write, io.through, bytes, &mut self.random);
             part_done(at, io, ends_ns, events);
             return;
         }
         let waiting = self.wait(Waiting { io: at, disk: disk as u32, offset, bytes });
         self.disks[disk].wait_for_arm(waiting, now_ns, offset, bytes, &mut self.random);
-        self.turn(disk, now_ns, events);
+        self.start_arm(disk, now_ns, events);
     }
 
-    fn turn(&mut self, disk: usize, now_ns: u64, events: &mut Events) {
-        if let Some((waiting, ends_ns)) = self.disks[disk].next_of_arm(now_ns) {
-            events.push(ends_ns, ARM | u64::from(waiting));
+    /// Starts the next I/O of a disk's arm, if it is free.
+    fn start_arm(&mut self, disk: usize, now_ns: u64, events: &mut Events) {
+        if let Some((waiting, ends_ns)) = self.disks[disk].start_arm(now_ns) {
+            events.push(ends_ns, EVENT_ARM | u64::from(waiting));
         }
     }
 
+    /// Keeps a part that waits; its index.
     fn wait(&mut self, waiting: Waiting) -> u32 {
         if let Some(at) = self.waiting_free.pop() {
             self.waiting[at as usize] = waiting;
@@ -180,32 +193,34 @@ impl Store {
         self.waiting.len() as u32 - 1
     }
 
+    /// When a flush of all disks that is requested at `now_ns` ends.
     pub fn flush(&mut self, now_ns: u64) -> u64 {
         let random = &mut self.random;
         self.disks.iter_mut().map(|disk| disk.flush(now_ns, random)).max().unwrap_or(now_ns)
     }
 
-    pub fn forget_waiting(&mut self) {
+    /// Drops what is in progress, between two phases.
+    pub fn clear_waiting(&mut self) {
         self.waiting.clear();
         self.waiting_free.clear();
-        self.disks.iter_mut().for_each(DiskAtWork::forget_waiting);
+        self.disks.iter_mut().for_each(DiskState::clear_waiting);
     }
 
-    /// A part that waited for its disk's limits goes on.
+    /// A part that waited for its disk's limits passes them.
     pub fn part_granted(&mut self, at: u32, ios: &mut [Io], now_ns: u64, events: &mut Events) {
         let part = self.waiting[at as usize];
         self.waiting_free.push(at);
-        let place = (part.disk as usize, part.offset, part.bytes);
+        let place = Place { disk: part.disk as usize, offset: part.offset, bytes: part.bytes };
         self.serve(part.io, &mut ios[part.io as usize], place, now_ns, events);
     }
 
-    /// An arm has done a part, and begins the next.
+    /// An arm has served a part, and starts the next.
     pub fn arm_done(&mut self, at: u32, ios: &mut [Io], now_ns: u64, events: &mut Events) {
         let part = self.waiting[at as usize];
         self.waiting_free.push(at);
-        self.disks[part.disk as usize].arm_is_free();
+        self.disks[part.disk as usize].release_arm();
         part_done(part.io, &mut ios[part.io as usize], now_ns, events);
-        self.turn(part.disk as usize, now_ns, events);
+        self.start_arm(part.disk as usize, now_ns, events);
     }
 }
 
@@ -214,6 +229,6 @@ fn part_done(at: u32, io: &mut Io, ends_ns: u64, events: &mut Events) {
     io.ends_ns = io.ends_ns.max(ends_ns);
     io.parts -= 1;
     if io.parts == 0 {
-        events.push(io.ends_ns, IO | u64::from(at));
+        events.push(io.ends_ns, EVENT_IO | u64::from(at));
     }
 }

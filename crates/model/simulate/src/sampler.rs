@@ -1,9 +1,8 @@
 use crate::model::Time;
 use rand_distr::{Distribution as _, Exp1, StandardNormal};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::RngCore;
+use stream::random::{Random, RngCore};
 
-/// A [`Time`], ready to be drawn from.
+/// Draws random times from a [`Time`].
 #[derive(Clone, Debug)]
 pub enum Sampler {
     Fixed(u64),
@@ -12,10 +11,10 @@ pub enum Sampler {
     Alias(Vec<Range>),
 }
 
-/// A range of an empirical time, by the alias method (Walker 1977): one of two ranges, by a coin of its own.
+/// A range of an empirical time, by the alias method (Walker 1977): each entry stands for two ranges.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
-    /// Taken if a 32 bit word lies below, else `other`.
+    /// This range if a random 32 bit word is below, otherwise `other`.
     below: u64,
     other: u32,
     from_ns: u64,
@@ -33,9 +32,9 @@ impl Sampler {
         }
     }
 
-    /// One time, nanoseconds.
+    /// Draws a time, nanoseconds.
     #[inline]
-    pub fn draw(&self, random: &mut Xoshiro256PlusPlus) -> u64 {
+    pub fn draw(&self, random: &mut Random) -> u64 {
         match self {
             Sampler::Fixed(ns) => *ns,
             Sampler::Exponential(mean_ns) => {
@@ -70,7 +69,7 @@ fn alias(ranges: &[(u64, u64)]) -> Sampler {
     let mut from_ns = 0;
     let mut table: Vec<Range> = Vec::with_capacity(ranges.len());
     for (at, (to, _)) in (0..).zip(ranges) {
-        // The upper end belongs to its range.
+        // The upper end is part of its range.
         table.push(Range { below: 1 << 32, other: at, from_ns, width_ns: to - from_ns + 1 });
         from_ns = *to;
     }
@@ -91,10 +90,10 @@ fn alias(ranges: &[(u64, u64)]) -> Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_xoshiro::rand_core::SeedableRng;
+    use stream::random::seeded;
 
     fn mean_and_deviation(time: &Time) -> (f64, f64) {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let mut random = seeded(5);
         let sampler = Sampler::new(time);
         let drawn: Vec<f64> = (0..200_000).map(|_| sampler.draw(&mut random) as f64).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
@@ -120,9 +119,9 @@ mod tests {
     }
 
     #[test]
-    fn an_empirical_time_is_only_what_was_measured() {
+    fn an_empirical_time_lies_in_the_measured_ranges() {
         let sampler = Sampler::new(&Time::Empirical { ranges: vec![(100, 0), (110, 9), (500, 0), (510, 1)] });
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut random = seeded(1);
         let drawn: Vec<u64> = (0..50_000).map(|_| sampler.draw(&mut random)).collect();
         assert!(drawn.iter().all(|ns| (100..=110).contains(ns) || (500..=510).contains(ns)));
         let slow = drawn.iter().filter(|ns| **ns >= 500).count();

@@ -1,0 +1,77 @@
+use crate::cpu::{CoreTimes, now_ns};
+use crate::job::RunControl;
+use crate::live::{LiveStats, RunStage, Shared, Watcher};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use workload::{CoreUse, RunLength};
+
+/// What the supervising thread recorded of a run.
+#[derive(Default)]
+pub struct SupervisedRun {
+    pub started_unix_ns: u64,
+    pub interrupted: bool,
+    /// Use of the cores in the measured part.
+    pub cores: Vec<CoreUse>,
+}
+
+/// Time between two calls of the watcher.
+const WATCH_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Lets the threads begin, opens and closes the measured part, and calls the watcher, until the threads have ended
+/// or must end.
+pub fn supervise(
+    shared: &Shared,
+    length: &RunLength,
+    let_begin: impl FnOnce(),
+    watch: &mut dyn FnMut(&LiveStats) -> RunControl,
+) -> SupervisedRun {
+    let warm_up_end_ns = now_ns() + length.warm_up.as_nanos() as u64;
+    let pause = WATCH_INTERVAL.min(length.duration.max(Duration::from_millis(1)));
+    let mut watcher = Watcher::new(shared);
+    let mut run = SupervisedRun::default();
+    let mut cores = CoreTimes::default();
+    let mut stage = RunStage::WarmUp;
+    if length.warm_up.is_zero() {
+        cores = begin_measuring(shared, &mut run, length);
+        stage = RunStage::Measuring;
+    }
+    // After the measured part was opened: without a warm-up, no I/O comes before it.
+    let_begin();
+    loop {
+        std::thread::sleep(pause);
+        let control = watch(&watcher.read(stage));
+        if stage == RunStage::WarmUp && (now_ns() >= warm_up_end_ns || control != RunControl::Continue) {
+            cores = begin_measuring(shared, &mut run, length);
+            stage = RunStage::Measuring;
+        }
+        if matches!(control, RunControl::Interrupt | RunControl::Finish) {
+            // Not before the beginning: a run that ends in its warm-up has a measured part of length 0.
+            let now = now_ns();
+            shared.until_ns.fetch_min(now, Relaxed);
+            shared.end_ns.store(now, Relaxed);
+            run.interrupted = control == RunControl::Interrupt;
+        }
+        let now = now_ns();
+        let all_ended = shared.all_ended();
+        let measured = stage == RunStage::Measuring && now >= shared.until_ns.load(Relaxed);
+        if measured || (all_ended && stage != RunStage::CoolDown) {
+            run.cores = CoreTimes::now().since(&cores);
+            stage = RunStage::CoolDown;
+        }
+        if all_ended || now >= shared.end_ns.load(Relaxed) {
+            return run;
+        }
+    }
+}
+
+fn begin_measuring(shared: &Shared, run: &mut SupervisedRun, length: &RunLength) -> CoreTimes {
+    let cores = CoreTimes::now();
+    run.started_unix_ns =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    let from_ns = now_ns();
+    let until_ns = from_ns.saturating_add(length.duration.as_nanos() as u64);
+    shared.end_ns.store(until_ns.saturating_add(length.cool_down.as_nanos() as u64), Relaxed);
+    shared.until_ns.store(until_ns, Relaxed);
+    shared.from_ns.store(from_ns, Relaxed);
+    cores
+}

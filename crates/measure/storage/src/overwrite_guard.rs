@@ -1,0 +1,162 @@
+//! What keeps load from overwriting data: the checks between a [`Target`] and an open [`Region`].
+//!
+//! ```text
+//! reads only                  opened as it is
+//! writes, not --destroy-data  NotOurs: refused
+//! writes, --destroy-data      ReadOnlyDevice, or InUse (mounted, swap, held by another device, backing a loop
+//!                             device, opened exclusively by another program): refused
+//! ```
+
+use crate::extents::Unwritten;
+use crate::region::{OpenMode, Region, without_atime};
+use crate::{StorageError, Target};
+use host::{DeviceNumber, device_uses, file_uses, is_read_only};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use workload::{Caching, TargetKind};
+
+/// What load does to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads only.
+    ReadOnly,
+    /// Reads and writes.
+    ReadWrite {
+        /// The user permits that the content is lost. Headroom's own test files need no permission; for storage in
+        /// use it is not sufficient.
+        destroy_data: bool,
+    },
+}
+
+impl Access {
+    fn flags(self) -> OFlags {
+        match self {
+            Access::ReadOnly => OFlags::RDONLY,
+            Access::ReadWrite { .. } => OFlags::RDWR,
+        }
+    }
+}
+
+/// A file of which a larger share was never written is not measured: such blocks are read without the storage.
+const UNWRITTEN_PERCENT_MAX: u64 = 1;
+
+impl Target {
+    /// Opens a file or block device for load. A directory is measured through
+    /// [`TestFile::region`](crate::TestFile::region).
+    ///
+    /// # Errors
+    /// [`StorageError::NotOurs`] for writes without `destroy_data`; [`StorageError::InUse`] for writes to a device or
+    /// file in use, with `destroy_data` as well; [`StorageError::Unwritten`] for a file with holes;
+    /// [`StorageError::NoDirectIo`] where `caching` is direct and the file system does not support it;
+    /// [`StorageError::ReadOnlyFilesystem`], [`StorageError::ReadOnlyDevice`] and the kernel's errors.
+    pub fn open_for(&self, access: Access, caching: Caching) -> Result<Region, StorageError> {
+        let path = self.path();
+        let kind = match self.facts().kind {
+            TargetKind::Directory => return Err(StorageError::IsDirectory { path: path.into() }),
+            TargetKind::File => "file",
+            TargetKind::BlockDevice => "block device",
+        };
+        if access == (Access::ReadWrite { destroy_data: false }) {
+            return Err(StorageError::NotOurs { path: path.into(), kind });
+        }
+        let filesystem = self.facts().filesystem.as_deref();
+        let mode = OpenMode { caching, alignment: self.alignment(), filesystem };
+        match self.facts().kind {
+            TargetKind::BlockDevice => open_device(path, access, mode),
+            _ => open_file(path, access, mode),
+        }
+    }
+}
+
+fn open_file(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
+    let file = open_regular(path, access.flags())?;
+    let metadata = file.metadata().map_err(|error| StorageError::from_io("look at", path, error))?;
+    if !metadata.is_file() {
+        return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
+    }
+    if access != Access::ReadOnly {
+        let uses = file_uses(&metadata)
+            .map_err(|error| StorageError::from_io("look at the uses of", path, error))?;
+        if !uses.is_empty() {
+            let uses = uses.iter().map(ToString::to_string).collect();
+            return Err(StorageError::InUse { path: path.into(), uses });
+        }
+    }
+    let bytes = metadata.len();
+    let unwritten = Unwritten::of(&file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
+    if unwritten.total_bytes() > bytes / 100 * UNWRITTEN_PERCENT_MAX {
+        let Unwritten { hole_bytes, unwritten_bytes } = unwritten;
+        return Err(StorageError::Unwritten { path: path.into(), hole_bytes, unwritten_bytes, bytes });
+    }
+    Region::reopen(&file, path, access.flags(), bytes, mode)
+}
+
+fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
+    let mut flags = access.flags();
+    let in_use = |uses| StorageError::InUse { path: path.into(), uses };
+    if access != Access::ReadOnly {
+        // The kernel lets a write-protected device be opened for writing and fails the writes.
+        let number = DeviceNumber::for_block_device(path);
+        if number.is_some_and(is_read_only) {
+            return Err(StorageError::ReadOnlyDevice { path: path.into() });
+        }
+        let uses = number.map(device_uses).transpose();
+        let uses = uses
+            .map_err(|error| StorageError::from_io("look at the uses of", path, error))?
+            .unwrap_or_default();
+        if !uses.is_empty() {
+            return Err(in_use(uses.iter().map(ToString::to_string).collect()));
+        }
+        // With O_EXCL the kernel also refuses uses that this process cannot see, such as a mount in another
+        // namespace, and no one can mount the device while load runs.
+        flags |= OFlags::EXCL;
+    }
+    if mode.caching == Caching::Direct {
+        flags |= OFlags::DIRECT;
+    }
+    let mut file = match open_when_free(path, flags | OFlags::CLOEXEC) {
+        Ok(file) => file,
+        Err(Errno::BUSY) => {
+            return Err(in_use(vec!["the kernel holds it for another user".into()]));
+        }
+        Err(error) => return Err(StorageError::from_io("open", path, error)),
+    };
+    let failed = |error| StorageError::from_io("look at", path, error);
+    if !file.metadata().map_err(failed)?.file_type().is_block_device() {
+        return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
+    }
+    let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    Region::new(file, path, bytes, mode)
+}
+
+/// Opens a device; waits while a load that has just ended still holds it: the kernel closes a ring's files only some
+/// time after its program has exited.
+fn open_when_free(path: &Path, flags: OFlags) -> Result<File, Errno> {
+    const WAIT_MAX: Duration = Duration::from_secs(2);
+    const RETRY_EVERY: Duration = Duration::from_millis(20);
+    let until = Instant::now() + WAIT_MAX;
+    loop {
+        match without_atime(flags, |flags| rustix::fs::open(path, flags, Mode::empty())) {
+            Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(RETRY_EVERY),
+            opened => return opened.map(File::from),
+        }
+    }
+}
+
+fn open_regular(path: &Path, flags: OFlags) -> Result<File, StorageError> {
+    // NONBLOCK: if a pipe has replaced the file, the open must not hang.
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => Ok(File::from(file)),
+        Err(Errno::TXTBSY) => {
+            let uses = vec!["swap, or a program that runs".into()];
+            Err(StorageError::InUse { path: path.into(), uses })
+        }
+        Err(error) => Err(StorageError::from_io("open", path, error)),
+    }
+}
