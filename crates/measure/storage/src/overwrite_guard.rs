@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use workload::{Caching, TargetKind};
