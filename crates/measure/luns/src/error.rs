@@ -2,66 +2,66 @@ use std::io;
 use std::path::PathBuf;
 use workload::format_bytes;
 
-/// Why a LUN could not be made, found or taken away.
+/// Why a LUN could not be created, found or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LunError {
-    /// Loop devices, mounts and limits are root's.
+    /// Only root may set up loop devices, mounts and limits.
     #[error("cannot set up LUNs: that needs root")]
     NotRoot,
-    /// A number that cannot be.
+    /// An impossible size, limit or model.
     #[error("{0}")]
-    Asked(String),
+    Invalid(String),
     /// The system refused a step.
     #[error("cannot {doing} {}: {error}", what.display())]
     Io {
         /// "attach a loop device to".
         doing: &'static str,
-        /// What it was done on.
+        /// The file or device.
         what: PathBuf,
-        /// What the kernel said.
+        /// The kernel's reason.
         error: io::Error,
     },
-    /// The file system under the file takes no direct I/O.
+    /// The file system below the file has no direct I/O.
     #[error("cannot do direct I/O on {}: what a LUN on it gave would be memory's", .0.display())]
     NoDirectIo(PathBuf),
     /// No cgroup controller for block devices.
-    #[error("cannot limit {device}: no cgroup here has a limit for block devices ({looked})")]
+    #[error("cannot limit {device}: no cgroup here has a limit for block devices ({tried})")]
     NoThrottle {
         /// The device, "7:3".
         device: String,
-        /// Where one was looked for.
-        looked: String,
+        /// What was tried.
+        tried: String,
     },
-    /// Not enough room for its file.
+    /// Not enough free space for its file.
     #[error("cannot allocate {} in {}: {} are free", format_bytes(*bytes), directory.display(), format_bytes(*free_bytes))]
     NoRoom {
-        /// Where.
+        /// The directory of the file.
         directory: PathBuf,
-        /// How much was asked.
+        /// The size of the file.
         bytes: u64,
-        /// How much there is.
+        /// Free bytes.
         free_bytes: u64,
     },
     /// The serving process ended before it served.
-    #[error("the process that was to serve {} ended: {said}", file.display())]
+    #[error("the process that was to serve {} ended: {message}", file.display())]
     Server {
         /// The file.
         file: PathBuf,
-        /// What it wrote last.
-        said: String,
+        /// What it wrote.
+        message: String,
     },
-    /// Somebody uses the device.
+    /// The device is in use, mounted for example.
     #[error("cannot remove {}: it is {}", device.display(), uses.join(", "))]
     InUse {
         /// The device.
         device: PathBuf,
-        /// "mounted on /mnt".
+        /// Each use: "mounted on /mnt".
         uses: Vec<String>,
     },
-    /// None of Headroom's LUNs.
+    /// Not one of Headroom's LUNs.
     #[error("{0} is no LUN that headroom made")]
     NotOurs(String),
-    /// The record cannot be read.
+    /// The record cannot be parsed.
     #[error("{} is no record of a LUN: {why}", path.display())]
     Record {
         /// The record.
@@ -72,13 +72,13 @@ pub enum LunError {
 }
 
 impl LunError {
-    /// With what failed and on what.
+    /// Adds the step that failed, and its file or device.
     pub(crate) fn io(doing: &'static str, what: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> LunError {
         let what = what.into();
         move |error| LunError::Io { doing, what, error }
     }
 
-    /// What the person can do.
+    /// What the user can do.
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
             LunError::NotRoot => "run it as root: sudo headroom luns …".into(),

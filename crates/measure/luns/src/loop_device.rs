@@ -46,15 +46,16 @@ struct LoopConfig {
 
 /// Another program may take the free device first; then the next is tried.
 const TRIES_MAX: u32 = 64;
-/// A device goes when the last who has it open closes it, udev among them.
+/// The kernel detaches a device when the last process that has it open closes it, udev among them.
 const DETACH_MAX: Duration = Duration::from_secs(3);
+const DETACH_CHECK_EVERY: Duration = Duration::from_millis(2);
 
 impl LoopDevice {
-    /// Attaches a free device to a file, with direct I/O to it. Limits and queue settings that an earlier one left on
-    /// the device are taken away.
+    /// Attaches a free device to a file, with direct I/O. Limits and queue settings that an earlier user left on the device
+    /// are reset.
     ///
     /// # Errors
-    /// [`LunError::Io`] with what the kernel refuses; [`LunError::NoDirectIo`] where the file's system has none.
+    /// [`LunError::Io`] with what the kernel refuses; [`LunError::NoDirectIo`] if the file system has none.
     pub fn attach(path: &Path) -> Result<LoopDevice, LunError> {
         let failed = || LunError::io("attach a loop device to", path);
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed())?;
@@ -122,11 +123,11 @@ impl LoopDevice {
         fs::write(directory.join("queue").join(attribute), value)
     }
 
-    /// Takes its limits away and lets go of its file; waits until it did.
+    /// Removes its limits and detaches it from its file; waits until the kernel has done so.
     ///
     /// # Errors
-    /// [`LunError::InUse`] where somebody keeps it: it goes by itself when the last lets go, and its limits are gone;
-    /// [`LunError::Io`] with what the kernel refuses.
+    /// [`LunError::InUse`] if another process keeps it: the kernel detaches it when the last one closes it, and its limits
+    /// are gone; [`LunError::Io`] with what the kernel refuses.
     pub fn detach(&self) -> Result<(), LunError> {
         let failed = || LunError::io("detach", &self.path);
         crate::throttle::clear(self.number);
@@ -140,15 +141,15 @@ impl LoopDevice {
                 }
             }
         }
-        let until = Instant::now() + DETACH_MAX;
+        let deadline = Instant::now() + DETACH_MAX;
         while host::loop_devices().iter().any(|device| device.number == self.number) {
-            if Instant::now() > until {
+            if Instant::now() > deadline {
                 return Err(match users(self) {
                     users if !users.is_empty() => in_use(self, users),
                     _ => failed()(io::Error::from_raw_os_error(libc::EBUSY)),
                 });
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(DETACH_CHECK_EVERY);
         }
         Ok(())
     }

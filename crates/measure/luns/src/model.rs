@@ -3,25 +3,25 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use workload::format_ns;
 
-/// A disk as its users feel it: how long an I/O takes, how many at once, and what comes between.
+/// A disk as its users see it: the latency of an I/O, how many run at once, pauses and a write cache.
 ///
 /// ```text
 ///   I/O ──> [unit 1] latency ──> done        width units; an I/O that finds none free waits for the first
 ///           [unit 2]                         IOPS at most = width / latency
-///   write ─> cache ──> done at once          while it has room; what it holds drains through the same units
+///   write ─> cache ──> done at once          while it is not full; its content drains through the same units
 ///                 └──> [units]
-///   stall: for so long, each so often, no unit gets on
+///   stall: no unit makes progress, for stall_ns of every every_ns
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Model {
-    /// What one I/O takes, nanoseconds.
+pub struct DiskModel {
+    /// Duration of one I/O, nanoseconds.
     pub latency_ns: u64,
-    /// I/Os that it works at at once; `None`: any number, so that every I/O takes the latency.
+    /// I/Os that run at once; `None`: any number, so that every I/O takes the latency.
     pub width: Option<u32>,
-    /// When nothing gets on.
+    /// Pauses of the whole disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<Stalls>,
-    /// Bytes of writes that it takes before they are where they belong.
+    /// Size of the write cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_bytes: Option<u64>,
 }
@@ -29,24 +29,24 @@ pub struct Model {
 /// Pauses of a modelled disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stalls {
-    /// How long, nanoseconds.
+    /// Length of a pause, nanoseconds.
     pub stall_ns: u64,
-    /// From the beginning of one to that of the next, nanoseconds.
+    /// From the start of one pause to the start of the next, nanoseconds.
     pub every_ns: u64,
 }
 
-impl Model {
-    /// Most units.
+impl DiskModel {
+    /// Largest width.
     pub const WIDTH_MAX: u32 = 4096;
     /// Longest latency, nanoseconds.
     pub const LATENCY_NS_MAX: u64 = 60_000_000_000;
-    /// What a write takes that goes into the cache, nanoseconds.
+    /// Duration of a write into the cache, nanoseconds.
     pub const CACHED_NS: u64 = 100_000;
 
-    /// What cannot be, in words.
+    /// Checks that the values are possible.
     ///
     /// # Errors
-    /// The sentence for the person.
+    /// What is wrong, in words.
     pub fn validate(&self) -> Result<(), String> {
         if self.latency_ns == 0 || self.latency_ns > Self::LATENCY_NS_MAX {
             return Err(format!(
@@ -73,61 +73,62 @@ impl Model {
         Ok(())
     }
 
-    /// The most I/Os a second that it gives; `None` where it takes any number at once.
+    /// Most I/Os per second; `None` where any number run at once.
     pub fn iops_max(&self) -> Option<f64> {
         let stalled = self.stalls.map_or(0.0, |stalls| stalls.stall_ns as f64 / stalls.every_ns as f64);
         Some(f64::from(self.width?) * 1e9 / self.latency_ns as f64 * (1.0 - stalled))
     }
 }
 
-/// A modelled disk at work: when each I/O is done, as they come. Times are nanoseconds since it was set up.
+/// The state of a modelled disk: computes when each I/O is done, in order of arrival. Times are nanoseconds since it was
+/// set up.
 #[derive(Debug)]
-pub struct Timing {
-    model: Model,
-    /// When each unit is free again; empty where there are any number.
+pub struct ModelledDisk {
+    model: DiskModel,
+    /// When each unit is free again; empty where any number of I/Os run at once.
     units: BinaryHeap<Reverse<u64>>,
-    /// Writes in the cache: when they are where they belong, and their bytes.
+    /// Writes in the cache: when they have drained, and their bytes.
     draining: BinaryHeap<Reverse<(u64, u64)>>,
     dirty_bytes: u64,
 }
 
-impl Timing {
+impl ModelledDisk {
     /// An idle disk.
-    pub fn new(model: Model) -> Timing {
+    pub fn new(model: DiskModel) -> ModelledDisk {
         let units = (0..model.width.unwrap_or(0)).map(|_| Reverse(0)).collect();
-        Timing { model, units, draining: BinaryHeap::new(), dirty_bytes: 0 }
+        ModelledDisk { model, units, draining: BinaryHeap::new(), dirty_bytes: 0 }
     }
 
-    /// When a read that comes now is done.
+    /// When a read that arrives now is done.
     pub fn read(&mut self, now_ns: u64) -> u64 {
         self.work(now_ns)
     }
 
-    /// When a write that comes now is done.
+    /// When a write that arrives now is done.
     pub fn write(&mut self, now_ns: u64, bytes: u64) -> u64 {
         let Some(cache_bytes) = self.model.cache_bytes else { return self.work(now_ns) };
         if bytes > cache_bytes {
             return self.work(now_ns);
         }
-        // It waits until enough of what came before has left.
-        let mut taken_ns = now_ns;
-        while let Some(Reverse((gone_ns, gone_bytes))) = self.draining.peek().copied() {
-            if gone_ns > now_ns && self.dirty_bytes + bytes <= cache_bytes {
+        // It waits until enough of the earlier writes have drained.
+        let mut accepted_ns = now_ns;
+        while let Some(Reverse((drained_ns, drained_bytes))) = self.draining.peek().copied() {
+            if drained_ns > now_ns && self.dirty_bytes + bytes <= cache_bytes {
                 break;
             }
             self.draining.pop();
-            self.dirty_bytes -= gone_bytes;
-            taken_ns = taken_ns.max(gone_ns);
+            self.dirty_bytes -= drained_bytes;
+            accepted_ns = accepted_ns.max(drained_ns);
         }
         self.dirty_bytes += bytes;
-        let gone_ns = self.work(taken_ns);
-        self.draining.push(Reverse((gone_ns, bytes)));
-        self.after(taken_ns, Model::CACHED_NS)
+        let drained_ns = self.work(accepted_ns);
+        self.draining.push(Reverse((drained_ns, bytes)));
+        self.after(accepted_ns, DiskModel::CACHED_NS)
     }
 
-    /// When all that the cache holds now is where it belongs.
+    /// When all that the cache holds now has drained.
     pub fn flushed(&self, now_ns: u64) -> u64 {
-        self.draining.iter().map(|Reverse((gone_ns, _))| *gone_ns).max().unwrap_or(0).max(now_ns)
+        self.draining.iter().map(|Reverse((drained_ns, _))| *drained_ns).max().unwrap_or(0).max(now_ns)
     }
 
     fn work(&mut self, now_ns: u64) -> u64 {
@@ -142,8 +143,8 @@ impl Timing {
         done_ns
     }
 
-    /// When work of that length is done that begins then: nothing gets on in a stall. The first comes after a whole
-    /// period.
+    /// When work of that length that starts at `begin_ns` is done: it makes no progress during a stall. The first stall comes
+    /// after a whole period.
     fn after(&self, begin_ns: u64, work_ns: u64) -> u64 {
         let Some(Stalls { stall_ns, every_ns }) = self.model.stalls else { return begin_ns + work_ns };
         let (mut at_ns, mut left_ns) = (begin_ns, work_ns);
@@ -170,51 +171,51 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn model(latency_ms: u64, width: Option<u32>) -> Model {
-        Model { latency_ns: latency_ms * MS, width, stalls: None, cache_bytes: None }
+    fn model(latency_ms: u64, width: Option<u32>) -> DiskModel {
+        DiskModel { latency_ns: latency_ms * MS, width, stalls: None, cache_bytes: None }
     }
 
     #[test]
     fn as_many_as_it_is_wide_take_one_latency_and_the_next_two() {
-        let mut disk = Timing::new(model(20, Some(16)));
+        let mut disk = ModelledDisk::new(model(20, Some(16)));
         let done: Vec<u64> = (0..33).map(|_| disk.read(0) / MS).collect();
         assert_eq!((done[0], done[15], done[16], done[31], done[32]), (20, 20, 40, 40, 60));
-        let mut any = Timing::new(model(5, None));
+        let mut any = ModelledDisk::new(model(5, None));
         assert!((0..1000).all(|_| any.read(7 * MS) == 12 * MS));
     }
 
     #[test]
-    fn in_a_stall_nothing_gets_on() {
+    fn no_io_makes_progress_during_a_stall() {
         let stalls = Some(Stalls { stall_ns: 2_000 * MS, every_ns: 30_000 * MS });
-        let mut disk = Timing::new(Model { stalls, ..model(5, Some(1)) });
+        let mut disk = ModelledDisk::new(DiskModel { stalls, ..model(5, Some(1)) });
         assert_eq!(disk.read(0), 5 * MS);
-        // Begun 2 ms before the stall: 3 ms are left after it.
+        // Started 2 ms before the stall: 3 ms are left after it.
         assert_eq!(disk.read(29_998 * MS), 32_003 * MS);
         assert_eq!(disk.read(60_500 * MS), 62_005 * MS);
     }
 
     #[test]
     fn a_cache_takes_writes_at_once_until_it_is_full() {
-        let cached = Model { cache_bytes: Some(4 * 4096), ..model(10, Some(1)) };
-        let mut disk = Timing::new(cached);
+        let cached = DiskModel { cache_bytes: Some(4 * 4096), ..model(10, Some(1)) };
+        let mut disk = ModelledDisk::new(cached);
         let done: Vec<u64> = (0..6).map(|_| disk.write(0, 4096)).collect();
-        assert!(done[..4].iter().all(|ns| *ns == Model::CACHED_NS), "{done:?}");
+        assert!(done[..4].iter().all(|ns| *ns == DiskModel::CACHED_NS), "{done:?}");
         // Then each waits for one that leaves: 10 ms each, one at a time.
-        assert_eq!(done[4..], [10 * MS + Model::CACHED_NS, 20 * MS + Model::CACHED_NS]);
+        assert_eq!(done[4..], [10 * MS + DiskModel::CACHED_NS, 20 * MS + DiskModel::CACHED_NS]);
         assert_eq!(disk.flushed(0), 60 * MS);
         // A read waits for its turn behind what drains, and an idle cache takes writes again.
         assert_eq!(disk.read(0), 70 * MS);
-        assert_eq!(disk.write(1_000 * MS, 4096), 1_000 * MS + Model::CACHED_NS);
+        assert_eq!(disk.write(1_000 * MS, 4096), 1_000 * MS + DiskModel::CACHED_NS);
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
+    fn impossible_values_are_refused() {
         assert!(model(5, Some(1)).validate().is_ok());
         for wrong in [
             model(0, Some(1)),
             model(5, Some(0)),
-            Model { stalls: Some(Stalls { stall_ns: 2, every_ns: 2 }), ..model(5, None) },
-            Model { cache_bytes: Some(0), ..model(5, None) },
+            DiskModel { stalls: Some(Stalls { stall_ns: 2, every_ns: 2 }), ..model(5, None) },
+            DiskModel { cache_bytes: Some(0), ..model(5, None) },
         ] {
             assert!(wrong.validate().is_err(), "{wrong:?}");
         }
@@ -224,8 +225,8 @@ mod tests {
         /// A closed loop gets min(N, width) / latency, and Little's law holds by construction.
         #[test]
         fn a_closed_loop_gets_what_the_width_allows(width in 1u32..70, outstanding in 1usize..200, latency_us in 50u64..20_000) {
-            let model = Model { latency_ns: latency_us * 1000, width: Some(width), stalls: None, cache_bytes: None };
-            let mut disk = Timing::new(model);
+            let model = DiskModel { latency_ns: latency_us * 1000, width: Some(width), stalls: None, cache_bytes: None };
+            let mut disk = ModelledDisk::new(model);
             let mut due: BinaryHeap<Reverse<u64>> = (0..outstanding).map(|_| Reverse(disk.read(0))).collect();
             let rounds = 100 * outstanding.max(width as usize);
             let mut now = 0;

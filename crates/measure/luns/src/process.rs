@@ -1,49 +1,51 @@
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// A process that cannot be taken for another that got its number later.
+/// A process, distinct from a later one with its pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When it began, in clock ticks since the host was started (`/proc/PID/stat`, field 22).
-    pub began_ticks: u64,
+    /// When it started, in clock ticks since boot.
+    #[serde(rename = "began_ticks")]
+    pub start_ticks: u64,
 }
 
-/// A killed process is waited for so long.
-const END_MAX: Duration = Duration::from_secs(2);
+/// A killed process ends within so long.
+const KILLED_MAX: Duration = Duration::from_secs(2);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
 impl Process {
-    /// The process that has this number now.
-    pub fn of(pid: u32) -> Option<Process> {
-        host::start_ticks(pid).map(|began_ticks| Process { pid, began_ticks })
+    /// The process that has this pid now; a zombie counts as none.
+    pub fn find(pid: u32) -> Option<Process> {
+        host::start_ticks(pid).map(|start_ticks| Process { pid, start_ticks })
     }
 
-    /// Whether it is still there.
-    pub fn lives(self) -> bool {
-        Process::of(self.pid) == Some(self)
+    /// Whether it still runs.
+    pub fn is_alive(self) -> bool {
+        Process::find(self.pid) == Some(self)
     }
 
-    /// Waits until it is gone; whether it is.
+    /// Waits until it has ended; whether it has.
     pub fn ends_within(self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        while self.lives() {
-            if Instant::now() >= until {
+        let deadline = Instant::now() + time;
+        while self.is_alive() {
+            if Instant::now() >= deadline {
                 return false;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(CHECK_EVERY);
         }
         true
     }
 
-    /// Kills it; whether it is gone.
+    /// Kills it; whether it has ended.
     pub fn kill(self) -> bool {
-        if self.lives()
+        if self.is_alive()
             && let Some(pid) = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw)
         {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
-        self.ends_within(END_MAX)
+        self.ends_within(KILLED_MAX)
     }
 }
 
@@ -52,13 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_known_by_its_number_and_its_beginning() {
-        let us = Process::of(std::process::id()).unwrap();
-        assert!(us.lives());
-        assert!(!Process { began_ticks: us.began_ticks + 1, ..us }.lives());
+    fn a_process_is_known_by_its_pid_and_its_start() {
+        let own = Process::find(std::process::id()).unwrap();
+        assert!(own.is_alive());
+        assert!(!Process { start_ticks: own.start_ticks + 1, ..own }.is_alive());
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let other = Process::of(child.id()).unwrap();
-        assert!(other.began_ticks >= us.began_ticks && other.lives());
+        let other = Process::find(child.id()).unwrap();
+        assert!(other.start_ticks >= own.start_ticks && other.is_alive());
         // Not waited for yet, it is a zombie, which serves nothing.
         assert!(other.kill());
         child.wait().unwrap();

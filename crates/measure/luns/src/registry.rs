@@ -1,148 +1,84 @@
 use crate::in_use::refuse_in_use;
 use crate::loop_device::LoopDevice;
-use crate::model::Model;
 use crate::process::Process;
-use crate::server::DISK;
-use crate::{LunError, throttle};
-use host::Mounts;
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use crate::record::{Lun, LunDirectory};
+use crate::{LunError, LunSpec, throttle};
+use host::{MOUNTINFO, Mounts};
 use rustix::mount::{UnmountFlags, unmount};
-use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use workload::{CapKind, format_bytes};
 
-/// Where LUNs are registered, made and taken away.
+/// The LUNs of this host: creates, lists and removes them.
 #[derive(Clone, Debug)]
 pub struct Registry {
     root: PathBuf,
 }
 
-/// What a LUN is to be.
-#[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// Its size, bytes: a multiple of 4096.
-    pub bytes: u64,
-    /// Where its file is to lie; `None`: beside its record.
-    pub directory: Option<PathBuf>,
-    /// The file's space is set aside; otherwise it grows as it is written.
-    pub allocate: bool,
-    /// What the kernel limits.
-    pub caps: Vec<LunCap>,
-    /// What Headroom serves.
-    pub model: Option<Model>,
-}
-
-/// A limit of a LUN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LunCap {
-    /// What is limited.
-    pub kind: CapKind,
-    /// Most operations or bytes a second.
-    pub per_second: u64,
-}
-
-/// The record of a LUN.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Lun {
-    /// Its number here.
-    pub id: u32,
-    /// When it was made, nanoseconds since 1970.
-    pub made_unix_ns: u64,
-    /// The block device, once there is one.
-    pub device: Option<PathBuf>,
-    /// Its number, "7:3".
-    pub number: Option<String>,
-    /// The file that holds its content.
-    pub file: PathBuf,
-    /// The file's device and inode: another file of that name is not ours.
-    inode: (u64, u64),
-    /// Its size.
-    pub bytes: u64,
-    /// What the kernel limits.
-    pub caps: Vec<LunCap>,
-    /// What Headroom serves.
-    pub model: Option<Model>,
-    /// The process that serves it.
-    pub server: Option<Process>,
-    /// The process that is making it.
-    maker: Option<Process>,
-}
-
-/// What there is of a registered LUN.
+/// How complete a registered LUN is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LunState {
-    /// All of it.
+    /// It can be used.
     Ready,
-    /// Another process is just making it.
+    /// Another process is creating it.
     Making,
-    /// Not all: what is missing.
+    /// Parts are missing, in words.
     Broken(Vec<&'static str>),
 }
 
-const RECORD: &str = "lun.json";
-/// The record while it is written.
-const NEW_RECORD: &str = "lun.json.new";
 /// More at once is a mistake.
 const LUNS_MAX: u32 = 4096;
-/// The serving process mounts its file within a moment.
+/// The serving process mounts its file within milliseconds.
 const SERVED_MAX: Duration = Duration::from_secs(10);
-/// After its mount is gone it ends by itself.
+const SERVED_CHECK_EVERY: Duration = Duration::from_millis(2);
+/// After its mount is gone the serving process ends by itself.
 const END_MAX: Duration = Duration::from_secs(2);
-/// File systems need some for themselves.
-const ALIGN_BYTES: u64 = 4096;
+/// A directory without a record that is younger may belong to a process that is about to write one.
+const RECORD_DELAY_MAX: Duration = Duration::from_secs(60);
 
 impl Registry {
-    /// The one of this host.
-    pub fn here() -> Registry {
+    /// The registry of this host.
+    pub fn host() -> Registry {
         Registry::at("/var/lib/headroom/luns")
     }
 
-    /// One whose records lie in that directory, which need not be there.
+    /// A registry in that directory, which need not exist.
     pub fn at(root: impl Into<PathBuf>) -> Registry {
         Registry { root: root.into() }
     }
 
-    /// Makes a LUN. Where that fails, what was made so far is taken away again. `program`, told `luns serve ROOT ID`,
-    /// is to call [`serve`](crate::serve).
+    /// Creates a LUN. If that fails, the parts made so far are removed. `program`, run as `program luns serve ROOT ID`, must
+    /// call [`serve`](crate::serve).
     ///
     /// # Errors
     /// [`LunError`].
-    pub fn create(&self, asked: &Asked, program: &Path) -> Result<Lun, LunError> {
-        check(asked)?;
-        let mut lun = self.register(asked)?;
-        match self.set_up(&mut lun, asked, program) {
-            Ok(()) => Ok(lun),
-            Err(error) => {
-                // The first failure is the one to tell.
-                let _ = self.take_away(&lun);
-                Err(error)
-            }
-        }
+    pub fn create(&self, spec: &LunSpec, program: &Path) -> Result<Lun, LunError> {
+        spec.validate()?;
+        need_root()?;
+        let mut lun = self.register(spec)?;
+        let completed = self.complete(&mut lun, spec, program);
+        self.or_dismantle(lun, completed)
     }
 
-    /// What was made, by number, and what there is of it.
+    /// All LUNs by number, with their states.
     ///
     /// # Errors
-    /// [`LunError::Record`] for a record that cannot be read; [`LunError::Io`].
+    /// [`LunError::Record`] for a record that cannot be parsed; [`LunError::Io`].
     pub fn list(&self) -> Result<Vec<(Lun, LunState)>, LunError> {
         let entries = match fs::read_dir(&self.root) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(LunError::io("read", &self.root))?,
         };
-        let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let mut numbers: Vec<u32> = numbers.collect();
-        numbers.sort_unstable();
+        let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut ids: Vec<u32> = ids.collect();
+        ids.sort_unstable();
         let mut luns = Vec::new();
-        for id in numbers {
-            // A directory without a record: whoever made it was killed at once, or is about to write it.
-            match self.record(id) {
-                // … or it is removed just now.
+        for id in ids {
+            match self.directory(id).read() {
+                // Its maker was killed or has not written it yet, or the LUN is just removed.
                 Err(LunError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
                 lun => {
                     let lun = lun?;
@@ -158,57 +94,42 @@ impl Registry {
     ///
     /// # Errors
     /// [`LunError::NotOurs`], and those of [`Registry::list`].
-    pub fn of_device(&self, device: &Path) -> Result<Lun, LunError> {
-        let found = self.list()?.into_iter().map(|(lun, _)| lun);
-        let is_it = |lun: &Lun| lun.device.as_deref() == Some(device);
-        let not_ours = || LunError::NotOurs(device.display().to_string());
-        // The newest: an older record may name a device that went with the last start of the host.
-        found.rev().find(is_it).ok_or_else(not_ours)
+    pub fn find_by_device(&self, device: &Path) -> Result<Lun, LunError> {
+        // The newest: an older record may name a device that was lost when the host restarted.
+        let newest_first = self.list()?.into_iter().map(|(lun, _)| lun).rev();
+        let mut found = newest_first.filter(|lun| lun.device.as_deref() == Some(device));
+        found.next().ok_or_else(|| LunError::NotOurs(device.display().to_string()))
     }
 
-    /// Takes a LUN away, with its content: also what a killed run or a restart of the host left of it.
+    /// Removes a LUN with its content, also one that a killed run or a restart of the host left incomplete.
     ///
     /// # Errors
-    /// [`LunError::InUse`] where its device is mounted or held, and its record stays; [`LunError::Io`].
+    /// [`LunError::InUse`] if its device is mounted or held, and nothing is removed; [`LunError::Io`].
     pub fn remove(&self, lun: &Lun) -> Result<(), LunError> {
         need_root()?;
         for device in self.attached(lun) {
             refuse_in_use(&device)?;
         }
-        self.take_away(lun)
+        self.dismantle(lun)
     }
 
-    /// Reads a record.
-    pub(crate) fn record(&self, id: u32) -> Result<Lun, LunError> {
-        let path = self.dir(id).join(RECORD);
-        let text = fs::read_to_string(&path).map_err(LunError::io("read", &path))?;
-        serde_json::from_str(&text).map_err(|error| LunError::Record { path, why: error.to_string() })
+    fn directory(&self, id: u32) -> LunDirectory {
+        LunDirectory::new(&self.root, id)
     }
 
-    /// Where a served file is mounted.
-    pub(crate) fn mount_of(&self, id: u32) -> PathBuf {
-        self.dir(id).join("mnt")
-    }
-
-    fn dir(&self, id: u32) -> PathBuf {
-        self.root.join(id.to_string())
-    }
-
-    /// Takes a number and makes the file; on record before it is there.
-    fn register(&self, asked: &Asked) -> Result<Lun, LunError> {
+    /// Takes a number and creates the file; the record is written before the file exists.
+    fn register(&self, spec: &LunSpec) -> Result<Lun, LunError> {
         fs::create_dir_all(&self.root).map_err(LunError::io("make", &self.root))?;
-        self.clear_empty();
+        self.clear_unrecorded();
         let mut id = 0;
-        while let Err(error) = fs::create_dir(self.dir(id)) {
+        while let Err(error) = fs::create_dir(self.directory(id).path()) {
             if error.kind() != io::ErrorKind::AlreadyExists || id >= LUNS_MAX {
-                return Err(LunError::io("make", self.dir(id))(error));
+                return Err(LunError::io("make", self.directory(id).path())(error));
             }
             id += 1;
         }
         let made_unix_ns =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-        let directory = asked.directory.clone().unwrap_or_else(|| self.dir(id));
-        let directory = fs::canonicalize(&directory).map_err(LunError::io("use", &directory));
         let mut lun = Lun {
             id,
             made_unix_ns,
@@ -216,56 +137,66 @@ impl Registry {
             number: None,
             file: PathBuf::new(),
             inode: (0, 0),
-            bytes: asked.bytes,
-            caps: asked.caps.clone(),
-            model: asked.model,
+            bytes: spec.bytes,
+            caps: spec.caps.clone(),
+            model: spec.model,
             server: None,
-            maker: Process::of(std::process::id()),
+            maker: Process::find(std::process::id()),
         };
-        let made = directory.and_then(|directory| {
-            lun.file = directory.join(format!("headroom-lun-{id}-{made_unix_ns}.img"));
-            self.write(&lun)?;
-            make_file(&lun.file, asked)
-        });
-        match made.and_then(|inode| {
-            lun.inode = inode;
-            self.write(&lun)
-        }) {
+        let registered = self.register_file(&mut lun, spec);
+        self.or_dismantle(lun, registered)
+    }
+
+    fn register_file(&self, lun: &mut Lun, spec: &LunSpec) -> Result<(), LunError> {
+        let own = self.directory(lun.id);
+        let directory = spec.directory.as_deref().unwrap_or(own.path());
+        let directory = fs::canonicalize(directory).map_err(LunError::io("use", directory))?;
+        lun.file = directory.join(format!("headroom-lun-{}-{}.img", lun.id, lun.made_unix_ns));
+        own.write(lun)?;
+        lun.inode = spec.create_file(&lun.file)?;
+        own.write(lun)
+    }
+
+    fn complete(&self, lun: &mut Lun, spec: &LunSpec, program: &Path) -> Result<(), LunError> {
+        let own = self.directory(lun.id);
+        let below = match spec.model {
+            Some(_) => {
+                self.start_server(lun, program)?;
+                own.disk()
+            }
+            None => lun.file.clone(),
+        };
+        let device = LoopDevice::attach(&below)?;
+        lun.device = Some(device.path().into());
+        lun.number = Some(device.number().to_string());
+        own.write(lun)?;
+        for cap in &spec.caps {
+            throttle::set(device.number(), cap.kind, cap.per_second)?;
+        }
+        lun.maker = None;
+        own.write(lun)
+    }
+
+    /// The LUN, or the error after its parts are removed.
+    fn or_dismantle(&self, lun: Lun, made: Result<(), LunError>) -> Result<Lun, LunError> {
+        match made {
             Ok(()) => Ok(lun),
             Err(error) => {
-                let _ = self.take_away(&lun);
+                // A second failure would hide the first.
+                let _ = self.dismantle(&lun);
                 Err(error)
             }
         }
     }
 
-    fn set_up(&self, lun: &mut Lun, asked: &Asked, program: &Path) -> Result<(), LunError> {
-        if asked.model.is_some() {
-            self.start_server(lun, program)?;
-        }
-        let device = LoopDevice::attach(&self.beneath(lun))?;
-        lun.device = Some(device.path().into());
-        lun.number = Some(device.number().to_string());
-        self.write(lun)?;
-        for cap in &asked.caps {
-            throttle::set(device.number(), cap.kind, cap.per_second)?;
-        }
-        lun.maker = None;
-        self.write(lun)
-    }
-
-    /// What its loop device is attached to.
-    fn beneath(&self, lun: &Lun) -> PathBuf {
-        if lun.model.is_some() { self.mount_of(lun.id).join(DISK) } else { lun.file.clone() }
-    }
-
     fn start_server(&self, lun: &mut Lun, program: &Path) -> Result<(), LunError> {
-        let (mount, log) = (self.mount_of(lun.id), self.dir(lun.id).join("log"));
+        let own = self.directory(lun.id);
+        let (mount, log) = (own.mount_point(), own.log());
         fs::create_dir_all(&mount).map_err(LunError::io("make", &mount))?;
-        let said = File::create(&log).map_err(LunError::io("make", &log))?;
+        let output = File::create(&log).map_err(LunError::io("make", &log))?;
         let mut command = Command::new(program);
         command.args(["luns", "serve"]).arg(&self.root).arg(lun.id.to_string());
-        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
         // SAFETY: setsid is safe between fork and exec. Its own session: no terminal's hang-up ends it.
         unsafe {
             command.pre_exec(|| {
@@ -274,42 +205,41 @@ impl Registry {
             });
         }
         let mut child = command.spawn().map_err(LunError::io("start", program))?;
-        lun.server = Process::of(child.id());
-        self.write(lun)?;
-        let until = Instant::now() + SERVED_MAX;
-        while !mount.join(DISK).exists() {
-            let ended = child.try_wait().ok().flatten().is_some();
-            if ended || Instant::now() > until {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                let said =
-                    said.trim().lines().next().unwrap_or(if ended { "it said nothing" } else { "no answer" });
-                return Err(LunError::Server { file: lun.file.clone(), said: said.into() });
+        lun.server = Process::find(child.id());
+        own.write(lun)?;
+        let deadline = Instant::now() + SERVED_MAX;
+        while !own.disk().exists() {
+            let has_ended = child.try_wait().ok().flatten().is_some();
+            if has_ended || Instant::now() > deadline {
+                let text = fs::read_to_string(&log).unwrap_or_default();
+                let silent = if has_ended { "it said nothing" } else { "no answer" };
+                let message = text.trim().lines().next().unwrap_or(silent).to_owned();
+                return Err(LunError::Server { file: lun.file.clone(), message });
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(SERVED_CHECK_EVERY);
         }
         Ok(())
     }
 
-    /// Loop devices on what this record made, whatever it says of them.
+    /// Loop devices on the files of this LUN, whether the record names them or not.
     fn attached(&self, lun: &Lun) -> Vec<LoopDevice> {
         let mut devices = LoopDevice::attached_to(&lun.file);
-        devices.extend(LoopDevice::attached_to(&self.mount_of(lun.id).join(DISK)));
+        devices.extend(LoopDevice::attached_to(&self.directory(lun.id).disk()));
         devices
     }
 
     fn state(&self, lun: &Lun) -> LunState {
-        if lun.maker.is_some_and(Process::lives) {
+        if lun.maker.is_some_and(Process::is_alive) {
             return LunState::Making;
         }
         let mut missing = Vec::new();
-        if !is_ours(lun) {
+        if !lun.owns_file() {
             missing.push("its file is gone");
         }
-        if lun.model.is_some() && !lun.server.is_some_and(Process::lives) {
+        if lun.model.is_some() && !lun.server.is_some_and(Process::is_alive) {
             missing.push("the process that served it has ended");
         }
-        let attached = self.attached(lun);
-        if !attached.iter().any(|device| Some(device.path()) == lun.device.as_deref()) {
+        if !self.attached(lun).iter().any(|device| Some(device.path()) == lun.device.as_deref()) {
             missing.push("its loop device is gone");
         } else if lun.maker.is_some() {
             missing.push("it was never finished");
@@ -318,20 +248,12 @@ impl Registry {
     }
 
     /// From the top down: limits and device, mount, process, file, record.
-    fn take_away(&self, lun: &Lun) -> Result<(), LunError> {
+    fn dismantle(&self, lun: &Lun) -> Result<(), LunError> {
         for device in self.attached(lun) {
             device.detach()?;
         }
-        let mount = self.mount_of(lun.id);
-        let mounts = Mounts::read().map_err(LunError::io("read", host::MOUNTINFO))?;
-        if mounts.is_mount_point(&mount) {
-            // Dead or alive: what a killed process served is still mounted, and answers nothing.
-            match unmount(&mount, UnmountFlags::empty()) {
-                Ok(()) => {}
-                Err(_) => unmount(&mount, UnmountFlags::DETACH)
-                    .map_err(|errno| LunError::io("unmount", &mount)(errno.into()))?,
-            }
-        }
+        let own = self.directory(lun.id);
+        unmount_served(&own.mount_point())?;
         if let Some(server) = lun.server
             && !server.ends_within(END_MAX)
             && !server.kill()
@@ -339,124 +261,39 @@ impl Registry {
             let error = io::Error::from_raw_os_error(libc::ETIMEDOUT);
             return Err(LunError::io("end the process that serves", &lun.file)(error));
         }
-        if is_ours(lun) {
+        if lun.owns_file() {
             fs::remove_file(&lun.file).map_err(LunError::io("remove", &lun.file))?;
         }
-        let dir = self.dir(lun.id);
-        // The record last: as long as it is there, what is left can be found.
-        for entry in fs::read_dir(&dir).map_err(LunError::io("read", &dir))?.flatten() {
-            if entry.file_name() == "mnt" {
-                let _ = fs::remove_dir(entry.path());
-            } else if entry.file_name() != RECORD {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
-        fs::remove_file(dir.join(RECORD)).map_err(LunError::io("remove", dir.join(RECORD)))?;
-        fs::remove_dir(&dir).map_err(LunError::io("remove", &dir))
+        own.remove()
     }
 
-    /// Directories of makers that were killed before they wrote a record.
-    fn clear_empty(&self) {
-        const YOUNG: Duration = Duration::from_secs(60);
+    /// Removes directories of makers that were killed before they wrote a record.
+    fn clear_unrecorded(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            let old = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-            let old = old.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > YOUNG);
-            if old && !entry.path().join(RECORD).exists() {
-                let _ = fs::remove_file(entry.path().join(NEW_RECORD));
-                // Only an empty one goes.
+            let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+            let age = changed.and_then(|changed| changed.elapsed().ok());
+            let is_old = age.is_some_and(|age| age > RECORD_DELAY_MAX);
+            if is_old && !entry.path().join(LunDirectory::RECORD).exists() {
+                let _ = fs::remove_file(entry.path().join(LunDirectory::NEW_RECORD));
+                // Removes only an empty directory.
                 let _ = fs::remove_dir(entry.path());
             }
         }
-    }
-
-    /// Whole or not at all.
-    fn write(&self, lun: &Lun) -> Result<(), LunError> {
-        let (path, new) = (self.dir(lun.id).join(RECORD), self.dir(lun.id).join(NEW_RECORD));
-        let text = serde_json::to_string_pretty(lun)
-            .map_err(|error| LunError::Record { path: path.clone(), why: error.to_string() })?;
-        let written = File::create(&new).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&new, &path)).map_err(LunError::io("write", &path))
     }
 }
 
-impl Lun {
-    /// "800 reads a second, 20 ms at 16 wide".
-    pub fn nature(&self) -> String {
-        let cap = |cap: &LunCap| match cap.kind {
-            CapKind::ReadIops => format!("{} reads/s", cap.per_second),
-            CapKind::WriteIops => format!("{} writes/s", cap.per_second),
-            CapKind::ReadBytes => format!("reads {}/s", format_bytes(cap.per_second)),
-            CapKind::WriteBytes => format!("writes {}/s", format_bytes(cap.per_second)),
-        };
-        let mut words: Vec<String> = self.caps.iter().map(cap).collect();
-        if let Some(model) = &self.model {
-            let width = model.width.map_or("any number at once".into(), |width| format!("{width} wide"));
-            words.push(format!("{} at {width}", workload::format_ns(model.latency_ns as f64)));
-            if let Some(stalls) = model.stalls {
-                words.push(format!(
-                    "stalls {} every {}",
-                    workload::format_ns(stalls.stall_ns as f64),
-                    workload::format_ns(stalls.every_ns as f64)
-                ));
-            }
-            if let Some(bytes) = model.cache_bytes {
-                words.push(format!("write cache {}", format_bytes(bytes)));
-            }
-        }
-        if words.is_empty() { "as the file below".into() } else { words.join(", ") }
+fn unmount_served(point: &Path) -> Result<(), LunError> {
+    let mounts = Mounts::read().map_err(LunError::io("read", MOUNTINFO))?;
+    if !mounts.is_mount_point(point) {
+        return Ok(());
     }
+    // The mount of a killed server stays, and answers nothing.
+    let unmounted = unmount(point, UnmountFlags::empty()).or_else(|_| unmount(point, UnmountFlags::DETACH));
+    unmounted.map_err(|errno| LunError::io("unmount", point)(errno.into()))
 }
 
 fn need_root() -> Result<(), LunError> {
     if rustix::process::geteuid().is_root() { Ok(()) } else { Err(LunError::NotRoot) }
-}
-
-fn check(asked: &Asked) -> Result<(), LunError> {
-    if asked.bytes == 0 || !asked.bytes.is_multiple_of(ALIGN_BYTES) {
-        let what = format!("a size of {}: give a multiple of 4K above 0", format_bytes(asked.bytes));
-        return Err(LunError::Asked(what));
-    }
-    if let Some(model) = &asked.model {
-        model.validate().map_err(LunError::Asked)?;
-    }
-    if asked.caps.iter().any(|cap| cap.per_second == 0) {
-        return Err(LunError::Asked("a limit of 0 a second: leave it out for none".into()));
-    }
-    need_root()
-}
-
-/// Makes the file; its device and inode.
-fn make_file(path: &Path, asked: &Asked) -> Result<(u64, u64), LunError> {
-    let directory = path.parent().unwrap_or(path);
-    if asked.allocate {
-        let room = statvfs(directory).map_err(|errno| LunError::io("look at", directory)(errno.into()))?;
-        let free_bytes = room.f_bavail.saturating_mul(room.f_frsize);
-        if free_bytes < asked.bytes {
-            return Err(LunError::NoRoom { directory: directory.into(), bytes: asked.bytes, free_bytes });
-        }
-    }
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-    let file = file.map_err(LunError::io("make", path))?;
-    let sized = match asked.allocate {
-        true => fallocate(&file, FallocateFlags::empty(), 0, asked.bytes).map_err(io::Error::from),
-        false => file.set_len(asked.bytes),
-    };
-    let inode = sized.and_then(|()| file.metadata()).map(|metadata| (metadata.dev(), metadata.ino()));
-    inode.map_err(|error| {
-        let _ = fs::remove_file(path);
-        LunError::io("make", path)(error)
-    })
-}
-
-/// Whether the file there is the one that was made.
-fn is_ours(lun: &Lun) -> bool {
-    let found = fs::symlink_metadata(&lun.file);
-    // A maker that was killed between the file and its inode left a name that nobody else would choose.
-    let unknown = lun.inode == (0, 0);
-    found.is_ok_and(|found| found.is_file() && (unknown || (found.dev(), found.ino()) == lun.inode))
 }
 
 #[cfg(test)]
@@ -464,28 +301,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_maker_left_that_was_killed_before_its_record_was_whole_is_cleared() {
+    fn directories_of_makers_that_were_killed_before_their_record_are_cleared() {
+        const RECORD: &str = LunDirectory::RECORD;
+        const NEW_RECORD: &str = LunDirectory::NEW_RECORD;
         let root = tempfile::tempdir().unwrap();
         let registry = Registry::at(root.path());
         let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-        let left = |id: &str, files: &[&str], old: bool| {
+        let make = |id: &str, files: &[&str], is_old: bool| {
             let dir = root.path().join(id);
             fs::create_dir(&dir).unwrap();
             for file in files {
                 fs::write(dir.join(file), "{").unwrap();
             }
-            if old {
+            if is_old {
                 File::open(&dir).unwrap().set_modified(hour_ago).unwrap();
             }
             dir
         };
-        let gone = [left("0", &[], true), left("1", &[NEW_RECORD], true)];
+        let gone = [make("0", &[], true), make("1", &[NEW_RECORD], true)];
         let kept = [
-            left("2", &[NEW_RECORD], false),
-            left("3", &[RECORD, NEW_RECORD], true),
-            left("4", &["a person's"], true),
+            make("2", &[NEW_RECORD], false),
+            make("3", &[RECORD, NEW_RECORD], true),
+            make("4", &["a person's"], true),
         ];
-        registry.clear_empty();
+        registry.clear_unrecorded();
         assert!(gone.iter().all(|dir| !dir.exists()));
         assert!(kept.iter().all(|dir| dir.exists()));
         assert!(kept[1].join(NEW_RECORD).exists());

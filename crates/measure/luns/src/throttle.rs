@@ -14,7 +14,7 @@ const FAILURES_MAX: usize = 2;
 /// # Errors
 /// [`LunError::NoThrottle`] where no control group has such a limit, or none took it.
 pub fn set(number: DeviceNumber, kind: CapKind, per_second: u64) -> Result<(), LunError> {
-    let refused = |looked: String| LunError::NoThrottle { device: number.to_string(), looked };
+    let refused = |tried: String| LunError::NoThrottle { device: number.to_string(), tried };
     let files = throttle_files(kind).map_err(|error| refused(error.to_string()))?;
     let mut is_set = false;
     let mut failures: Vec<String> = Vec::new();

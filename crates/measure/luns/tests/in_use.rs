@@ -1,6 +1,6 @@
 //! A device in use is not removed, wherever and under whatever name it is mounted. Needs root.
 
-use luns::{Asked, Lun, LunError, Registry};
+use luns::{Lun, LunError, LunSpec, Registry};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,8 +25,8 @@ impl Fixture {
         }
         let directory = tempfile::tempdir().unwrap();
         let registry = Registry::at(directory.path().join("luns"));
-        let asked = Asked { bytes: 8 << 20, ..Asked::default() };
-        let lun = registry.create(&asked, Path::new("/bin/false")).unwrap();
+        let spec = LunSpec { bytes: 8 << 20, ..LunSpec::default() };
+        let lun = registry.create(&spec, Path::new("/bin/false")).unwrap();
         let mut mkfs = Command::new("mkfs.ext4");
         mkfs.args(["-q", "-F"]).arg(lun.device.as_ref().unwrap());
         assert!(mkfs.status().unwrap().success());

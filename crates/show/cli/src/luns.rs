@@ -1,6 +1,6 @@
 //! `headroom luns`: disks to experiment on.
 
-use ::luns::{Asked, Lun, LunCap, LunState, Model, Registry, Stalls};
+use ::luns::{DiskModel, Lun, LunCap, LunSpec, LunState, Registry, Stalls};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,25 +105,25 @@ fn bytes_a_second(text: &str) -> Result<u64, String> {
 
 /// `headroom luns`.
 pub fn run(args: &LunsArgs, out: &mut Output) -> Done {
-    let registry = Registry::here();
+    let registry = Registry::host();
     match &args.action {
         Action::Create(args) => create(args, &registry, out),
         Action::List => list(&registry, out),
         Action::Remove(args) => remove(args, &registry, out),
         Action::Serve(args) => {
-            ::luns::serve(&Registry::at(&args.root), args.id)?;
+            ::luns::serve(&args.root, args.id)?;
             Ok(FINE)
         }
     }
 }
 
 fn create(args: &CreateArgs, registry: &Registry, out: &mut Output) -> Done {
-    let asked = asked(args);
+    let spec = spec(args);
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format_args!("cannot find this program itself: {error}")))?;
     let mut made: Vec<Lun> = Vec::new();
     for _ in 0..args.count {
-        match registry.create(&asked, &program) {
+        match registry.create(&spec, &program) {
             Ok(lun) => made.push(lun),
             Err(error) => {
                 // All or none.
@@ -137,7 +137,7 @@ fn create(args: &CreateArgs, registry: &Registry, out: &mut Output) -> Done {
     Ok(FINE)
 }
 
-fn asked(args: &CreateArgs) -> Asked {
+fn spec(args: &CreateArgs) -> LunSpec {
     let cap = |kind, per_second: Option<u64>| Some(LunCap { kind, per_second: per_second? });
     let caps = [
         cap(CapKind::ReadIops, args.read_iops),
@@ -147,12 +147,12 @@ fn asked(args: &CreateArgs) -> Asked {
     ];
     let ns = |time: Duration| time.as_nanos() as u64;
     let stalls = args.stall.zip(args.every);
-    Asked {
+    LunSpec {
         bytes: args.size,
         directory: args.directory.clone(),
         allocate: args.allocate,
         caps: caps.into_iter().flatten().collect(),
-        model: args.latency.map(|latency| Model {
+        model: args.latency.map(|latency| DiskModel {
             latency_ns: ns(latency),
             width: args.width,
             stalls: stalls.map(|(stall, every)| Stalls { stall_ns: ns(stall), every_ns: ns(every) }),
@@ -180,7 +180,7 @@ fn remove(args: &RemoveArgs, registry: &Registry, out: &mut Output) -> Done {
                 let number = name.to_str().and_then(|name| name.parse().ok());
                 let lun = match all.iter().find(|(lun, _)| Some(lun.id) == number) {
                     Some((lun, _)) => lun.clone(),
-                    None => registry.of_device(name)?,
+                    None => registry.find_by_device(name)?,
                 };
                 Ok((lun, LunState::Ready))
             };

@@ -89,7 +89,7 @@ impl From<luns::LunError> for Failure {
     fn from(error: luns::LunError) -> Failure {
         let failure = Failure::from_parts(&error, Vec::new(), error.remedy());
         match error {
-            luns::LunError::Asked(_) => Failure { code: 2, ..failure },
+            luns::LunError::Invalid(_) => Failure { code: 2, ..failure },
             _ => failure,
         }
     }

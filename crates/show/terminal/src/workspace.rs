@@ -62,7 +62,7 @@ pub fn canonical(path: &Path) -> PathBuf {
 /// # Errors
 /// The first disk that cannot be removed, once all others are: it is mounted or held by another process.
 pub fn remove_disks(workspace: &Workspace, out: &mut Output) -> Result<Vec<PathBuf>, LunError> {
-    let registry = Registry::here();
+    let registry = Registry::host();
     let workspace = canonical(workspace.path());
     let disks = match registry.list() {
         // Only root makes disks, and a workspace with one in it is root's: this one, which we hold, has none.

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::Error;
 use experiments::EmulatedDisk;
-use luns::{Asked, Model, Registry};
+use luns::{DiskModel, LunSpec, Registry};
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -25,13 +25,13 @@ pub(super) fn with_disk(
     run: &Context,
     work: &mut (dyn FnMut(&Path) -> Result<(), Error> + Send),
 ) -> Result<(), Error> {
-    let registry = Registry::here();
+    let registry = Registry::host();
     let bytes = (bytes * 21 / 20 + FILE_SYSTEM_BYTES).next_multiple_of(BLOCK_BYTES);
     let model =
-        Model { latency_ns: disk.latency_ns, width: Some(disk.width), stalls: None, cache_bytes: None };
+        DiskModel { latency_ns: disk.latency_ns, width: Some(disk.width), stalls: None, cache_bytes: None };
     let directory = Some(dir.to_path_buf());
-    let asked = Asked { bytes, directory, allocate: false, caps: Vec::new(), model: Some(model) };
-    let lun = registry.create(&asked, &run.plan.program)?;
+    let spec = LunSpec { bytes, directory, allocate: false, caps: Vec::new(), model: Some(model) };
+    let lun = registry.create(&spec, &run.plan.program)?;
     let device = lun.device.clone().unwrap_or_default();
     // A thread with mounts of its own: none outlives this program, however it ends.
     let done = thread::scope(|scope| {

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if let [luns, serve, root, id] = &arguments[..]
         && (luns.as_str(), serve.as_str()) == ("luns", "serve")
     {
-        let served = luns::serve(&luns::Registry::at(Path::new(root)), id.parse().expect("a number"));
+        let served = luns::serve(Path::new(root), id.parse().expect("a number"));
         return if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(3) };
     }
     let seconds: f64 = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(2.0);

@@ -2,7 +2,7 @@
 
 use crate::measuring::{curve_of, measure};
 use capability::{Capability, Conditions};
-use luns::{Asked, Lun, LunCap, LunError, Registry, Stalls};
+use luns::{Lun, LunCap, LunError, LunSpec, Registry, Stalls};
 use simulate::{Cost, Disk, Flash, Limit, Mechanics, Metered, Stall, Storage, Time, WriteCache, fit};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -53,11 +53,11 @@ impl Drop for Luns {
 }
 
 impl Luns {
-    fn make(&mut self, caps: &[(CapKind, u64)], model: Option<luns::Model>) -> Result<Region, LunError> {
+    fn make(&mut self, caps: &[(CapKind, u64)], model: Option<luns::DiskModel>) -> Result<Region, LunError> {
         let caps = caps.iter().map(|(kind, per_second)| LunCap { kind: *kind, per_second: *per_second });
         // Where no process serves it, no write has to find room in the file below.
         let asked =
-            Asked { bytes: BYTES, directory: None, allocate: model.is_none(), caps: caps.collect(), model };
+            LunSpec { bytes: BYTES, directory: None, allocate: model.is_none(), caps: caps.collect(), model };
         let program = std::env::current_exe().expect("this program");
         let lun = self.registry.create(&asked, &program)?;
         let device = lun.device.clone().expect("a LUN has a device");
@@ -91,7 +91,7 @@ impl Way {
     fn served(luns: &mut Luns) -> Result<Way, LunError> {
         const SLOW_NS: u64 = 10 * MS;
         let model =
-            |latency_ns| Some(luns::Model { latency_ns, width: None, stalls: None, cache_bytes: None });
+            |latency_ns| Some(luns::DiskModel { latency_ns, width: None, stalls: None, cache_bytes: None });
         let (slow, fast) = (luns.make(&[], model(SLOW_NS))?, luns.make(&[], model(1_000))?);
         let each_ns = |bytes| {
             let reads = Workload::from(Shape::random_read(bytes)).with_outstanding(64);
@@ -107,7 +107,7 @@ impl Way {
     }
 
     /// A served LUN of that latency and width.
-    fn disk(&self, model: &luns::Model) -> Disk {
+    fn disk(&self, model: &luns::DiskModel) -> Disk {
         let cost = |delay: &Time| Cost {
             channel: Time::Fixed { ns: self.fixed_ns as u64 },
             channel_byte_ns: self.byte_ns,
@@ -123,7 +123,7 @@ impl Way {
         // What is written is 4 KiB each, and drains through the units.
         let cache = model.cache_bytes.map(|bytes| WriteCache {
             bytes,
-            write_ns: luns::Model::CACHED_NS + self.write.mean_ns() as u64,
+            write_ns: luns::DiskModel::CACHED_NS + self.write.mean_ns() as u64,
             drain_bytes_per_s: f64::from(units) * 4096.0 * 1e9 / model.latency_ns as f64,
         });
         Disk { stall, cache, ..Disk::plain(BYTES, Mechanics::Flash(flash)) }
@@ -133,7 +133,7 @@ impl Way {
 impl Real {
     pub fn set_up() -> Result<Real, LunError> {
         use CapKind::{ReadBytes, ReadIops, WriteIops};
-        let mut luns = Luns { registry: Registry::here(), made: Vec::new() };
+        let mut luns = Luns { registry: Registry::host(), made: Vec::new() };
         eprint!("the way to the disks, on disks of their own ...\r");
         let (plain, served) = (Way::plain(&mut luns)?, Way::served(&mut luns)?);
         let mut tested = Vec::new();
@@ -175,7 +175,7 @@ impl Real {
 
         // Latency and width.
         let stated = "its latency and width; the way of another";
-        let model = |latency_ms, width| luns::Model {
+        let model = |latency_ms, width| luns::DiskModel {
             latency_ns: latency_ms * MS,
             width: Some(width),
             stalls: None,
@@ -199,14 +199,14 @@ impl Real {
         let storage = Storage::single(Disk { limits: limits(&capped), ..served.disk(&wide) });
         add("5 ms, 64 wide, 2000 reads/s", stated, luns.make(&capped, Some(wide))?, storage);
         let stalls = Some(Stalls { stall_ns: 50 * MS, every_ns: 500 * MS });
-        let stalling = luns::Model { stalls, ..model(5, 16) };
+        let stalling = luns::DiskModel { stalls, ..model(5, 16) };
         add(
             "5 ms, 16 wide, stalls 50 ms of 500",
             stated,
             luns.make(&[], Some(stalling))?,
             Storage::single(served.disk(&stalling)),
         );
-        let cached = luns::Model { cache_bytes: Some(1 << 20), ..model(5, 16) };
+        let cached = luns::DiskModel { cache_bytes: Some(1 << 20), ..model(5, 16) };
         add(
             "5 ms, 16 wide, write cache of 1 MiB",
             stated,
