@@ -214,6 +214,31 @@ pub(crate) fn read_control(disk: &dyn Disk) -> Result<Control> {
     })
 }
 
+/// What opening a store needs and finds step by step.
+struct Opening {
+    disk: Arc<dyn Disk>,
+    options: Options,
+    control: Control,
+    tracker: Arc<RecoveryTracker>,
+    pages: PageTable,
+    report: RecoveryReport,
+}
+
+/// The log from the redo LSN to its end, and what must be redone.
+struct AnalysedLog<'a> {
+    log: LogFile<'a>,
+    cursor: ScanCursor,
+    /// The index of the virtual log file that is written next.
+    index: Index,
+    tx_max: u64,
+    /// Page writes that the strategy does.
+    writes: u64,
+    /// Transactions that did not commit.
+    dead: HashSet<u64>,
+    /// The log's directory led to its end.
+    is_by_directory: bool,
+}
+
 /// Opens the store on `disk`.
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
@@ -222,109 +247,26 @@ pub(crate) fn open(
     tracker: Arc<RecoveryTracker>,
 ) -> Result<(Inner, RecoveryReport)> {
     let begun = tracker.begun;
-    let mut control = read_control(disk.as_ref())?;
-    let reading = reading(&options);
-    // What is read may be only in the system's cache; make it durable before relying on it.
-    for file in FileId::ALL {
-        disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
-    }
-    let geometry = control.geometry;
-    let mut pages = PageTable::new(geometry.page_bytes, options.cache_bytes / 4 * 3);
-    let mut report = RecoveryReport {
-        strategy: options.recovery,
-        clean: control.clean,
-        last_sequence: control.sequence,
-        ..RecoveryReport::default()
-    };
-    let slots = LogFile::slots_in(disk.as_ref(), &geometry)?;
-    let entries = log_directory::read(disk.as_ref(), geometry.store, slots).unwrap_or_else(|error| {
-        report.directory_unreadable = Some(error.to_string());
-        None
-    });
+    let mut opening = Opening::begin(Arc::clone(&disk), options, Arc::clone(&tracker))?;
+    let entries = opening.read_directory()?;
     let reads_begun = Instant::now();
-    let by_directory = match &entries {
-        Some(entries) if options.recovery == Recovery::Instant => {
-            tracker.begin_reading_log(geometry.vlf_bytes);
-            directory::read(disk.as_ref(), &control, reading, entries)?
-        }
-        _ => None,
-    };
-    let is_by_directory = by_directory.is_some();
-    let (log, scanned) = match by_directory {
-        Some(LogTail { log, cursor, collected }) => (log, Some((cursor, collected))),
-        None => {
-            let log = LogFile::open(disk.as_ref(), geometry, reading)?;
-            tracker.begin_reading_log(bytes_from(&log, control.redo.lsn));
-            (log, None)
-        }
-    };
-    let mut dead = HashSet::new();
-    let (cursor, index, tx_max, writes) = if options.recovery == Recovery::Instant {
-        let (cursor, collected) = scanned.map_or_else(|| indexed::read(&log, &control, reading), Ok)?;
-        report.vlfs_indexed = collected.indexed;
-        let last = collected.last.clone();
-        let (runs, sums) = collected.runs(Arc::clone(&disk), geometry);
-        runs.load_oldest()?;
-        report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
-        report.pages = runs.pages();
-        pages.attach_runs(runs);
-        (cursor, last, sums.tx_max, report.pages)
-    } else {
-        let (cursor, index, analysis) = read_whole_log(&log, &control, reading)?;
-        report.count(analysis.records, analysis.commits, analysis.dropped, analysis.sequence);
-        report.pages = analysis.chains.len() as u64;
-        let each_change = options.recovery != Recovery::Wide;
-        let writes = if each_change { analysis.changes } else { report.pages };
-        if options.recovery == Recovery::Wide {
-            for (page, chain) in analysis.chains {
-                pages.insert_recovered(page, chain.lsns, chain.bytes);
-            }
-        }
-        dead = analysis.dead;
-        (cursor, index, analysis.tx_max, writes)
-    };
-    if report.last_sequence == 0 {
+    let analysed = opening.analyse(disk.as_ref(), entries.as_deref())?;
+    if opening.report.last_sequence == 0 {
         // With a cache of a few pages a checkpoint may write the control file before the store's first commit.
         return Err(Error::NotAStore { path: String::new(), why: "its creation did not finish".into() });
     }
-    let last = cursor.last.max(control.durable);
+    let last = analysed.cursor.last.max(opening.control.durable);
     let [.., of_log] = counters.file_statistics();
+    let report = &mut opening.report;
     (report.log_bytes, report.log_reads) = (of_log.counters.read.bytes, of_log.counters.read.count);
     (report.cut, report.analysis) = (last, begun.elapsed());
     let log_read = reads_begun.elapsed();
-    tracker.begin_writing_pages(writes, geometry.page_bytes as u64);
+    tracker.begin_writing_pages(analysed.writes, opening.control.geometry.page_bytes as u64);
+    opening.apply_one_by_one(&analysed)?;
+    let (writer, next_tx) = opening.resume_log(analysed, entries, last)?;
 
-    if matches!(options.recovery, Recovery::Serial | Recovery::Prefetch) {
-        let sync_each = options.recovery == Recovery::Serial;
-        // After this all of it is durable in the data file.
-        let steps = ApplySteps { reading, sync_each, apply: options.apply };
-        one_by_one::apply(disk.as_ref(), &control, &log, &dead, steps)?;
-    }
-    // With nothing to redo, recovery begins at the end of the log from now on, so that repeated openings do not
-    // fill the log.
-    let is_at_end = report.pages == 0 && cursor.position.lsn.unit() < index::end_unit(&geometry);
-    let slots = if is_at_end {
-        (control.redo, control.redo_slot) = (cursor.position, cursor.slot as u32);
-        (control.sequence, control.tx_max) = (report.last_sequence, control.tx_max.max(tx_max));
-        log.slots(&[(cursor.position.lsn.vlf(), cursor.slot)])
-    } else {
-        log.slots(&cursor.chain)
-    };
-    // Blocks of this opening have a higher epoch than earlier ones.
-    control.epoch += 1;
-    control.clean = false;
-    control.durable = last;
-    control.write(disk.as_ref())?;
-    let table = VlfTable::new(slots);
-    let writes = options.log_writes_in_flight.max(1);
-    let mut writer = LogWriter::resume(geometry, table, control.epoch, cursor.position, last, writes, index);
-    writer.directory = match entries {
-        Some(entries) if is_by_directory => Directory::new(geometry.store, entries),
-        entries => rebuilt(&log, entries.as_deref()),
-    };
-    let next_tx = control.tx_max.max(tx_max) + 1;
+    let Opening { control, pages, mut report, .. } = opening;
     let parts = StoreParts { writer, pages, next_tx, sequence: report.last_sequence, control, tracker };
-    drop(log);
     let epoch = u64::from(parts.control.epoch);
     let inner = Inner::new(disk, counters, options, parts);
     inner.redo_cost.log_read(report.log_bytes, log_read);
@@ -338,6 +280,137 @@ pub(crate) fn open(
     }
     report.opened = begun.elapsed();
     Ok((inner, report))
+}
+
+impl Opening {
+    fn begin(disk: Arc<dyn Disk>, options: Options, tracker: Arc<RecoveryTracker>) -> Result<Self> {
+        let control = read_control(disk.as_ref())?;
+        // What is read may be only in the system's cache; make it durable before relying on it.
+        for file in FileId::ALL {
+            disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
+        }
+        let pages = PageTable::new(control.geometry.page_bytes, options.cache_bytes / 4 * 3);
+        let report = RecoveryReport {
+            strategy: options.recovery,
+            clean: control.clean,
+            last_sequence: control.sequence,
+            ..RecoveryReport::default()
+        };
+        Ok(Self { disk, options, control, tracker, pages, report })
+    }
+
+    /// The entries of the log's directory; `None` if they cannot be read.
+    fn read_directory(&mut self) -> Result<Option<Vec<Option<Entry>>>> {
+        let geometry = self.control.geometry;
+        let slots = LogFile::slots_in(self.disk.as_ref(), &geometry)?;
+        let read = log_directory::read(self.disk.as_ref(), geometry.store, slots);
+        Ok(read.unwrap_or_else(|error| {
+            self.report.directory_unreadable = Some(error.to_string());
+            None
+        }))
+    }
+
+    /// Finds the end of the log and what must be redone; fills in the report's counts and the page table.
+    fn analyse<'a>(
+        &mut self,
+        disk: &'a dyn Disk,
+        entries: Option<&[Option<Entry>]>,
+    ) -> Result<AnalysedLog<'a>> {
+        let (geometry, reading) = (self.control.geometry, reading(&self.options));
+        let by_directory = match entries {
+            Some(entries) if self.options.recovery == Recovery::Instant => {
+                self.tracker.begin_reading_log(geometry.vlf_bytes);
+                directory::read(disk, &self.control, reading, entries)?
+            }
+            _ => None,
+        };
+        let is_by_directory = by_directory.is_some();
+        let (log, scanned) = match by_directory {
+            Some(LogTail { log, cursor, collected }) => (log, Some((cursor, collected))),
+            None => {
+                let log = LogFile::open(disk, geometry, reading)?;
+                self.tracker.begin_reading_log(bytes_from(&log, self.control.redo.lsn));
+                (log, None)
+            }
+        };
+        if self.options.recovery != Recovery::Instant {
+            return self.analyse_records(log, reading);
+        }
+        let (cursor, collected) = scanned.map_or_else(|| indexed::read(&log, &self.control, reading), Ok)?;
+        self.report.vlfs_indexed = collected.indexed;
+        let index = collected.last.clone();
+        let (runs, sums) = collected.runs(Arc::clone(&self.disk), geometry);
+        runs.load_oldest()?;
+        self.report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
+        self.report.pages = runs.pages();
+        self.pages.attach_runs(runs);
+        let (tx_max, writes) = (sums.tx_max, self.report.pages);
+        Ok(AnalysedLog { log, cursor, index, tx_max, writes, dead: HashSet::new(), is_by_directory })
+    }
+
+    /// Analyses the log by reading all of its records.
+    fn analyse_records<'a>(&mut self, log: LogFile<'a>, reading: Reading) -> Result<AnalysedLog<'a>> {
+        let (cursor, index, analysis) = read_whole_log(&log, &self.control, reading)?;
+        self.report.count(analysis.records, analysis.commits, analysis.dropped, analysis.sequence);
+        self.report.pages = analysis.chains.len() as u64;
+        let is_wide = self.options.recovery == Recovery::Wide;
+        let writes = if is_wide { self.report.pages } else { analysis.changes };
+        if is_wide {
+            for (page, chain) in analysis.chains {
+                self.pages.insert_recovered(page, chain.lsns, chain.bytes);
+            }
+        }
+        let (tx_max, dead) = (analysis.tx_max, analysis.dead);
+        Ok(AnalysedLog { log, cursor, index, tx_max, writes, dead, is_by_directory: false })
+    }
+
+    /// Redoes everything now, with the strategies that write pages one by one. All of it is durable in the data file
+    /// then.
+    fn apply_one_by_one(&self, analysed: &AnalysedLog<'_>) -> Result<()> {
+        if !matches!(self.options.recovery, Recovery::Serial | Recovery::Prefetch) {
+            return Ok(());
+        }
+        let sync_each = self.options.recovery == Recovery::Serial;
+        let steps = ApplySteps { reading: reading(&self.options), sync_each, apply: self.options.apply };
+        one_by_one::apply(self.disk.as_ref(), &self.control, &analysed.log, &analysed.dead, steps)
+    }
+
+    /// Writes the control file for this opening; returns a writer that continues the log after `last`, and the number
+    /// of the next transaction.
+    fn resume_log(
+        &mut self,
+        analysed: AnalysedLog<'_>,
+        entries: Option<Vec<Option<Entry>>>,
+        last: Lsn,
+    ) -> Result<(LogWriter, u64)> {
+        let AnalysedLog { log, cursor, index, tx_max, is_by_directory, .. } = analysed;
+        let geometry = self.control.geometry;
+        let control = &mut self.control;
+        // With nothing to redo, recovery begins at the end of the log from now on, so that repeated openings do not
+        // fill the log.
+        let is_at_end = self.report.pages == 0 && cursor.position.lsn.unit() < index::end_unit(&geometry);
+        let slots = if is_at_end {
+            (control.redo, control.redo_slot) = (cursor.position, cursor.slot as u32);
+            (control.sequence, control.tx_max) = (self.report.last_sequence, control.tx_max.max(tx_max));
+            log.slots(&[(cursor.position.lsn.vlf(), cursor.slot)])
+        } else {
+            log.slots(&cursor.chain)
+        };
+        // Blocks of this opening have a higher epoch than earlier ones.
+        control.epoch += 1;
+        control.clean = false;
+        control.durable = last;
+        control.write(self.disk.as_ref())?;
+        let table = VlfTable::new(slots);
+        let writes = self.options.log_writes_in_flight.max(1);
+        let mut writer =
+            LogWriter::resume(geometry, table, control.epoch, cursor.position, last, writes, index);
+        writer.directory = match entries {
+            Some(entries) if is_by_directory => Directory::new(geometry.store, entries),
+            entries => rebuilt(&log, entries.as_deref()),
+        };
+        Ok((writer, control.tx_max.max(tx_max) + 1))
+    }
 }
 
 /// An upper bound of the log to be read from `redo` on: virtual log files are read to their ends.
