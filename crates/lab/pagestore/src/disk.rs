@@ -1,5 +1,6 @@
 //! The files of a store: real ones in a directory, and the counting of their I/O.
 
+pub(crate) mod aligned;
 pub(crate) mod counted;
 pub(crate) mod real;
 

@@ -1,7 +1,8 @@
 //! The errors of the page store, by the cases that a caller distinguishes.
 
-use crate::{Lsn, PageNo};
+use crate::types::{Lsn, PageNo};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Why an operation failed.
@@ -168,6 +169,14 @@ pub enum Error {
 impl Error {
     pub(crate) fn io(action: &'static str, file: impl std::fmt::Display, source: io::Error) -> Self {
         Self::Io { action, file: file.to_string(), source: Arc::new(source) }
+    }
+}
+
+/// Adds the directory to a `NotAStore` error.
+pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
+    match error {
+        Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
+        other => other,
     }
 }
 

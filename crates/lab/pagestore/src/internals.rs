@@ -3,18 +3,18 @@
 
 pub use crate::log::record::Record;
 
-use crate::control::Control;
-use crate::disk::Disk;
 use crate::error::Result;
+use crate::format::control::Control;
 use crate::log::record::Records;
 use crate::types::Lsn;
+use pagestore_disk::Disk;
 
 /// Bytes before the first slot of the log file.
-pub const LOG_HEAD_BYTES: u64 = crate::log::LOG_HEAD_BYTES;
+pub const LOG_HEAD_BYTES: u64 = crate::format::geometry::LOG_HEAD_BYTES;
 /// Bytes of a virtual log file's header.
-pub const VLF_HEADER_BYTES: usize = crate::log::VLF_HEADER_BYTES;
+pub const VLF_HEADER_BYTES: usize = crate::format::geometry::VLF_HEADER_BYTES;
 /// The largest block of the log.
-pub const BLOCK_BYTES_MAX: usize = crate::log::MAX_BLOCK_BYTES;
+pub const BLOCK_BYTES_MAX: usize = crate::format::geometry::MAX_BLOCK_BYTES;
 /// Bytes of a block's header: the magic number at 0, the virtual log file at 8, the bytes in use at 20.
 pub const BLOCK_HEADER_BYTES: usize = crate::log::block::BLOCK_HEADER_BYTES;
 /// The first bytes of a block.
@@ -22,9 +22,9 @@ pub const BLOCK_MAGIC: [u8; 4] = *b"HLB1";
 /// Bytes of a record before its body.
 pub const RECORD_HEADER_BYTES: usize = crate::log::record::RECORD_HEADER_BYTES;
 /// Bytes of an entry of an index.
-pub const INDEX_ENTRY_BYTES: usize = crate::log::index::ENTRY_BYTES;
+pub const INDEX_ENTRY_BYTES: usize = crate::log::record::ENTRY_BYTES;
 /// The action of [`Error::Io`](crate::Error::Io) when a checkpoint cannot read back what it wrote.
-pub const READ_BACK: &str = crate::checkpoint::READ_BACK;
+pub const READ_BACK: &str = crate::engine::checkpoint::READ_BACK;
 
 /// The records in the used bytes of a block, after its header, up to the first that is damaged.
 pub fn records(used: &[u8]) -> impl Iterator<Item = Record<'_>> {

@@ -27,43 +27,32 @@
 //! It never writes into a directory that holds something else, never retries a failed write or sync, and never returns
 //! a page that fails its checks.
 
-mod aligned;
-mod awake;
-mod background;
-mod cache;
-mod checkpoint;
-mod codec;
-mod control;
-mod delta;
 pub mod disk;
+mod engine;
 mod error;
-pub mod inspect;
+mod format;
 #[doc(hidden)]
 pub mod internals;
-mod journal;
 mod log;
-mod log_space;
 mod options;
-mod pace;
-mod page;
 mod recovery;
-mod redo;
 #[cfg(test)]
 mod schedules;
-mod store;
 mod sync;
-mod tree;
-mod tx;
 mod types;
+mod view;
 
-pub use awake::AwakeTrial;
-pub use cache::Page;
-pub use checkpoint::{Checkpoint, SyncedCheckpoint};
+pub use engine::cache::Page;
+pub use engine::checkpoint::{Checkpoint, SyncedCheckpoint};
+pub use engine::state::LogHolders;
+pub use engine::store::Store;
+pub use engine::tree::{Range, Table, Tables};
+pub use engine::tx::{Committed, Pages, ReadTx, WriteTx};
 pub use error::{Error, Result};
+pub use format::page::PAGE_HEADER_BYTES;
+pub use log::awake::AwakeTrial;
 pub use options::{Apply, Durability, KeepAwake, Layout, Options, Recovery};
-pub use page::PAGE_HEADER_BYTES;
 pub use pagestore_counters::{Certificate, CommitTimes, FileStatistics, Lsn, PageNo};
 pub use recovery::{RecoveryEnd, RecoveryPhase, RecoveryProgress, RecoveryReport};
-pub use store::{LogHolders, Stats, Store};
-pub use tree::{Range, Table, Tables};
-pub use tx::{Committed, Pages, ReadTx, WriteTx};
+pub use view::inspect;
+pub use view::stats::Stats;

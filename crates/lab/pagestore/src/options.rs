@@ -1,8 +1,8 @@
 //! Options for creating and opening a store.
 
-use crate::delta::MAX_PAGE_BYTES;
 use crate::error::{Error, Result};
-use crate::log::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES};
+use crate::format::delta::MAX_PAGE_BYTES;
+use crate::format::geometry::{Geometry, LOG_HEAD_BYTES, MAX_BLOCK_BYTES};
 use crate::types::Lsn;
 pub use pagestore_disk::Apply;
 use std::time::Duration;

@@ -23,37 +23,36 @@
 //! analysis writes the control file (a new epoch) and one block (RECOVERY) and erases nothing: after an interrupted
 //! recovery the same steps recover the store.
 
-mod course;
 mod directory;
 mod indexed;
 mod one_by_one;
 mod progress;
 pub(crate) mod runs;
+mod tracker;
 
-use crate::cache::PageTable;
-use crate::control::Control;
-use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
+use crate::format::control::Control;
 use crate::log::block::{BlockHeader, VlfHeader};
 use crate::log::directory::{self as log_directory, Directory, Entry};
 use crate::log::index::{self, Index};
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading, ScanCursor};
 use crate::log::vlf::VlfTable;
-use crate::log::writer::LogWriter;
+use crate::log::writer::{LogWriter, ResumePoint};
 use crate::options::{Options, Recovery};
-use crate::store::Inner;
 use crate::types::{Lsn, PageNo, UNIT_BYTES};
 use directory::LogTail;
 use indexed::Collected;
 use one_by_one::ApplySteps;
 use pagestore_counters::Publisher;
+use pagestore_disk::{Disk, FileId};
+use runs::Runs;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use course::RecoveryTracker;
 pub use progress::{RecoveryEnd, RecoveryPhase, RecoveryProgress};
+pub(crate) use tracker::RecoveryTracker;
 
 /// What opening a store found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,14 +98,25 @@ impl RecoveryReport {
     }
 }
 
-/// The parts of a store that creation or recovery has prepared.
-pub(crate) struct StoreParts {
+/// What recovery prepares for an open store.
+pub(crate) struct Recovered {
     pub writer: LogWriter,
-    pub pages: PageTable,
+    pub pages: RecoveredPages,
     pub next_tx: u64,
-    pub sequence: u64,
     pub control: Control,
-    pub tracker: Arc<RecoveryTracker>,
+    pub report: RecoveryReport,
+    /// Time that reading the log took.
+    pub log_read: Duration,
+}
+
+/// The pages that the log has and the data file lacks.
+pub(crate) enum RecoveredPages {
+    /// None: all of them were written.
+    Written,
+    /// Their records.
+    Chains(HashMap<PageNo, Chain>),
+    /// To be looked up in the indices.
+    Runs(Runs),
 }
 
 /// The log records of a page since its newest image.
@@ -220,7 +230,7 @@ struct Opening {
     options: Options,
     control: Control,
     tracker: Arc<RecoveryTracker>,
-    pages: PageTable,
+    pages: RecoveredPages,
     report: RecoveryReport,
 }
 
@@ -239,15 +249,16 @@ struct AnalysedLog<'a> {
     is_by_directory: bool,
 }
 
-/// Opens the store on `disk`.
-pub(crate) fn open(
-    disk: Arc<dyn Disk>,
-    counters: Arc<Publisher>,
-    options: Options,
-    tracker: Arc<RecoveryTracker>,
-) -> Result<(Inner, RecoveryReport)> {
+/// Recovers the files on `disk` as far as `Options::recovery` does before the store is open, and prepares the log for
+/// what follows.
+pub(crate) fn recover(
+    disk: &Arc<dyn Disk>,
+    counters: &Publisher,
+    options: &Options,
+    tracker: &Arc<RecoveryTracker>,
+) -> Result<Recovered> {
     let begun = tracker.begun;
-    let mut opening = Opening::begin(Arc::clone(&disk), options, Arc::clone(&tracker))?;
+    let mut opening = Opening::begin(Arc::clone(disk), *options, Arc::clone(tracker))?;
     let entries = opening.read_directory()?;
     let reads_begun = Instant::now();
     let analysed = opening.analyse(disk.as_ref(), entries.as_deref())?;
@@ -264,22 +275,8 @@ pub(crate) fn open(
     tracker.begin_writing_pages(analysed.writes, opening.control.geometry.page_bytes as u64);
     opening.apply_one_by_one(&analysed)?;
     let (writer, next_tx) = opening.resume_log(analysed, entries, last)?;
-
-    let Opening { control, pages, mut report, .. } = opening;
-    let parts = StoreParts { writer, pages, next_tx, sequence: report.last_sequence, control, tracker };
-    let epoch = u64::from(parts.control.epoch);
-    let inner = Inner::new(disk, counters, options, parts);
-    inner.redo_cost.log_read(report.log_bytes, log_read);
-    inner.journal.append_note(&Record::Recovery { epoch, cut: last })?;
-    inner.journal.flush()?;
-    if options.recovery == Recovery::Wide && report.pages > 0 {
-        inner.checkpoint()?;
-    }
-    if options.recovery != Recovery::Instant || report.pages == 0 {
-        inner.tracker.end();
-    }
-    report.opened = begun.elapsed();
-    Ok((inner, report))
+    let Opening { control, pages, report, .. } = opening;
+    Ok(Recovered { writer, pages, next_tx, control, report, log_read })
 }
 
 impl Opening {
@@ -289,14 +286,13 @@ impl Opening {
         for file in FileId::ALL {
             disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
         }
-        let pages = PageTable::new(control.geometry.page_bytes, options.cache_bytes / 4 * 3);
         let report = RecoveryReport {
             strategy: options.recovery,
             clean: control.clean,
             last_sequence: control.sequence,
             ..RecoveryReport::default()
         };
-        Ok(Self { disk, options, control, tracker, pages, report })
+        Ok(Self { disk, options, control, tracker, pages: RecoveredPages::Written, report })
     }
 
     /// The entries of the log's directory; `None` if they cannot be read.
@@ -343,7 +339,7 @@ impl Opening {
         runs.load_oldest()?;
         self.report.count(sums.records, sums.commits, sums.dropped, sums.sequence);
         self.report.pages = runs.pages();
-        self.pages.attach_runs(runs);
+        self.pages = RecoveredPages::Runs(runs);
         let (tx_max, writes) = (sums.tx_max, self.report.pages);
         Ok(AnalysedLog { log, cursor, index, tx_max, writes, dead: HashSet::new(), is_by_directory })
     }
@@ -356,9 +352,7 @@ impl Opening {
         let is_wide = self.options.recovery == Recovery::Wide;
         let writes = if is_wide { self.report.pages } else { analysis.changes };
         if is_wide {
-            for (page, chain) in analysis.chains {
-                self.pages.insert_recovered(page, chain.lsns, chain.bytes);
-            }
+            self.pages = RecoveredPages::Chains(analysis.chains);
         }
         let (tx_max, dead) = (analysis.tx_max, analysis.dead);
         Ok(AnalysedLog { log, cursor, index, tx_max, writes, dead, is_by_directory: false })
@@ -403,8 +397,13 @@ impl Opening {
         control.write(self.disk.as_ref())?;
         let table = VlfTable::new(slots);
         let writes = self.options.log_writes_in_flight.max(1);
-        let mut writer =
-            LogWriter::resume(geometry, table, control.epoch, cursor.position, last, writes, index);
+        let mut writer = LogWriter::resume(
+            geometry,
+            table,
+            control.epoch,
+            ResumePoint { position: cursor.position, last, index },
+            writes,
+        );
         writer.directory = match entries {
             Some(entries) if is_by_directory => Directory::new(geometry.store, entries),
             entries => rebuilt(&log, entries.as_deref()),

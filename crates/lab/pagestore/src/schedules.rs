@@ -6,10 +6,10 @@ mod commits;
 mod opened;
 mod snapshots;
 
-use crate::disk::{Disk, FileId};
 use crate::sync::scheduled::{unscheduled, yield_in_schedule};
 use crate::{Committed, Durability, Layout, Options, Recovery, Store, Tables};
 use crashlab::SimDisk;
+use pagestore_disk::{Disk, FileId};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

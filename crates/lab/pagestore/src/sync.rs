@@ -42,6 +42,11 @@ pub(crate) fn thread_number() -> usize {
 #[cfg(not(test))]
 pub(crate) fn yield_in_schedule() {}
 
+/// Takes a lock of the store.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("no thread panics with a lock of the store")
+}
+
 mod event_count;
 pub(crate) use event_count::Classes;
 #[cfg(not(test))]

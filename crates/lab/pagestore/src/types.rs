@@ -10,3 +10,10 @@ pub(crate) const UNIT_BYTES: u64 = Lsn::UNIT_BYTES;
 pub(crate) const COUNT_MAX: u64 = 1 << 48;
 /// As `COUNT_MAX`, for counts of 32 bits.
 pub(crate) const COUNT_MAX_U32: u32 = 1 << 31;
+
+/// A position in the log from which it can be read: the next record's LSN and the checksum of the block before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub lsn: Lsn,
+    pub previous: u32,
+}

@@ -1,8 +1,8 @@
 //! A disk that counts and times every I/O.
 
-use crate::disk::{Disk, FileId, IoEvent, PageWrite};
 use pagestore_counters::{Publisher, monotonic_ns};
 use pagestore_disk::Apply;
+use pagestore_disk::{Disk, FileId, IoEvent, PageWrite};
 use std::io;
 use std::sync::Arc;
 

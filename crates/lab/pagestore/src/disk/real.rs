@@ -4,12 +4,11 @@ pub(crate) mod creation;
 mod mapped;
 mod ring;
 
-use super::{Disk, FileId, IoEvent, PageWrite};
-use crate::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
-use crate::control::Control;
+use crate::disk::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::error::{Error, Result};
+use crate::format::control::Control;
 use crate::sync::run_on_threads;
-use pagestore_disk::Apply;
+use pagestore_disk::{Apply, Disk, FileId, IoEvent, PageWrite};
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, StatxFlags, fallocate, flock, statx};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};

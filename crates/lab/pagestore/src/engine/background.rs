@@ -1,88 +1,20 @@
 //! The threads of a store: one writes checkpoints and extends the log before it is full, one bounds the time of
 //! delayed commits, and one may keep a processor from idling.
 
-use crate::awake::IdleGuard;
+use crate::engine::inner::Inner;
+use crate::engine::pace::{self, Pace, Width};
+use crate::engine::wake::CheckpointRequest;
 use crate::error::{Error, Result};
-use crate::journal::Slots;
-use crate::log_space::SPARE_SLOTS;
-use crate::pace::{self, Pace, Width};
-use crate::store::{Inner, lock};
-use crate::sync::{Mutex, thread_number};
+use crate::log::awake::IdleGuard;
+use crate::log::journal::Slots;
+use crate::log::vlf::SPARE_SLOTS;
+use crate::sync::lock;
+use crate::sync::thread_number;
 use crate::types::Lsn;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Wakes the checkpoint thread with a request.
-#[derive(Default)]
-pub(crate) struct Wake {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    request: Option<CheckpointRequest>,
-    ending: bool,
-}
-
-/// A request to the checkpoint thread.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CheckpointRequest {
-    /// Do a paced checkpoint if one is due.
-    IfDue,
-    /// Do a checkpoint as fast as possible, to write what recovery has left.
-    AtOnce,
-}
-
-impl Wake {
-    pub(crate) fn checkpoint(&self) {
-        self.request(CheckpointRequest::AtOnce);
-    }
-
-    fn request(&self, request: CheckpointRequest) {
-        let mut state = lock(&self.state);
-        if state.request >= Some(request) {
-            return;
-        }
-        state.request = Some(request);
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    pub(crate) fn is_ending(&self) -> bool {
-        lock(&self.state).ending
-    }
-
-    fn end(&self) {
-        lock(&self.state).ending = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits for the next request; `None` when the store is closed.
-    fn next(&self, timeout: Duration) -> Option<CheckpointRequest> {
-        let state = lock(&self.state);
-        let wait = |state: &mut State| state.request.is_none() && !state.ending;
-        let (mut state, _) = self
-            .changed
-            .wait_timeout_while(state, timeout, wait)
-            .expect("no thread panics with a lock of the store");
-        if state.ending {
-            return None;
-        }
-        Some(state.request.take().unwrap_or(CheckpointRequest::IfDue))
-    }
-
-    fn wait_for_end(&self, timeout: Duration) -> bool {
-        let state = lock(&self.state);
-        let (state, _) = self
-            .changed
-            .wait_timeout_while(state, timeout, |state| !state.ending)
-            .expect("no thread panics with a lock of the store");
-        state.ending
-    }
-}
 
 /// How often the checkpoint thread checks whether a checkpoint is due, without a request.
 const CHECK_EVERY: Duration = Duration::from_secs(1);

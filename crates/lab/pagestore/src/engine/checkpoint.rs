@@ -16,23 +16,27 @@
 mod batch;
 mod pipeline;
 
-use crate::cache::Captured;
-use crate::disk::FileId;
+use crate::engine::cache::Captured;
+use crate::engine::inner::{Checkpoints, Inner};
 use crate::error::{Error, Result};
+use crate::format::page;
 use crate::log::record::Record;
-use crate::log::writer::Position;
-use crate::options::Apply;
-use crate::page;
-use crate::store::{Checkpoints, Inner, lock};
+use crate::sync::lock;
 use crate::sync::thread_number;
+use crate::types::Position;
 use crate::types::{Lsn, PageNo};
 use batch::Batch;
 use pagestore_counters::Certificate;
+use pagestore_disk::Apply;
+use pagestore_disk::FileId;
 use pipeline::Load;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use std::vec::IntoIter;
+
+/// Pages that are moved into the page table under one hold of its lock.
+const PAGES_PER_LOCK: usize = 256;
 
 /// The share of the cache that a checkpoint uses as a buffer, and its bounds:
 const BATCH_SHARE: usize = 4;
@@ -202,6 +206,21 @@ impl Inner {
             batch: None,
             wide: (0, Duration::ZERO),
         })
+    }
+
+    /// Moves the remaining runs into the page table, a few pages at a time.
+    fn absorb_runs(&self) -> Result<()> {
+        let Some(runs) = lock(&self.pages).runs() else { return Ok(()) };
+        runs.load_all()?;
+        let merged = runs.merged();
+        self.tracker.set_pages(merged.len() as u64);
+        lock(&self.pages).reserve_pages(merged.len());
+        let mut merged = merged.into_iter();
+        while merged.len() > 0 {
+            lock(&self.pages).absorb(merged.by_ref().take(PAGES_PER_LOCK));
+        }
+        lock(&self.pages).detach_runs();
+        Ok(())
     }
 
     fn pages_at_once(&self) -> usize {
@@ -411,11 +430,11 @@ impl SyncedCheckpoint<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::disk::FileId;
     use crate::error::Error;
     use crate::sync::scheduled::{check, unscheduled};
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
     use crashlab::{Chance, Fault, Medium, Op, SimDisk};
+    use pagestore_disk::FileId;
     use std::sync::Arc;
 
     /// Commits (full and delayed) and checkpoints on a disk that acknowledges operation `fault` without doing it

@@ -1,9 +1,11 @@
 //! Log space: ensures enough for a transaction before it appends, by a checkpoint or by adding virtual log files.
 
-use crate::disk::{Disk, FileId};
+use crate::engine::inner::Inner;
 use crate::error::{Error, Result};
 use crate::log::directory;
-use crate::store::{Inner, lock};
+use crate::log::vlf::SPARE_SLOTS;
+use crate::sync::lock;
+use pagestore_disk::{Disk, FileId};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,9 +13,6 @@ use std::time::Duration;
 const ZEROS_BYTES: usize = 256 << 10;
 /// … and with this pause between them, unless a thread waits for the space.
 const ZEROS_PAUSE: Duration = Duration::from_millis(2);
-/// Slots that transactions leave to checkpoints.
-pub(crate) const SPARE_SLOTS: usize = 1;
-
 impl Inner {
     /// Ensures that `bytes` of records fit in the log: by a checkpoint, then by growing. Called by the writing
     /// transaction before it appends.
@@ -115,7 +114,7 @@ impl Inner {
 /// Writes zeros, so that the file system has nothing left to allocate or convert: a later write takes half the time
 /// of one to space that is only reserved. Calls `pause` between the pieces.
 pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, pause: impl Fn()) -> Result<()> {
-    let mut buffer = crate::aligned::AlignedBuffer::new(ZEROS_BYTES);
+    let mut buffer = crate::disk::aligned::AlignedBuffer::new(ZEROS_BYTES);
     buffer.extend_zeros(ZEROS_BYTES.min((to - from) as usize));
     let mut at = from;
     while at < to {

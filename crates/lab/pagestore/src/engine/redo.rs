@@ -8,17 +8,18 @@
 //! reader 2   read, check, apply | wait        | apply | read, check, …     have several records in turns
 //! ```
 
-use crate::aligned::{ALIGNMENT, AlignedBuffer, HugePageBuffer};
-use crate::cache::Page;
-use crate::delta;
-use crate::disk::FileId;
+use crate::disk::aligned::{ALIGNMENT, AlignedBuffer, HugePageBuffer};
+use crate::engine::cache::Page;
+use crate::engine::inner::Inner;
 use crate::error::{Error, Result};
+use crate::format::delta;
+use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES};
 use crate::log::block;
 use crate::log::record::{Record, Records};
-use crate::log::{Geometry, MAX_BLOCK_BYTES};
-use crate::store::{Inner, lock};
+use crate::sync::lock;
 use crate::sync::{Mutex, run_on_threads, thread};
 use crate::types::{Lsn, UNIT_BYTES};
+use pagestore_disk::FileId;
 use std::sync::atomic::Ordering;
 
 /// The largest read, and a read of one block; both begin and end where direct I/O allows.
@@ -271,7 +272,7 @@ fn damaged(lsn: Lsn, why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::VLF_HEADER_BYTES;
+    use crate::format::geometry::VLF_HEADER_BYTES;
     use proptest::prelude::*;
 
     const VLF_BYTES: u64 = 4 << 20;

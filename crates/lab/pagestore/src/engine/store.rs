@@ -1,33 +1,29 @@
 //! An open store: creating, opening and closing it, and reading a page wherever it is.
 
-mod stats;
-
-use crate::awake::IdleGuard;
-use crate::cache::{Lookup, Page, PageTable, View};
-use crate::checkpoint::Checkpoint;
-use crate::control::Control;
 use crate::disk::counted::CountedDisk;
+use crate::disk::open_directory;
 use crate::disk::real::{Access, RealDisk, creation};
-use crate::disk::{Disk, FileId};
-use crate::error::{Error, Result};
-use crate::journal::Journal;
+use crate::engine::cache::PageTable;
+use crate::engine::checkpoint::Checkpoint;
+use crate::engine::inner::{Inner, StoreParts};
+use crate::engine::log_space::write_zeros;
+use crate::engine::tx::{ReadTx, WriteTx};
+use crate::engine::{background, tree};
+use crate::error::{Error, Result, in_directory};
+use crate::format::control::Control;
+use crate::format::geometry::{LOG_HEAD_BYTES, VLF_HEADER_BYTES};
+use crate::format::page;
 use crate::log::directory;
-use crate::log::writer::{LogWriter, Position};
-use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
-use crate::log_space::write_zeros;
-use crate::options::{Layout, Options};
-use crate::pace::RedoCost;
-use crate::recovery::{self, RecoveryReport, RecoveryTracker};
-use crate::sync::{AtomicU64, Mutex};
-use crate::tx::{Buffers, ReadTx, WriteTx};
-use crate::types::{Lsn, PageNo, UNIT_BYTES};
-use crate::{background, page};
+use crate::log::record::Record;
+use crate::log::writer::LogWriter;
+use crate::options::{Durability, Layout, Options, Recovery};
+use crate::recovery::{self, RecoveredPages, RecoveryProgress, RecoveryReport, RecoveryTracker};
+use crate::sync::lock;
+use crate::types::{Lsn, Position, UNIT_BYTES};
 use pagestore_counters::{Certificate, Publisher};
+use pagestore_disk::{Disk, FileId};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock};
-
-pub use stats::{LogHolders, Stats};
+use std::sync::Arc;
 
 /// A page store, open for reading and writing. Threads share it by reference.
 ///
@@ -53,71 +49,6 @@ pub struct Store {
     pub(crate) inner: Arc<Inner>,
     background: Option<background::Threads>,
     pub(crate) report: RecoveryReport,
-}
-
-/// The state of the writing transaction that outlives it.
-pub(crate) struct Writing {
-    pub next_tx: u64,
-    pub sequence: u64,
-    pub buffers: Buffers,
-    /// The number of the newest table, committed or not.
-    pub tables: u32,
-}
-
-/// What the threads of a store share.
-pub(crate) struct Inner {
-    pub disk: Arc<dyn Disk>,
-    pub options: Options,
-    pub geometry: Geometry,
-    pub journal: Journal,
-    pub pages: Mutex<PageTable>,
-    /// The writer lock: one transaction writes at a time.
-    pub writing: Mutex<Writing>,
-    /// The number of the thread that holds it; 0: none. Only compared by a thread with its own number, which it
-    /// stored itself.
-    pub writer_thread: AtomicUsize,
-    /// Makes appending and installing a commit atomic with respect to checkpoints.
-    pub gate: Mutex<()>,
-    pub control: Mutex<Control>,
-    /// Held by the one checkpoint that runs.
-    pub checkpointing: Mutex<Checkpoints>,
-    /// The number of the thread that runs it; 0: none. Compared as `writer_thread` is.
-    pub checkpoint_thread: AtomicUsize,
-    /// Threads that wait for a running checkpoint to end.
-    pub checkpoint_waiters: AtomicU64,
-    pub growing: Mutex<()>,
-    /// Threads that cannot continue before the log has grown.
-    pub growth_awaited: AtomicU64,
-    /// The redo position, as in the control file.
-    pub redo: AtomicU64,
-    /// The newest commit.
-    pub last_sequence: AtomicU64,
-    /// The newest transaction.
-    pub last_tx: AtomicU64,
-    pub tracker: Arc<RecoveryTracker>,
-    pub wake: background::Wake,
-    pub redo_cost: RedoCost,
-    pub counters: Arc<Publisher>,
-    /// Held by the thread that publishes the state of the log.
-    publishing: Mutex<()>,
-}
-
-/// The last checkpoint.
-#[derive(Default)]
-pub(crate) struct Checkpoints {
-    pub last: Option<Certificate>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no thread panics with a lock of the store")
-}
-
-/// Adds the directory to a `NotAStore` error.
-pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
-    match error {
-        Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
-        other => other,
-    }
 }
 
 impl Store {
@@ -197,13 +128,14 @@ impl Store {
             sequence: 0,
             tx_max: 0,
         };
-        let pages = PageTable::new(geometry.page_bytes, options.cache_bytes / 4 * 3);
+        let pages = page_table(geometry.page_bytes, &options);
         let tracker = RecoveryTracker::finished(&counters);
-        let parts = recovery::StoreParts { writer, pages, next_tx: 1, sequence: 0, control, tracker };
+        let parts = StoreParts { writer, pages, next_tx: 1, sequence: 0, control, tracker };
         let inner = Inner::new(disk, counters, options, parts);
         // The meta page is part of the first commit; only after that there is a store.
         let mut tx = WriteTx::begin(&inner)?;
-        tx.format()?;
+        let catalog = tx.format_meta()?;
+        tree::format(&mut tx, catalog, page::OWNER_CATALOG)?;
         tx.commit_full()?;
         lock(&inner.control).create(inner.disk.as_ref())?;
         Self::start(inner, RecoveryReport::default())
@@ -216,8 +148,43 @@ impl Store {
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         let counters = Publisher::new(disk.directory().filter(|_| options.publish));
         let tracker = RecoveryTracker::begin(&counters, options.recovery);
-        let (inner, report) = recovery::open(CountedDisk::wrap(disk, &counters), counters, options, tracker)?;
+        let (inner, report) = open_recovered(disk, counters, options, tracker)?;
         Self::start(inner, report)
+    }
+
+    /// As [`open`](Self::open), with progress reports: the calling thread calls `on_progress` five times per second
+    /// while another thread recovers, and once more when the store is open. With `Recovery::Instant` pages are left
+    /// then; see [`recovery_progress`](Self::recovery_progress).
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_with(
+        directory: &Path,
+        options: Options,
+        on_progress: impl FnMut(RecoveryProgress),
+    ) -> Result<Self> {
+        Self::open_on_with(open_directory(directory)?, options, on_progress)
+            .map_err(|error| in_directory(error, directory))
+    }
+
+    /// As `open_with`, on any disk.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_on_with(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        mut on_progress: impl FnMut(RecoveryProgress),
+    ) -> Result<Self> {
+        let counters = Publisher::new(disk.directory().filter(|_| options.publish));
+        let tracker = RecoveryTracker::begin(&counters, options.recovery);
+        let own = Arc::clone(&tracker);
+        let opened =
+            tracker.report_while(move || open_recovered(disk, counters, options, own), &mut on_progress);
+        let (inner, report) = opened?;
+        let store = Self::start(inner, report)?;
+        on_progress(tracker.progress());
+        Ok(store)
     }
 
     pub(crate) fn start(inner: Inner, report: RecoveryReport) -> Result<Self> {
@@ -246,6 +213,21 @@ impl Store {
     /// When this thread has a writing transaction already, or the store is read-only since an I/O failed.
     pub fn write(&self) -> Result<WriteTx<'_>> {
         WriteTx::begin(&self.inner)
+    }
+
+    /// Runs `changes` in a transaction and commits it; if they fail, it is rolled back.
+    ///
+    /// # Errors
+    /// Those of `changes`, of [`Store::write`] and of [`WriteTx::commit`].
+    pub fn transact<T>(
+        &self,
+        durability: Durability,
+        changes: impl FnOnce(&mut WriteTx<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut tx = self.write()?;
+        let done = changes(&mut tx)?;
+        tx.commit(durability)?;
+        Ok(done)
     }
 
     /// Makes every delayed commit durable.
@@ -302,138 +284,56 @@ impl Drop for Store {
     }
 }
 
-impl Inner {
-    pub(crate) fn new(
-        disk: Arc<dyn Disk>,
-        counters: Arc<Publisher>,
-        options: Options,
-        parts: recovery::StoreParts,
-    ) -> Self {
-        let poison = Arc::new(OnceLock::new());
-        let geometry = parts.control.geometry;
-        let idle_guard = options.background.then(|| IdleGuard::new(options.keep_awake)).flatten();
-        let journal = Journal::new(
-            Arc::clone(&disk),
-            parts.writer,
-            parts.sequence,
-            poison,
-            Arc::clone(&counters),
-            idle_guard,
-        );
-        Self {
-            last_tx: AtomicU64::new(parts.next_tx - 1),
-            disk,
-            options,
-            geometry,
-            journal,
-            pages: Mutex::new(parts.pages),
-            writing: Mutex::new(Writing {
-                next_tx: parts.next_tx,
-                sequence: parts.sequence,
-                buffers: Buffers::default(),
-                tables: first_table(parts.control.epoch),
-            }),
-            writer_thread: AtomicUsize::new(0),
-            gate: Mutex::new(()),
-            redo: AtomicU64::new(parts.control.redo.lsn.packed()),
-            control: Mutex::new(parts.control),
-            checkpointing: Mutex::new(Checkpoints::default()),
-            checkpoint_thread: AtomicUsize::new(0),
-            checkpoint_waiters: AtomicU64::new(0),
-            growing: Mutex::new(()),
-            growth_awaited: AtomicU64::new(0),
-            last_sequence: AtomicU64::new(parts.sequence),
-            tracker: parts.tracker,
-            wake: background::Wake::default(),
-            redo_cost: RedoCost::new(options.recovery),
-            counters,
-            publishing: Mutex::new(()),
-        }
-    }
-
-    /// Publishes the counters to other processes.
-    fn announce(&self) {
-        if let Some(directory) = self.disk.directory() {
-            let opening = lock(&self.control).opening();
-            self.counters.announce(directory, &opening);
-        }
-        self.publish_state();
-    }
-
-    /// Reads the version of a page in `view` from the cache, the data file or the log.
-    pub(crate) fn page(&self, page: PageNo, view: View) -> Result<Page> {
-        loop {
-            let lookup = lock(&self.pages).lookup(page, view);
-            let (read, token) = match lookup {
-                Lookup::Cached(content) => return Ok(content),
-                Lookup::TooOld => return Err(Error::SnapshotTooOld),
-                Lookup::Unresolved(runs) => {
-                    let chain = runs.chain(page);
-                    let mut pages = lock(&self.pages);
-                    match chain {
-                        Ok(chain) => pages.insert_resolved(page, chain),
-                        // A checkpoint has freed its log meanwhile; the page is in the table now.
-                        Err(_) if pages.runs().is_none() => {}
-                        Err(error) => return Err(error),
-                    }
-                    continue;
-                }
-                Lookup::Stored(token) => (self.read_stored(page), token),
-                Lookup::Logged(chain, token) => (self.redo(&chain), token),
-            };
-            let mut pages = lock(&self.pages);
-            match read {
-                Ok(content) => {
-                    if pages.insert_read(page, &content, token) {
-                        pages.evict(self.journal.visible(), self.journal.durable());
-                        return Ok(content);
-                    }
-                }
-                // The page changed or its log was freed during the read; look it up again.
-                Err(_) if !pages.is_current(page, token) => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// The page's offset in the data file; `None` if no file can be that long.
-    pub(crate) fn offset_of(&self, page: PageNo) -> Option<u64> {
-        let page_bytes = self.geometry.page_bytes as u64;
-        page.0.checked_mul(page_bytes).filter(|offset| *offset <= i64::MAX as u64 - page_bytes)
-    }
-
-    fn read_stored(&self, page: PageNo) -> Result<Page> {
-        let mut bytes = vec![0; self.geometry.page_bytes];
-        let missing = || Error::CorruptPage { page, why: "the data file ends before it".into() };
-        let offset = self.offset_of(page).ok_or_else(missing)?;
-        self.disk.read(FileId::Data, offset, &mut bytes).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::UnexpectedEof {
-                missing()
-            } else {
-                Error::io("read", FileId::Data, error)
-            }
-        })?;
-        page::unstamp(&mut bytes, self.geometry.store, page)?;
-        self.counters.engine.page_reads.fetch_add(1, Ordering::Relaxed);
-        Ok(Page::from(bytes))
-    }
-
-    /// Bytes of log that recovery would read if the log ended at `next`.
-    pub(crate) fn redo_bytes(&self, next: Lsn) -> u64 {
-        let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
-        redo.bytes_to(next, self.geometry.vlf_bytes)
-    }
-}
-
-/// The first table number of an opening. Those of other openings are far away, however many there were (Knuth 6.4,
-/// multiplication by the golden section).
-fn first_table(epoch: u32) -> u32 {
-    epoch.wrapping_mul(0x9e37_79b9)
-}
-
 /// A random identity, from the seeds that the standard library draws from the system.
 fn identity() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
     draw() << 64 | draw()
+}
+
+/// The page table of a store that opens empty.
+fn page_table(page_bytes: usize, options: &Options) -> PageTable {
+    PageTable::new(page_bytes, options.cache_bytes / 4 * 3)
+}
+
+/// Recovers the files on `disk`, and begins to log what follows.
+fn open_recovered(
+    disk: Arc<dyn Disk>,
+    counters: Arc<Publisher>,
+    options: Options,
+    tracker: Arc<RecoveryTracker>,
+) -> Result<(Inner, RecoveryReport)> {
+    let disk = CountedDisk::wrap(disk, &counters);
+    let recovered = recovery::recover(&disk, &counters, &options, &tracker)?;
+    let (mut report, control) = (recovered.report, recovered.control);
+    let mut pages = page_table(control.geometry.page_bytes, &options);
+    match recovered.pages {
+        RecoveredPages::Written => {}
+        RecoveredPages::Chains(chains) => {
+            for (page, chain) in chains {
+                pages.insert_recovered(page, chain.lsns, chain.bytes);
+            }
+        }
+        RecoveredPages::Runs(runs) => pages.attach_runs(runs),
+    }
+    let parts = StoreParts {
+        writer: recovered.writer,
+        pages,
+        next_tx: recovered.next_tx,
+        sequence: report.last_sequence,
+        control,
+        tracker,
+    };
+    let inner = Inner::new(disk, counters, options, parts);
+    inner.redo_cost.log_read(report.log_bytes, recovered.log_read);
+    inner.journal.append_note(&Record::Recovery { epoch: u64::from(control.epoch), cut: report.cut })?;
+    inner.journal.flush()?;
+    if options.recovery == Recovery::Wide && report.pages > 0 {
+        inner.checkpoint()?;
+    }
+    if options.recovery != Recovery::Instant || report.pages == 0 {
+        inner.tracker.end();
+    }
+    report.opened = inner.tracker.begun.elapsed();
+    Ok((inner, report))
 }

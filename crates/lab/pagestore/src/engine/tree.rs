@@ -1,33 +1,22 @@
 //! Tables: named B+trees on pages, ordered by the bytes of their keys.
 
-mod finger;
+pub(crate) mod finger;
 mod node;
 mod range;
 
-use crate::cache::Page;
-use crate::codec::u64_at;
+use crate::engine::cache::Page;
+use crate::engine::tx::{Pages, ReadTx, WriteTx};
 use crate::error::{Error, Result};
-use crate::page;
-use crate::tx::{Pages, ReadTx, WriteTx};
+use crate::format::codec::u64_at;
+use crate::format::page;
 use crate::types::PageNo;
-pub(crate) use finger::Finger;
+pub use finger::Table;
 use node::{Halves, Node, NodeKind, NodeMut};
 pub use range::Range;
 
 /// The maximum depth. 16 levels with two children each would hold more pages than fit on a disk; a deeper tree is
 /// damaged.
 const DEPTH_MAX: usize = 64;
-
-/// A handle of a table, returned by `create_table` and `table`. Any transaction may use it until the table is
-/// dropped or its creation rolled back. After that, and in another store, it is refused ([`Error::StaleTable`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Table {
-    /// The low half of the store's identity.
-    store: u64,
-    root: PageNo,
-    /// The owner of its pages. If its root page is reused, the next table has another number.
-    number: u32,
-}
 
 /// The inner nodes above a leaf, from the root, each with the index of the child.
 type Path = Vec<(PageNo, usize)>;
@@ -320,6 +309,36 @@ impl WriteTx<'_> {
             empty = parent;
         }
         format(self, empty, table)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Remembers `leaf`, which lies below `path`, for the next insertion.
+    pub(super) fn point_to(&mut self, table: Table, path: &Path, leaf: PageNo) -> Result<()> {
+        let at = Some((table, leaf));
+        if self.finger.at != at {
+            (self.finger.at, self.finger.is_bound) = (at, false);
+            return Ok(());
+        }
+        let mut finger = std::mem::take(&mut self.finger);
+        finger.from.clear();
+        finger.to.clear();
+        // The nearest separator on either side, from the root down.
+        for (inner, index) in path {
+            let page = self.page(*inner)?;
+            let node = Node::open(&page, *inner)?;
+            if *index > 0 {
+                finger.from.clear();
+                finger.from.extend_from_slice(node.key(index - 1)?);
+            }
+            if *index < node.count() {
+                finger.to.clear();
+                finger.to.extend_from_slice(node.key(*index)?);
+            }
+        }
+        (finger.at, finger.is_bound) = (at, true);
+        self.finger = finger;
+        Ok(())
     }
 }
 

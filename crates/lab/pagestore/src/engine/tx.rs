@@ -1,22 +1,23 @@
 //! Transactions: any number of readers at a time, each with its own snapshot; one writer.
 
 mod allocation;
-mod buffers;
+pub(crate) mod buffers;
 mod records;
 mod turn;
 
-use crate::background::Load;
-use crate::cache::{Installed, Page, View};
-use crate::codec::{put_u64, u64_at};
-use crate::delta::ZEROS;
+use crate::engine::background::Load;
+use crate::engine::cache::{Installed, Page, View};
+use crate::engine::inner::{Inner, Writing};
+use crate::engine::tree::finger::Finger;
 use crate::error::{Error, Result};
-use crate::journal::WriteTimes;
+use crate::format::codec::{put_u64, u64_at};
+use crate::format::delta::ZEROS;
+use crate::format::page::{self, PAGE_HEADER_BYTES};
+use crate::log::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::options::Durability;
-use crate::page::{self, PAGE_HEADER_BYTES};
-use crate::store::{Inner, Store, Writing, lock};
+use crate::sync::lock;
 use crate::sync::{thread_number, yield_in_schedule};
-use crate::tree::Finger;
 use crate::types::{Lsn, PageNo};
 use pagestore_counters::{Instants, monotonic_ns};
 use rustc_hash::FxHashMap;
@@ -24,8 +25,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, has_header};
-pub(crate) use buffers::Buffers;
-use buffers::Changed;
+use buffers::{Buffers, Changed, OwnPage};
 use records::Records;
 
 /// A source of pages: a snapshot, or a transaction with its own changes.
@@ -103,12 +103,6 @@ impl Drop for ReadTx<'_> {
     }
 }
 
-struct OwnPage {
-    content: Page,
-    /// `None`: the page did not exist, or its earlier version is only in the log.
-    base: Option<Page>,
-}
-
 /// The writing transaction. Dropped without a commit, it is rolled back.
 ///
 /// A change that fails before it has changed anything can be tried again or left out. After one that fails halfway,
@@ -172,23 +166,6 @@ impl Pages for WriteTx<'_> {
     }
 }
 
-impl Store {
-    /// Runs `changes` in a transaction and commits it; if they fail, it is rolled back.
-    ///
-    /// # Errors
-    /// Those of `changes`, of [`Store::write`] and of [`WriteTx::commit`].
-    pub fn transact<T>(
-        &self,
-        durability: Durability,
-        changes: impl FnOnce(&mut WriteTx<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let mut tx = self.write()?;
-        let done = changes(&mut tx)?;
-        tx.commit(durability)?;
-        Ok(done)
-    }
-}
-
 impl<'a> WriteTx<'a> {
     pub(crate) fn begin(inner: &'a Inner) -> Result<Self> {
         inner.journal.check()?;
@@ -218,15 +195,14 @@ impl<'a> WriteTx<'a> {
     }
 
     /// The changes of the first commit of a store.
-    pub(crate) fn format(&mut self) -> Result<()> {
+    pub(crate) fn format_meta(&mut self) -> Result<PageNo> {
         self.own.insert(META, OwnPage { content: self.empty_page(), base: None });
         let meta = self.any_page_mut(META)?;
         page::set_owner(meta, page::OWNER_META);
         put_u64(meta, PAGE_COUNT_AT, 1);
         let catalog = self.allocate()?;
-        crate::tree::format(self, catalog, page::OWNER_CATALOG)?;
         put_u64(self.any_page_mut(META)?, CATALOG_AT, catalog.0);
-        Ok(())
+        Ok(catalog)
     }
 
     fn empty_page(&self) -> Page {

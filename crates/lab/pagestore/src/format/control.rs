@@ -22,15 +22,14 @@
 //! All fields of a copy lie in one sector. Otherwise, of two torn writes of the same copy, the zeros of the second
 //! could complete the first, whose redo position may be outdated by then.
 
-use crate::codec::{put_u32, put_u64, u32_at, u64_at};
-use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::scan::KnownLog;
-use crate::log::writer::Position;
-use crate::log::{Geometry, VLF_HEADER_BYTES};
+use crate::format::codec::{put_u32, put_u64, u32_at, u64_at};
+use crate::format::geometry::{Geometry, VLF_HEADER_BYTES};
 use crate::options::Layout;
+use crate::types::Position;
 use crate::types::{COUNT_MAX, COUNT_MAX_U32, Lsn, UNIT_BYTES};
 use pagestore_counters::Opening;
+use pagestore_disk::{Disk, FileId};
 
 const MAGIC: &[u8; 8] = b"HRPAGES1";
 const COPY_BYTES: usize = 4096;
@@ -38,6 +37,16 @@ const COPY_BYTES: usize = 4096;
 pub(crate) const COPIES_BYTES: u64 = 2 * COPY_BYTES as u64;
 /// The part of a copy that is covered by its checksum: the smallest sector, which a device writes atomically.
 const SECTOR_BYTES: usize = 512;
+
+/// What the control file says about the log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownLog {
+    /// The log was durable up to here.
+    pub durable: Lsn,
+    /// Every block after `durable` was written by this opening or a later one. Blocks of earlier openings there
+    /// were cut off and stay so: a torn write over one can make it whole although it was not when the log was cut.
+    pub epoch: u32,
+}
 
 /// The contents of the control file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! ```
 //! An image is the difference from a page of zeros, so an empty page takes no space.
 
-use crate::codec::{put_u16, u16_at};
+use crate::format::codec::{put_u16, u16_at};
 
 /// The largest page.
 pub(crate) const MAX_PAGE_BYTES: usize = 16 << 10;

@@ -17,8 +17,8 @@
 //!       16 or more        a page of the table with this number
 //! ```
 
-use crate::codec::{put_u32, put_u64, u32_at, u64_at};
 use crate::error::{Error, Result};
+use crate::format::codec::{put_u32, put_u64, u32_at, u64_at};
 use crate::{Lsn, PageNo};
 
 /// Bytes of a page that belong to the engine.

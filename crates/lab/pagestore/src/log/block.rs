@@ -22,8 +22,8 @@
 //! earlier end of the log that was cut off, do not continue the chain. `witness` distinguishes a torn end from
 //! damage: a block that says "everything up to X was durable" makes a gap before X damage.
 
-use crate::codec::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
-use crate::log::{Geometry, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
+use crate::format::codec::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
 use crate::types::{COUNT_MAX_U32, Lsn, UNIT_BYTES};
 
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"HLB1");

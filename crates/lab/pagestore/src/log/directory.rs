@@ -13,13 +13,13 @@
 //! commit depends on it, and nothing is lost without it: if an entry is torn, or the entries do not lead to a
 //! virtual log file that is still being written, opening reads the headers and index ends of the log itself.
 
-use crate::aligned::AlignedBuffer;
-use crate::codec::{put_u32, put_u64, u32_at, u64_at};
-use crate::control::COPIES_BYTES;
-use crate::disk::{Disk, FileId};
+use crate::disk::aligned::AlignedBuffer;
 use crate::error::{Error, Result};
+use crate::format::codec::{put_u32, put_u64, u32_at, u64_at};
+use crate::format::control::COPIES_BYTES;
 use crate::log::record::IndexEnd;
 use crate::types::{COUNT_MAX_U32, Lsn, PageNo};
+use pagestore_disk::{Disk, FileId};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 

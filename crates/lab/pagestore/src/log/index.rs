@@ -13,14 +13,13 @@
 //! recovery, and the next virtual log file continues the chain from it. Otherwise the whole virtual log file is
 //! read.
 
-use crate::codec::{u32_at, u64_at};
 use crate::error::{Error, Result};
+use crate::format::codec::{u32_at, u64_at};
+use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES};
 use crate::log::block::{BLOCK_HEADER_BYTES, BlockHeader};
-use crate::log::record::{IndexEnd, RECORD_HEADER_BYTES, Record, Records};
-use crate::log::{Geometry, MAX_BLOCK_BYTES};
+use crate::log::record::{ENTRY_BYTES, IndexEnd, Outcome, RECORD_HEADER_BYTES, Record, Records};
 use crate::types::{COUNT_MAX, Lsn, PageNo, UNIT_BYTES};
 
-pub(crate) const ENTRY_BYTES: usize = 8;
 /// Bytes of a block with entries, apart from the entries.
 const LEAF_BYTES: usize = BLOCK_HEADER_BYTES + RECORD_HEADER_BYTES + 8;
 /// Entries of one block, at most.
@@ -42,18 +41,6 @@ pub(crate) struct Entry {
     /// The low half of its LSN.
     pub place: u32,
     pub image: bool,
-}
-
-/// How the transaction ended that was open where an index begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is still open.
-    #[default]
-    Open,
-    /// It committed.
-    Committed,
-    /// It ended without a commit.
-    Dropped,
 }
 
 /// The index of a virtual log file while its records are appended or read.
@@ -275,8 +262,8 @@ mod tests {
                 index.end.crc = crc32c::crc32c_append(index.end.crc, &record);
                 let mut header = [0; BLOCK_HEADER_BYTES];
                 let length = (BLOCK_HEADER_BYTES + record.len()).next_multiple_of(512);
-                crate::codec::put_u32(&mut header, 16, length as u32);
-                crate::codec::put_u32(&mut header, 20, (BLOCK_HEADER_BYTES + record.len()) as u32);
+                crate::format::codec::put_u32(&mut header, 16, length as u32);
+                crate::format::codec::put_u32(&mut header, 20, (BLOCK_HEADER_BYTES + record.len()) as u32);
                 let end = blocks.len() + length;
                 blocks.extend_from_slice(&header);
                 blocks.extend_from_slice(&record);

@@ -5,16 +5,17 @@
 //! commit does its own log write without a hand-over; with many, the commits that arrive during a write share the
 //! next one.
 
-use crate::awake::IdleGuard;
-use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
-use crate::log::MAX_WRITE_BYTES;
+use crate::format::geometry::MAX_WRITE_BYTES;
+use crate::log::awake::IdleGuard;
 use crate::log::record::Record;
-use crate::log::writer::{LogWrite, LogWriter, NoSpace, Position};
-use crate::log_space::SPARE_SLOTS;
+use crate::log::vlf::SPARE_SLOTS;
+use crate::log::writer::{LogWrite, LogWriter, NoSpace};
 use crate::sync::{AtomicU64, Classes, EventCount, Mutex, thread};
 use crate::types::Lsn;
+use crate::types::Position;
 use pagestore_counters::{Publisher, monotonic_ns};
+use pagestore_disk::{Disk, FileId};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
@@ -109,7 +110,7 @@ pub(crate) struct Journal {
     /// The newest durable commit.
     durable_sequence: AtomicU64,
     durable: AtomicU64,
-    poison: Arc<OnceLock<String>>,
+    poison: OnceLock<String>,
     pub(crate) counters: Arc<Publisher>,
     /// Held by the one thread that writes the log's directory.
     directory: Mutex<()>,
@@ -133,7 +134,6 @@ impl Journal {
         disk: Arc<dyn Disk>,
         writer: LogWriter,
         sequence: u64,
-        poison: Arc<OnceLock<String>>,
         counters: Arc<Publisher>,
         idle_guard: Option<IdleGuard>,
     ) -> Self {
@@ -156,7 +156,7 @@ impl Journal {
             visible: AtomicU64::new(sequence),
             durable_sequence: AtomicU64::new(sequence),
             durable,
-            poison,
+            poison: OnceLock::new(),
             counters,
             directory: Mutex::new(()),
         }

@@ -13,14 +13,27 @@
 //!                        from, sequence, tx, records, commits, dropped, open tx, each u64; flags 1 = there is no index
 //! ```
 
-use crate::codec::{u16_at, u32_at, u64_at};
-use crate::log::index::{self, Outcome};
+use crate::format::codec::{u16_at, u32_at, u64_at};
 use crate::types::COUNT_MAX;
-use crate::{Lsn, PageNo};
+use crate::types::{Lsn, PageNo};
 use std::fmt;
 
+/// Bytes of an entry of an index.
+pub(crate) const ENTRY_BYTES: usize = 8;
 /// Bytes before the body.
 pub(crate) const RECORD_HEADER_BYTES: usize = 12;
+
+/// How the transaction ended that was open where an index begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is still open.
+    #[default]
+    Open,
+    /// It committed.
+    Committed,
+    /// It ended without a commit.
+    Dropped,
+}
 
 /// The end of a virtual log file, which describes its index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,7 +246,7 @@ impl IndexEnd {
         let counts =
             [self.records, self.commits, self.dropped].iter().all(|count| *count <= u64::from(u32::MAX));
         let numbers = [self.sequence, self.tx_max, self.open_tx].iter().all(|number| *number < COUNT_MAX);
-        counts && numbers && entries * index::ENTRY_BYTES as u64 <= u64::from(self.bytes)
+        counts && numbers && entries * ENTRY_BYTES as u64 <= u64::from(self.bytes)
     }
 }
 

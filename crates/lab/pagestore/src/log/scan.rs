@@ -4,17 +4,18 @@ mod cut;
 mod end;
 mod window;
 
-use crate::aligned::AlignedBuffer;
-use crate::codec::u32_at;
-use crate::disk::{Disk, FileId};
+use crate::disk::aligned::AlignedBuffer;
 use crate::error::{Error, Result};
+use crate::format::codec::u32_at;
+use crate::format::control::KnownLog;
+use crate::format::geometry::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::log::block::{self, BlockHeader, VlfHeader};
 use crate::log::index;
 use crate::log::vlf::Slot;
-use crate::log::writer::Position;
-use crate::log::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::sync::run_on_threads;
+use crate::types::Position;
 use crate::types::{Lsn, UNIT_BYTES};
+use pagestore_disk::{Disk, FileId};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use window::Window;
 
@@ -29,16 +30,6 @@ pub(crate) struct Reading {
     pub read_bytes: usize,
     /// Reads in flight.
     pub parallel: usize,
-}
-
-/// What the control file says about the log.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KnownLog {
-    /// The log was durable up to here.
-    pub durable: Lsn,
-    /// Every block after `durable` was written by this opening or a later one. Blocks of earlier openings there
-    /// were cut off and stay so: a torn write over one can make it whole although it was not when the log was cut.
-    pub epoch: u32,
 }
 
 /// A log on a disk, with the headers of its slots.
@@ -312,7 +303,7 @@ mod tests {
     use crate::log::index::Index;
     use crate::log::record::Record;
     use crate::log::vlf::VlfTable;
-    use crate::log::writer::{LogWrite, LogWriter};
+    use crate::log::writer::{LogWrite, LogWriter, ResumePoint};
     use crashlab::SimDisk;
 
     const GEOMETRY: Geometry =
@@ -390,8 +381,13 @@ mod tests {
 
         let known = KnownLog { durable: end.last, epoch: 2 };
         let vlfs = VlfTable::new(LogFile::open(&disk, GEOMETRY, READING).unwrap().slots(&end.chain));
-        let mut writer =
-            LogWriter::resume(GEOMETRY, vlfs, known.epoch, end.position, end.last, 1, Index::default());
+        let mut writer = LogWriter::resume(
+            GEOMETRY,
+            vlfs,
+            known.epoch,
+            ResumePoint { position: end.position, last: end.last, index: Index::default() },
+            1,
+        );
         let third = commit(&disk, &mut writer, 3);
         assert_eq!(third.offset, second.offset);
         disk.write(FileId::Log, third.offset + 3584, &third.buffer.bytes()[3584..]).unwrap();

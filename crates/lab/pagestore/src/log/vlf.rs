@@ -2,6 +2,9 @@
 
 use pagestore_counters::Certificate;
 
+/// Slots that transactions leave to checkpoints.
+pub(crate) const SPARE_SLOTS: usize = 1;
+
 /// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {

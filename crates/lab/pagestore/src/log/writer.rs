@@ -2,14 +2,14 @@
 
 mod close;
 
-use crate::aligned::AlignedBuffer;
+use crate::disk::aligned::AlignedBuffer;
+use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
 use crate::log::directory::{Directory, Entry, Filter, VlfEnd};
 use crate::log::index::Index;
 use crate::log::record::{IndexEnd, Records};
 use crate::log::vlf::VlfTable;
-use crate::log::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
-use crate::types::{Lsn, UNIT_BYTES};
+use crate::types::{Lsn, Position, UNIT_BYTES};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
@@ -29,11 +29,14 @@ pub(crate) struct LogWrite {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoSpace;
 
-/// A position in the log from which it can be read: the next record's LSN and the checksum of the block before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub lsn: Lsn,
-    pub previous: u32,
+/// Where a log continues after recovery.
+pub(crate) struct ResumePoint {
+    /// The next record goes here.
+    pub position: Position,
+    /// The last record, durable.
+    pub last: Lsn,
+    /// The index of the virtual log file that is not full.
+    pub index: Index,
 }
 
 struct InFlight {
@@ -89,7 +92,13 @@ impl LogWriter {
         let mut vlfs = VlfTable::default();
         vlfs.grow(slots);
         let at = Position { lsn: Lsn::ZERO, previous: 0 };
-        let mut writer = Self::resume(geometry, vlfs, 1, at, Lsn::ZERO, in_flight_max, Index::default());
+        let mut writer = Self::resume(
+            geometry,
+            vlfs,
+            1,
+            ResumePoint { position: at, last: Lsn::ZERO, index: Index::default() },
+            in_flight_max,
+        );
         writer.directory = Directory::new(geometry.store, vec![None; slots]);
         writer.next_vlf().expect("an empty log has a slot");
         writer
@@ -101,11 +110,10 @@ impl LogWriter {
         geometry: Geometry,
         vlfs: VlfTable,
         epoch: u32,
-        at: Position,
-        last: Lsn,
+        from: ResumePoint,
         in_flight_max: usize,
-        index: Index,
     ) -> Self {
+        let ResumePoint { position: at, last, index } = from;
         let slot = vlfs.slot_of(at.lsn.vlf());
         let offset =
             slot.map_or(0, |slot| geometry.slot_offset(slot) + u64::from(at.lsn.unit()) * UNIT_BYTES);
@@ -353,11 +361,12 @@ impl LogWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Disk, FileId};
-    use crate::log::LOG_HEAD_BYTES;
+    use crate::format::control::KnownLog;
+    use crate::format::geometry::LOG_HEAD_BYTES;
     use crate::log::record::{Record, Records};
-    use crate::log::scan::{KnownLog, LogFile, Reading};
+    use crate::log::scan::{LogFile, Reading};
     use crashlab::{Chance, SimDisk};
+    use pagestore_disk::{Disk, FileId};
     use proptest::prelude::*;
 
     const GEOMETRY: Geometry =

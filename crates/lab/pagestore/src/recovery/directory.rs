@@ -3,15 +3,15 @@
 //! headers and index ends of the log are read instead (`indexed`), which also detects damage.
 
 use super::indexed::Collected;
-use crate::control::Control;
-use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::format::control::Control;
 use crate::log::block::VlfHeader;
 use crate::log::directory::{self, Entry, FILTER_BYTES, VlfEnd};
 use crate::log::index;
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, ScanCursor};
-use crate::log::writer::Position;
 use crate::types::Lsn;
+use crate::types::Position;
+use pagestore_disk::Disk;
 
 /// The newest filters, which are read while the last virtual log file is: as many bytes as that may have. The
 /// others are read when a page is looked up.
@@ -141,12 +141,12 @@ fn closed_vlfs(control: &Control, entries: &[Option<Entry>]) -> Option<(Vec<Clos
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::COPIES_BYTES;
-    use crate::disk::FileId;
+    use crate::format::control::COPIES_BYTES;
     use crate::log::directory::Directory;
     use crate::types::PageNo;
     use crate::{Durability, Layout, Options, Pages, Recovery, RecoveryReport, Store};
     use crashlab::SimDisk;
+    use pagestore_disk::FileId;
     use std::sync::Arc;
 
     const PAGES: u64 = 40;

@@ -2,17 +2,18 @@
 //! records themselves, which includes the virtual log file that was being written.
 
 use super::runs::{Run, Runs};
-use crate::control::Control;
-use crate::disk::Disk;
 use crate::error::Result;
-use crate::log::Geometry;
+use crate::format::control::Control;
+use crate::format::geometry::Geometry;
 use crate::log::block::{self, BlockHeader};
 use crate::log::directory::{Filter, VlfEnd};
-use crate::log::index::{self, Index, Outcome};
+use crate::log::index::{self, Index};
+use crate::log::record::Outcome;
 use crate::log::record::{IndexEnd, Record, Records};
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, ScanCursor};
-use crate::log::writer::Position;
+use crate::types::Position;
 use crate::types::{Lsn, UNIT_BYTES};
+use pagestore_disk::Disk;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
 //! Conventional redo: page by page in the order of the log, each read, changed and written before the next.
 
-use crate::control::Control;
-use crate::delta;
-use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
+use crate::format::control::Control;
+use crate::format::delta;
+use crate::format::page;
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading};
-use crate::options::Apply;
-use crate::page;
 use crate::types::{Lsn, PageNo};
+use pagestore_disk::Apply;
+use pagestore_disk::{Disk, FileId};
 use std::collections::HashSet;
 
 struct Change<'a> {

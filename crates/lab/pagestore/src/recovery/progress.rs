@@ -1,15 +1,5 @@
 //! Progress and totals of recovery, for those that open a store and use it.
 
-use super::course::RecoveryTracker;
-use super::{RecoveryReport, open};
-use crate::disk::counted::CountedDisk;
-use crate::disk::{Disk, open_directory};
-use crate::error::Result;
-use crate::options::Options;
-use crate::store::{Store, in_directory};
-use pagestore_counters::Publisher;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A phase of recovery.
@@ -27,7 +17,7 @@ pub struct RecoveryProgress {
     /// The current phase.
     pub phase: RecoveryPhase,
     /// Pages to be written in all; 0 until the log has been read. With `Recovery::Instant` an upper bound, like
-    /// [`pages`](RecoveryReport::pages), until the background thread has read the indices. `Serial` and `Prefetch`
+    /// [`pages`](crate::RecoveryReport::pages), until the background thread has read the indices. `Serial` and `Prefetch`
     /// write a page once for each of its changes, and it counts each time.
     pub pages: u64,
     /// Those that are not written and synced yet.
@@ -109,62 +99,6 @@ impl RecoveryEnd {
 
 fn per_s(amount: f64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { amount / time.as_secs_f64() }
-}
-
-impl Store {
-    /// As [`open`](Self::open), with progress reports: the calling thread calls `on_progress` five times per second
-    /// while another thread recovers, and once more when the store is open. With `Recovery::Instant` pages are left
-    /// then; see [`recovery_progress`](Self::recovery_progress).
-    pub fn open_with(
-        directory: &Path,
-        options: Options,
-        on_progress: impl FnMut(RecoveryProgress),
-    ) -> Result<Self> {
-        Self::open_on_with(open_directory(directory)?, options, on_progress)
-            .map_err(|error| in_directory(error, directory))
-    }
-
-    /// As `open_with`, on any disk.
-    ///
-    /// # Errors
-    /// As `open`.
-    pub fn open_on_with(
-        disk: Arc<dyn Disk>,
-        options: Options,
-        mut on_progress: impl FnMut(RecoveryProgress),
-    ) -> Result<Self> {
-        let counters = Publisher::new(disk.directory().filter(|_| options.publish));
-        let tracker = RecoveryTracker::begin(&counters, options.recovery);
-        let own = Arc::clone(&tracker);
-        let opened = tracker.report_while(
-            move || open(CountedDisk::wrap(disk, &counters), counters, options, own),
-            &mut on_progress,
-        );
-        let (inner, report) = opened?;
-        let store = Self::start(inner, report)?;
-        on_progress(tracker.progress());
-        Ok(store)
-    }
-
-    /// How the store was opened, and the totals of recovery once it has ended.
-    #[must_use]
-    pub fn recovery_report(&self) -> RecoveryReport {
-        RecoveryReport { end: self.inner.tracker.ended(), ..self.report.clone() }
-    }
-
-    /// Pages that recovery found in the log and has not written yet.
-    #[must_use]
-    pub fn recovery_pages_left(&self) -> u64 {
-        self.recovery_progress().map_or(0, |progress| progress.pages_left)
-    }
-
-    /// The progress of recovery; `None` once everything is written and synced, or if there was nothing to recover.
-    /// Only `Recovery::Instant` leaves work for the time after the store is open.
-    #[must_use]
-    pub fn recovery_progress(&self) -> Option<RecoveryProgress> {
-        let tracker = &self.inner.tracker;
-        tracker.ended().is_none().then(|| tracker.progress())
-    }
 }
 
 #[cfg(test)]

@@ -2,20 +2,18 @@
 //! moved into the page table, which a checkpoint does before anything else. Runs that the directory describes are
 //! read when a page may be in them, according to their filters, or by that checkpoint.
 
-use crate::disk::{Disk, FileId};
 use crate::error::{Error, Result};
+use crate::format::control::KnownLog;
+use crate::format::geometry::{Geometry, VLF_HEADER_BYTES};
 use crate::log::block;
 use crate::log::directory::{self, Filter, VlfEnd};
 use crate::log::index::{Entry, Index};
-use crate::log::scan::{FIRST_UNIT, KnownLog, LogFile, Reading, ScanCursor};
-use crate::log::writer::Position;
-use crate::log::{Geometry, VLF_HEADER_BYTES};
-use crate::store::{Inner, lock};
+use crate::log::scan::{FIRST_UNIT, LogFile, Reading, ScanCursor};
+use crate::types::Position;
 use crate::types::{Lsn, PageNo, UNIT_BYTES};
+use pagestore_disk::{Disk, FileId};
 use std::sync::{Arc, OnceLock};
 
-/// Pages that are moved into the page table under one hold of its lock.
-const PAGES_PER_LOCK: usize = 256;
 /// Filters that are read at once.
 const FILTERS_AT_ONCE: usize = 256;
 
@@ -172,7 +170,7 @@ impl Runs {
         let end = stored.ended.end;
         let inside = u64::from(end.unit) * UNIT_BYTES + u64::from(end.bytes) <= self.geometry.vlf_bytes;
         if !end.missing && inside {
-            let mut blocks = crate::aligned::AlignedBuffer::new(end.bytes as usize);
+            let mut blocks = crate::disk::aligned::AlignedBuffer::new(end.bytes as usize);
             blocks.resize(end.bytes as usize);
             let at = self.geometry.slot_offset(stored.slot) + u64::from(end.unit) * UNIT_BYTES;
             self.disk
@@ -217,7 +215,7 @@ impl Runs {
 
     /// Reads the runs that were not read yet, sequentially: concurrent reads and writes of pages have priority on
     /// the disk.
-    fn load_all(&self) -> Result<()> {
+    pub(crate) fn load_all(&self) -> Result<()> {
         self.runs.iter().try_for_each(|run| self.entries_of(run).map(|_| ()))
     }
 
@@ -251,7 +249,7 @@ impl Runs {
     }
 
     /// Every page's chain, in the order of pages. All runs must have been read.
-    fn merged(&self) -> Vec<(PageNo, Vec<Lsn>)> {
+    pub(crate) fn merged(&self) -> Vec<(PageNo, Vec<Lsn>)> {
         let mut all: Vec<(u64, Lsn, bool)> = Vec::with_capacity(self.entries());
         for run in self.runs.iter().rev() {
             all.extend(run.needed().map(|entry| (entry.page, run.lsn(entry), entry.image)));
@@ -264,26 +262,6 @@ impl Runs {
                 Some((PageNo(own[0].0), own[image..].iter().map(|(_, lsn, _)| *lsn).collect()))
             })
             .collect()
-    }
-}
-
-impl Inner {
-    /// Moves the remaining runs into the page table, a few pages at a time.
-    ///
-    /// # Errors
-    /// When an index cannot be read or is damaged.
-    pub(crate) fn absorb_runs(&self) -> Result<()> {
-        let Some(runs) = lock(&self.pages).runs() else { return Ok(()) };
-        runs.load_all()?;
-        let merged = runs.merged();
-        self.tracker.set_pages(merged.len() as u64);
-        lock(&self.pages).reserve_pages(merged.len());
-        let mut merged = merged.into_iter();
-        while merged.len() > 0 {
-            lock(&self.pages).absorb(merged.by_ref().take(PAGES_PER_LOCK));
-        }
-        lock(&self.pages).detach_runs();
-        Ok(())
     }
 }
 

@@ -6,9 +6,9 @@
 //! It reads the I/O counters of the store (`counters`), so it adds no work to an I/O.
 
 use super::progress::{RecoveryEnd, RecoveryPhase, RecoveryProgress};
-use crate::disk::FileId;
 use crate::options::Recovery;
 use pagestore_counters::Publisher;
+use pagestore_disk::FileId;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -21,7 +21,7 @@ const REPORT_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct RecoveryTracker {
     counters: Arc<Publisher>,
     recovery: Recovery,
-    pub(super) begun: Instant,
+    pub(crate) begun: Instant,
     at: Mutex<PhaseState>,
     end: OnceLock<RecoveryEnd>,
 }
@@ -72,7 +72,7 @@ impl RecoveryTracker {
     }
 
     /// Corrects the number of pages.
-    pub(super) fn set_pages(&self, pages: u64) {
+    pub(crate) fn set_pages(&self, pages: u64) {
         self.at().pages = pages;
     }
 
@@ -102,7 +102,7 @@ impl RecoveryTracker {
     }
 
     /// The current progress.
-    pub(super) fn progress(&self) -> RecoveryProgress {
+    pub(crate) fn progress(&self) -> RecoveryProgress {
         let at = *self.at();
         let bytes = self.bytes(at.phase).saturating_sub(at.bytes_before);
         let progress = RecoveryProgress {
@@ -129,7 +129,7 @@ impl RecoveryTracker {
 
     /// Runs `open` on another thread, and calls `report` on this one meanwhile. If no thread can be started, runs
     /// `open` here without reports.
-    pub(super) fn report_while<T: Send>(
+    pub(crate) fn report_while<T: Send>(
         &self,
         open: impl FnOnce() -> T + Send,
         report: &mut impl FnMut(RecoveryProgress),

@@ -2,10 +2,10 @@
 //! writes the pages and frees the log, and a writer reuses the freed log.
 
 use super::{Coverage, LAYOUT, SlowDisk, commit, value};
-use crate::disk::{Disk, FileId};
 use crate::sync::scheduled::{check, unscheduled};
 use crate::{Durability, Error, Layout, Options, Store, Tables};
 use crashlab::{Fault, Files, Op, SimDisk};
+use pagestore_disk::{Disk, FileId};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};

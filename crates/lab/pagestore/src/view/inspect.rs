@@ -3,17 +3,17 @@
 
 mod in_use;
 
-use crate::control::Control;
 use crate::disk::real::{Access, RealDisk};
-use crate::disk::{Disk, FileId};
+use crate::error::in_directory;
 use crate::error::{Error, Result};
+use crate::format::control::Control;
 use crate::log::block::BlockHeader;
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading};
 use crate::log::vlf::Slot;
 use crate::recovery::{self, Analysis, RecoveryPhase, RecoveryProgress};
-use crate::store::in_directory;
 use crate::types::{Lsn, PageNo};
+use pagestore_disk::{Disk, FileId};
 use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;

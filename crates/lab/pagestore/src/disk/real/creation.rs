@@ -4,8 +4,8 @@
 //! The file `lock` contains `CREATING` until the store is complete, and is empty from then on. Files beside such a
 //! lock contain no user's data: `create` has not returned.
 
-use crate::disk::FileId;
 use crate::error::{Error, Result};
+use pagestore_disk::FileId;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;

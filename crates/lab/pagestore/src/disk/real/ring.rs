@@ -1,9 +1,9 @@
 //! Concurrent writes by io_uring: 128 in flight need one thread instead of one each.
 
-use crate::aligned::ALIGNMENT;
-use crate::disk::{IoEvent, PageWrite};
+use crate::disk::aligned::ALIGNMENT;
 use io_uring::{IoUring, Probe, opcode, types};
 use pagestore_counters::monotonic_ns;
+use pagestore_disk::{IoEvent, PageWrite};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -163,7 +163,7 @@ fn finish(file: &File, write: &PageWrite<'_>, result: i32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aligned::AlignedBuffer;
+    use crate::disk::aligned::AlignedBuffer;
     use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
     const PAGE: usize = 4096;

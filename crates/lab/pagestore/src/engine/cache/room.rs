@@ -104,8 +104,8 @@ impl PageTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::tests::{change, page};
-    use crate::cache::{Lookup, View};
+    use crate::engine::cache::tests::{change, page};
+    use crate::engine::cache::{Lookup, View};
 
     /// Inserts a page as it was read from the data file.
     fn read(table: &mut PageTable, number: u64) {

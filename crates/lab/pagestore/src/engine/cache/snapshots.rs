@@ -109,8 +109,8 @@ impl PageTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::tests::{cached, change};
-    use crate::cache::{Installed, Lookup, View};
+    use crate::engine::cache::tests::{cached, change};
+    use crate::engine::cache::{Installed, Lookup, View};
     use crate::types::Lsn;
 
     #[test]

@@ -1,15 +1,15 @@
 //! A batch of a checkpoint: pages assembled in memory as they will lie in the data file.
 
 use super::CheckpointPage;
-use crate::aligned::AlignedBuffer;
-use crate::cache::{Captured, Page};
-use crate::disk::{FileId, IoEvent, PageWrite};
+use crate::disk::aligned::AlignedBuffer;
+use crate::engine::cache::{Captured, Page};
+use crate::engine::inner::Inner;
+use crate::engine::redo::{Wanted, Windows};
 use crate::error::Result;
-use crate::options::Apply;
-use crate::page;
-use crate::redo::{Wanted, Windows};
-use crate::store::Inner;
+use crate::format::page;
 use crate::types::Lsn;
+use pagestore_disk::Apply;
+use pagestore_disk::{FileId, IoEvent, PageWrite};
 use std::sync::atomic::Ordering;
 
 /// The largest single write to the data file.

@@ -11,11 +11,12 @@
 
 use super::CheckpointPage;
 use super::batch::{self, Gathered};
-use crate::aligned::AlignedBuffer;
-use crate::cache::Captured;
+use crate::disk::aligned::AlignedBuffer;
+use crate::engine::cache::Captured;
+use crate::engine::inner::Inner;
+use crate::engine::redo::Windows;
 use crate::error::Result;
-use crate::redo::Windows;
-use crate::store::{Inner, lock};
+use crate::sync::lock;
 use crate::sync::{Classes, EventCount, Mutex, run_on_threads};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,23 +1,30 @@
 //! A finger: the leaf of the last insertion and the range of its keys. Insertions in key order, or near each other,
 //! need not descend the tree.
 
-use super::node::Node;
-use super::{Path, Table, WriteTx};
-use crate::error::Result;
-use crate::tx::Pages;
 use crate::types::PageNo;
+
+/// A handle of a table, returned by `create_table` and `table`. Any transaction may use it until the table is
+/// dropped or its creation rolled back. After that, and in another store, it is refused ([`Error::StaleTable`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The low half of the store's identity.
+    pub(super) store: u64,
+    pub(super) root: PageNo,
+    /// The owner of its pages. If its root page is reused, the next table has another number.
+    pub(super) number: u32,
+}
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Finger {
     /// The table, whose handle was checked during the descent, and the leaf.
-    at: Option<(Table, PageNo)>,
+    pub(super) at: Option<(Table, PageNo)>,
     /// Whether the range is known. It is determined at the second insertion into the leaf, so that a single one
     /// does not pay for it.
-    is_bound: bool,
-    from: Vec<u8>,
+    pub(super) is_bound: bool,
+    pub(super) from: Vec<u8>,
     /// Empty: unbounded.
-    to: Vec<u8>,
+    pub(super) to: Vec<u8>,
 }
 
 impl Finger {
@@ -32,35 +39,5 @@ impl Finger {
     /// Must be called before a leaf changes its range or its page.
     pub(super) fn forget(&mut self) {
         (self.at, self.is_bound) = (None, false);
-    }
-}
-
-impl WriteTx<'_> {
-    /// Remembers `leaf`, which lies below `path`, for the next insertion.
-    pub(super) fn point_to(&mut self, table: Table, path: &Path, leaf: PageNo) -> Result<()> {
-        let at = Some((table, leaf));
-        if self.finger.at != at {
-            (self.finger.at, self.finger.is_bound) = (at, false);
-            return Ok(());
-        }
-        let mut finger = std::mem::take(&mut self.finger);
-        finger.from.clear();
-        finger.to.clear();
-        // The nearest separator on either side, from the root down.
-        for (inner, index) in path {
-            let page = self.page(*inner)?;
-            let node = Node::open(&page, *inner)?;
-            if *index > 0 {
-                finger.from.clear();
-                finger.from.extend_from_slice(node.key(index - 1)?);
-            }
-            if *index < node.count() {
-                finger.to.clear();
-                finger.to.extend_from_slice(node.key(*index)?);
-            }
-        }
-        (finger.at, finger.is_bound) = (at, true);
-        self.finger = finger;
-        Ok(())
     }
 }

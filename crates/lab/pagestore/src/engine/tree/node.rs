@@ -9,9 +9,9 @@
 //! ```
 //! No offset or length read from a page is trusted to lie inside it.
 
-use crate::codec::{put_u16, put_u64, u16_at, u64_at};
 use crate::error::{Error, Result};
-use crate::page;
+use crate::format::codec::{put_u16, put_u64, u16_at, u64_at};
+use crate::format::page;
 use crate::types::PageNo;
 
 const KIND_AT: usize = 32;

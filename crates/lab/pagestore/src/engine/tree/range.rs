@@ -2,9 +2,9 @@
 
 use super::node::{Node, NodeKind};
 use super::{DEPTH_MAX, Table, root_page, too_deep};
-use crate::cache::Page;
+use crate::engine::cache::Page;
+use crate::engine::tx::Pages;
 use crate::error::Result;
-use crate::tx::Pages;
 use crate::types::PageNo;
 
 /// The entries of a table between two keys, as `(key, value)`.

@@ -1,10 +1,10 @@
 //! Page allocation: which pages exist, which are free, and which belong to the user.
 
 use super::{OwnPage, Pages, WriteTx};
-use crate::cache::Page;
-use crate::codec::{put_u64, u64_at};
+use crate::engine::cache::Page;
 use crate::error::{Error, Result};
-use crate::page::{self, PAGE_HEADER_BYTES};
+use crate::format::codec::{put_u64, u64_at};
+use crate::format::page::{self, PAGE_HEADER_BYTES};
 use crate::types::PageNo;
 use std::sync::Arc;
 

@@ -1,9 +1,8 @@
 //! Buffers that a transaction leaves to the next. After a log write the processor's caches are cold, and memory
 //! that is not allocated afresh saves the cache misses of the allocator.
 
-use super::OwnPage;
 use super::records::Encoded;
-use crate::cache::Page;
+use crate::engine::cache::Page;
 use crate::types::PageNo;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -11,6 +10,13 @@ use std::sync::Arc;
 /// A hash table with more capacity than this is not kept: iterating over it takes time in proportion to its
 /// capacity.
 const OWN_MAX: usize = 64;
+
+/// A page that the writing transaction has changed.
+pub(super) struct OwnPage {
+    pub(super) content: Page,
+    /// `None`: the page did not exist, or its earlier version is only in the log.
+    pub(super) base: Option<Page>,
+}
 
 /// A changed page that is being logged.
 pub(super) struct Changed {

@@ -1,8 +1,8 @@
 //! Appends a transaction's records to the log in parts, so that they take little memory however many there are.
 
-use crate::delta;
 use crate::error::Result;
-use crate::journal::Journal;
+use crate::format::delta;
+use crate::log::journal::Journal;
 use crate::log::record::Record;
 use crate::types::{Lsn, PageNo};
 

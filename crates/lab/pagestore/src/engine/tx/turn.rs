@@ -1,7 +1,7 @@
 //! The writer lock: one transaction writes at a time.
 
+use crate::engine::inner::{Inner, Writing};
 use crate::error::{Error, Result};
-use crate::store::{Inner, Writing};
 use crate::sync::{thread, thread_number};
 use pagestore_counters::monotonic_ns;
 use std::sync::atomic::Ordering;

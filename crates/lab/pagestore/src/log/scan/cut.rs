@@ -6,10 +6,11 @@
 //! there is no evidence of a virtual log file in that space.
 
 use super::LogFile;
-use crate::disk::FileId;
 use crate::error::{Error, Result};
+use crate::format::geometry::{LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::log::block;
-use crate::log::{LOG_HEAD_BYTES, VLF_HEADER_BYTES, directory};
+use crate::log::directory;
+use pagestore_disk::FileId;
 
 /// A virtual log file that was begun, and its slot.
 pub(super) struct BegunVlf {
@@ -48,13 +49,13 @@ impl LogFile<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::control::COPIES_BYTES;
-    use crate::disk::{Disk, FileId};
     use crate::error::Error;
-    use crate::log::LOG_HEAD_BYTES;
+    use crate::format::control::COPIES_BYTES;
+    use crate::format::geometry::LOG_HEAD_BYTES;
     use crate::log::directory;
     use crate::{Durability, Layout, Options, Recovery, Store, Tables};
     use crashlab::{Chance, Files, Medium, Op, SimDisk};
+    use pagestore_disk::{Disk, FileId};
     use std::sync::Arc;
 
     const VLF_BYTES: u64 = 128 << 10;

@@ -9,9 +9,9 @@
 use super::cut::BegunVlf;
 use super::window::Window;
 use super::{FIRST_UNIT, LogFile, ScanCursor, walked};
-use crate::codec::u32_at;
 use crate::error::{Error, Result};
-use crate::log::MAX_BLOCK_BYTES;
+use crate::format::codec::u32_at;
+use crate::format::geometry::MAX_BLOCK_BYTES;
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader};
 use crate::log::writer::RUN_CAPACITY;
 use crate::types::{Lsn, UNIT_BYTES};

@@ -7,13 +7,14 @@
 //! ```
 
 use super::{LogFile, Reading};
-use crate::aligned::{ALIGNMENT, AlignedBuffer, HugePageBuffer};
-use crate::disk::FileId;
+use crate::disk::aligned::{ALIGNMENT, AlignedBuffer, HugePageBuffer};
 use crate::error::{Error, Result};
-use crate::log::{MAX_BLOCK_BYTES, index};
-use crate::store::lock;
+use crate::format::geometry::MAX_BLOCK_BYTES;
+use crate::log::index;
+use crate::sync::lock;
 use crate::sync::{Mutex, run_on_threads};
 use crate::types::UNIT_BYTES;
+use pagestore_disk::FileId;
 
 /// The most that may be left of a read when the next one continues it.
 const REST_BYTES: usize = MAX_BLOCK_BYTES.next_multiple_of(ALIGNMENT) + ALIGNMENT;

@@ -1,7 +1,7 @@
 //! Closing a virtual log file: its index, and the block in its last sector that locates the index.
 
 use super::LogWriter;
-use crate::log::MAX_WRITE_BYTES;
+use crate::format::geometry::MAX_WRITE_BYTES;
 use crate::log::block::BLOCK_HEADER_BYTES;
 use crate::log::directory::Filter;
 use crate::log::index::{self, Index};

@@ -1,10 +1,10 @@
 //! Inspecting the log of a store in use.
 
 use super::Inspection;
-use crate::control::Control;
-use crate::disk::FileId;
 use crate::error::{Error, Result};
+use crate::format::control::Control;
 use crate::recovery;
+use pagestore_disk::FileId;
 
 /// Attempts before it fails.
 const ATTEMPTS_MAX: usize = 16;
@@ -30,10 +30,10 @@ impl Inspection<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Disk;
-    use crate::inspect::{Filter, RecordInfo};
+    use crate::view::inspect::{Filter, RecordInfo};
     use crate::{Durability, Layout, Options, Store};
     use crashlab::SimDisk;
+    use pagestore_disk::Disk;
     use std::io;
     use std::ops::ControlFlow;
     use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! A page table compared with a model that keeps all versions and the contents of the files.
 
 use super::*;
-use crate::cache::{Captured, Installed, PageTable, View};
+use crate::engine::cache::{Captured, Installed, PageTable, View};
 use crate::types::PageNo;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;

@@ -1,0 +1,137 @@
+//! What the threads of a store share.
+
+use crate::engine::cache::PageTable;
+use crate::engine::pace::RedoCost;
+use crate::engine::tx::buffers::Buffers;
+use crate::engine::wake::Wake;
+use crate::format::control::Control;
+use crate::format::geometry::Geometry;
+use crate::log::awake::IdleGuard;
+use crate::log::journal::Journal;
+use crate::log::writer::LogWriter;
+use crate::options::Options;
+use crate::recovery::RecoveryTracker;
+use crate::sync::{AtomicU64, Mutex};
+use crate::types::Lsn;
+use pagestore_counters::{Certificate, Publisher};
+use pagestore_disk::Disk;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The parts of a store that creation or recovery has prepared.
+pub(crate) struct StoreParts {
+    pub writer: LogWriter,
+    pub pages: PageTable,
+    pub next_tx: u64,
+    pub sequence: u64,
+    pub control: Control,
+    pub tracker: Arc<RecoveryTracker>,
+}
+
+/// The state of the writing transaction that outlives it.
+pub(crate) struct Writing {
+    pub next_tx: u64,
+    pub sequence: u64,
+    pub buffers: Buffers,
+    /// The number of the newest table, committed or not.
+    pub tables: u32,
+}
+
+/// What the threads of a store share.
+pub(crate) struct Inner {
+    pub disk: Arc<dyn Disk>,
+    pub options: Options,
+    pub geometry: Geometry,
+    pub journal: Journal,
+    pub pages: Mutex<PageTable>,
+    /// The writer lock: one transaction writes at a time.
+    pub writing: Mutex<Writing>,
+    /// The number of the thread that holds it; 0: none. Only compared by a thread with its own number, which it
+    /// stored itself.
+    pub writer_thread: AtomicUsize,
+    /// Makes appending and installing a commit atomic with respect to checkpoints.
+    pub gate: Mutex<()>,
+    pub control: Mutex<Control>,
+    /// Held by the one checkpoint that runs.
+    pub checkpointing: Mutex<Checkpoints>,
+    /// The number of the thread that runs it; 0: none. Compared as `writer_thread` is.
+    pub checkpoint_thread: AtomicUsize,
+    /// Threads that wait for a running checkpoint to end.
+    pub checkpoint_waiters: AtomicU64,
+    pub growing: Mutex<()>,
+    /// Threads that cannot continue before the log has grown.
+    pub growth_awaited: AtomicU64,
+    /// The redo position, as in the control file.
+    pub redo: AtomicU64,
+    /// The newest commit.
+    pub last_sequence: AtomicU64,
+    /// The newest transaction.
+    pub last_tx: AtomicU64,
+    pub tracker: Arc<RecoveryTracker>,
+    pub wake: Wake,
+    pub redo_cost: RedoCost,
+    pub counters: Arc<Publisher>,
+    /// Held by the thread that publishes the state of the log.
+    pub publishing: Mutex<()>,
+}
+
+/// The last checkpoint.
+#[derive(Default)]
+pub(crate) struct Checkpoints {
+    pub last: Option<Certificate>,
+}
+
+impl Inner {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        counters: Arc<Publisher>,
+        options: Options,
+        parts: StoreParts,
+    ) -> Self {
+        let geometry = parts.control.geometry;
+        let idle_guard = options.background.then(|| IdleGuard::new(options.keep_awake)).flatten();
+        let journal =
+            Journal::new(Arc::clone(&disk), parts.writer, parts.sequence, Arc::clone(&counters), idle_guard);
+        Self {
+            last_tx: AtomicU64::new(parts.next_tx - 1),
+            disk,
+            options,
+            geometry,
+            journal,
+            pages: Mutex::new(parts.pages),
+            writing: Mutex::new(Writing {
+                next_tx: parts.next_tx,
+                sequence: parts.sequence,
+                buffers: Buffers::default(),
+                tables: first_table(parts.control.epoch),
+            }),
+            writer_thread: AtomicUsize::new(0),
+            gate: Mutex::new(()),
+            redo: AtomicU64::new(parts.control.redo.lsn.packed()),
+            control: Mutex::new(parts.control),
+            checkpointing: Mutex::new(Checkpoints::default()),
+            checkpoint_thread: AtomicUsize::new(0),
+            checkpoint_waiters: AtomicU64::new(0),
+            growing: Mutex::new(()),
+            growth_awaited: AtomicU64::new(0),
+            last_sequence: AtomicU64::new(parts.sequence),
+            tracker: parts.tracker,
+            wake: Wake::default(),
+            redo_cost: RedoCost::new(options.recovery),
+            counters,
+            publishing: Mutex::new(()),
+        }
+    }
+
+    /// Bytes of log that recovery would read if the log ended at `next`.
+    pub(crate) fn redo_bytes(&self, next: Lsn) -> u64 {
+        let redo = Lsn::from_packed(self.redo.load(Ordering::Acquire));
+        redo.bytes_to(next, self.geometry.vlf_bytes)
+    }
+}
+
+/// The first table number of an opening. Those of other openings are far away, however many there were (Knuth 6.4,
+/// multiplication by the golden section).
+fn first_table(epoch: u32) -> u32 {
+    epoch.wrapping_mul(0x9e37_79b9)
+}

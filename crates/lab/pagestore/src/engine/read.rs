@@ -1,0 +1,70 @@
+//! Reading a page wherever its version is: in the cache, the data file or the log.
+
+use crate::engine::cache::{Lookup, Page, View};
+use crate::engine::inner::Inner;
+use crate::error::{Error, Result};
+use crate::format::page;
+use crate::sync::lock;
+use crate::types::PageNo;
+use pagestore_disk::FileId;
+use std::sync::atomic::Ordering;
+
+impl Inner {
+    /// Reads the version of a page in `view` from the cache, the data file or the log.
+    pub(crate) fn page(&self, page: PageNo, view: View) -> Result<Page> {
+        loop {
+            let lookup = lock(&self.pages).lookup(page, view);
+            let (read, token) = match lookup {
+                Lookup::Cached(content) => return Ok(content),
+                Lookup::TooOld => return Err(Error::SnapshotTooOld),
+                Lookup::Unresolved(runs) => {
+                    let chain = runs.chain(page);
+                    let mut pages = lock(&self.pages);
+                    match chain {
+                        Ok(chain) => pages.insert_resolved(page, chain),
+                        // A checkpoint has freed its log meanwhile; the page is in the table now.
+                        Err(_) if pages.runs().is_none() => {}
+                        Err(error) => return Err(error),
+                    }
+                    continue;
+                }
+                Lookup::Stored(token) => (self.read_stored(page), token),
+                Lookup::Logged(chain, token) => (self.redo(&chain), token),
+            };
+            let mut pages = lock(&self.pages);
+            match read {
+                Ok(content) => {
+                    if pages.insert_read(page, &content, token) {
+                        pages.evict(self.journal.visible(), self.journal.durable());
+                        return Ok(content);
+                    }
+                }
+                // The page changed or its log was freed during the read; look it up again.
+                Err(_) if !pages.is_current(page, token) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The page's offset in the data file; `None` if no file can be that long.
+    pub(crate) fn offset_of(&self, page: PageNo) -> Option<u64> {
+        let page_bytes = self.geometry.page_bytes as u64;
+        page.0.checked_mul(page_bytes).filter(|offset| *offset <= i64::MAX as u64 - page_bytes)
+    }
+
+    fn read_stored(&self, page: PageNo) -> Result<Page> {
+        let mut bytes = vec![0; self.geometry.page_bytes];
+        let missing = || Error::CorruptPage { page, why: "the data file ends before it".into() };
+        let offset = self.offset_of(page).ok_or_else(missing)?;
+        self.disk.read(FileId::Data, offset, &mut bytes).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::UnexpectedEof {
+                missing()
+            } else {
+                Error::io("read", FileId::Data, error)
+            }
+        })?;
+        page::unstamp(&mut bytes, self.geometry.store, page)?;
+        self.counters.engine.page_reads.fetch_add(1, Ordering::Relaxed);
+        Ok(Page::from(bytes))
+    }
+}
