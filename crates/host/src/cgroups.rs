@@ -110,7 +110,7 @@ fn throttle_files_below(mounts: &Mounts, kind: CapKind) -> Vec<ThrottleFile> {
     let mut files = Vec::new();
     if let Some(mount) = blkio_v1(mounts) {
         for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
-            files.push(ThrottleFile::V1(group.join(file_v1(kind))))
+            files.push(ThrottleFile::V1(group.join(file_v1(kind))));
         });
     }
     if let Some(mount) = cgroup_v2(mounts) {

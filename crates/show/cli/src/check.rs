@@ -254,6 +254,7 @@ fn run_everyday(
     Ok(Seen { observer, observation, capability: Some(capability), phases })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as map_err calls it")]
 fn failure(error: everyday::Error) -> Failure {
     Failure::from_parts(&error, error.facts(), error.remedy().map(Into::into))
 }

@@ -1,6 +1,4 @@
-mod course;
 mod screen;
-mod view;
 mod watched;
 
 use filestats::Profile;
@@ -47,10 +45,10 @@ pub struct WatchArgs {
     bands: Profile,
 }
 
-/// The shortest interval: below it the source's own work would be what is seen.
+/// The shortest interval: below it the collection itself would dominate the figures.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// `headroom watch`: what each file is asked for and how long it takes, interval by interval.
+/// `headroom watch`: the I/O of each file and its latency, interval by interval.
 pub fn run(args: &WatchArgs, json: bool, out: &mut Output) -> Done {
     if args.interval < INTERVAL_MIN {
         return Err(Failure::usage("--interval is at least 100ms"));
@@ -66,13 +64,13 @@ pub fn run(args: &WatchArgs, json: bool, out: &mut Output) -> Done {
     if live {
         return screen::run(&mut watched, args.interval, &args.bands);
     }
-    let mut lines = Lines { format: Format::of(args, json), profile: args.bands, headed: false };
+    let mut lines = Lines { format: Format::new(args, json), profile: args.bands, headed: false };
     for tick in 1..=ticks.count {
         if !ticks.wait(tick, out) {
             break;
         }
-        for one in &mut watched {
-            if !lines.print(&one.look(), out)? {
+        for source in &mut watched {
+            if !lines.print(&source.sample(), out)? {
                 return Ok(FINE);
             }
         }
@@ -80,13 +78,13 @@ pub fn run(args: &WatchArgs, json: bool, out: &mut Output) -> Done {
     Ok(FINE)
 }
 
-/// The path as the kernel knows it, or a part of one as it was given.
+/// The canonical path of a file that exists; otherwise the text, which may be a part of a path.
 fn absolute(file: &str) -> String {
     let found = std::fs::canonicalize(file).ok().map(|path: PathBuf| path.display().to_string());
     found.unwrap_or_else(|| file.into())
 }
 
-/// Instants that do not drift: late looks do not move those after them.
+/// Sampling times that do not drift: a late sample does not delay the next ones.
 struct Ticks {
     began: Instant,
     interval: Duration,
@@ -119,7 +117,7 @@ enum Format {
 }
 
 impl Format {
-    fn of(args: &WatchArgs, json: bool) -> Format {
+    fn new(args: &WatchArgs, json: bool) -> Format {
         match (json, args.csv) {
             (true, _) => Format::Json,
             (_, true) => Format::Csv,
@@ -128,7 +126,7 @@ impl Format {
     }
 }
 
-/// Lines on stdout, flushed an interval.
+/// Lines on stdout, flushed after each interval.
 struct Lines {
     format: Format,
     profile: Profile,
@@ -136,7 +134,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Prints an interval; `false` where nobody reads any more.
+    /// Prints an interval; `false` where the reader has closed the pipe.
     fn print(&mut self, glance: &WatchedInterval, out: &Output) -> Result<bool, Failure> {
         let text = match self.format {
             Format::Text => report::text::watch(glance, &self.profile, &out.style()),

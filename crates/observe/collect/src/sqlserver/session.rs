@@ -52,7 +52,7 @@ impl Session {
                     return Ok(Session { connection, server });
                 }
                 LoginOutcome::Redirected { host: to_host, port: to_port } => {
-                    (host, port) = (to_host, to_port)
+                    (host, port) = (to_host, to_port);
                 }
             }
         }

@@ -47,7 +47,7 @@ pub fn start(
             );
         }
         let say = move |change: &push::StateChange| {
-            log(if change.is_trouble() { 4 } else { 6 }, &format!("{name}: {change}"))
+            log(if change.is_trouble() { 4 } else { 6 }, &format!("{name}: {change}"));
         };
         push::start(to, totals.clone(), args.every, host.clone(), say)
             .map_err(|error| Failure::new(format_args!("cannot start to push: {error}")))

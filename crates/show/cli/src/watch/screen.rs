@@ -1,11 +1,13 @@
-use super::view::{Answer, Key, View};
+//! The live view on a terminal: events in, frames out.
+
 use super::watched::Watched;
 use filestats::Profile;
+use live::{Answer, Key, View};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, interrupt};
 
-/// How soon a key is answered.
+/// The longest time until a key is handled.
 const KEY_WAIT: Duration = Duration::from_millis(100);
 
 /// The live view, until q or Ctrl-C.
@@ -34,7 +36,7 @@ fn show(
             && key.kind == KeyEventKind::Press
         {
             let quit = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
-            if quit || known(key.code).is_some_and(|key| view.press(key) == Answer::Quit) {
+            if quit || to_key(key.code).is_some_and(|key| view.press(key) == Answer::Quit) {
                 return Ok(());
             }
         }
@@ -42,8 +44,8 @@ fn show(
             return Ok(());
         }
         if Instant::now() >= due {
-            // Paused, the picture stands still and the counters are read all the same: no interval gets longer.
-            let glances = watched.iter_mut().map(Watched::look).collect();
+            // While paused, counters are still read, so that intervals do not get longer.
+            let glances = watched.iter_mut().map(Watched::sample).collect();
             if !view.paused {
                 view.add(glances);
             }
@@ -52,7 +54,7 @@ fn show(
     }
 }
 
-fn known(code: KeyCode) -> Option<Key> {
+fn to_key(code: KeyCode) -> Option<Key> {
     Some(match code {
         KeyCode::Char(c) => Key::Char(c),
         KeyCode::Enter => Key::Enter,

@@ -1,3 +1,5 @@
+//! A watched source and the devices below its files.
+
 use collect::diskstats::Disk;
 use collect::{FileNames, Source};
 use filestats::{FileIdentity, FileInterval, Rules, Snapshot, intervals};
@@ -7,23 +9,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use terminal::{Failure, SourceName};
 
-/// A source that is looked at again and again, and the devices that its files lie on.
+/// A source that is sampled repeatedly, and the devices below its files.
 pub struct Watched {
     name: String,
     source: Box<dyn Source>,
-    /// Only files with one of these in their path; all where it is empty.
+    /// Selected files by path or part of a path; all where it is empty.
     files: Vec<String>,
     then: Option<Snapshot>,
     /// By number, with its last snapshot.
     disks: BTreeMap<String, (Disk, Option<Snapshot>)>,
-    /// The device of each directory that was looked up; `None` where it has none of its own.
+    /// The device of each directory; `None` where its file system has no single device.
     devices: BTreeMap<String, Option<String>>,
 }
 
 impl Watched {
-    /// Opens it and takes the first snapshot.
+    /// Opens a source and takes the first snapshot.
     pub fn open(name: &SourceName, files: &[String], names: &FileNames) -> Result<Watched, Failure> {
-        // What is not there yet cannot be told apart by the kernel, only by its name; nor what a directory will hold.
+        // The kernel can only select existing files. A file that does not exist yet, and the files of a directory, are
+        // selected by name.
         let is_one = |file: &Path| file.is_absolute() && file.exists() && !file.is_dir();
         let all_are = files.iter().all(|file| is_one(Path::new(file)));
         let chosen = if all_are { files.iter().map(PathBuf::from).collect() } else { Vec::new() };
@@ -37,16 +40,16 @@ impl Watched {
             disks: BTreeMap::new(),
             devices: BTreeMap::new(),
         };
-        watched.see_disks(&then);
+        watched.sample_disks(&then);
         watched.then = Some(then);
         Ok(watched)
     }
 
-    /// What happened since the last look. A source that cannot be read says so in a note, and is tried again.
-    pub fn look(&mut self) -> WatchedInterval {
+    /// The interval since the last sample. A source that cannot be read is reported in a note and tried again.
+    pub fn sample(&mut self) -> WatchedInterval {
         let now = match self.source.snapshot() {
             Ok(now) => now,
-            Err(error) => return self.nothing(&error.to_string()),
+            Err(error) => return self.empty_interval(&error.to_string()),
         };
         let mut glance = match &self.then {
             Some(then) => WatchedInterval::between(then, &now),
@@ -55,12 +58,12 @@ impl Watched {
         glance.source.clone_from(&self.name);
         glance.files.retain(|file| self.shows(&file.row.file));
         glance.below.retain(|file| self.shows(&file.row.file));
-        glance.devices = self.see_disks(&now);
+        glance.devices = self.sample_disks(&now);
         self.then = Some(now);
         glance
     }
 
-    fn nothing(&self, why: &str) -> WatchedInterval {
+    fn empty_interval(&self, why: &str) -> WatchedInterval {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         WatchedInterval {
             source: self.name.clone(),
@@ -75,14 +78,13 @@ impl Watched {
         }
     }
 
-    /// A whole path is that file or what lies in that directory; anything else a part of a path, or of the name of what
-    /// is in it.
+    /// Whether a file is selected: by its whole path, by its directory, or by a part of its path or of its object's name.
     fn shows(&self, file: &FileIdentity) -> bool {
         let path = file.path.strip_suffix(" (deleted)").unwrap_or(&file.path);
         let object = file.object.as_deref().unwrap_or_default();
         let chosen = |file: &String| match file.strip_suffix('/').unwrap_or(file) {
             whole if whole.starts_with('/') => {
-                // Of a mount point, its file system's own I/O too: "/data (file system's journal and metadata)".
+                // A mount point includes its file system's own I/O: "/data (file system's journal and metadata)".
                 let rest = path.strip_prefix(whole);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest.starts_with(" ("))
             }
@@ -91,8 +93,8 @@ impl Watched {
         self.files.is_empty() || self.files.iter().any(chosen)
     }
 
-    /// Looks at the devices below the files, new ones included.
-    fn see_disks(&mut self, snapshot: &Snapshot) -> Vec<FileInterval> {
+    /// Samples the devices below the files, new ones included.
+    fn sample_disks(&mut self, snapshot: &Snapshot) -> Vec<FileInterval> {
         for sample in &snapshot.samples {
             if !self.shows(&sample.file) {
                 continue;
@@ -100,17 +102,17 @@ impl Watched {
             let path = Path::new(&sample.file.path);
             let Some(dir) = path.parent().filter(|_| path.is_absolute()) else { continue };
             let dir = dir.display().to_string();
-            self.see_disk_of(dir);
+            self.add_disk_below(dir);
         }
-        // A server whose counters are of no single file says where it lies.
+        // A server without counters by file reports its directory.
         if self.files.is_empty()
             && let Some(dir) = self.source.directory().map(|dir| dir.display().to_string())
         {
-            self.see_disk_of(dir);
+            self.add_disk_below(dir);
         }
         let mut rows = Vec::new();
         for (disk, then) in self.disks.values_mut() {
-            // A device that is gone has no row; the files on it tell.
+            // A removed device has no row; its files show the failure.
             let now = disk.snapshot().ok();
             if let (Some(then), Some(now)) = (&then, &now) {
                 rows.extend(intervals(then, now, Rules::default()));
@@ -120,7 +122,7 @@ impl Watched {
         rows
     }
 
-    fn see_disk_of(&mut self, dir: String) {
+    fn add_disk_below(&mut self, dir: String) {
         let number = self.devices.entry(dir).or_insert_with_key(|dir| device_of(Path::new(dir)));
         if let Some(number) = number.clone()
             && !self.disks.contains_key(&number)
@@ -131,8 +133,8 @@ impl Watched {
     }
 }
 
-/// "MAJOR:MINOR" of the device that a directory's file system is on; `None` where it is on none of its own (memory,
-/// a network, several disks).
+/// "MAJOR:MINOR" of the device of a directory's file system; `None` where it has no single device (memory, a network,
+/// several disks).
 fn device_of(dir: &Path) -> Option<String> {
     let number = std::fs::metadata(dir).ok()?.dev();
     let (major, minor) = (libc::major(number), libc::minor(number));

@@ -61,7 +61,7 @@ fn a_scan_of_sqlite_is_told_by_its_file_and_by_dbstat() {
         .query_row("SELECT count(*) FROM dbstat WHERE name = 'numbers'", [], |row| row.get(0))
         .unwrap();
     drop(connection);
-    let cache = lab::PageCache::of(&path).unwrap();
+    let cache = everyday::PageCache::open(&path).unwrap();
     cache.write_out().unwrap();
     cache.evict().unwrap();
     let source = format!("sqlite:{}", path.display());

@@ -2,7 +2,7 @@
 
 use super::Load;
 use crate::programs::{Running, Scenario, built};
-use lab::PageCache;
+use everyday::PageCache;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -194,7 +194,7 @@ struct Evicting {
 
 impl Evicting {
     fn begin(file: &Path) -> Evicting {
-        let cache = PageCache::of(file).unwrap();
+        let cache = PageCache::open(file).unwrap();
         cache.write_out().unwrap();
         let over = Arc::new(AtomicBool::new(false));
         let asked = over.clone();

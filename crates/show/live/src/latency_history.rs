@@ -1,18 +1,18 @@
-//! What each file's latency was in the intervals before: what is usual of it.
+//! The latency of each file in the past intervals, and its usual value.
 
 use report::WatchedInterval;
 use std::collections::{HashMap, VecDeque};
 
-/// Intervals that are kept of a file.
+/// The number of intervals kept of a file.
 const KEPT: usize = 120;
-/// Below so many intervals nothing is usual yet.
+/// The number of intervals from which a usual value is known.
 const USUAL_MIN: usize = 5;
 
 /// The latencies of all files, interval by interval.
 #[derive(Default)]
-pub struct Course(HashMap<(String, String), VecDeque<Option<f64>>>);
+pub(crate) struct LatencyHistory(HashMap<(String, String), VecDeque<Option<f64>>>);
 
-impl Course {
+impl LatencyHistory {
     /// Adds an interval.
     pub fn add(&mut self, glance: &WatchedInterval) {
         for file in &glance.files {
@@ -37,7 +37,7 @@ impl Course {
         Some(known[known.len() / 2])
     }
 
-    /// The last so many intervals as a line of bars, the highest as high as can be.
+    /// The last intervals as a line of bars; the highest bar has full height.
     pub fn sparkline(&self, instance: &str, path: &str, columns: usize) -> String {
         const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let Some(past) = self.past(instance, path) else { return String::new() };

@@ -1,0 +1,102 @@
+//! The panels below the files: devices and waits.
+
+use crate::files::{Ending, TITLES, WIDE_COLUMNS};
+use crate::view::{View, dim};
+use filestats::waits::Agreement;
+use filestats::{Figure, FileInterval, Interval, Meaning, WaitInterval};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table};
+use report::text::watched_figures;
+
+const WAITS_MAX: usize = 6;
+/// The most classes of waits that are listed as not caused by the disk.
+const CLASSES_MAX: usize = 3;
+
+impl View {
+    pub(crate) fn draw_devices(&self, frame: &mut Frame<'_>, area: Rect) {
+        let wide = area.width >= WIDE_COLUMNS;
+        let mut titles = TITLES.map(String::from);
+        titles[4] = "flush/s".into();
+        let mut lines = vec![self.line(area.width, "device", &titles, wide, &Ending::default())];
+        for device in self.devices() {
+            lines.push(match &device.interval {
+                Interval::Known(delta) => self.line(
+                    area.width,
+                    &device.file.path,
+                    &watched_figures(delta, Meaning::REQUESTS),
+                    wide,
+                    &Ending::default(),
+                ),
+                Interval::Unknown(reason) => Line::from(format!("{} ? {reason}", device.file.path)),
+            });
+        }
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// The devices, each once although several sources have files on it.
+    pub(crate) fn devices(&self) -> Vec<&FileInterval> {
+        let mut devices: Vec<&FileInterval> = Vec::new();
+        for device in self.glances.iter().flat_map(|glance| &glance.devices) {
+            if !devices.iter().any(|known| known.file.path == device.file.path) {
+                devices.push(device);
+            }
+        }
+        devices
+    }
+
+    /// The longest waits, longest first.
+    pub(crate) fn waits(&self) -> Vec<WaitInterval> {
+        let all = self.glances.iter().flat_map(|glance| &glance.waits);
+        let mut waits: Vec<WaitInterval> = all.filter(|wait| wait_ns(wait) > 0).cloned().collect();
+        waits.sort_by_key(|wait| std::cmp::Reverse(wait_ns(wait)));
+        waits.truncate(WAITS_MAX);
+        waits
+    }
+
+    /// The classes of waits that the I/O of the files does not explain, in one line each, or two where one is too short.
+    pub(crate) fn waits_beyond_the_disk(&self, columns: usize) -> Vec<Line<'static>> {
+        let all = self.glances.iter().flat_map(|glance| &glance.reconciled);
+        let classes = all.filter(|one| one.agreement == Agreement::NotTheDisk);
+        let lines = |sentence: String| match sentence.split_once(": ") {
+            Some((what, why)) if sentence.chars().count() > columns => {
+                vec![Line::from(format!("{what}:")), Line::from(format!("  {why}"))]
+            }
+            _ => vec![Line::from(sentence)],
+        };
+        classes.take(CLASSES_MAX).flat_map(|one| lines(report::text::reconciliation(one))).collect()
+    }
+
+    pub(crate) fn draw_waits(&self, frame: &mut Frame<'_>, area: Rect, waits: &[WaitInterval]) {
+        let rows = waits.iter().filter_map(|wait| {
+            let delta = wait.interval.as_known()?;
+            let count = delta.count.known().map_or("?".into(), workload::format_count);
+            let mean = delta.mean_ns().known().map_or("?".into(), workload::format_ns);
+            let waited = delta.wait_ns.known().map_or("?".into(), |ns| workload::format_ns(ns as f64));
+            let sessions = delta.sessions().known().map_or("?".into(), |sessions| format!("{sessions:.2}"));
+            Some(Row::new([wait.event.clone(), wait.class.to_string(), count, mean, waited, sessions]))
+        });
+        let widths = [
+            Constraint::Min(20),
+            Constraint::Length(19),
+            Constraint::Length(9),
+            Constraint::Length(8),
+            Constraint::Length(8),
+            Constraint::Length(8),
+        ];
+        let titles = ["wait", "for", "waits", "mean", "all", "sessions"];
+        frame.render_widget(Table::new(rows, widths).column_spacing(1).header(header(&titles)), area);
+    }
+}
+
+fn wait_ns(wait: &WaitInterval) -> u64 {
+    match wait.interval {
+        Figure::Known(delta) => delta.wait_ns.known().unwrap_or(0),
+        Figure::Unknown { .. } => 0,
+    }
+}
+
+fn header(titles: &[&'static str]) -> Row<'static> {
+    Row::new(titles.iter().copied()).style(dim())
+}

@@ -1,0 +1,213 @@
+//! The state of the live view, its keys, and the layout of its panels.
+
+use crate::latency_history::LatencyHistory;
+use filestats::Profile;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+use report::{Tone, WatchedInterval};
+
+/// The order of the files, largest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Stall,
+    Latency,
+    Reads,
+    Writes,
+    Name,
+}
+
+/// The effect of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The view goes on.
+    Stay,
+    /// The user wants to quit.
+    Quit,
+}
+
+/// The state of the live view.
+pub struct View {
+    pub(crate) glances: Vec<WatchedInterval>,
+    pub(crate) latencies: LatencyHistory,
+    /// The picture is paused.
+    pub paused: bool,
+    pub(crate) profile: Profile,
+    pub(crate) sort: Sort,
+    pub(crate) filter: String,
+    /// The user is typing the filter.
+    typing: bool,
+    help: bool,
+    pub(crate) scrolled: usize,
+    color: bool,
+}
+
+/// The keys that the view knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A character.
+    Char(char),
+    /// Enter.
+    Enter,
+    /// Escape.
+    Escape,
+    /// Backspace.
+    Backspace,
+    /// Arrow up.
+    Up,
+    /// Arrow down.
+    Down,
+}
+
+const HELP: [&str; 7] = [
+    "s  sort by the next of: stall, latency, reads, writes, name",
+    "/  show only files with a text in their path; Enter ends, Esc clears it",
+    "p  pause, and go on",
+    "up, down, j, k  scroll",
+    "usual: the median latency of the intervals before; the line of bars is its course",
+    "N: mean I/Os outstanding (stall / elapsed); *: the time ends before the storage is done",
+    "q  quit",
+];
+
+impl View {
+    /// An empty view.
+    pub fn new(profile: Profile, color: bool) -> View {
+        View {
+            glances: Vec::new(),
+            latencies: LatencyHistory::default(),
+            paused: false,
+            profile,
+            sort: Sort::Stall,
+            filter: String::new(),
+            typing: false,
+            help: false,
+            scrolled: 0,
+            color,
+        }
+    }
+
+    /// Shows the next interval.
+    pub fn add(&mut self, glances: Vec<WatchedInterval>) {
+        glances.iter().for_each(|glance| self.latencies.add(glance));
+        self.glances = glances;
+    }
+
+    /// Handles a key.
+    pub fn press(&mut self, key: Key) -> Answer {
+        match (self.typing, key) {
+            (true, Key::Char(c)) => self.filter.push(c),
+            (true, Key::Backspace) => drop(self.filter.pop()),
+            (true, Key::Enter) => self.typing = false,
+            (_, Key::Escape) => {
+                self.filter.clear();
+                (self.typing, self.help) = (false, false);
+            }
+            (false, Key::Char('q')) => return Answer::Quit,
+            (false, Key::Char('/')) => self.typing = true,
+            (false, Key::Char('s')) => self.sort = self.sort.next(),
+            (false, Key::Char('p')) => self.paused = !self.paused,
+            (false, Key::Char('?')) => self.help = !self.help,
+            (false, Key::Down | Key::Char('j')) => self.scrolled += 1,
+            (false, Key::Up | Key::Char('k')) => self.scrolled = self.scrolled.saturating_sub(1),
+            _ => {}
+        }
+        Answer::Stay
+    }
+
+    /// Draws the whole view.
+    pub fn draw(&mut self, frame: &mut Frame<'_>) {
+        let waits = self.waits();
+        let beyond = self.waits_beyond_the_disk(usize::from(frame.area().width));
+        let devices = self.devices().len();
+        let notes = self.notes();
+        let rows = |count: usize| if count == 0 { 0 } else { count as u16 + 1 };
+        let [head, note, files, disks, wait, beside, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(notes.len() as u16),
+            Constraint::Min(3),
+            Constraint::Length(rows(devices)),
+            Constraint::Length(rows(waits.len())),
+            Constraint::Length(beyond.len() as u16),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        frame.render_widget(self.heading(), head);
+        frame.render_widget(Paragraph::new(notes).style(self.ink(Tone::Warning)), note);
+        if self.help {
+            frame.render_widget(Paragraph::new(HELP.map(Line::from).to_vec()), files);
+        } else {
+            self.draw_files(frame, files);
+        }
+        self.draw_devices(frame, disks);
+        self.draw_waits(frame, wait, &waits);
+        frame.render_widget(Paragraph::new(beyond).style(self.ink(Tone::Warning)), beside);
+        frame.render_widget(self.footing(), foot);
+    }
+
+    fn heading(&self) -> Paragraph<'static> {
+        let sources: Vec<&str> = self.glances.iter().map(|glance| glance.source.as_str()).collect();
+        let elapsed = self.glances.iter().find_map(|glance| glance.elapsed_ns);
+        let elapsed =
+            elapsed.map_or(String::new(), |ns| format!("  last {}", workload::format_ns(ns as f64)));
+        let paused = if self.paused { "  paused" } else { "" };
+        let text = format!("headroom watch  {}{elapsed}{paused}", sources.join(", "));
+        Paragraph::new(text).style(Style::default().add_modifier(Modifier::BOLD))
+    }
+
+    fn footing(&self) -> Paragraph<'static> {
+        let filter = match (self.typing, self.filter.as_str()) {
+            (true, filter) => format!("  files with: {filter}_"),
+            (false, "") => String::new(),
+            (false, filter) => format!("  files with: {filter}"),
+        };
+        let text =
+            format!("sorted by {}{filter}  s sort  / filter  p pause  ? help  q quit", self.sort.name());
+        Paragraph::new(text).style(dim())
+    }
+
+    fn notes(&self) -> Vec<Line<'static>> {
+        let notes = self.glances.iter().flat_map(|glance| &glance.notes);
+        notes.take(3).map(|note| Line::from(format!("note: {note}"))).collect()
+    }
+
+    pub(crate) fn ink(&self, tone: Tone) -> Style {
+        match tone {
+            _ if !self.color => Style::default(),
+            Tone::Good => Style::default().fg(Color::Green),
+            Tone::Warning => Style::default().fg(Color::Yellow),
+            Tone::Bad => Style::default().fg(Color::Red),
+            Tone::Neutral => Style::default(),
+        }
+    }
+}
+
+impl Sort {
+    fn next(self) -> Sort {
+        match self {
+            Sort::Stall => Sort::Latency,
+            Sort::Latency => Sort::Reads,
+            Sort::Reads => Sort::Writes,
+            Sort::Writes => Sort::Name,
+            Sort::Name => Sort::Stall,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Sort::Stall => "stall",
+            Sort::Latency => "latency",
+            Sort::Reads => "reads",
+            Sort::Writes => "writes",
+            Sort::Name => "name",
+        }
+    }
+}
+
+pub(crate) fn dim() -> Style {
+    Style::default().add_modifier(Modifier::DIM)
+}
+
+#[cfg(test)]
+mod tests;
