@@ -104,8 +104,8 @@ impl Disk for SlowDisk {
         let done = self.disk.write_through(file, offset, bytes);
         {
             let mut in_flight = self.in_flight();
-            in_flight.writes.retain(|own| *own != ticket);
-            Coverage::count(&self.coverage.overtaken, in_flight.writes.iter().any(|own| *own < ticket));
+            in_flight.writes.retain(|other| *other != ticket);
+            Coverage::count(&self.coverage.overtaken, in_flight.writes.iter().any(|other| *other < ticket));
             Coverage::count(
                 &self.coverage.failed_beside_another,
                 done.is_err() && !in_flight.writes.is_empty(),

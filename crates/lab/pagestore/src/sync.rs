@@ -17,10 +17,10 @@ pub(crate) fn run_on_threads<T: Send, E: Send>(
     thread::scope(|scope| {
         let begin = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
         let others: Vec<_> = (1..threads).map_while(begin).collect();
-        let own = work();
+        let first = work();
         let others = others.into_iter().map(|thread| thread.join().expect("none of them panics"));
         // All threads have ended before the first error is returned.
-        let ended: Vec<_> = std::iter::once(own).chain(others).collect();
+        let ended: Vec<_> = std::iter::once(first).chain(others).collect();
         ended.into_iter().collect()
     })
 }

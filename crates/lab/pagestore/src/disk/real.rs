@@ -148,9 +148,9 @@ fn lock_directory(directory: &Path) -> Result<File> {
         if error == rustix::io::Errno::WOULDBLOCK { locked() } else { failed(error.into()) }
     })?;
     // A failed creation may have removed the file meanwhile, and another process may hold the lock on a new one.
-    let own = lock.metadata().map_err(failed)?;
-    let is_there =
-        std::fs::metadata(&path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino()));
+    let opened = lock.metadata().map_err(failed)?;
+    let is_there = std::fs::metadata(&path)
+        .is_ok_and(|there| (there.dev(), there.ino()) == (opened.dev(), opened.ino()));
     if is_there { Ok(lock) } else { Err(locked()) }
 }
 
@@ -243,8 +243,8 @@ fn on_threads(
 ) -> io::Result<()> {
     let next = AtomicUsize::new(0);
     let work = || {
-        while let Some(own) = writes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            write(own).inspect_err(|_| next.store(writes.len(), Ordering::Relaxed))?;
+        while let Some(item) = writes.get(next.fetch_add(1, Ordering::Relaxed)) {
+            write(item).inspect_err(|_| next.store(writes.len(), Ordering::Relaxed))?;
         }
         Ok(())
     };

@@ -35,14 +35,15 @@ pub(crate) struct Threads {
 
 impl Threads {
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
-        let mut own = Self { inner: Arc::clone(inner), threads: Vec::new() };
-        own.begin("checkpoint", checkpoint_when_due)?;
-        own.begin("delayed", flush_when_due)?;
+        let mut threads = Self { inner: Arc::clone(inner), threads: Vec::new() };
+        threads.begin("checkpoint", checkpoint_when_due)?;
+        threads.begin("delayed", flush_when_due)?;
         if inner.journal.idle_guard.is_some() {
             // Commits work without it.
-            let _ = own.begin("keep awake", |inner| inner.journal.idle_guard.iter().for_each(IdleGuard::run));
+            let _ =
+                threads.begin("keep awake", |inner| inner.journal.idle_guard.iter().for_each(IdleGuard::run));
         }
-        Ok(own)
+        Ok(threads)
     }
 
     fn begin(&mut self, name: &str, work: fn(&Inner)) -> Result<()> {

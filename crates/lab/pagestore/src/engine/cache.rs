@@ -212,8 +212,8 @@ impl PageTable {
         at_most: usize,
     ) -> (Option<(PageNo, Lsn)>, Option<PageNo>) {
         let mut dirty = self.dirty.range(from..);
-        let own = dirty.by_ref().take(at_most).map(|page| (*page, self.entries[page].chain[0]));
-        let oldest = own.min_by_key(|(_, lsn)| *lsn);
+        let firsts = dirty.by_ref().take(at_most).map(|page| (*page, self.entries[page].chain[0]));
+        let oldest = firsts.min_by_key(|(_, lsn)| *lsn);
         (oldest, dirty.next().copied())
     }
 
@@ -236,7 +236,7 @@ impl PageTable {
         entry.recently_used = true;
         match view {
             View::At(sequence) if sequence < entry.newest_sequence => {
-                match entry.old.iter().rev().find(|(own, _)| *own <= sequence) {
+                match entry.old.iter().rev().find(|(since, _)| *since <= sequence) {
                     Some((_, old)) => old.locate(self.freed_before, self.checkpoints),
                     None => Lookup::TooOld,
                 }
@@ -252,7 +252,7 @@ impl PageTable {
     /// Whether what was read under `token` is still what the files hold.
     pub(crate) fn is_current(&self, page: PageNo, token: Token) -> bool {
         let changes = || self.entries.get(&page).map_or(0, |e| e.changes);
-        token.checkpoints == self.checkpoints && token.changes.is_none_or(|own| own == changes())
+        token.checkpoints == self.checkpoints && token.changes.is_none_or(|seen| seen == changes())
     }
 
     /// Caches what was read, if it is the newest version. Returns false if the files may have changed: look it up
@@ -462,6 +462,6 @@ mod tests {
         table.install(2, 2, change(6, 2, 9, true));
         assert_eq!(table.capture(PageNo(6), 1, &mut captured), Some(PageNo(7)));
         assert_eq!(table.capture(PageNo(7), 1, &mut captured), None);
-        assert_eq!(captured.iter().map(|own| own.page.0).collect::<Vec<_>>(), [5, 7]);
+        assert_eq!(captured.iter().map(|version| version.page.0).collect::<Vec<_>>(), [5, 7]);
     }
 }

@@ -415,7 +415,7 @@ impl SyncedCheckpoint<'_> {
         // In parts, so that no commit waits for all of them; before the log is freed that reads would need.
         lock(&inner.pages).invalidate_reads();
         for part in self.synced.pages.chunks(at_once) {
-            let part = part.iter().map(|own| (own.page, own.first));
+            let part = part.iter().map(|page| (page.page, page.first));
             lock(&inner.pages).mark_written(part, inner.journal.visible());
             inner.pause_between_locks();
         }

@@ -97,10 +97,10 @@ impl<'a> PendingReads<'a> {
             return None;
         }
         let log_read = LogRead::first(self.wanted, geometry, bytes_max);
-        let own;
-        (own, self.wanted) = self.wanted.split_at(log_read.records);
+        let records;
+        (records, self.wanted) = self.wanted.split_at(log_read.records);
         self.number += 1;
-        Some((self.number - 1, log_read, own))
+        Some((self.number - 1, log_read, records))
     }
 }
 
@@ -186,8 +186,8 @@ impl Inner {
             let window = lock(&windows).next().expect("each has its own");
             loop {
                 let next = lock(&pending).next(&self.geometry, bytes_max);
-                let Some((number, log_read, own)) = next else { return Ok(()) };
-                let checked = self.read_checked(&log_read, own, window);
+                let Some((number, log_read, records)) = next else { return Ok(()) };
+                let checked = self.read_checked(&log_read, records, window);
                 let blocks = checked.and_then(|blocks| {
                     self.redo_blocks(&blocks, &pages, false)?;
                     Ok(blocks)
@@ -213,12 +213,12 @@ impl Inner {
         let bytes = &*bytes;
         wanted
             .chunk_by(|(a, _), (b, _)| block_start(*a) == block_start(*b))
-            .map(|own| {
-                let first = own[0].0;
+            .map(|block_records| {
+                let first = block_records[0].0;
                 let at = (block_start(first) - log_read.from) as usize;
                 let (_, used) = block::open(&bytes[at..], &self.geometry, first.vlf(), first.unit())
                     .ok_or_else(|| damaged(first, "its block cannot be read any more"))?;
-                Ok((own, used))
+                Ok((block_records, used))
             })
             .collect()
     }

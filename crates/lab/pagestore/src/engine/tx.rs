@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, has_header};
-use buffers::{Buffers, Changed, OwnPage};
+use buffers::{Buffers, Changed, PageCopy};
 use records::Records;
 
 /// A source of pages: a snapshot, or a transaction with its own changes.
@@ -111,7 +111,7 @@ pub struct WriteTx<'a> {
     inner: &'a Inner,
     writing: Option<MutexGuard<'a, Writing>>,
     tx: u64,
-    own: FxHashMap<PageNo, OwnPage>,
+    copies: FxHashMap<PageNo, PageCopy>,
     /// The leaf of the last insertion.
     pub(crate) finger: Finger,
     /// The page that the user was last lent for changes; what is written into its header is discarded.
@@ -148,8 +148,8 @@ struct InstalledCommit {
 impl Pages for WriteTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
         self.check()?;
-        if let Some(own) = self.own.get(&page) {
-            let mut content = Arc::clone(&own.content);
+        if let Some(copy) = self.copies.get(&page) {
+            let mut content = Arc::clone(&copy.content);
             if self.lent == Some(page) && has_header(&content) {
                 Arc::make_mut(&mut content)[..PAGE_HEADER_BYTES].fill(0);
             }
@@ -174,12 +174,12 @@ impl<'a> WriteTx<'a> {
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
-        let own = std::mem::take(&mut writing.buffers.own);
+        let copies = std::mem::take(&mut writing.buffers.copies);
         let mut begun = Self {
             inner,
             writing: Some(writing),
             tx,
-            own,
+            copies,
             finger: Finger::default(),
             lent: None,
             spilled: FxHashMap::default(),
@@ -196,7 +196,7 @@ impl<'a> WriteTx<'a> {
 
     /// The changes of the first commit of a store.
     pub(crate) fn format_meta(&mut self) -> Result<PageNo> {
-        self.own.insert(META, OwnPage { content: self.empty_page(), base: None });
+        self.copies.insert(META, PageCopy { content: self.empty_page(), base: None });
         let meta = self.any_page_mut(META)?;
         page::set_owner(meta, page::OWNER_META);
         put_u64(meta, PAGE_COUNT_AT, 1);
@@ -236,20 +236,20 @@ impl<'a> WriteTx<'a> {
 
     /// As `any_page_mut`, for a page that the caller has read: `before` is its content.
     pub(crate) fn change(&mut self, page: PageNo, before: Page) -> Result<&mut [u8]> {
-        if self.own.contains_key(&page) {
+        if self.copies.contains_key(&page) {
             // Drop this reference, so that the transaction's copy is the only one and is changed in place.
             drop(before);
         } else {
-            self.own_copy(page, before)?;
+            self.add_copy(page, before)?;
         }
-        Ok(self.own_bytes(page))
+        Ok(self.copy_bytes(page))
     }
 
-    fn own_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
+    fn add_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
         let content = self.writing().buffers.copy_of(&before);
         let base = (!self.spilled.contains_key(&page)).then_some(before);
         self.reserve_pages(&[page])?;
-        self.own.insert(page, OwnPage { content, base });
+        self.copies.insert(page, PageCopy { content, base });
         Ok(())
     }
 
@@ -257,21 +257,21 @@ impl<'a> WriteTx<'a> {
         self.writing.as_mut().expect("held until the end")
     }
 
-    fn own_bytes(&mut self, page: PageNo) -> &mut [u8] {
+    fn copy_bytes(&mut self, page: PageNo) -> &mut [u8] {
         self.clear_lent_header();
         self.changes += 1;
         self.content_mut(page)
     }
 
     fn content_mut(&mut self, page: PageNo) -> &mut [u8] {
-        Arc::make_mut(&mut self.own.get_mut(&page).expect("it was put there").content)
+        Arc::make_mut(&mut self.copies.get_mut(&page).expect("it was put there").content)
     }
 
     /// Ensures that these pages fit among the changed ones, so that changing all of them cannot fail after the
     /// first.
     fn reserve_pages(&mut self, pages: &[PageNo]) -> Result<()> {
-        let more = pages.iter().filter(|page| !self.own.contains_key(page)).count();
-        if self.own.len() + more > self.inner.own_pages_max() {
+        let more = pages.iter().filter(|page| !self.copies.contains_key(page)).count();
+        if self.copies.len() + more > self.inner.copies_max() {
             self.clear_lent_header();
             self.spill()
         } else {
@@ -283,7 +283,7 @@ impl<'a> WriteTx<'a> {
     fn log_bytes(&self) -> u64 {
         // A run's header takes at most as many bytes as the gap before it, so a page's record is less than twice
         // its size. Each record also has an index entry.
-        (self.own.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
+        (self.copies.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
     }
 
     /// Appends the changed pages to the log, uncommitted, and drops them from memory.
@@ -291,16 +291,16 @@ impl<'a> WriteTx<'a> {
         self.inner.ensure_log_space(self.log_bytes())?;
         let writing = self.writing.as_mut().expect("held until the end");
         let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers.records);
-        let mut pages: Vec<_> = self.own.iter().collect();
+        let mut pages: Vec<_> = self.copies.iter().collect();
         pages.sort_unstable_by_key(|(page, _)| **page);
-        for (page, own) in &pages {
-            records.page(**page, None, &own.content)?;
+        for (page, copy) in &pages {
+            records.page(**page, None, &copy.content)?;
         }
         let logged = records.pause()?;
         // They are read back from the log, so it must be written.
         self.inner.journal.flush()?;
-        self.spilled.extend(pages.iter().map(|(page, _)| **page).zip(logged.iter().map(|own| own.lsn)));
-        self.own.clear();
+        self.spilled.extend(pages.iter().map(|(page, _)| **page).zip(logged.iter().map(|record| record.lsn)));
+        self.copies.clear();
         Ok(())
     }
 
@@ -358,7 +358,7 @@ impl<'a> WriteTx<'a> {
 
     /// Appends the commit and installs the new versions of its pages.
     fn install(&mut self) -> Result<Option<InstalledCommit>> {
-        if self.own.is_empty() && self.spilled.is_empty() {
+        if self.copies.is_empty() && self.spilled.is_empty() {
             return Ok(None);
         }
         self.inner.ensure_log_space(self.log_bytes())?;
@@ -366,19 +366,19 @@ impl<'a> WriteTx<'a> {
         let Writing { sequence: newest, buffers, .. } = &mut **writing;
         let Buffers { changed, records, pages: spare, .. } = buffers;
         changed.clear();
-        changed.extend(self.own.drain().map(|(page, own)| Changed { page, own, image: false }));
+        changed.extend(self.copies.drain().map(|(page, copy)| Changed { page, copy, image: false }));
         changed.sort_unstable_by_key(|changed| changed.page);
         let gate = lock(&self.inner.gate);
         {
             let pages = lock(&self.inner.pages);
             for changed in changed.iter_mut() {
-                changed.image = changed.own.base.is_none() || pages.needs_image(changed.page);
+                changed.image = changed.copy.base.is_none() || pages.needs_image(changed.page);
             }
         }
         let sequence = *newest + 1;
         let mut records = Records::begin(&self.inner.journal, self.tx, records);
-        for Changed { page, own, image } in changed.iter() {
-            records.page(*page, own.base.as_deref().filter(|_| !*image), &own.content)?;
+        for Changed { page, copy, image } in changed.iter() {
+            records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content)?;
         }
         let (logged, commit) = records.commit(sequence)?;
         let appended = monotonic_ns();
@@ -400,11 +400,11 @@ impl<'a> WriteTx<'a> {
                 pages.install(sequence, visible, done);
             }
         }
-        for (Changed { page, own, .. }, logged) in changed.drain(..).zip(logged) {
+        for (Changed { page, copy, .. }, logged) in changed.drain(..).zip(logged) {
             let done = Installed {
                 page,
-                content: Some(own.content),
-                base: own.base,
+                content: Some(copy.content),
+                base: copy.base,
                 lsn: logged.lsn,
                 image: logged.image,
                 record_bytes: logged.bytes,
@@ -428,8 +428,8 @@ impl Drop for WriteTx<'_> {
     fn drop(&mut self) {
         // Before the next writer stores its own number: a thread that finds its number there must be the writer.
         self.inner.writer_thread.store(0, Ordering::Relaxed);
-        let own = std::mem::take(&mut self.own);
-        self.writing().buffers.keep_own(own);
+        let copies = std::mem::take(&mut self.copies);
+        self.writing().buffers.keep_copies(copies);
         if !self.spilled.is_empty() {
             // If this record cannot be appended, the first record of the next transaction ends this one as well.
             let mut encoded = Vec::new();
@@ -444,7 +444,7 @@ impl Drop for WriteTx<'_> {
 impl Inner {
     /// The most changed pages that a transaction keeps in memory: a quarter of the cache, and their earlier
     /// versions as well.
-    fn own_pages_max(&self) -> usize {
+    fn copies_max(&self) -> usize {
         (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
     }
 }

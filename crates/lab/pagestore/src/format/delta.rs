@@ -60,8 +60,8 @@ fn differing(before: &[u8; STRIDE], after: &[u8; STRIDE]) -> u64 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let words = before.as_chunks::<WORD>().0.iter().zip(after.as_chunks::<WORD>().0);
-    words.enumerate().fold(0, |bits, (index, (own, other))| {
-        let mut differ = u64::from_le_bytes(*own) ^ u64::from_le_bytes(*other);
+    words.enumerate().fold(0, |bits, (index, (old, other))| {
+        let mut differ = u64::from_le_bytes(*old) ^ u64::from_le_bytes(*other);
         // Fold each byte into its lowest bit; then gather those into one byte.
         differ |= differ >> 4;
         differ |= differ >> 2;

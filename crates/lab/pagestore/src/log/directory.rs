@@ -141,11 +141,11 @@ pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<V
     let mut entries = Vec::with_capacity(slots);
     let mut buffer = AlignedBuffer::new(ENTRIES_BYTES);
     while entries.len() < slots {
-        let own = (slots - entries.len()).min(GROUP_SLOTS);
-        buffer.resize((own * ENTRY_BYTES).next_multiple_of(SECTOR_BYTES));
+        let count = (slots - entries.len()).min(GROUP_SLOTS);
+        buffer.resize((count * ENTRY_BYTES).next_multiple_of(SECTOR_BYTES));
         disk.read(FileId::Control, entry_offset(entries.len()), buffer.bytes_mut())
             .map_err(|error| Error::io("read", FileId::Control, error))?;
-        for bytes in buffer.bytes().chunks(ENTRY_BYTES).take(own) {
+        for bytes in buffer.bytes().chunks(ENTRY_BYTES).take(count) {
             match Entry::decode(bytes, entries.len(), store) {
                 Ok(entry) => entries.push(entry),
                 Err(()) => return Ok(None),
@@ -232,8 +232,8 @@ impl Filter {
     }
 
     pub(crate) fn may_hold(&self, page: PageNo) -> bool {
-        let own = &self.bytes()[FILTER_HEAD_BYTES..];
-        bits(page).all(|bit| own[bit as usize / 8] >> (bit % 8) & 1 == 1)
+        let filter_bits = &self.bytes()[FILTER_HEAD_BYTES..];
+        bits(page).all(|bit| filter_bits[bit as usize / 8] >> (bit % 8) & 1 == 1)
     }
 }
 

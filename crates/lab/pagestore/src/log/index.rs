@@ -135,10 +135,10 @@ impl Index {
             let mut rest = entries.as_slice();
             while let Some(first) = rest.first() {
                 let near = rest.partition_point(|entry| entry.page - first.page <= SPREAD_MAX);
-                let (own, later) = rest.split_at(near.min(LEAF_ENTRIES_MAX));
+                let (leaf, later) = rest.split_at(near.min(LEAF_ENTRIES_MAX));
                 rest = later;
                 bytes.clear();
-                for entry in own {
+                for entry in leaf {
                     let page = ((entry.page - first.page) as u32) << 1 | u32::from(entry.image);
                     bytes.extend_from_slice(&page.to_le_bytes());
                     bytes.extend_from_slice(&entry.place.to_le_bytes());
@@ -198,13 +198,13 @@ impl Index {
 fn compact(entries: &mut Vec<Entry>) {
     entries.sort_unstable();
     let mut kept = 0;
-    let mut own = 0;
+    let mut page_start = 0;
     for at in 0..entries.len() {
         let entry = entries[at];
         if kept == 0 || entries[kept - 1].page != entry.page {
-            own = kept;
+            page_start = kept;
         } else if entry.image {
-            kept = own;
+            kept = page_start;
         }
         entries[kept] = entry;
         kept += 1;

@@ -71,7 +71,7 @@ impl Shared {
     /// Records a completed write, and when each write up to the durable position became durable.
     fn note_write(&mut self, write: WriteTimes) {
         // Almost always 0.
-        let later = self.writes.iter().rev().take_while(|own| own.end > write.end).count();
+        let later = self.writes.iter().rev().take_while(|kept| kept.end > write.end).count();
         self.writes.insert(self.writes.len() - later, write);
         if self.writes.len() > WRITES_KEPT {
             self.writes.pop_front();
@@ -79,21 +79,21 @@ impl Shared {
         let durable = self.writer.durable();
         // A write that completed in order was durable at its completion.
         let now = if later == 0 { write.written } else { monotonic_ns() };
-        for own in self.writes.iter_mut().rev().filter(|own| own.end <= durable) {
-            if own.durable > 0 {
+        for kept in self.writes.iter_mut().rev().filter(|kept| kept.end <= durable) {
+            if kept.durable > 0 {
                 break;
             }
-            own.durable = now;
+            kept.durable = now;
         }
     }
 
     /// The times of the write that made `lsn` durable; `None` if they are no longer kept.
     fn write_times_of(&self, lsn: Lsn) -> Option<WriteTimes> {
-        let back = self.writes.iter().rev().take_while(|own| own.end >= lsn).count();
+        let back = self.writes.iter().rev().take_while(|kept| kept.end >= lsn).count();
         // If all kept writes end at or after `lsn`, the one that holds it may already have been dropped.
         let is_known = back < WRITES_KEPT;
         let first = self.writes.len() - back;
-        self.writes.get(first).copied().filter(|own| is_known && own.durable > 0)
+        self.writes.get(first).copied().filter(|kept| is_known && kept.durable > 0)
     }
 }
 

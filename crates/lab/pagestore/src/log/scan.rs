@@ -83,8 +83,8 @@ impl ScanCursor {
 fn walked(chain: &[(u32, usize)], slots: usize) -> Vec<Option<u32>> {
     let mut walked = vec![None; slots];
     for (vlf, slot) in chain {
-        if let Some(own) = walked.get_mut(*slot) {
-            *own = Some(*vlf);
+        if let Some(entry) = walked.get_mut(*slot) {
+            *entry = Some(*vlf);
         }
     }
     walked
@@ -321,10 +321,10 @@ mod tests {
     fn commit(disk: &SimDisk, writer: &mut LogWriter, sequence: u64) -> LogWrite {
         let mut record = Vec::new();
         Record::Commit { sequence }.encode(1, &mut record);
-        let own = writer.append(&record).unwrap();
+        let lsn = writer.append(&record).unwrap();
         loop {
             let write = writer.take_write().expect("there is something to write");
-            let offset = GEOMETRY.slot_offset(writer.vlfs.slot_of(own.vlf()).unwrap());
+            let offset = GEOMETRY.slot_offset(writer.vlfs.slot_of(lsn.vlf()).unwrap());
             if write.offset >= offset && write.offset < offset + GEOMETRY.vlf_bytes {
                 return write;
             }

@@ -70,7 +70,7 @@ impl VlfTable {
 
     /// The slot of an active virtual log file.
     pub(crate) fn slot_of(&self, vlf: u32) -> Option<usize> {
-        self.slots.iter().position(|slot| matches!(slot, Slot::Active { vlf: own, .. } if *own == vlf))
+        self.slots.iter().position(|slot| matches!(slot, Slot::Active { vlf: active, .. } if *active == vlf))
     }
 
     /// The parity of a slot's last use; 0 if it was never used.

@@ -324,8 +324,8 @@ impl LogWriter {
 
     /// The id of the write that will take this record, or has taken it and is not acknowledged.
     pub(crate) fn write_id_of(&self, lsn: Lsn) -> u64 {
-        if let Some(own) = self.in_flight.iter().find(|own| own.end >= lsn) {
-            return own.id;
+        if let Some(pending) = self.in_flight.iter().find(|pending| pending.end >= lsn) {
+            return pending.id;
         }
         let sealed = self.sealed.iter().position(|run| run.end >= lsn);
         self.next_id + sealed.unwrap_or(self.sealed.len()) as u64
@@ -333,7 +333,7 @@ impl LogWriter {
 
     /// The id of the first write that is not acknowledged.
     pub(crate) fn first_unacknowledged(&self) -> u64 {
-        self.in_flight.front().map_or(self.next_id, |own| own.id)
+        self.in_flight.front().map_or(self.next_id, |pending| pending.id)
     }
 
     /// The ids of unacknowledged writes for records appended so far, including the one that will take the open
@@ -344,8 +344,8 @@ impl LogWriter {
 
     /// A write completed. The durable position advances only over completed writes without a gap before them.
     pub(crate) fn complete(&mut self, write: LogWrite) {
-        if let Some(own) = self.in_flight.iter_mut().find(|own| own.id == write.id) {
-            own.done = true;
+        if let Some(pending) = self.in_flight.iter_mut().find(|pending| pending.id == write.id) {
+            pending.done = true;
         }
         self.spare.push(write.buffer);
         while let Some(first) = self.in_flight.front()

@@ -43,7 +43,12 @@ pub(super) fn read<'a>(
         return read_last_vlf(disk, control, reading, entries, &closed, slot);
     }
     // A page that is not in the last virtual log file is searched for in all filters.
-    let ahead: Vec<_> = closed.iter().rev().take(FILTERS_READ_AHEAD).map(|own| (own.vlf, own.slot)).collect();
+    let ahead: Vec<_> = closed
+        .iter()
+        .rev()
+        .take(FILTERS_READ_AHEAD)
+        .map(|closed_vlf| (closed_vlf.vlf, closed_vlf.slot))
+        .collect();
     let (found, filters) = std::thread::scope(|scope| {
         let read_filters = || directory::read_filters(disk, control.geometry.store, &ahead);
         // If no thread can be started, they are read when a page is looked up.
@@ -74,25 +79,26 @@ fn read_last_vlf<'a>(
     // directory is outdated.
     let headers: Vec<_> = entries.iter().map(|entry| entry.as_ref().map(header)).collect();
     let vlf = control.redo.lsn.vlf() + closed.len() as u32;
-    let mut chain: Vec<_> = closed.iter().map(|own| (own.vlf, own.slot)).collect();
+    let mut chain: Vec<_> = closed.iter().map(|closed_vlf| (closed_vlf.vlf, closed_vlf.slot)).collect();
     chain.push((vlf, slot));
     let mut heads = LogFile::next_taken(&headers, &chain);
     heads.push(slot);
     let log = LogFile::with_headers(disk, geometry, headers, &heads, reading)?;
-    let Some(own) = log.headers()[slot] else { return Ok(None) };
-    let before = closed.last().map(|own| own.ended);
-    let continues = before.is_none_or(|before| own.previous == before.crc && own.epoch >= before.epoch);
+    let Some(vlf_header) = log.headers()[slot] else { return Ok(None) };
+    let before = closed.last().map(|closed_vlf| closed_vlf.ended);
+    let continues =
+        before.is_none_or(|before| vlf_header.previous == before.crc && vlf_header.epoch >= before.epoch);
     let newest = heads.iter().filter_map(|slot| log.headers()[*slot]).map(|header| header.vlf).max();
-    if own.vlf != vlf || !continues || newest != Some(vlf) {
+    if vlf_header.vlf != vlf || !continues || newest != Some(vlf) {
         return Ok(None);
     }
 
     let mut collected = Collected::begin(control, true);
     let mut cursor = ScanCursor::begin(control.redo_slot as usize, control.redo);
-    for own in closed {
-        collected.skip_vlf(own.slot, own.ended);
-        cursor.epoch = own.ended.epoch;
-        cursor.last = Lsn::new(own.vlf, index::end_unit(&geometry), 1);
+    for closed_vlf in closed {
+        collected.skip_vlf(closed_vlf.slot, closed_vlf.ended);
+        cursor.epoch = closed_vlf.ended.epoch;
+        cursor.last = Lsn::new(closed_vlf.vlf, index::end_unit(&geometry), 1);
     }
     if let Some(before) = before {
         cursor.position = Position { lsn: Lsn::new(vlf, FIRST_UNIT, 1), previous: before.crc };
@@ -133,7 +139,7 @@ fn closed_vlfs(control: &Control, entries: &[Option<Entry>]) -> Option<(Vec<Clos
     // directory is outdated.
     let taken = |entry: &Entry| entry.ended.map(|ended| (entry.vlf + 1, ended.next_slot as usize));
     let unknown = entries.iter().flatten().filter_map(taken).find(|(taken, next)| {
-        *next != slot && entries.get(*next).is_none_or(|own| own.is_none_or(|own| own.vlf < *taken))
+        *next != slot && entries.get(*next).is_none_or(|known| known.is_none_or(|known| known.vlf < *taken))
     });
     unknown.is_none().then_some((closed, slot))
 }
@@ -261,8 +267,8 @@ mod tests {
         });
         let (closed, _) = closed_vlfs(&control, &entries).unwrap();
         assert!(none.is_empty() && all.len() == closed.len() && closed.len() > 8);
-        let (own, other) = (closed[3].vlf, all[&closed[3].vlf].as_ref().unwrap());
-        let later = directory::read_filters(disk.as_ref(), control.geometry.store, &[(own, closed[3].slot)]);
+        let (vlf, other) = (closed[3].vlf, all[&closed[3].vlf].as_ref().unwrap());
+        let later = directory::read_filters(disk.as_ref(), control.geometry.store, &[(vlf, closed[3].slot)]);
         let later = later.unwrap().pop().unwrap().unwrap();
         let names =
             |filter: &directory::Filter| (0..PAGES + 2).filter(|page| filter.may_hold(PageNo(*page))).count();

@@ -152,9 +152,9 @@ pub(super) fn read(
     let mut cursor = ScanCursor::begin(control.redo_slot as usize, control.redo);
     loop {
         let vlf = cursor.position.lsn.vlf();
-        let own =
+        let position =
             indices.iter().position(|(ended, _)| ended.slot == cursor.slot && ended.epoch >= cursor.epoch);
-        if let Some((ended, index)) = own.map(|own| indices.swap_remove(own)) {
+        if let Some((ended, index)) = position.map(|position| indices.swap_remove(position)) {
             collected.begin_vlf(vlf);
             collected.last = index;
             collected.indexed += 1;
@@ -164,7 +164,7 @@ pub(super) fn read(
             cursor.enter(ended.next);
             continue;
         }
-        let until = indices.iter().map(|(ended, _)| ended.vlf).filter(|own| *own > vlf).min();
+        let until = indices.iter().map(|(ended, _)| ended.vlf).filter(|start| *start > vlf).min();
         let known = control.known();
         let ended =
             log.scan_until(&mut cursor, until.unwrap_or(u32::MAX), known, reading, |header, used| {
@@ -205,8 +205,8 @@ fn ends(log: &LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<In
     let places: Vec<_> =
         slots.iter().map(|slot| (geometry.slot_offset(*slot) + within, geometry.sector_bytes)).collect();
     let found = log.read_places(&places, reading.parallel, |at, sector| {
-        let own = headers[slots[at]]?;
-        let vlf = own.vlf;
+        let vlf_header = headers[slots[at]]?;
+        let vlf = vlf_header.vlf;
         let (block, used) = block::open(sector, &geometry, vlf, unit)?;
         let next = headers.iter().position(|header| {
             header.is_some_and(|next| {
@@ -217,7 +217,8 @@ fn ends(log: &LogFile<'_>, control: &Control, reading: Reading) -> Result<Vec<In
         let not_cut_off = block.epoch >= known.epoch || block.last() <= known.durable;
         let from = Lsn::new(vlf, FIRST_UNIT, 1).max(redo);
         let inside = u64::from(end.unit) * UNIT_BYTES + u64::from(end.bytes) <= within;
-        let usable = !end.missing && end.from <= from && inside && block.epoch >= own.epoch && not_cut_off;
+        let usable =
+            !end.missing && end.from <= from && inside && block.epoch >= vlf_header.epoch && not_cut_off;
         let previous = headers[next]?.previous;
         usable.then(|| IndexedVlf { vlf, slot: slots[at], next, previous, epoch: block.epoch, end })
     })?;

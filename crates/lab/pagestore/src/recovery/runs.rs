@@ -123,9 +123,9 @@ impl Runs {
                 }
             }
             for part in self.entries_of(run)? {
-                let own = run.entries_of_page(part, page);
-                chain.extend(own.iter().rev().map(|entry| run.lsn(entry)));
-                if own.first().is_some_and(|entry| entry.image) {
+                let entries = run.entries_of_page(part, page);
+                chain.extend(entries.iter().rev().map(|entry| run.lsn(entry)));
+                if entries.first().is_some_and(|entry| entry.image) {
                     chain.reverse();
                     return Ok(Some(chain));
                 }
@@ -257,9 +257,9 @@ impl Runs {
         // The input consists of sorted runs, which a stable sort merges.
         all.sort();
         all.chunk_by(|a, b| a.0 == b.0)
-            .filter_map(|own| {
-                let image = own.iter().rposition(|(_, _, image)| *image)?;
-                Some((PageNo(own[0].0), own[image..].iter().map(|(_, lsn, _)| *lsn).collect()))
+            .filter_map(|chain| {
+                let image = chain.iter().rposition(|(_, _, image)| *image)?;
+                Some((PageNo(chain[0].0), chain[image..].iter().map(|(_, lsn, _)| *lsn).collect()))
             })
             .collect()
     }

@@ -21,10 +21,14 @@ fn what_is_acknowledged_is_on_the_medium_and_what_is_durable_never_becomes_less(
                     for number in 0..3 {
                         let full = (thread + number) % 3 != 0;
                         let durability = if full { Durability::Full } else { Durability::Delayed };
-                        let own = commit(&store, &[0, 10 + thread], durability).expect("the disk works");
+                        let committed =
+                            commit(&store, &[0, 10 + thread], durability).expect("the disk works");
                         if full {
-                            let (own, there) = (own.sequence, disk.recovered(&[0]));
-                            assert!(own <= there, "commit {own} was acknowledged, and {there} is the last");
+                            let (committed, there) = (committed.sequence, disk.recovered(&[0]));
+                            assert!(
+                                committed <= there,
+                                "commit {committed} was acknowledged, and {there} is the last"
+                            );
                         }
                     }
                 })
@@ -59,11 +63,11 @@ fn every_commit_of_a_group_is_acknowledged_and_no_thread_waits_forever() {
                 let (disk, store, commits) = (disk.clone(), store.clone(), commits.clone());
                 shuttle::thread::spawn(move || {
                     for _ in 0..2 {
-                        let own = commit(&store, &[0], Durability::Full).expect("the disk works");
-                        let block = (own.lsn.vlf(), own.lsn.unit());
+                        let committed = commit(&store, &[0], Durability::Full).expect("the disk works");
+                        let block = (committed.lsn.vlf(), committed.lsn.unit());
                         *commits.lock().expect("nothing panics with it").entry(block).or_insert(0) += 1;
-                        if own.sequence.is_multiple_of(4) {
-                            assert!(own.sequence <= disk.recovered(&[0]), "{own:?} is not there");
+                        if committed.sequence.is_multiple_of(4) {
+                            assert!(committed.sequence <= disk.recovered(&[0]), "{committed:?} is not there");
                         }
                     }
                 })
@@ -140,9 +144,9 @@ fn after_a_failed_write_nothing_is_acknowledged_and_every_waiter_gets_an_error()
                         for _ in 0..3 {
                             let too_late = failed.load(Ordering::Acquire);
                             match commit(&store, &[0], Durability::Full) {
-                                Ok(own) => {
+                                Ok(committed) => {
                                     assert!(!too_late, "a commit begun after the failure was acknowledged");
-                                    acknowledged.fetch_max(own.sequence, Ordering::AcqRel);
+                                    acknowledged.fetch_max(committed.sequence, Ordering::AcqRel);
                                 }
                                 Err(error) => {
                                     assert!(

@@ -107,8 +107,8 @@ fn what_is_read_from_the_log_stays_so_while_a_checkpoint_frees_it_and_a_writer_u
                     left = u32::saturating_sub(left, 1);
                     let reader = store.read().expect("it can be read");
                     for row in rows.by_ref().take(3) {
-                        let own = written().contains(&row);
-                        let expected = if own { value(reader.sequence()) } else { never_written(row) };
+                        let is_written = written().contains(&row);
+                        let expected = if is_written { value(reader.sequence()) } else { never_written(row) };
                         let before = store.stats().checkpoints;
                         let found = reader.table("t").and_then(|table| reader.get(table, &row.to_be_bytes()));
                         Coverage::count(&coverage.checkpointed, store.stats().checkpoints > before);

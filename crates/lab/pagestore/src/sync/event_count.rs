@@ -84,9 +84,10 @@ mod tests {
             let key = events.key();
             for class in [3, 3, 3, 3, 36, 36, 36, 36] {
                 let (events, awake, number) = (&events, &awake, Arc::new(AtomicU32::new(0)));
-                let own = Arc::clone(&number);
+                let shared_number = Arc::clone(&number);
                 scope.spawn(move || {
-                    own.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Release);
+                    shared_number
+                        .store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Ordering::Release);
                     events.wait(key, class);
                     awake.lock().unwrap().push(class);
                 });

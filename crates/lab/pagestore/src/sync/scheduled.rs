@@ -182,8 +182,8 @@ impl EventCount {
         {
             let mut scheduled = self.scheduled.lock().expect("nothing panics with it");
             scheduled.0 += 1;
-            scheduled.1.retain(|(own, thread)| {
-                let wakes = own.0 & classes.0 != 0 && woken.len() < at_most as usize;
+            scheduled.1.retain(|(waiting, thread)| {
+                let wakes = waiting.0 & classes.0 != 0 && woken.len() < at_most as usize;
                 if wakes {
                     woken.push(thread.clone());
                 }
@@ -205,9 +205,9 @@ pub(crate) fn run_on_threads<T: Send + 'static, E: Send + 'static>(
     if !SCHEDULED.get() {
         return std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
-            let own = work();
+            let first = work();
             let others = others.into_iter().map(|thread| thread.join().expect("none of them panics"));
-            let ended: Vec<_> = std::iter::once(own).chain(others).collect();
+            let ended: Vec<_> = std::iter::once(first).chain(others).collect();
             ended.into_iter().collect()
         });
     }

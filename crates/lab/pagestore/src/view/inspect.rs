@@ -121,8 +121,8 @@ impl Filter {
     fn matches(&self, lsn: Lsn, tx: u64, page: Option<PageNo>) -> bool {
         self.from.is_none_or(|from| lsn >= from)
             && !self.is_past(lsn)
-            && self.tx.is_none_or(|own| tx == own)
-            && self.page.is_none_or(|own| page == Some(own))
+            && self.tx.is_none_or(|wanted| tx == wanted)
+            && self.page.is_none_or(|wanted| page == Some(wanted))
     }
 
     /// Whether no record from here on can match.
@@ -325,8 +325,8 @@ impl<'a> Inspection<'a> {
                     let sequence =
                         if let Record::Commit { sequence } = record { Some(sequence) } else { None };
                     let text = record.to_string();
-                    let own = RecordInfo { lsn, tx, kind: record.name(), page, sequence, bytes, text };
-                    is_done = visit(own).is_break();
+                    let info = RecordInfo { lsn, tx, kind: record.name(), page, sequence, bytes, text };
+                    is_done = visit(info).is_break();
                 }
             })?;
             // A scan can only be stopped by an error, which is discarded below.
@@ -355,7 +355,7 @@ impl<'a> Inspection<'a> {
                 Record::Commit { .. } | Record::Abort | Record::Recovery { .. } => open = None,
                 Record::Page { .. } if lsn >= redo => {
                     let (first, records) =
-                        open.filter(|(own, ..)| *own == tx).map_or((lsn, 0), |(_, lsn, n)| (lsn, n));
+                        open.filter(|(open_tx, ..)| *open_tx == tx).map_or((lsn, 0), |(_, lsn, n)| (lsn, n));
                     open = Some((tx, first, records + 1));
                 }
                 _ => {}
@@ -406,7 +406,7 @@ impl<'a> Inspection<'a> {
                 if tx == 0 {
                     return;
                 }
-                if growing.as_ref().is_none_or(|own| own.tx != tx) {
+                if growing.as_ref().is_none_or(|commit| commit.tx != tx) {
                     let (lsns, none) = ((lsn, lsn), (0, 0));
                     growing = Some(Anatomy {
                         sequence: 0,
@@ -417,19 +417,19 @@ impl<'a> Inspection<'a> {
                         blocks: Vec::new(),
                     });
                 }
-                let Some(own) = &mut growing else { return };
-                own.lsns.1 = lsn;
-                if own.blocks.last().is_none_or(|last| last.lsn != block.lsn) {
-                    own.blocks.push(block);
+                let Some(commit) = &mut growing else { return };
+                commit.lsns.1 = lsn;
+                if commit.blocks.last().is_none_or(|last| last.lsn != block.lsn) {
+                    commit.blocks.push(block);
                 }
                 match record {
                     Record::Page { image, .. } => {
-                        let (count, sum) = if image { &mut own.images } else { &mut own.deltas };
+                        let (count, sum) = if image { &mut commit.images } else { &mut commit.deltas };
                         *count += 1;
                         *sum += bytes as u64;
                     }
                     Record::Commit { sequence: number } => {
-                        own.sequence = number;
+                        commit.sequence = number;
                         if sequence.is_none_or(|wanted| wanted == number) {
                             found = growing.take();
                         }

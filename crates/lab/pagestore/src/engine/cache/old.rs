@@ -55,8 +55,8 @@ impl Entry {
     /// `until`.
     pub(super) fn mark_captured(&mut self, until: u64) {
         for (_, old) in &mut self.old {
-            if let OldVersion::Stored { until: own } = old {
-                *own = until.min(*own);
+            if let OldVersion::Stored { until: valid_until } = old {
+                *valid_until = until.min(*valid_until);
             }
         }
     }

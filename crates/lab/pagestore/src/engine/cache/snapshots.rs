@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(table.capture(PageNo(0), usize::MAX, &mut captured), None);
         table.invalidate_reads();
         table.invalidate_reads();
-        table.mark_written(captured.iter().map(|own| (own.page, own.chain[0])), visible);
+        table.mark_written(captured.iter().map(|version| (version.page, version.chain[0])), visible);
         table.log_freed();
     }
 

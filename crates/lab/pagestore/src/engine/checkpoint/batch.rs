@@ -24,7 +24,7 @@ pub(super) fn windows(at_once: usize) -> Windows {
 
 /// A page that is to be written.
 pub(super) struct Gathered {
-    pub(super) own: CheckpointPage,
+    pub(super) entry: CheckpointPage,
     last: Lsn,
     /// The content if it is in memory; copied just before the write. Otherwise it was redone into the buffer.
     content: Option<Page>,
@@ -33,7 +33,7 @@ pub(super) struct Gathered {
 /// The number of writes for these pages, in batches of this many pages.
 pub(super) fn count_writes(captured: &[Captured], pages_at_a_time: usize) -> usize {
     let stretches = |captured: &[Captured]| {
-        let mut pages: Vec<u64> = captured.iter().map(|own| own.page.0).collect();
+        let mut pages: Vec<u64> = captured.iter().map(|entry| entry.page.0).collect();
         pages.sort_unstable();
         pages.chunk_by(|a, b| a + 1 == *b).count()
     };
@@ -48,7 +48,7 @@ pub(super) fn gather<'a>(
     windows: &mut Windows,
     pages: impl Iterator<Item = &'a mut [u8]>,
 ) -> Result<Vec<Gathered>> {
-    captured.sort_unstable_by_key(|own| own.page);
+    captured.sort_unstable_by_key(|entry| entry.page);
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut logged = 0;
     let mut gathered = Vec::with_capacity(captured.len());
@@ -58,7 +58,7 @@ pub(super) fn gather<'a>(
             logged += 1;
         }
         let last = *chain.last().expect("what is dirty has a record");
-        gathered.push(Gathered { own: CheckpointPage { page, first: chain[0] }, last, content });
+        gathered.push(Gathered { entry: CheckpointPage { page, first: chain[0] }, last, content });
     }
     wanted.sort_unstable();
     inner.redo_into(&wanted, windows.each(), pages)?;
@@ -74,25 +74,26 @@ fn pages_in_writes(gathered: &[Gathered], page_bytes: usize, writes_max: usize) 
 /// Splits pages into runs of neighbours, one write each.
 fn runs(gathered: &[Gathered], page_bytes: usize) -> impl Iterator<Item = &[Gathered]> {
     gathered
-        .chunk_by(|a, b| a.own.page.0 + 1 == b.own.page.0)
+        .chunk_by(|a, b| a.entry.page.0 + 1 == b.entry.page.0)
         .flat_map(move |run| run.chunks(WRITE_BYTES_MAX / page_bytes))
 }
 
 /// Writes these pages, which are contiguous in `memory`, with up to `at_once` writes in flight.
 pub(super) fn write(inner: &Inner, gathered: &[Gathered], memory: &mut [u8], at_once: usize) -> Result<()> {
     let (page_bytes, store) = (inner.geometry.page_bytes, inner.geometry.store);
-    for (Gathered { own, last, content }, page) in gathered.iter().zip(memory.chunks_exact_mut(page_bytes)) {
+    for (Gathered { entry, last, content }, page) in gathered.iter().zip(memory.chunks_exact_mut(page_bytes))
+    {
         if let Some(content) = content {
             page.copy_from_slice(content);
         }
-        page::stamp(page, store, own.page, *last);
+        page::stamp(page, store, entry.page, *last);
     }
     let mut rest = &*memory;
     let writes: Vec<_> = runs(gathered, page_bytes)
         .map(|run| {
             let bytes;
             (bytes, rest) = rest.split_at(run.len() * page_bytes);
-            PageWrite { offset: run[0].own.page.0 * page_bytes as u64, bytes }
+            PageWrite { offset: run[0].entry.page.0 * page_bytes as u64, bytes }
         })
         .collect();
     let counters = &inner.counters;
@@ -160,7 +161,7 @@ impl Batch {
             write(inner, &self.gathered[from..to], memory, at_once)?;
         }
         self.written = to;
-        Ok(self.gathered[from..to].iter().map(|gathered| gathered.own))
+        Ok(self.gathered[from..to].iter().map(|gathered| gathered.entry))
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) fn write_all(
         return Ok(Duration::ZERO);
     }
     // Keep copies of pages that are in memory only for a short time.
-    let copied = captured.as_slice().partition_point(|own| own.content.is_some());
+    let copied = captured.as_slice().partition_point(|page| page.content.is_some());
     let pages = pages_max.min((left - copied).max(copied.min(copied_max)));
     let part_pages =
         (pages / PARTS_MIN).clamp(PART_BYTES_MIN.div_ceil(page_bytes), PART_BYTES_MAX / page_bytes);
@@ -132,8 +132,8 @@ impl<'m> Pipeline<'_, 'm> {
         let work = || {
             let _end = EndOnDrop(self);
             let mut gathering = Duration::ZERO;
-            let own = lock(&windows).take();
-            match own {
+            let taken = lock(&windows).take();
+            match taken {
                 Some(mut windows) => {
                     while let Some((captured, free)) = self.next_batch(at_once)? {
                         gathering += self.gather(captured, free, &mut windows)?;
@@ -173,7 +173,7 @@ impl<'m> Pipeline<'_, 'm> {
                     return Ok(None);
                 }
                 // Pages in memory come first, already in file order.
-                let most = match left.partition_point(|own| own.content.is_some()) {
+                let most = match left.partition_point(|page| page.content.is_some()) {
                     0 => left.len(),
                     copied => copied.min(self.copied_max),
                 };
@@ -201,7 +201,7 @@ impl<'m> Pipeline<'_, 'm> {
         windows: &mut Windows,
     ) -> Result<Duration> {
         let (begun, page_bytes) = (Instant::now(), self.inner.geometry.page_bytes);
-        let logged = captured.iter().any(|own| own.content.is_none());
+        let logged = captured.iter().any(|page| page.content.is_none());
         let mut free = free;
         let pages = free.iter_mut().flat_map(|memory| memory.chunks_exact_mut(page_bytes));
         let mut gathered = batch::gather(self.inner, captured, windows, pages)?.into_iter();
@@ -234,7 +234,7 @@ impl<'m> Pipeline<'_, 'm> {
         let Part { gathered, memory } = part;
         batch::write(self.inner, &gathered, memory, at_once)?;
         let mut state = lock(&self.state);
-        state.done.extend(gathered.iter().map(|gathered| gathered.own));
+        state.done.extend(gathered.iter().map(|gathered| gathered.entry));
         state.free.push(memory);
         drop(state);
         self.changed.notify(Classes::ALL, u32::MAX);

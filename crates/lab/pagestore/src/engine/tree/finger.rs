@@ -30,9 +30,9 @@ pub(crate) struct Finger {
 impl Finger {
     /// The leaf, if `key` belongs into it.
     pub(super) fn leaf_of(&self, table: Table, key: &[u8]) -> Option<PageNo> {
-        let (own, leaf) = self.at?;
+        let (known, leaf) = self.at?;
         let inside =
-            self.is_bound && own == table && *key >= *self.from && (self.to.is_empty() || *key < *self.to);
+            self.is_bound && known == table && *key >= *self.from && (self.to.is_empty() || *key < *self.to);
         inside.then_some(leaf)
     }
 

@@ -196,7 +196,7 @@ impl<'a> Node<'a> {
         if self.count < 2 {
             return Err(Error::CorruptTree { page: self.page, why: "it is full with less than two entries" });
         }
-        let mut cells = (0..self.count).map(|own| self.cell(own)).collect::<Result<Vec<&'b [u8]>>>()?;
+        let mut cells = (0..self.count).map(|at| self.cell(at)).collect::<Result<Vec<&'b [u8]>>>()?;
         cells.insert(index, cell);
         Ok(cells)
     }

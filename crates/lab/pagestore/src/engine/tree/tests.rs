@@ -55,23 +55,23 @@ proptest! {
         let mut tx = store.write().unwrap();
         for (number, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Put(own, bytes) => {
+                Step::Put(row, bytes) => {
                     let value = vec![number as u8; bytes];
-                    tx.put(table, &key(own), &value).unwrap();
-                    model.insert(key(own), value);
+                    tx.put(table, &key(row), &value).unwrap();
+                    model.insert(key(row), value);
                 }
                 Step::Run(from, count, up) => {
                     for step in 0..count {
-                        let own = if up { from + step } else { from + count - step };
-                        let key = format!("{own:04}").into_bytes();
+                        let row = if up { from + step } else { from + count - step };
+                        let key = format!("{row:04}").into_bytes();
                         let value = vec![number as u8; 100];
                         tx.put(table, &key, &value).unwrap();
                         model.insert(key, value);
                     }
                 }
-                Step::Delete(own) => {
-                    let there = model.remove(&key(own)).is_some();
-                    prop_assert_eq!(tx.delete(table, &key(own)).unwrap(), there);
+                Step::Delete(row) => {
+                    let there = model.remove(&key(row)).is_some();
+                    prop_assert_eq!(tx.delete(table, &key(row)).unwrap(), there);
                 }
                 Step::Commit => {
                     tx.commit(Durability::Delayed).unwrap();

@@ -1,6 +1,6 @@
 //! Page allocation: which pages exist, which are free, and which belong to the user.
 
-use super::{OwnPage, Pages, WriteTx};
+use super::{PageCopy, Pages, WriteTx};
 use crate::engine::cache::Page;
 use crate::error::{Error, Result};
 use crate::format::codec::{put_u64, u64_at};
@@ -82,10 +82,10 @@ impl WriteTx<'_> {
     /// Ends the loan of a page to the user: what was written into its header is cleared.
     pub(super) fn clear_lent_header(&mut self) {
         if let Some(page) = self.lent.take()
-            && let Some(own) = self.own.get_mut(&page)
-            && has_header(&own.content)
+            && let Some(copy) = self.copies.get_mut(&page)
+            && has_header(&copy.content)
         {
-            Arc::make_mut(&mut own.content)[..PAGE_HEADER_BYTES].fill(0);
+            Arc::make_mut(&mut copy.content)[..PAGE_HEADER_BYTES].fill(0);
         }
     }
 
@@ -125,7 +125,7 @@ impl WriteTx<'_> {
         }
         self.reserve_pages(&[META, page])?;
         put_u64(self.change(META, meta)?, PAGE_COUNT_AT, count + 1);
-        self.own.insert(page, OwnPage { content: self.empty_page(), base: None });
+        self.copies.insert(page, PageCopy { content: self.empty_page(), base: None });
         Ok(page)
     }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 /// A hash table with more capacity than this is not kept: iterating over it takes time in proportion to its
 /// capacity.
-const OWN_MAX: usize = 64;
+const COPIES_MAX: usize = 64;
 
 /// A page that the writing transaction has changed.
-pub(super) struct OwnPage {
+pub(super) struct PageCopy {
     pub(super) content: Page,
     /// `None`: the page did not exist, or its earlier version is only in the log.
     pub(super) base: Option<Page>,
@@ -21,7 +21,7 @@ pub(super) struct OwnPage {
 /// A changed page that is being logged.
 pub(super) struct Changed {
     pub page: PageNo,
-    pub own: OwnPage,
+    pub copy: PageCopy,
     pub image: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Changed {
 #[derive(Default)]
 pub(crate) struct Buffers {
     /// Empty, kept for its capacity.
-    pub(super) own: FxHashMap<PageNo, OwnPage>,
+    pub(super) copies: FxHashMap<PageNo, PageCopy>,
     pub(super) changed: Vec<Changed>,
     pub(super) records: Encoded,
     /// Pages for reuse, if nothing else refers to them.
@@ -49,10 +49,10 @@ impl Buffers {
     }
 
     /// Keeps a transaction's hash table for its capacity.
-    pub(super) fn keep_own(&mut self, mut own: FxHashMap<PageNo, OwnPage>) {
-        if own.capacity() <= OWN_MAX {
-            own.clear();
-            self.own = own;
+    pub(super) fn keep_copies(&mut self, mut copies: FxHashMap<PageNo, PageCopy>) {
+        if copies.capacity() <= COPIES_MAX {
+            copies.clear();
+            self.copies = copies;
         }
     }
 }

@@ -36,9 +36,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         assert!(!has_battery(&place.path().join("none")), "no such folder, as in a virtual machine");
         let supply = |name: &str, files: &[(&str, &str)]| {
-            let own = place.path().join(name);
-            std::fs::create_dir(&own).unwrap();
-            files.iter().for_each(|(file, text)| std::fs::write(own.join(file), text).unwrap());
+            let directory = place.path().join(name);
+            std::fs::create_dir(&directory).unwrap();
+            files.iter().for_each(|(file, text)| std::fs::write(directory.join(file), text).unwrap());
         };
         supply("AC", &[("type", "Mains\n")]);
         supply("hidpp_battery_0", &[("type", "Battery\n"), ("scope", "Device\n")]);

@@ -142,8 +142,8 @@ mod tests {
         let mut trial = Trial::default();
         for number in 0..TRIAL {
             let slow = if number % PHASE_WRITES < 5 { 10 } else { 1 };
-            let own = if trial.spins() { 70 } else { 100 };
-            trial.record(own * slow);
+            let took_ns = if trial.spins() { 70 } else { 100 };
+            trial.record(took_ns * slow);
         }
         assert_eq!(trial.last(), Some(AwakeTrial { asleep_ns: 100, awake_ns: 70 }));
     }
@@ -152,8 +152,8 @@ mod tests {
     fn the_warmup_writes_of_a_phase_do_not_count() {
         let mut trial = Trial::default();
         for number in 0..TRIAL {
-            let own = if trial.spins() { 70 } else { 100 };
-            trial.record(if number % PHASE_WRITES < PHASE_WARMUP_WRITES { 1 } else { own });
+            let took_ns = if trial.spins() { 70 } else { 100 };
+            trial.record(if number % PHASE_WRITES < PHASE_WARMUP_WRITES { 1 } else { took_ns });
         }
         assert_eq!(trial.last().map(|last| last.asleep_ns), Some(100));
     }

@@ -181,7 +181,9 @@ mod tests {
 
     #[test]
     fn a_cut_is_detected_too_when_a_crash_kept_the_directory_from_being_written() {
-        for (recovery, has_header) in STRATEGIES.into_iter().flat_map(|own| [(own, true), (own, false)]) {
+        for (recovery, has_header) in
+            STRATEGIES.into_iter().flat_map(|strategy| [(strategy, true), (strategy, false)])
+        {
             let disk = Arc::new(SimDisk::holding(directory_behind(has_header)));
             let store = Store::open_on(disk.clone(), options(recovery)).unwrap();
             put(&store);

@@ -204,7 +204,7 @@ impl<'a> Model<'a> {
         for page in Self::pages_in(pages) {
             let was_spilled = spilled.remove(&page).is_some();
             let before = self.versions.get(&page).and_then(|all| all.last());
-            let base = before.filter(|_| !was_spilled).map(|own| content_of(*own));
+            let base = before.filter(|_| !was_spilled).map(|version| content_of(*version));
             let image = base.is_none() || whole || self.table.needs_image(page);
             let (content, fresh) = (Some(content_of(sequence)), before.is_none());
             let lsn = self.append(sequence);
@@ -260,7 +260,8 @@ impl<'a> Model<'a> {
             }
             Checkpoint::Writing { redo, written, captured } if written < captured.len() => {
                 let Captured { page, chain, content } = &captured[written];
-                let content = content.as_ref().map(|own| u64::from_le_bytes(own[..].try_into().unwrap()));
+                let content =
+                    content.as_ref().map(|version| u64::from_le_bytes(version[..].try_into().unwrap()));
                 let content = content.or_else(|| self.redo(chain)).expect("its log is there");
                 self.data.insert(*page, content);
                 Checkpoint::Writing { redo, written: written + 1, captured }
@@ -270,8 +271,8 @@ impl<'a> Model<'a> {
                 Checkpoint::Marking { redo, captured }
             }
             Checkpoint::Marking { redo, mut captured } => match captured.pop() {
-                Some(own) => {
-                    self.table.mark_written([(own.page, own.chain[0])], self.visible);
+                Some(version) => {
+                    self.table.mark_written([(version.page, version.chain[0])], self.visible);
                     Checkpoint::Marking { redo, captured }
                 }
                 None => {
@@ -288,7 +289,7 @@ impl<'a> Model<'a> {
         let versions = self.versions.get(&page)?;
         match view {
             View::Newest => versions.last().copied(),
-            View::At(sequence) => versions.iter().rfind(|own| **own <= sequence).copied(),
+            View::At(sequence) => versions.iter().rfind(|version| **version <= sequence).copied(),
         }
     }
 
@@ -316,11 +317,11 @@ impl<'a> Model<'a> {
         count(&self.coverage.lost);
         let View::At(sequence) = view else { panic!("the newest is always there") };
         assert!(sequence < self.visible, "{sequence} is what readers begin at");
-        let began = self.snapshots.iter().rfind(|own| own.sequence == sequence).expect("it is held");
+        let began = self.snapshots.iter().rfind(|version| version.sequence == sequence).expect("it is held");
         let memory = self.table.given_up_before > sequence;
         assert!(memory || self.written_by > began.written_by, "nothing was written over");
         let is_written_over = match &self.checkpoint {
-            Checkpoint::Writing { captured, .. } => captured.iter().any(|own| own.page == page),
+            Checkpoint::Writing { captured, .. } => captured.iter().any(|version| version.page == page),
             _ => false,
         };
         let is_stored = self.data.get(&page).copied() == self.expected(page, view);
@@ -367,7 +368,7 @@ impl<'a> Model<'a> {
             Action::End { which } => {
                 if !self.snapshots.is_empty() {
                     let ended = self.snapshots.remove(which as usize % self.snapshots.len()).sequence;
-                    self.readings.retain(|own| own.view != View::At(ended));
+                    self.readings.retain(|version| version.view != View::At(ended));
                     self.table.end_snapshot(ended, self.visible);
                 }
             }
