@@ -6,9 +6,9 @@
 //!                     └── read() ─── ReadTx: page; table, get, range      a snapshot
 //! Store::open_with(..., |progress| ...)                           as open, and reports the progress of recovery
 //! inspect::Inspection::open                                       reads the log without opening the store
-//! directory   control   two copies of what opening needs, and the log's directory     control.rs, log/directory.rs
-//!             data      pages of 4, 8 or 16 KiB, checksummed                          page.rs
-//!             log       virtual log files of blocks of records                        log.rs, log/block.rs, log/record.rs
+//! directory   control   two copies of what opening needs, the log's directory     format/control.rs, log/directory.rs
+//!             data      pages of 4, 8 or 16 KiB, checksummed                      format/page.rs
+//!             log       virtual log files of blocks of records                    log.rs, log/block.rs, log/record.rs
 //!             lock      one process at a time
 //! ```
 //! One transaction writes at a time, on copies of pages. Its commit appends the changes to the log and waits until they
@@ -20,9 +20,10 @@
 //! (a transaction may exceed memory), and a crashed store opens before anything is redone: its pages are simply
 //! dirty. There is no undo, since uncommitted changes never reach the data file.
 //!
-//! `log::writer`, `cache`, `delta` and the formats do no I/O and are tested with plain values. `journal`, `checkpoint`
-//! and `recovery` do I/O through [`disk::Disk`]: real files, or the simulated ones of `crashlab` that lose and tear writes. An open
-//! store's counters are in shared memory, where other processes read them: the crate `pagestore-counters`.
+//! `log::writer`, `engine::cache` and `format` do no I/O and are tested with plain values. `log::journal`,
+//! `engine::checkpoint` and `recovery` do I/O through [`disk::Disk`]: real files, or the simulated ones of `crashlab`,
+//! which lose and tear writes. An open store's counters are in shared memory, where other processes read them: the crate
+//! `pagestore-counters`.
 //!
 //! It never writes into a directory that holds something else, never retries a failed write or sync, and never returns
 //! a page that fails its checks.
@@ -50,7 +51,7 @@ pub use engine::tree::{Range, Table, Tables};
 pub use engine::tx::{Committed, Pages, ReadTx, WriteTx};
 pub use error::{Error, Result};
 pub use format::page::PAGE_HEADER_BYTES;
-pub use log::awake::AwakeTrial;
+pub use log::idle_guard::AwakeTrial;
 pub use options::{Apply, Durability, KeepAwake, Layout, Options, Recovery};
 pub use pagestore_counters::{Certificate, CommitTimes, FileStatistics, Lsn, PageNo};
 pub use recovery::{RecoveryEnd, RecoveryPhase, RecoveryProgress, RecoveryReport};

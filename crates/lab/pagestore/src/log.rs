@@ -7,9 +7,9 @@
 //! `writer` does no I/O: records go in, writes come out, completions go in, the durable position comes out. `scan`
 //! reads a log from any disk, finds its end, and decides whether that is a torn end or damage.
 
-pub(crate) mod awake;
 pub(crate) mod block;
 pub(crate) mod directory;
+pub(crate) mod idle_guard;
 pub(crate) mod index;
 pub(crate) mod journal;
 pub(crate) mod record;

@@ -292,7 +292,7 @@ fn instant_recovery_reports_its_progress_while_the_store_is_open_and_its_totals_
     let disk = BlockedDisk::new(&files, Hold::Write(25));
     let mut reports = None;
     let store = Store::open_on_with(disk.clone(), options(Recovery::Instant, true), |progress| {
-        reports = Some(progress)
+        reports = Some(progress);
     })
     .unwrap();
     let reports = reports.expect("it is reported when it is open");

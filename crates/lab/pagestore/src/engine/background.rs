@@ -5,7 +5,7 @@ use crate::engine::inner::Inner;
 use crate::engine::pace::{self, Pace, Width};
 use crate::engine::wake::CheckpointRequest;
 use crate::error::{Error, Result};
-use crate::log::awake::IdleGuard;
+use crate::log::idle_guard::IdleGuard;
 use crate::log::journal::Slots;
 use crate::log::vlf::SPARE_SLOTS;
 use crate::sync::lock;

@@ -8,14 +8,14 @@
 //! the table at first: a page without an entry is looked up in the runs before it is read from the data file, and
 //! all runs are absorbed before a checkpoint.
 
-mod old;
-mod room;
+mod eviction;
+mod old_version;
 mod snapshots;
 
 use crate::recovery::runs::Runs;
 use crate::types::{Lsn, PageNo};
-use old::OldVersion;
-use room::Clock;
+use eviction::Clock;
+use old_version::OldVersion;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

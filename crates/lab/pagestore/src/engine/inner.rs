@@ -6,7 +6,7 @@ use crate::engine::tx::buffers::Buffers;
 use crate::engine::wake::Wake;
 use crate::format::control::Control;
 use crate::format::geometry::Geometry;
-use crate::log::awake::IdleGuard;
+use crate::log::idle_guard::IdleGuard;
 use crate::log::journal::Journal;
 use crate::log::writer::LogWriter;
 use crate::options::Options;

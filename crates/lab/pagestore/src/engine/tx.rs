@@ -3,7 +3,7 @@
 mod allocation;
 pub(crate) mod buffers;
 mod records;
-mod turn;
+mod writer_lock;
 
 use crate::engine::background::Load;
 use crate::engine::cache::{Installed, Page, View};

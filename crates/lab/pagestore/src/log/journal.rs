@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::geometry::MAX_WRITE_BYTES;
-use crate::log::awake::IdleGuard;
+use crate::log::idle_guard::IdleGuard;
 use crate::log::record::Record;
 use crate::log::vlf::SPARE_SLOTS;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace};

@@ -1,7 +1,7 @@
 //! Reads a log from a disk block by block along the chain, up to the first position where no block continues it.
 
-mod cut;
 mod end;
+mod truncation;
 mod window;
 
 use crate::disk::aligned::AlignedBuffer;

@@ -2,7 +2,7 @@
 
 use crate::engine::state::LogHolders;
 use crate::engine::store::Store;
-use crate::log::awake::AwakeTrial;
+use crate::log::idle_guard::AwakeTrial;
 use crate::recovery::{RecoveryProgress, RecoveryReport};
 use crate::sync::lock;
 use pagestore_counters::{CommitTimes, FileStatistics};

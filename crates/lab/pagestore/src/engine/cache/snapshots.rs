@@ -1,6 +1,6 @@
 //! Snapshots: they read the versions that were current when they began, for as long as memory and files hold them.
 
-use super::old::OldVersion;
+use super::old_version::OldVersion;
 use super::{Page, PageTable};
 use crate::types::PageNo;
 

@@ -4,9 +4,9 @@
 //! control file, that says that the position had been durable. Then acknowledged data is damaged, which is an
 //! error; the log is not cut there. Later blocks are searched for in the 16 MiB after the end: longer damage in one
 //! piece right at the end of the log would be mistaken for a torn end. The blocks after the end may also lie in a
-//! part of the log file that is missing: see `cut`.
+//! part of the log file that is missing: see `truncation`.
 
-use super::cut::BegunVlf;
+use super::truncation::BegunVlf;
 use super::window::Window;
 use super::{FIRST_UNIT, LogFile, ScanCursor, walked};
 use crate::error::{Error, Result};
