@@ -7,7 +7,7 @@ pub enum Error {
     /// The database or the page cache of an experiment.
     #[error(transparent)]
     Everyday(#[from] everyday::Error),
-    /// A server of our own does not start.
+    /// A server that we start fails to.
     #[error(transparent)]
     Server(#[from] servers::Error),
     /// A PostgreSQL server does not do what the experiment needs.
@@ -16,10 +16,10 @@ pub enum Error {
     /// A MySQL or MariaDB server.
     #[error(transparent)]
     Mysql(#[from] collect::mysql::MysqlError),
-    /// An embedded engine of others.
+    /// Another embedded engine.
     #[error(transparent)]
     Peer(#[from] peers::Error),
-    /// Our own.
+    /// Our page store.
     #[error("cannot {doing} in the page store {}: {source}", path.display())]
     Pagestore {
         /// What was tried.
@@ -41,12 +41,12 @@ pub enum Error {
     /// Another experiment uses the server.
     #[error("another headroom lab is at work on that server")]
     InUse,
-    /// What a query is asked for cannot be told.
+    /// The query cannot be run or measured.
     #[error("cannot run the query on {on}: {why}")]
     Query {
         /// Which engine or file.
         on: String,
-        /// What it said.
+        /// Its message.
         why: String,
     },
     /// An engine could not be crashed at work.
@@ -57,25 +57,25 @@ pub enum Error {
         /// "ended by itself: ...".
         why: String,
     },
-    /// After recovery a page has not what it must have.
+    /// After recovery a page has not its content.
     #[error("{engine} came back wrong (recovery: {strategy}): {what}")]
     Wrong {
         /// Which engine.
         engine: &'static str,
         /// How it was recovered.
         strategy: &'static str,
-        /// Which page, and what of it.
+        /// Which page, and what is wrong.
         what: String,
     },
-    /// There is no disk to recover on.
+    /// The emulated disk cannot be made.
     #[error(transparent)]
     Disk(#[from] luns::LunError),
-    /// A program that makes a file system on it.
+    /// No file system can be made on it.
     #[error("cannot make a file system on {device}: {why}")]
     FileSystem {
         /// The device.
         device: String,
-        /// What mkfs said.
+        /// The message of mkfs.
         why: String,
     },
     /// The system refused.
@@ -109,7 +109,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the person can do about it; `None` where that is not known.
+    /// What can be done about it; `None` where that is not known.
     pub fn remedy(&self) -> Option<String> {
         let known = match self {
             Error::Everyday(error) => error.remedy(),

@@ -1,17 +1,16 @@
-//! What commits cost with several engines, by turns:
+//! The cost of commits with several engines, interleaved:
 //! `turns DIR floor|pagestore|pagestore-asleep|sqlite|redb|lmdb|rocksdb one|many|bulk ROWS`.
 //! Each line of its input is a number of rows, which it commits; its answer is a line of JSON. `scripts/bench pagestore`
-//! gives each engine its turn in a round of a fraction of a second, so that a machine that others use too hits all of them
-//! alike. ROWS is what all turns have together, and is what the floor prepares space for. Ends with 4 where the engine is not
-//! on this machine.
+//! interleaves the engines in turns of a fraction of a second, so that other load on the machine affects all of them alike.
+//! ROWS is the sum of all turns, for which the floor prepares space. Exit code 4: the engine is not installed.
 //!
 //! ```text
 //! one     one thread, each row its own commit, full durability
 //! many    64 threads, the same
 //! bulk    all rows of the turn in one transaction
 //! ```
-//! `pagestore-asleep` never keeps the processor awake (`Options::keep_awake`), `pagestore` where that pays.
-//! The floor is what a commit costs at least: a write of 4 KiB through to the medium, on space written with zeros.
+//! `pagestore-asleep` never polls (`Options::keep_awake`), `pagestore` does if that pays.
+//! The floor is the least cost of a commit: a write of 4 KiB through to the medium, over zeros.
 
 use pagestore::{KeepAwake, Layout, Options, Store, Table};
 use peers::Peer;
@@ -32,12 +31,12 @@ const ROW_BYTES: usize = 200;
 
 type Done<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Who commits.
+/// An engine that commits.
 trait Engine: Sync {
     /// Puts rows in one transaction and commits it, durably.
     fn put(&self, rows: Range<u32>) -> Done;
 
-    /// Log writes so far, where it counts them itself.
+    /// Log writes so far, if it counts them itself.
     fn log_writes(&self) -> Option<u64> {
         None
     }
@@ -91,7 +90,7 @@ fn open(name: &str, place: &Path, rows: u32) -> Done<Box<dyn Engine>> {
         _ => {
             let known = peers::Engine::ALL.into_iter().find(|engine| engine.name() == name);
             let peer = known.ok_or(USAGE)?.open(place)?;
-            // The first commit makes what is made once.
+            // The first commit creates what later ones reuse.
             peer.commit(experiments::Durability::Full, &mut |batch| batch.put(b"first", b""))?;
             Box::new(Other(peer))
         }
@@ -133,7 +132,7 @@ impl Floor {
         let path = place.join("floor");
         let opening =
             |flags| OpenOptions::new().create(true).append(false).write(true).custom_flags(flags).open(&path);
-        // Without the page cache: its pages would have to be thrown out at every write that is measured.
+        // Without the page cache, whose pages every measured write would have to evict.
         let file = opening(libc::O_DIRECT)?;
         let mut floor = Floor { file, memory: vec![0; Self::ZEROS + Self::BLOCK], next: AtomicU32::new(0) };
         for at in (0..u64::from(rows) * Self::BLOCK as u64).step_by(Self::ZEROS) {
@@ -167,7 +166,7 @@ struct Ours {
 
 impl Ours {
     fn create(place: &Path, keep_awake: KeepAwake) -> Done<Ours> {
-        // As much prepared log as the turns need: the floor has its space too.
+        // The log for all turns is allocated, as the floor's space is.
         let layout = Layout { vlf_bytes: 64 << 20, ..Layout::default() };
         let options = Options { keep_awake, ..Options::default() };
         let store = Store::create(&place.join("store"), layout, options)?;

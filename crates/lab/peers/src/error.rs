@@ -8,12 +8,12 @@ pub enum Error {
     NotInstalled {
         /// "LMDB".
         engine: &'static str,
-        /// What the loader said of the name that was tried first.
+        /// The loader's message on the first name that was tried.
         why: String,
         /// The Debian package that has it.
         package: &'static str,
     },
-    /// It has not the functions that are called.
+    /// The library lacks a function.
     #[error("the {engine} of this machine ({library}) cannot be used: it has no {function}")]
     NoFunction {
         /// "RocksDB".
@@ -23,7 +23,7 @@ pub enum Error {
         /// What is missing.
         function: &'static str,
     },
-    /// It says no.
+    /// The engine reports an error.
     #[error("{engine} cannot {doing} in {}: {why}", dir.display())]
     Engine {
         /// "redb".
@@ -32,13 +32,13 @@ pub enum Error {
         doing: &'static str,
         /// The database's directory.
         dir: PathBuf,
-        /// In its words.
+        /// Its message.
         why: String,
     },
 }
 
 impl Error {
-    /// What the person can do about it; `None` where that is not known.
+    /// What can be done about it; `None` where that is not known.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Error::NotInstalled { package, .. } => Some(format!("apt-get install {package}")),

@@ -1,10 +1,10 @@
-//! Embedded engines of others, beside which our own is measured: each a file, all behind one small trait.
+//! Other embedded engines, to compare ours with: redb, LMDB and RocksDB behind one small trait.
 //!
 //! ```text
 //! Engine::open(dir)  ──>  Peer   commit(durability, |rows| rows.put(key, value))   one transaction
 //!                                get(key)
-//!                                settle()     what was acknowledged early becomes durable
-//!                                in_place()   nothing is left in a log: opening again has nothing to redo
+//!                                settle()     early acknowledged commits become durable
+//!                                in_place()   empty the log: opening again has nothing to redo
 //!                                drop         closes it
 //!
 //! redb      a crate              data.redb   copy on write, no log
@@ -12,10 +12,10 @@
 //! rocksdb   librocksdb.so        NNNNNN.log, *.sst, ...           ; its system's package
 //! ```
 //!
-//! LMDB and RocksDB are looked up when they are opened: Headroom needs neither to be built nor to run. `library` finds
-//! the functions, and all that is unsafe is in it and in the two files that call them.
+//! LMDB and RocksDB are loaded when they are opened: Headroom needs neither at build time. `library` finds the functions;
+//! all unsafe code is in it and in the two files that call them.
 //!
-//! Each engine is as delivered but for what durability asks for: no cache, page or log size is set.
+//! Each engine has its default settings except for durability: no cache, page or log size is set.
 
 mod error;
 mod library;
@@ -27,25 +27,25 @@ pub use error::Error;
 use experiments::Durability;
 use std::path::Path;
 
-/// What goes wrong with an engine.
+/// A result of an engine.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Which engine.
+/// An engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// redb: in Rust, a copy-on-write B+tree in one file.
     Redb,
-    /// LMDB: a copy-on-write B+tree, mapped.
+    /// LMDB: a copy-on-write B+tree in a memory map.
     Lmdb,
     /// RocksDB: a log-structured merge tree with a write-ahead log.
     Rocksdb,
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Engine; 3] = [Engine::Redb, Engine::Lmdb, Engine::Rocksdb];
 
-    /// As people write it.
+    /// The name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Redb => "redb",
@@ -54,10 +54,11 @@ impl Engine {
         }
     }
 
-    /// Whether its library is here. Nothing of it is started: RocksDB's threads see the mounts of the first that opens it.
+    /// Checks that its library is installed, without opening a database: RocksDB's threads keep the mount namespace of the
+    /// first thread that opens one.
     ///
     /// # Errors
-    /// Where it is not installed.
+    /// [`Error::NotInstalled`].
     pub fn find(self) -> Result<()> {
         match self {
             Engine::Redb => Ok(()),
@@ -66,11 +67,10 @@ impl Engine {
         }
     }
 
-    /// Opens the database in that directory, which is there; makes one where there is none, and recovers one that was
-    /// not closed.
+    /// Opens the database in an existing directory; creates it if there is none, and recovers one that was not closed.
     ///
     /// # Errors
-    /// [`Error::NotInstalled`], or what the engine says.
+    /// [`Error::NotInstalled`], or an error of the engine.
     pub fn open(self, dir: &Path) -> Result<Box<dyn Peer>> {
         Ok(match self {
             Engine::Redb => Box::new(redb::Redb::open(dir)?),
@@ -79,7 +79,7 @@ impl Engine {
         })
     }
 
-    /// Whether a commit writes to a log, and to the data only later.
+    /// Whether a commit writes to a log first, and to the data later.
     pub const fn has_log(self) -> bool {
         match self {
             Engine::Redb | Engine::Lmdb => false,
@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// Whether a file of the database, by its name, is its log.
+    /// Whether a file of the database is its log, by its name.
     pub fn is_log(self, file: &Path) -> bool {
         self.has_log() && file.extension().is_some_and(|extension| extension == "log")
     }
@@ -95,37 +95,37 @@ impl Engine {
 
 /// An open database of keys and values, ordered by key. Threads share it by reference.
 pub trait Peer: Send + Sync {
-    /// Does `fill` in one transaction and commits it. Where `fill` fails, nothing of it is there.
+    /// Calls `fill` in a transaction and commits it. If `fill` fails, the transaction is rolled back.
     ///
     /// # Errors
-    /// What `fill` returned, or what the engine says.
+    /// The error of `fill`, or of the engine.
     fn commit(&self, durability: Durability, fill: &mut dyn FnMut(&mut dyn Rows) -> Result<()>)
     -> Result<()>;
 
     /// The value of a key.
     ///
     /// # Errors
-    /// What the engine says.
+    /// An error of the engine.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Makes durable what was acknowledged early.
+    /// Makes early acknowledged commits durable.
     ///
     /// # Errors
-    /// What the engine says.
+    /// An error of the engine.
     fn settle(&self) -> Result<()>;
 
-    /// Writes all to where it stays: opening it again has nothing to redo.
+    /// Writes all rows to the data files: opening it again has nothing to redo.
     ///
     /// # Errors
-    /// What the engine says.
+    /// An error of the engine.
     fn in_place(&self) -> Result<()>;
 }
 
-/// The rows of a transaction that has begun.
+/// The rows of an open transaction.
 pub trait Rows {
-    /// Puts a row in, over the one of that key.
+    /// Inserts a row, or replaces the one of that key.
     ///
     /// # Errors
-    /// What the engine says.
+    /// An error of the engine.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 }

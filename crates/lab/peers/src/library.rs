@@ -11,7 +11,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The first of these names that the system's loader finds.
+    /// Loads the first of these names that the system's loader finds.
     pub(crate) fn find(engine: &'static str, names: &[&str], package: &'static str) -> Result<Library> {
         let mut first = None;
         for name in names {
@@ -21,7 +21,7 @@ impl Library {
             if !handle.is_null() {
                 return Ok(Library { engine, name: (*name).to_owned(), handle });
             }
-            first.get_or_insert_with(said);
+            first.get_or_insert_with(loader_message);
         }
         Err(Error::NotInstalled { engine, why: first.unwrap_or_default(), package })
     }
@@ -29,7 +29,7 @@ impl Library {
     /// The address of a function.
     pub(crate) fn address(&self, function: &'static str) -> Result<*mut c_void> {
         let name = CString::new(function).expect("a function's name has no zero in it");
-        // SAFETY: the library is loaded and stays so; the name ends with a zero.
+        // SAFETY: the library is never unloaded; the name ends with a zero.
         let address = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
         if address.is_null() {
             return Err(Error::NoFunction { engine: self.engine, library: self.name.clone(), function });
@@ -38,8 +38,8 @@ impl Library {
     }
 }
 
-/// What the loader said last.
-fn said() -> String {
+/// The loader's last message.
+fn loader_message() -> String {
     // SAFETY: dlerror has no arguments.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
@@ -57,7 +57,7 @@ macro_rules! functions {
         struct $name { $($function: unsafe extern "C" fn($($argument),*) $(-> $result)?,)* }
 
         impl $name {
-            fn of(library: &$crate::library::Library) -> $crate::Result<$name> {
+            fn load(library: &$crate::library::Library) -> $crate::Result<$name> {
                 Ok($name {
                     $(
                         // SAFETY: the library has a function of that name, whose header declares these types; an
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_told_with_its_package() {
+    fn a_missing_library_is_reported_with_its_package() {
         let missing =
             Library::find("Nothing", &["libnothing-of-that-name.so.1"], "libnothing1").err().unwrap();
         assert!(missing.to_string().starts_with("there is no Nothing on this machine: libnothing-of-that"));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_too_old_is_told_by_what_it_lacks() {
+    fn a_library_that_is_too_old_is_reported_with_the_missing_function() {
         let library = Library::find("C", &["libc.so.6"], "libc6").unwrap();
         assert!(library.address("getpid").is_ok());
         let lacking = library.address("getpid_of_next_year").err().unwrap();

@@ -1,5 +1,5 @@
-//! LMDB. Full: as delivered, the pages synced and then the page that names them. Delayed: `MDB_NOMETASYNC`, that last
-//! page is not waited for: the newest commit may be lost, nothing else.
+//! LMDB. Full is its default: it syncs the pages and then the meta page. Delayed is `MDB_NOMETASYNC`: a commit does not
+//! wait for the meta page, so that only the newest commit may be lost.
 
 use crate::library::{Library, functions};
 use crate::{Error, Peer, Result, Rows};
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
-/// Largest database, of which addresses are all that is taken.
+/// The largest database. It only reserves addresses.
 const MAP_BYTES: usize = 256 << 30;
 
 const NOTLS: c_uint = 0x0020_0000;
@@ -25,14 +25,14 @@ struct Value {
 }
 
 impl Value {
-    /// LMDB takes what is not to be changed as it takes all else.
-    fn of(bytes: &[u8]) -> Value {
+    /// LMDB takes a mutable pointer for input too, and does not write to it.
+    fn from_bytes(bytes: &[u8]) -> Value {
         Value { bytes: bytes.len(), data: bytes.as_ptr().cast_mut().cast() }
     }
 }
 
 functions! {
-    /// Of lmdb.h.
+    /// From lmdb.h.
     struct Functions {
         mdb_strerror: fn(c_int) -> *const c_char;
         mdb_env_create: fn(*mut *mut c_void) -> c_int;
@@ -52,7 +52,7 @@ functions! {
 pub(crate) struct Lmdb {
     functions: Functions,
     environment: *mut c_void,
-    /// The one table, which has no name.
+    /// The unnamed table.
     table: c_uint,
     dir: PathBuf,
 }
@@ -63,7 +63,7 @@ unsafe impl Send for Lmdb {}
 // SAFETY: as above.
 unsafe impl Sync for Lmdb {}
 
-/// A transaction that has begun; aborted where it is not committed.
+/// An open transaction; it is aborted unless it is committed.
 struct Transaction<'a> {
     lmdb: &'a Lmdb,
     /// Null once it is committed.
@@ -77,10 +77,10 @@ impl Lmdb {
 
     pub(crate) fn open(dir: &Path) -> Result<Lmdb> {
         let library = Library::find("LMDB", &["liblmdb.so.0", "liblmdb.so"], "liblmdb0")?;
-        let functions = Functions::of(&library)?;
+        let functions = Functions::load(&library)?;
         const OPEN: &str = "open its database";
         let mut lmdb = Lmdb { functions, environment: null_mut(), table: 0, dir: dir.into() };
-        // SAFETY: it writes the address of a new environment to a place of ours.
+        // SAFETY: it writes the address of a new environment to our variable.
         let made = unsafe { (functions.mdb_env_create)(&raw mut lmdb.environment) };
         lmdb.check(OPEN, made)?;
         // SAFETY: the environment was made and is not open yet.
@@ -91,7 +91,7 @@ impl Lmdb {
         lmdb.check(OPEN, opened)?;
         let mut table = 0;
         let tx = lmdb.begin(0)?;
-        // SAFETY: the transaction has begun; no name is the table without one; its number goes to a place of ours.
+        // SAFETY: the transaction is open; a null name is the unnamed table; its number goes to our variable.
         lmdb.check(OPEN, unsafe { (functions.mdb_dbi_open)(tx.handle, null(), 0, &raw mut table) })?;
         tx.commit()?;
         lmdb.table = table;
@@ -100,7 +100,7 @@ impl Lmdb {
 
     fn begin(&self, flags: c_uint) -> Result<Transaction<'_>> {
         let mut handle = null_mut();
-        // SAFETY: the environment is open; the transaction's address goes to a place of ours.
+        // SAFETY: the environment is open; the transaction's address goes to our variable.
         let begun =
             unsafe { (self.functions.mdb_txn_begin)(self.environment, null_mut(), flags, &raw mut handle) };
         self.check("begin", begun)?;
@@ -111,7 +111,7 @@ impl Lmdb {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: it takes any number, and its text ends with a zero and stays until this thread asks again.
+        // SAFETY: it takes any number; its text ends with a zero and stays valid until this thread calls it again.
         let why = unsafe { CStr::from_ptr((self.functions.mdb_strerror)(code)) };
         let why = why.to_string_lossy().into_owned();
         Err(Error::Engine { engine: "LMDB", doing, dir: self.dir.clone(), why })
@@ -121,7 +121,7 @@ impl Lmdb {
 impl Drop for Lmdb {
     fn drop(&mut self) {
         if !self.environment.is_null() {
-            // SAFETY: it was made, is closed once, and no transaction outlives the borrow of this.
+            // SAFETY: it was created, is closed once, and no transaction outlives the borrow of `self`.
             unsafe { (self.functions.mdb_env_close)(self.environment) };
         }
     }
@@ -130,7 +130,7 @@ impl Drop for Lmdb {
 impl Transaction<'_> {
     fn commit(mut self) -> Result<()> {
         let handle = std::mem::replace(&mut self.handle, null_mut());
-        // SAFETY: it has begun in this thread, and is gone after this whatever comes back.
+        // SAFETY: this thread began it, and it is freed by this call whether or not that fails.
         self.lmdb.check("commit", unsafe { (self.lmdb.functions.mdb_txn_commit)(handle) })
     }
 }
@@ -138,7 +138,7 @@ impl Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: it has begun and was neither committed nor aborted.
+            // SAFETY: it is open: it was neither committed nor aborted.
             unsafe { (self.lmdb.functions.mdb_txn_abort)(self.handle) };
         }
     }
@@ -146,8 +146,8 @@ impl Drop for Transaction<'_> {
 
 impl Rows for Transaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let (mut key, mut value) = (Value::of(key), Value::of(value));
-        // SAFETY: the transaction has begun and may write; key and value are copied during the call.
+        let (mut key, mut value) = (Value::from_bytes(key), Value::of(value));
+        // SAFETY: the transaction is open for writing; key and value are copied during the call.
         let put = unsafe {
             (self.lmdb.functions.mdb_put)(self.handle, self.lmdb.table, &raw mut key, &raw mut value, 0)
         };
@@ -171,20 +171,20 @@ impl Peer for Lmdb {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let tx = self.begin(RDONLY)?;
-        let (mut key, mut value) = (Value::of(key), Value::of(&[]));
-        // SAFETY: the transaction has begun; where the key is found the value's place is written to one of ours.
+        let (mut key, mut value) = (Value::from_bytes(key), Value::of(&[]));
+        // SAFETY: the transaction is open; the address of a value that is found goes to our variable.
         match unsafe { (self.functions.mdb_get)(tx.handle, self.table, &raw mut key, &raw mut value) } {
             NOTFOUND => Ok(None),
             code => {
                 self.check("read", code)?;
-                // SAFETY: the value lies in the map and stays as it is while the transaction does, which ends after it.
+                // SAFETY: the value lies in the map and does not change before the end of the transaction, which is later.
                 Ok(Some(unsafe { std::slice::from_raw_parts(value.data.cast::<u8>(), value.bytes) }.to_vec()))
             }
         }
     }
 
     fn settle(&self) -> Result<()> {
-        // SAFETY: the environment is open. 1: synced whatever its flags are.
+        // SAFETY: the environment is open. 1 forces the sync whatever its flags are.
         self.check("sync", unsafe { (self.functions.mdb_env_sync)(self.environment, 1) })
     }
 

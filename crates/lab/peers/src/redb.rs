@@ -1,4 +1,4 @@
-//! redb. Full: `Durability::Immediate`, as delivered. Delayed: `Durability::None`, durable with the next full commit.
+//! redb. Full is `Durability::Immediate`, its default. Delayed is `Durability::None`: durable with the next full commit.
 
 use crate::{Error, Peer, Result, Rows};
 use experiments::Durability;
@@ -32,12 +32,12 @@ fn failed(dir: &Path, doing: &'static str) -> impl Fn(redb::Error) -> Error {
 
 struct Table<'a, 'tx> {
     table: redb::Table<'tx, &'static [u8], &'static [u8]>,
-    of: &'a Redb,
+    database: &'a Redb,
 }
 
 impl Rows for Table<'_, '_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.table.insert(key, value).map(drop).map_err(self.of.failed("put a row"))
+        self.table.insert(key, value).map(drop).map_err(self.database.failed("put a row"))
     }
 }
 
@@ -48,13 +48,13 @@ impl Peer for Redb {
         fill: &mut dyn FnMut(&mut dyn Rows) -> Result<()>,
     ) -> Result<()> {
         let mut tx = self.database.begin_write().map_err(self.failed("begin"))?;
-        let when = match durability {
+        let setting = match durability {
             Durability::Full => redb::Durability::Immediate,
             Durability::Delayed => redb::Durability::None,
         };
-        tx.set_durability(when).map_err(self.failed("begin"))?;
+        tx.set_durability(setting).map_err(self.failed("begin"))?;
         let table = tx.open_table(ROWS).map_err(self.failed("open its table"))?;
-        let mut rows = Table { table, of: self };
+        let mut rows = Table { table, database: self };
         fill(&mut rows)?;
         drop(rows);
         tx.commit().map_err(self.failed("commit"))

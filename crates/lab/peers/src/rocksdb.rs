@@ -1,5 +1,5 @@
-//! RocksDB. Full: `WriteOptions::sync`. Delayed: without it, as delivered: the log is in the page cache, and durable
-//! when the system writes it or it is asked for.
+//! RocksDB. Full is `WriteOptions::sync`. Delayed, its default, is without it: the log is in the page cache until the
+//! system writes it or a sync is requested.
 
 use crate::library::{Library, functions};
 use crate::{Error, Peer, Result, Rows};
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-/// Debian's and Ubuntu's names of the versions whose functions are these; the last is the development package's.
+/// Debian's and Ubuntu's names of the versions that have these functions; the last is the development package's.
 const LIBRARIES: &[&str] = &[
     "librocksdb.so.7.8",
     "librocksdb.so.8.9",
@@ -19,11 +19,11 @@ const LIBRARIES: &[&str] = &[
     "librocksdb.so",
 ];
 
-/// Where an error's text is left.
+/// A pointer to an error's text.
 type Said = *mut *mut c_char;
 
 functions! {
-    /// Of rocksdb/c.h.
+    /// From rocksdb/c.h.
     struct Functions {
         rocksdb_free: fn(*mut c_void);
         rocksdb_options_create: fn() -> *mut c_void;
@@ -71,9 +71,9 @@ impl Rocksdb {
 
     pub(crate) fn open(dir: &Path) -> Result<Rocksdb> {
         let library = Library::find("RocksDB", LIBRARIES, "librocksdb7.8")?;
-        let functions = Functions::of(&library)?;
+        let functions = Functions::load(&library)?;
         let path = CString::new(dir.as_os_str().as_bytes()).expect("a path has no zero in it");
-        // SAFETY: options are made, changed and freed, each with its own functions; the path ends with a zero and is
+        // SAFETY: options are created, changed and freed with their own functions; the path ends with a zero and is
         // copied.
         let database = unsafe {
             let options = (functions.rocksdb_options_create)();
@@ -103,7 +103,7 @@ impl Rocksdb {
     }
 }
 
-/// Calls a function that leaves a text where it fails.
+/// Calls a function that sets an error's text if it fails.
 fn asked<T>(
     functions: &Functions,
     dir: &Path,
@@ -115,7 +115,7 @@ fn asked<T>(
     if said.is_null() {
         return Ok(result);
     }
-    // SAFETY: a text that the function made, which ends with a zero and is ours to free.
+    // SAFETY: the function allocated the text; it ends with a zero and we must free it.
     let why = unsafe {
         let why = CStr::from_ptr(said).to_string_lossy().into_owned();
         (functions.rocksdb_free)(said.cast());
@@ -126,7 +126,7 @@ fn asked<T>(
 
 impl Drop for Rocksdb {
     fn drop(&mut self) {
-        // SAFETY: each was made by the function of its kind, is freed once, and nobody borrows this any more.
+        // SAFETY: each was created by the function of its kind and is freed once; `self` is no longer borrowed.
         unsafe {
             (self.functions.rocksdb_close)(self.database);
             (self.functions.rocksdb_writeoptions_destroy)(self.full);
@@ -137,7 +137,7 @@ impl Drop for Rocksdb {
     }
 }
 
-/// Rows that are written as one.
+/// Rows that are written atomically.
 struct Batch<'a> {
     functions: &'a Functions,
     handle: *mut c_void,
@@ -147,7 +147,7 @@ impl Rows for Batch<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let (key_bytes, value_bytes) = (key.len(), value.len());
         let (key, value) = (key.as_ptr().cast(), value.as_ptr().cast());
-        // SAFETY: the batch is ours; key and value are copied during the call.
+        // SAFETY: we own the batch; key and value are copied during the call.
         unsafe {
             (self.functions.rocksdb_writebatch_put)(self.handle, key, key_bytes, value, value_bytes);
         }
@@ -157,7 +157,7 @@ impl Rows for Batch<'_> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was made and is freed once.
+        // SAFETY: it was created and is freed once.
         unsafe { (self.functions.rocksdb_writebatch_destroy)(self.handle) };
     }
 }
@@ -176,7 +176,7 @@ impl Peer for Rocksdb {
             Durability::Full => self.full,
             Durability::Delayed => self.delayed,
         };
-        // SAFETY: database, options and batch are there, and the batch is nobody else's.
+        // SAFETY: database, options and batch are valid, and no other thread uses the batch.
         self.ask("commit", |said| unsafe {
             (self.functions.rocksdb_write)(self.database, options, batch.handle, said);
         })
@@ -184,7 +184,7 @@ impl Peer for Rocksdb {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut bytes = 0;
-        // SAFETY: database and options are there; the key is only read; the length goes to a place of ours.
+        // SAFETY: database and options are valid; the key is only read; the length goes to our variable.
         let value = self.ask("read", |said| unsafe {
             let (start, length) = (key.as_ptr().cast(), key.len());
             (self.functions.rocksdb_get)(self.database, self.reading, start, length, &raw mut bytes, said)
@@ -192,7 +192,7 @@ impl Peer for Rocksdb {
         if value.is_null() {
             return Ok(None);
         }
-        // SAFETY: so many bytes were made for us, to be freed by us.
+        // SAFETY: the function allocated that many bytes, which we must free.
         let found = unsafe {
             let found = std::slice::from_raw_parts(value.cast::<u8>(), bytes).to_vec();
             (self.functions.rocksdb_free)(value.cast());
@@ -202,12 +202,12 @@ impl Peer for Rocksdb {
     }
 
     fn settle(&self) -> Result<()> {
-        // SAFETY: the database is there. 1: with a sync.
+        // SAFETY: the database is valid. 1 requests a sync.
         self.ask("sync its log", |said| unsafe { (self.functions.rocksdb_flush_wal)(self.database, 1, said) })
     }
 
     fn in_place(&self) -> Result<()> {
-        // SAFETY: database and options are there; it waits until the rows are in their file, as delivered.
+        // SAFETY: database and options are valid; by default it waits until the rows are in their file.
         self.ask("flush", |said| unsafe {
             (self.functions.rocksdb_flush)(self.database, self.flushing, said);
         })

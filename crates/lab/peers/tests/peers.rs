@@ -1,9 +1,9 @@
-//! Each engine that is on this machine keeps what was committed, and nothing of what was not.
+//! Each installed engine keeps what was committed, and nothing else.
 
 use experiments::Durability;
 use peers::{Engine, Error, Peer};
 
-/// Those that are here, with a directory each.
+/// The installed engines, with a directory each.
 fn all(test: impl Fn(Engine, &dyn Fn() -> Box<dyn Peer>)) {
     for engine in Engine::ALL {
         let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An embedded engine of others in this program, each step in a database of its own, counted in the kernel.
+/// Another embedded engine in this program. Each step has a database of its own, counted in the kernel.
 pub(super) struct Embedded {
     dir: PathBuf,
     engine: Engine,
@@ -17,7 +17,7 @@ pub(super) struct Embedded {
 }
 
 impl Embedded {
-    /// Finds out, before any step, whether it can be used.
+    /// Opens and closes a database, so that an unusable engine fails before any step.
     pub(super) fn open(dir: PathBuf, engine: Engine) -> Result<Embedded, Error> {
         let mut embedded = Embedded {
             dir,
@@ -53,10 +53,10 @@ impl Committer for Embedded {
         self.step += 1;
         self.make_step_dir()?;
         let peer = self.engine.open(&self.step_dir())?;
-        // The first commit makes the table, and the log where there is one; the key is none of the rows'.
+        // The first commit creates the table, and the log if there is one; no row has this key.
         peer.commit(Durability::Full, &mut |rows| rows.put(b"first", b""))?;
         self.peer = Some((peer, durability));
-        // What a look finds under a new name is not known of the time before.
+        // A file is counted from the first snapshot that has it.
         self.processes.counters().map(drop)
     }
 

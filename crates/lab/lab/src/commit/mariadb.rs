@@ -9,13 +9,13 @@ use servers::MariadbPrograms;
 use std::ops::Range;
 use std::path::Path;
 
-/// A MariaDB or MySQL server: one of our own, or one that is named.
+/// A MariaDB or MySQL server: one that we start, or the named one.
 pub(super) struct Mariadb {
     // Dropped in this order: the connection before its server.
     client: Client,
     processes: Processes,
     insert: Option<Statement>,
-    /// The database was made by this run: nobody else's is ever dropped.
+    /// This run created the database: no other one is ever dropped.
     has_database: bool,
     server: Option<servers::Mariadb>,
 }
@@ -44,7 +44,7 @@ impl Mariadb {
         Ok(mariadb)
     }
 
-    /// The database is ours alone while the connection lives.
+    /// Locks the database for this connection.
     fn take_database(&mut self) -> Result<(), Error> {
         let locked: Option<i64> =
             self.client.run(|conn| Ok(conn.query_first("SELECT GET_LOCK('headroom_lab', 0)")?.flatten()))?;
@@ -75,7 +75,7 @@ impl Mariadb {
         Ok(self.client.run(|conn| statements.iter().try_for_each(|statement| conn.query_drop(statement)))?)
     }
 
-    /// A setting of the whole server, which only ours gets.
+    /// Changes a global setting, only on a server that we started.
     fn flush_at_commit(&mut self, when: u8) -> Result<(), Error> {
         match self.server {
             Some(_) => self.sql(&[&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {when}")]),
@@ -88,7 +88,7 @@ impl Committer for Mariadb {
     fn begin(&mut self, durability: Durability) -> Result<(), Error> {
         self.flush_at_commit(1)?;
         self.sql(&["CREATE TABLE headroom_lab.numbers (n INT) ENGINE = InnoDB"])?;
-        // Logged but not written: what comes after is the rows'.
+        // Logged pages are written first, so that all later I/O belongs to the rows.
         if self.client.is_mariadb() {
             self.sql(&["FLUSH ENGINE LOGS"])?;
         }
@@ -141,7 +141,7 @@ impl Committer for Mariadb {
 impl Drop for Mariadb {
     fn drop(&mut self) {
         if self.has_database && self.server.is_none() {
-            // What stays has its mark, and the next experiment drops it.
+            // If it stays, it has its mark, and the next experiment drops it.
             let _ = self.sql(&["DROP DATABASE headroom_lab"]);
         }
     }

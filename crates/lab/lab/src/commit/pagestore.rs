@@ -6,14 +6,14 @@ use pagestore::{AwakeTrial, KeepAwake, Layout, Options, Store, Table};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Our page store in this program, each step in a store of its own, which counts its I/O itself.
+/// Our page store in this program. Each step has a store of its own, which counts its I/O itself.
 pub(super) struct Pagestore {
     dir: PathBuf,
     layout: Layout,
     options: Options,
     step: u32,
     store: Option<Open>,
-    /// What keeping the processor awake was found to bring.
+    /// The result of the store's trial whether polling pays.
     awake: Option<AwakeTrial>,
 }
 
@@ -23,14 +23,13 @@ struct Open {
     durability: pagestore::Durability,
 }
 
-/// Log that a commit of its own takes.
+/// Bytes of log for a commit of one row.
 const COMMIT_BYTES: u64 = 4 << 10;
-/// Of the log as a whole.
+/// Limits of the whole log.
 const LOG_BYTES: Range<u64> = 8 << 20..256 << 20;
 const VLFS: u64 = 2;
 
-/// Space for the log of a step: each begins in one that is there, where the next one is not needed before its end unless
-/// it has very many rows.
+/// Bytes of log for a step: enough that a step needs no second virtual log file, unless it has very many rows.
 pub(super) fn log_bytes(rows: u64) -> u64 {
     let needed = rows.saturating_mul(COMMIT_BYTES).saturating_add(1 << 20);
     needed.saturating_mul(VLFS).clamp(LOG_BYTES.start, LOG_BYTES.end)
@@ -99,9 +98,9 @@ impl Committer for Pagestore {
         let (files, times) = (open.store.file_statistics(), open.store.commit_times());
         let mut snapshot =
             collect::pagestore::in_process(&self.step_dir(), &self.step.to_string(), files, &times);
-        // A commit's wait is in the figures of the log already.
+        // The figures of the log include the waits of commits.
         snapshot.waits.clear();
-        // What the engine asks for is all that is asked of its files: direct I/O is both the request and the miss.
+        // The engine uses direct I/O: each of its requests reaches the storage.
         for sample in &mut snapshot.samples {
             sample.meaning = Meaning::REQUESTS;
         }

@@ -9,22 +9,22 @@ use std::ops::Range;
 use std::path::Path;
 use tokio_postgres::Statement;
 
-/// A PostgreSQL server: one of our own, or one that is named.
+/// A PostgreSQL server: one that we start, or the named one.
 pub(super) struct Postgres {
     // Dropped in this order: the connection before its server.
     client: Client,
     processes: Processes,
     insert: Option<Statement>,
     notes: Vec<String>,
-    /// The schema was made by this run: nobody else's is ever dropped.
+    /// This run created the schema: no other one is ever dropped.
     has_schema: bool,
     server: Option<servers::Postgres>,
 }
 
 const SCHEMA: &str = "schema headroom_lab";
-/// Of the schema, so that the next run may drop what a killed one left.
+/// Comment on the schema: the next run may drop what a killed one left.
 const MARK: &str = "made by headroom lab; may be dropped";
-/// "headroom lab" as a number, for the lock that two experiments on one server would share.
+/// "headroom lab" as a number: the advisory lock that excludes a second experiment on the server.
 const LOCK: i64 = 0x6865_6164_6c61_6221;
 /// In the socket's name: the server listens on nothing else.
 const PORT: u16 = 5432;
@@ -45,7 +45,7 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// The schema is ours alone while the connection lives.
+    /// Locks the schema for this connection.
     fn take_schema(&mut self) -> Result<(), Error> {
         let locked = self.client.run(async |client| {
             let row = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?;
@@ -77,7 +77,7 @@ impl Postgres {
         Ok(self.client.run(async |client| client.batch_execute(statements).await)?)
     }
 
-    /// On a server of others the role may be too weak; the figures are then a little higher.
+    /// Fails silently if the role lacks the right on a named server; the figures are then a little higher.
     fn try_sql(&mut self, statement: &str, note: &str) {
         if let Err(error) = self.sql(statement) {
             let note = format!("{note}: {error}");
@@ -160,7 +160,7 @@ impl Committer for Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         if self.has_schema && self.server.is_none() {
-            // What stays has its mark, and the next experiment drops it.
+            // If it stays, it has its mark, and the next experiment drops it.
             let _ = self.sql("DROP SCHEMA headroom_lab CASCADE");
         }
     }

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 /// How SQLite makes a commit durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Journal {
-    /// The old pages go into a journal, which is deleted when the new ones are in the database.
+    /// Old pages go into a journal, which is deleted when the new ones are in the database.
     Rollback,
-    /// The new pages are appended to a log.
+    /// New pages are appended to a log.
     WriteAhead,
 }
 
-/// SQLite of this program, each step in a database of its own, counted by the VFS shim.
+/// SQLite in this program. Each step has a database of its own, counted by the VFS shim.
 pub(super) struct Sqlite {
     dir: PathBuf,
     journal: Journal,
@@ -58,7 +58,7 @@ impl Sqlite {
             Durability::Delayed => "NORMAL",
         };
         connection.pragma_update(None, "synchronous", synchronous)?;
-        // The first commit makes the journal or log, which the counters then know.
+        // The first commit creates the journal or log, which is counted from then on.
         connection.execute_batch("CREATE TABLE numbers (n INTEGER)")?;
         if self.journal == Journal::WriteAhead {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;

@@ -3,11 +3,11 @@
 //! ```text
 //! sqlite     values by their serial types; pages by the page cache's hits and misses; files by the VFS shim; tables by dbstat
 //! postgres   EXPLAIN (ANALYZE, BUFFERS); pg_column_size; the messages of the protocol, counted
-//! mysql      the session's and the server's status before and after
-//! all        the storage, and what the kernel reads ahead, by the process source
+//! mysql      status variables of session and server, before and after
+//! all        reads from the storage, and the kernel's read-ahead, by the process source
 //! ```
 //!
-//! The query only reads: each engine is told so before it runs, and refuses all else.
+//! The query only reads: each engine is switched to read-only first and refuses everything else.
 
 mod mysql;
 mod postgres;
@@ -33,10 +33,10 @@ pub enum Place {
     Mysql(String),
 }
 
-/// Runs the query and tells what it moved. `database` is the one to be connected to, for MySQL.
+/// Runs the query and returns what it moved. `database` is the database to use on a MySQL server.
 ///
 /// # Errors
-/// Nobody answers, or the query cannot be run.
+/// The server does not answer, or the query cannot be run.
 pub fn footprint(
     place: &Place,
     query: &str,
@@ -51,8 +51,8 @@ pub fn footprint(
     }
 }
 
-/// A footprint of which nothing is known yet.
-fn nothing_known(query: &str, page_bytes: u64) -> Footprint {
+/// A footprint without any figures.
+fn empty_footprint(query: &str, page_bytes: u64) -> Footprint {
     let unknown = Figure::unknown(Reason::NotCounted);
     Footprint {
         source: String::new(),
@@ -74,14 +74,14 @@ fn nothing_known(query: &str, page_bytes: u64) -> Footprint {
     }
 }
 
-/// What a process reads, counted in the kernel from [`Reads::begin`] on.
+/// Reads of a process, counted in the kernel from [`Reads::begin`] on.
 struct Reads {
     counting: Option<(u32, Process, Snapshot)>,
     notes: Vec<String>,
 }
 
 impl Reads {
-    /// Of a process, where it is on this machine and may be watched; a note says where not.
+    /// Starts to count, if the process is on this machine and may be watched; else a note gives the reason.
     fn begin(pid: Option<u32>) -> Reads {
         let none = |why: String| Reads {
             counting: None,
@@ -98,17 +98,17 @@ impl Reads {
         }
     }
 
-    /// Puts what was read of data since then into the footprint.
+    /// Enters the reads of data since then into the footprint.
     fn end(self, footprint: &mut Footprint) -> Result<(), Error> {
         footprint.notes.extend(self.notes);
         let Some((pid, mut source, before)) = self.counting else { return Ok(()) };
         let after = source.snapshot()?;
         let mut files = intervals(&before, &after, Rules::default());
         files.retain(|row| matches!(row.file.kind, FileKind::Data | FileKind::Temp | FileKind::Log));
-        let read = |chosen: &dyn Fn(&FileInterval) -> bool| reads(files.iter().filter(|row| chosen(row)));
-        let asked = read(&|row| row.meaning.cache == Cache::Included);
+        let read = |chosen: &dyn Fn(&FileInterval) -> bool| sum_reads(files.iter().filter(|row| chosen(row)));
+        let issued = read(&|row| row.meaning.cache == Cache::Included);
         let stored = read(&|row| row.file.instance == "block layer");
-        // What goes past the page cache is not read ahead of need into it, whoever waits for it when.
+        // Direct I/O bypasses the page cache, so the kernel reads nothing ahead for it.
         let direct = open_directly(pid);
         let cached = |row: &FileInterval| !direct.contains(&row.file.path);
         let through = read(&|row| row.file.instance == "block layer" && cached(row));
@@ -116,8 +116,8 @@ impl Reads {
         let missed =
             read(&|row| waited.iter().any(|layer| row.file.instance.ends_with(layer)) && cached(row));
         if footprint.file_reads.known().is_none() {
-            footprint.file_reads = asked.map(|ops| ops.count);
-            footprint.file_read_bytes = asked.map(|ops| ops.bytes);
+            footprint.file_reads = issued.map(|ops| ops.count);
+            footprint.file_read_bytes = issued.map(|ops| ops.bytes);
         }
         footprint.storage_bytes = stored.map(|ops| ops.bytes);
         footprint.storage_read_ahead_bytes =
@@ -132,8 +132,8 @@ fn open_directly(pid: u32) -> HashSet<String> {
     let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let direct = descriptors.filter_map(|descriptor| {
         let number = descriptor.file_name().into_string().ok()?;
-        let told = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
-        let flags = told.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
         let flags = i32::from_str_radix(flags.trim(), 8).ok()?;
         let path = std::fs::read_link(descriptor.path()).ok()?.into_os_string().into_string().ok()?;
         (flags & libc::O_DIRECT != 0).then_some(path)
@@ -141,8 +141,8 @@ fn open_directly(pid: u32) -> HashSet<String> {
     direct.collect()
 }
 
-/// Reads of several files together.
-fn reads<'a>(files: impl Iterator<Item = &'a FileInterval>) -> Figure<Ops> {
+/// The sum of the reads of files.
+fn sum_reads<'a>(files: impl Iterator<Item = &'a FileInterval>) -> Figure<Ops> {
     let mut all = Ops::ZERO;
     for row in files {
         match &row.interval {

@@ -1,4 +1,4 @@
-use super::{Reads, nothing_known};
+use super::{Reads, empty_footprint};
 use crate::Error;
 use collect::mysql::Client;
 use experiments::{Footprint, ObjectFootprint};
@@ -8,7 +8,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Value};
 use std::collections::BTreeMap;
 
-/// The session's, and InnoDB's, which are the whole server's.
+/// Variables of the session, and InnoDB's, which count for the whole server.
 const STATUS: &str = "SHOW SESSION STATUS WHERE Variable_name IN ('Bytes_sent', 'Rows_read', \
     'Innodb_buffer_pool_read_requests', 'Innodb_pages_read', 'Innodb_buffer_pool_read_ahead', 'Innodb_page_size', \
     'Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', \
@@ -23,7 +23,7 @@ pub(super) fn footprint(connection: &str, query: &str, database: Option<&str>) -
     if let Some(database) = database {
         client.run(|conn| conn.select_db(database))?;
     }
-    // The server itself sees to it that nothing is written.
+    // The server itself refuses writes.
     client.run(|conn| conn.query_drop("START TRANSACTION READ ONLY"))?;
     let statement = client.run(|conn| conn.prep(query))?;
     // SELECT ... INTO a file has none.
@@ -34,7 +34,7 @@ pub(super) fn footprint(connection: &str, query: &str, database: Option<&str>) -
         return Err(wrong("it has parameters: give their values"));
     }
     let reads = Reads::begin(client.process());
-    // Twice: what the answer to the question itself sends is in the next one.
+    // Twice: the second one includes the bytes that the answer to the first sent.
     let (first, before) = (client.run(status)?, client.run(status)?);
     let (rows, column_bytes) = client.run(|conn| {
         let mut result = conn.query_iter(query)?;
@@ -54,13 +54,13 @@ pub(super) fn footprint(connection: &str, query: &str, database: Option<&str>) -
     let after = client.run(status)?;
     let grew = |name: &str, from: &Status, to: &Status| Some(to.get(name)?.saturating_sub(*from.get(name)?));
     let grown = |name: &str| grew(name, &before, &after).map_or(UNKNOWN, Figure::Known);
-    let mut footprint = nothing_known(query, after.get("innodb_page_size").copied().unwrap_or(16_384));
+    let mut footprint = empty_footprint(query, after.get("innodb_page_size").copied().unwrap_or(16_384));
     reads.end(&mut footprint)?;
     footprint.rows = rows;
     footprint.column_bytes = Figure::Known(column_bytes);
     footprint.rows_examined = match grown("rows_read") {
         Figure::Known(rows) => Figure::Known(rows),
-        // MySQL has no sum: each row that a handler was asked for, the end of a scan among them.
+        // MySQL has no sum: rows requested from handlers, the end of each scan included.
         Figure::Unknown { .. } => {
             let names = after.keys().filter(|name| name.starts_with("handler_read_"));
             names.map(|name| grown(name)).reduce(|a, b| a.zip(b, u64::saturating_add)).unwrap_or(UNKNOWN)
@@ -69,8 +69,8 @@ pub(super) fn footprint(connection: &str, query: &str, database: Option<&str>) -
     footprint.pages_touched = grown("innodb_buffer_pool_read_requests");
     footprint.pages_read = grown("innodb_pages_read");
     footprint.pages_read_ahead = grown("innodb_buffer_pool_read_ahead");
-    let question = grew("bytes_sent", &first, &before).unwrap_or(0);
-    footprint.client_bytes = grown("bytes_sent").map(|sent| sent.saturating_sub(question));
+    let status_bytes = grew("bytes_sent", &first, &before).unwrap_or(0);
+    footprint.client_bytes = grown("bytes_sent").map(|sent| sent.saturating_sub(status_bytes));
     footprint.notes.push(
         "pages are those of all sessions of the server in that time; bytes sent are right to a few bytes"
             .into(),
@@ -86,7 +86,7 @@ fn status(conn: &mut Conn) -> Result<Status, mysql::Error> {
     Ok(rows.into_iter().filter_map(number).collect())
 }
 
-/// Bytes of a value in a row ("Data Type Storage Requirements" of the manual); of texts and decimals, as they are sent.
+/// Bytes of a value in a row ("Data Type Storage Requirements" of the manual); texts and decimals count as sent.
 fn value_bytes(kind: ColumnType, value: &Value) -> u64 {
     let sent = match value {
         Value::NULL => return 0,
@@ -104,7 +104,7 @@ fn value_bytes(kind: ColumnType, value: &Value) -> u64 {
     }
 }
 
-/// The tables that EXPLAIN names, where that name is one table's; by the server's own statistics.
+/// The tables that EXPLAIN names, if the name is unambiguous, with the server's own statistics.
 fn objects(conn: &mut Conn, query: &str, page_bytes: u64) -> Result<Vec<ObjectFootprint>, mysql::Error> {
     let explained: Vec<mysql::Row> = conn.query(format!("EXPLAIN {query}"))?;
     let mut names: Vec<String> = explained.iter().filter_map(|row| row.get_opt("table")?.ok()).collect();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_takes_its_type_s_bytes_and_a_text_its_own() {
+    fn a_number_has_the_bytes_of_its_type_and_a_text_its_length() {
         let text = |text: &str| Value::Bytes(text.into());
         assert_eq!(value_bytes(ColumnType::MYSQL_TYPE_LONG, &text("2500000")), 4);
         assert_eq!(value_bytes(ColumnType::MYSQL_TYPE_LONGLONG, &text("1")), 8);

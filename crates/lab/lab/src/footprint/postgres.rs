@@ -1,4 +1,4 @@
-use super::{Reads, nothing_known};
+use super::{Reads, empty_footprint};
 use crate::Error;
 use collect::postgres::Client;
 use experiments::{Footprint, ObjectFootprint};
@@ -6,15 +6,15 @@ use filestats::{Figure, Reason};
 use serde_json::Value;
 use tokio_postgres::SimpleQueryMessage;
 
-/// Rows that are fetched at a time: what is sent is counted, not kept.
+/// Rows fetched at a time: their bytes are counted, they are not kept.
 const ROWS_AT_ONCE: usize = 10_000;
 
 pub(super) fn footprint(connection: &str, query: &str) -> Result<Footprint, Error> {
     let client = Client::connect(connection)?;
     let run = |statements: &str| client.run(async |client| client.batch_execute(statements).await);
-    // One process does it all, whose reads are counted; the server itself sees to it that nothing is written.
+    // A single process runs the query, so that its reads can be counted. The server itself refuses writes.
     run("BEGIN READ ONLY; SET LOCAL max_parallel_workers_per_gather = 0")?;
-    let mut footprint = nothing_known(query, client.block_bytes());
+    let mut footprint = empty_footprint(query, client.block_bytes());
 
     // Only one statement can be prepared.
     let prepared = client.run(async |client| client.prepare(query).await)?;
@@ -24,11 +24,11 @@ pub(super) fn footprint(connection: &str, query: &str) -> Result<Footprint, Erro
         return Err(Error::Query { on: "PostgreSQL".into(), why: why.into() });
     }
     let reads = Reads::begin(client.backend());
-    // First, so that what it reads is what nobody has fetched before it.
+    // First, so that no earlier run has fetched its pages into the cache.
     let explained = format!("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, TIMING OFF, FORMAT JSON) {query}");
     let answer = client.run(async |client| client.simple_query(&explained).await)?;
     reads.end(&mut footprint)?;
-    let plan = plan_of(&answer).unwrap_or(Value::Null);
+    let plan = parse_plan(&answer).unwrap_or(Value::Null);
     let blocks = |of: &str| {
         let kinds = ["Shared", "Local"].map(|kind| plan[format!("{kind} {of} Blocks")].as_u64());
         kinds.into_iter().flatten().reduce(u64::saturating_add).map_or(UNKNOWN, Figure::Known)
@@ -77,8 +77,8 @@ pub(super) fn footprint(connection: &str, query: &str) -> Result<Footprint, Erro
 
 const UNKNOWN: Figure<u64> = Figure::unknown(Reason::NotCounted);
 
-/// The root of the plan in what EXPLAIN answers.
-fn plan_of(answer: &[SimpleQueryMessage]) -> Option<Value> {
+/// The root of the plan in EXPLAIN's answer.
+fn parse_plan(answer: &[SimpleQueryMessage]) -> Option<Value> {
     let row = answer.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten(),
         _ => None,
@@ -101,7 +101,7 @@ fn around_rows(columns: &[String], rows: u64) -> u64 {
     description + complete + 1 + 4 + 1
 }
 
-/// What a plan's scans looked at.
+/// Rows and objects that a plan's scans read.
 #[derive(Default)]
 struct Scans {
     rows: f64,
@@ -118,7 +118,7 @@ impl Scans {
                 self.objects.push(object);
             }
         }
-        // Of a bitmap, the heap's scan looks at the rows.
+        // For a bitmap scan, only the scan of the heap examines rows.
         if node["Relation Name"].is_string() {
             let figure = |key: &str| node[key].as_f64().unwrap_or(0.0);
             let removed = figure("Rows Removed by Filter") + figure("Rows Removed by Index Recheck");
@@ -135,7 +135,7 @@ fn object(client: &Client, schema: &str, name: &str, page_bytes: u64) -> Result<
                  JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2";
     let row = client.run(async |client| client.query_opt(sized, &[&schema, &name]).await)?;
     let column = |at: usize| row.as_ref().and_then(|row| row.try_get::<_, i64>(at).ok());
-    // -1 is not known: never analysed.
+    // -1 means unknown: never analysed.
     let count = |at: usize| column(at).and_then(|n| u64::try_from(n).ok()).map_or(UNKNOWN, Figure::Known);
     let bytes = count(1);
     Ok(ObjectFootprint {
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_scan_looks_at_what_it_filters_out_too_in_each_loop() {
+    fn a_scan_examines_filtered_rows_too_in_each_loop() {
         let plan = json!({"Node Type": "Nested Loop", "Actual Rows": 4, "Actual Loops": 1, "Plans": [
             {"Node Type": "Seq Scan", "Relation Name": "orders", "Schema": "public", "Actual Rows": 2,
              "Rows Removed by Filter": 98, "Actual Loops": 1},

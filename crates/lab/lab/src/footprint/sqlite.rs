@@ -1,4 +1,4 @@
-use super::{Reads, nothing_known};
+use super::{Reads, empty_footprint};
 use crate::Error;
 use collect::Source;
 use collect::sqlite::InProcess;
@@ -29,12 +29,12 @@ pub(super) fn footprint(path: &Path, query: &str, registry: &'static Registry) -
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags_and_vfs(&real, flags, VFS_NAME).map_err(failed)?;
     connection.pragma_update(None, "query_only", true).map_err(failed)?;
-    // Reads through a memory map are no reads to anybody.
+    // Reads through a memory map cannot be counted.
     connection.pragma_update(None, "mmap_size", 0).map_err(failed)?;
     let page_bytes: i64 =
         connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(failed)?;
-    let mut footprint = nothing_known(query, page_bytes.unsigned_abs());
-    // Reading the schema is not the query's.
+    let mut footprint = empty_footprint(query, page_bytes.unsigned_abs());
+    // Reads of the schema are not counted for the query.
     let mut statement = connection.prepare(query).map_err(failed)?;
     if !statement.readonly() || statement.column_count() == 0 {
         return Err(wrong("it is no SELECT"));
@@ -45,19 +45,19 @@ pub(super) fn footprint(path: &Path, query: &str, registry: &'static Registry) -
     let (hits, misses) = page_cache(&connection);
     let (mut rows, mut column_bytes) = (0, 0);
     let columns = statement.column_count();
-    let mut found = statement.query([]).map_err(failed)?;
-    while let Some(row) = found.next().map_err(failed)? {
+    let mut result = statement.query([]).map_err(failed)?;
+    while let Some(row) = result.next().map_err(failed)? {
         rows += 1;
         for column in 0..columns {
             column_bytes += row.get_ref(column).map(value_bytes).map_err(failed)?;
         }
     }
-    drop(found);
+    drop(result);
     let (hits_after, misses_after) = page_cache(&connection);
     let files = intervals(&before, &counters.snapshot()?, Rules::default());
     let of_database =
         files.iter().filter(|row| Path::new(&row.file.path) == real || is_log(&row.file.path, &real));
-    let read = super::reads(of_database);
+    let read = super::sum_reads(of_database);
     footprint.file_reads = read.map(|ops| ops.count);
     footprint.file_read_bytes = read.map(|ops| ops.bytes);
     reads.end(&mut footprint)?;
@@ -101,7 +101,7 @@ fn value_bytes(value: ValueRef<'_>) -> u64 {
     }
 }
 
-/// The tables and indexes that the query's program opens, page by page.
+/// The tables and indexes that the query's bytecode opens.
 fn objects(connection: &Connection, query: &str) -> rusqlite::Result<Vec<ObjectFootprint>> {
     let mut explained = connection.prepare(&format!("EXPLAIN {query}"))?;
     let opened = explained.query_map([], |row| {
@@ -109,7 +109,7 @@ fn objects(connection: &Connection, query: &str) -> rusqlite::Result<Vec<ObjectF
     })?;
     let mut roots: Vec<i64> = Vec::new();
     for step in opened {
-        // Of the main database.
+        // p3 is 0 for the main database.
         if let (opcode, root, 0) = step?
             && opcode == "OpenRead"
             && !roots.contains(&root)
@@ -120,7 +120,7 @@ fn objects(connection: &Connection, query: &str) -> rusqlite::Result<Vec<ObjectF
     let mut named = connection.prepare(
         "SELECT name, type = 'table' FROM sqlite_schema WHERE rootpage = ?1 UNION ALL SELECT 'sqlite_schema', 1 WHERE ?1 = 1",
     )?;
-    // Entries of a table are in its leaves alone, those of an index in all its pages.
+    // Entries of a table are only in its leaves, those of an index in all its pages.
     let mut counted = connection.prepare(
         "SELECT coalesce(sum(CASE WHEN pagetype = 'leaf' OR NOT ?2 THEN ncell ELSE 0 END), 0), coalesce(sum(payload), 0),
                 count(*), coalesce(sum(pgsize), 0) FROM dbstat WHERE name = ?1",
