@@ -36,7 +36,7 @@ pub fn run(command: &LabCommand, history: Option<&Path>, out: &mut Output) -> Do
     }
 }
 
-/// Each once, in the order in which they were given.
+/// Removes repeated elements, and keeps the order of the first ones.
 fn dedup<T: PartialEq + Clone>(list: &mut Vec<T>) {
     let all = std::mem::take(list);
     all.into_iter().for_each(|each| {

@@ -5,9 +5,9 @@ mod lab;
 mod log;
 
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use terminal::{Failure, Output, source_argument};
+use terminal::{Done, FINE, Failure, Output, source_argument};
 
 /// Know what your storage can give, what your database asks of it, and how much room is left.
 #[derive(Parser)]
@@ -31,6 +31,15 @@ enum Command {
     /// Look into the log of a page store, a crashed one too
     #[command(subcommand)]
     Log(log::LogCommand),
+    /// What an emulated disk of `lab recover` starts
+    #[command(subcommand, hide = true)]
+    Luns(LunsCommand),
+}
+
+#[derive(Subcommand)]
+enum LunsCommand {
+    /// Serves a disk's file until it is unmounted, as `headroom luns serve` does
+    Serve { root: PathBuf, id: u32 },
 }
 
 fn main() -> ExitCode {
@@ -40,8 +49,14 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Lab(command) => lab::run(command, arguments.history.as_deref(), &mut out),
         Command::Log(command) => log::run(command, arguments.json, &mut out),
+        Command::Luns(LunsCommand::Serve { root, id }) => serve_disk(root, *id),
     };
     terminal::finish(done, out)
+}
+
+fn serve_disk(root: &Path, id: u32) -> Done {
+    luns::serve(&luns::Registry::at(root), id)?;
+    Ok(FINE)
 }
 
 /// A failure of an experiment.

@@ -48,7 +48,7 @@ pub struct ObjectFootprint {
     pub name: String,
     /// Rows or entries; of servers, as their statistics have them.
     pub rows: Figure<u64>,
-    /// Bytes of its records, without the room around them.
+    /// Bytes of its records, without the space around them.
     pub record_bytes: Figure<u64>,
     /// Its pages.
     pub pages: Figure<u64>,

@@ -37,7 +37,7 @@ pub struct RecoverResult {
     pub checked: u64,
     /// Its I/Os.
     pub io: RecoveryIo,
-    /// What counted them; "nobody" where nothing did.
+    /// The counter of these I/Os: "the page store".
     pub counted_by: String,
 }
 

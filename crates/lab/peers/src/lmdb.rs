@@ -146,7 +146,7 @@ impl Drop for Transaction<'_> {
 
 impl Rows for Transaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let (mut key, mut value) = (Value::from_bytes(key), Value::of(value));
+        let (mut key, mut value) = (Value::from_bytes(key), Value::from_bytes(value));
         // SAFETY: the transaction is open for writing; key and value are copied during the call.
         let put = unsafe {
             (self.lmdb.functions.mdb_put)(self.handle, self.lmdb.table, &raw mut key, &raw mut value, 0)
@@ -171,7 +171,7 @@ impl Peer for Lmdb {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let tx = self.begin(RDONLY)?;
-        let (mut key, mut value) = (Value::from_bytes(key), Value::of(&[]));
+        let (mut key, mut value) = (Value::from_bytes(key), Value::from_bytes(&[]));
         // SAFETY: the transaction is open; the address of a value that is found goes to our variable.
         match unsafe { (self.functions.mdb_get)(tx.handle, self.table, &raw mut key, &raw mut value) } {
             NOTFOUND => Ok(None),

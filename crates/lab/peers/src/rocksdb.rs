@@ -20,7 +20,7 @@ const LIBRARIES: &[&str] = &[
 ];
 
 /// A pointer to an error's text.
-type Said = *mut *mut c_char;
+type ErrorText = *mut *mut c_char;
 
 functions! {
     /// From rocksdb/c.h.
@@ -29,7 +29,7 @@ functions! {
         rocksdb_options_create: fn() -> *mut c_void;
         rocksdb_options_destroy: fn(*mut c_void);
         rocksdb_options_set_create_if_missing: fn(*mut c_void, c_uchar);
-        rocksdb_open: fn(*const c_void, *const c_char, Said) -> *mut c_void;
+        rocksdb_open: fn(*const c_void, *const c_char, ErrorText) -> *mut c_void;
         rocksdb_close: fn(*mut c_void);
         rocksdb_writeoptions_create: fn() -> *mut c_void;
         rocksdb_writeoptions_destroy: fn(*mut c_void);
@@ -41,10 +41,10 @@ functions! {
         rocksdb_writebatch_create: fn() -> *mut c_void;
         rocksdb_writebatch_destroy: fn(*mut c_void);
         rocksdb_writebatch_put: fn(*mut c_void, *const c_char, usize, *const c_char, usize);
-        rocksdb_write: fn(*mut c_void, *const c_void, *mut c_void, Said);
-        rocksdb_get: fn(*mut c_void, *const c_void, *const c_char, usize, *mut usize, Said) -> *mut c_char;
-        rocksdb_flush: fn(*mut c_void, *const c_void, Said);
-        rocksdb_flush_wal: fn(*mut c_void, c_uchar, Said);
+        rocksdb_write: fn(*mut c_void, *const c_void, *mut c_void, ErrorText);
+        rocksdb_get: fn(*mut c_void, *const c_void, *const c_char, usize, *mut usize, ErrorText) -> *mut c_char;
+        rocksdb_flush: fn(*mut c_void, *const c_void, ErrorText);
+        rocksdb_flush_wal: fn(*mut c_void, c_uchar, ErrorText);
     }
 }
 
@@ -78,8 +78,8 @@ impl Rocksdb {
         let database = unsafe {
             let options = (functions.rocksdb_options_create)();
             (functions.rocksdb_options_set_create_if_missing)(options, 1);
-            let database = asked(&functions, dir, "open its database", |said| {
-                (functions.rocksdb_open)(options, path.as_ptr(), said)
+            let database = checked_call(&functions, dir, "open its database", |error| {
+                (functions.rocksdb_open)(options, path.as_ptr(), error)
             });
             (functions.rocksdb_options_destroy)(options);
             database?
@@ -98,27 +98,27 @@ impl Rocksdb {
         Ok(Rocksdb { functions, database, full, delayed, reading, flushing, dir: dir.into() })
     }
 
-    fn ask<T>(&self, doing: &'static str, call: impl FnOnce(Said) -> T) -> Result<T> {
-        asked(&self.functions, &self.dir, doing, call)
+    fn call<T>(&self, doing: &'static str, call: impl FnOnce(ErrorText) -> T) -> Result<T> {
+        checked_call(&self.functions, &self.dir, doing, call)
     }
 }
 
 /// Calls a function that sets an error's text if it fails.
-fn asked<T>(
+fn checked_call<T>(
     functions: &Functions,
     dir: &Path,
     doing: &'static str,
-    call: impl FnOnce(Said) -> T,
+    call: impl FnOnce(ErrorText) -> T,
 ) -> Result<T> {
-    let mut said = null_mut();
-    let result = call(&raw mut said);
-    if said.is_null() {
+    let mut error = null_mut();
+    let result = call(&raw mut error);
+    if error.is_null() {
         return Ok(result);
     }
     // SAFETY: the function allocated the text; it ends with a zero and we must free it.
     let why = unsafe {
-        let why = CStr::from_ptr(said).to_string_lossy().into_owned();
-        (functions.rocksdb_free)(said.cast());
+        let why = CStr::from_ptr(error).to_string_lossy().into_owned();
+        (functions.rocksdb_free)(error.cast());
         why
     };
     Err(Error::Engine { engine: "RocksDB", doing, dir: dir.into(), why })
@@ -177,17 +177,17 @@ impl Peer for Rocksdb {
             Durability::Delayed => self.delayed,
         };
         // SAFETY: database, options and batch are valid, and no other thread uses the batch.
-        self.ask("commit", |said| unsafe {
-            (self.functions.rocksdb_write)(self.database, options, batch.handle, said);
+        self.call("commit", |error| unsafe {
+            (self.functions.rocksdb_write)(self.database, options, batch.handle, error);
         })
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut bytes = 0;
         // SAFETY: database and options are valid; the key is only read; the length goes to our variable.
-        let value = self.ask("read", |said| unsafe {
+        let value = self.call("read", |error| unsafe {
             let (start, length) = (key.as_ptr().cast(), key.len());
-            (self.functions.rocksdb_get)(self.database, self.reading, start, length, &raw mut bytes, said)
+            (self.functions.rocksdb_get)(self.database, self.reading, start, length, &raw mut bytes, error)
         })?;
         if value.is_null() {
             return Ok(None);
@@ -203,13 +203,13 @@ impl Peer for Rocksdb {
 
     fn settle(&self) -> Result<()> {
         // SAFETY: the database is valid. 1 requests a sync.
-        self.ask("sync its log", |said| unsafe { (self.functions.rocksdb_flush_wal)(self.database, 1, said) })
+        self.call("sync its log", |error| unsafe { (self.functions.rocksdb_flush_wal)(self.database, 1, error) })
     }
 
     fn in_place(&self) -> Result<()> {
         // SAFETY: database and options are valid; by default it waits until the rows are in their file.
-        self.ask("flush", |said| unsafe {
-            (self.functions.rocksdb_flush)(self.database, self.flushing, said);
+        self.call("flush", |error| unsafe {
+            (self.functions.rocksdb_flush)(self.database, self.flushing, error);
         })
     }
 }

@@ -49,7 +49,8 @@ pub fn run(path: &Path, plan: &Plan, stop: &AtomicBool) -> Result<Counts, Error>
                 let failed = &failed;
                 scope.spawn(move || {
                     let stopped = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-                    let result = client(connection, plan, shop, number, started, &stopped);
+                    let client = Client { connection, plan, shop, number, started };
+                    let result = client.run(&stopped);
                     if result.is_err() {
                         failed.store(true, Ordering::Relaxed);
                     }
@@ -66,35 +67,41 @@ pub fn run(path: &Path, plan: &Plan, stop: &AtomicBool) -> Result<Counts, Error>
     Ok(counts)
 }
 
-fn client(
-    mut connection: Connection,
-    plan: &Plan,
+/// One client: a connection and a thread.
+struct Client<'a> {
+    connection: Connection,
+    plan: &'a Plan,
     shop: Shop,
     number: u32,
     started: Instant,
-    stopped: &dyn Fn() -> bool,
-) -> rusqlite::Result<Counts> {
-    let end = started + plan.duration;
-    let pause = plan.pause();
-    let mut random = Random::new(plan.seed ^ ((u64::from(number) + 1) << 32));
-    let mut counts = Counts::default();
-    // The clients start evenly spaced.
-    let mut next = started + pause.mul_f64(f64::from(number) / f64::from(plan.clients));
-    while sleep_until(next.min(end), stopped) && Instant::now() < end {
-        let kind = Transaction::choose(&mut random);
-        let begun = Instant::now();
-        transact(&mut connection, kind, shop, &mut random)?;
-        counts.count(kind, begun.elapsed());
-        next += pause;
-        // Transactions that could not start in time are skipped, not made up for.
-        let now = Instant::now();
-        while next + pause < now {
+}
+
+impl Client<'_> {
+    /// Works until the plan's time is over or `stopped` returns true.
+    fn run(mut self, stopped: &dyn Fn() -> bool) -> rusqlite::Result<Counts> {
+        let Client { plan, started, .. } = self;
+        let end = started + plan.duration;
+        let pause = plan.pause();
+        let mut random = Random::new(plan.seed ^ ((u64::from(self.number) + 1) << 32));
+        let mut counts = Counts::default();
+        // The clients start evenly spaced.
+        let mut next = started + pause.mul_f64(f64::from(self.number) / f64::from(plan.clients));
+        while sleep_until(next.min(end), stopped) && Instant::now() < end {
+            let kind = Transaction::choose(&mut random);
+            let begun = Instant::now();
+            transact(&mut self.connection, kind, self.shop, &mut random)?;
+            counts.count(kind, begun.elapsed());
             next += pause;
-            counts.left_out += 1;
+            // Transactions that could not start in time are skipped, not made up for.
+            let now = Instant::now();
+            while next + pause < now {
+                next += pause;
+                counts.left_out += 1;
+            }
         }
+        counts.elapsed = started.elapsed();
+        Ok(counts)
     }
-    counts.elapsed = started.elapsed();
-    Ok(counts)
 }
 
 /// Sleeps until `then`; returns `false` as soon as `stopped` does.

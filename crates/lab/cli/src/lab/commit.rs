@@ -48,7 +48,7 @@ pub struct CommitArgs {
     html: Option<PathBuf>,
 }
 
-/// They are numbered in four bytes.
+/// Row numbers have four bytes.
 const ROWS_MAX: u64 = 1_000_000_000;
 
 /// Rows a commit.
@@ -132,7 +132,7 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     Ok(if study.results.is_empty() || (asked_for && lacking > 0) { no_answer() } else { FINE })
 }
 
-/// In the words of this experiment.
+/// The failure for missing disk space, with what this experiment needs.
 fn no_room(error: StorageError, rows: u64, engines: usize, needed: u64) -> Failure {
     let StorageError::NoRoom { path, free_bytes, reserve_bytes, .. } = error else { return error.into() };
     let (engines, fewer) = match engines {
@@ -147,7 +147,7 @@ fn no_room(error: StorageError, rows: u64, engines: usize, needed: u64) -> Failu
         .with_remedy(format_args!("fewer --rows{fewer}, or another directory"))
 }
 
-/// What was asked for, or 1, 10, 100 and so on up to all rows.
+/// The requested batches, or 1, 10, 100 and so on up to all rows.
 fn batches(args: &CommitArgs) -> Result<Vec<u64>, Failure> {
     let mut batches: Vec<u64> = Vec::new();
     if args.batch.is_empty() {

@@ -63,17 +63,17 @@ pub struct RecoverArgs {
 const EMULATED: &str = "An emulated disk";
 
 const PAGE_BYTES: u64 = 4_096;
-/// What a page takes in the log, with its share of headers and of blocks that are not full.
+/// Bytes of log for a page, with its share of headers and of partly filled blocks.
 const LOGGED_BYTES: u64 = 4_608;
 /// The study's: 256,000 pages, about 1 GiB.
 const PAGES_MAX: u64 = 256_000;
 const LOG_MAX: u64 = 1 << 30;
-/// The least that is done without being asked for.
+/// The shortest default.
 const LOG_MIN: u64 = 8 << 20;
-/// On an emulated disk one page after the other takes its latency each: 20 s for these.
+/// Serial recovery on an emulated disk takes its latency for each page: 20 s for these.
 const PAGES_EMULATED: u64 = 4_000;
 
-/// Arguments of the program that is killed, which only this binary gives.
+/// Arguments of the process that is killed; only this binary passes them.
 #[derive(clap::Args)]
 pub struct WriterArgs {
     engine: Engine,
@@ -84,7 +84,7 @@ pub struct WriterArgs {
     seed: u64,
 }
 
-/// What `headroom lab recover` starts and kills.
+/// The process that `headroom lab recover` starts and kills.
 pub fn write(args: &WriterArgs) -> Done {
     let &WriterArgs { pages, data_pages, log_bytes, seed, .. } = args;
     match ::lab::recover::write(args.engine, &args.dir, Work { pages, data_pages, log_bytes, seed })
@@ -143,9 +143,9 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
         .map_err(|error| Failure::new(format_args!("cannot make {}: {error}", plan.dir.display())))?;
 
     let done = counted_sqlite().and_then(|registry| {
-        let mut tell = |progress: &::lab::recover::Progress| out.progress(&progress.doing, progress.left);
+        let mut report = |progress: &::lab::recover::Progress| out.progress(&progress.doing, progress.left);
         let explain = |error| lab_failure(error).to_string();
-        experiment(&plan, registry, interrupt::flag(), &mut tell, explain).map_err(|error| match error {
+        experiment(&plan, registry, interrupt::flag(), &mut report, explain).map_err(|error| match error {
             ::lab::Error::Disk(luns::LunError::NotRoot) => {
                 lab_failure(error).with_remedy(format_args!("run it as root: sudo {}", page::command_line()))
             }
@@ -163,7 +163,7 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
     Ok(if study.results.is_empty() || (asked_for && !study.left_out.is_empty()) { no_answer() } else { FINE })
 }
 
-/// What is to be written: what was asked for, or as much as goes with it.
+/// The requested workload; what is not requested follows from the rest.
 fn work(args: &RecoverArgs, log_max: u64) -> Result<Work, Failure> {
     let (pages, log_bytes) = match (args.pages, args.log) {
         (Some(pages), Some(log)) => (pages, log),
@@ -183,7 +183,7 @@ fn work(args: &RecoverArgs, log_max: u64) -> Result<Work, Failure> {
     Ok(Work { pages, data_pages, log_bytes, seed: args.seed })
 }
 
-/// Makes the default work so small that it takes at most half of the free space.
+/// Shrinks the default workload until it needs at most half of the free space.
 fn fit(args: &RecoverArgs, plan: &mut Plan, free_bytes: u64) -> Result<(), Failure> {
     let mut log = LOG_MAX;
     while room_bytes(plan) > free_bytes / 2 && log > LOG_MIN {
@@ -193,7 +193,7 @@ fn fit(args: &RecoverArgs, plan: &mut Plan, free_bytes: u64) -> Result<(), Failu
     Ok(())
 }
 
-/// One engine after the other: what the largest needs.
+/// Disk space for the experiment: the engines run sequentially, so the largest counts.
 fn room_bytes(plan: &Plan) -> u64 {
     plan.engines.iter().map(|engine| engine.room_bytes(plan)).max().unwrap_or(0)
 }

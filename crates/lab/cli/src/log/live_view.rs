@@ -1,11 +1,13 @@
 //! What `headroom log` shows of a store that a process has open, as text and as JSON.
 
-use super::running::PATIENCE;
 use pagestore_counters::{CommitPart, CommitTimes, Counts, LOG_HEAD_BYTES, LogState, PartTimes, SlowCommit};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 use terminal::kept;
+
+/// A store answers within milliseconds, unless its thread does not run any more.
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A store and the process that has it open.
 #[derive(Clone, Debug)]

@@ -1,13 +1,9 @@
 //! The counters of a store that a process has open.
 
-use super::live_view::{LiveLog, OpenStore};
+use super::live_view::{LiveLog, OpenStore, PATIENCE};
 use pagestore_counters::{CommitTimes, Counts, Reader, SlowCommit};
 use std::path::Path;
-use std::time::Duration;
 use terminal::Failure;
-
-/// A store answers within milliseconds, unless its thread does not run any more.
-pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A store that a process has open.
 pub struct Running {

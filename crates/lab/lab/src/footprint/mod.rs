@@ -15,7 +15,7 @@ mod sqlite;
 
 use crate::Error;
 use collect::Source;
-use collect::process::{Process, Selection};
+use collect::process::{Layer, Process, Selection};
 use experiments::Footprint;
 use filestats::{Cache, Figure, FileInterval, FileKind, Interval, Ops, Reason, Rules, Snapshot, intervals};
 use headroom_sqlite::Registry;
@@ -107,14 +107,13 @@ impl Reads {
         files.retain(|row| matches!(row.file.kind, FileKind::Data | FileKind::Temp | FileKind::Log));
         let read = |chosen: &dyn Fn(&FileInterval) -> bool| sum_reads(files.iter().filter(|row| chosen(row)));
         let issued = read(&|row| row.meaning.cache == Cache::Included);
-        let stored = read(&|row| row.file.instance == "block layer");
+        let layer = |row: &FileInterval| Layer::from_instance(&row.file.instance);
+        let stored = read(&|row| layer(row) == Layer::Block);
         // Direct I/O bypasses the page cache, so the kernel reads nothing ahead for it.
         let direct = open_directly(pid);
         let cached = |row: &FileInterval| !direct.contains(&row.file.path);
-        let through = read(&|row| row.file.instance == "block layer" && cached(row));
-        let waited = [" page-cache misses", " page faults"];
-        let missed =
-            read(&|row| waited.iter().any(|layer| row.file.instance.ends_with(layer)) && cached(row));
+        let through = read(&|row| layer(row) == Layer::Block && cached(row));
+        let missed = read(&|row| matches!(layer(row), Layer::Misses | Layer::Faults) && cached(row));
         if footprint.file_reads.known().is_none() {
             footprint.file_reads = issued.map(|ops| ops.count);
             footprint.file_read_bytes = issued.map(|ops| ops.bytes);

@@ -252,10 +252,10 @@ mod tests {
     #[test]
     fn pages_to_recover_are_read_from_the_servers_log() {
         let line = "2026-11-22 14:50:50 0 [Note] InnoDB: To recover: 81 pages\n";
-        let said = format!(
+        let log = format!(
             "2026-11-22 14:50:50 0 [Note] InnoDB: End of log at LSN=37611972\n{line}Version: '10.11'\n"
         );
-        assert_eq!(pages_to_recover(&said), Figure::Known(81));
+        assert_eq!(pages_to_recover(&log), Figure::Known(81));
         assert_eq!(pages_to_recover("ready for connections"), Figure::unknown(Reason::NotCounted));
         assert_eq!(pages_to_recover(&line.repeat(2)), Figure::unknown(Reason::NotCounted), "in pieces");
     }

@@ -66,7 +66,7 @@ impl Disk for Stoppable {
     fn write_many(
         &self,
         writes: &[PageWrite<'_>],
-        way: Apply,
+        apply: Apply,
         at_once: usize,
         on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
@@ -80,7 +80,7 @@ impl Disk for Stoppable {
             on_event(event);
         };
         self.check_stopped()?;
-        self.disk.write_many(writes, way, at_once, &followed)
+        self.disk.write_many(writes, apply, at_once, &followed)
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {

@@ -52,6 +52,7 @@ mod unseen;
 
 pub use argument::KIND;
 pub use error::OpenError;
+pub use samples::Layer;
 pub use selection::Selection;
 
 use crate::error::SourceError;

@@ -32,18 +32,22 @@ pub(super) struct Samples<'a> {
     pub missed: &'a HashSet<FileId>,
 }
 
-/// Where in the way of an I/O it was counted.
+/// The layer at which I/Os are counted. The instance of a file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Layer {
-    /// What the process asked for.
+pub enum Layer {
+    /// Requests of a process.
     Requests,
-    /// Reads of it that found their page missing.
+    /// Reads of a process that missed the page cache.
     Misses,
-    /// Page faults on mapped files that had to read.
+    /// Page faults of a process on mapped files that had to read.
     Faults,
-    /// What block devices were asked.
+    /// Requests to block devices.
     Block,
 }
+
+const MISSES: &str = " page-cache misses";
+const FAULTS: &str = " page faults";
+const BLOCK: &str = "block layer";
 
 impl Samples<'_> {
     /// The snapshot, and the processes in it.
@@ -273,9 +277,19 @@ impl Layer {
     fn instance(self, tgid: u32, command: &str) -> String {
         match self {
             Layer::Requests => format!("pid {tgid} ({command})"),
-            Layer::Misses => format!("pid {tgid} ({command}) page-cache misses"),
-            Layer::Faults => format!("pid {tgid} ({command}) page faults"),
-            Layer::Block => "block layer".into(),
+            Layer::Misses => format!("pid {tgid} ({command}){MISSES}"),
+            Layer::Faults => format!("pid {tgid} ({command}){FAULTS}"),
+            Layer::Block => BLOCK.into(),
+        }
+    }
+
+    /// The layer of a file of this source, by its instance.
+    pub fn from_instance(instance: &str) -> Layer {
+        match instance {
+            BLOCK => Layer::Block,
+            _ if instance.ends_with(MISSES) => Layer::Misses,
+            _ if instance.ends_with(FAULTS) => Layer::Faults,
+            _ => Layer::Requests,
         }
     }
 
@@ -299,6 +313,18 @@ impl Layer {
             Layer::Requests => Meaning::REQUESTS,
             Layer::Faults => Meaning { cache: Cache::Missed, ..Meaning::REQUESTS },
             _ => Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_names_its_layer() {
+        for layer in [Layer::Requests, Layer::Misses, Layer::Faults, Layer::Block] {
+            assert_eq!(Layer::from_instance(&layer.instance(812, "page faults")), layer);
         }
     }
 }

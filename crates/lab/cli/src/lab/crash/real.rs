@@ -11,10 +11,10 @@ use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, workspace
 
 /// The process that is killed: this program with `--child`.
 pub fn child(store: &Path, words: &[String]) -> Done {
-    let (Some(part), Ok(way)) = (Part::named(&words[0]), words[1].parse()) else {
+    let (Some(part), Ok(recovery)) = (Part::named(&words[0]), words[1].parse()) else {
         return Err(Failure::usage("--child is for headroom itself"));
     };
-    kill::child(store, part, kill::recovery(way)).map_err(|error| {
+    kill::child(store, part, kill::recovery(recovery)).map_err(|error| {
         Failure::new(format_args!("cannot use the store in {}: {error}", store.display()))
     })?;
     Ok(FINE)
