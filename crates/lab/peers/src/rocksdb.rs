@@ -203,7 +203,9 @@ impl Peer for Rocksdb {
 
     fn settle(&self) -> Result<()> {
         // SAFETY: the database is valid. 1 requests a sync.
-        self.call("sync its log", |error| unsafe { (self.functions.rocksdb_flush_wal)(self.database, 1, error) })
+        self.call("sync its log", |error| unsafe {
+            (self.functions.rocksdb_flush_wal)(self.database, 1, error)
+        })
     }
 
     fn in_place(&self) -> Result<()> {
