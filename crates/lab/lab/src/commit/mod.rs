@@ -15,46 +15,27 @@
 //! To add an engine: a file with a [`Committer`], a variant of [`Engine`] and an arm of its `open`.
 
 mod embedded;
+mod engine;
 mod mariadb;
 mod pagestore;
 mod postgres;
+mod processes;
 mod sqlite;
 
+pub use engine::Engine;
+
 use crate::Error;
-use ::pagestore::KeepAwake;
-use collect::Source;
-use collect::process::{Process, Selection};
 use experiments::{CommitResult, CommitStudy, Durability, IoFigures, Pace, Step};
 use filestats::{FileInterval, FileKind, Reason, Rules, Snapshot, intervals};
 use headroom_sqlite::Registry;
-use std::fs;
+use processes::Processes;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Progress is reported this often.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-
-/// An engine that commits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Engine {
-    /// SQLite with its default journal, deleted after each commit; every commit synced.
-    SqliteRollback,
-    /// SQLite with a write-ahead log.
-    SqliteWal,
-    /// Our page store.
-    Pagestore,
-    /// Our page store without polling: as in the other engines, the processor may sleep while a commit waits for its write.
-    PagestoreAsleep,
-    /// Another embedded engine.
-    Embedded(peers::Engine),
-    /// PostgreSQL.
-    Postgres,
-    /// MariaDB, or the MySQL server that is named.
-    Mariadb,
-}
 
 /// The experiment to run.
 #[derive(Clone, Debug)]
@@ -117,106 +98,6 @@ trait Committer {
 
     /// Notes for reading its figures.
     fn notes(&self) -> Vec<String>;
-}
-
-impl Engine {
-    /// All, in the order in which they are shown.
-    pub const ALL: [Engine; 9] = [
-        Engine::Pagestore,
-        Engine::PagestoreAsleep,
-        Engine::SqliteRollback,
-        Engine::SqliteWal,
-        Engine::Embedded(peers::Engine::Redb),
-        Engine::Embedded(peers::Engine::Lmdb),
-        Engine::Embedded(peers::Engine::Rocksdb),
-        Engine::Postgres,
-        Engine::Mariadb,
-    ];
-
-    /// The name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Engine::SqliteRollback => "sqlite-rollback",
-            Engine::SqliteWal => "sqlite-wal",
-            Engine::Pagestore => "pagestore",
-            Engine::PagestoreAsleep => "pagestore-asleep",
-            Engine::Embedded(engine) => engine.name(),
-            Engine::Postgres => "postgres",
-            Engine::Mariadb => "mariadb",
-        }
-    }
-
-    /// The most space that its steps need, with a server's own files if we start it.
-    pub fn bytes_max(self, rows: u64) -> u64 {
-        // A row and its share of pages, logs and journals.
-        const ROW_BYTES: u64 = 512;
-        rows * ROW_BYTES
-            + match self {
-                Engine::SqliteRollback | Engine::SqliteWal => 0,
-                Engine::Pagestore | Engine::PagestoreAsleep => pagestore::log_bytes(rows),
-                // RocksDB reserves its log.
-                Engine::Embedded(_) => 96 << 20,
-                Engine::Postgres | Engine::Mariadb => 512 << 20,
-            }
-    }
-
-    /// Whether each commit waits for the data files, with or without a log.
-    fn waits_for_data(self) -> bool {
-        match self {
-            Engine::SqliteRollback => true,
-            Engine::Embedded(engine) => !engine.has_log(),
-            Engine::SqliteWal
-            | Engine::Pagestore
-            | Engine::PagestoreAsleep
-            | Engine::Postgres
-            | Engine::Mariadb => false,
-        }
-    }
-
-    /// Why it cannot commit with this durability; `None` if it can.
-    fn lacks(self, durability: Durability, plan: &Plan) -> Option<&'static str> {
-        match (self, durability) {
-            (_, Durability::Full) => None,
-            (Engine::SqliteRollback, _) => {
-                Some("has no delayed durability: without its syncs a crash may destroy the database")
-            }
-            (Engine::PagestoreAsleep, _) => {
-                Some("is pagestore, where commits are delayed: none of them waits for a write")
-            }
-            (Engine::Mariadb, _) if plan.mariadb.is_some() => {
-                Some("delays all of a server's commits or none: that is not switched on a server of others")
-            }
-            _ => None,
-        }
-    }
-
-    fn open(self, plan: &Plan, registry: &'static Registry) -> Result<Box<dyn Committer>, Error> {
-        let dir = plan.dir.join(self.name());
-        fs::create_dir(&dir).map_err(|source| Error::Io { doing: "make", path: dir.clone(), source })?;
-        Ok(match self {
-            Engine::SqliteRollback => {
-                Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::Rollback, registry))
-            }
-            Engine::SqliteWal => Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::WriteAhead, registry)),
-            Engine::Pagestore | Engine::PagestoreAsleep => {
-                let keep_awake = if self == Engine::Pagestore { KeepAwake::Auto } else { KeepAwake::Never };
-                Box::new(pagestore::Pagestore::open(dir, plan.rows, keep_awake))
-            }
-            Engine::Embedded(engine) => Box::new(embedded::Embedded::open(dir, engine)?),
-            Engine::Postgres => Box::new(postgres::Postgres::open(&dir, plan.postgres.as_deref())?),
-            Engine::Mariadb => Box::new(mariadb::Mariadb::open(&dir, plan.mariadb.as_deref())?),
-        })
-    }
-}
-
-impl FromStr for Engine {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Engine, String> {
-        let engine = Engine::ALL.into_iter().find(|engine| engine.name() == text);
-        let all = Engine::ALL.map(Engine::name).join(", ");
-        engine.ok_or_else(|| format!("there is no engine '{text}'; give {all}"))
-    }
 }
 
 /// One measurement: an engine inserts all rows with one durability and batch size.
@@ -367,54 +248,5 @@ impl Measurement {
             data,
             waits_for_data: self.engine.waits_for_data(),
         }))
-    }
-}
-
-/// The I/Os of an engine's processes, counted in the kernel, or notes why they are not.
-#[derive(Debug)]
-struct Processes {
-    source: Option<Process>,
-    notes: Vec<String>,
-}
-
-impl Processes {
-    /// Opens them by the first process, which is unknown if the server is on another machine.
-    fn open(engine: &str, pid: Option<u32>) -> Processes {
-        let none = |why: String| Processes {
-            source: None,
-            notes: vec![format!("the writes and syncs of {engine} are not counted: {why}")],
-        };
-        let Some(pid) = pid else { return none("its processes are not found on this machine".into()) };
-        match Process::open(&Selection { pids: vec![pid], ..Selection::default() }) {
-            Ok(source) => Processes { source: Some(source), notes: Vec::new() },
-            Err(error) => {
-                let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
-                none(format!("{error}{remedy}"))
-            }
-        }
-    }
-
-    fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
-        let Some(source) = &mut self.source else { return Ok(None) };
-        let snapshot = source.snapshot()?;
-        for note in source.request_notes(&snapshot) {
-            if !self.notes.contains(note) {
-                self.notes.push(note.clone());
-            }
-        }
-        Ok(Some(snapshot))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_engine_is_parsed_from_its_name() {
-        for engine in Engine::ALL {
-            assert_eq!(engine.name().parse(), Ok(engine));
-        }
-        assert!("sqlite".parse::<Engine>().unwrap_err().contains("sqlite-wal"));
     }
 }

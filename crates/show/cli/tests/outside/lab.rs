@@ -5,9 +5,33 @@ mod crash;
 mod footprint;
 mod recover;
 
-use std::os::unix::fs::PermissionsExt;
+use crate::programs::built;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
+
+#[test]
+fn the_laboratory_is_a_program_beside_headroom_or_on_path() {
+    let (place, path) = (directory(), directory());
+    let alone = place.path().join("headroom");
+    std::fs::hard_link(built().join("headroom"), &alone).unwrap();
+    let run = || Command::new(&alone).args(["log", "--json", "info", "/"]).env("PATH", path.path()).output();
+    let output = run().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.starts_with("error: cannot run headroom-lab"), "{error}");
+    assert!(error.contains("try: cargo build --release -p headroom-lab"), "{error}");
+    for dir in [&path, &place] {
+        let link = dir.path().join("headroom-lab");
+        symlink(built().join("headroom-lab"), &link).unwrap();
+        let output = run().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{error}");
+        assert!(error.contains("name the directory of a page store"), "{error}");
+        std::fs::remove_file(link).unwrap();
+    }
+}
 
 /// A directory on the tests' disk that servers' users get to.
 fn directory() -> TempDir {
