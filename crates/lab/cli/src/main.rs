@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 }
 
 fn serve_disk(root: &Path, id: u32) -> Done {
-    luns::serve(&luns::Registry::at(root), id)?;
+    luns::serve(root, id)?;
     Ok(FINE)
 }
 
