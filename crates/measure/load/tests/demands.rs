@@ -1,5 +1,5 @@
-//! What a workload can say beyond block size and outstanding I/Os, on real files: each is looked at from
-//! outside the engine where that is possible, by the content of the file or by the file's own size.
+//! The settings of a workload beyond block size and outstanding I/Os, on real files. Where possible the effect is checked
+//! by the content or the size of the file.
 
 mod fixture;
 
@@ -20,7 +20,7 @@ use workload::{
 
 const MIB: u64 = 1 << 20;
 
-/// Tests that measure time take turns: they must not be each other's load.
+/// Held by tests that measure time, which must not run at once.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -54,7 +54,7 @@ fn ran(region: &Region, workload: &Workload, length: &RunLength) -> RunResult {
 }
 
 #[test]
-fn an_open_loop_asks_at_its_rate_and_a_limited_loop_keeps_to_its_own() {
+fn an_open_loop_issues_at_its_rate_and_a_limited_loop_keeps_to_its_limit() {
     let _turn = turn();
     let (_dir, region) = region(MIB);
     let read = buffered(Shape::random_read(4096));
@@ -82,7 +82,7 @@ fn an_open_loop_asks_at_its_rate_and_a_limited_loop_keeps_to_its_own() {
 }
 
 #[test]
-fn an_open_loop_that_asks_too_much_tells_who_still_waits() {
+fn an_overloaded_open_loop_reports_the_ios_that_still_wait() {
     let _turn = turn();
     let (_dir, region) = region(MIB);
     let arrival = Arrival::Constant { iops: 30_000_000.0 };
@@ -100,7 +100,7 @@ fn an_open_loop_that_asks_too_much_tells_who_still_waits() {
 }
 
 #[test]
-fn bursts_rest_between_them() {
+fn bursts_are_separated_by_pauses() {
     let _turn = turn();
     let (_dir, region) = region(MIB);
     let burst = Some(Burst { ios: 10, pause: Duration::from_millis(20) });
@@ -170,7 +170,7 @@ fn only_the_used_part_is_written() {
 }
 
 #[test]
-fn a_shared_walk_writes_each_block_once_whichever_thread_does() {
+fn a_shared_walk_writes_each_block_once() {
     let (dir, region) = region(MIB);
     let access = Access { walk: Walk::Shared, ..Access::default() };
     let workload =
@@ -192,7 +192,7 @@ fn what_was_written_is_verified_and_damage_is_found() {
         let clean = ran(&region, &workload, &ios(3_000)).verification.unwrap();
         assert!(clean.bad == 0 && clean.blocks > 500, "{verify:?}: {clean:?}");
 
-        // Somebody damages the file while the run goes on: the watcher, in its last moment.
+        // The watcher damages the file at the end of the run.
         let path = dir.path().join("target");
         let length = RunLength { cool_down: Duration::ZERO, ..for_ms(300) };
         let mut damaged = false;

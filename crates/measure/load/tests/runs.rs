@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use storage::Region;
-use workload::{Backend, Caching, Durability, RunLength, Shape, Workload};
+use workload::{Backend, Caching, Content, Durability, RunLength, Shape, Verify, Workload};
 
 const MIB: u64 = 1 << 20;
 
@@ -101,7 +101,7 @@ fn what_completes_in_warm_up_does_not_count() {
 }
 
 #[test]
-fn written_blocks_are_written_and_nothing_else_is() {
+fn writes_reach_their_region_and_nothing_else() {
     let (_dir, mut region) = region(4 * MIB);
     region.offset_bytes = MIB;
     region.bytes = MIB;
@@ -142,6 +142,24 @@ fn a_region_below_one_block_is_refused_by_name() {
     region.bytes = 1000;
     let error = run(&region, &buffered(Shape::random_read(4096)), &for_time(10), &mut go_on).unwrap_err();
     assert!(error.to_string().contains("1000 bytes"), "{error}");
+}
+
+#[test]
+fn blocking_writes_carry_the_content_of_their_buffer_or_source() {
+    let (_dir, region) = region(MIB);
+    let length = RunLength { ios_max: Some(2_000), ..for_time(10_000) };
+    let run = |workload: &Workload| {
+        run_with_backend(Backend::Blocking, &region, workload, &length, &mut go_on).unwrap()
+    };
+    let mixed = buffered(Shape::random_read(4096).with_writes(50));
+    let marked = Workload { verify: Some(Verify::Sequence), outstanding: 4, ..mixed };
+    let verified = run(&marked).verification.unwrap();
+    assert!(verified.blocks > 0 && verified.bad == 0, "{verified:?}");
+    let source = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(source.path(), [7, 8, 9]).unwrap();
+    let content = Content::Buffer { bytes: 65_536, file: Some(source.path().into()) };
+    run(&Workload { content, ..buffered(Shape::sequential_write(4096)) });
+    assert!(std::fs::read(&region.path).unwrap().iter().all(|byte| (7..=9).contains(byte)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// What direct I/O on a file must be multiples of.
+/// Alignment that direct I/O on a file requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Alignment {
     /// Offsets and lengths.
@@ -21,31 +21,31 @@ const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"];
 /// The alignments tried where the kernel does not say, smallest first.
 const TRIED_BYTES: [u32; 2] = [512, 4096];
 
-/// The alignment that direct I/O on `file` needs; `None` if every I/O goes through the page cache.
+/// The alignment that direct I/O on `file` requires; `None` if every I/O uses the page cache.
 ///
-/// The kernel says so since Linux 6.1 (`STATX_DIOALIGN`). Before that, and on file systems that do not tell,
-/// real reads are tried: some accept `O_DIRECT` at open and refuse the transfer.
-pub(crate) fn of_file(file: &File, filesystem: Option<&str>) -> Option<Alignment> {
+/// The kernel reports it since Linux 6.1 (`STATX_DIOALIGN`). Before that, and on file systems that do not report it,
+/// reads are tried: some accept `O_DIRECT` at open and refuse the transfer.
+pub(crate) fn for_file(file: &File, filesystem: Option<&str>) -> Option<Alignment> {
     if filesystem.is_some_and(|name| IN_MEMORY.contains(&name)) {
         return None;
     }
     match from_statx(file) {
-        Some(told) => told,
+        Some(reported) => reported,
         None => from_transfers(file, filesystem),
     }
 }
 
-/// The same for a file of our own: it gets content first where only trying tells.
-pub(crate) fn of_new_file(file: &File, filesystem: Option<&str>) -> io::Result<Option<Alignment>> {
+/// The same for a new, empty file, which is given content first where reads must be tried.
+pub(crate) fn for_new_file(file: &File, filesystem: Option<&str>) -> io::Result<Option<Alignment>> {
     let in_memory = filesystem.is_some_and(|name| IN_MEMORY.contains(&name));
     if !in_memory && from_statx(file).is_none() {
         file.write_all_at(&[0x5a; 16 << 10], 0)?;
         file.sync_data()?;
     }
-    Ok(of_file(file, filesystem))
+    Ok(for_file(file, filesystem))
 }
 
-/// Why `of_file` found no direct I/O.
+/// Why `for_file` found no direct I/O.
 pub(crate) fn refusal(filesystem: Option<&str>) -> String {
     match filesystem {
         Some(name) if IN_MEMORY.contains(&name) => format!("{name} keeps its files in memory"),
@@ -54,7 +54,7 @@ pub(crate) fn refusal(filesystem: Option<&str>) -> String {
     }
 }
 
-/// `None`: the kernel does not tell; `Some(None)`: it tells that there is no direct I/O.
+/// `None`: not reported; `Some(None)`: reported that there is no direct I/O.
 fn from_statx(file: &File) -> Option<Option<Alignment>> {
     let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
@@ -71,16 +71,16 @@ fn from_transfers(file: &File, filesystem: Option<&str>) -> Option<Alignment> {
     let direct = reopen(file, OFlags::RDONLY | OFlags::DIRECT).ok()?;
     let works = |align: u32| {
         let mut buffer = AlignedBuffer::new(align as usize, align as usize);
-        // At an offset that is no multiple of anything larger; at the start any alignment would pass.
+        // At an offset that is not a multiple of a larger alignment; offset 0 would fit any.
         matches!(direct.read_at(&mut buffer, u64::from(align)), Ok(read) if read > 0)
     };
-    // btrfs does what is not aligned to its sectors through the page cache, without a word.
+    // btrfs executes I/Os that are not aligned to its sectors through the page cache, without an error.
     let smallest = if filesystem == Some("btrfs") { 4096 } else { 512 };
     let align = TRIED_BYTES.into_iter().filter(|align| *align >= smallest).find(|align| works(*align))?;
     Some(Alignment { offset_bytes: align, memory_bytes: align })
 }
 
-/// The same file (also one that has no name any more) opened anew, with other flags.
+/// Opens the same file again with other flags, also if it has no name any more.
 pub(crate) fn reopen(file: &File, flags: OFlags) -> rustix::io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map(File::from)
@@ -112,7 +112,7 @@ mod tests {
             return;
         };
         file.write_all_at(&[1; 65_536], 0).unwrap();
-        assert_eq!(of_file(&file, Some("tmpfs")), None);
+        assert_eq!(for_file(&file, Some("tmpfs")), None);
         assert_eq!(refusal(Some("tmpfs")), "tmpfs keeps its files in memory");
     }
 }

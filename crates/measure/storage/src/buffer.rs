@@ -1,10 +1,9 @@
 use std::ops::{Deref, DerefMut};
 
-/// Memory at the alignment that direct I/O asks for.
+/// Memory with the alignment that direct I/O requires.
 #[derive(Debug)]
 pub struct AlignedBuffer {
-    // More than needed: the aligned part starts somewhere inside. A vector's memory never moves, so the
-    // alignment found once stays true, without unsafe code.
+    // Larger than needed: the aligned part starts at `start`. A vector that is not resized does not move its memory.
     memory: Vec<u8>,
     start: usize,
     bytes: usize,
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_aligned_and_as_large_as_asked() {
+    fn a_buffer_has_the_requested_alignment_and_size() {
         for align in [1, 4, 512, 4096, 1 << 20] {
             let mut buffer = AlignedBuffer::new(12_288, align);
             assert_eq!(buffer.as_ptr() as usize % align, 0);

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use workload::format_bytes;
 
-/// Why a target cannot be measured as asked. The first line is its `Display`; [`facts`](Self::facts) and
+/// Why a target cannot be measured. `Display` is the first line of the message; [`facts`](Self::facts) and
 /// [`remedy`](Self::remedy) are the lines below it:
 ///
 /// ```text
@@ -35,7 +35,7 @@ pub enum StorageError {
         path: PathBuf,
         /// What was tried: "open".
         what: &'static str,
-        /// To whom, and with it what would help.
+        /// Who is refused, which determines the remedy.
         refused: Refused,
     },
     /// The file system is mounted read-only.
@@ -46,7 +46,7 @@ pub enum StorageError {
         /// Mount source and file system type: "/dev/nvme1n1 (xfs)".
         device: Option<String>,
     },
-    /// The block device does not take writes.
+    /// The block device is write-protected.
     #[error("cannot write to {}: the device is read-only", path.display())]
     ReadOnlyDevice {
         /// The block device.
@@ -60,12 +60,12 @@ pub enum StorageError {
         /// What is wrong.
         why: String,
     },
-    /// The file system does every I/O through memory.
+    /// The file system has no direct I/O.
     #[error("cannot measure {} with direct I/O: {why}", path.display())]
     NoDirectIo {
         /// The target.
         path: PathBuf,
-        /// What stands in the way: "tmpfs keeps its files in memory".
+        /// The reason: "tmpfs keeps its files in memory".
         why: String,
     },
     /// Much of the file has never been written: reading it never reaches the storage.
@@ -101,7 +101,7 @@ pub enum StorageError {
         /// "file" or "block device".
         kind: &'static str,
     },
-    /// Somebody uses it: never written to, whatever was said.
+    /// It is in use: never written to, with `--destroy-data` neither.
     #[error("cannot write to {}: it is in use", path.display())]
     InUse {
         /// The target.
@@ -109,13 +109,13 @@ pub enum StorageError {
         /// Every use found: "mounted at /srv", "swap", "held by dm-0".
         uses: Vec<String>,
     },
-    /// A lasting file is to be made where something is.
+    /// There is already something at the path of a file to make.
     #[error("cannot make {}: something is there that headroom did not make", path.display())]
     Exists {
         /// What is there.
         path: PathBuf,
     },
-    /// A directory takes no load itself.
+    /// Load does not run on a directory itself.
     #[error("cannot open {} for load: it is a directory, load runs on a test file in it", path.display())]
     IsDirectory {
         /// The directory.
@@ -126,14 +126,14 @@ pub enum StorageError {
     NoRoom {
         /// The directory.
         path: PathBuf,
-        /// Size wanted.
+        /// Size requested.
         bytes: u64,
         /// Bytes free.
         free_bytes: u64,
         /// Bytes that stay free.
         reserve_bytes: u64,
     },
-    /// Writing the test file failed half-way; it was removed.
+    /// Writing the test file failed; it was removed.
     #[error(
         "cannot write the test file in {}: {source} after {} of {}; it is removed again",
         path.display(), format_bytes(*done_bytes), format_bytes(*bytes)
@@ -143,12 +143,12 @@ pub enum StorageError {
         path: PathBuf,
         /// Bytes written before.
         done_bytes: u64,
-        /// Size wanted.
+        /// Size requested.
         bytes: u64,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The caller ended the making of the test file; it was removed.
+    /// The caller stopped the writing of the test file; it was removed.
     #[error("interrupted while writing the test file in {}; it is removed again", path.display())]
     Interrupted {
         /// The directory.
@@ -159,10 +159,10 @@ pub enum StorageError {
     WorkspaceInUse {
         /// The target directory.
         dir: PathBuf,
-        /// Its process, where it says so.
+        /// Its process, if the marker names it.
         pid: Option<u32>,
     },
-    /// What lies where the workspace should be was not made by Headroom.
+    /// There is a `headroom.tmp` that Headroom did not make.
     #[error("cannot use {}: {why}, so headroom did not make it", path.display())]
     WorkspaceNotOurs {
         /// The `headroom.tmp`.
@@ -170,7 +170,7 @@ pub enum StorageError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Somebody else's files lie in the workspace, so it stays.
+    /// The workspace contains files of others, so that it is kept.
     #[error("{} is kept: it holds files that headroom did not make", path.display())]
     WorkspaceKept {
         /// The `headroom.tmp`.
@@ -183,14 +183,14 @@ pub enum StorageError {
     Io {
         /// What was tried: "open".
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// To a size that people type.
+/// Rounds down to whole GiB or MiB.
 fn round_down(bytes: u64) -> u64 {
     let unit = if bytes >= 1 << 30 { 1 << 30 } else { 1 << 20 };
     bytes - bytes % unit
@@ -200,35 +200,74 @@ fn pid_text(pid: Option<u32>) -> String {
     pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
 }
 
-/// Whom the kernel refuses, which says what can be done about it.
+/// Who is refused by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// This user: another one may.
+    /// A user other than root.
     User,
-    /// Root, a block device: its control group has a list of devices, as a container's has (the kernel's
-    /// security/device_cgroup.c answers EPERM).
-    RootsDevice,
-    /// Root, anything else.
+    /// Root, a block device: the device list of the control group, as of a container, does not include it (EPERM of the
+    /// kernel's security/device_cgroup.c).
+    DeviceList,
+    /// Root, in any other case.
     Root,
 }
 
 impl Refused {
-    /// Of a call on `path` that failed with `errno`.
-    fn of(path: &Path, errno: i32) -> Refused {
+    /// Classifies a call on `path` that failed with `errno`.
+    fn classify(path: &Path, errno: i32) -> Refused {
         let is_device = || std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
         match rustix::process::geteuid().is_root() {
             false => Refused::User,
-            true if errno == libc::EPERM && is_device() => Refused::RootsDevice,
+            true if errno == libc::EPERM && is_device() => Refused::DeviceList,
             true => Refused::Root,
         }
     }
 }
 
+impl Refused {
+    fn remedy(self, path: &Path) -> String {
+        match self {
+            Refused::User => "run as root, or measure a directory that this user may write to".into(),
+            Refused::DeviceList => format!(
+                "let it use the device (docker run --device {0}, DeviceAllow={0} rwm of systemd), run outside, or \
+                 measure a directory on it",
+                path.display()
+            ),
+            Refused::Root => {
+                "look for what refuses root (lsattr: an immutable file; mount options; a security module, in dmesg), \
+                 or measure another directory"
+                    .into()
+            }
+        }
+    }
+}
+
+fn filling_remedy(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::ENOSPC => Some("something else filled the file system: a smaller one"),
+        libc::EDQUOT => Some("this user's quota is used up: a smaller one, or another user"),
+        libc::EIO => Some(FAILING_STORAGE),
+        _ => None,
+    }
+}
+
+fn io_remedy(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::ENOSPC => Some("free some space, or name another directory"),
+        libc::ENOENT => Some("name a directory of a file system that takes files"),
+        libc::ENOTDIR => Some("name a directory"),
+        libc::EIO => Some(FAILING_STORAGE),
+        _ => None,
+    }
+}
+
+const FAILING_STORAGE: &str = "the storage itself fails: read the kernel's log (dmesg)";
+
 impl Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Refused::User => "this user is not permitted",
-            Refused::RootsDevice => {
+            Refused::DeviceList => {
                 "the devices of this container or control group do not include it, not even root is permitted"
             }
             Refused::Root => "not even root is permitted",
@@ -237,20 +276,20 @@ impl Display for Refused {
 }
 
 impl StorageError {
-    /// What the kernel said to `what` on `path`, as the case that a person can act on.
+    /// The error of `what` on `path`, as specific as it can be classified.
     pub(crate) fn from_io(what: &'static str, path: &Path, source: impl Into<io::Error>) -> StorageError {
         let (path, source) = (path.to_path_buf(), source.into());
         match source.raw_os_error() {
             Some(libc::ENOENT) if !path.exists() => StorageError::NotThere { path },
             Some(errno @ (libc::EACCES | libc::EPERM)) => {
-                StorageError::NotPermitted { refused: Refused::of(&path, errno), path, what }
+                StorageError::NotPermitted { refused: Refused::classify(&path, errno), path, what }
             }
             Some(libc::EROFS) => StorageError::ReadOnlyFilesystem { device: mounted_device(&path), path },
             _ => StorageError::Io { what, path, source },
         }
     }
 
-    /// What is known about the case, a line each, as "device: /dev/nvme1n1 (xfs)".
+    /// Facts about the case, one per line: "device: /dev/nvme1n1 (xfs)".
     pub fn facts(&self) -> Vec<String> {
         match self {
             StorageError::ReadOnlyFilesystem { device: Some(device), .. } => {
@@ -271,26 +310,14 @@ impl StorageError {
         }
     }
 
-    /// What the person can do about it; `None` where that is not known.
+    /// What the user can do about it; `None` where that is unknown.
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
             StorageError::NotThere { .. } => "check the path; a directory must exist before it is used".into(),
             StorageError::NotATarget { .. } => {
                 "name a directory on the storage in question, or the block device itself (see lsblk)".into()
             }
-            StorageError::NotPermitted { refused: Refused::User, .. } => {
-                "run as root, or measure a directory that this user may write to".into()
-            }
-            StorageError::NotPermitted { path, refused: Refused::RootsDevice, .. } => format!(
-                "let it use the device (docker run --device {0}, DeviceAllow={0} rwm of systemd), run outside, or \
-                 measure a directory on it",
-                path.display()
-            ),
-            StorageError::NotPermitted { refused: Refused::Root, .. } => {
-                "look for what refuses root (lsattr: an immutable file; mount options; a security module, in dmesg), \
-                 or measure another directory"
-                    .into()
-            }
+            StorageError::NotPermitted { path, refused, .. } => refused.remedy(path),
             StorageError::ReadOnlyFilesystem { .. } => {
                 "remount it read-write, or measure another directory on the same device".into()
             }
@@ -325,12 +352,7 @@ impl StorageError {
                     ),
                 }
             }
-            StorageError::Filling { source, .. } => match source.raw_os_error() {
-                Some(libc::ENOSPC) => "something else filled the file system: a smaller one".into(),
-                Some(libc::EDQUOT) => "this user's quota is used up: a smaller one, or another user".into(),
-                Some(libc::EIO) => "the storage itself fails: read the kernel's log (dmesg)".into(),
-                _ => return None,
-            },
+            StorageError::Filling { source, .. } => filling_remedy(source)?.into(),
             StorageError::WorkspaceInUse { .. } => {
                 "wait until it is done: two measurements of one storage falsify each other".into()
             }
@@ -340,13 +362,7 @@ impl StorageError {
             StorageError::WorkspaceKept { path, .. } => {
                 format!("look at them, then remove {} yourself", path.display())
             }
-            StorageError::Io { source, .. } => match source.raw_os_error() {
-                Some(libc::ENOSPC) => "free some space, or name another directory".into(),
-                Some(libc::ENOENT) => "name a directory of a file system that takes files".into(),
-                Some(libc::ENOTDIR) => "name a directory".into(),
-                Some(libc::EIO) => "the storage itself fails: read the kernel's log (dmesg)".into(),
-                _ => return None,
-            },
+            StorageError::Io { source, .. } => io_remedy(source)?.into(),
             StorageError::Interrupted { .. } => return None,
         };
         Some(text)

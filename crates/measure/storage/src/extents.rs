@@ -3,19 +3,19 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// How much of a file has never been written.
+/// Bytes of a file that were never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unwritten {
-    /// No block behind it.
+    /// In holes.
     pub hole_bytes: u64,
-    /// Allocated, never written.
+    /// Allocated.
     pub unwritten_bytes: u64,
 }
 
 impl Unwritten {
-    /// Of the first `bytes` of `file`, by the file system's extents (FIEMAP), or where it has no such list,
-    /// by its holes.
-    pub fn of(file: &File, bytes: u64) -> io::Result<Unwritten> {
+    /// Scans the first `bytes` bytes of `file` by the file system's extents (FIEMAP), or by its holes where there is no list
+    /// of extents.
+    pub fn scan(file: &File, bytes: u64) -> io::Result<Unwritten> {
         match by_extents(file, bytes) {
             Err(error)
                 if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL)) =>
@@ -34,7 +34,7 @@ impl Unwritten {
 const EXTENTS_AT_ONCE: usize = 256;
 /// `_IOWR('f', 11, struct fiemap)` of linux/fs.h.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Dirty pages are written first: they have no extent of their own yet.
+/// Writes dirty pages first: they may have no extent yet.
 const FLAG_SYNC: u32 = 1;
 const EXTENT_LAST: u32 = 0x1;
 const EXTENT_UNWRITTEN: u32 = 0x800;
@@ -84,7 +84,7 @@ fn by_extents(file: &File, bytes: u64) -> io::Result<Unwritten> {
         let mapped = &map.extents[..(map.mapped_extents as usize).min(EXTENTS_AT_ONCE)];
         let last = mapped.last().is_none_or(|extent| extent.flags & EXTENT_LAST != 0);
         let reached = add(&mut found, at, bytes, mapped);
-        // An extent that does not advance would loop for ever on a broken file system.
+        // On a broken file system, an extent that does not advance would loop for ever.
         if last || reached <= at {
             found.hole_bytes += bytes - reached;
             break;
@@ -94,7 +94,7 @@ fn by_extents(file: &File, bytes: u64) -> io::Result<Unwritten> {
     Ok(found)
 }
 
-/// Counts what lies between `at` and the end of the last extent, which it returns, `bytes` at most.
+/// Counts from `at` to the end of the last extent, which it returns, `bytes` at most.
 fn add(found: &mut Unwritten, at: u64, bytes: u64, extents: &[Extent]) -> u64 {
     let mut reached = at;
     for extent in extents {
@@ -134,7 +134,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// 1 MiB written, 1 MiB allocated, 2 MiB nothing.
+    /// 1 MiB written, 1 MiB allocated, 2 MiB of holes.
     fn file_in(directory: &str) -> Option<File> {
         let file = tempfile::tempfile_in(directory).ok()?;
         file.set_len(4 * MIB).unwrap();
@@ -164,7 +164,7 @@ mod tests {
         let file = tempfile::tempfile_in("/dev/shm").unwrap();
         file.set_len(4 * MIB).unwrap();
         file.write_all_at(&vec![1; MIB as usize], MIB).unwrap();
-        let found = Unwritten::of(&file, 4 * MIB).unwrap();
+        let found = Unwritten::scan(&file, 4 * MIB).unwrap();
         assert_eq!(found, Unwritten { hole_bytes: 3 * MIB, unwritten_bytes: 0 });
     }
 

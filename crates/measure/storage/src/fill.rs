@@ -15,16 +15,16 @@ use std::time::Duration;
 
 /// One write; files are multiples of it.
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
-/// Writes in flight: enough for a disk array, few enough for a memory stick.
+/// Writes in flight: enough for a disk array, not too many for a USB stick.
 const WRITERS: u64 = 4;
-/// Through the page cache each writer waits for the storage after that many chunks, so that the progress is
-/// the storage's and memory does not fill up.
+/// Through the page cache each writer syncs after this many chunks, so that the progress is that of the storage and
+/// memory does not fill up.
 const CHUNKS_PER_SYNC: u64 = 16;
-/// The caller may stop us that often, however slow the storage.
+/// Interval at which the caller can stop the writing, however slow the storage is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
-/// Chunks written that the caller has not been told of: one who must stop the writing is never far behind it.
-const UNSEEN_MAX: usize = 8;
-/// At least what any device asks of buffers.
+/// Most chunks written that were not reported yet, so that a caller can stop the writing in time.
+const UNREPORTED_MAX: usize = 8;
+/// Alignment of buffers, sufficient for any device.
 const BUFFER_ALIGN_BYTES: usize = 4096;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) fn fill(
     let chunks = bytes / CHUNK_BYTES;
     let seed = RandomState::new().build_hasher().finish();
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (sender, receiver) = mpsc::sync_channel(UNSEEN_MAX);
+    let (sender, receiver) = mpsc::sync_channel(UNREPORTED_MAX);
     let mut progress = FillProgress { done_bytes: 0, total_bytes: bytes };
     let mut outcome = Ok(());
 
@@ -97,9 +97,9 @@ pub(crate) fn fill(
     outcome
 }
 
-/// Fills a chunk with a random stream of its own.
+/// Fills a chunk with random data that depends on its number.
 fn randomize(buffer: &mut [u8], seed: u64, chunk: u64) {
-    // `seed_from_u64` spreads neighbouring seeds over the whole state (SplitMix64).
+    // `seed_from_u64` makes independent states of consecutive seeds (SplitMix64).
     Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(chunk)).fill_bytes(buffer);
 }
 

@@ -2,8 +2,8 @@ use host::{DeviceNumber, disk_counters};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// I/Os per second that the device with that number ("254:0") completes while this process leaves it alone for the time
-/// `over`: the load of others. `None` if the kernel does not count it.
+/// I/Os per second that the device with this number ("254:0") completes within the time `over`, in which this process does
+/// not use it: the load of other processes. `None` if the kernel does not count its I/Os.
 pub fn foreign_load(number: &str, over: Duration) -> Option<f64> {
     let number = DeviceNumber::parse(number)?;
     let start = Instant::now();

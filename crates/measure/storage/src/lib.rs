@@ -1,20 +1,18 @@
-//! What a target is, what limits it, and how load gets at it without harm. Linux only.
+//! Targets of load: their facts and limits, and how they are opened without loss of data. Linux only.
 //!
 //! ```text
 //! Target::open(path) ──> TargetFacts   file system, device chain (sysfs), alignment (statx), caps (cgroups)
 //!    │
 //!    ├─ a directory:  Workspace::open(dir) ──> test_file(bytes) ──> TestFile::region ─┐
-//!    ├─ a lasting file of Headroom's own:  MadeFile::find / create, marked ────────┤
+//!    ├─ a permanent file that Headroom made:  MadeFile::find / create, marked ─────┤
 //!    └─ a file or block device:  open_for(Access, Caching) ──────────────────────────┴─> Region
-//!                                                                                             │
-//!                                   ring::Ring: io_uring over the region's file, with IoBuffers <─┘
 //! ```
 //!
-//! In a directory, everything Headroom makes lies in `headroom.tmp/`, marked and locked, and is removed by
-//! the next Headroom if this one is killed. `foreign_load` tells whether others use the device meanwhile.
+//! In a directory, all files of Headroom are in `headroom.tmp/`, marked and locked; the next Headroom removes them if
+//! this one is killed. `foreign_load` measures the I/O of other processes on a device.
 //!
-//! Never: writes into a file that Headroom did not make unless the caller says `destroy_data`, and into
-//! storage in use not even then; follows a symlink inside a target directory; takes "unknown" for 0.
+//! Never: writes into a file that Headroom did not make, unless the caller passes `destroy_data`, and into storage in
+//! use not even then (`overwrite_guard`); follows a symlink inside a target directory; treats "unknown" as 0.
 
 mod alignment;
 mod buffer;

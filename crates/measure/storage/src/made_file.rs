@@ -10,28 +10,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A lasting file that Headroom made to run load on, and so may write over: later, and by another command.
+/// A permanent file that Headroom made to run load on. Later commands may overwrite it.
 ///
 /// ```text
 /// extended attribute user.headroom of the file (or a line in the history, where it takes none):
 ///     "version=1 inode=4711 bytes=4294967296 state=whole written=1762000000123456789"
 /// ```
 ///
-/// The mark holds as long as the file is the very one (its inode: a copy is somebody's), as large as it was made,
-/// and last written to by Headroom (`written`: its mtime at the end of the last load). So a file that was made here and
-/// then became somebody's disk image, of the same name and size, is not taken for ours. While it is made and
-/// while load runs the mark says so instead: a killed Headroom cannot tell the time of its last write.
+/// The mark is valid while inode and size are unchanged and the last write was Headroom's (`written`: the mtime at the end
+/// of the last load). A file that has since become a disk image of another program, with the same name and size, is not
+/// overwritten. While the file is made and while load runs, the mark has another state and no time, since a killed
+/// Headroom cannot record its last write.
 #[derive(Debug)]
 pub struct MadeFile {
     file: File,
     path: PathBuf,
     mark: Mark,
     in_file: bool,
-    /// Removed when dropped: it was never finished.
+    /// It was not finished: removed when dropped.
     unfinished: bool,
 }
 
-/// What the mark says.
+/// Content of the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     inode: u64,
@@ -45,37 +45,37 @@ enum State {
     Making,
     /// Load runs on it.
     Loaded,
-    /// Written in full, last at that time.
+    /// Written in full; the last write was then.
     Whole { written_unix_ns: i128 },
 }
 
-/// What lies where a lasting file is wanted.
+/// What is at the path of a permanent file.
 #[derive(Debug)]
 pub enum FoundFile {
     /// Nothing.
     Nothing,
-    /// A whole file that Headroom made.
+    /// A complete file that Headroom made.
     Ours(MadeFile),
-    /// A file that Headroom began to make and was killed: it can be removed and made anew.
+    /// A file of a Headroom that was killed while it made it: it can be removed and made again.
     Unfinished(MadeFile),
-    /// A file that Headroom made and another program wrote to since.
+    /// A file that Headroom made and another program has written to since.
     Changed,
     /// Anything else.
     NotOurs,
 }
 
 const ATTRIBUTE: &str = "user.headroom";
-/// A longer attribute is not ours.
+/// A longer attribute is not a mark.
 const MARK_BYTES_MAX: usize = 256;
 
 impl MadeFile {
-    /// Looks at `path`; `recorded` is the mark that the history keeps for that path, if any.
+    /// Classifies the file at `path`; `recorded` is the mark that the history holds for it, if any.
     ///
     /// # Errors
-    /// [`StorageError::WorkspaceInUse`] while another Headroom makes it, and what the kernel refuses.
+    /// [`StorageError::WorkspaceInUse`] while another Headroom makes it, and the kernel's errors.
     pub fn find(path: &Path, recorded: Option<&str>) -> Result<FoundFile, StorageError> {
         let failed = |error: Errno| StorageError::from_io("open", path, error);
-        // NONBLOCK: a pipe must not hang the open. A symlink is followed to what it names.
+        // NONBLOCK: a pipe must not hang the open. A symlink is followed.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -86,9 +86,9 @@ impl MadeFile {
         if !metadata.is_file() {
             return Ok(FoundFile::NotOurs);
         }
-        let own = read_attribute(&file);
-        let in_file = own.is_some();
-        let mark = own.as_deref().or(recorded).and_then(|text| text.parse::<Mark>().ok());
+        let attribute = read_attribute(&file);
+        let in_file = attribute.is_some();
+        let mark = attribute.as_deref().or(recorded).and_then(|text| text.parse::<Mark>().ok());
         let Some(mark) = mark.filter(|mark| mark.inode == metadata.ino()) else {
             return Ok(FoundFile::NotOurs);
         };
@@ -104,11 +104,11 @@ impl MadeFile {
         })
     }
 
-    /// A new, empty file, marked before anything is in it. Where [`in_file`](Self::in_file) is false the caller
-    /// keeps [`mark`](Self::mark) before going on. Dropped before it is filled, it is removed.
+    /// Makes a new, empty, marked file. Where [`in_file`](Self::in_file) is false the caller must record
+    /// [`mark`](Self::mark) before it fills the file. If dropped before it is filled, it is removed.
     ///
     /// # Errors
-    /// [`StorageError::Exists`], and what the kernel refuses.
+    /// [`StorageError::Exists`], and the kernel's errors.
     pub fn create(path: &Path, bytes: u64) -> Result<MadeFile, StorageError> {
         assert!(bytes > 0, "a file of 0 bytes measures nothing");
         let parent = parent(path);
@@ -128,7 +128,7 @@ impl MadeFile {
         Ok(made)
     }
 
-    /// Writes it in full, and marks it as whole.
+    /// Writes it in full, and marks it as complete.
     ///
     /// # Errors
     /// [`StorageError::Filling`], [`StorageError::Interrupted`]; it is removed then.
@@ -146,22 +146,22 @@ impl MadeFile {
         Ok(self)
     }
 
-    /// Notes that load begins: until [`ended`](Self::end_load) any time of writing is ours.
+    /// Records that load begins: until [`end_load`](Self::end_load) any mtime is valid.
     ///
     /// # Errors
-    /// [`StorageError::WorkspaceInUse`] while another Headroom loads it, and what the kernel refuses.
+    /// [`StorageError::WorkspaceInUse`] while another Headroom loads it, and the kernel's errors.
     pub fn begin_load(&mut self) -> Result<(), StorageError> {
         self.lock()?;
         self.mark.state = State::Loaded;
         self.write_mark().map(drop)
     }
 
-    /// Notes that load has ended, and when it last wrote.
+    /// Records that load has ended, and the time of its last write.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's.
     pub fn end_load(&mut self) -> Result<(), StorageError> {
-        // What is still to be written back would change the time after we looked at it.
+        // Writeback after the time was read would change it.
         let synced = self.file.sync_all().and_then(|()| self.file.metadata());
         let metadata = synced.map_err(|error| StorageError::from_io("sync", &self.path, error))?;
         self.mark.state = State::Whole { written_unix_ns: written(&metadata) };
@@ -171,7 +171,7 @@ impl MadeFile {
     /// Removes it.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's.
     pub fn remove(mut self) -> Result<(), StorageError> {
         self.unfinished = false;
         std::fs::remove_file(&self.path).map_err(|error| StorageError::from_io("remove", &self.path, error))
@@ -187,17 +187,17 @@ impl MadeFile {
         self.mark.bytes
     }
 
-    /// Whether it carries the mark itself.
+    /// Whether the mark is an attribute of the file.
     pub fn in_file(&self) -> bool {
         self.in_file
     }
 
-    /// The mark, for who must keep it elsewhere.
+    /// The mark, to be recorded elsewhere.
     pub fn mark(&self) -> String {
         self.mark.to_string()
     }
 
-    /// Held until the file is dropped, and by nobody when its Headroom was killed.
+    /// Locks the file until it is dropped or the process ends.
     fn lock(&self) -> Result<(), StorageError> {
         match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(()),
@@ -206,7 +206,7 @@ impl MadeFile {
         }
     }
 
-    /// `false` where the file system takes no such attribute.
+    /// Writes the attribute; `false` where the file system does not support it.
     fn write_mark(&self) -> Result<bool, StorageError> {
         if !self.in_file {
             return Ok(false);
@@ -214,7 +214,7 @@ impl MadeFile {
         let text = self.mark.to_string();
         match rustix::fs::fsetxattr(&self.file, ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
             Ok(()) => Ok(true),
-            // Not known to the file system, or switched off by the mount.
+            // Not supported by the file system, or disabled by the mount.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
             Err(error) => Err(StorageError::from_io("mark", &self.path, error)),
         }
@@ -224,7 +224,7 @@ impl MadeFile {
 impl Drop for MadeFile {
     fn drop(&mut self) {
         if self.unfinished {
-            // Nobody is left to tell; it is marked as unfinished.
+            // An error cannot be reported here; the file is marked as unfinished.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -262,7 +262,7 @@ impl fmt::Display for Mark {
 impl FromStr for Mark {
     type Err = ();
 
-    /// Whatever is not exactly a mark is none.
+    /// Accepts only what `Display` writes.
     fn from_str(text: &str) -> Result<Mark, ()> {
         let mut words = text.split(' ');
         let mut word = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
@@ -280,7 +280,7 @@ impl FromStr for Mark {
             Some(Mark { inode, bytes, state })
         };
         let mark = read().ok_or(())?;
-        // The rest of it, and every other way to write the same.
+        // Rejects trailing text and other spellings of the same numbers.
         if mark.to_string() == text { Ok(mark) } else { Err(()) }
     }
 }

@@ -88,7 +88,8 @@ fn open_file(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, 
         }
     }
     let bytes = metadata.len();
-    let unwritten = Unwritten::of(&file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
+    let unwritten =
+        Unwritten::scan(&file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
     if unwritten.total_bytes() > bytes / 100 * UNWRITTEN_PERCENT_MAX {
         let Unwritten { hole_bytes, unwritten_bytes } = unwritten;
         return Err(StorageError::Unwritten { path: path.into(), hole_bytes, unwritten_bytes, bytes });

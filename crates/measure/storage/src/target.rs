@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use workload::{TargetFacts, TargetKind};
 
-/// What load is to run on: a directory, a regular file or a block device, and what is known about it.
+/// A directory, a regular file or a block device that load can run on, and its facts.
 #[derive(Clone, Debug)]
 pub struct Target {
     path: PathBuf,
@@ -16,33 +16,33 @@ pub struct Target {
 }
 
 impl Target {
-    /// Finds out about `path` without changing it. In a directory a file without a name is made to learn its
-    /// alignment; only where the file system has no such files, a workspace for a moment.
+    /// Reads the facts of `path` without changing it. The alignment of a directory is determined on an unnamed file
+    /// (`O_TMPFILE`), or in a short-lived workspace where the file system does not support that.
     ///
     /// # Errors
     /// [`StorageError::NotThere`], [`StorageError::NotATarget`], [`StorageError::NotPermitted`].
     pub fn open(path: &Path) -> Result<Target, StorageError> {
         let path = std::path::absolute(path).map_err(|error| StorageError::from_io("open", path, error))?;
-        let facts = look(&path, None)?;
+        let facts = read_facts(&path, None)?;
         Ok(Target { path, facts })
     }
 
-    /// As the user named it, made absolute.
+    /// The path given by the user, made absolute.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was found when it was opened or last refreshed.
+    /// The facts read when it was opened or last refreshed.
     pub fn facts(&self) -> &TargetFacts {
         &self.facts
     }
 
-    /// Reads the facts anew (free space, caps, devices); the alignment does not change and is kept.
+    /// Reads the facts again (free space, caps, devices); the alignment cannot change and is kept.
     ///
     /// # Errors
-    /// As [`Target::open`]; the old facts then stay.
+    /// As [`Target::open`]; the old facts are kept.
     pub fn refresh(&mut self) -> Result<(), StorageError> {
-        self.facts = look(&self.path, Some(self.alignment()))?;
+        self.facts = read_facts(&self.path, Some(self.alignment()))?;
         Ok(())
     }
 
@@ -52,10 +52,11 @@ impl Target {
     }
 }
 
-/// Alignment of block devices whose logical block size the kernel does not say.
+/// Alignment of block devices whose logical block size is unknown.
 const BLOCK_BYTES_UNKNOWN: u32 = 4096;
 
-fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, StorageError> {
+/// `known` is the alignment if it was determined before.
+fn read_facts(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, StorageError> {
     let failed = |error| StorageError::from_io("look at", path, error);
     let real = fs::canonicalize(path).map_err(failed)?;
     let metadata = fs::metadata(&real).map_err(failed)?;
@@ -91,9 +92,9 @@ fn look(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFacts, St
         (Some(known), _) => known,
         (None, TargetKind::File) => {
             let file = File::open(&real).map_err(|error| StorageError::from_io("read", path, error))?;
-            alignment::of_file(&file, filesystem.as_deref())
+            alignment::for_file(&file, filesystem.as_deref())
         }
-        (None, _) => of_directory(&real, filesystem.as_deref()),
+        (None, _) => directory_alignment(&real, filesystem.as_deref()),
     };
     Ok(TargetFacts {
         path: path.display().to_string(),
@@ -126,15 +127,15 @@ fn kind_of(metadata: &fs::Metadata) -> Result<TargetKind, &'static str> {
     }
 }
 
-/// `None` also where no file can be made: the making of the test file then says why.
-fn of_directory(directory: &Path, filesystem: Option<&str>) -> Option<Alignment> {
+/// `None` also where no file can be made: making the test file then reports why.
+fn directory_alignment(directory: &Path, filesystem: Option<&str>) -> Option<Alignment> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
-        Ok(file) => alignment::of_new_file(&File::from(file), filesystem).ok()?,
+        Ok(file) => alignment::for_new_file(&File::from(file), filesystem).ok()?,
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::NOENT) => {
             let workspace = Workspace::open(directory).ok()?;
             let file = workspace.create("probe").ok()?;
-            alignment::of_new_file(&file, filesystem).ok()?
+            alignment::for_new_file(&file, filesystem).ok()?
         }
         Err(_) => None,
     }

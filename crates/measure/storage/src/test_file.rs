@@ -12,17 +12,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use workload::Caching;
 
-/// How far the making of a test file is.
+/// Progress of writing a test file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillProgress {
     /// Bytes written.
     pub done_bytes: u64,
-    /// Bytes to write in all.
+    /// Bytes to write.
     pub total_bytes: u64,
 }
 
-/// A file in a workspace, written full of incompressible data: every block is there to be read. Removed when
-/// dropped.
+/// A file in a workspace, filled with incompressible data, so that every block can be read from the storage. Removed
+/// when dropped.
 #[derive(Debug)]
 pub struct TestFile {
     file: File,
@@ -34,11 +34,11 @@ pub struct TestFile {
     filesystem: Option<String>,
 }
 
-/// A test file leaves 5 % of the file system free for others, ...
+/// Share of the file system that a test file leaves free.
 const RESERVE_PERCENT: u64 = 5;
-/// ... at least this (a tenth of a file system smaller than ten times this), ...
+/// It leaves at least this free (a tenth of a file system smaller than ten times this).
 pub const RESERVE_BYTES_MIN: u64 = 1 << 30;
-/// ... and at most this: on very large file systems 5 % is more than anybody's safety needs.
+/// It leaves at most this free: on very large file systems less than 5 % is safe.
 pub const RESERVE_BYTES_MAX: u64 = 64 << 30;
 
 /// Bytes that a test file leaves free on a file system of that size.
@@ -49,7 +49,7 @@ pub fn reserve_bytes(filesystem_bytes: u64) -> u64 {
 
 impl Workspace {
     /// Makes a test file `headroom-NAME` of `bytes`, rounded up to whole MiB: allocated, written in full and synced.
-    /// `on_progress` is called several times a second, whether or not the storage got on, and may end it.
+    /// `on_progress` is called several times a second, also without progress, and may end it.
     ///
     /// # Errors
     /// As [`check_room`](Self::check_room), before anything is made;
@@ -131,10 +131,10 @@ impl TestFile {
         Region::reopen(&self.file, &self.path, OFlags::RDWR, self.bytes, mode)
     }
 
-    /// Removes it. Dropping does the same, in silence.
+    /// Removes it. Dropping does the same, without reporting errors.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's.
     pub fn remove(self) -> Result<(), StorageError> {
         self.unlink().map_err(|error| StorageError::from_io("remove", &self.path, error))
     }
@@ -161,7 +161,7 @@ pub(crate) fn write_whole(
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes).map_err(|error| broken(0, error))?,
         Err(error) => return Err(broken(0, error.into())),
     }
-    let alignment = alignment::of_new_file(file, filesystem).map_err(|error| broken(0, error))?;
+    let alignment = alignment::for_new_file(file, filesystem).map_err(|error| broken(0, error))?;
     let direct = alignment.and_then(|_| alignment::reopen(file, OFlags::RDWR | OFlags::DIRECT).ok());
     let filled = match &direct {
         Some(direct) => fill::fill(direct, true, bytes, on_progress),
@@ -172,14 +172,14 @@ pub(crate) fn write_whole(
         NotFilled::Failed { done_bytes, error } => broken(done_bytes, error),
     })?;
     file.sync_all().map_err(|error| broken(bytes, error))?;
-    // What the page cache still holds would be read from memory; a file system may ignore the advice.
+    // Later reads must come from the storage; a file system may ignore the advice.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
     Ok(alignment)
 }
 
 impl Drop for TestFile {
     fn drop(&mut self) {
-        // Nobody is left to tell; the workspace cleans what could not be removed.
+        // An error cannot be reported here; the workspace removes what is left.
         let _ = self.unlink();
     }
 }

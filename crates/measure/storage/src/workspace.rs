@@ -9,25 +9,25 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The one place in a target directory where Headroom makes anything, locked while it is in use.
+/// The directory inside a target directory that holds all files of Headroom, locked while it is in use.
 ///
 /// ```text
 /// DIR/headroom.tmp/
-///     HEADROOM            marker, flock held by the living owner:
+///     HEADROOM            marker, flock held by the running owner:
 ///                           "Headroom works in this directory. ..."
 ///                           "version=1 pid=4711 start=123456 created=1762000000"
-///     headroom-test       everything else that Headroom makes begins with "headroom-"
+///     headroom-test       the names of all other files of Headroom begin with "headroom-"
 /// ```
 ///
-/// The lock, not the process number, says whether the owner lives, so a killed Headroom leaves nothing that
-/// the next one does not take over and clean, whenever it was killed: an empty directory, and an empty or
-/// half-written marker, are such leftovers too. What does not begin with "headroom-" is never touched.
+/// The lock, not the process number, decides whether the owner runs. The next Headroom takes over and cleans what a
+/// killed one has left, including an empty directory and an empty or half-written marker. Files whose names do not begin
+/// with "headroom-" are never touched.
 #[derive(Debug)]
 pub struct Workspace {
     dir: PathBuf,
     path: PathBuf,
     parent: OwnedFd,
-    own: OwnedFd,
+    directory: OwnedFd,
     /// Open for its lock.
     _marker: File,
     foreign_files: Vec<String>,
@@ -41,18 +41,18 @@ const FIRST_LINE: &str =
     "Headroom works in this directory. When no headroom runs here, the directory may be deleted.\n";
 /// Longest marker that is read.
 const MARKER_BYTES_MAX: usize = 1024;
-/// How often an owner may go away between our look and our lock before we give up.
+/// Attempts to lock a workspace that its owner may be removing.
 const TRIES_MAX: usize = 16;
-/// Names of others' files that are told.
-const STRANGERS_TOLD_MAX: usize = 10;
+/// Most foreign files that are named.
+const FOREIGN_NAMES_MAX: usize = 10;
 
 impl Workspace {
     /// Makes the workspace of `dir`, or takes over and cleans the one of a Headroom that died.
     ///
     /// # Errors
     /// [`StorageError::WorkspaceInUse`] while another process holds it; [`StorageError::WorkspaceNotOurs`],
-    /// nothing touched, for a `headroom.tmp` that is a symlink or without our marker;
-    /// [`StorageError::ReadOnlyFilesystem`], [`StorageError::NotPermitted`] and what the kernel refuses.
+    /// with nothing touched, for a `headroom.tmp` that is a symlink or has no marker of Headroom;
+    /// [`StorageError::ReadOnlyFilesystem`], [`StorageError::NotPermitted`] and the kernel's errors.
     pub fn open(dir: &Path) -> Result<Workspace, StorageError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = rustix::fs::open(dir, flags, Mode::empty())
@@ -75,61 +75,61 @@ impl Workspace {
         &self.dir
     }
 
-    /// A path in the workspace for a file or directory of the caller's, cleaned away with the rest.
+    /// A path in the workspace for a file or directory of the caller, removed with the workspace.
     pub fn entry(&self, name: &str) -> PathBuf {
         self.path.join(format!("{PREFIX}{name}"))
     }
 
-    /// Lets others reach what is theirs in it by its full name, and see nothing else: a server of an experiment may run
-    /// as another user.
+    /// Lets other users traverse the directory, but not list it: a server of an experiment may run as another user, and
+    /// opens its files by their full names.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's.
     pub fn allow_traversal(&self) -> Result<(), StorageError> {
         let through = Mode::RWXU | Mode::XGRP | Mode::XOTH;
-        rustix::fs::fchmod(&self.own, through)
+        rustix::fs::fchmod(&self.directory, through)
             .map_err(|error| StorageError::from_io("open to other users", &self.path, error))
     }
 
-    /// Names of others' files found in it when it was taken over; they stay, and so will the directory.
+    /// Names of foreign files found when it was taken over; they are kept, and so is the directory.
     pub fn foreign_files(&self) -> &[String] {
         &self.foreign_files
     }
 
-    /// Removes everything Headroom made, the directory included. Dropping does the same, in silence.
+    /// Removes all files of Headroom and the directory. Dropping does the same, without reporting errors.
     ///
     /// # Errors
-    /// [`StorageError::WorkspaceKept`] if others' files lie in it.
+    /// [`StorageError::WorkspaceKept`] if it contains foreign files.
     pub fn remove(mut self) -> Result<(), StorageError> {
         self.removed = true;
-        self.take_away()
+        self.remove_all()
     }
 
     /// A new, empty file `headroom-NAME`.
     ///
     /// # Errors
-    /// What the kernel refuses; a file of that name, too.
+    /// The kernel's, also where such a file exists.
     pub fn create(&self, name: &str) -> Result<File, StorageError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.own, format!("{PREFIX}{name}"), flags, Mode::RUSR | Mode::WUSR)
+        rustix::fs::openat(&self.directory, format!("{PREFIX}{name}"), flags, Mode::RUSR | Mode::WUSR)
             .map(File::from)
             .map_err(|error| StorageError::from_io("make a file in", &self.dir, error))
     }
 
-    /// The directory itself, for those who must remove their file after the workspace is gone.
+    /// The directory, for files that are removed after the workspace was dropped.
     pub(crate) fn directory(&self) -> io::Result<OwnedFd> {
-        self.own.try_clone()
+        self.directory.try_clone()
     }
 
-    fn take_away(&self) -> Result<(), StorageError> {
+    fn remove_all(&self) -> Result<(), StorageError> {
         let failed = |error: Errno| StorageError::from_io("remove", &self.path, error);
-        let names = clean(&self.own).map_err(failed)?;
+        let names = clean(&self.directory).map_err(failed)?;
         if !names.is_empty() {
             return Err(StorageError::WorkspaceKept { path: self.path.clone(), names });
         }
-        rustix::fs::unlinkat(&self.own, MARKER, AtFlags::empty()).map_err(failed)?;
+        rustix::fs::unlinkat(&self.directory, MARKER, AtFlags::empty()).map_err(failed)?;
         match rustix::fs::unlinkat(&self.parent, DIRECTORY, AtFlags::REMOVEDIR) {
-            // Another Headroom has taken the now empty directory: it is theirs.
+            // Another Headroom has taken the empty directory.
             Ok(()) | Err(Errno::NOTEMPTY | Errno::NOENT) => Ok(()),
             Err(error) => Err(failed(error)),
         }
@@ -139,13 +139,13 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         if !self.removed {
-            // Nobody is left to tell; the next Headroom cleans what could not be removed.
-            let _ = self.take_away();
+            // An error cannot be reported here; the next Headroom removes what is left.
+            let _ = self.remove_all();
         }
     }
 }
 
-/// `None`: the previous owner removed it while we looked; look again.
+/// Makes or takes over the workspace; `None` where its owner removed it at the same time: try again.
 fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError> {
     let path = dir.join(DIRECTORY);
     let failed = |error: Errno| StorageError::from_io("make a file in", dir, error);
@@ -156,24 +156,25 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
         Err(error) => return Err(failed(error)),
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let own = match rustix::fs::openat(parent, DIRECTORY, flags, Mode::empty()) {
-        Ok(own) => own,
+    let directory = match rustix::fs::openat(parent, DIRECTORY, flags, Mode::empty()) {
+        Ok(directory) => directory,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::NOTDIR | Errno::LOOP) => return Err(not_ours("it is no directory")),
         Err(error) => return Err(failed(error)),
     };
-    if stat(&own, MARKER).map_err(failed)?.is_none() && !entries(&own).map_err(failed)?.is_empty() {
-        return match stat(&own, MARKER).map_err(failed)? {
-            // Another Headroom began here just now.
+    if stat(&directory, MARKER).map_err(failed)?.is_none() && !entries(&directory).map_err(failed)?.is_empty()
+    {
+        return match stat(&directory, MARKER).map_err(failed)? {
+            // Another Headroom has just begun here.
             Some(_) => Ok(None),
             None => Err(not_ours("it holds files but no HEADROOM marker")),
         };
     }
 
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let marker = match rustix::fs::openat(&own, MARKER, flags, Mode::RUSR | Mode::WUSR) {
+    let marker = match rustix::fs::openat(&directory, MARKER, flags, Mode::RUSR | Mode::WUSR) {
         Ok(marker) => File::from(marker),
-        // The directory was removed under us.
+        // The directory was removed meanwhile.
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(not_ours("its HEADROOM is no file")),
         Err(error) => return Err(failed(error)),
@@ -191,13 +192,13 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
         }
         Err(error) => return Err(failed(error)),
     }
-    // The lock counts only if what is locked is still what the names lead to.
-    let same = |found: Option<Stat>, ours: &Stat| {
-        found.is_some_and(|found| (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino))
+    // The lock is valid only if the names still refer to the locked files.
+    let same = |found: Option<Stat>, expected: &Stat| {
+        found.is_some_and(|found| (found.st_dev, found.st_ino) == (expected.st_dev, expected.st_ino))
     };
-    let own_stat = rustix::fs::fstat(&own).map_err(failed)?;
-    if !same(stat(&own, MARKER).map_err(failed)?, &marker_stat)
-        || !same(stat(parent, DIRECTORY).map_err(failed)?, &own_stat)
+    let directory_stat = rustix::fs::fstat(&directory).map_err(failed)?;
+    if !same(stat(&directory, MARKER).map_err(failed)?, &marker_stat)
+        || !same(stat(parent, DIRECTORY).map_err(failed)?, &directory_stat)
     {
         return Ok(None);
     }
@@ -210,33 +211,41 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
         .and_then(|()| marker.set_len(text.len() as u64))
         .map_err(|error| StorageError::from_io("make a file in", dir, error))?;
 
-    let foreign_files = clean(&own).map_err(failed)?;
+    let foreign_files = clean(&directory).map_err(failed)?;
     let parent = parent.try_clone().map_err(|error| StorageError::from_io("open", dir, error))?;
-    Ok(Some(Workspace { dir: dir.into(), path, parent, own, _marker: marker, foreign_files, removed: false }))
+    Ok(Some(Workspace {
+        dir: dir.into(),
+        path,
+        parent,
+        directory,
+        _marker: marker,
+        foreign_files,
+        removed: false,
+    }))
 }
 
-/// Removes what Headroom makes and tells what else is there.
-fn clean(own: &OwnedFd) -> Result<Vec<String>, Errno> {
+/// Removes the files of Headroom; the names of the others.
+fn clean(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
     let mut foreign_files = Vec::new();
-    for name in entries(own)? {
-        let kind = stat(own, &name)?.map(|stat| FileType::from_raw_mode(stat.st_mode));
+    for name in entries(directory)? {
+        let kind = stat(directory, &name)?.map(|stat| FileType::from_raw_mode(stat.st_mode));
         match kind {
             _ if name == MARKER => {}
             None => {}
             Some(FileType::RegularFile) if name.starts_with(PREFIX) => {
-                match rustix::fs::unlinkat(own, &name, AtFlags::empty()) {
+                match rustix::fs::unlinkat(directory, &name, AtFlags::empty()) {
                     Ok(()) | Err(Errno::NOENT) => {}
                     Err(error) => return Err(error),
                 }
             }
             Some(FileType::Directory) if name.starts_with(PREFIX) => {
-                // The standard library removes trees without following symlinks; the path leads through our
-                // descriptor, so that nobody can exchange the directory above.
-                let path = format!("/proc/self/fd/{}/{name}", own.as_raw_fd());
+                // The standard library removes trees without following symlinks. The path goes through the open
+                // descriptor, so that the directory above cannot be replaced meanwhile.
+                let path = format!("/proc/self/fd/{}/{name}", directory.as_raw_fd());
                 fs::remove_dir_all(path)
                     .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
             }
-            Some(_) if foreign_files.len() < STRANGERS_TOLD_MAX => foreign_files.push(name),
+            Some(_) if foreign_files.len() < FOREIGN_NAMES_MAX => foreign_files.push(name),
             Some(_) => {}
         }
     }
@@ -247,7 +256,7 @@ fn clean(own: &OwnedFd) -> Result<Vec<String>, Errno> {
 fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {
-        // Ours are ASCII; a name that is not UTF-8 is a stranger's whatever replaces its odd bytes.
+        // Names of Headroom are ASCII: one that is not UTF-8 is foreign.
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name != "." && name != ".." {
             names.push(name);
@@ -278,7 +287,7 @@ fn read_marker(marker: &File) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Also empty or cut short, as a killed Headroom may have left it.
+/// Whether the marker is Headroom's; a killed one may have left it empty or cut short.
 fn is_ours(marker: &[u8]) -> bool {
     marker.starts_with(FIRST_LINE.as_bytes()) || FIRST_LINE.as_bytes().starts_with(marker)
 }
@@ -294,7 +303,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_marker_tells_its_owner_and_is_ours_wherever_its_writing_stopped() {
+    fn a_marker_names_its_owner_and_is_ours_wherever_its_writing_stopped() {
         let text = marker_text();
         assert_eq!(owner(text.as_bytes()), Some(std::process::id()));
         assert!(!text.contains("unknown"));

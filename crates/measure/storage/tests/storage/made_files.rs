@@ -97,7 +97,7 @@ fn one_ended_while_it_was_made_leaves_nothing_or_says_so() {
     assert!(matches!(MadeFile::find(&path, None), Err(StorageError::WorkspaceInUse { .. })));
     let mark = living.mark();
     drop(living);
-    // As after kill -9: a marked file, and nobody who holds it.
+    // As after kill -9: a marked file that no process has locked.
     fs::write(&path, "").unwrap();
     let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
     let recorded = format!(

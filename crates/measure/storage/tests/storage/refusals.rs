@@ -1,4 +1,4 @@
-//! What is not measured or not written to, and what the person is told.
+//! Targets that are not measured or not written to, and the messages.
 
 use std::fs::{self, File};
 use std::io::Write;

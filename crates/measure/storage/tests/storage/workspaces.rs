@@ -307,7 +307,7 @@ fn a_test_file_that_would_fill_the_file_system_is_refused_beforehand() {
 #[test]
 fn a_file_system_that_fills_up_meanwhile_ends_the_test_file_cleanly() {
     let Some(mut disk) = LoopDisk::new(64 * MIB) else { return };
-    // Without extents ext4 cannot preallocate, so the room is not ours until it is written.
+    // Without extents ext4 cannot preallocate: the space is allocated by the writes.
     let directory = disk.format_and_mount_as("ext4", &["-O", "^extents,^64bit"]).unwrap().to_path_buf();
     let workspace = Workspace::open(&directory).unwrap();
     let mut greedy = Some(File::create(directory.join("greedy")).unwrap());

@@ -47,7 +47,7 @@ pub struct KneeRow {
 }
 
 impl Figures {
-    fn of(result: &RunResult) -> Figures {
+    fn from_result(result: &RunResult) -> Figures {
         Figures { iops: result.iops(), mean_ns: result.mean_latency_ns().unwrap_or(0.0) }
     }
 
@@ -77,7 +77,11 @@ pub fn rows(real: &Real, cases: &[Case]) -> Vec<Row> {
             let tested = &real.tested[case.tested];
             eprint!("round {}, case {} of {}: {:60}\r", round + 1, at + 1, cases.len(), tested.name);
             let figures = |phase: &Phase| {
-                Figures::of(&measured_for(&tested.region, &phase.workloads[0].workload, phase.length))
+                Figures::from_result(&measured_for(
+                    &tested.region,
+                    &phase.workloads[0].workload,
+                    phase.length,
+                ))
             };
             measured[at].push(case.phases.iter().map(figures).collect());
         }
@@ -93,7 +97,7 @@ pub fn rows(real: &Real, cases: &[Case]) -> Vec<Row> {
                 model: tested.model,
                 workload: phase.name.clone(),
                 measured: last[at].between(&before[at]),
-                simulated: Figures::of(&simulated[at]),
+                simulated: Figures::from_result(&simulated[at]),
                 rounds: rounds.len(),
                 is_steady: last[at].agrees(&before[at]),
             });

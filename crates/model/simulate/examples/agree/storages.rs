@@ -55,7 +55,7 @@ impl Drop for Luns {
 impl Luns {
     fn make(&mut self, caps: &[(CapKind, u64)], model: Option<luns::DiskModel>) -> Result<Region, LunError> {
         let caps = caps.iter().map(|(kind, per_second)| LunCap { kind: *kind, per_second: *per_second });
-        // Where no process serves it, no write has to find room in the file below.
+        // Without a server process, writes allocate no space in the file below.
         let asked =
             LunSpec { bytes: BYTES, directory: None, allocate: model.is_none(), caps: caps.collect(), model };
         let program = std::env::current_exe().expect("this program");

@@ -1,5 +1,4 @@
-//! A model fitted to the curves of a storage that is known, since it is simulated: what the fit says of points that it
-//! never saw.
+//! A model fitted to the curves of a simulated, so known, storage: its error on points that were kept out of the fit.
 
 use capability::{Capability, Conditions, CostModel, HeldOut, Maximum};
 use simulate::{Cost, Disk, Flash, Mechanics, Metered, PredictedModel, Storage, Time, curve, fit, predict};
@@ -47,7 +46,7 @@ fn disk() -> Disk {
 }
 
 #[test]
-fn points_that_the_fit_never_saw_are_foretold() {
+fn points_kept_out_of_the_fit_are_predicted() {
     let storage = Storage::single(disk());
     let shapes = [4096, 65_536].map(Shape::random_read);
     let mut all = shapes.to_vec();
@@ -74,7 +73,7 @@ fn points_that_the_fit_never_saw_are_foretold() {
     );
     assert_eq!(fit(&capability).unwrap(), fitted, "the same again");
 
-    // Three of them: what the fit foretells against what they would really give.
+    // Three of them: predicted by the fit, and simulated with the true model.
     let model = PredictedModel { storage: &fitted.storage, commit: None, outstanding: None, ios: 6_000 };
     let three = predict(&model, &shapes[0], &"disks=3".parse().unwrap()).unwrap();
     let truth = Storage::array(&disk(), 3, workload::Layout::Stripe { unit_bytes: 65_536 });
@@ -97,7 +96,7 @@ fn a_cap_of_the_target_is_a_limit_of_the_model_and_no_property_of_its_disk() {
 }
 
 #[test]
-fn nothing_to_fit_to_is_an_error() {
+fn a_capability_without_curves_is_an_error() {
     let lun = Storage::single(disk());
     assert!(fit(&measured(&lun, &[Shape::sequential_read(65_536)], Vec::new())).is_err());
 }

@@ -1,4 +1,4 @@
-//! What a simulation must keep whatever is asked of it, and what layouts and limits do to it.
+//! Invariants of a simulation for any workload, and the effects of layouts and limits.
 
 use proptest::prelude::*;
 use simulate::{
@@ -168,7 +168,7 @@ fn a_commit_waits_for_its_sync_and_ten_in_one_are_nearly_ten_times_as_many() {
 }
 
 #[test]
-fn a_turning_disk_gains_by_a_queue_and_loses_by_going_at_random() {
+fn a_rotating_disk_gains_by_a_queue_and_loses_by_random_access() {
     let storage = Storage::single(arm());
     let iops = |workload: &Workload| run(&storage, workload, 60).iops();
     let alone = iops(&reads(4096, 1));
@@ -181,7 +181,7 @@ fn a_turning_disk_gains_by_a_queue_and_loses_by_going_at_random() {
 }
 
 #[test]
-fn phases_follow_each_other_on_the_storage_as_it_was_left() {
+fn a_phase_starts_with_the_state_that_the_last_has_left() {
     let cache = WriteCache { bytes: 100 << 20, write_ns: 50_000, drain_bytes_per_s: 1e6 };
     let storage = Storage::single(Disk { cache: Some(cache), ..disk() });
     let writes = Workload::from(Shape::random_write(65_536));
@@ -208,7 +208,7 @@ fn a_pool_shares_its_outstanding_ios_by_weight() {
 }
 
 #[test]
-fn a_recorded_trace_is_asked_at_its_times() {
+fn a_trace_is_replayed_at_its_times() {
     let io = |at_ms: u64, kind| TraceIo { at_ns: at_ms * MS, kind, offset_bytes: 4096 * at_ms, bytes: 4096 };
     let ios = (0..1000)
         .map(|at| io(at * 5, if at % 4 == 0 { TraceKind::Write } else { TraceKind::Read }))
@@ -223,7 +223,7 @@ fn a_recorded_trace_is_asked_at_its_times() {
 }
 
 #[test]
-fn who_watches_can_end_it_and_what_cannot_be_is_refused() {
+fn the_watcher_can_end_it_and_an_impossible_model_is_refused() {
     let mut asked = 0;
     let mut stop = |_| {
         asked += 1;
@@ -253,7 +253,7 @@ fn who_watches_can_end_it_and_what_cannot_be_is_refused() {
 
 /// The example of docs/simulate.md, and every storage that the tests below draw.
 #[test]
-fn a_file_says_workload_and_storage() {
+fn a_file_contains_workload_and_storage() {
     let text = "[storage]\n[[storage.disks]]\nunits = 16\nread = \"20ms\"\n\
                 [[phases]]\nwarm-up = \"1s\"\nduration = \"9s\"\n[[phases.workloads]]\noutstanding = 32\n";
     let (plan, storage) = read(text).unwrap();
@@ -315,7 +315,7 @@ proptest! {
 
     #[test]
     fn no_io_is_lost_or_made_and_little_s_law_holds(storage in storages(), workload in workloads()) {
-        // A count, so that every I/O that was asked for comes back.
+        // With a count of I/Os, so that every one completes.
         let count = 400_u64;
         let length = RunLength { duration: Duration::from_secs(86_400), ios_max: Some(count), ..RunLength::default() };
         let counted = Plan { targets: Vec::new(), phases: vec![Phase::single(workload.clone(), length)] };
