@@ -1,7 +1,7 @@
-//! A transaction as its caller does it: who gives up at the first error, who goes on after it, and who panics.
+//! A transaction as its caller performs it: some callers give up at the first error, some go on, some panic.
 //!
-//! A change that is refused has changed nothing, or the transaction is broken and nothing of it can be seen or committed
-//! any more; what a commit that has succeeded leaves are the changes that were not refused, and no others.
+//! A refused change has changed nothing, or it has broken the transaction, and then none of it can be read or committed.
+//! A successful commit contains the changes that were not refused, and no others.
 
 use crate::SimDisk;
 use crate::workload::{Change, End, Model, OnError, assert_state, contents, name};
@@ -9,34 +9,34 @@ use pagestore::{Durability, Store, Tables, WriteTx};
 use pagestore::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// After so many errors of one transaction, whoever goes on goes straight to its end.
+/// A caller that goes on after errors ends its transaction after this many.
 const ERRORS_MAX: usize = 6;
 
-/// What a caller panics with.
+/// The payload of the caller's panics.
 struct CallersOwn;
 
-/// See the module.
+/// Performs transactions on the store and on the model.
 pub(crate) struct Caller<'a> {
     pub store: &'a Store,
     pub disk: &'a SimDisk,
     pub met: &'a mut Met,
 }
 
-/// How often callers met what they go on after.
+/// Errors and panics after which callers went on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Met {
-    /// Changes that were refused, and the transaction went on.
+    /// Changes that were refused while the transaction went on.
     pub refused: usize,
-    /// Transactions that were broken by one.
+    /// Transactions that a change broke.
     pub broken: usize,
-    /// Commits that failed, and the store went on.
+    /// Commits that failed while the store went on.
     pub commits: usize,
-    /// Panics.
+    /// Panics of the caller.
     pub panics: usize,
 }
 
 impl Met {
-    /// All of it.
+    /// The sum.
     pub(crate) fn survived(&self) -> u64 {
         (self.refused + self.broken + self.commits + self.panics) as u64
     }
@@ -45,7 +45,7 @@ impl Met {
 /// A change that was refused.
 struct RefusedChange {
     error: Error,
-    /// A part of it was done, and is a change by itself.
+    /// A part of the change is done, and counts as a change.
     in_part: bool,
 }
 
@@ -56,8 +56,8 @@ impl From<Error> for RefusedChange {
 }
 
 impl Caller<'_> {
-    /// Does a transaction's changes to the store and to the model, and ends it. `begin_commit` is told what it comes to
-    /// before anything of that can be on the disk. The commit's number, where it has one.
+    /// Applies a transaction's changes to the store and to the model, and ends it. `begin_commit` gets the resulting state
+    /// before any of it can be on the disk. Returns the commit's number, if it has one.
     pub(crate) fn transact(
         &mut self,
         model: &mut Model,
@@ -71,7 +71,7 @@ impl Caller<'_> {
             End::RollBack => {
                 let mut tx = self.store.write()?;
                 self.change(&mut tx, &mut model.clone(), changes, on_error)?;
-                // Not `rollback`, which flushes: what a crash takes of the delayed commits before it would never be met.
+                // Not `rollback`, which flushes: then no crash could lose the delayed commits before it.
                 drop(tx);
                 Ok(None)
             }
@@ -123,7 +123,7 @@ impl Caller<'_> {
         Ok(committed.map(|committed| committed.sequence))
     }
 
-    /// Does the changes; whether the transaction is broken. An error where nobody goes on after it.
+    /// Applies the changes; returns whether the transaction is broken. Fails with an error that the caller does not survive.
     fn change(
         &mut self,
         tx: &mut WriteTx<'_>,
@@ -154,7 +154,7 @@ impl Caller<'_> {
         Ok(broken)
     }
 
-    /// Whether the transaction may go on after an error: nothing but what it says is refused.
+    /// Whether the caller may go on after an error.
     fn is_survived(&self, error: &Error, broken: bool) -> bool {
         match error {
             Error::LogFull { .. } => true,
@@ -164,7 +164,7 @@ impl Caller<'_> {
         }
     }
 
-    /// A change was refused: nothing of it is there, or the transaction is broken, and stays so.
+    /// After a refused change: checks that nothing of it is left, and returns whether the transaction is broken.
     fn left_by_error(&self, tx: &WriteTx<'_>, after: &Model, was_broken: bool) -> bool {
         match self.disk.without_trouble(|| contents(tx)) {
             Err(Error::TransactionBroken { .. }) => true,
@@ -178,7 +178,7 @@ impl Caller<'_> {
     }
 }
 
-/// Does a change to the store and, where it is done, to the model.
+/// Applies a change to the store and, if it succeeds, to the model.
 fn do_one(
     tx: &mut WriteTx<'_>,
     after: &mut Model,

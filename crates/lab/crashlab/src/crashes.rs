@@ -1,4 +1,4 @@
-//! Where a run is crashed, and what is made of what is left.
+//! Crashes a run at each of its operations, and judges what recovery makes of the images.
 
 use crate::lab::{Lab, Outcome, caught};
 use crate::oracle::{Expected, Tolerance, judge};
@@ -11,21 +11,21 @@ use pagestore::Recovery;
 use pagestore::internals::{BLOCK_BYTES_MAX, newest_control};
 use pagestore_disk::FileId;
 
-/// Images of a log write of recovery whose end has landed and whose beginning has not.
+/// Images of a log write during recovery of which the end landed and the beginning did not.
 const ENDS_IN_RECOVERY: u64 = 6;
 
-/// What a crash leaves of the write that it comes into, where chance alone would seldom do it.
+/// Shapes of a torn write that chance alone would rarely produce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Torn {
-    /// The first blocks of several: a transaction without its commit, which the next one follows.
+    /// The first of several blocks landed: a transaction without its commit, followed by the next transaction.
     FirstBlocks,
-    /// The last blocks of several: whole ones, where those of the next opening may come to end.
+    /// The last of several blocks landed: whole blocks where blocks of the next opening may end.
     LastBlocks,
-    /// All but the end of its padding: a block that is cut off, and that the padding of another could make whole.
+    /// All but the end of the padding landed: a cut block, which the padding of another block could complete.
     AllButTheEnd,
 }
 
-/// How a run goes on from a crash during one of its operations.
+/// A place from which the laboratory goes on with another run.
 struct GoOn {
     at: usize,
     torn: Option<Torn>,
@@ -103,7 +103,7 @@ impl Lab {
         Ok(())
     }
 
-    /// What a crash during operation `at` may leave.
+    /// The images that a crash during operation `at` may leave.
     pub(crate) fn images_at(
         &self,
         run: &Run,
@@ -121,7 +121,7 @@ impl Lab {
         images
     }
 
-    /// Recovers an image and asks the oracle. A panic of the engine is an answer that it must not give.
+    /// Recovers an image and asks the oracle. A panic of the engine is a failure.
     pub(crate) fn judge(
         &self,
         run: &Run,
@@ -145,7 +145,7 @@ impl Lab {
         Ok(found)
     }
 
-    /// Some by chance, and some that chance alone would seldom find.
+    /// Places drawn at random, and some that chance alone would rarely hit.
     fn places_to_go_on(&self, run: &Run, chance: &mut Chance, generation: u32) -> Vec<GoOn> {
         if generation >= run.setting.kind.generations() {
             return Vec::new();
@@ -169,7 +169,7 @@ impl Lab {
         if generation < 2 {
             let several = log_writes(BLOCK_BYTES_MAX + 1, usize::MAX);
             pick(&several, Torn::FirstBlocks);
-            // Up to the first checkpoint one copy of the control file alone knows of this opening.
+            // Up to the first checkpoint only one copy of the control file knows this opening.
             let alone = run.trace[run.opened..].iter().position(is_control_write).unwrap_or(usize::MAX);
             let alone: Vec<_> =
                 several.into_iter().filter(|at| run.opened > 0 && at - run.opened < alone).collect();
@@ -182,7 +182,7 @@ impl Lab {
         places
     }
 
-    /// Opens what a crash left, with every operation of that another place to crash, and works on.
+    /// Opens an image, works on it, and crashes that run at every operation.
     #[expect(clippy::too_many_arguments, reason = "one call, of what a run hands to the next")]
     fn go_on(
         &self,
@@ -211,7 +211,7 @@ impl Lab {
         went_on.map_err(|fell| fell.after(Onward { point, recovery: setting.options.recovery, steps }))
     }
 
-    /// What is gone on from, and with, where a write was torn.
+    /// The start and the steps of a run after a torn write.
     fn after_torn(
         &self,
         before: &Run,
@@ -222,7 +222,7 @@ impl Lab {
         chance: &mut Chance,
     ) -> (Start, Vec<workload::Step>) {
         let rotten = torn.rots(&mut files);
-        // Together they are to come as far as a whole block.
+        // Together the steps fill a whole block.
         let value_bytes = if before.setting.layout.log_sector_bytes > 512 { 20 } else { 900 };
         let steps = match torn {
             Torn::FirstBlocks => workload::draw_small(chance, 3, value_bytes),
@@ -232,7 +232,7 @@ impl Lab {
         (Start { files, sequence, model, rotten }, steps)
     }
 
-    /// Crashes after a disk has failed or lied.
+    /// Crashes a run whose disk has failed or has acknowledged a write that it did not do.
     pub(crate) fn judge_fault(
         &self,
         run: &Run,
@@ -245,7 +245,7 @@ impl Lab {
         let mut medium = Medium::holding(run.start.clone());
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
-            // Before the fault it is the run without one.
+            // Before the fault the run equals the one without.
             if at >= fault_at && (everywhere.contains(&at) || chance.once_in(4)) {
                 let mut expected = run.expected(at);
                 if tolerance == Tolerance::Reported {
@@ -271,7 +271,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Flips bits of what was durable at the end.
+    /// Flips bits of what was durable at the end of a run.
     pub(crate) fn judge_rot(
         &self,
         run: &Run,
@@ -298,8 +298,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Indices of what was durable at the end tell of other pages and records than they should, as far as their order
-    /// and their counts leave it open.
+    /// Changes indices that were durable at the end of a run: they list other pages and records than they should, in a valid
+    /// order and number.
     pub(crate) fn judge_misled(
         &self,
         run: &Run,
@@ -317,14 +317,14 @@ impl Lab {
     }
 }
 
-/// All that a run has left.
+/// The medium after all operations of a run.
 fn at_the_end(run: &Run) -> Medium {
     let mut medium = Medium::holding(run.start.clone());
     run.trace.iter().for_each(|op| medium.apply(op));
     medium
 }
 
-/// What is there is not what was written: that is reported, or harms nothing.
+/// Judges damaged files: recovery reports the damage, or it does no harm.
 fn judge_damaged(
     run: &Run,
     files: &Files,
@@ -333,7 +333,7 @@ fn judge_damaged(
     outcome: &mut Outcome,
 ) -> Result<(), String> {
     let mut expected = run.expected(run.trace.len());
-    // The last block has no later one to witness it: damage there cannot be told from a torn end.
+    // No later block vouches for the last one: damage there is indistinguishable from a torn end.
     expected.least = expected.least.min(run.before_last_log_write());
     let judged = judge(run, files, expected, recovery, chance, Tolerance::Reported)?;
     outcome.damage_reported += u64::from(judged.is_none());
@@ -342,8 +342,8 @@ fn judge_damaged(
 }
 
 impl Torn {
-    /// Spoils what goes with it. Without the newest copy of the control file the next opening takes the number of this
-    /// one: only the chain tells the blocks that it left from its own.
+    /// Damages what the shape needs. Without the newest copy of the control file the next opening takes the same epoch as
+    /// this one: only the chain tells the blocks of the two apart.
     pub(crate) fn rots(self, files: &mut Files) -> bool {
         let rotten = self == Torn::LastBlocks;
         if rotten {
@@ -353,7 +353,7 @@ impl Torn {
     }
 }
 
-/// A crash while a store is opened that crashed before.
+/// Whether operation `at` belongs to the recovery of a crashed store.
 fn is_in_recovery(run: &Run, at: usize, generation: u32) -> bool {
     generation > 0 && at < run.opened
 }
@@ -363,7 +363,7 @@ pub(crate) fn crashed(generation: u32, at: usize, in_flight: Option<&Op>, what: 
     format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
 }
 
-/// What a crash leaves where the write in flight is torn in this way.
+/// The files after a crash that tears the write in flight in this shape.
 pub(crate) fn tear(medium: &Medium, op: &Op, torn: Torn, chance: &mut Chance) -> Files {
     let Op::Write { bytes, .. } = op else { unreachable!("log writes are torn") };
     let sectors = bytes.len() / 512;
@@ -386,7 +386,7 @@ fn is_control_write(op: &Op) -> bool {
     matches!(op, Op::Write { file: FileId::Control, .. })
 }
 
-/// A bit of the newest copy of the control file turns.
+/// Flips a bit of the newest copy of the control file.
 fn spoil_newest_control(files: &mut Files) {
     let disk = SimDisk::holding(files.clone());
     if let Ok(Some(newest)) = newest_control(&disk) {

@@ -1,22 +1,22 @@
-//! Files that are shorter after a crash than they were: cut, or copied in part. Such a store is refused as damaged, or
-//! what was cut off had nothing in it that was acknowledged.
+//! Files that are shorter after a crash: truncated, or copied in part. Such a store is refused as damaged, or the missing
+//! part had nothing in it that was acknowledged.
 
 use crate::disk::SECTOR;
 use crate::{Chance, Files, Medium, Op};
 use pagestore::internals::{LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use pagestore_disk::FileId;
 
-/// Of the operations that are crashed, one in so many is crashed with a file cut as well.
+/// One in this many crashed operations is crashed with a truncated file as well.
 const CUT_ONE_IN: u64 = 8;
 
-/// Whether a file is cut too at a crash of what is drawn next; what the cut is drawn from, if so. It takes nothing from
-/// what is drawn for others.
+/// Whether the next crash is repeated with a truncated file; returns the generator for it. It does not advance `chance`, so
+/// that the other draws stay the same.
 pub(crate) fn is_drawn(chance: &Chance) -> Option<Chance> {
     let mut aside = Chance::new(chance.clone().draw() ^ 0xc07);
     aside.once_in(CUT_ONE_IN).then_some(aside)
 }
 
-/// What a crash leaves, one of the files cut: most often the log, and there often where a virtual log file begins.
+/// The files after a crash, one of them truncated: mostly the log, and there often where a virtual log file begins.
 pub(crate) fn cut(medium: &Medium, in_flight: Option<&Op>, vlf_bytes: u64, chance: &mut Chance) -> Files {
     let mut files = medium.crash(in_flight, chance);
     let file = [FileId::Control, FileId::Data].get(chance.below(8) as usize).copied().unwrap_or(FileId::Log);
@@ -27,7 +27,7 @@ pub(crate) fn cut(medium: &Medium, in_flight: Option<&Op>, vlf_bytes: u64, chanc
         drawn => {
             let slots = (bytes.len() as u64).saturating_sub(LOG_HEAD_BYTES) / vlf_bytes;
             let begin = LOG_HEAD_BYTES + chance.below(slots + 1) * vlf_bytes;
-            // At the border, or within the header after it, or the first blocks.
+            // At the boundary, in the header after it, or in the first blocks.
             if drawn == 2 { begin } else { begin + chance.below(4 * VLF_HEADER_BYTES as u64) }
         }
     };

@@ -1,4 +1,4 @@
-//! The simulated disk, and what a crash leaves of it.
+//! The simulated disk, and the medium below it, which a crash leaves.
 
 use crate::Chance;
 use crate::trouble::{Refused, Trouble, Troubles};
@@ -8,66 +8,66 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
-/// What a device writes as a whole, or not.
+/// The unit that a device writes atomically.
 pub(crate) const SECTOR: usize = 512;
 
 /// The three files' bytes, in the order of `FileId::ALL`.
 pub type Files = [Vec<u8>; 3];
 
-/// What the disk was asked to do, in the order in which it was done.
+/// An operation of the disk.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Bytes at a place; `through` to the medium, or only after the file's next sync.
+    /// A write; with `through` it is durable at once, otherwise after the next sync of the file.
     Write {
-        /// Which file.
+        /// The file.
         file: FileId,
-        /// Where.
+        /// The offset.
         offset: u64,
-        /// What.
+        /// The data.
         bytes: Vec<u8>,
-        /// Durable when it is done.
+        /// Durable on return.
         through: bool,
     },
     /// Everything written to the file becomes durable.
     Sync {
-        /// Which file.
+        /// The file.
         file: FileId,
     },
     /// A write that was acknowledged and not done.
     Lost {
-        /// Which file.
+        /// The file.
         file: FileId,
-        /// Where.
+        /// The offset.
         offset: u64,
-        /// How much.
+        /// The length.
         bytes: usize,
     },
-    /// A write that was refused: some of it may be there.
+    /// A write that failed: parts of it may be on the medium.
     FailedWrite {
-        /// Which file.
+        /// The file.
         file: FileId,
-        /// Where.
+        /// The offset.
         offset: u64,
-        /// What.
+        /// The data.
         bytes: Vec<u8>,
     },
-    /// A sync that failed: what was waiting may be there or not, and no later sync brings it.
+    /// A sync that failed: pending writes may be on the medium or not, and no later sync makes them durable.
     FailedSync {
-        /// Which file.
+        /// The file.
         file: FileId,
     },
 }
 
-/// What goes wrong.
+/// A fault of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A write or sync fails with `EIO`.
     Io,
     /// A write fails with `ENOSPC`; of a sync, as `Io`.
     NoSpace,
-    /// A write is acknowledged and not done; a sync is as it should be.
+    /// A write is acknowledged and not done; syncs work.
     Lost,
-    /// A write is acknowledged and done elsewhere in the file; a sync is as it should be.
+    /// A write is acknowledged and done elsewhere in the file; syncs work.
     Misdirected,
 }
 
@@ -75,14 +75,14 @@ impl Fault {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Io, Self::NoSpace, Self::Lost, Self::Misdirected];
 
-    /// Whether the engine is told.
+    /// Whether the engine gets an error.
     #[must_use]
     pub fn is_told(self) -> bool {
         matches!(self, Self::Io | Self::NoSpace)
     }
 }
 
-/// See the module. What is read is what was written, as by a page cache, whether it is durable or not.
+/// A disk in memory. Reads return the last write, as from a page cache, whether it is durable or not.
 pub struct SimDisk {
     state: Mutex<State>,
 }
@@ -91,7 +91,7 @@ struct State {
     view: Files,
     trace: Vec<Op>,
     fault: Option<(usize, Fault)>,
-    /// The faulty operation has come.
+    /// The faulty operation, once it was issued.
     fault_met: Option<Op>,
     unreadable: Option<(FileId, Range<u64>)>,
     troubles: Troubles,
@@ -118,43 +118,43 @@ impl SimDisk {
         Self { state: Mutex::new(state) }
     }
 
-    /// The operation of this number (from 0) goes wrong.
+    /// Operation `at` (from 0) has this fault.
     #[must_use]
     pub fn with_fault(self, at: usize, fault: Fault) -> Self {
         self.lock().fault = Some((at, fault));
         self
     }
 
-    /// Reads of any of these bytes fail with `EIO`; writes go on.
+    /// Reads that touch these bytes fail with `EIO`; writes work.
     #[must_use]
     pub fn with_unreadable(self, file: FileId, bytes: Range<u64>) -> Self {
         self.lock().unreadable = Some((file, bytes));
         self
     }
 
-    /// From here on.
+    /// Refuses operations from now on.
     pub fn begin_trouble(&self, trouble: Trouble) {
         self.lock().troubles.begin(trouble);
     }
 
-    /// Trouble is over; whether anything was refused.
+    /// Stops refusing; returns whether anything was refused.
     pub fn end_trouble(&self) -> bool {
         self.lock().troubles.end()
     }
 
-    /// Whether anything was refused that it had to tell: since trouble began, or by its fault.
+    /// Whether the engine got an error: a refusal since trouble began, or the fault.
     pub(crate) fn told_of_trouble(&self) -> bool {
         let state = self.lock();
         let faulty = state.fault.is_some_and(|(_, fault)| fault.is_told()) && state.fault_met.is_some();
         state.troubles.met() || faulty
     }
 
-    /// Whether trouble ever refused anything.
+    /// Whether anything was ever refused.
     pub(crate) fn was_in_trouble(&self) -> bool {
         self.lock().troubles.ever_met()
     }
 
-    /// Does `work` while nothing is refused.
+    /// Runs `work` while nothing is refused.
     pub(crate) fn without_trouble<T>(&self, work: impl FnOnce() -> T) -> T {
         self.lock().troubles.suspend(true);
         let done = work();
@@ -166,22 +166,22 @@ impl SimDisk {
         self.state.lock().expect("no thread panics with the disk locked")
     }
 
-    /// How many writes and syncs there were.
+    /// The number of writes and syncs so far.
     pub fn ops(&self) -> usize {
         self.lock().trace.len()
     }
 
-    /// The writes and syncs since it was made.
+    /// Takes the writes and syncs so far.
     pub fn take_trace(&self) -> Vec<Op> {
         std::mem::take(&mut self.lock().trace)
     }
 
-    /// What the faulty operation would have been, when it has come.
+    /// The operation that had the fault, once it was issued.
     pub fn fault_met(&self) -> Option<Op> {
         self.lock().fault_met.clone()
     }
 
-    /// The files as they are read.
+    /// The files as reads see them.
     pub fn files(&self) -> Files {
         self.lock().view.clone()
     }
@@ -221,7 +221,7 @@ impl SimDisk {
     }
 }
 
-/// Another place for a write, of the same alignment.
+/// Another offset of the same alignment.
 fn misplaced(offset: u64, bytes: usize, length: usize) -> u64 {
     let step = bytes.next_multiple_of(4096) as u64;
     if offset >= step { offset - step } else { (offset + step).min((length as u64).next_multiple_of(4096)) }
@@ -287,24 +287,24 @@ impl Disk for SimDisk {
     }
 }
 
-/// What is durable after a number of operations, and what may be.
+/// The durable content after a number of operations, and the writes that may or may not be on the medium.
 #[derive(Clone, Debug, Default)]
 pub struct Medium {
     durable: Files,
     /// Sectors that may have any of these contents, or still the durable one.
     waiting: [BTreeMap<usize, Vec<[u8; SECTOR]>>; 3],
-    /// Sectors that a failed sync gave up: no later sync makes them durable.
+    /// Sectors of a failed sync or write: no later sync makes them durable.
     given_up: [HashSet<usize>; 3],
 }
 
 impl Medium {
-    /// With these files, all of it durable.
+    /// These files, all of it durable.
     #[must_use]
     pub fn holding(files: Files) -> Self {
         Self { durable: files, ..Self::default() }
     }
 
-    /// An operation is done.
+    /// Takes in a completed operation.
     pub fn apply(&mut self, op: &Op) {
         match op {
             Op::Write { file, offset, bytes, through } => {
@@ -346,8 +346,8 @@ impl Medium {
         }
     }
 
-    /// The files that a crash may leave while `in_flight` is being done: of every sector that waits, the durable
-    /// content or one of those written since; of the one in flight also a mixture.
+    /// Files that a crash during `in_flight` may leave: for every pending sector the durable content or one of those written
+    /// since; for the write in flight also a mixture.
     #[must_use]
     pub fn crash(&self, in_flight: Option<&Op>, chance: &mut Chance) -> Files {
         let mut files = self.crash_before(chance);
@@ -381,7 +381,7 @@ impl Medium {
         files
     }
 
-    /// As `crash`, with these sectors of the write in flight landed and no others.
+    /// As `crash`; of the write in flight exactly the sectors landed that `landed` selects.
     #[must_use]
     pub fn crash_landing(&self, op: &Op, chance: &mut Chance, landed: impl Fn(usize) -> bool) -> Files {
         let mut files = self.crash_before(chance);
@@ -395,7 +395,7 @@ impl Medium {
         files
     }
 
-    /// As `crash`, with the last sectors of the write in flight landed and not the first.
+    /// As `crash`; of the write in flight the last sectors landed and the first did not.
     #[must_use]
     pub fn crash_with_end(&self, op: &Op, chance: &mut Chance) -> Files {
         let Op::Write { bytes, .. } = op else { return self.crash(Some(op), chance) };
@@ -403,10 +403,10 @@ impl Medium {
         self.crash_landing(op, chance, |sector| sector >= border)
     }
 
-    /// What a crash leaves of what was done and waits for a sync.
+    /// The files with a random choice of the pending writes.
     fn crash_before(&self, chance: &mut Chance) -> Files {
         let mut files = self.durable.clone();
-        // Sometimes none of what waits has landed, sometimes all, mostly some.
+        // Sometimes no pending write has landed, sometimes all, mostly some.
         let landing = [0, 4, 4, 8, 7, 1][chance.below(6) as usize];
         for (file, waiting) in files.iter_mut().zip(&self.waiting) {
             for (sector, contents) in waiting {
@@ -420,7 +420,7 @@ impl Medium {
     }
 }
 
-/// The sectors of a write; what is written is whole sectors.
+/// The sectors of a write, which consists of whole sectors.
 fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (usize, [u8; SECTOR])> {
     assert!(
         offset.is_multiple_of(SECTOR as u64) && bytes.len().is_multiple_of(SECTOR),

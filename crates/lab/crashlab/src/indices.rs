@@ -1,5 +1,5 @@
-//! Where the index blocks of a log are, and the writes that have no later witness: the laboratory aims at them, for a
-//! fault or a flipped bit that is drawn anywhere seldom meets one.
+//! Finds the index blocks of a log, and the writes that no later write vouches for: the laboratory aims at them, since a
+//! random fault or bit flip rarely hits one.
 
 use crate::disk::SECTOR;
 use crate::{Chance, Files, Op, SimDisk};
@@ -11,7 +11,7 @@ use pagestore::internals::{
 use pagestore_disk::FileId;
 use std::collections::BTreeMap;
 
-/// The blocks among these bytes of a log: where their records begin, and those.
+/// The blocks in these bytes of a log: the offset of their records, and the records.
 fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     (0..bytes.len()).step_by(SECTOR).filter_map(|at| {
         let block = &bytes[at..];
@@ -21,7 +21,7 @@ fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// The first records of the blocks among these bytes of a log: offset and length of those of each.
+/// The first record of each block in these bytes of a log, with the offset and length of its records.
 fn first_records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>)> {
     blocks(bytes).filter_map(|(at, used)| {
         let record = records(used).next()?;
@@ -29,8 +29,8 @@ fn first_records(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Record<'_>
     })
 }
 
-/// The writes of commits that come last before the first page of a checkpoint: should a device lose one of them, no
-/// later block says that it was durable. With each, where that checkpoint's pages are synced.
+/// Commits whose writes are the last before the first page of a checkpoint: if the device loses one of them, no later block
+/// says that it was durable. Each with the operation that syncs the pages of that checkpoint.
 pub(crate) fn commits_right_under_pages(trace: &[Op]) -> Vec<(usize, usize)> {
     let commits = |bytes: &[u8]| {
         blocks(bytes)
@@ -55,7 +55,7 @@ pub(crate) fn commits_right_under_pages(trace: &[Op]) -> Vec<(usize, usize)> {
     found
 }
 
-/// The records of index blocks among these bytes of a log: offset and length of each.
+/// The records of index blocks in these bytes of a log: offset and length.
 fn indices(bytes: &[u8]) -> Vec<(usize, usize)> {
     first_records(bytes)
         .filter(|(_, _, record)| matches!(record, Record::Index { .. } | Record::IndexEnd(_)))
@@ -63,10 +63,10 @@ fn indices(bytes: &[u8]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The operations that write the end of a virtual log file over a whole index of an earlier use of its space: should
-/// one of them be lost, that index is found there.
+/// The operations that write the end of a virtual log file over a whole index of an earlier use of its space: if one of
+/// them is lost, that index is found there.
 pub(crate) fn writes_over_indices(trace: &[Op], vlf_bytes: u64) -> Vec<usize> {
-    // Where the blocks of the index begin whose end lies at a place.
+    // The offset where the blocks of an index begin, by the offset of its end.
     let mut begins: BTreeMap<u64, u64> = BTreeMap::new();
     let mut over = Vec::new();
     for (at, op) in trace.iter().enumerate() {
@@ -83,15 +83,15 @@ pub(crate) fn writes_over_indices(trace: &[Op], vlf_bytes: u64) -> Vec<usize> {
     over
 }
 
-/// A byte of an index in a log file.
+/// The offset of a random byte of an index in a log file.
 pub(crate) fn byte_of_index(log: &[u8], chance: &mut Chance) -> Option<usize> {
     let all = indices(log);
     let (at, bytes) = *all.get(chance.below(all.len() as u64) as usize)?;
     Some(at + chance.below(bytes as u64) as usize)
 }
 
-/// One entry of an index that recovery needs is changed, so that its order and its counts stay what they are: it tells of
-/// another page, of another's record, or of a change instead of an image. Where, in the log file.
+/// Changes one entry of an index that recovery needs. Order and counts of the index stay valid; the entry names another
+/// page, another record, or a change instead of an image. Returns its offset in the log file.
 pub(crate) fn mislead(files: &mut Files, chance: &mut Chance) -> Option<usize> {
     let redo = newest_control(&SimDisk::holding(files.clone())).ok()??.redo;
     let log = &mut files[FileId::Log as usize];
@@ -126,7 +126,7 @@ pub(crate) fn mislead(files: &mut Files, chance: &mut Chance) -> Option<usize> {
     Some(at)
 }
 
-/// An operation that writes an index.
+/// A random operation that writes an index.
 pub(crate) fn write_of_index(trace: &[Op], chance: &mut Chance) -> Option<usize> {
     let writes =
         |op: &Op| matches!(op, Op::Write { file: FileId::Log, bytes, .. } if !indices(bytes).is_empty());

@@ -1,12 +1,12 @@
-//! kill -9 on a real file system: a process commits and tells through a pipe what was acknowledged; it is killed, and so
-//! are those that recover what it left. What was told must be there, and nothing that was not committed.
+//! kill -9 on a real file system. A process commits and reports its acknowledged commits through a pipe; it is killed, and
+//! so are the processes that recover the store. Every reported commit must be there, and nothing that was not committed.
 //!
 //! ```text
-//! Killing::round   a child works (child) - killed - two children recover it, one of the four ways - killed
-//!                  the store is opened here, by another way, and held against what was told
+//! KillTest::round   a child commits - killed - two children recover, by one of the four strategies - killed
+//!                   this process opens the store by another strategy and compares it with the reports
 //! ```
-//! A killed process leaves what it wrote to the operating system: this finds what the store itself keeps back or
-//! writes out of order. What a machine that stops leaves is the simulated disk's part.
+//! The operating system keeps what a killed process wrote: this test finds what the store itself holds back or writes
+//! out of order. The simulated disk covers machines that stop.
 
 use crate::Chance;
 use pagestore::Result;
@@ -17,27 +17,27 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Threads that commit; the last with delayed durability.
+/// Threads that commit; the last one with delayed durability.
 const THREADS: u32 = 5;
 const DELAYED: u32 = THREADS - 1;
-/// A delayed commit that was told this long before the end must be there: a hundred times its bound, for a machine
-/// that is busy.
+/// A delayed commit that was reported this long before the end must be there: a hundred times its bound, for a busy
+/// machine.
 const DELAYED_WITHIN: Duration = Duration::from_secs(1);
 const WORKED_MS: (u64, u64) = (60, 200);
 const RECOVERIES_KILLED: u32 = 2;
 const RECOVERED_MS: u64 = 30;
 
-/// What a child does until it is killed.
+/// The role of a child until it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Commits, five threads at once, and tells each commit.
+    /// Commits from five threads, and reports each commit.
     Work,
-    /// Opens the store, and lets it recover.
+    /// Opens the store and lets it recover.
     Recover,
 }
 
 impl Part {
-    /// Its name on a command line.
+    /// The name on a command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,14 +46,14 @@ impl Part {
         }
     }
 
-    /// The part of this name.
+    /// The role of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Work, Self::Recover].into_iter().find(|part| part.name() == name)
     }
 }
 
-/// The ways of recovery, by a number on a command line.
+/// The strategies of recovery, by a number on a command line.
 #[must_use]
 pub fn recovery(number: usize) -> Recovery {
     [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial][number % 4]
@@ -63,7 +63,7 @@ fn options(recovery: Recovery) -> Options {
     Options { cache_bytes: 1 << 20, checkpoint_bytes: 512 << 10, recovery, ..Options::default() }
 }
 
-/// The child's part, until it is killed or an error comes.
+/// Performs a role, until the process is killed or an error occurs.
 ///
 /// # Errors
 /// When the store cannot be opened or written.
@@ -84,7 +84,7 @@ pub fn child(directory: &Path, part: Part, recovery: Recovery) -> Result<()> {
     })
 }
 
-/// Counts in a row of its own, with another row each time, and tells thread, count and commit.
+/// Increments the thread's own row and changes another row in each transaction; reports thread, count and commit.
 fn commit_for_ever(store: &Store, thread: u32) -> Result<()> {
     for number in 0_u32.. {
         let mut tx = store.write()?;
@@ -113,7 +113,7 @@ fn count(value: Option<Vec<u8>>) -> u64 {
     value.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes)
 }
 
-/// What a child told.
+/// A commit that a child reported.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     thread: u32,
@@ -122,26 +122,26 @@ struct Told {
     at: Instant,
 }
 
-/// What held.
+/// The totals of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Killed {
     /// Processes that were killed.
     pub kills: u64,
-    /// Of them, while they recovered.
+    /// Those of them that were recovering.
     pub in_recovery: u64,
-    /// Commits that were told and are there.
+    /// Reported commits that are there.
     pub commits: u64,
-    /// Delayed commits that were told and are not: within their bound.
+    /// Reported delayed commits that are missing, within their bound.
     pub delayed_lost: u64,
 }
 
-/// A store that is killed again and again.
+/// A store whose processes are killed repeatedly.
 pub struct Killing {
     directory: PathBuf,
     chance: Chance,
     round: usize,
     counts: [u64; THREADS as usize],
-    /// So far.
+    /// The totals so far.
     pub killed: Killed,
 }
 
@@ -161,10 +161,10 @@ impl Killing {
         Ok(Self { directory, chance: Chance::new(seed), round: 0, counts, killed: Killed::default() })
     }
 
-    /// One round; `command` makes the process that calls `child` with these.
+    /// Runs one round; `command` builds the process that calls [`run_child`] with this role and strategy.
     ///
     /// # Errors
-    /// What is not as it was told, or why a process cannot be started.
+    /// A commit that is missing or was never made, or a process that cannot be started.
     pub fn round(&mut self, command: impl Fn(Part, usize) -> Command) -> std::result::Result<(), String> {
         let way = self.round;
         self.round += 1;
@@ -186,8 +186,7 @@ impl Killing {
         self.hold(&told, ended, recovery(way + 2))
     }
 
-    /// What is there is the state after one commit, and all that was told up to it: for the last is known whatever
-    /// came before.
+    /// Checks that the store is in the state after one commit, and that it contains every reported commit up to that one.
     fn hold(&mut self, told: &[Told], ended: Instant, way: Recovery) -> std::result::Result<(), String> {
         let failed = |error: pagestore::Error| format!("{way:?} recovery: {error}");
         let store = Store::open(&self.directory, options(way)).map_err(failed)?;
@@ -200,7 +199,7 @@ impl Killing {
             let there =
                 own.clone().filter(|told| told.sequence <= last).map(|told| told.number).max().unwrap_or(0);
             let known = there.max(self.counts[thread as usize]);
-            // The newest may have been committed before it could be told.
+            // The newest commit may have been made before it could be reported.
             if found != known && found != known + 1 {
                 return Err(format!(
                     "{way:?} recovery: commit {last} is the last, and thread {thread} was told {known} of its own up \
@@ -228,7 +227,7 @@ impl Killing {
     }
 }
 
-/// A child, and a thread that hears it.
+/// Starts a child, and a thread that reads its reports.
 fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Told>>), String> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -238,7 +237,7 @@ fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Tol
     let lines = BufReader::new(child.stdout.take().expect("it is piped"));
     let hearing = std::thread::spawn(move || {
         let parse = |line: String| {
-            // Whatever else runs in that process may print lines of its own.
+            // Other code in that process may print lines, too.
             let mut words = line.strip_prefix("told ")?.split(' ').map(|word| word.parse::<u64>().ok());
             let mut next = || words.next().flatten();
             let (thread, number, sequence) = (next()?, next()?, next()?);
@@ -255,7 +254,7 @@ fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Tol
 }
 
 fn kill(child: &mut Child) -> std::result::Result<(), String> {
-    // One that has ended by itself met an error, which it has printed.
+    // A process that ended by itself has printed its error.
     if let Ok(Some(status)) = child.try_wait() {
         return Err(format!("the process has ended by itself: {status}"));
     }

@@ -1,34 +1,34 @@
-//! The workloads of a seed: how each is drawn, how its store is made, and how densely it is crashed.
+//! The workloads of a seed: how each is drawn, the settings of its store, and how densely it is crashed.
 
 use crate::trouble::{Refused, Trouble};
 use crate::workload::{self, End, OnError, Setting, Step, draw_puts};
 use crate::{Chance, Lab};
 use pagestore::Durability;
 
-/// How often a run continues from what a crash left.
+/// The largest number of consecutive crashes.
 const GENERATIONS_MAX: u32 = 3;
-/// Workloads of snapshots for a seed.
+/// Workloads of snapshots per seed.
 const SNAPSHOTS: u64 = 8;
-/// Of a workload of troubles one operation in so many is crashed.
+/// Of a workload with errors one in this many operations is crashed.
 const TROUBLED_CRASHED_ONE_IN: u64 = 4;
-/// Openings that end without closing, of a full log: more than there is space left for a record of each.
+/// Openings without a close on a full log: more than the log has space for their records.
 const DEATHS: u32 = 70;
 
 /// One of a seed's workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// By chance.
+    /// Random steps.
     Any,
-    /// To drive out of memory what snapshots see.
+    /// Evicts pages that snapshots see.
     Snapshots,
-    /// To write over the space of earlier virtual log files.
+    /// Overwrites the space of earlier virtual log files.
     Round,
-    /// To meet errors, and to go on.
+    /// Meets errors and goes on.
     Troubled,
 }
 
 impl Lab {
-    /// The workloads of its seed.
+    /// The seed's workloads.
     pub(crate) fn workloads(&self) -> Vec<(Kind, Vec<Step>)> {
         let mut own = Chance::new(self.seed ^ 0xd1ce);
         let mut all = vec![
@@ -40,7 +40,7 @@ impl Lab {
         all
     }
 
-    /// How the stores of a workload are made, and what is drawn from then on.
+    /// The settings of a workload's store, and the generator for what follows.
     pub(crate) fn setting(&self, kind: Kind) -> (Setting, Chance) {
         let mut chance = Chance::new(self.seed ^ 0x5eed);
         let mut setting = Setting { kind, ..Setting::draw(&mut chance) };
@@ -49,14 +49,14 @@ impl Lab {
             Kind::Any => {}
             Kind::Snapshots => options.cache_bytes = 96 << 10,
             Kind::Round => {
-                // No checkpoint but those of the steps, and yet transactions that do not fit.
+                // Only checkpoints of the steps, but still transactions that do not fit in the cache.
                 layout.page_bytes = 4096;
                 options.cache_bytes = 768 << 10;
                 options.checkpoint_bytes = u64::MAX;
                 options.log_limit_bytes = 32 * layout.vlf_bytes;
             }
             Kind::Troubled => {
-                // Pages leave memory, and the log has to grow and comes to its end.
+                // Pages are evicted, and the log has to grow and reaches its limit.
                 layout.vlfs = 2;
                 options.cache_bytes = options.cache_bytes.min(256 << 10);
                 let pages = layout.page_bytes as u64 / 4096;
@@ -66,7 +66,7 @@ impl Lab {
         (setting, chance)
     }
 
-    /// Images of each crash.
+    /// Images per crash.
     pub(crate) fn images(&self, kind: Kind) -> u64 {
         if kind == Kind::Troubled { self.images.min(1) } else { self.images }
     }
@@ -78,19 +78,19 @@ impl Lab {
 }
 
 impl Kind {
-    /// How often a run continues from what a crash left.
+    /// The largest number of consecutive crashes.
     pub(crate) fn generations(self) -> u32 {
         if self == Self::Troubled { 1 } else { GENERATIONS_MAX }
     }
 
-    /// Whether an operation is crashed that nothing asks for in particular.
+    /// Whether an ordinary operation is crashed.
     pub(crate) fn is_crashed(self, chance: &mut Chance) -> bool {
         self != Self::Troubled || chance.once_in(TROUBLED_CRASHED_ONE_IN)
     }
 }
 
-/// Snapshots that are held while a transaction which does not fit drives out of memory what they see: among it what
-/// was changed between two of them, and has left memory already when it is changed again.
+/// Snapshots are held while a transaction that does not fit evicts the pages that they see. Among them are pages that
+/// changed between two snapshots and were evicted before they change again.
 fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
     let commit = |changes| Step::committed(changes, Durability::Full);
     let mut steps = vec![commit(draw_puts(chance, 200, 500)), Step::Hold];
@@ -101,7 +101,7 @@ fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
         changed.extend(changes.iter().cloned());
         steps.push(commit(changes));
     }
-    // Clean pages leave first.
+    // Clean pages are evicted first.
     steps.extend([Step::Checkpoint { during: Vec::new() }, Step::Hold]);
     let count = 60 + chance.below(120);
     changed.extend(draw_puts(chance, count, 500));
@@ -109,8 +109,7 @@ fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
     steps
 }
 
-/// A log that goes round: virtual log files of nothing but transactions that were rolled back, and over them those
-/// of small commits.
+/// Reuses the log: virtual log files of rolled back transactions only, overwritten by those of small commits.
 pub(crate) fn draw_round(chance: &mut Chance) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..2 {
@@ -125,11 +124,11 @@ pub(crate) fn draw_round(chance: &mut Chance) -> Vec<Step> {
     steps
 }
 
-/// Steps that meet errors, and callers who go on after them, or panic. One in four ends with a log that is full, and a
-/// process that ends again and again.
+/// Steps that meet errors, with callers that go on after them, or panic. One in four workloads ends with a full log and a
+/// process that ends repeatedly.
 pub(crate) fn draw_troubled(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let large = !chance.once_in(3);
-    // More pages than are kept in memory.
+    // More pages than the cache holds.
     let mut all = vec![Step::committed(draw_puts(chance, 160, 500), Durability::Full)];
     while all.len() < steps {
         let mut step = workload::draw_step(chance, large);

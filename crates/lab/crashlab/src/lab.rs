@@ -1,5 +1,5 @@
-//! The crash laboratory: a workload on the simulated disk, a crash at every write and sync of it, recovery, and the
-//! oracle's question. What was recovered is the beginning of another run, whose own recovery crashes too.
+//! The crash laboratory: runs a workload on the simulated disk, crashes it at every write and sync, recovers and asks the
+//! oracle. A recovered store is the start of another run, whose recovery is crashed, too.
 
 use crate::indices;
 use crate::kind::Kind;
@@ -15,10 +15,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// How often a failure is tried with fewer steps or changes.
+/// Bounds the attempts to reproduce a failure with fewer steps or changes.
 const TRIES_MAX: u32 = 150;
 
-/// What is done with steps, in this order.
+/// The stages of a test, in order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Workload,
@@ -28,15 +28,15 @@ enum Stage {
     All,
 }
 
-/// Lost ends of virtual log files for a seed.
+/// Lost ends of virtual log files per seed.
 const LOST_ENDS_MAX: usize = 4;
-/// Commits that are lost right under the pages of a checkpoint, for a seed.
+/// Lost commits right before the pages of a checkpoint, per seed.
 const LOST_UNDER_PAGES_MAX: usize = 4;
 
-/// What to do.
+/// The parameters of a test.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    /// Everything is drawn from it.
+    /// Determines all draws.
     pub seed: u64,
     /// Steps of a workload.
     pub steps: usize,
@@ -44,11 +44,11 @@ pub struct Lab {
     pub images: u64,
     /// Runs that go on from a crash, for every run.
     pub continued: u64,
-    /// Faults that are tried, for every first run.
+    /// Faults for every first run.
     pub faults: u64,
-    /// Whether a failure is tried again with fewer steps, to show only those that it needs.
+    /// Whether a failure is reduced to the steps that it needs.
     pub minimise: bool,
-    /// Told the generation and what was found there: says of some that it is wrong.
+    /// A broken oracle for tests: rejects some states of some generations.
     #[cfg(test)]
     pub(crate) broken: Option<fn(u32, &Model) -> bool>,
 }
@@ -68,16 +68,16 @@ impl Default for Lab {
     }
 }
 
-/// What was done.
+/// The totals of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Workloads that ran.
     pub runs: u64,
-    /// Crashes that were recovered from and judged.
+    /// Crashes that were recovered and judged.
     pub crash_points: u64,
-    /// Of them, crashes during recovery.
+    /// Those of them during recovery.
     pub in_recovery: u64,
-    /// Of them, after a fault of the disk.
+    /// Those of them after a fault of the disk.
     pub after_faults: u64,
     /// Damage that was reported as damage.
     pub damage_reported: u64,
@@ -86,7 +86,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Adds another's counts.
+    /// Adds another test's totals.
     pub fn add(&mut self, other: &Self) {
         self.runs += other.runs;
         self.crash_points += other.crash_points;
@@ -97,18 +97,18 @@ impl Outcome {
     }
 }
 
-/// An answer of the oracle that it must not give.
+/// A violation that the oracle has found.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What it was run with: the same again gives the same failure.
+    /// The seed; the same parameters give the same failure.
     pub seed: u64,
     /// The number of steps that were drawn.
     pub steps: usize,
-    /// Where and what.
+    /// The place and the violation.
     pub what: String,
-    /// The steps that are needed for it, after minimising.
+    /// The steps that it needs, after reduction.
     pub needed: Vec<Step>,
-    /// Where it came after several crashes: each but the last, and how it went on.
+    /// For a failure after several crashes: each crash but the last, and the run after it.
     pub then: Vec<Then>,
 }
 
@@ -134,7 +134,7 @@ impl fmt::Display for Failure {
 }
 
 impl Lab {
-    /// One seed: how many crash points held, or the first that did not, minimised.
+    /// Tests one seed; returns the totals, or the first failure, reduced.
     ///
     /// # Errors
     /// The failure.
@@ -149,7 +149,7 @@ impl Lab {
         Ok(all)
     }
 
-    /// As it is told: with what is needed for it only, if that is wanted.
+    /// The failure as it is reported, reduced if `minimise` is set.
     fn failure(&self, kind: Kind, steps: Vec<Step>, stage: Stage, fell: Fell) -> Failure {
         let failure = |what, needed, then| Failure { seed: self.seed, steps: self.steps, what, needed, then };
         if !fell.way.is_empty() {
@@ -163,15 +163,14 @@ impl Lab {
         }
     }
 
-    /// Leaves out what is not needed for a failure: steps, in ever smaller pieces, and then changes of those that
-    /// are left.
+    /// Leaves out what a failure does not need: steps, in ever smaller pieces, and then changes of the steps that are left.
     fn minimise(&self, kind: Kind, steps: Vec<Step>, stage: Stage, what: String) -> (Vec<Step>, String) {
         let mut tries = TRIES_MAX;
         let mut newest = what;
         let mut fails = |steps: &[Step]| {
             tries = tries.saturating_sub(1);
             let failure = (tries > 0).then(|| self.run_steps(kind, steps, stage).err()).flatten();
-            // One that needs more crashes is another.
+            // A failure after more crashes is a different one.
             let same = failure.filter(|(_, fell)| fell.way.is_empty());
             same.map(|(_, fell)| newest = fell.what).is_some()
         };
@@ -191,7 +190,7 @@ impl Lab {
         (steps, newest)
     }
 
-    /// What is done with these steps.
+    /// Runs the stages on these steps; `only` selects one.
     fn run_steps(&self, kind: Kind, steps: &[Step], only: Stage) -> Result<Outcome, (Stage, Fell)> {
         let mut stage = Stage::Workload;
         let judged = self.judge_steps(kind, steps, only, &mut stage);
@@ -233,7 +232,7 @@ impl Lab {
         }
         if matches!(only, Stage::Faults | Stage::All) {
             *stage = Stage::Faults;
-            // Each stage draws for itself, so that one may be done alone.
+            // Each stage has its own generator, so that it can run alone.
             let mut chance = Chance::new(self.seed ^ 0xfa17);
             caught(|| self.judge_faults(&run, steps, &mut chance, &mut outcome)).map_err(Fell::of)?;
             let mut chance = Chance::new(self.seed ^ 0x1057);
@@ -248,7 +247,7 @@ impl Lab {
         Ok(outcome)
     }
 
-    /// The same steps on a disk that goes wrong, again and again.
+    /// Runs the same steps on disks with random faults.
     fn judge_faults(
         &self,
         run: &Run,
@@ -267,7 +266,7 @@ impl Lab {
         Ok(())
     }
 
-    /// The same steps on a disk that loses a commit right before it writes pages of it, crashed while it does.
+    /// Runs the same steps on a disk that loses a commit right before pages of it are written, and crashes there.
     fn judge_lost_commits(
         &self,
         run: &Run,
@@ -302,7 +301,7 @@ impl Lab {
     fn run_with_fault(&self, run: &Run, fault: Fault, at: usize, steps: &[Step]) -> Result<Run, String> {
         let mut setting = run.setting;
         if !fault.is_told() {
-            // A page that a device has lost is found by reading it back, or not at all; recovery does not.
+            // Only reading back finds a page that a device has lost; recovery does not.
             setting.options.verify_writes = true;
             setting.options.recovery = Recovery::Instant;
         }
@@ -310,7 +309,7 @@ impl Lab {
     }
 }
 
-/// A panic of the engine is a failure as any other.
+/// Turns a panic of the engine into a failure.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let _quiet = Quiet::begin();
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
@@ -324,7 +323,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, a panic of this thread prints nothing: it becomes a failure, and the failure is printed.
+/// While it lives, a panic of this thread prints nothing, since the failure is printed.
 struct Quiet;
 
 impl Quiet {
@@ -349,7 +348,7 @@ impl Drop for Quiet {
     }
 }
 
-/// What is left of `all` when everything is left out without which it still fails.
+/// Removes parts of `all`, in ever smaller pieces, as long as the rest still fails.
 pub(crate) fn without<T: Clone>(mut all: Vec<T>, fails: &mut impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut piece = all.len().div_ceil(2);
     while piece > 0 {

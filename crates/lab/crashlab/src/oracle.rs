@@ -1,9 +1,9 @@
-//! The oracle: what must be there after a crash, what may, and whether it is.
+//! The oracle: the states that a crash may leave.
 //!
-//! (a) Every commit that was acknowledged as durable is there; (b) what is there is the state after one commit, with
-//! everything before it and nothing after; (c) of delayed commits only those may be missing whose log was within its
-//! bound; (d) a crash during recovery leads to the same state; (e) damage is an error, never data; (f) of a commit that
-//! was refused while the store went on nothing is there.
+//! (a) Every commit that was acknowledged as durable is there. (b) The state is that after one commit, with everything
+//! before it and nothing after. (c) Only delayed commits whose log was within its bound may be missing. (d) A crash during
+//! recovery leads to the same state. (e) Damage is an error, never data. (f) Nothing is there of a commit that was refused
+//! while the store went on.
 
 use crate::run::{Event, Run, is_log_write};
 use crate::workload::{Model, contents, difference};
@@ -13,7 +13,7 @@ use pagestore::{Options, Recovery, Store};
 use pagestore_disk::FileId;
 use std::sync::Arc;
 
-/// What must be there, and what may.
+/// The range of commits that may be the last one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     pub created: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Expected {
 }
 
 impl Run {
-    /// What a crash during operation `at` must leave.
+    /// The range after a crash during operation `at`.
     pub(crate) fn expected(&self, at: usize) -> Expected {
         let mut expected = Expected { created: false, least: 0, most: 0 };
         for (_, event) in self.events.iter().take_while(|(when, _)| *when <= at) {
@@ -37,20 +37,19 @@ impl Run {
     }
 
     pub(crate) fn state(&self, sequence: u64) -> Option<&Model> {
-        // An attempt that came to nothing leaves its number to the next.
+        // A refused attempt leaves its number to the next one.
         self.events.iter().rev().find_map(|(_, event)| match event {
             Event::Attempt(own, model) if *own == sequence => Some(&**model),
             _ => None,
         })
     }
 
-    /// What must be there although operation `fault_at` did not do what it said, at a crash during `at`: all, once
-    /// another log write after it can bear witness, and where it was no log write. Until then a lost one takes what
-    /// it held itself. A misplaced one takes the blocks that it went over too, acknowledged as they were: of a
-    /// damaged end of the log nothing is left that could tell it from a torn one. It may have gone over several,
-    /// so it is what was durable before the oldest of them.
+    /// The oldest state allowed after a crash during operation `at`, if operation `fault_at` was not done as acknowledged.
+    /// It is that without the fault if the operation was no log write, or if a later log write vouches for it. Otherwise a
+    /// lost write loses its own contents. A misdirected write also loses acknowledged blocks that it has overwritten, since
+    /// a damaged end of the log is indistinguishable from a torn one; the oldest of them counts.
     pub(crate) fn witnessed(&self, fault_at: usize, at: usize) -> u64 {
-        // Another way of recovery may have come to fewer operations: then there was no fault.
+        // Another strategy of recovery may have done fewer operations, and then there was no fault.
         let Some(own) = self.trace.get(fault_at) else { return self.expected(at).least };
         let was_log_write = is_log_write(own) || matches!(own, Op::Lost { file: FileId::Log, .. });
         let after = self.trace[fault_at..at.max(fault_at)].iter().skip(1).any(is_log_write);
@@ -60,7 +59,7 @@ impl Run {
         self.expected(self.overwritten(fault_at).unwrap_or(fault_at)).least
     }
 
-    /// The oldest log write that still held one of the sectors that operation `at` went over.
+    /// The oldest log write that still occupied one of the sectors that operation `at` overwrote.
     fn overwritten(&self, at: usize) -> Option<usize> {
         let Op::Write { offset, bytes, .. } = &self.trace[at] else { return None };
         let holder = |sector: u64| {
@@ -79,14 +78,14 @@ impl Run {
     }
 }
 
-/// Whether damage may be reported instead of the contents.
+/// Whether recovery may report damage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tolerance {
     None,
     Reported,
 }
 
-/// Recovers a crash image and asks the oracle. `Ok(None)`: there is no store yet, or damage was reported where it
+/// Recovers a crash image and compares it with the model. `Ok(None)`: there is no store yet, or damage was reported and
 /// may be.
 pub(crate) fn judge(
     run: &Run,

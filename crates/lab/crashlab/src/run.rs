@@ -1,4 +1,4 @@
-//! One workload on a simulated disk: what the disk was asked to do, and what was promised when.
+//! One workload on a simulated disk: the operations of the disk, and the acknowledgements of the engine between them.
 
 use crate::caller::{Caller, Met};
 use crate::workload::{self, Change, End, Model, OnError, assert_state, contents};
@@ -13,55 +13,55 @@ use std::sync::Arc;
 /// Snapshots that are held at once.
 const HELD_MAX: usize = 3;
 
-/// A cache that no workload fills.
+/// A cache of this size is never full.
 const ROOMY_BYTES: usize = 4 << 20;
 
-/// Something that happened after so many operations of the disk.
+/// An event after a number of operations of the disk.
 pub(crate) enum Event {
-    /// There is a store.
+    /// The store was created.
     Created,
-    /// A commit of this number, which leads to this state, is about to begin.
+    /// A commit of this number, which leads to this state, begins.
     Attempt(u64, Box<Model>),
-    /// It came to nothing, and the store goes on.
+    /// That commit failed, and the store goes on.
     Refused(u64),
-    /// Everything up to this commit is durable, as the engine says.
+    /// The engine has acknowledged everything up to this commit as durable.
     Durable(u64),
 }
 
-/// What was done, and what was told.
+/// A finished run.
 pub(crate) struct Run {
     pub setting: Setting,
     pub start: Files,
     pub trace: Vec<Op>,
     pub events: Vec<(usize, Event)>,
-    /// The operations of opening.
+    /// The number of operations of opening the store.
     pub opened: usize,
-    /// How many operations there were when each step began.
+    /// The number of operations before each step.
     pub begins: Vec<usize>,
     pub fault: Option<(Fault, usize)>,
     pub met: Met,
 }
 
-/// An operation by what it was done for, which stays when other steps are left out.
+/// An operation by the step that issued it: stable when other steps are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// By its place among the steps; `None`: before the first.
+    /// The index of the step; `None`: before the first.
     pub step: Option<usize>,
-    /// Its number among those of the step.
+    /// The operation's number within the step.
     pub op: usize,
 }
 
 impl Run {
-    /// What operation `at` was done for.
+    /// The place of operation `at`.
     pub(crate) fn place(&self, at: usize) -> Place {
-        // A step that asked nothing of the disk begins where the next does.
+        // A step without operations begins where the next one does.
         match self.begins.iter().rposition(|begin| *begin <= at) {
             Some(step) => Place { step: Some(step), op: at - self.begins[step] },
             None => Place { step: None, op: at },
         }
     }
 
-    /// The operation at a place, or the last of its step where that has become shorter.
+    /// The operation at a place, or the last one of its step if that has fewer now.
     pub(crate) fn at(&self, place: Place) -> usize {
         let step = place.step.map_or(0, |step| step + 1);
         let begin = step.checked_sub(1).and_then(|step| self.begins.get(step)).copied().unwrap_or(0);
@@ -73,21 +73,21 @@ impl Run {
     }
 }
 
-/// What a run goes on from.
+/// The image that a run starts from.
 pub(crate) struct Start {
     pub files: Files,
     pub sequence: u64,
     pub model: Model,
-    /// A copy of the control file has rotted: where the other is too old, that is damage and told.
+    /// A copy of the control file was damaged: recovery may report damage if the other copy is too old.
     pub rotten: bool,
 }
 
-/// A block of the log went to the disk.
+/// Whether the operation wrote blocks of the log.
 pub(crate) fn is_log_write(op: &Op) -> bool {
     matches!(op, Op::Write { file: FileId::Log, through: true, .. })
 }
 
-/// A workload on an empty disk. An error after which the store is read-only ends it where the disk was told to fail.
+/// Runs a workload on an empty disk. It ends early when the store becomes read-only by an injected fault.
 pub(crate) fn perform(
     setting: Setting,
     disk: SimDisk,
@@ -115,7 +115,7 @@ pub(crate) fn perform(
     Ok(worker.into_run(Files::default(), 0, fault))
 }
 
-/// Opens what a crash left, and works on. `None`: damage was reported where there is some.
+/// Opens a crash image and runs a workload on it. `None`: damage was reported, and may be.
 pub(crate) fn perform_from(
     setting: Setting,
     start: Start,
@@ -125,7 +125,7 @@ pub(crate) fn perform_from(
     let mut worker = Worker::new(setting, disk, start.model, start.sequence);
     worker.event(Event::Created);
     worker.event(Event::Attempt(start.sequence, Box::new(worker.model.clone())));
-    // Whatever happens on the way to open it again: what was found once is found.
+    // Whatever happens while it is opened again, a commit that was found once must stay.
     worker.event(Event::Durable(start.sequence));
     let store = match Store::open_on(worker.disk.clone(), setting.options) {
         Err(Error::CorruptLog { .. } | Error::CorruptPage { .. }) if start.rotten => return Ok(None),
@@ -150,7 +150,7 @@ pub(crate) fn perform_from(
     Ok(Some(worker.into_run(start.files, opened, None)))
 }
 
-/// Does the steps, and notes what was told.
+/// Performs the steps and records the acknowledgements.
 struct Worker {
     setting: Setting,
     disk: Arc<SimDisk>,
@@ -160,13 +160,13 @@ struct Worker {
     events: Vec<(usize, Event)>,
     begins: Vec<usize>,
     met: Met,
-    /// What it is at, for errors.
+    /// The current step, for errors.
     doing: String,
-    /// The disk says so when it fails.
+    /// The fault of the disk is an error that the engine gets.
     is_told: bool,
 }
 
-/// A snapshot that is read again and again while others commit.
+/// A snapshot that is read repeatedly while others commit.
 struct Held<'a> {
     reader: ReadTx<'a>,
     model: Model,
@@ -200,9 +200,9 @@ impl Worker {
         }
     }
 
-    /// Two reads that are refused for a moment make the store read-only, and the workload ends there: of a checkpoint that
-    /// reads back what it wrote, and of the log by one that came due, whose failure nobody else would be told. Nothing
-    /// else that is refused for a moment may end it.
+    /// Whether a temporary error has legitimately made the store read-only, which ends the workload. Only two reads may do
+    /// that: a checkpoint that reads back its pages, and a due checkpoint that reads the log, whose failure no caller would
+    /// see otherwise.
     fn is_end_by_trouble(&self, error: &Error) -> bool {
         let verifies = self.setting.options.verify_writes;
         let is_of_checkpoint = match error {
@@ -215,7 +215,7 @@ impl Worker {
         is_of_checkpoint && self.disk.was_in_trouble()
     }
 
-    /// Whether an error has harmed nothing: it was to be expected, and the store goes on writing.
+    /// Whether an error was expected and the store still accepts writes.
     fn goes_on(&self, store: &Store, error: &Error) -> bool {
         let is_expected = match error {
             // A full log refuses a transaction.
@@ -226,8 +226,7 @@ impl Worker {
         is_expected && self.disk.without_trouble(|| store.write().is_ok())
     }
 
-    /// The steps, in one opening after the other. At the end the store is dropped without closing, as when a
-    /// process ends.
+    /// Performs the steps, opening by opening. At the end the store is dropped without closing, as when a process ends.
     fn work(&mut self, mut store: Store, mut steps: &[Step]) -> Result<()> {
         self.event(Event::Durable(self.sequence));
         loop {
@@ -245,7 +244,7 @@ impl Worker {
         let mut store = match step {
             Step::Reopen => {
                 match store.close() {
-                    // What was not written as pages is in the log.
+                    // Pages that were not written are in the log.
                     Err(Error::Io { .. }) if self.disk.end_trouble() => {}
                     closed => closed?,
                 }
@@ -268,7 +267,7 @@ impl Worker {
         Ok(store)
     }
 
-    /// Opens the store. What cannot be read for a moment can be read later.
+    /// Opens the store; retries after a temporary error.
     fn open(&self) -> Result<Store> {
         match Store::open_on(self.disk.clone(), self.setting.options) {
             Err(Error::Io { .. }) if self.disk.end_trouble() => {
@@ -278,13 +277,13 @@ impl Worker {
         }
     }
 
-    /// What is read is what was committed, and nothing else.
+    /// Checks that exactly what was committed can be read.
     fn look(&self, store: &Store) -> Result<()> {
         assert_state(contents(&store.read()?)?, &self.model, "what is read is not what was committed");
         Ok(())
     }
 
-    /// Whatever has failed, who begins to read then reads what was acknowledged.
+    /// After any failure, a new reader must see what was acknowledged.
     fn assert_readable(&self, store: &Store) {
         if self.is_told && self.disk.fault_met().is_some() {
             let read = || store.read().and_then(|reader| Ok((reader.sequence(), contents(&reader)?)));
@@ -376,7 +375,7 @@ impl Worker {
         Ok(())
     }
 
-    /// A checkpoint as its own thread would do it, with commits of others between its writes.
+    /// A checkpoint as the background thread would write it, with commits between its writes.
     fn checkpoint(&mut self, store: &Store, during: &[Vec<Change>]) -> Result<()> {
         let mut checkpoint = store.begin_checkpoint()?;
         let mut during = during.iter();
@@ -406,7 +405,7 @@ impl Worker {
     }
 }
 
-/// Whatever was committed meanwhile: a snapshot is what it was, or is given up, and is right up to there.
+/// A snapshot never changes; it may be ended for lack of memory, and is correct up to there.
 fn look_again(held: &mut VecDeque<Held<'_>>, setting: Setting) -> Result<()> {
     let mut error = None;
     let look = |own: &Held<'_>| {
@@ -435,7 +434,7 @@ fn look_again(held: &mut VecDeque<Held<'_>>, setting: Setting) -> Result<()> {
     error.map_or(Ok(()), Err)
 }
 
-/// A delayed commit's log is never longer than its bound. Without one, what waits is of checkpoints and indices.
+/// Delayed commits never exceed their bound. Without delayed commits, checkpoints and indices may wait.
 fn bounded(store: &Store, setting: Setting) {
     let stats = store.stats();
     assert!(

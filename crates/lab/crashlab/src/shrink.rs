@@ -1,8 +1,8 @@
-//! A failure after several crashes: the way that led to it, done again with ever fewer crashes, steps and changes.
+//! Reduces a failure after several crashes: replays its path with fewer crashes, steps and changes.
 //!
-//! A crash is kept by what it came into (the third operation of that step) and by what was drawn for it, so that it can
-//! be done again where steps before it are left out. What a crash then leaves is not the same: where it does not lead to a
-//! failure, other draws are tried.
+//! A crash is stored by the operation that it interrupted (the third operation of a step) and by the state of the generator
+//! before its draws, so that it can be replayed with other steps left out. The crash image differs then: if the replay does
+//! not fail, other draws are tried.
 
 use crate::crashes::{Torn, crashed, show, tear};
 use crate::cuts;
@@ -14,32 +14,32 @@ use crate::{Chance, Medium, Op, SimDisk, Step};
 use pagestore::Recovery;
 use std::fmt;
 
-/// How often a way is tried with less.
+/// Bounds the replays of one reduction.
 const TRIES_MAX: u32 = 400;
-/// What else is drawn for its crashes where the first draws lead nowhere.
+/// Other draws that are tried for each candidate.
 const DRAWS: u64 = 4;
 
-/// Which of the images of a crash.
+/// The image of a crash that was judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Image {
     Plain(usize),
     Torn(Torn),
-    /// With a file cut.
+    /// With a truncated file.
     Cut,
 }
 
-/// A crash that was judged.
+/// A crash and the draws behind it.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub place: Place,
     pub image: Image,
-    /// What its images were drawn from.
+    /// The generator before its images were drawn.
     pub drawn: Chance,
-    /// What its judgement was drawn from.
+    /// The generator before the judgement.
     pub judging: Chance,
 }
 
-/// How a run went on from a crash of the one before.
+/// The run that went on from a crash.
 #[derive(Clone, Debug)]
 pub(crate) struct Onward {
     pub point: Point,
@@ -47,24 +47,24 @@ pub(crate) struct Onward {
     pub steps: Vec<Step>,
 }
 
-/// What was wrong, and the way there.
+/// A failure and the path that led to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Fell {
     pub what: String,
-    /// From the first run to the one that failed.
+    /// The runs after the first one.
     pub way: Vec<Onward>,
-    /// The crash that it failed after; `None`: before there was one.
+    /// The crash after which the last run failed; `None`: it failed before any crash.
     last: Option<Point>,
 }
 
-/// How a failing run went on from a crash.
+/// A crash on the path to a failure, and the run after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Then {
     /// "operation 9 (sync data)".
     pub crash: String,
-    /// How what it left was recovered.
+    /// The strategy of its recovery.
     pub recovery: Recovery,
-    /// The steps from there.
+    /// The steps of the run after it.
     pub steps: Vec<Step>,
 }
 
@@ -84,23 +84,23 @@ impl Fell {
         Fell { last: Some(point), ..Fell::of(what) }
     }
 
-    /// It came in what went on like this.
+    /// The same failure, after this crash.
     pub(crate) fn after(mut self, onward: Onward) -> Fell {
         self.way.insert(0, onward);
         self
     }
 }
 
-/// A step by the number that it had when it was drawn.
+/// A step, with the index that it had when it was drawn.
 type Numbered = (usize, Step);
 
-/// One run of a way, and the crash that it goes on from to the next.
+/// One run of a path, and its crash.
 #[derive(Clone)]
 struct Leg {
-    /// `None` of the first.
+    /// The recovery that it begins with; `None` for the first run.
     recovery: Option<Recovery>,
     steps: Vec<Numbered>,
-    /// `None` where the last failed before any crash.
+    /// The crash that it ends with; `None` if the last run failed before any crash.
     crash: Option<Point>,
 }
 
@@ -108,14 +108,14 @@ struct Leg {
 struct Way {
     kind: Kind,
     legs: Vec<Leg>,
-    /// Of what else is drawn.
+    /// Selects the draws: 0 for the original ones.
     draw: u64,
 }
 
-/// What came out of doing a way again.
+/// The failure of a replay.
 struct Fallen {
     what: String,
-    /// The run in which it fell.
+    /// The run that failed.
     leg: usize,
     /// The crashes before.
     crashes: Vec<String>,
@@ -139,12 +139,12 @@ impl Way {
         }
     }
 
-    /// Without a run that went on from a crash: the next one goes on from it instead.
+    /// Without a run: the next one starts from the crash before it.
     fn without_leg(&self, leg: usize) -> Way {
         let mut way = self.clone();
         let gone = way.legs.remove(leg);
         if leg == way.legs.len() {
-            // What it failed after is now looked for in the run before.
+            // The crash of the last run moves to the run before.
             way.legs[leg - 1].crash = gone.crash;
         }
         way
@@ -152,7 +152,7 @@ impl Way {
 }
 
 impl Lab {
-    /// What is needed for a failure after several crashes: what failed, the first steps, and how it went on.
+    /// Reduces a failure after several crashes: its text, the steps of the first run, and the crashes and runs after it.
     pub(crate) fn along(&self, kind: Kind, steps: &[Step], fell: Fell) -> (String, Vec<Step>, Vec<Then>) {
         let way = Way::of(kind, steps, &fell);
         let as_it_was = Fallen {
@@ -160,7 +160,7 @@ impl Lab {
             leg: way.legs.len() - 1,
             crashes: fell.way.iter().map(|onward| format!("{:?}", onward.point.place)).collect(),
         };
-        // What it was is done again all the same, to tell where its crashes came.
+        // The original path is replayed as well: that tells the operations of its crashes.
         let fallen = self.again(&way).unwrap_or(as_it_was);
         let mut fewer = Fewer { lab: self, tries: TRIES_MAX, way, fallen };
         if self.minimise {
@@ -169,7 +169,7 @@ impl Lab {
         fewer.told()
     }
 
-    /// Does a way again; what it fell by.
+    /// Replays a path; returns its failure.
     fn again(&self, way: &Way) -> Option<Fallen> {
         let (mut setting, _) = self.setting(way.kind);
         let mut crashes = Vec::new();
@@ -198,7 +198,7 @@ impl Lab {
                 }
                 Some(Ok(next)) if index + 1 < way.legs.len() => start = Some(next?),
                 _ if index + 1 < way.legs.len() => return None,
-                // Not there: somewhere else in the last run. Once, since it takes long.
+                // No failure there: tries every operation of the last run, once, since it takes long.
                 _ if way.draw == 0 => {
                     let (at, what) = (0..=run.trace.len()).find_map(|at| {
                         Some((at, self.crash_at(&run, at, point, way.draw, index as u32)?.err()?))
@@ -216,8 +216,8 @@ impl Lab {
         None
     }
 
-    /// Crashes during an operation as at a point, and judges: what can be gone on from, if anything, or what is wrong.
-    /// `None` where there is no such crash.
+    /// Crashes during operation `at` as `point` describes, and judges: returns the start of the next run, if any, or the
+    /// violation. `None`: there is no such crash.
     fn crash_at(
         &self,
         run: &Run,
@@ -255,7 +255,7 @@ impl Lab {
     }
 }
 
-/// The operation of a run at a place whose step is known by its first number; its end where the step was left out.
+/// The operation of a run at a place whose step has its original index; the end if the step was left out.
 fn place_among(run: &Run, place: Place, steps: &[Numbered]) -> usize {
     match place.step {
         None => run.at(place),
@@ -272,7 +272,7 @@ fn other(chance: &Chance, draw: u64) -> Chance {
     chance
 }
 
-/// A way that fails, becoming shorter.
+/// A failing path that is being reduced.
 struct Fewer<'a> {
     lab: &'a Lab,
     tries: u32,
@@ -297,7 +297,7 @@ impl Fewer<'_> {
         }
     }
 
-    /// Changes of the steps that are left.
+    /// Leaves out changes of the remaining steps of a run.
     fn reduce_changes(&mut self, leg: usize) {
         let lists = |way: &Way| -> Vec<(usize, usize)> {
             let steps = way.legs.get(leg).map(|leg| leg.steps.clone()).unwrap_or_default();
@@ -317,13 +317,13 @@ impl Fewer<'_> {
 
     fn fails_with(&mut self, leg: usize, change: impl FnOnce(&mut Vec<Numbered>)) -> bool {
         let mut way = self.way.clone();
-        // It may have become shorter meanwhile.
+        // An earlier replay may have shortened the path.
         let Some(own) = way.legs.get_mut(leg) else { return false };
         change(&mut own.steps);
         self.fails(&way)
     }
 
-    /// Whether that fails too: then it takes the other's place, up to where it fell.
+    /// Whether the candidate fails, too: then it replaces the path, up to the run that failed.
     fn fails(&mut self, way: &Way) -> bool {
         for draw in 0..DRAWS {
             if self.tries == 0 {
@@ -362,7 +362,7 @@ mod tests {
     use crate::workload::Model;
     use crate::{Change, Failure};
 
-    /// Minimised failures of the first seeds in which it fails.
+    /// The reduced failures of the first seeds that fail.
     fn failures(broken: fn(u32, &Model) -> bool) -> Vec<Failure> {
         let fails = |seed| {
             let lab = Lab { seed, steps: 16, images: 1, faults: 0, broken: Some(broken), ..Lab::default() };

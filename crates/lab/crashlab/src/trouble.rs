@@ -1,16 +1,15 @@
-//! What goes wrong for a moment where the store must not be harmed by it: reads that cannot be done, space that cannot
-//! be had.
+//! Temporary errors that must not harm the store: failing reads, and no space.
 
 use std::fmt;
 
-/// Of the next operations of a kind, some are refused.
+/// Refuses some of the next operations of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// Which.
+    /// The type.
     pub refused: Refused,
-    /// So many of them are done first.
+    /// This many of them succeed first.
     pub after: u32,
-    /// So many are refused then.
+    /// This many are refused then.
     pub times: u32,
 }
 
@@ -19,7 +18,7 @@ pub struct Trouble {
 pub enum Refused {
     /// Reads of any file, with `EIO`.
     Reads,
-    /// What makes the log and its directory longer, with `ENOSPC`.
+    /// Operations that extend the log or its directory, with `ENOSPC`.
     Growth,
 }
 
@@ -34,7 +33,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The trouble that a disk is in.
+/// The trouble of a disk.
 #[derive(Default)]
 pub(crate) struct Troubles {
     coming: Option<Trouble>,
@@ -49,7 +48,7 @@ impl Troubles {
         (self.coming, self.met) = (Some(trouble), false);
     }
 
-    /// It is over; whether it was met.
+    /// Ends the trouble; returns whether anything was refused.
     pub(crate) fn end(&mut self) -> bool {
         self.coming = None;
         std::mem::take(&mut self.met)
@@ -67,7 +66,7 @@ impl Troubles {
         self.ever_met
     }
 
-    /// Whether the operation that comes is refused.
+    /// Whether the next operation is refused.
     pub(crate) fn refuses(&mut self, operation: Refused) -> bool {
         let Some(trouble) = self.coming.as_mut().filter(|own| own.refused == operation && !self.suspended)
         else {

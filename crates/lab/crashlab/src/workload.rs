@@ -1,4 +1,4 @@
-//! What the laboratory does to a store: steps that are drawn from a seed and can be left out one by one.
+//! The steps of a workload: they are drawn from a seed and can be left out one by one.
 
 use crate::kind::{self, Kind};
 use crate::{Chance, Trouble};
@@ -10,21 +10,21 @@ use std::fmt;
 /// The tables' contents: table number and key to value.
 pub(crate) type Model = BTreeMap<(u8, u32), Vec<u8>>;
 
-/// The tables that workloads use.
+/// The number of tables.
 const TABLES: u8 = 2;
-/// The keys of a table.
+/// The number of keys of a table.
 const KEYS: u64 = 120;
 
 /// One step of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A transaction: changes, and how it ends.
+    /// A transaction.
     Transaction {
-        /// In order.
+        /// Its changes, in order.
         changes: Vec<Change>,
-        /// What comes after them.
+        /// How it ends.
         end: End,
-        /// What its caller does when one of them is refused.
+        /// The reaction of its caller to a refused change.
         on_error: OnError,
     },
     /// A checkpoint.
@@ -32,20 +32,20 @@ pub enum Step {
         /// Transactions that commit between its writes.
         during: Vec<Vec<Change>>,
     },
-    /// All delayed commits are made durable.
+    /// Makes all delayed commits durable.
     Flush,
-    /// Closed as it should be, and opened again.
+    /// Closes the store and opens it again.
     Reopen,
-    /// The process ends without closing and the store is opened again, so many times.
+    /// Ends the process without a close and opens the store again, repeatedly.
     Die {
-        /// How often.
+        /// The number of repetitions.
         times: u32,
     },
-    /// What goes wrong in the next step, and is over after it.
+    /// Refuses operations of the next step.
     Trouble(Trouble),
-    /// A snapshot begins; it is read through after every step from here on.
+    /// Begins a snapshot, which is read after every step from here on.
     Hold,
-    /// The oldest snapshot ends.
+    /// Ends the oldest snapshot.
     Release,
 }
 
@@ -56,61 +56,61 @@ pub enum End {
     Commit(Durability),
     /// It is rolled back.
     RollBack,
-    /// Its caller panics in the middle of it.
+    /// Its caller panics.
     Panic,
 }
 
-/// What a caller does when a change is refused.
+/// The reaction of a caller to a refused change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// Gives the transaction up.
+    /// Drops the transaction.
     GiveUp,
     /// Goes on with the next change.
     GoOn,
-    /// Tries the change again, and goes on.
+    /// Repeats the change once, and goes on.
     TryAgain,
 }
 
 /// One change of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A value of this length, filled with this byte.
+    /// Puts a value of equal bytes.
     Put {
-        /// Which table.
+        /// The table.
         table: u8,
-        /// Which key.
+        /// The key.
         key: u32,
-        /// Its first byte.
+        /// The byte.
         byte: u8,
-        /// Its length.
+        /// The length.
         bytes: usize,
     },
     /// Removes a key.
     Delete {
-        /// Which table.
+        /// The table.
         table: u8,
-        /// Which key.
+        /// The key.
         key: u32,
     },
-    /// Drops a table and makes it again.
+    /// Drops a table and creates it again.
     Recreate {
-        /// Which table.
+        /// The table.
         table: u8,
     },
 }
 
 impl Step {
-    /// A transaction of a caller who gives up at the first error.
+    /// A transaction whose caller gives up at the first error.
     pub(crate) fn committed(changes: Vec<Change>, durability: Durability) -> Self {
         Self::Transaction { changes, end: End::Commit(durability), on_error: OnError::GiveUp }
     }
 
-    /// Whether another opening of the store begins after it.
+    /// Whether the store is opened again after it.
     pub(crate) fn ends_opening(&self) -> bool {
         matches!(self, Self::Reopen | Self::Die { .. })
     }
 
-    /// The changes that it makes, by transaction.
+    /// Its changes, by transaction.
     pub(crate) fn changes_mut(&mut self) -> Vec<&mut Vec<Change>> {
         match self {
             Self::Transaction { changes, .. } => vec![changes],
@@ -168,19 +168,19 @@ impl fmt::Display for Change {
     }
 }
 
-/// How a store under test is made: small, so that everything goes round often.
+/// The settings of a store under test: small, so that its space is reused often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
-    /// Which of a seed's workloads it is for.
+    /// The workload that it is for.
     pub kind: Kind,
     /// The store's layout.
     pub layout: Layout,
-    /// How it is used.
+    /// Its options.
     pub options: Options,
 }
 
 impl Setting {
-    /// Drawn from a seed.
+    /// Draws the settings of a seed.
     #[must_use]
     pub fn draw(chance: &mut Chance) -> Self {
         let mut layout = Layout {
@@ -189,7 +189,7 @@ impl Setting {
             vlf_bytes: 128 << 10,
             vlfs: 2 + chance.below(3) as usize,
         };
-        // Of what was drawn already, so that the other seeds stay what they were.
+        // Derived from earlier draws, so that those of the other seeds stay the same.
         if layout.page_bytes == 8192 && layout.vlfs == 2 {
             layout.page_bytes = 16384;
         }
@@ -208,21 +208,21 @@ impl Setting {
         Self { kind: Kind::Any, layout, options }
     }
 
-    /// A strategy of recovery.
+    /// Draws a strategy of recovery.
     #[must_use]
     pub fn draw_recovery(chance: &mut Chance) -> Recovery {
         [Recovery::Serial, Recovery::Prefetch, Recovery::Wide, Recovery::Instant][chance.below(4) as usize]
     }
 }
 
-/// The steps of a seed. One in three has large values: its tables take many pages, its transactions several blocks
-/// of log, and some do not fit in the cache.
+/// Draws the steps of a seed. One in three workloads has large values: its tables take many pages, its transactions several
+/// blocks of log, and some do not fit in the cache.
 pub(crate) fn draw(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let large = chance.once_in(3);
     let mut all = Vec::with_capacity(steps);
     while all.len() < steps {
         let step = draw_step(chance, large);
-        // What a large transaction drives out of memory, a snapshot may still want.
+        // A snapshot may need what a large transaction evicts.
         if matches!(&step, Step::Transaction { changes, .. } if changes.len() >= 60) && chance.once_in(2) {
             all.push(Step::Hold);
         }
@@ -242,7 +242,7 @@ pub(crate) fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Chan
     (0..count).map(&mut put).collect()
 }
 
-/// The steps after a crash: every other time they begin with a transaction of several blocks.
+/// Draws the steps after a crash: every second time they begin with a transaction of several blocks.
 pub(crate) fn draw_again(chance: &mut Chance, kind: Kind, steps: usize) -> Vec<Step> {
     let mut all =
         if kind == Kind::Troubled { kind::draw_troubled(chance, steps) } else { draw(chance, steps) };
@@ -252,7 +252,7 @@ pub(crate) fn draw_again(chance: &mut Chance, kind: Kind, steps: usize) -> Vec<S
     all
 }
 
-/// Transactions of one change each.
+/// Draws transactions of one change each.
 pub(crate) fn draw_small(chance: &mut Chance, steps: usize, bytes: usize) -> Vec<Step> {
     let small = |chance: &mut Chance| {
         let (key, byte) = (chance.below(4) as u32, chance.draw() as u8);
@@ -314,7 +314,7 @@ pub(crate) fn name(table: u8) -> String {
     format!("table{table}")
 }
 
-/// The tables of a new store.
+/// Creates the tables of a new store.
 pub(crate) fn prepare(store: &Store) -> Result<()> {
     let mut tx = store.write()?;
     for table in 0..TABLES {
@@ -324,14 +324,14 @@ pub(crate) fn prepare(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Everything that a reader finds. `None` while the tables have not been made.
+/// Everything that a reader sees; `None` before the tables exist.
 pub(crate) fn contents(reader: &impl Tables) -> Result<Option<Model>> {
     let mut found = Model::new();
     let is_made = read_contents(reader, &mut found)?;
     Ok(is_made.then_some(found))
 }
 
-/// As `contents`, in the order of the model; what was found before an error stays.
+/// As `contents`, in the order of the model; keeps what was read before an error.
 pub(crate) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<bool> {
     let names = reader.tables()?;
     if names.is_empty() {
@@ -348,14 +348,14 @@ pub(crate) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<b
     Ok(true)
 }
 
-/// Table and key of the first entry in which two states differ.
+/// Table and key of the first difference of two states.
 pub(crate) fn difference(found: &Model, model: &Model) -> Option<(u8, u32)> {
     let differs = |key: &&(u8, u32)| found.get(key) != model.get(key);
     model.keys().chain(found.keys()).find(differs).copied()
 }
 
 /// # Panics
-/// When what was found is another state than this.
+/// When `found` differs from `model`.
 pub(crate) fn assert_state(found: Option<Model>, model: &Model, otherwise: &str) {
     let differs = difference(&found.unwrap_or_default(), model);
     assert!(differs.is_none(), "{otherwise}: table and key {differs:?} differ");
