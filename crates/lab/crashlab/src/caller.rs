@@ -19,12 +19,12 @@ struct CallersOwn;
 pub(crate) struct Caller<'a> {
     pub store: &'a Store,
     pub disk: &'a SimDisk,
-    pub met: &'a mut Met,
+    pub survived: &'a mut Survived,
 }
 
 /// Errors and panics after which callers went on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Met {
+pub(crate) struct Survived {
     /// Changes that were refused while the transaction went on.
     pub refused: usize,
     /// Transactions that a change broke.
@@ -35,9 +35,9 @@ pub(crate) struct Met {
     pub panics: usize,
 }
 
-impl Met {
+impl Survived {
     /// The sum.
-    pub(crate) fn survived(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         (self.refused + self.broken + self.commits + self.panics) as u64
     }
 }
@@ -86,7 +86,7 @@ impl Caller<'_> {
                     if !panic.is::<CallersOwn>() {
                         resume_unwind(panic)
                     }
-                    self.met.panics += 1;
+                    self.survived.panics += 1;
                     Ok(None)
                 })
             }
@@ -104,7 +104,7 @@ impl Caller<'_> {
         let mut tx = self.store.write()?;
         let mut after = model.clone();
         if self.change(&mut tx, &mut after, changes, on_error)? {
-            self.met.broken += 1;
+            self.survived.broken += 1;
             let committed = tx.commit(durability);
             assert!(
                 matches!(committed, Err(Error::TransactionBroken { .. })),
@@ -145,7 +145,7 @@ impl Caller<'_> {
                 }
                 broken = self.left_by_error(tx, after, broken);
                 errors += 1;
-                self.met.refused += usize::from(!broken);
+                self.survived.refused += usize::from(!broken);
             }
             if errors >= ERRORS_MAX {
                 break;
@@ -159,7 +159,7 @@ impl Caller<'_> {
         match error {
             Error::LogFull { .. } => true,
             Error::TransactionBroken { .. } => broken,
-            Error::Io { .. } => self.disk.told_of_trouble(),
+            Error::Io { .. } => self.disk.reported_an_error(),
             _ => false,
         }
     }

@@ -1,12 +1,12 @@
 //! Crashes a run at each of its operations, and judges what recovery makes of the images.
 
-use crate::lab::{Lab, Outcome, caught};
+use crate::lab::{Lab, Outcome, catch_panic};
 use crate::oracle::{Expected, Tolerance, judge};
+use crate::path::{Continuation, Counterexample, CrashImage, CrashPoint, Torn, crashed, show};
 use crate::run::{Run, Start, is_log_write, perform_from};
-use crate::shrink::{Fell, Image, Onward, Point};
 use crate::workload::{self, Model, Setting};
 use crate::{Chance, Files, Medium, Op, SimDisk};
-use crate::{cuts, indices};
+use crate::{cuts, indices, kind};
 use pagestore::Recovery;
 use pagestore::internals::{BLOCK_BYTES_MAX, newest_control};
 use pagestore_disk::FileId;
@@ -14,21 +14,17 @@ use pagestore_disk::FileId;
 /// Images of a log write during recovery of which the end landed and the beginning did not.
 const ENDS_IN_RECOVERY: u64 = 6;
 
-/// Shapes of a torn write that chance alone would rarely produce.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Torn {
-    /// The first of several blocks landed: a transaction without its commit, followed by the next transaction.
-    FirstBlocks,
-    /// The last of several blocks landed: whole blocks where blocks of the next opening may end.
-    LastBlocks,
-    /// All but the end of the padding landed: a cut block, which the padding of another block could complete.
-    AllButTheEnd,
-}
-
 /// A place from which the laboratory goes on with another run.
-struct GoOn {
+struct ContinueAt {
     at: usize,
     torn: Option<Torn>,
+}
+
+/// A run that goes on from a crash.
+struct NextRun {
+    point: CrashPoint,
+    start: Start,
+    steps: Vec<workload::Step>,
 }
 
 impl Lab {
@@ -39,61 +35,76 @@ impl Lab {
         chance: &mut Chance,
         outcome: &mut Outcome,
         generation: u32,
-    ) -> Result<(), Fell> {
+    ) -> Result<(), Counterexample> {
         let mut medium = Medium::holding(run.start.clone());
-        let go_on = self.places_to_go_on(run, chance, generation);
+        let continued = self.places_to_continue(run, chance, generation);
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
             let expected = run.expected(at);
             let place = run.place(at);
-            let is_asked_for = at == run.trace.len() || go_on.iter().any(|own| own.at == at);
+            let is_asked_for = at == run.trace.len() || continued.iter().any(|own| own.at == at);
             if !is_asked_for && !run.setting.kind.is_crashed(chance) {
                 in_flight.into_iter().for_each(|op| medium.apply(op));
                 continue;
             }
-            let failed =
-                |what: String, point: Point| Fell::at(crashed(generation, at, in_flight, &what), point);
+            let failed = |what: String, point: CrashPoint| {
+                Counterexample::after_crash(crashed(generation, at, in_flight, &what), point)
+            };
             let drawn = chance.clone();
             let images = self.images_at(run, &medium, at, chance, generation);
             for (image, files) in images.into_iter().enumerate() {
-                let point = Point {
+                let point = CrashPoint {
                     place,
-                    image: Image::Plain(image),
+                    image: CrashImage::Plain(image),
                     drawn: drawn.clone(),
                     judging: chance.clone(),
                 };
-                let found = self.judge(run, &files, expected, chance, Tolerance::None, generation);
+                let found = self.judge(run, &files, expected, chance, generation);
                 let found = found.map_err(|what| failed(what, point.clone()))?;
                 outcome.crash_points += 1;
                 outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
                 if let Some((sequence, model)) = found
                     && image == 0
-                    && go_on.iter().any(|own| own.at == at && own.torn.is_none())
+                    && continued.iter().any(|own| own.at == at && own.torn.is_none())
                 {
                     let start = Start { files, sequence, model, rotten: false };
-                    let steps = workload::draw_again(chance, run.setting.kind, self.steps / 3);
-                    self.go_on(run, point, start, steps, chance, outcome, generation + 1)?;
+                    let steps = kind::draw_again(chance, run.setting.kind, self.steps / 3);
+                    self.continue_from(
+                        run,
+                        NextRun { point, start, steps },
+                        chance,
+                        outcome,
+                        generation + 1,
+                    )?;
                 }
             }
             if let Some(mut aside) = cuts::is_drawn(chance) {
                 let drawn = aside.clone();
                 let files = cuts::cut(&medium, in_flight, run.setting.layout.vlf_bytes, &mut aside);
-                let point = Point { place, image: Image::Cut, drawn, judging: aside.clone() };
-                let found = self.judge(run, &files, expected, &mut aside, Tolerance::Reported, generation);
+                let expected = Expected { tolerance: Tolerance::Reported, ..expected };
+                let point = CrashPoint { place, image: CrashImage::Cut, drawn, judging: aside.clone() };
+                let found = self.judge(run, &files, expected, &mut aside, generation);
                 let found = found.map_err(|what| failed(format!("a file cut short: {what}"), point))?;
                 outcome.crash_points += 1;
                 outcome.damage_reported += u64::from(found.is_none());
             }
-            for torn in go_on.iter().filter(|own| own.at == at).filter_map(|own| own.torn) {
+            for torn in continued.iter().filter(|own| own.at == at).filter_map(|own| own.torn) {
                 let drawn = chance.clone();
                 let files = tear(&medium, in_flight.expect("what is torn is in flight"), torn, chance);
-                let point = Point { place, image: Image::Torn(torn), drawn, judging: chance.clone() };
-                let found = self.judge(run, &files, expected, chance, Tolerance::None, generation);
+                let point =
+                    CrashPoint { place, image: CrashImage::Torn(torn), drawn, judging: chance.clone() };
+                let found = self.judge(run, &files, expected, chance, generation);
                 let found = found.map_err(|what| failed(what, point.clone()))?;
                 outcome.crash_points += 1;
-                if let Some((sequence, model)) = found {
-                    let (start, steps) = self.after_torn(run, torn, files, sequence, model, chance);
-                    self.go_on(run, point, start, steps, chance, outcome, generation + 1)?;
+                if let Some(found) = found {
+                    let (start, steps) = self.after_torn(run, torn, files, found, chance);
+                    self.continue_from(
+                        run,
+                        NextRun { point, start, steps },
+                        chance,
+                        outcome,
+                        generation + 1,
+                    )?;
                 }
             }
             if let Some(op) = in_flight {
@@ -128,13 +139,12 @@ impl Lab {
         files: &Files,
         expected: Expected,
         chance: &mut Chance,
-        tolerance: Tolerance,
         #[cfg_attr(not(test), expect(unused_variables, reason = "a broken oracle asks for it"))]
         generation: u32,
     ) -> Result<Option<(u64, Model)>, String> {
-        let found = caught(|| {
+        let found = catch_panic(|| {
             let recovery = Setting::draw_recovery(chance);
-            judge(run, files, expected, recovery, chance, tolerance)
+            judge(run, files, expected, recovery, chance)
         })?;
         #[cfg(test)]
         if let (Some(broken), Some((_, model))) = (self.broken, &found)
@@ -146,12 +156,12 @@ impl Lab {
     }
 
     /// Places drawn at random, and some that chance alone would rarely hit.
-    fn places_to_go_on(&self, run: &Run, chance: &mut Chance, generation: u32) -> Vec<GoOn> {
+    fn places_to_continue(&self, run: &Run, chance: &mut Chance, generation: u32) -> Vec<ContinueAt> {
         if generation >= run.setting.kind.generations() {
             return Vec::new();
         }
-        let mut places: Vec<GoOn> = (0..self.continued(run.setting.kind))
-            .map(|_| GoOn { at: chance.below(run.trace.len() as u64 + 1) as usize, torn: None })
+        let mut places: Vec<ContinueAt> = (0..self.continued(run.setting.kind))
+            .map(|_| ContinueAt { at: chance.below(run.trace.len() as u64 + 1) as usize, torn: None })
             .collect();
         let log_writes = |least: usize, most: usize| -> Vec<usize> {
             let fits =
@@ -163,7 +173,7 @@ impl Lab {
         let mut pick = |from: &[usize], torn: Torn| {
             if !from.is_empty() {
                 let at = from[chance.below(from.len() as u64) as usize];
-                places.push(GoOn { at, torn: Some(torn) });
+                places.push(ContinueAt { at, torn: Some(torn) });
             }
         };
         if generation < 2 {
@@ -183,32 +193,32 @@ impl Lab {
     }
 
     /// Opens an image, works on it, and crashes that run at every operation.
-    #[expect(clippy::too_many_arguments, reason = "one call, of what a run hands to the next")]
-    fn go_on(
+    fn continue_from(
         &self,
         before: &Run,
-        point: Point,
-        start: Start,
-        steps: Vec<workload::Step>,
+        next: NextRun,
         chance: &mut Chance,
         outcome: &mut Outcome,
         generation: u32,
-    ) -> Result<(), Fell> {
+    ) -> Result<(), Counterexample> {
+        let NextRun { point, start, steps } = next;
         let mut setting = before.setting;
         setting.options.recovery = Setting::draw_recovery(chance);
-        let went_on = match caught(|| perform_from(setting, start, &steps)) {
+        let judged = match catch_panic(|| perform_from(setting, start, &steps)) {
             Ok(Some(run)) => {
                 outcome.runs += 1;
-                outcome.survived += run.met.survived();
+                outcome.survived += run.survived.total();
                 self.judge_run(&run, chance, outcome, generation)
             }
             Ok(None) => {
                 outcome.damage_reported += 1;
                 Ok(())
             }
-            Err(what) => Err(Fell::of(format!("generation {generation}: {what}"))),
+            Err(what) => Err(Counterexample::new(format!("generation {generation}: {what}"))),
         };
-        went_on.map_err(|fell| fell.after(Onward { point, recovery: setting.options.recovery, steps }))
+        judged.map_err(|found| {
+            found.preceded_by(Continuation { point, recovery: setting.options.recovery, steps })
+        })
     }
 
     /// The start and the steps of a run after a torn write.
@@ -217,8 +227,7 @@ impl Lab {
         before: &Run,
         torn: Torn,
         mut files: Files,
-        sequence: u64,
-        model: Model,
+        (sequence, model): (u64, Model),
         chance: &mut Chance,
     ) -> (Start, Vec<workload::Step>) {
         let rotten = torn.rots(&mut files);
@@ -241,19 +250,19 @@ impl Lab {
         outcome: &mut Outcome,
     ) -> Result<(), String> {
         let (fault, fault_at) = run.fault.expect("a run with a fault");
-        let tolerance = if fault.is_told() { Tolerance::None } else { Tolerance::Reported };
+        let tolerance = if fault.is_reported() { Tolerance::None } else { Tolerance::Reported };
         let mut medium = Medium::holding(run.start.clone());
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
             // Before the fault the run equals the one without.
             if at >= fault_at && (everywhere.contains(&at) || chance.once_in(4)) {
-                let mut expected = run.expected(at);
+                let mut expected = Expected { tolerance, ..run.expected(at) };
                 if tolerance == Tolerance::Reported {
                     expected.least = expected.least.min(run.witnessed(fault_at, at));
                 }
                 let files = medium.crash(in_flight, chance);
                 let recovery = Setting::draw_recovery(chance);
-                let judged = judge(run, &files, expected, recovery, chance, tolerance).map_err(|what| {
+                let judged = judge(run, &files, expected, recovery, chance).map_err(|what| {
                     format!(
                         "{fault:?} at operation {fault_at} ({}), crash at {at} ({}): {what}",
                         show(run.trace.get(fault_at)),
@@ -332,10 +341,10 @@ fn judge_damaged(
     chance: &mut Chance,
     outcome: &mut Outcome,
 ) -> Result<(), String> {
-    let mut expected = run.expected(run.trace.len());
+    let mut expected = Expected { tolerance: Tolerance::Reported, ..run.expected(run.trace.len()) };
     // No later block vouches for the last one: damage there is indistinguishable from a torn end.
     expected.least = expected.least.min(run.before_last_log_write());
-    let judged = judge(run, files, expected, recovery, chance, Tolerance::Reported)?;
+    let judged = judge(run, files, expected, recovery, chance)?;
     outcome.damage_reported += u64::from(judged.is_none());
     outcome.crash_points += 1;
     Ok(())
@@ -356,11 +365,6 @@ impl Torn {
 /// Whether operation `at` belongs to the recovery of a crashed store.
 fn is_in_recovery(run: &Run, at: usize, generation: u32) -> bool {
     generation > 0 && at < run.opened
-}
-
-/// "generation 1, crash at operation 12 (sync data): ...".
-pub(crate) fn crashed(generation: u32, at: usize, in_flight: Option<&Op>, what: &str) -> String {
-    format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
 }
 
 /// The files after a crash that tears the write in flight in this shape.
@@ -391,20 +395,5 @@ fn spoil_newest_control(files: &mut Files) {
     let disk = SimDisk::holding(files.clone());
     if let Ok(Some(newest)) = newest_control(&disk) {
         files[FileId::Control as usize][newest.offset as usize + 20] ^= 1;
-    }
-}
-
-pub(crate) fn show(op: Option<&Op>) -> String {
-    match op {
-        None => "after the last".into(),
-        Some(Op::Write { file, offset, bytes, through }) => {
-            format!("write{} {file} {offset}+{}", if *through { " through" } else { "" }, bytes.len())
-        }
-        Some(Op::FailedWrite { file, offset, bytes }) => {
-            format!("failed write {file} {offset}+{}", bytes.len())
-        }
-        Some(Op::Sync { file }) => format!("sync {file}"),
-        Some(Op::FailedSync { file }) => format!("failed sync {file}"),
-        Some(Op::Lost { file, offset, bytes }) => format!("lost write {file} {offset}+{bytes}"),
     }
 }

@@ -29,14 +29,14 @@ const RECOVERED_MS: u64 = 30;
 
 /// The role of a child until it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ChildRole {
     /// Commits from five threads, and reports each commit.
     Work,
     /// Opens the store and lets it recover.
     Recover,
 }
 
-impl Part {
+impl ChildRole {
     /// The name on a command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -48,14 +48,14 @@ impl Part {
 
     /// The role of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::Work, Self::Recover].into_iter().find(|part| part.name() == name)
     }
 }
 
 /// The strategies of recovery, by a number on a command line.
 #[must_use]
-pub fn recovery(number: usize) -> Recovery {
+pub fn recovery_by_number(number: usize) -> Recovery {
     [Recovery::Instant, Recovery::Wide, Recovery::Prefetch, Recovery::Serial][number % 4]
 }
 
@@ -67,9 +67,9 @@ fn options(recovery: Recovery) -> Options {
 ///
 /// # Errors
 /// When the store cannot be opened or written.
-pub fn child(directory: &Path, part: Part, recovery: Recovery) -> Result<()> {
+pub fn run_child(directory: &Path, part: ChildRole, recovery: Recovery) -> Result<()> {
     let store = Store::open(directory, options(recovery))?;
-    if part == Part::Recover {
+    if part == ChildRole::Recover {
         loop {
             std::thread::park();
         }
@@ -77,7 +77,7 @@ pub fn child(directory: &Path, part: Part, recovery: Recovery) -> Result<()> {
     std::thread::scope(|scope| {
         let store = &store;
         let threads: Vec<_> =
-            (0..THREADS).map(|thread| scope.spawn(move || commit_for_ever(store, thread))).collect();
+            (0..THREADS).map(|thread| scope.spawn(move || commit_repeatedly(store, thread))).collect();
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().expect("a thread that commits does not panic"))
@@ -85,7 +85,7 @@ pub fn child(directory: &Path, part: Part, recovery: Recovery) -> Result<()> {
 }
 
 /// Increments the thread's own row and changes another row in each transaction; reports thread, count and commit.
-fn commit_for_ever(store: &Store, thread: u32) -> Result<()> {
+fn commit_repeatedly(store: &Store, thread: u32) -> Result<()> {
     for number in 0_u32.. {
         let mut tx = store.write()?;
         let table = tx.table("numbers")?;
@@ -96,9 +96,9 @@ fn commit_for_ever(store: &Store, thread: u32) -> Result<()> {
         let durability = if thread == DELAYED { Durability::Delayed } else { Durability::Full };
         if let Some(committed) = tx.commit(durability)? {
             let mut out = std::io::stdout().lock();
-            let told =
+            let written =
                 writeln!(out, "told {thread} {next} {}", committed.sequence).and_then(|()| out.flush());
-            if told.is_err() {
+            if written.is_err() {
                 return Ok(());
             }
         }
@@ -115,7 +115,7 @@ fn count(value: Option<Vec<u8>>) -> u64 {
 
 /// A commit that a child reported.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Report {
     thread: u32,
     number: u64,
     sequence: u64,
@@ -124,7 +124,7 @@ struct Told {
 
 /// The totals of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Killed {
+pub struct KillTotals {
     /// Processes that were killed.
     pub kills: u64,
     /// Those of them that were recovering.
@@ -136,16 +136,16 @@ pub struct Killed {
 }
 
 /// A store whose processes are killed repeatedly.
-pub struct Killing {
+pub struct KillTest {
     directory: PathBuf,
     chance: Chance,
     round: usize,
     counts: [u64; THREADS as usize],
     /// The totals so far.
-    pub killed: Killed,
+    pub totals: KillTotals,
 }
 
-impl Killing {
+impl KillTest {
     /// A new store in an empty directory.
     ///
     /// # Errors
@@ -158,66 +158,78 @@ impl Killing {
         tx.commit(Durability::Full)?;
         let directory = directory.to_path_buf();
         let counts = [0; THREADS as usize];
-        Ok(Self { directory, chance: Chance::new(seed), round: 0, counts, killed: Killed::default() })
+        Ok(Self { directory, chance: Chance::new(seed), round: 0, counts, totals: KillTotals::default() })
     }
 
     /// Runs one round; `command` builds the process that calls [`run_child`] with this role and strategy.
     ///
     /// # Errors
     /// A commit that is missing or was never made, or a process that cannot be started.
-    pub fn round(&mut self, command: impl Fn(Part, usize) -> Command) -> std::result::Result<(), String> {
-        let way = self.round;
+    pub fn round(
+        &mut self,
+        command: impl Fn(ChildRole, usize) -> Command,
+    ) -> std::result::Result<(), String> {
+        let round = self.round;
         self.round += 1;
         let lasting = Duration::from_millis(WORKED_MS.0 + self.chance.below(WORKED_MS.1));
-        let (mut worker, telling) = start(command(Part::Work, way))?;
+        let (mut worker, reader) = start(command(ChildRole::Work, round))?;
         std::thread::sleep(lasting);
         let ended = Instant::now();
         kill(&mut worker)?;
-        let told = telling.join().map_err(|_| "the child's words cannot be read")?;
-        self.killed.kills += 1;
+        let reports = reader.join().map_err(|_| "the child's words cannot be read")?;
+        self.totals.kills += 1;
         for _ in 0..RECOVERIES_KILLED {
-            let (mut recovering, silent) = start(command(Part::Recover, way + 1))?;
+            let (mut recovering, reader) = start(command(ChildRole::Recover, round + 1))?;
             std::thread::sleep(Duration::from_micros(self.chance.below(RECOVERED_MS * 1000)));
             kill(&mut recovering)?;
-            let _ = silent.join();
-            self.killed.kills += 1;
-            self.killed.in_recovery += 1;
+            let _ = reader.join();
+            self.totals.kills += 1;
+            self.totals.in_recovery += 1;
         }
-        self.hold(&told, ended, recovery(way + 2))
+        self.verify(&reports, ended, recovery_by_number(round + 2))
     }
 
     /// Checks that the store is in the state after one commit, and that it contains every reported commit up to that one.
-    fn hold(&mut self, told: &[Told], ended: Instant, way: Recovery) -> std::result::Result<(), String> {
-        let failed = |error: pagestore::Error| format!("{way:?} recovery: {error}");
-        let store = Store::open(&self.directory, options(way)).map_err(failed)?;
+    fn verify(
+        &mut self,
+        reports: &[Report],
+        ended: Instant,
+        strategy: Recovery,
+    ) -> std::result::Result<(), String> {
+        let failed = |error: pagestore::Error| format!("{strategy:?} recovery: {error}");
+        let store = Store::open(&self.directory, options(strategy)).map_err(failed)?;
         let last = store.stats().last_sequence;
         let reader = store.read().map_err(failed)?;
         let table = reader.table("numbers").map_err(failed)?;
         for thread in 0..THREADS {
             let found = count(reader.get(table, &thread.to_be_bytes()).map_err(failed)?);
-            let own = told.iter().filter(|told| told.thread == thread);
-            let there =
-                own.clone().filter(|told| told.sequence <= last).map(|told| told.number).max().unwrap_or(0);
+            let own = reports.iter().filter(|report| report.thread == thread);
+            let there = own
+                .clone()
+                .filter(|report| report.sequence <= last)
+                .map(|report| report.number)
+                .max()
+                .unwrap_or(0);
             let known = there.max(self.counts[thread as usize]);
             // The newest commit may have been made before it could be reported.
             if found != known && found != known + 1 {
                 return Err(format!(
-                    "{way:?} recovery: commit {last} is the last, and thread {thread} was told {known} of its own up \
+                    "{strategy:?} recovery: commit {last} is the last, and thread {thread} was told {known} of its own up \
                      to there; {found} are there"
                 ));
             }
-            for told in own.filter(|told| told.sequence > last) {
-                let late = ended.duration_since(told.at.min(ended));
+            for report in own.filter(|report| report.sequence > last) {
+                let late = ended.duration_since(report.at.min(ended));
                 if thread != DELAYED || late > DELAYED_WITHIN {
                     return Err(format!(
-                        "{way:?} recovery: thread {thread} was told commit {} {late:?} before the end, and {last} is \
+                        "{strategy:?} recovery: thread {thread} was told commit {} {late:?} before the end, and {last} is \
                          the last one there",
-                        told.sequence
+                        report.sequence
                     ));
                 }
-                self.killed.delayed_lost += 1;
+                self.totals.delayed_lost += 1;
             }
-            self.killed.commits += found - self.counts[thread as usize];
+            self.totals.commits += found - self.counts[thread as usize];
             self.counts[thread as usize] = found;
         }
         for entry in reader.range(table, &[], None).map_err(failed)? {
@@ -228,20 +240,20 @@ impl Killing {
 }
 
 /// Starts a child, and a thread that reads its reports.
-fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Told>>), String> {
+fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Report>>), String> {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
         .map_err(|error| format!("a process cannot be started: {error}"))?;
     let lines = BufReader::new(child.stdout.take().expect("it is piped"));
-    let hearing = std::thread::spawn(move || {
+    let reader = std::thread::spawn(move || {
         let parse = |line: String| {
             // Other code in that process may print lines, too.
             let mut words = line.strip_prefix("told ")?.split(' ').map(|word| word.parse::<u64>().ok());
             let mut next = || words.next().flatten();
             let (thread, number, sequence) = (next()?, next()?, next()?);
-            (thread < u64::from(THREADS)).then(|| Told {
+            (thread < u64::from(THREADS)).then(|| Report {
                 thread: thread as u32,
                 number,
                 sequence,
@@ -250,7 +262,7 @@ fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Tol
         };
         lines.lines().map_while(std::result::Result::ok).filter_map(parse).collect()
     });
-    Ok((child, hearing))
+    Ok((child, reader))
 }
 
 fn kill(child: &mut Child) -> std::result::Result<(), String> {

@@ -1,7 +1,7 @@
 //! The workloads of a seed: how each is drawn, the settings of its store, and how densely it is crashed.
 
 use crate::trouble::{Refused, Trouble};
-use crate::workload::{self, End, OnError, Setting, Step, draw_puts};
+use crate::workload::{self, End, OnError, Setting, Step, WorkloadKind, draw_puts};
 use crate::{Chance, Lab};
 use pagestore::Durability;
 
@@ -10,52 +10,39 @@ const GENERATIONS_MAX: u32 = 3;
 /// Workloads of snapshots per seed.
 const SNAPSHOTS: u64 = 8;
 /// Of a workload with errors one in this many operations is crashed.
-const TROUBLED_CRASHED_ONE_IN: u64 = 4;
+const ERRORS_CRASHED_ONE_IN: u64 = 4;
 /// Openings without a close on a full log: more than the log has space for their records.
 const DEATHS: u32 = 70;
 
-/// One of a seed's workloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Random steps.
-    Any,
-    /// Evicts pages that snapshots see.
-    Snapshots,
-    /// Overwrites the space of earlier virtual log files.
-    Round,
-    /// Meets errors and goes on.
-    Troubled,
-}
-
 impl Lab {
     /// The seed's workloads.
-    pub(crate) fn workloads(&self) -> Vec<(Kind, Vec<Step>)> {
+    pub(crate) fn workloads(&self) -> Vec<(WorkloadKind, Vec<Step>)> {
         let mut own = Chance::new(self.seed ^ 0xd1ce);
         let mut all = vec![
-            (Kind::Any, workload::draw(&mut Chance::new(self.seed), self.steps)),
-            (Kind::Round, draw_round(&mut own)),
+            (WorkloadKind::Random, workload::draw(&mut Chance::new(self.seed), self.steps)),
+            (WorkloadKind::LogReuse, draw_log_reuse(&mut own)),
         ];
-        all.extend((0..SNAPSHOTS).map(|_| (Kind::Snapshots, draw_snapshots(&mut own))));
-        all.push((Kind::Troubled, draw_troubled(&mut Chance::new(self.seed ^ 0x7206_b1ed), self.steps)));
+        all.extend((0..SNAPSHOTS).map(|_| (WorkloadKind::Snapshots, draw_snapshots(&mut own))));
+        all.push((WorkloadKind::Errors, draw_errors(&mut Chance::new(self.seed ^ 0x7206_b1ed), self.steps)));
         all
     }
 
     /// The settings of a workload's store, and the generator for what follows.
-    pub(crate) fn setting(&self, kind: Kind) -> (Setting, Chance) {
+    pub(crate) fn setting(&self, kind: WorkloadKind) -> (Setting, Chance) {
         let mut chance = Chance::new(self.seed ^ 0x5eed);
         let mut setting = Setting { kind, ..Setting::draw(&mut chance) };
         let (layout, options) = (&mut setting.layout, &mut setting.options);
         match kind {
-            Kind::Any => {}
-            Kind::Snapshots => options.cache_bytes = 96 << 10,
-            Kind::Round => {
+            WorkloadKind::Random => {}
+            WorkloadKind::Snapshots => options.cache_bytes = 96 << 10,
+            WorkloadKind::LogReuse => {
                 // Only checkpoints of the steps, but still transactions that do not fit in the cache.
                 layout.page_bytes = 4096;
                 options.cache_bytes = 768 << 10;
                 options.checkpoint_bytes = u64::MAX;
                 options.log_limit_bytes = 32 * layout.vlf_bytes;
             }
-            Kind::Troubled => {
+            WorkloadKind::Errors => {
                 // Pages are evicted, and the log has to grow and reaches its limit.
                 layout.vlfs = 2;
                 options.cache_bytes = options.cache_bytes.min(256 << 10);
@@ -67,25 +54,25 @@ impl Lab {
     }
 
     /// Images per crash.
-    pub(crate) fn images(&self, kind: Kind) -> u64 {
-        if kind == Kind::Troubled { self.images.min(1) } else { self.images }
+    pub(crate) fn images(&self, kind: WorkloadKind) -> u64 {
+        if kind == WorkloadKind::Errors { self.images.min(1) } else { self.images }
     }
 
     /// Runs that go on from a crash.
-    pub(crate) fn continued(&self, kind: Kind) -> u64 {
-        if kind == Kind::Troubled { self.continued.min(1) } else { self.continued }
+    pub(crate) fn continued(&self, kind: WorkloadKind) -> u64 {
+        if kind == WorkloadKind::Errors { self.continued.min(1) } else { self.continued }
     }
 }
 
-impl Kind {
+impl WorkloadKind {
     /// The largest number of consecutive crashes.
     pub(crate) fn generations(self) -> u32 {
-        if self == Self::Troubled { 1 } else { GENERATIONS_MAX }
+        if self == Self::Errors { 1 } else { GENERATIONS_MAX }
     }
 
     /// Whether an ordinary operation is crashed.
     pub(crate) fn is_crashed(self, chance: &mut Chance) -> bool {
-        self != Self::Troubled || chance.once_in(TROUBLED_CRASHED_ONE_IN)
+        self != Self::Errors || chance.once_in(ERRORS_CRASHED_ONE_IN)
     }
 }
 
@@ -110,7 +97,7 @@ fn draw_snapshots(chance: &mut Chance) -> Vec<Step> {
 }
 
 /// Reuses the log: virtual log files of rolled back transactions only, overwritten by those of small commits.
-pub(crate) fn draw_round(chance: &mut Chance) -> Vec<Step> {
+pub(crate) fn draw_log_reuse(chance: &mut Chance) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..2 {
         let changes = draw_puts(chance, 240, 700);
@@ -126,14 +113,14 @@ pub(crate) fn draw_round(chance: &mut Chance) -> Vec<Step> {
 
 /// Steps that meet errors, with callers that go on after them, or panic. One in four workloads ends with a full log and a
 /// process that ends repeatedly.
-pub(crate) fn draw_troubled(chance: &mut Chance, steps: usize) -> Vec<Step> {
+pub(crate) fn draw_errors(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let large = !chance.once_in(3);
     // More pages than the cache holds.
     let mut all = vec![Step::committed(draw_puts(chance, 160, 500), Durability::Full)];
     while all.len() < steps {
         let mut step = workload::draw_step(chance, large);
         if let Step::Transaction { end, on_error, .. } = &mut step {
-            *on_error = [OnError::GiveUp, OnError::GoOn, OnError::TryAgain][chance.below(3) as usize];
+            *on_error = [OnError::GiveUp, OnError::ContinueAt, OnError::TryAgain][chance.below(3) as usize];
             if chance.once_in(5) {
                 *end = End::Panic;
             }
@@ -162,28 +149,38 @@ fn draw_trouble(chance: &mut Chance) -> Trouble {
     Trouble { refused, after: chance.below(after_max) as u32, times }
 }
 
+/// Draws the steps after a crash: every second time they begin with a transaction of several blocks.
+pub(crate) fn draw_again(chance: &mut Chance, kind: WorkloadKind, steps: usize) -> Vec<Step> {
+    let mut all =
+        if kind == WorkloadKind::Errors { draw_errors(chance, steps) } else { workload::draw(chance, steps) };
+    if chance.once_in(2) {
+        all.insert(0, Step::committed(workload::draw_changes(chance, 180, true), Durability::Full));
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::SimDisk;
-    use crate::caller::Met;
+    use crate::caller::Survived;
     use crate::run::perform;
 
     #[test]
-    fn callers_meet_errors_of_every_kind_and_most_of_them_go_on() {
-        let (mut met, mut whole) = (Met::default(), 0);
+    fn callers_meet_every_type_of_error_and_most_go_on() {
+        let (mut met, mut whole) = (Survived::default(), 0);
         for seed in 0..40 {
             let lab = Lab { seed, ..Lab::default() };
-            let steps = draw_troubled(&mut Chance::new(seed), lab.steps);
-            let (setting, _) = lab.setting(Kind::Troubled);
+            let steps = draw_errors(&mut Chance::new(seed), lab.steps);
+            let (setting, _) = lab.setting(WorkloadKind::Errors);
             let run = perform(setting, SimDisk::new(), None, &steps).expect("it holds");
             whole += usize::from(run.begins.len() == steps.len());
-            met.refused += run.met.refused;
-            met.broken += run.met.broken;
-            met.commits += run.met.commits;
-            met.panics += run.met.panics;
+            met.refused += run.survived.refused;
+            met.broken += run.survived.broken;
+            met.commits += run.survived.commits;
+            met.panics += run.survived.panics;
         }
-        let Met { refused, broken, commits, panics } = met;
+        let Survived { refused, broken, commits, panics } = met;
         assert!([refused, broken, commits, panics].iter().all(|count| *count > 0), "{met:?}");
         assert!(whole > 20, "of 40 runs {whole} came to their end");
     }

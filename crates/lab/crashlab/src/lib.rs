@@ -1,15 +1,16 @@
-//! A simulated disk that loses, tears and misplaces, and the crash laboratory that runs the engine on it.
+//! The page store's crash laboratory: the engine on a simulated disk that loses, tears and misplaces writes, and on a real
+//! one in processes that are killed.
 //!
 //! ```text
-//! SimDisk    the engine's files in memory; keeps the order of all writes and syncs; fails where it is told to
-//! Medium     what of that order is surely there; makes the images that a crash at any point may leave
-//! Lab        from a seed: a workload, a crash at every write and sync, recovery, the oracle, and again from there;
-//!            and workloads for what drawn steps seldom meet: snapshots driven out of memory, a log that goes round,
-//!            callers who go on after errors or panic (kind.rs)
-//!            workload.rs the steps, run.rs and caller.rs doing them, crashes.rs where they are crashed, cuts.rs and
-//!            indices.rs what is damaged then, oracle.rs what must hold, way.rs a failure after several crashes again,
-//!            with less
+//! Lab::run(seed)   draws workloads (workload, kind) ── performs them on a SimDisk (run, caller)
+//!                  ── crashes them at every write and sync (crashes, medium, cuts, indices) ── recovers the image
+//!                  ── asks the oracle (oracle) ── goes on from the recovered store, and crashes that run, too
+//!                  a failure is reduced to the steps and crashes that it needs (seed, shrink, reduce)
+//! KillTest::round  kill -9 of processes that commit and recover on a real file system (kill)
 //! ```
+//! `SimDisk` implements the engine's disk in memory and records all writes and syncs. `Medium` replays that record and makes
+//! the files that a crash at any point may leave. The laboratory uses the engine's public interface; `pagestore::internals`
+//! tells it the formats where it aims at particular bytes.
 
 mod caller;
 mod crashes;
@@ -19,18 +20,22 @@ mod indices;
 pub mod kill;
 mod kind;
 mod lab;
+mod medium;
 mod oracle;
+mod path;
+mod reduce;
 mod run;
+mod seed;
 mod shrink;
 mod trouble;
 mod workload;
 
-pub use disk::{Fault, Files, Medium, Op, SimDisk};
-pub use kind::Kind;
+pub use disk::{Fault, Files, Op, SimDisk};
 pub use lab::{Failure, Lab, Outcome};
-pub use shrink::Then;
+pub use medium::Medium;
+pub use path::AfterCrash;
 pub use trouble::{Refused, Trouble};
-pub use workload::{Change, End, OnError, Setting, Step};
+pub use workload::{Change, End, OnError, Setting, Step, WorkloadKind};
 
 /// Random numbers from a seed (SplitMix64, Steele et al. 2014): the same on every machine and in every version.
 #[derive(Clone, Debug)]

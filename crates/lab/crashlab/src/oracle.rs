@@ -19,12 +19,13 @@ pub(crate) struct Expected {
     pub created: bool,
     pub least: u64,
     pub most: u64,
+    pub tolerance: Tolerance,
 }
 
 impl Run {
     /// The range after a crash during operation `at`.
     pub(crate) fn expected(&self, at: usize) -> Expected {
-        let mut expected = Expected { created: false, least: 0, most: 0 };
+        let mut expected = Expected { created: false, least: 0, most: 0, tolerance: Tolerance::None };
         for (_, event) in self.events.iter().take_while(|(when, _)| *when <= at) {
             match event {
                 Event::Created => expected.created = true,
@@ -79,7 +80,7 @@ impl Run {
 }
 
 /// Whether recovery may report damage.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tolerance {
     None,
     Reported,
@@ -93,7 +94,6 @@ pub(crate) fn judge(
     expected: Expected,
     recovery: Recovery,
     chance: &mut Chance,
-    tolerance: Tolerance,
 ) -> Result<Option<(u64, Model)>, String> {
     let disk = Arc::new(SimDisk::holding(files.clone()));
     let options = Options { recovery, ..run.setting.options };
@@ -114,7 +114,7 @@ pub(crate) fn judge(
             | Error::CorruptPage { .. }
             | Error::CorruptTree { .. }
             | Error::NotAStore { .. },
-        ) if tolerance == Tolerance::Reported => return Ok(None),
+        ) if expected.tolerance == Tolerance::Reported => return Ok(None),
         Err(error) => return Err(format!("{recovery:?} recovery: it cannot be opened: {error}")),
     };
     let why = |what: String| Err(format!("{recovery:?} recovery: {what}"));

@@ -1,6 +1,6 @@
 //! One workload on a simulated disk: the operations of the disk, and the acknowledgements of the engine between them.
 
-use crate::caller::{Caller, Met};
+use crate::caller::{Caller, Survived};
 use crate::workload::{self, Change, End, Model, OnError, assert_state, contents};
 use crate::{Fault, Files, Op, Setting, SimDisk, Step};
 use pagestore::internals::READ_BACK;
@@ -39,7 +39,7 @@ pub(crate) struct Run {
     /// The number of operations before each step.
     pub begins: Vec<usize>,
     pub fault: Option<(Fault, usize)>,
-    pub met: Met,
+    pub survived: Survived,
 }
 
 /// An operation by the step that issued it: stable when other steps are left out.
@@ -95,7 +95,7 @@ pub(crate) fn perform(
     steps: &[Step],
 ) -> std::result::Result<Run, String> {
     let mut worker = Worker::new(setting, disk, Model::new(), 2);
-    worker.is_told = fault.is_some_and(|(fault, _)| fault.is_told());
+    worker.is_reported = fault.is_some_and(|(fault, _)| fault.is_reported());
     worker.event(Event::Attempt(1, Box::default()));
     worker.event(Event::Attempt(2, Box::default()));
     let created = Store::create_on(worker.disk.clone(), setting.layout, setting.options, 0xfeed_beef)
@@ -159,11 +159,11 @@ struct Worker {
     sequence: u64,
     events: Vec<(usize, Event)>,
     begins: Vec<usize>,
-    met: Met,
+    survived: Survived,
     /// The current step, for errors.
     doing: String,
     /// The fault of the disk is an error that the engine gets.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// A snapshot that is read repeatedly while others commit.
@@ -174,9 +174,9 @@ struct Held<'a> {
 
 impl Worker {
     fn new(setting: Setting, disk: SimDisk, model: Model, sequence: u64) -> Self {
-        let (events, begins, met) = Default::default();
-        let (doing, is_told) = (String::new(), false);
-        Self { setting, disk: Arc::new(disk), model, sequence, events, begins, met, doing, is_told }
+        let (events, begins, survived) = Default::default();
+        let (doing, is_reported) = (String::new(), false);
+        Self { setting, disk: Arc::new(disk), model, sequence, events, begins, survived, doing, is_reported }
     }
 
     fn event(&mut self, event: Event) {
@@ -196,7 +196,7 @@ impl Worker {
             opened,
             begins: self.begins,
             fault,
-            met: self.met,
+            survived: self.survived,
         }
     }
 
@@ -216,11 +216,11 @@ impl Worker {
     }
 
     /// Whether an error was expected and the store still accepts writes.
-    fn goes_on(&self, store: &Store, error: &Error) -> bool {
+    fn is_survived(&self, store: &Store, error: &Error) -> bool {
         let is_expected = match error {
             // A full log refuses a transaction.
             Error::LogFull { .. } => true,
-            Error::Io { .. } => self.disk.told_of_trouble(),
+            Error::Io { .. } => self.disk.reported_an_error(),
             _ => false,
         };
         is_expected && self.disk.without_trouble(|| store.write().is_ok())
@@ -263,7 +263,7 @@ impl Worker {
             }
         }
         self.disk.end_trouble();
-        self.look(&store)?;
+        self.check_contents(&store)?;
         Ok(store)
     }
 
@@ -278,14 +278,14 @@ impl Worker {
     }
 
     /// Checks that exactly what was committed can be read.
-    fn look(&self, store: &Store) -> Result<()> {
+    fn check_contents(&self, store: &Store) -> Result<()> {
         assert_state(contents(&store.read()?)?, &self.model, "what is read is not what was committed");
         Ok(())
     }
 
     /// After any failure, a new reader must see what was acknowledged.
     fn assert_readable(&self, store: &Store) {
-        if self.is_told && self.disk.fault_met().is_some() {
+        if self.is_reported && self.disk.fault_met().is_some() {
             let read = || store.read().and_then(|reader| Ok((reader.sequence(), contents(&reader)?)));
             let found = self.disk.without_trouble(read);
             let (sequence, found) = found.expect("what was acknowledged can be read after a failure");
@@ -300,7 +300,7 @@ impl Worker {
             self.begins.push(self.disk.ops());
             let mut failed = false;
             match self.step(store, step, &mut held) {
-                Err(error) if self.goes_on(store, &error) => failed = true,
+                Err(error) if self.is_survived(store, &error) => failed = true,
                 done => done?,
             }
             if matches!(step, Step::Trouble(_)) {
@@ -308,10 +308,10 @@ impl Worker {
             }
             let panicked = matches!(step, Step::Transaction { end: End::Panic, .. });
             if self.disk.end_trouble() || failed || panicked {
-                self.look(store)?;
+                self.check_contents(store)?;
             }
             self.doing = format!("reading {} snapshots after: {step}", held.len());
-            look_again(&mut held, self.setting)?;
+            check_snapshots(&mut held, self.setting)?;
         }
         Ok(())
     }
@@ -347,30 +347,30 @@ impl Worker {
     fn transact(&mut self, store: &Store, changes: &[Change], end: End, on_error: OnError) -> Result<()> {
         let (disk, events, next) = (&self.disk, &mut self.events, self.sequence + 1);
         let mut begun = false;
-        let mut caller = Caller { store, disk, met: &mut self.met };
+        let mut caller = Caller { store, disk, survived: &mut self.survived };
         let done = caller.transact(&mut self.model, changes, end, on_error, |after| {
             begun = true;
             events.push((disk.ops(), Event::Attempt(next, Box::new(after.clone()))));
         });
         let committed = match done {
-            Err(error) if self.goes_on(store, &error) => {
+            Err(error) if self.is_survived(store, &error) => {
                 if begun {
-                    self.met.commits += 1;
+                    self.survived.commits += 1;
                     self.event(Event::Refused(next));
                 }
                 None
             }
             other => other?,
         };
-        if let Some(own) = committed {
-            assert_eq!(own, next, "commits are numbered one after the other");
-            self.sequence = own;
+        if let Some(sequence) = committed {
+            assert_eq!(sequence, next, "commits are numbered one after the other");
+            self.sequence = sequence;
             if end == End::Commit(Durability::Full) {
-                self.event(Event::Durable(own));
+                self.event(Event::Durable(sequence));
             }
         }
         if end == End::Commit(Durability::Delayed) {
-            bounded(store, self.setting);
+            assert_delayed_bound(store, self.setting);
         }
         Ok(())
     }
@@ -398,7 +398,7 @@ impl Worker {
 
     fn state(&self, sequence: u64) -> &Model {
         let attempt = self.events.iter().rev().find_map(|(_, event)| match event {
-            Event::Attempt(own, model) if *own == sequence => Some(&**model),
+            Event::Attempt(number, model) if *number == sequence => Some(&**model),
             _ => None,
         });
         attempt.expect("a snapshot is as of a commit of this run")
@@ -406,20 +406,20 @@ impl Worker {
 }
 
 /// A snapshot never changes; it may be ended for lack of memory, and is correct up to there.
-fn look_again(held: &mut VecDeque<Held<'_>>, setting: Setting) -> Result<()> {
+fn check_snapshots(held: &mut VecDeque<Held<'_>>, setting: Setting) -> Result<()> {
     let mut error = None;
-    let look = |own: &Held<'_>| {
+    let check = |held: &Held<'_>| {
         let mut found = Model::new();
-        let read = workload::read_contents(&own.reader, &mut found);
-        let seen = if read.is_ok() { own.model.len() } else { found.len() };
-        let sequence = own.reader.sequence();
+        let read = workload::read_contents(&held.reader, &mut found);
+        let seen = if read.is_ok() { held.model.len() } else { found.len() };
+        let sequence = held.reader.sequence();
         assert!(
-            found.iter().eq(own.model.iter().take(seen)),
+            found.iter().eq(held.model.iter().take(seen)),
             "the snapshot of commit {sequence} has changed"
         );
         read
     };
-    held.retain(|own| match look(own) {
+    held.retain(|one| match check(one) {
         Ok(_) => true,
         Err(Error::SnapshotTooOld) => {
             let roomy = setting.options.cache_bytes >= ROOMY_BYTES;
@@ -435,7 +435,7 @@ fn look_again(held: &mut VecDeque<Held<'_>>, setting: Setting) -> Result<()> {
 }
 
 /// Delayed commits never exceed their bound. Without delayed commits, checkpoints and indices may wait.
-fn bounded(store: &Store, setting: Setting) {
+fn assert_delayed_bound(store: &Store, setting: Setting) {
     let stats = store.stats();
     assert!(
         stats.durable_sequence == stats.last_sequence

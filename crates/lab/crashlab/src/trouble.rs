@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_so_as_often_as_it_says_and_of_its_kind_only() {
+    fn only_operations_of_its_type_are_refused_the_given_number_of_times() {
         let mut troubles = Troubles::default();
         troubles.begin(Trouble { refused: Refused::Reads, after: 2, times: 1 });
         assert!(!troubles.refuses(Refused::Growth));

@@ -1,6 +1,5 @@
 //! The steps of a workload: they are drawn from a seed and can be left out one by one.
 
-use crate::kind::{self, Kind};
 use crate::{Chance, Trouble};
 use pagestore::Result;
 use pagestore::{Apply, Durability, Layout, Options, Recovery, Store, Table, Tables};
@@ -14,6 +13,19 @@ pub(crate) type Model = BTreeMap<(u8, u32), Vec<u8>>;
 const TABLES: u8 = 2;
 /// The number of keys of a table.
 const KEYS: u64 = 120;
+
+/// One of a seed's workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadKind {
+    /// Random steps.
+    Random,
+    /// Evicts pages that snapshots see.
+    Snapshots,
+    /// Overwrites the space of earlier virtual log files.
+    LogReuse,
+    /// Meets errors and goes on.
+    Errors,
+}
 
 /// One step of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +78,7 @@ pub enum OnError {
     /// Drops the transaction.
     GiveUp,
     /// Goes on with the next change.
-    GoOn,
+    ContinueAt,
     /// Repeats the change once, and goes on.
     TryAgain,
 }
@@ -138,7 +150,7 @@ impl fmt::Display for Step {
                 };
                 let on_error = match on_error {
                     OnError::GiveUp => "",
-                    OnError::GoOn => ", without what is refused",
+                    OnError::ContinueAt => ", without what is refused",
                     OnError::TryAgain => ", what is refused is tried again",
                 };
                 write!(f, "{end}{on_error}: {}", list(changes))
@@ -172,7 +184,7 @@ impl fmt::Display for Change {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     /// The workload that it is for.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The store's layout.
     pub layout: Layout,
     /// Its options.
@@ -205,7 +217,7 @@ impl Setting {
             verify_writes: chance.once_in(4),
             ..Options::default()
         };
-        Self { kind: Kind::Any, layout, options }
+        Self { kind: WorkloadKind::Random, layout, options }
     }
 
     /// Draws a strategy of recovery.
@@ -240,16 +252,6 @@ pub(crate) fn draw_puts(chance: &mut Chance, count: u64, bytes: u64) -> Vec<Chan
         bytes: (bytes + chance.below(200)) as usize,
     };
     (0..count).map(&mut put).collect()
-}
-
-/// Draws the steps after a crash: every second time they begin with a transaction of several blocks.
-pub(crate) fn draw_again(chance: &mut Chance, kind: Kind, steps: usize) -> Vec<Step> {
-    let mut all =
-        if kind == Kind::Troubled { kind::draw_troubled(chance, steps) } else { draw(chance, steps) };
-    if chance.once_in(2) {
-        all.insert(0, Step::committed(draw_changes(chance, 180, true), Durability::Full));
-    }
-    all
 }
 
 /// Draws transactions of one change each.
@@ -292,7 +294,7 @@ pub(crate) fn draw_step(chance: &mut Chance, large: bool) -> Step {
     }
 }
 
-fn draw_changes(chance: &mut Chance, count: u64, large: bool) -> Vec<Change> {
+pub(crate) fn draw_changes(chance: &mut Chance, count: u64, large: bool) -> Vec<Change> {
     (0..count).map(|_| draw_change(chance, large)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! kill -9 on a real file system; see `crashlab::kill`. `headroom lab crash --real DIR` runs it for a given time.
 
-use crashlab::kill::{Killing, Part, child, recovery};
+use crashlab::kill::{ChildRole, KillTest, recovery_by_number, run_child};
 use std::path::Path;
 use std::process::Command;
 
@@ -11,24 +11,24 @@ const ROUNDS: u32 = 8;
 fn what_was_acknowledged_survives_kill_nine() {
     if let Ok(words) = std::env::var(CHILD) {
         let words: Vec<&str> = words.splitn(3, ' ').collect();
-        let part = Part::named(words[0]).expect("a part");
-        let way = words[1].parse().expect("a number");
-        return child(Path::new(words[2]), part, recovery(way)).expect("the disk works");
+        let role = ChildRole::from_name(words[0]).expect("a role");
+        let round = words[1].parse().expect("a number");
+        return run_child(Path::new(words[2]), role, recovery_by_number(round)).expect("the disk works");
     }
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let directory = place.path().join("store");
-    let mut killing = Killing::create(&directory, 1).unwrap();
+    let mut killing = KillTest::create(&directory, 1).unwrap();
     for round in 0..ROUNDS {
-        let again = |part: Part, way: usize| {
+        let again = |role: ChildRole, round: usize| {
             let mut command = Command::new(std::env::current_exe().expect("this program"));
             command
                 .args(["what_was_acknowledged_survives_kill_nine", "--exact", "--nocapture", "--quiet"])
-                .env(CHILD, format!("{} {way} {}", part.name(), directory.display()));
+                .env(CHILD, format!("{} {round} {}", role.name(), directory.display()));
             command
         };
         killing.round(again).unwrap_or_else(|what| panic!("round {round}: {what}"));
     }
-    let killed = killing.killed;
+    let killed = killing.totals;
     assert!(killed.commits > 50, "too few commits to mean anything: {killed:?}");
     assert_eq!((killed.kills, killed.in_recovery), (24, 16));
 }

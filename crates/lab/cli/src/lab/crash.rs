@@ -2,7 +2,7 @@
 
 mod real;
 
-use crashlab::{Failure as Fallen, Lab, Outcome, Step};
+use crashlab::{Failure as CrashFailure, Lab, Outcome, Step};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -58,7 +58,7 @@ pub fn run(args: &CrashArgs, history: Option<&Path>, out: &mut Output) -> Done {
 }
 
 /// Runs a seed in a thread and calls `report` meanwhile; `None` if it was interrupted.
-fn run_seed(lab: Lab, report: &mut impl FnMut()) -> Option<Result<Outcome, Box<Fallen>>> {
+fn run_seed(lab: Lab, report: &mut impl FnMut()) -> Option<Result<Outcome, Box<CrashFailure>>> {
     let (send, done) = channel();
     let seed = std::thread::spawn(move || send.send(lab.run()));
     while !interrupt::requested() {
@@ -83,7 +83,7 @@ struct Simulated {
     steps: u64,
     all: Outcome,
     seconds: f64,
-    failure: Option<Box<Fallen>>,
+    failure: Option<Box<CrashFailure>>,
 }
 
 fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
@@ -162,7 +162,7 @@ impl Simulated {
                 "seed": failure.seed,
                 "what": failure.what,
                 "needed": texts(&failure.needed),
-                "then": failure.then.iter().map(|then| json!({
+                "then": failure.crashes.iter().map(|then| json!({
                     "crash": then.crash,
                     "recovery": format!("{:?}", then.recovery).to_lowercase(),
                     "steps": texts(&then.steps),

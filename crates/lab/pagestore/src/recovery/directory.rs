@@ -40,7 +40,7 @@ pub(super) fn read<'a>(
 ) -> Result<Option<LogTail<'a>>> {
     let Some((closed, slot)) = closed_vlfs(control, entries) else { return Ok(None) };
     if reading.parallel <= 1 {
-        return read_last_vlf(disk, control, reading, entries, &closed, slot);
+        return read_last_vlf(disk, control, reading, entries, (&closed, slot));
     }
     // A page that is not in the last virtual log file is searched for in all filters.
     let ahead: Vec<_> = closed
@@ -53,7 +53,7 @@ pub(super) fn read<'a>(
         let read_filters = || directory::read_filters(disk, control.geometry.store, &ahead);
         // If no thread can be started, they are read when a page is looked up.
         let filters = std::thread::Builder::new().spawn_scoped(scope, read_filters);
-        let found = read_last_vlf(disk, control, reading, entries, &closed, slot);
+        let found = read_last_vlf(disk, control, reading, entries, (&closed, slot));
         let filters = filters.map(|filters| filters.join().expect("a reader of filters does not panic"));
         (found, filters.ok().and_then(Result::ok))
     });
@@ -65,14 +65,13 @@ pub(super) fn read<'a>(
     Ok(found)
 }
 
-/// Reads the virtual log file after those that are closed.
+/// Reads the virtual log file in the slot after those that are closed.
 fn read_last_vlf<'a>(
     disk: &'a dyn Disk,
     control: &Control,
     reading: Reading,
     entries: &[Option<Entry>],
-    closed: &[ClosedVlf],
-    slot: usize,
+    (closed, slot): (&[ClosedVlf], usize),
 ) -> Result<Option<LogTail<'a>>> {
     let geometry = control.geometry;
     // Read the header of the last one, and of the slots that may have been taken after it: they show whether the

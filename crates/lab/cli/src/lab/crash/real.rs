@@ -1,6 +1,6 @@
 //! kill -9 on a real file system, repeatedly, for a given time.
 
-use crashlab::kill::{self, Killing, Part};
+use crashlab::kill::{self, ChildRole, KillTest};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, workspace
 
 /// The process that is killed: this program with `--child`.
 pub fn child(store: &Path, words: &[String]) -> Done {
-    let (Some(part), Ok(recovery)) = (Part::named(&words[0]), words[1].parse()) else {
+    let (Some(role), Ok(number)) = (ChildRole::from_name(&words[0]), words[1].parse()) else {
         return Err(Failure::usage("--child is for headroom itself"));
     };
-    kill::child(store, part, kill::recovery(recovery)).map_err(|error| {
+    kill::run_child(store, role, kill::recovery_by_number(number)).map_err(|error| {
         Failure::new(format_args!("cannot use the store in {}: {error}", store.display()))
     })?;
     Ok(FINE)
@@ -30,7 +30,7 @@ fn free_name(directory: &Path) -> PathBuf {
 
 /// The result of kills.
 struct Kills {
-    killed: kill::Killed,
+    killed: kill::KillTotals,
     seconds: f64,
     failure: Option<String>,
     /// Where the store of a failure is left.
@@ -50,7 +50,7 @@ pub fn run(directory: &Path, duration: Duration, history: Option<&Path>, out: &m
     let store = workspace.entry("lab-crash");
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let seed = u64::from(std::process::id());
-    let killing = Killing::create(&store, seed).map_err(|error| cannot(&error))?;
+    let killing = KillTest::create(&store, seed).map_err(|error| cannot(&error))?;
     let mut kills = kill_repeatedly(killing, &program, &store, duration, out);
     if kills.failure.is_some() {
         // The store is evidence: it leaves the workspace, which the next headroom empties.
@@ -78,7 +78,7 @@ pub fn run(directory: &Path, duration: Duration, history: Option<&Path>, out: &m
 
 /// Starts and kills processes until the time is over, the first failure, or Ctrl-C.
 fn kill_repeatedly(
-    mut killing: Killing,
+    mut killing: KillTest,
     program: &Path,
     store: &Path,
     duration: Duration,
@@ -87,12 +87,12 @@ fn kill_repeatedly(
     let began = Instant::now();
     let mut failure = None;
     while began.elapsed() < duration && !interrupt::requested() && failure.is_none() {
-        let killed = killing.killed;
+        let killed = killing.totals;
         out.progress(
             format_args!("{} kills, {} commits held", killed.kills, killed.commits),
             Some(duration.saturating_sub(began.elapsed())),
         );
-        let child = |part: Part, recovery: usize| {
+        let child = |part: ChildRole, recovery: usize| {
             let mut command = Command::new(program);
             command.args(["lab", "crash", "--real"]).arg(store);
             command.args(["--child", part.name(), &recovery.to_string()]);
@@ -103,7 +103,7 @@ fn kill_repeatedly(
         };
         failure = killing.round(child).err();
     }
-    Kills { killed: killing.killed, seconds: began.elapsed().as_secs_f64(), failure, store: None }
+    Kills { killed: killing.totals, seconds: began.elapsed().as_secs_f64(), failure, store: None }
 }
 
 impl Kills {

@@ -1,0 +1,109 @@
+//! The path to a failure: the crashes that the laboratory went on from, and the one that it failed after.
+
+use crate::run::Place;
+use crate::{Chance, Op, Step};
+use pagestore::Recovery;
+use std::fmt;
+
+/// Shapes of a torn write that chance alone would rarely produce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Torn {
+    /// The first of several blocks landed: a transaction without its commit, followed by the next transaction.
+    FirstBlocks,
+    /// The last of several blocks landed: whole blocks where blocks of the next opening may end.
+    LastBlocks,
+    /// All but the end of the padding landed: a cut block, which the padding of another block could complete.
+    AllButTheEnd,
+}
+
+/// The image of a crash that was judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CrashImage {
+    Plain(usize),
+    Torn(Torn),
+    /// With a truncated file.
+    Cut,
+}
+
+/// A crash and the draws behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct CrashPoint {
+    pub place: Place,
+    pub image: CrashImage,
+    /// The generator before its images were drawn.
+    pub drawn: Chance,
+    /// The generator before the judgement.
+    pub judging: Chance,
+}
+
+/// The run that went on from a crash.
+#[derive(Clone, Debug)]
+pub(crate) struct Continuation {
+    pub point: CrashPoint,
+    pub recovery: Recovery,
+    pub steps: Vec<Step>,
+}
+
+/// A failure and the path that led to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Counterexample {
+    pub what: String,
+    /// The runs after the first one.
+    pub path: Vec<Continuation>,
+    /// The crash after which the last run failed; `None`: it failed before any crash.
+    pub last: Option<CrashPoint>,
+}
+
+/// A crash on the path to a failure, and the run after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AfterCrash {
+    /// "operation 9 (sync data)".
+    pub crash: String,
+    /// The strategy of its recovery.
+    pub recovery: Recovery,
+    /// The steps of the run after it.
+    pub steps: Vec<Step>,
+}
+
+impl fmt::Display for AfterCrash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = if self.steps.is_empty() { ", and nothing more" } else { ", then:" };
+        write!(f, "crash at {}, {:?} recovery{end}", self.crash, self.recovery)
+    }
+}
+
+impl Counterexample {
+    pub(crate) fn new(what: String) -> Counterexample {
+        Counterexample { what, path: Vec::new(), last: None }
+    }
+
+    pub(crate) fn after_crash(what: String, point: CrashPoint) -> Counterexample {
+        Counterexample { last: Some(point), ..Counterexample::new(what) }
+    }
+
+    /// The same failure, after this crash.
+    pub(crate) fn preceded_by(mut self, continuation: Continuation) -> Counterexample {
+        self.path.insert(0, continuation);
+        self
+    }
+}
+
+/// "generation 1, crash at operation 12 (sync data): ...".
+pub(crate) fn crashed(generation: u32, at: usize, in_flight: Option<&Op>, what: &str) -> String {
+    format!("generation {generation}, crash at operation {at} ({}): {what}", show(in_flight))
+}
+
+pub(crate) fn show(op: Option<&Op>) -> String {
+    match op {
+        None => "after the last".into(),
+        Some(Op::Write { file, offset, bytes, through }) => {
+            format!("write{} {file} {offset}+{}", if *through { " through" } else { "" }, bytes.len())
+        }
+        Some(Op::FailedWrite { file, offset, bytes }) => {
+            format!("failed write {file} {offset}+{}", bytes.len())
+        }
+        Some(Op::Sync { file }) => format!("sync {file}"),
+        Some(Op::FailedSync { file }) => format!("failed sync {file}"),
+        Some(Op::Lost { file, offset, bytes }) => format!("lost write {file} {offset}+{bytes}"),
+    }
+}

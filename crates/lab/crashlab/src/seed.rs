@@ -1,0 +1,275 @@
+//! The test of one seed: its workloads, crashed at every write and sync, on faulty disks and with damaged files.
+
+use crate::lab::{Failure, Lab, Outcome, catch_panic};
+use crate::path::Counterexample;
+use crate::reduce::reduce;
+use crate::run::{Run, perform};
+use crate::workload::Change;
+use crate::workload::WorkloadKind;
+use crate::{Chance, Fault, SimDisk, Step, indices};
+use pagestore::Recovery;
+
+/// Bounds the attempts to reproduce a failure with fewer steps or changes.
+const TRIES_MAX: u32 = 150;
+
+/// The stages of a test, in order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Workload,
+    Crashes,
+    Faults,
+    Rot,
+    All,
+}
+
+/// Lost ends of virtual log files per seed.
+const LOST_ENDS_MAX: usize = 4;
+
+/// Lost commits right before the pages of a checkpoint, per seed.
+const LOST_UNDER_PAGES_MAX: usize = 4;
+
+impl Lab {
+    /// Tests one seed; returns the totals, or the first failure, reduced.
+    ///
+    /// # Errors
+    /// The failure.
+    pub fn run(&self) -> Result<Outcome, Box<Failure>> {
+        let mut all = Outcome::default();
+        for (kind, steps) in self.workloads() {
+            match self.run_steps(kind, &steps, Stage::All) {
+                Ok(done) => all.add(&done),
+                Err((stage, found)) => return Err(Box::new(self.failure(kind, steps, stage, found))),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The failure as it is reported, reduced if `minimise` is set.
+    fn failure(&self, kind: WorkloadKind, steps: Vec<Step>, stage: Stage, found: Counterexample) -> Failure {
+        let failure =
+            |what, needed, crashes| Failure { seed: self.seed, steps: self.steps, what, needed, crashes };
+        if !found.path.is_empty() {
+            let (what, needed, crashes) = self.shrink_path(kind, &steps, found);
+            failure(what, needed, crashes)
+        } else if self.minimise {
+            let (needed, what) = self.minimise(kind, steps, stage, found.what);
+            failure(what, needed, Vec::new())
+        } else {
+            failure(found.what, steps, Vec::new())
+        }
+    }
+
+    /// Leaves out what a failure does not need: steps, in ever smaller pieces, and then changes of the steps that are left.
+    fn minimise(
+        &self,
+        kind: WorkloadKind,
+        steps: Vec<Step>,
+        stage: Stage,
+        what: String,
+    ) -> (Vec<Step>, String) {
+        let mut tries = TRIES_MAX;
+        let mut newest = what;
+        let mut fails = |steps: &[Step]| {
+            tries = tries.saturating_sub(1);
+            let failure = (tries > 0).then(|| self.run_steps(kind, steps, stage).err()).flatten();
+            // A failure after more crashes is a different one.
+            let same = failure.filter(|(_, found)| found.path.is_empty());
+            same.map(|(_, found)| newest = found.what).is_some()
+        };
+        let mut steps = reduce(steps, &mut fails);
+        for at in 0..steps.len() {
+            let lists = steps[at].changes_mut().len();
+            for list in 0..lists {
+                let changes = steps[at].changes_mut()[list].clone();
+                let fewer = reduce(changes, &mut |fewer: &[Change]| {
+                    let mut steps = steps.clone();
+                    *steps[at].changes_mut()[list] = fewer.to_vec();
+                    fails(&steps)
+                });
+                *steps[at].changes_mut()[list] = fewer;
+            }
+        }
+        (steps, newest)
+    }
+
+    /// Runs the stages on these steps; `only` selects one.
+    fn run_steps(
+        &self,
+        kind: WorkloadKind,
+        steps: &[Step],
+        only: Stage,
+    ) -> Result<Outcome, (Stage, Counterexample)> {
+        let mut stage = Stage::Workload;
+        let judged = self.judge_steps(kind, steps, only, &mut stage);
+        judged.map_err(|found| (stage, found))
+    }
+
+    fn judge_steps(
+        &self,
+        kind: WorkloadKind,
+        steps: &[Step],
+        only: Stage,
+        stage: &mut Stage,
+    ) -> Result<Outcome, Counterexample> {
+        let (setting, mut chance) = self.setting(kind);
+        let mut outcome = Outcome { runs: 1, ..Outcome::default() };
+        let run =
+            catch_panic(|| perform(setting, SimDisk::new(), None, steps)).map_err(Counterexample::new)?;
+        outcome.survived += run.survived.total();
+        if kind == WorkloadKind::Snapshots {
+            return Ok(outcome);
+        }
+        if kind == WorkloadKind::LogReuse {
+            *stage = Stage::Faults;
+            let over = indices::writes_over_indices(&run.trace, setting.layout.vlf_bytes);
+            for at in over.into_iter().take(LOST_ENDS_MAX) {
+                let judged =
+                    || self.judge_one_fault(&run, (Fault::Lost, at), steps, &mut chance, &mut outcome);
+                catch_panic(judged).map_err(Counterexample::new)?;
+            }
+            *stage = Stage::Rot;
+            let mut chance = Chance::new(self.seed ^ 0x1d78);
+            catch_panic(|| self.judge_misled(&run, &mut chance, &mut outcome))
+                .map_err(Counterexample::new)?;
+            return Ok(outcome);
+        }
+        if matches!(only, Stage::Crashes | Stage::All) {
+            *stage = Stage::Crashes;
+            self.judge_run(&run, &mut chance, &mut outcome, 0)?;
+        }
+        if kind == WorkloadKind::Errors {
+            return Ok(outcome);
+        }
+        if matches!(only, Stage::Faults | Stage::All) {
+            *stage = Stage::Faults;
+            // Each stage has its own generator, so that it can run alone.
+            let mut chance = Chance::new(self.seed ^ 0xfa17);
+            catch_panic(|| self.judge_faults(&run, steps, &mut chance, &mut outcome))
+                .map_err(Counterexample::new)?;
+            let mut chance = Chance::new(self.seed ^ 0x1057);
+            catch_panic(|| self.judge_lost_commits(&run, steps, &mut chance, &mut outcome))
+                .map_err(Counterexample::new)?;
+        }
+        if matches!(only, Stage::Rot | Stage::All) {
+            *stage = Stage::Rot;
+            let mut chance = Chance::new(self.seed ^ 0x0b17);
+            catch_panic(|| self.judge_rot(&run, &mut chance, &mut outcome)).map_err(Counterexample::new)?;
+            catch_panic(|| self.judge_misled(&run, &mut chance, &mut outcome))
+                .map_err(Counterexample::new)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Runs the same steps on disks with random faults.
+    fn judge_faults(
+        &self,
+        run: &Run,
+        steps: &[Step],
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        for _ in 0..self.faults {
+            let fault = Fault::ALL[chance.below(Fault::ALL.len() as u64) as usize];
+            let mut at = chance.below(run.trace.len() as u64) as usize;
+            if chance.once_in(4) {
+                at = indices::write_of_index(&run.trace, chance).unwrap_or(at);
+            }
+            self.judge_one_fault(run, (fault, at), steps, chance, outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the same steps on a disk that loses a commit right before pages of it are written, and crashes there.
+    fn judge_lost_commits(
+        &self,
+        run: &Run,
+        steps: &[Step],
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let under = indices::commits_right_under_pages(&run.trace);
+        for (at, synced) in under.into_iter().take(LOST_UNDER_PAGES_MAX) {
+            let run = self.run_with_fault(run, (Fault::Lost, at), steps)?;
+            outcome.runs += 1;
+            self.judge_fault(&run, at..=synced, chance, outcome)?;
+        }
+        Ok(())
+    }
+
+    fn judge_one_fault(
+        &self,
+        run: &Run,
+        fault: (Fault, usize),
+        steps: &[Step],
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), String> {
+        let run = self.run_with_fault(run, fault, steps)?;
+        outcome.runs += 1;
+        let last = run.trace.len();
+        self.judge_fault(&run, last..=last, chance, outcome)
+    }
+
+    fn run_with_fault(&self, run: &Run, (fault, at): (Fault, usize), steps: &[Step]) -> Result<Run, String> {
+        let mut setting = run.setting;
+        if !fault.is_reported() {
+            // Only reading back finds a page that a device has lost; recovery does not.
+            setting.options.verify_writes = true;
+            setting.options.recovery = Recovery::Instant;
+        }
+        perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::draw_log_reuse;
+    use crate::workload;
+
+    /// The part that runs with every test; `examples/crash.rs` runs any number of seeds.
+    #[test]
+    fn every_acknowledged_commit_survives_a_crash_at_any_point() {
+        let mut outcome = Outcome::default();
+        for seed in 0..16 {
+            match (Lab { seed, steps: 24, images: 2, continued: 1, faults: 6, ..Lab::default() }).run() {
+                Ok(done) => outcome.add(&done),
+                Err(failure) => panic!("{failure}"),
+            }
+        }
+        println!("{outcome:?}");
+        assert!(
+            outcome.crash_points >= 1000
+                && outcome.in_recovery > 0
+                && outcome.damage_reported > 0
+                && outcome.survived > 0,
+            "{outcome:?}"
+        );
+    }
+
+    #[test]
+    fn a_reused_log_loses_ends_that_overwrite_a_whole_index() {
+        let lost: u64 = (0..4)
+            .map(|seed| {
+                let lab = Lab { seed, ..Lab::default() };
+                let steps = draw_log_reuse(&mut Chance::new(seed));
+                let outcome = lab.run_steps(WorkloadKind::LogReuse, &steps, Stage::All);
+                outcome.map_err(|(_, what)| what).expect("it holds").runs - 1
+            })
+            .sum();
+        assert!(lost > 0, "no end of a virtual log file was written over a whole index");
+    }
+
+    #[test]
+    fn commits_are_lost_right_before_the_pages_of_a_checkpoint() {
+        let lost: usize = (0..8)
+            .map(|seed| {
+                let (setting, _) = Lab { seed, ..Lab::default() }.setting(WorkloadKind::Random);
+                let steps = workload::draw(&mut Chance::new(seed), Lab::default().steps);
+                let run = perform(setting, SimDisk::new(), None, &steps).expect("it works");
+                indices::commits_right_under_pages(&run.trace).len()
+            })
+            .sum();
+        assert!(lost > 0, "every commit had a later block before a page of it was written");
+    }
+}
