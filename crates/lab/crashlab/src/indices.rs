@@ -105,15 +105,15 @@ pub(crate) fn mislead(files: &mut Files, chance: &mut Chance) -> Option<usize> {
         })
         .collect();
     let (first, count) = *all.get(chance.below(all.len() as u64) as usize)?;
-    let own = chance.below(count as u64) as usize;
+    let index = chance.below(count as u64) as usize;
     let entry = |index: usize| first + index * INDEX_ENTRY_BYTES;
     let page = |index: usize| u32_at(log, entry(index)) >> 1;
-    let at = entry(own);
+    let at = entry(index);
     let image = u32_at(log, at) & 1;
     match chance.below(3) {
         0 => {
-            let least = if own > 0 { page(own - 1) } else { page(own) };
-            let most = if own + 1 < count { page(own + 1) } else { page(own) + 8 };
+            let least = if index > 0 { page(index - 1) } else { page(index) };
+            let most = if index + 1 < count { page(index + 1) } else { page(index) + 8 };
             let other = least + chance.below(u64::from(most - least) + 1) as u32;
             put_u32(log, at, other << 1 | image);
         }

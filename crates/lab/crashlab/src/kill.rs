@@ -97,7 +97,7 @@ fn commit_repeatedly(store: &Store, thread: u32) -> Result<()> {
         if let Some(committed) = tx.commit(durability)? {
             let mut out = std::io::stdout().lock();
             let written =
-                writeln!(out, "told {thread} {next} {}", committed.sequence).and_then(|()| out.flush());
+                writeln!(out, "committed {thread} {next} {}", committed.sequence).and_then(|()| out.flush());
             if written.is_err() {
                 return Ok(());
             }
@@ -250,7 +250,7 @@ fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Rep
     let reader = std::thread::spawn(move || {
         let parse = |line: String| {
             // Other code in that process may print lines, too.
-            let mut words = line.strip_prefix("told ")?.split(' ').map(|word| word.parse::<u64>().ok());
+            let mut words = line.strip_prefix("committed ")?.split(' ').map(|word| word.parse::<u64>().ok());
             let mut next = || words.next().flatten();
             let (thread, number, sequence) = (next()?, next()?, next()?);
             (thread < u64::from(THREADS)).then(|| Report {

@@ -11,20 +11,21 @@
 //!             log       virtual log files of blocks of records                    log.rs, log/block.rs, log/record.rs
 //!             lock      one process at a time
 //! ```
-//! One transaction writes at a time, on copies of pages. Its commit appends the changes to the log and waits until they
-//! are on the medium. A page's first change since it was last written to the data file is logged as a full page
-//! *image*, later ones as deltas. A thread that waits for durability writes the log for all that wait (group commit).
-//! Only checkpoints write the data file, after the log; the log before a checkpoint is freed by a `Certificate`, the
-//! proof that every write's completion, the sync and the control file were checked. As every page that differs from the
-//! data file has an image in the log, a torn page needs no second copy, redo reads no page, dirty pages can be evicted
-//! (a transaction may exceed memory), and a crashed store opens before anything is redone: its pages are simply
-//! dirty. There is no undo, since uncommitted changes never reach the data file.
+//! One transaction writes at a time, on copies of pages; its commit appends the changes to the log and waits until they
+//! are durable. A page's first change since it was written to the data file is logged as a full *image*, later ones as
+//! deltas. So a torn page needs no second copy, redo reads no page, dirty pages can be evicted, and a crashed store opens
+//! before anything is redone. Only checkpoints write the data file. There is no undo.
 //!
-//! `log::writer`, `engine::cache` and `format` do no I/O and are tested with plain values. `log::journal`,
-//! `engine::checkpoint` and `recovery` do I/O through [`disk::Disk`]: real files, or the simulated ones of `crashlab`,
-//! which lose and tear writes. An open store's counters are in shared memory, where other processes read them: the crate
-//! `pagestore-counters`.
+//! Modules import downwards only; `log::writer`, `engine::cache` and `format` do no I/O:
 //!
+//! ```text
+//! view        statistics of an open store, the log of any               view/inspect.rs, view/stats.rs
+//! engine      store, trees, transactions, checkpoints, page table       engine.rs draws it
+//! recovery    from a crashed log to a writer and the pages to redo      recovery.rs
+//! log         records in, durable positions out; reading it back        log/writer.rs, log/journal.rs, log/scan.rs
+//! disk        real files, counted I/O; simulated ones: `crashlab`       disk/real.rs, disk/counted.rs
+//! format      control file, pages, deltas, dimensions                   format/
+//! ```
 //! It never writes into a directory that holds something else, never retries a failed write or sync, and never returns
 //! a page that fails its checks.
 

@@ -5,7 +5,7 @@
 //! files     for control, data, log: reads, writes, syncs with bytes, stalls, errors and histograms
 //! log       counts of the journal                engine   counts of pages and checkpoints
 //! commits   a sum and a histogram for each part of a commit's time; the last slow commits, each under a sequence lock
-//! state     the log's state under a sequence lock, written when `asked` is ahead of `answered`
+//! state     the log's state under a sequence lock, written when `requested` is ahead of `answered`
 //! ```
 //! The number of operations is the sum of their histogram: one addition less, and the two cannot disagree.
 

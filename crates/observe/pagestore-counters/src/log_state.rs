@@ -1,4 +1,4 @@
-//! The state of the log of a running store, on request: a reader increments `asked`; the store's thread for delayed
+//! The state of the log of a running store, on request: a reader increments `requested`; the store's thread for delayed
 //! commits sees it within a tenth of a second, writes the state and sets `answered`. Without requests it costs nothing.
 
 use crate::lsn::{Lsn, PageNo};
@@ -95,7 +95,7 @@ const NONE: u64 = u64::MAX;
 /// The last state, under a sequence lock.
 #[repr(C, align(64))]
 pub struct StateBoard {
-    asked: AtomicU64,
+    requested: AtomicU64,
     answered: AtomicU64,
     /// Odd during a write.
     version: AtomicU64,
@@ -105,13 +105,13 @@ pub struct StateBoard {
 
 impl StateBoard {
     /// Whether a reader waits for the state.
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Relaxed) != self.answered.load(Relaxed)
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Relaxed) != self.answered.load(Relaxed)
     }
 
     /// Writes the state that `state` returns. One thread at a time may call it.
     pub fn answer(&self, state: impl FnOnce() -> LogState) {
-        let asked = self.asked.load(Acquire);
+        let requested = self.requested.load(Acquire);
         let mut state = state();
         state.at_ns = monotonic_ns();
         let version = self.version.load(Relaxed) | 1;
@@ -125,12 +125,12 @@ impl StateBoard {
             status.store(from.parity << 8 | u32::from(from.status), Relaxed);
         }
         self.version.store(version + 1, Release);
-        self.answered.store(asked, Release);
+        self.answered.store(requested, Release);
     }
 
     /// Requests the state; returns the number of the request.
     pub(crate) fn request(&self) -> u64 {
-        self.asked.fetch_add(1, AcqRel) + 1
+        self.requested.fetch_add(1, AcqRel) + 1
     }
 
     pub(crate) fn is_answered(&self, request: u64) -> bool {
@@ -215,9 +215,9 @@ mod tests {
     fn a_state_is_read_as_it_was_written_and_one_request_is_answered_once() {
         let publisher = Publisher::new(None);
         let board = &publisher.state;
-        assert!(board.read().is_none() && !board.is_asked());
+        assert!(board.read().is_none() && !board.is_requested());
         let request = board.request();
-        assert!(board.is_asked() && !board.is_answered(request));
+        assert!(board.is_requested() && !board.is_answered(request));
         let lsn = Lsn::new(3, 8, 2);
         let state = LogState {
             redo: lsn,
@@ -235,7 +235,7 @@ mod tests {
             ..LogState::default()
         };
         board.answer(|| state.clone());
-        assert!(board.is_answered(request) && !board.is_asked());
+        assert!(board.is_answered(request) && !board.is_requested());
         let read = board.read().unwrap();
         assert_eq!(read, LogState { at_ns: read.at_ns, ..state });
     }

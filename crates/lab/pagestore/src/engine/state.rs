@@ -28,7 +28,7 @@ pub struct LogHolders {
 impl Inner {
     /// Publishes the state of the log if another process has requested it.
     pub(crate) fn publish_requested_state(&self) {
-        if self.counters.state.is_asked() {
+        if self.counters.state.is_requested() {
             self.publish_state();
         }
     }

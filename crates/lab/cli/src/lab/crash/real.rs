@@ -92,10 +92,10 @@ fn kill_repeatedly(
             format_args!("{} kills, {} commits held", killed.kills, killed.commits),
             Some(duration.saturating_sub(began.elapsed())),
         );
-        let child = |part: ChildRole, recovery: usize| {
+        let child = |role: ChildRole, recovery: usize| {
             let mut command = Command::new(program);
             command.args(["lab", "crash", "--real"]).arg(store);
-            command.args(["--child", part.name(), &recovery.to_string()]);
+            command.args(["--child", role.name(), &recovery.to_string()]);
             // Ctrl-C on a terminal must not reach it: a child that ends by itself is a failure of the store.
             command.process_group(0);
             servers::ends_with_thread(&mut command, libc::SIGKILL);

@@ -201,7 +201,7 @@ mod tests {
         };
         let rings = Rings::default();
         match rings.write(&file, &writes(&buffer, &places), 32, &on_event) {
-            None => return eprintln!("skipped: io_uring is not to be had here"),
+            None => return eprintln!("skipped: io_uring is unavailable"),
             Some(result) => result.unwrap(),
         }
         assert_eq!((in_flight.into_inner(), most.into_inner(), ended.into_inner()), (0, 32, 1000));
@@ -219,7 +219,7 @@ mod tests {
         let (buffer, places) = pages(100);
         let writes = writes(&buffer, &places);
         let Ok(mut ring) = working_ring() else {
-            return eprintln!("skipped: io_uring is not to be had here");
+            return eprintln!("skipped: io_uring is unavailable");
         };
         for panics_at in [5, 40] {
             let calls = AtomicU64::new(0);
@@ -256,12 +256,12 @@ mod tests {
     #[test]
     fn a_kernel_whose_rings_cannot_write_counts_as_one_without_rings() {
         if working_ring().is_err() {
-            return eprintln!("skipped: io_uring is not to be had here");
+            return eprintln!("skipped: io_uring is unavailable");
         }
         let file = tempfile::tempfile().unwrap();
         let written = std::thread::spawn(move || {
             refuse_probes();
-            assert!(IoUring::new(DEPTH).is_ok(), "a ring is to be had");
+            assert!(IoUring::new(DEPTH).is_ok(), "a ring can be created");
             let (buffer, places) = pages(4);
             Rings::default().write(&file, &writes(&buffer, &places), 4, &|_| {}).is_some()
         });
@@ -277,7 +277,7 @@ mod tests {
             in_flight.fetch_add(if event == IoEvent::Begun { 1 } else { -1 }, Relaxed);
         };
         let Some(result) = Rings::default().write(&file, &writes(&buffer, &places), 8, &on_event) else {
-            return eprintln!("skipped: io_uring is not to be had here");
+            return eprintln!("skipped: io_uring is unavailable");
         };
         assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EBADF), "it was opened for reading");
         assert_eq!(in_flight.load(Relaxed), 0);
