@@ -5,6 +5,8 @@
 //! commit does its own log write without a hand-over; with many, the commits that arrive during a write share the
 //! next one.
 
+mod write_times;
+
 use crate::error::{Error, Result};
 use crate::format::geometry::MAX_WRITE_BYTES;
 use crate::log::idle_guard::IdleGuard;
@@ -20,6 +22,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Instant;
+use write_times::RecentWrites;
+
+pub(crate) use write_times::WriteTimes;
 
 /// Appended log that no write has taken yet, at most; a thread that appends beyond this writes some of it first.
 const WAITING_BYTES_MAX: usize = 2 * MAX_WRITE_BYTES;
@@ -33,20 +38,6 @@ const LONE_COMMITS_MAX: usize = 2;
 const GROUP_PERCENT_MIN: usize = 40;
 /// How often the next writer yields so that threads that were just acknowledged can join its write.
 const YIELDS_MAX: usize = 16;
-
-/// Writes whose times are kept for the commits in them.
-const WRITES_KEPT: usize = 64;
-
-/// When a write was submitted, when it completed, and when all writes before it had completed too (0: not yet), on
-/// the monotonic clock in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WriteTimes {
-    /// The last record in the write.
-    end: Lsn,
-    pub submitted: u64,
-    pub written: u64,
-    pub durable: u64,
-}
 
 struct Shared {
     writer: LogWriter,
@@ -63,38 +54,7 @@ struct Shared {
     gathering: bool,
     /// When the oldest delayed commit that is not durable was acknowledged.
     delayed_since: Option<Instant>,
-    /// The last writes, in log order.
-    writes: VecDeque<WriteTimes>,
-}
-
-impl Shared {
-    /// Records a completed write, and when each write up to the durable position became durable.
-    fn note_write(&mut self, write: WriteTimes) {
-        // Almost always 0.
-        let later = self.writes.iter().rev().take_while(|kept| kept.end > write.end).count();
-        self.writes.insert(self.writes.len() - later, write);
-        if self.writes.len() > WRITES_KEPT {
-            self.writes.pop_front();
-        }
-        let durable = self.writer.durable();
-        // A write that completed in order was durable at its completion.
-        let now = if later == 0 { write.written } else { monotonic_ns() };
-        for kept in self.writes.iter_mut().rev().filter(|kept| kept.end <= durable) {
-            if kept.durable > 0 {
-                break;
-            }
-            kept.durable = now;
-        }
-    }
-
-    /// The times of the write that made `lsn` durable; `None` if they are no longer kept.
-    fn write_times_of(&self, lsn: Lsn) -> Option<WriteTimes> {
-        let back = self.writes.iter().rev().take_while(|kept| kept.end >= lsn).count();
-        // If all kept writes end at or after `lsn`, the one that holds it may already have been dropped.
-        let is_known = back < WRITES_KEPT;
-        let first = self.writes.len() - back;
-        self.writes.get(first).copied().filter(|kept| is_known && kept.durable > 0)
-    }
+    times: RecentWrites,
 }
 
 /// See the module.
@@ -146,7 +106,7 @@ impl Journal {
             committers: 0,
             gathering: false,
             delayed_since: None,
-            writes: VecDeque::with_capacity(WRITES_KEPT + 1),
+            times: RecentWrites::default(),
         };
         Self {
             disk,
@@ -318,7 +278,7 @@ impl Journal {
                 }
             }
             if shared.writer.durable() >= lsn {
-                let times = shared.write_times_of(lsn);
+                let times = shared.times.find(lsn);
                 self.pass_wakeup_on(shared, slept);
                 return Ok(times);
             }
@@ -390,7 +350,8 @@ impl Journal {
                 self.counters.log.write_bytes.fetch_add(bytes, Ordering::Relaxed);
                 self.counters.log.write_ns.fetch_add(written - submitted, Ordering::Relaxed);
                 shared.writer.complete(write);
-                shared.note_write(WriteTimes { end, submitted, written, durable: 0 });
+                let durable = shared.writer.durable();
+                shared.times.add(WriteTimes { end, submitted, written, durable: 0 }, durable);
                 Ok(())
             }
             Err(error) => {
