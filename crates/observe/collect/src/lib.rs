@@ -28,6 +28,7 @@ pub mod diskstats;
 mod error;
 mod file_names;
 pub mod mysql;
+mod notes;
 pub mod pagestore;
 mod percent;
 pub mod postgres;

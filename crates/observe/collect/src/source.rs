@@ -106,9 +106,10 @@ pub trait Source {
         Duration::ZERO
     }
 
-    /// Whether a note of its snapshots only says what the figures mean: nothing could be switched on, granted or repaired.
-    fn is_remark(&self, _note: &str) -> bool {
-        false
+    /// The notes of the last snapshot that only say what the figures mean: nothing could be switched on, granted or
+    /// repaired.
+    fn remarks(&self) -> &[String] {
+        &[]
     }
 
     /// The counters of all files at this instant.

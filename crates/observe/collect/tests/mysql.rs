@@ -1,5 +1,5 @@
-//! A real MariaDB server, watched while it works, restarts, crashes, hangs and is set up badly. Without
-//! `mariadbd` (Debian: mariadb-server) these tests say that they were skipped.
+//! A real MariaDB server that works, restarts, crashes, hangs and is misconfigured. Without `mariadbd` (Debian:
+//! mariadb-server) these tests print that they are skipped.
 
 #[path = "mysql_server/epochs.rs"]
 mod epochs;
@@ -15,7 +15,7 @@ use collect::mysql::Mysql;
 use filestats::{FileInterval, Interval, Reason, Rules, Sample, Snapshot};
 use testbed::MariadbServer;
 
-/// A server with the Performance Schema on, and more lines.
+/// A server with the Performance Schema on, and these settings.
 fn server(lines: &[&str]) -> Option<MariadbServer> {
     let mut all = vec!["performance_schema=ON"];
     all.extend(lines);
@@ -26,7 +26,7 @@ fn open(server: &MariadbServer) -> Mysql {
     Mysql::open(&server.url()).expect("a server that runs")
 }
 
-fn look(source: &mut Mysql) -> Snapshot {
+fn snapshot(source: &mut Mysql) -> Snapshot {
     let snapshot = source.snapshot().expect("a server that answers");
     let mut names: Vec<_> = snapshot.samples.iter().map(|sample| sample.file.key()).collect();
     names.sort_unstable();

@@ -58,7 +58,7 @@ fn examine(name: &SourceName) -> Finding {
     let snapshot = name.open(&[], &FileNames::default()).and_then(|mut source| {
         let snapshot = source.snapshot()?;
         let (remarks, notes): (Vec<String>, Vec<String>) =
-            snapshot.notes.iter().cloned().partition(|note| source.is_remark(note));
+            snapshot.notes.iter().cloned().partition(|note| source.remarks().contains(note));
         Ok((snapshot, remarks, notes))
     });
     let source = name.to_string();

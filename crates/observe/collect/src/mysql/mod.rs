@@ -63,6 +63,8 @@ pub struct Mysql {
     server: Server,
     processes: Vec<u32>,
     resets: Resets,
+    /// Of the last snapshot.
+    remarks: Vec<String>,
 }
 
 impl Mysql {
@@ -83,6 +85,7 @@ impl Mysql {
             server: Server::default(),
             processes: Vec::new(),
             resets: Resets::new(),
+            remarks: Vec::new(),
         };
         mysql.keep_server(&session);
         mysql.session = Some(session);
@@ -134,8 +137,8 @@ impl Source for Mysql {
         &self.processes
     }
 
-    fn is_remark(&self, note: &str) -> bool {
-        notes::is_remark(note)
+    fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
@@ -154,14 +157,15 @@ impl Source for Mysql {
         };
         samples.extend(engine::samples(&statistics, &owner, &samples));
         let mut notes = notes::notes(&statistics, &session.server, &session.user);
-        notes.extend_from_slice(self.login.notes());
+        self.login.notes().iter().for_each(|note| notes.add_lack(note));
+        self.remarks = notes.remarks;
         let snapshot = Snapshot {
             source: self.name.replacen(' ', ":", 1),
             taken_unix_ns: statistics.taken_unix_ns,
             clock_ns: statistics.clock_ns,
             samples,
             waits: waits::samples(&statistics, &owner),
-            notes,
+            notes: notes.texts,
             complete,
         };
         self.session = Some(session);

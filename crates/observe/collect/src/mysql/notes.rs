@@ -2,6 +2,7 @@
 
 use super::server::Server;
 use super::statistics::{Counted, Schema, Statistics};
+use crate::notes::Notes;
 
 const SWITCH_ON: &str = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES' WHERE NAME LIKE \
      'wait/io/file/%'; and, to last over a restart, in my.cnf under [mysqld]: \
@@ -10,24 +11,19 @@ const SWITCH_ON: &str = "UPDATE performance_schema.setup_instruments SET ENABLED
 const UNTIMED_LOG: &str = "this server counts the writes of its redo log and does not time them; their bytes are those of the \
      log's records, less than what is written. The source process: sees both";
 
-/// Whether a note only says what the figures mean: no change of the server's settings removes it.
-pub(super) fn is_remark(note: &str) -> bool {
-    note == UNTIMED_LOG
-}
-
-pub(super) fn notes(statistics: &Statistics, server: &Server, user: &str) -> Vec<String> {
-    let mut notes = match &statistics.schema {
-        Schema::Off => vec![
+pub(super) fn notes(statistics: &Statistics, server: &Server, user: &str) -> Notes {
+    let mut notes = Notes::default();
+    match &statistics.schema {
+        Schema::Off => notes.add_lack(
             "performance_schema is off: there are no figures of single files, and nothing is timed. In my.cnf under \
-             [mysqld]: performance_schema=ON, and restart the server"
-                .to_owned(),
-        ],
-        Schema::Denied => vec![format!(
+             [mysqld]: performance_schema=ON, and restart the server",
+        ),
+        Schema::Denied => notes.add_lack(format!(
             "this user may not read the Performance Schema: there are no figures of single files, and nothing is \
              timed. GRANT SELECT ON performance_schema.* TO {user};"
-        )],
-        Schema::On(counted) => instrument_notes(counted),
-    };
+        )),
+        Schema::On(counted) => add_instrument_notes(counted, &mut notes),
+    }
     let lost = |name: &str| statistics.status.get(name).copied().filter(|lost| *lost > 0);
     for (counter, what, variable) in [
         ("performance_schema_file_instances_lost", "files", "performance_schema_max_file_instances"),
@@ -35,46 +31,46 @@ pub(super) fn notes(statistics: &Statistics, server: &Server, user: &str) -> Vec
         ("performance_schema_file_classes_lost", "kinds of files", "performance_schema_max_file_classes"),
     ] {
         if let Some(lost) = lost(counter) {
-            notes.push(format!(
+            notes.add_lack(format!(
                 "{lost} {what} are not counted, there was no room for them: raise {variable} in my.cnf under [mysqld]"
             ));
         }
     }
     if server.has_one_uninstrumented_log() && matches!(statistics.schema, Schema::On(_)) {
-        notes.push(UNTIMED_LOG.to_owned());
+        notes.add_remark(UNTIMED_LOG);
     }
     notes
 }
 
-fn instrument_notes(counted: &Counted) -> Vec<String> {
-    let mut notes = Vec::new();
+fn add_instrument_notes(counted: &Counted, notes: &mut Notes) {
     let switches = &counted.switches;
     if !switches.global {
-        notes.push(
+        notes.add_lack(
             "the Performance Schema counts nothing now. UPDATE performance_schema.setup_consumers SET ENABLED='YES' \
              WHERE NAME='global_instrumentation';"
-                .into(),
+                ,
         );
-        return notes;
+        return;
     }
     let names = || switches.instruments.keys();
     let off = names().filter(|name| !switches.counts(name)).count();
     let untimed = names().filter(|name| switches.counts(name) && !switches.times(name)).count();
     let of = switches.instruments.len();
     if off > 0 {
-        notes.push(format!("{off} of {of} file instruments are off: their files are not shown. {SWITCH_ON}"));
+        notes.add_lack(format!(
+            "{off} of {of} file instruments are off: their files are not shown. {SWITCH_ON}"
+        ));
     }
     if untimed > 0 {
-        notes.push(format!("{untimed} of {of} file instruments count without timing. {SWITCH_ON}"));
+        notes.add_lack(format!("{untimed} of {of} file instruments count without timing. {SWITCH_ON}"));
     }
     if counted.unseen_threads > 0 {
-        notes.push(
+        notes.add_lack(
             "some threads are not instrumented, and their I/O is in no figure. UPDATE performance_schema.threads SET \
              INSTRUMENTED='YES'; and look into performance_schema.setup_actors for the next ones"
-                .into(),
+                ,
         );
     }
-    notes
 }
 
 #[cfg(test)]
@@ -84,7 +80,7 @@ mod tests {
 
     fn notes_of(counted: Counted) -> Vec<String> {
         let statistics = Statistics { schema: Schema::On(counted), ..Statistics::default() };
-        notes(&statistics, &Server::default(), "'headroom'@'%'")
+        notes(&statistics, &Server::default(), "'headroom'@'%'").texts
     }
 
     fn switches(global: bool, enabled: bool, timed: bool) -> Switches {
@@ -113,7 +109,7 @@ mod tests {
     fn lost_instances_and_missing_privileges_are_noted() {
         let mut statistics = Statistics { schema: Schema::Denied, ..Statistics::default() };
         statistics.status.insert("performance_schema_file_instances_lost".into(), 12);
-        let notes = notes(&statistics, &Server::default(), "'headroom'@'%'");
+        let notes = notes(&statistics, &Server::default(), "'headroom'@'%'").texts;
         assert!(notes[0].ends_with("GRANT SELECT ON performance_schema.* TO 'headroom'@'%';"), "{notes:?}");
         assert!(notes[1].contains("12 files") && notes[1].contains("performance_schema_max_file_instances"));
     }

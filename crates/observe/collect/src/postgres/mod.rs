@@ -76,6 +76,8 @@ pub struct Postgres {
     /// Host, port and database.
     database: String,
     names: Option<FileNames>,
+    /// Of the last snapshot.
+    remarks: Vec<String>,
 }
 
 /// The reads of each database, and of the busiest relations of the connected one. They are in the server's samples, too:
@@ -97,7 +99,8 @@ impl Postgres {
         let database = format!("{} {}", settings.place, settings.database);
         let worker = Worker::start(connection, settings)?;
         let (processes, data_directory, names) = (Vec::new(), None, None);
-        let mut postgres = Postgres { name, worker, processes, data_directory, database, names };
+        let remarks = Vec::new();
+        let mut postgres = Postgres { name, worker, processes, data_directory, database, names, remarks };
         postgres.data_directory = postgres.worker.request(Request::DataDirectory)?;
         Ok(postgres)
     }
@@ -149,13 +152,14 @@ impl Source for Postgres {
         REPORTING_DELAY
     }
 
-    fn is_remark(&self, note: &str) -> bool {
-        note == server::READS_AHEAD || waits::is_remark(note)
+    fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let reading = self.worker.request(Request::Snapshot)?;
         self.processes = reading.processes;
+        self.remarks = reading.remarks;
         if self.data_directory != reading.data_directory {
             self.data_directory = reading.data_directory;
             self.publish_names();

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 /// A snapshot, and the server's place on this machine.
 pub(super) struct Reading {
     pub snapshot: Snapshot,
+    pub remarks: Vec<String>,
     pub processes: Vec<u32>,
     pub data_directory: Option<PathBuf>,
 }
@@ -93,8 +94,9 @@ impl Sampler {
         }
         self.local.fill_in_drives(&mut samples);
         let profile = profile.and_then(|_| tables.next());
-        let (waits, mut notes) = self.waits.samples(&self.server, &state, profile);
-        notes.splice(0..0, state.notes(&self.server));
+        let (waits, remark) = self.waits.samples(&self.server, &state, profile);
+        let mut notes = state.notes(&self.server);
+        notes.add_remark(remark);
         Ok(Reading {
             snapshot: Snapshot {
                 source: format!("postgres:{}", self.server.place()),
@@ -104,8 +106,9 @@ impl Sampler {
                 complete: Some(self.waits.epoch(&state)),
                 samples,
                 waits,
-                notes,
+                notes: notes.texts,
             },
+            remarks: notes.remarks,
             processes: self.local.processes(),
             data_directory: self.local.data_directory(),
         })
@@ -132,7 +135,7 @@ impl Sampler {
             complete: None,
             samples,
             waits: Vec::new(),
-            notes: state.notes(&self.server),
+            notes: state.notes(&self.server).texts,
         })
     }
 

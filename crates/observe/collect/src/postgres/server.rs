@@ -4,6 +4,7 @@ use super::answer::Columns;
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::timing::Timing;
+use crate::notes::Notes;
 use filestats::{Counters, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 
 /// What does not change during a connection.
@@ -36,7 +37,7 @@ pub(super) const STATE_QUERY: &str = "
            pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all";
 
 /// A remark on all figures of a server with asynchronous reads.
-pub(super) const READS_AHEAD: &str =
+const READS_AHEAD: &str =
     "io_method is not sync: the time of reads is the time that sessions waited for them";
 
 /// The oldest version whose views are known.
@@ -185,39 +186,36 @@ impl ServerState {
     }
 
     /// What a person must know to read a snapshot, with the statement that changes it.
-    pub fn notes(&self, server: &Server) -> Vec<String> {
-        let mut notes = Vec::new();
+    pub fn notes(&self, server: &Server) -> Notes {
+        let mut notes = Notes::default();
         if !self.timing.io {
-            notes.push(
+            notes.add_lack(
                 "track_io_timing is off, or was since the last snapshot: no latency of data files is known; to \
-                 switch it on: ALTER SYSTEM SET track_io_timing = on; SELECT pg_reload_conf();"
-                    .into(),
+                 switch it on: ALTER SYSTEM SET track_io_timing = on; SELECT pg_reload_conf();",
             );
         }
         if !self.timing.wal {
-            notes.push(
+            notes.add_lack(
                 "track_wal_io_timing is off, or was since the last snapshot: no latency of the log is known; \
-                 to switch it on: ALTER SYSTEM SET track_wal_io_timing = on; SELECT pg_reload_conf();"
-                    .into(),
+                 to switch it on: ALTER SYSTEM SET track_wal_io_timing = on; SELECT pg_reload_conf();",
             );
         }
         if !self.counts {
-            notes.push(
+            notes.add_lack(
                 "track_counts is off: the counts of databases and relations stand still; to switch it on: \
-                 ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();"
-                    .into(),
+                 ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();",
             );
         }
         if !self.sees_all {
             let role = self.role.replace('"', "\"\"");
-            notes.push(format!(
+            notes.add_lack(format!(
                 "role {} may not see what other sessions wait for, nor where the server lies: \
                  GRANT pg_monitor TO \"{role}\";",
                 self.role
             ));
         }
         if server.reads_ahead {
-            notes.push(READS_AHEAD.to_owned());
+            notes.add_remark(READS_AHEAD);
         }
         notes
     }

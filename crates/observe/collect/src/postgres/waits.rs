@@ -24,11 +24,6 @@ fn sampled_note() -> String {
     format!("waits are sampled every {} ms: estimates", SAMPLED_EVERY.as_millis())
 }
 
-/// Whether a note only says how waits are counted.
-pub(super) fn is_remark(note: &str) -> bool {
-    note == PROFILED || note == sampled_note()
-}
-
 /// Sessions that wait, without those of this program, and whether I/O is timed. It returns at least one row.
 pub(super) const SAMPLE_QUERY: &str = "
     SET LOCAL search_path = pg_catalog;
@@ -103,19 +98,16 @@ impl Waits {
         Epoch::for_run(format!("{} looks since {}", state.run, self.began_unix_ns))
     }
 
-    /// The sums so far. An event that is missing was not seen yet.
+    /// The sums so far, and a remark on how they were counted. An event that is missing was not seen yet.
     pub fn samples(
         &self,
         server: &Server,
         state: &ServerState,
         profile: Option<Table>,
-    ) -> (Vec<WaitSample>, Vec<String>) {
+    ) -> (Vec<WaitSample>, String) {
         if let Some(profile) = profile {
             let note = PROFILED.to_owned();
-            return (
-                profile.iter().filter_map(|row| profile_sample(row, server, state)).collect(),
-                vec![note],
-            );
+            return (profile.iter().filter_map(|row| profile_sample(row, server, state)).collect(), note);
         }
         let epoch = self.epoch(state);
         let sampled = self.wait_ns.iter().map(|(event, (class, ns))| WaitSample {
@@ -127,7 +119,7 @@ impl Waits {
             wait_ns: Figure::Known(*ns),
         });
         let note = sampled_note();
-        (if state.sees_all { sampled.collect() } else { Vec::new() }, vec![note])
+        (if state.sees_all { sampled.collect() } else { Vec::new() }, note)
     }
 }
 

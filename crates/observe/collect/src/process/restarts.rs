@@ -106,8 +106,8 @@ impl Source for RestartingProcess {
         self.current.process.reporting_delay()
     }
 
-    fn is_remark(&self, note: &str) -> bool {
-        self.current.process.is_remark(note)
+    fn remarks(&self) -> &[String] {
+        self.current.process.remarks()
     }
 
     /// After a restart, one more snapshot is of the former processes, up to their end; the new ones are counted already.

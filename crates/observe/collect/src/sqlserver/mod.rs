@@ -62,6 +62,8 @@ pub struct SqlServer {
     volumes: BTreeMap<FileKey, Option<String>>,
     processes: Vec<u32>,
     directory: Option<PathBuf>,
+    /// Of the last snapshot.
+    remarks: Vec<String>,
 }
 
 impl SqlServer {
@@ -93,6 +95,7 @@ impl SqlServer {
             volumes: BTreeMap::new(),
             processes,
             directory: None,
+            remarks: Vec::new(),
         })
     }
 
@@ -154,8 +157,8 @@ impl Source for SqlServer {
         &self.processes
     }
 
-    fn is_remark(&self, note: &str) -> bool {
-        notes::is_remark(note)
+    fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
@@ -168,6 +171,7 @@ impl Source for SqlServer {
         let samples = files::samples(&statistics, &owner);
         let mut waits = waits::samples(&statistics, &owner, &self.resets.reset_of_waits());
         waits.extend(files::queued(&statistics, &owner));
+        let notes = notes::notes(&statistics, &session.server);
         let snapshot = Snapshot {
             source: self.name.replacen(' ', ":", 1),
             taken_unix_ns: statistics.taken_unix_ns,
@@ -175,11 +179,12 @@ impl Source for SqlServer {
             complete: statistics.is_complete().then(|| self.resets.complete()),
             samples,
             waits,
-            notes: notes::notes(&statistics, &session.server),
+            notes: notes.texts,
         };
         if local::is_here(&self.address.host) {
             self.directory = local::directory(&snapshot.samples);
         }
+        self.remarks = notes.remarks;
         self.session = Some(session);
         Ok(snapshot)
     }

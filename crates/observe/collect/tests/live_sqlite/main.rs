@@ -1,4 +1,4 @@
-//! Programs that run SQLite, watched from outside while they work.
+//! Programs that run SQLite, observed from another process.
 
 mod program;
 
@@ -15,7 +15,7 @@ const PAGE: u64 = 4096;
 const FRAME: u64 = PAGE + 24;
 
 #[test]
-fn the_intervals_of_a_live_process_are_what_it_did() {
+fn the_intervals_of_a_live_process_are_its_io() {
     let place = Place::new();
     let mut program = place.program();
     program.runs("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0");
@@ -109,7 +109,7 @@ fn a_replaced_database_is_another_file() {
 }
 
 #[test]
-fn a_database_that_is_detached_in_mid_interval_has_exactly_what_was_done_until_then() {
+fn a_database_that_is_detached_within_an_interval_has_exactly_its_io_until_then() {
     let place = Place::new();
     let mut program = place.program();
     let path = place.dir.path().join("archive.db");
@@ -125,8 +125,8 @@ fn a_database_that_is_detached_in_mid_interval_has_exactly_what_was_done_until_t
     let idle = look();
     program.runs(&format!("{attach}; INSERT INTO archive.a VALUES (2); DETACH archive"));
     let again = look();
-    // The row's page, and the first page with the change counter: neither lost with the file's closing, nor counted twice,
-    // nor a zero that nobody saw. The counters are the process's, whose run goes on.
+    // The row's page, and the first page with the change counter: neither lost when the file is closed nor counted twice. The
+    // counters belong to the process, whose run goes on.
     let writes =
         |earlier: &Snapshot, later: &Snapshot| delta(earlier, later, FileKind::Data).counters.write.count;
     assert_eq!(writes(&attached, &detached), 2);
@@ -145,7 +145,7 @@ fn errors_say_what_to_do() {
     assert!(nobody.contains("headroom sqlite-extension"), "{nobody}");
     let no_dir = Live::open_in(&place.database(), "/nowhere/at/all".into()).unwrap_err().remedy().unwrap();
     assert!(no_dir.contains("HEADROOM_COUNTERS_DIR"), "{no_dir}");
-    // A link is not followed, wherever it leads.
+    // Links are not followed.
     std::os::unix::fs::symlink("/etc/passwd", place.counters().join("headroom-sqlite-1.counters")).unwrap();
     let unreadable = place.watch().unwrap_err();
     assert!(
@@ -183,7 +183,7 @@ fn shim() -> &'static headroom_sqlite::Registry {
     use headroom_sqlite::{Publish, SqliteFunctions, register};
     use rusqlite::ffi::{sqlite3_vfs_find, sqlite3_vfs_register};
     let (find, register_vfs) = (sqlite3_vfs_find as _, sqlite3_vfs_register as _);
-    // SAFETY: these are the two functions.
+    // SAFETY: these are the addresses of the two functions.
     let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
     // SAFETY: they are those of the SQLite in this program.
     unsafe { register(functions, Publish::Private, false) }.unwrap()
@@ -195,7 +195,7 @@ fn delta(earlier: &Snapshot, later: &Snapshot, kind: FileKind) -> Delta {
     row.interval.known().unwrap_or_else(|| panic!("{row:?}")).clone()
 }
 
-/// A database, and a directory of counters that nobody else uses.
+/// A database, and a directory of counters of this test.
 struct Place {
     dir: tempfile::TempDir,
 }

@@ -1,5 +1,5 @@
-//! The program that is watched: carries the shim, shows its counters, runs each line of its input as SQL
-//! and answers "done" when the line's work is complete.
+//! The observed program: it has the shim, publishes its counters, runs each line of its input as SQL and answers "done"
+//! after each.
 
 use headroom_sqlite::{Publish, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, ffi};

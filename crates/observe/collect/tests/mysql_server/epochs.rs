@@ -1,4 +1,4 @@
-use super::{between, interval, look, open, reason, sample, server};
+use super::{between, interval, open, reason, sample, server, snapshot};
 use collect::Source;
 use filestats::{Interval, Reason};
 
@@ -8,20 +8,20 @@ const WORK: &str = "INSERT INTO shop.a (note) SELECT REPEAT('x', 1000) FROM seq_
      UNLOCK TABLES;";
 
 #[test]
-fn nothing_ends_an_epoch_while_nothing_happens() {
+fn an_epoch_goes_on_while_nothing_happens() {
     let Some(server) = server(&["log-bin=binlog"]) else { return };
     server.sql(TABLE);
     let mut source = open(&server);
-    let mut earlier = look(&mut source);
+    let mut earlier = snapshot(&mut source);
     for round in 0..30 {
         server.sql(WORK);
         if round % 10 == 5 {
-            // Touches counters of sessions and of statements, none of ours.
+            // Resets counters of sessions and statements, none that the source reads.
             server.sql("FLUSH STATUS");
         }
         std::thread::sleep(std::time::Duration::from_millis(70));
-        // Another observer names the epochs as this one does.
-        let later = if round % 2 == 0 { look(&mut source) } else { look(&mut open(&server)) };
+        // Another source reports the same epochs.
+        let later = if round % 2 == 0 { snapshot(&mut source) } else { snapshot(&mut open(&server)) };
         for row in between(&earlier, &later) {
             let known = row.interval.known().is_some();
             let new = row.interval == Interval::Unknown(Reason::FirstSight);
@@ -37,7 +37,7 @@ fn a_restart_and_a_crash_end_every_epoch() {
     server.sql(TABLE);
     server.sql(WORK);
     let mut source = open(&server);
-    let mut earlier = look(&mut source);
+    let mut earlier = snapshot(&mut source);
     for crash in [false, true] {
         if crash {
             server.sql(WORK);
@@ -46,9 +46,9 @@ fn a_restart_and_a_crash_end_every_epoch() {
             server.restart();
         }
         server.sql(WORK);
-        let later = look(&mut source);
+        let later = snapshot(&mut source);
         for row in between(&earlier, &later) {
-            // Some files are made anew at each start.
+            // Some files are created at each start.
             let expected = [Reason::Restart, Reason::FirstSight, Reason::Gone, Reason::IdentityChanged];
             assert!(
                 matches!(row.interval, Interval::Unknown(reason) if expected.contains(&reason)),
@@ -66,7 +66,7 @@ fn a_restart_and_a_crash_end_every_epoch() {
 fn a_server_that_is_down_is_an_error_and_the_source_recovers_by_itself() {
     let Some(mut server) = server(&[]) else { return };
     let mut source = open(&server);
-    look(&mut source);
+    snapshot(&mut source);
     server.stop();
     for _ in 0..2 {
         let error = source.snapshot().unwrap_err();
@@ -74,17 +74,17 @@ fn a_server_that_is_down_is_an_error_and_the_source_recovers_by_itself() {
         assert!(error.remedy().is_some());
     }
     server.begin();
-    look(&mut source);
+    snapshot(&mut source);
 }
 
 #[test]
-fn a_table_that_is_dropped_truncated_or_made_anew_never_shows_less_than_nothing() {
+fn a_table_that_is_dropped_truncated_or_created_again_never_has_negative_counts() {
     let Some(server) = server(&[]) else { return };
     server.sql(TABLE);
     server.sql(WORK);
     let mut source = open(&server);
     let mut pairs = Vec::new();
-    let mut last = look(&mut source);
+    let mut last = snapshot(&mut source);
     for statements in [
         "TRUNCATE TABLE shop.a",
         "DROP TABLE shop.a; CREATE TABLE shop.a LIKE shop.b",
@@ -92,7 +92,7 @@ fn a_table_that_is_dropped_truncated_or_made_anew_never_shows_less_than_nothing(
         "DROP TABLE shop.a",
     ] {
         server.sql(statements);
-        let next = look(&mut source);
+        let next = snapshot(&mut source);
         pairs.push((statements, reason(&last, &next, "shop/a.ibd")));
         last = next;
     }
@@ -104,19 +104,19 @@ fn a_table_that_is_dropped_truncated_or_made_anew_never_shows_less_than_nothing(
 }
 
 #[test]
-fn a_renamed_tables_figures_are_not_taken_for_those_of_the_interval() {
+fn the_counters_of_a_renamed_table_are_not_those_of_the_interval() {
     let Some(server) = server(&[]) else { return };
     server.sql(TABLE);
     server.sql(WORK);
     let mut source = open(&server);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     server.sql("RENAME TABLE shop.a TO shop.renamed");
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(reason(&before, &after, "shop/a.ibd"), Some(Reason::Gone));
     assert_eq!(reason(&before, &after, "shop/renamed.ibd"), Some(Reason::FirstSight));
     assert!(sample(&after, "shop/renamed.ibd").counters.operations() > 0, "it brought its figures along");
     server.sql("RENAME TABLE shop.renamed TO shop.a, shop.b TO shop.renamed");
-    let last = look(&mut source);
+    let last = snapshot(&mut source);
     assert!(
         matches!(reason(&after, &last, "shop/renamed.ibd"), Some(Reason::IdentityChanged | Reason::Reopened)),
         "another file under that name"
@@ -128,37 +128,37 @@ fn a_new_binary_log_counts_from_its_first_byte() {
     let Some(server) = server(&["log-bin=binlog"]) else { return };
     server.sql(TABLE);
     let mut source = open(&server);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     server.sql(
         "INSERT INTO shop.a (note) VALUES ('x'); FLUSH BINARY LOGS; INSERT INTO shop.a (note) VALUES ('y')",
     );
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     let old = interval(&before, &after, "binlog.000001").known().unwrap().counters.write;
     let new = interval(&before, &after, "binlog.000002").known().unwrap().counters.write;
     assert!(old.count >= 1 && new.count >= 1, "{old:?} {new:?}");
     let size = std::fs::metadata(server.data_directory().join("binlog.000002")).unwrap().len();
     assert_eq!(new.bytes, size, "an append-only file: its size is what was written");
     server.sql("PURGE BINARY LOGS TO 'binlog.000002'");
-    assert_eq!(reason(&after, &look(&mut source), "binlog.000001"), Some(Reason::Gone));
+    assert_eq!(reason(&after, &snapshot(&mut source), "binlog.000001"), Some(Reason::Gone));
 }
 
 #[test]
-fn a_truncate_of_the_summary_ends_the_epoch_even_of_files_that_have_overtaken_it() {
+fn a_truncate_of_the_summary_ends_the_epoch_of_busy_files_too() {
     let Some(server) = server(&["log-bin=binlog"]) else { return };
     server.sql(TABLE);
     server.sql("INSERT INTO shop.a (note) VALUES ('x')");
     let mut source = open(&server);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     server.sql("TRUNCATE performance_schema.file_summary_by_instance");
     for _ in 0..50 {
         server.sql("INSERT INTO shop.a (note) VALUES (REPEAT('y', 1000))");
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     let writes = |snapshot| sample(snapshot, "binlog.000001").counters.write.bytes;
     assert!(writes(&after) > writes(&before), "no counter of this file shows it");
     assert_eq!(reason(&before, &after, "binlog.000001"), Some(Reason::StatsReset));
     assert_eq!(reason(&before, &after, "ib_logfile0"), None, "of another book, which was not truncated");
     server.sql("INSERT INTO shop.a (note) VALUES ('z')");
-    let last = look(&mut source);
+    let last = snapshot(&mut source);
     assert!(interval(&after, &last, "binlog.000001").known().is_some(), "the next interval is whole again");
 }

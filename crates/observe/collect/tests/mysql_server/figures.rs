@@ -1,4 +1,4 @@
-use super::{find, interval, look, open, sample, server};
+use super::{find, interval, open, sample, server, snapshot};
 use collect::Source;
 use filestats::{Figure, FileKind, Reason, Time, WaitClass};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use testbed::{LoopDisk, MariadbServer};
 const ROWS: &str = "CREATE DATABASE `my-shop`; CREATE TABLE `my-shop`.orders (id INT PRIMARY KEY AUTO_INCREMENT, note \
      VARCHAR(2000)) ENGINE=InnoDB;";
 const INSERT: &str = "INSERT INTO `my-shop`.orders (note) SELECT REPEAT('x', 1500) FROM seq_1_to_4000;";
-/// Everything that is dirty goes to the files.
+/// Flushes all dirty pages.
 const FLUSH: &str = "SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0, innodb_max_dirty_pages_pct = 0;";
 
 /// Waits until InnoDB has nothing left to write.
@@ -31,7 +31,7 @@ fn counts_bytes_and_times_equal_what_the_server_shows_to_others() {
     let mut source = open(&server);
     server.sql(&format!("{ROWS}{INSERT}"));
     settle(&server);
-    // A file that is idle has the same figures before and after the look.
+    // An idle file has the same counters before and after the snapshot.
     let view = || {
         server.sql(
             "SELECT FILE_NAME, COUNT_READ, SUM_NUMBER_OF_BYTES_READ, SUM_TIMER_READ DIV 1000, COUNT_WRITE, \
@@ -39,7 +39,7 @@ fn counts_bytes_and_times_equal_what_the_server_shows_to_others() {
              performance_schema.file_summary_by_instance",
         )
     };
-    let (before, snapshot, after) = (view(), look(&mut source), view());
+    let (before, snapshot, after) = (view(), snapshot(&mut source), view());
     let after: Vec<&str> = after.lines().collect();
     let mut same = 0;
     for line in before.lines().filter(|line| after.contains(line)) {
@@ -60,25 +60,25 @@ fn counts_bytes_and_times_equal_what_the_server_shows_to_others() {
         same += 1;
     }
     assert!(same > 20, "{same} files compared");
-    // Set up as it should be, there is one thing to know: the redo log is not timed.
+    // With the recommended settings there is one note: the redo log is not timed.
     assert_eq!(snapshot.notes.len(), 1, "{:?}", snapshot.notes);
-    assert!(source.is_remark(&snapshot.notes[0]), "nobody can change that: {:?}", snapshot.notes);
+    assert!(source.remarks().contains(&snapshot.notes[0]), "no setting changes that: {:?}", snapshot.notes);
     assert_eq!(source.directory().unwrap(), server.data_directory());
     assert_eq!(source.processes(), [server.pid()]);
 }
 
 #[test]
-fn an_insert_load_shows_in_data_redo_and_binary_log_each_as_what_it_is() {
+fn an_insert_load_shows_in_data_redo_and_binary_log() {
     let Some(server) = server(&["log-bin=binlog", "sync_binlog=1"]) else { return };
     let mut source = open(&server);
     server.sql(ROWS);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     for _ in 0..20 {
         server.sql("INSERT INTO `my-shop`.orders (note) VALUES (REPEAT('y', 1000))");
     }
     server.sql(INSERT);
     settle(&server);
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     let delta =
         |end: &str| interval(&before, &after, end).known().unwrap_or_else(|| panic!("{end}")).counters;
 
@@ -109,9 +109,9 @@ fn an_insert_load_shows_in_data_redo_and_binary_log_each_as_what_it_is() {
     assert!(delta("redo log, syncs").sync.known().unwrap().count >= 20);
 }
 
-/// Two of the server's own books, kept apart from each other, and the kernel's: what goes through the files' calls.
+/// Two independent counters of the server, and the kernel's count of the system calls.
 #[test]
-fn bytes_of_the_files_equal_innodbs_own_book_and_what_the_kernel_saw() {
+fn bytes_of_the_files_equal_innodbs_counters_and_the_kernels() {
     let Some(mut disk) = LoopDisk::new(600 << 20) else { return };
     let mount = disk.format_and_mount().to_path_buf();
     let lines = ["performance_schema=ON", "innodb_doublewrite=OFF", "innodb_flush_method=O_DIRECT"];
@@ -131,10 +131,10 @@ fn bytes_of_the_files_equal_innodbs_own_book_and_what_the_kernel_saw() {
         let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         line.unwrap().parse::<u64>().unwrap()
     };
-    let (first_book, first_io, before) = (book(), io(), look(&mut source));
+    let (first_book, first_io, before) = (book(), io(), snapshot(&mut source));
     server.sql(INSERT);
     settle(&server);
-    let (after, last_book, last_io) = (look(&mut source), book(), io());
+    let (after, last_book, last_io) = (snapshot(&mut source), book(), io());
     let innodb = super::between(&before, &after);
     let files =
         innodb.iter().filter(|row| row.file.path.ends_with(".ibd") || row.file.path.ends_with("ibdata1"));
@@ -147,7 +147,7 @@ fn bytes_of_the_files_equal_innodbs_own_book_and_what_the_kernel_saw() {
     assert_eq!(sum[1] + temporary.bytes, grew("INNODB_DATA_WRITTEN"));
     assert_eq!(sum[3] + temporary.count, grew("INNODB_DATA_WRITES"));
     assert!(sum[1] > 4000 * 1500);
-    // The kernel's figure has the redo log, the extension of files and the file system's own in it.
+    // The kernel's count includes the redo log, the extension of files and the file system's own writes.
     let redo = interval(&before, &after, "ib_logfile0").known().unwrap().counters.write.bytes;
     let kernel = last_io - first_io;
     assert!(kernel >= sum[1] + redo, "kernel {kernel}, files {} and redo at least {redo}", sum[1]);
@@ -169,13 +169,13 @@ fn counts_and_bytes_of_files_equal_their_system_calls() {
     server.sql(ROWS);
     settle(&server);
     let Some(trace) = Trace::attach(&server) else { return };
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     server.sql(INSERT);
     for _ in 0..20 {
         server.sql("INSERT INTO `my-shop`.orders (note) VALUES ('one commit')");
     }
     settle(&server);
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     let calls = trace.stop();
     let ours = |end: &str| interval(&before, &after, end).known().unwrap().counters.write;
     let called =
@@ -186,7 +186,7 @@ fn counts_and_bytes_of_files_equal_their_system_calls() {
     assert_eq!((table.count, table.bytes), called("my@002dshop/orders.ibd"));
     let binlog = ours("binlog.000001");
     assert_eq!((binlog.count, binlog.bytes), called("binlog.000001"));
-    // The redo log's calls beyond those counted are checkpoints'; its bytes are its records' alone.
+    // Further calls for the redo log are of checkpoints; its bytes are those of its records.
     let (redo, (count, bytes)) = (ours("ib_logfile0"), called("ib_logfile0"));
     eprintln!("redo log: {redo:?}, in fact {count} writes of {bytes} bytes");
     assert!(redo.count <= count && count <= redo.count + 20, "{redo:?}, in fact {count} writes");
@@ -224,7 +224,7 @@ impl Trace {
     }
 
     fn stop(mut self) -> BTreeMap<String, (u64, u64)> {
-        // It writes its output and lets go of the server before it ends.
+        // It writes its output and detaches from the server before it ends.
         Command::new("kill").args(["-INT", &self.strace.id().to_string()]).status().unwrap();
         self.strace.wait().unwrap();
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -250,10 +250,10 @@ impl Trace {
     }
 }
 
-/// The evidence for `Time::ToSubmission`: on a device of 100 writes a second nothing that is timed to its end can be
-/// done in less than 10 ms once it is busy, and yet page writes "take" microseconds; a read that waits does not.
+/// The evidence for `Time::ToSubmission`: on a busy device of 100 writes a second a write takes at least 10 ms, and yet page
+/// writes "take" microseconds; a read that a session waits for does not.
 #[test]
-fn page_writes_are_timed_at_submission_and_single_reads_to_their_end() {
+fn page_writes_are_timed_to_submission_and_single_reads_to_completion() {
     let Some(mut disk) = LoopDisk::new(600 << 20) else { return };
     let mount = disk.format_and_mount().to_path_buf();
     let lines = ["performance_schema=ON", "innodb_flush_method=O_DIRECT", "innodb_buffer_pool_size=8M"];
@@ -264,11 +264,11 @@ fn page_writes_are_timed_at_submission_and_single_reads_to_their_end() {
     if !disk.throttle(workload::CapKind::WriteIops, 100) {
         return;
     }
-    let before = look(&mut source);
-    // Pages apart from each other, so that they cannot be merged into few writes.
+    let before = snapshot(&mut source);
+    // Distant pages, so that they cannot be merged into few writes.
     server.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90; UPDATE `my-shop`.orders SET note = REPEAT('z', 1500) WHERE id % 40 = 0;");
     settle(&server);
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     disk.unthrottle();
     let writes = interval(&before, &after, "orders.ibd").known().unwrap().counters.write;
     let mean_ms = writes.latency_ns().known().unwrap() / 1e6;
@@ -281,29 +281,29 @@ fn page_writes_are_timed_at_submission_and_single_reads_to_their_end() {
     if !disk.throttle(workload::CapKind::ReadIops, 20) {
         return;
     }
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     for id in (1..4000).step_by(130) {
         server.sql(&format!("SELECT LENGTH(note) FROM `my-shop`.orders WHERE id = {id}"));
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     disk.unthrottle();
     let reads = interval(&before, &after, "orders.ibd").known().unwrap().counters.read;
     eprintln!("page writes {mean_ms:.3} ms each of {}; reads {reads:?}", writes.count);
-    // One client, one read at a time: at 20 a second each takes some 50 ms, but for a few that are let through at once.
+    // One client, one read at a time: at 20 a second each takes about 50 ms, except for a first burst.
     let mean_ms = reads.latency_ns().known().unwrap() / 1e6;
     assert!(reads.count >= 20 && mean_ms > 10.0, "{mean_ms} ms a read of {reads:?}");
 }
 
 #[test]
-fn waits_are_those_of_the_files_by_operation() {
+fn waits_equal_the_times_of_the_files_by_operation() {
     let Some(server) = server(&["log-bin=binlog", "sync_binlog=1"]) else { return };
     let mut source = open(&server);
     server.sql(ROWS);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     for _ in 0..10 {
         server.sql("INSERT INTO `my-shop`.orders (note) VALUES ('y')");
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     let rows = filestats::wait_intervals(&before, &after, filestats::Rules::default());
     let wait = |event: &str| {
         let row =

@@ -1,4 +1,4 @@
-use super::{look, server};
+use super::{server, snapshot};
 use collect::mysql::{ANSWER_SECONDS, Mysql};
 use collect::{Source, SourceError};
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "hunter2-hunter2";
 
-/// An option file with the password, as ~/.my.cnf would be.
+/// An option file with the password, like ~/.my.cnf.
 fn option_file(dir: &std::path::Path, mode: u32) -> String {
     let path = dir.join(format!("my-{mode:o}.cnf"));
     let mut file = std::fs::OpenOptions::new().create_new(true).write(true).mode(mode).open(&path).unwrap();
@@ -24,7 +24,7 @@ fn shown(error: &SourceError) -> String {
 }
 
 #[test]
-fn user_and_password_of_an_option_file_log_in_over_tcp_and_are_nowhere_shown() {
+fn user_and_password_of_an_option_file_log_in_over_tcp_and_are_never_printed() {
     let Some(server) = server(&[]) else { return };
     server.sql(&format!(
         "CREATE USER watcher@'%' IDENTIFIED BY '{PASSWORD}'; GRANT SELECT ON performance_schema.* TO watcher@'%'"
@@ -32,7 +32,7 @@ fn user_and_password_of_an_option_file_log_in_over_tcp_and_are_nowhere_shown() {
     let dir = tempfile::tempdir().unwrap();
     let url = |file: &str| format!("mysql://127.0.0.1:{}/?defaults-file={file}", server.port());
     let mut source = Mysql::open(&url(&option_file(dir.path(), 0o600))).unwrap();
-    let snapshot = look(&mut source);
+    let snapshot = snapshot(&mut source);
     assert_eq!(source.name(), format!("mysql 127.0.0.1:{}", server.port()));
     assert_eq!(source.processes(), [server.pid()], "its host name says that it is here");
     assert!(!format!("{source:?} {snapshot:?} {}", source.name()).contains(PASSWORD));
@@ -49,7 +49,7 @@ fn user_and_password_of_an_option_file_log_in_over_tcp_and_are_nowhere_shown() {
 }
 
 #[test]
-fn the_administrator_of_a_fresh_debian_is_let_in_by_the_socket_without_a_password() {
+fn the_administrator_of_a_new_debian_logs_in_by_the_socket_without_a_password() {
     let Some(server) = server(&[]) else { return };
     // SAFETY: no arguments, no failure.
     if unsafe { libc::geteuid() } != 0 {
@@ -58,14 +58,14 @@ fn the_administrator_of_a_fresh_debian_is_let_in_by_the_socket_without_a_passwor
     }
     server
         .sql("ALTER USER root@localhost IDENTIFIED VIA mysql_native_password USING 'invalid' OR unix_socket");
-    look(&mut Mysql::open(&server.url()).unwrap());
+    snapshot(&mut Mysql::open(&server.url()).unwrap());
 }
 
 #[test]
-fn an_encrypted_connection_is_made_and_its_certificate_checked_as_asked() {
+fn an_encrypted_connection_is_made_and_its_certificate_checked_as_configured() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
-    // Without the extensions that the system's own configuration adds.
+    // Without the extensions that the system's configuration adds.
     std::fs::write(path("plain.cnf"), "[req]\ndistinguished_name=name\n[name]\n").unwrap();
     let certify = |name: &str, more: &str| {
         let (config, key, certificate) =
@@ -98,9 +98,9 @@ fn an_encrypted_connection_is_made_and_its_certificate_checked_as_asked() {
     };
 
     assert!(open("127.0.0.1", "").unwrap_err().to_string().contains("refuses the login"));
-    look(&mut open("127.0.0.1", "ssl-mode=required").unwrap());
-    look(&mut open("127.0.0.1", &format!("ssl-mode=verify_ca&ssl-ca={authority}")).unwrap());
-    look(&mut open("localhost", &format!("ssl-mode=verify_identity&ssl-ca={authority}")).unwrap());
+    snapshot(&mut open("127.0.0.1", "ssl-mode=required").unwrap());
+    snapshot(&mut open("127.0.0.1", &format!("ssl-mode=verify_ca&ssl-ca={authority}")).unwrap());
+    snapshot(&mut open("localhost", &format!("ssl-mode=verify_identity&ssl-ca={authority}")).unwrap());
     for (host, options) in [
         ("127.0.0.1", format!("ssl-mode=verify_identity&ssl-ca={authority}")),
         ("127.0.0.1", format!("ssl-mode=verify_ca&ssl-ca={}", path("stranger.pem"))),
@@ -112,25 +112,25 @@ fn an_encrypted_connection_is_made_and_its_certificate_checked_as_asked() {
 }
 
 #[test]
-fn a_connection_that_the_server_ended_is_made_anew_at_once() {
+fn a_connection_that_the_server_closed_is_replaced_at_once() {
     let Some(server) = server(&[]) else { return };
     let mut source = Mysql::open(&server.url()).unwrap();
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     let others = "SELECT GROUP_CONCAT(CONCAT('KILL ', ID) SEPARATOR ';') FROM information_schema.PROCESSLIST WHERE ID <> \
                   CONNECTION_ID() AND USER = 'root'";
     server.sql(&server.sql(others));
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(super::sample(&before, "ibdata1").epoch, super::sample(&after, "ibdata1").epoch);
 }
 
 #[test]
-fn a_server_that_hangs_holds_nobody_up_for_long() {
+fn a_server_that_hangs_times_out() {
     let Some(server) = server(&[]) else { return };
     let mut source = Mysql::open(&server.url()).unwrap();
-    look(&mut source);
+    snapshot(&mut source);
     server.freeze();
     let limit = Duration::from_secs(ANSWER_SECONDS + 2);
-    // The connection that there was, a new one of it, and one of a newcomer.
+    // The open connection, a new one of the same source, and one of another source.
     for attempt in 0..3 {
         let began = Instant::now();
         let error = match attempt {
@@ -142,10 +142,10 @@ fn a_server_that_hangs_holds_nobody_up_for_long() {
         assert!(error.to_string().contains("no answer within"), "{error}");
     }
     server.thaw();
-    look(&mut source);
+    snapshot(&mut source);
 }
 
-/// Stands before a server: what it says arrives a byte at a time, once that is wished.
+/// A proxy that delivers the server's answers a byte at a time, once that is switched on.
 fn dripping(port: u16, from_the_start: bool) -> (u16, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let before = listener.local_addr().unwrap().port();
@@ -155,8 +155,8 @@ fn dripping(port: u16, from_the_start: bool) -> (u16, Arc<AtomicBool>) {
         for client in listener.incoming() {
             let (mut client, mut server) =
                 (client.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
-            let (mut asked, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || std::io::copy(&mut asked, &mut to));
+            let (mut requests, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut requests, &mut to));
             let drips = Arc::clone(&shared);
             std::thread::spawn(move || {
                 let mut buffer = [0; 4096];
@@ -177,7 +177,7 @@ fn dripping(port: u16, from_the_start: bool) -> (u16, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_server_that_answers_a_byte_at_a_time_holds_nobody_up_for_long() {
+fn a_server_that_answers_a_byte_at_a_time_times_out() {
     let Some(server) = server(&[]) else { return };
     server.sql("CREATE USER watcher@'%'; GRANT SELECT ON performance_schema.* TO watcher@'%'");
     let limit = Duration::from_secs(ANSWER_SECONDS + 2);
@@ -190,21 +190,21 @@ fn a_server_that_answers_a_byte_at_a_time_holds_nobody_up_for_long() {
     let (port, drips) = dripping(server.port(), false);
     let url = format!("mysql://watcher@127.0.0.1:{port}/");
     let mut source = Mysql::open(&url).unwrap();
-    look(&mut source);
+    snapshot(&mut source);
     let sessions = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'watcher'";
     assert_eq!(server.sql(sessions).trim(), "1");
     drips.store(true, Relaxed);
     given_up("a look", &mut || source.snapshot().unwrap_err());
     drips.store(false, Relaxed);
-    // The line was cut, so that nothing of it is left.
+    // The connection was shut down.
     let began = Instant::now();
     while server.sql(sessions).trim() != "0" {
         assert!(began.elapsed() < limit, "its session is still there");
         std::thread::sleep(Duration::from_millis(50));
     }
-    look(&mut source);
+    snapshot(&mut source);
 
-    // A greeting of some 100 bytes, which takes 10 s to come.
+    // A greeting of about 100 bytes, which takes 10 s.
     let (port, drips) = dripping(server.port(), true);
     let url = format!("mysql://watcher@127.0.0.1:{port}/");
     given_up("a newcomer", &mut || Mysql::open(&url).unwrap_err());
@@ -224,7 +224,7 @@ fn a_server_that_answers_a_byte_at_a_time_holds_nobody_up_for_long() {
 }
 
 #[test]
-fn a_port_where_something_else_listens_or_nobody_does_is_told_so() {
+fn a_closed_port_and_another_protocol_have_their_own_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("mysql://root@127.0.0.1:{port}/");

@@ -1,6 +1,6 @@
-//! Who is let in, what is said when not, and that nobody is waited for.
+//! Logins, their errors, and limits on time.
 
-use super::{look, on, on_each, open, soon};
+use super::{on, on_each, open, snapshot, soon};
 use collect::postgres::{Postgres, PostgresError, SNAPSHOT_LIMIT};
 use collect::{FileNames, Source, SourceError};
 use std::fs;
@@ -13,10 +13,10 @@ fn refusal(connection: &str) -> SourceError {
 }
 
 #[test]
-fn a_server_that_hangs_is_given_up_in_time_and_asked_again_later() {
+fn a_server_that_hangs_times_out_and_is_tried_again_later() {
     on(&[15, 18], |_, server| {
         let mut source = open(server);
-        look(&mut source);
+        snapshot(&mut source);
         server.pause();
         for _ in 0..2 {
             let began = Instant::now();
@@ -26,7 +26,7 @@ fn a_server_that_hangs_is_given_up_in_time_and_asked_again_later() {
             assert!(took < SNAPSHOT_LIMIT + Duration::from_millis(1500), "{took:?}");
         }
         server.resume();
-        look(&mut source);
+        snapshot(&mut source);
     });
 }
 
@@ -43,8 +43,8 @@ fn a_table_that_is_locked_is_not_waited_for() {
             (server.sql("SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass AND mode = 'AccessExclusiveLock'") == "1").then_some(())
         });
         let began = Instant::now();
-        look(&mut source);
-        look(&mut source.relations());
+        snapshot(&mut source);
+        snapshot(&mut source.relations());
         assert_eq!(names.object(&file).as_deref(), Some("postgres.public.t"));
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
         session.kill().unwrap();
@@ -53,13 +53,13 @@ fn a_table_that_is_locked_is_not_waited_for() {
 }
 
 #[test]
-fn a_password_is_used_and_never_shown() {
+fn a_password_is_used_and_never_printed() {
     on_each(|_, server| {
         server.sql("CREATE ROLE ann LOGIN PASSWORD 'hunter2'; GRANT pg_monitor TO ann");
         let place = format!("127.0.0.1:{}", server.port());
         let url = format!("postgres://ann:hunter2@{place}/postgres");
         let mut source = Postgres::open(&url).unwrap();
-        let snapshot = look(&mut source);
+        let snapshot = snapshot(&mut source);
         assert_eq!(source.name(), format!("postgres {place}"));
         let shown = format!(
             "{source:?} {:?} {} {snapshot:?}",
@@ -82,7 +82,7 @@ fn a_password_is_used_and_never_shown() {
 }
 
 #[test]
-fn a_password_file_lets_in_only_while_it_is_private() {
+fn a_password_file_is_used_only_while_it_is_private() {
     let Some(server) = PostgresServer::start(15) else { return };
     server.sql("CREATE ROLE ann LOGIN PASSWORD 'hunter2'; GRANT pg_monitor TO ann");
     let directory = tempfile::tempdir().unwrap();
@@ -92,25 +92,25 @@ fn a_password_file_lets_in_only_while_it_is_private() {
         format!("host=127.0.0.1 port={} user=ann dbname=postgres passfile={}", server.port(), file.display());
     let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o600);
-    look(&mut Postgres::open(&connection).unwrap());
+    snapshot(&mut Postgres::open(&connection).unwrap());
     mode(0o644);
     let facts = refusal(&connection).facts().join("\n");
     assert!(facts.contains("0600") && facts.contains(file.to_str().unwrap()), "{facts}");
 }
 
 #[test]
-fn a_role_without_pg_monitor_is_told_what_to_grant() {
+fn a_role_without_pg_monitor_gets_a_note_with_the_grant() {
     on_each(|version, server| {
         server.sql("CREATE ROLE plain LOGIN");
         let connection = server.connection().replace("user=postgres", "user=plain");
         let mut source = Postgres::open(&connection).unwrap();
         let grant = "GRANT pg_monitor TO \"plain\";";
-        let snapshot = look(&mut source);
+        let snapshot = snapshot(&mut source);
         assert!(snapshot.notes.iter().any(|note| note.contains(grant)), "{version}: {:?}", snapshot.notes);
         assert!(!snapshot.samples.is_empty() && snapshot.waits.is_empty());
         assert_eq!(source.data_directory(), None);
         server.sql(grant);
-        let snapshot = look(&mut Postgres::open(&connection).unwrap());
+        let snapshot = snapshot(&mut Postgres::open(&connection).unwrap());
         assert!(!snapshot.notes.iter().any(|note| note.contains("GRANT")), "{version}: {:?}", snapshot.notes);
     });
 }
@@ -121,7 +121,7 @@ fn a_server_on_this_machine_is_found_with_its_processes() {
         let mut source = open(server);
         assert_eq!(source.data_directory(), Some(server.data_directory()));
         soon("the same processes", || {
-            let snapshot = look(&mut source);
+            let snapshot = snapshot(&mut source);
             assert!(snapshot.samples.iter().all(|sample| sample.file.drive.is_some()));
             let mut theirs = server.processes();
             let mut ours = source.processes().to_vec();
@@ -133,7 +133,7 @@ fn a_server_on_this_machine_is_found_with_its_processes() {
 }
 
 #[test]
-fn where_nobody_listens_the_error_says_where() {
+fn the_error_of_a_closed_port_names_the_place() {
     let directory = tempfile::tempdir().unwrap();
     let error = refusal(&format!("host={} user=ann password=hunter2", directory.path().display()));
     assert!(matches!(error.downcast_ref(), Some(PostgresError::Unreachable { .. })), "{error}");
@@ -141,9 +141,9 @@ fn where_nobody_listens_the_error_says_where() {
     assert!(!format!("{error:?}").contains("hunter2"));
 }
 
-/// What a newcomer types, and what helps: the commands of the error are run as they stand, but for who runs psql.
+/// The commands in the error are run unchanged, except for the user that runs psql.
 #[test]
-fn who_has_no_role_is_told_the_command_that_makes_it() {
+fn the_error_of_a_missing_role_has_the_command_that_creates_it() {
     let Some(server) = PostgresServer::start(15) else { return };
     for name in ["nobody", "o'hara \"x\""] {
         let quoted = name.replace('\'', "\\'");
@@ -158,10 +158,10 @@ fn who_has_no_role_is_told_the_command_that_makes_it() {
         let psql = format!("psql -Xq -d '{}' {command}", server.connection());
         let done = std::process::Command::new("sh").args(["-c", &psql]).output().unwrap();
         assert!(done.status.success(), "{psql}: {}", String::from_utf8_lossy(&done.stderr));
-        let snapshot = look(&mut Postgres::open(&connection("dbname=postgres")).unwrap());
+        let snapshot = snapshot(&mut Postgres::open(&connection("dbname=postgres")).unwrap());
         assert!(!snapshot.notes.iter().any(|note| note.contains("GRANT")), "{:?}", snapshot.notes);
 
-        // Its own name is the database's too, where none is given.
+        // Without a database, the role's name is the database's.
         let error = refusal(&connection(""));
         assert!(error.facts()[0].contains("dbname=postgres"), "{error} {:?}", error.facts());
     }

@@ -1,14 +1,19 @@
-//! What is counted.
+//! The counters.
 
-use super::{between, look, of, on_each, open, run, soon};
+use super::{between, interval, on_each, open, run, snapshot, soon};
 use filestats::{Counters, FileKind, Snapshot};
 
-/// A table of some 10 MiB that does not fit into the cache of a test's server.
+/// A table of about 10 MiB, larger than the cache of a test's server.
 pub const TABLE: &str =
     "CREATE TABLE t AS SELECT g AS id, repeat('x', 900) AS filler FROM generate_series(1, 10000) g";
 
 fn sum(snapshot: &Snapshot, kind: FileKind, of: impl Fn(&Counters) -> u64) -> u64 {
-    snapshot.samples.iter().filter(|sample| sample.file.kind == kind).map(|sample| of(&sample.counters)).sum()
+    snapshot
+        .samples
+        .iter()
+        .filter(|sample| sample.file.kind == kind)
+        .map(|sample| interval(&sample.counters))
+        .sum()
 }
 
 #[test]
@@ -17,7 +22,7 @@ fn counts_equal_the_servers_own_views() {
         server.sql(&format!("{TABLE}; CHECKPOINT"));
         let mut source = open(server);
         let own = |statement: &str| server.sql(statement).parse::<u64>().unwrap();
-        // Both go on counting: equal as soon as nothing happens in between.
+        // Counters go on: they are equal as soon as nothing happens between the two.
         let (reads, writes) = match version {
             15 => (
                 "SELECT sum(blks_read) FROM pg_stat_database",
@@ -39,7 +44,7 @@ fn counts_equal_the_servers_own_views() {
         ] {
             soon(statement, || {
                 let (before, ours, after) =
-                    (own(statement), sum(&look(&mut source), kind, counter), own(statement));
+                    (own(statement), sum(&snapshot(&mut source), kind, counter), own(statement));
                 (before == after && before > 0).then(|| assert_eq!(ours, before, "{version}: {statement}"))
             });
         }
@@ -50,12 +55,12 @@ fn counts_equal_the_servers_own_views() {
 fn load_shows_in_its_interval() {
     on_each(|version, server| {
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         run(server, &format!("{TABLE}; CHECKPOINT"));
         let rows = soon("the checkpoint's writes", || {
-            let rows = between(&before, &look(&mut source));
+            let rows = between(&before, &snapshot(&mut source));
             let path = if version == 15 { "checkpointer" } else { "checkpointer/relation/normal" };
-            let written = of(&rows, path).known()?.counters.write;
+            let written = interval(&rows, path).known()?.counters.write;
             (written.bytes > 5 << 20).then_some(rows)
         });
         let log: u64 = rows
@@ -68,7 +73,7 @@ fn load_shows_in_its_interval() {
     });
 }
 
-/// Bytes written to files of a kind in an interval, as far as the server knows.
+/// Bytes that the server counted as written to files of a kind.
 pub fn written(rows: &[filestats::FileInterval], kind: FileKind) -> u64 {
     let of_kind = rows.iter().filter(|row| row.file.kind == kind).filter_map(|row| row.interval.known());
     of_kind.map(|delta| delta.counters.write.bytes).sum()
@@ -77,27 +82,27 @@ pub fn written(rows: &[filestats::FileInterval], kind: FileKind) -> u64 {
 #[test]
 fn an_index_rebuild_shows_in_its_interval_and_not_in_the_next() {
     on_each(|version, server| {
-        // Of what does not compress.
+        // Of incompressible values.
         server.sql("CREATE TABLE t AS SELECT md5(g::text) AS key FROM generate_series(1, 200000) g");
         server.sql("CREATE INDEX i ON t (key); CHECKPOINT");
         let mut source = open(server);
-        let mut before = look(&mut source);
+        let mut before = snapshot(&mut source);
         run(server, "SET maintenance_work_mem = '1MB'; REINDEX INDEX i");
-        let rebuild = between(&before, &look(&mut source));
+        let rebuild = between(&before, &snapshot(&mut source));
         let (log, temp) = (written(&rebuild, FileKind::Log), written(&rebuild, FileKind::Temp));
         let index: u64 = server.sql("SELECT pg_relation_size('i')").parse().unwrap();
         assert!(index > 8 << 20, "{index}");
-        // No version counts the pages of a new index themselves: the page of this source says so.
+        // No version counts the pages of a new index (docs/source-postgres.md).
         assert!(written(&rebuild, FileKind::Data) < index / 10, "{version}");
-        // Its pages are logged without the room left for growth.
+        // Pages are logged without their free space.
         assert!(
             (index * 4 / 5..3 * index).contains(&log),
             "{version}: {log} bytes of log for an index of {index}"
         );
         assert!(temp > index / 2, "{version}: {temp} bytes sorted on disk for an index of {index}");
-        before = look(&mut source);
+        before = snapshot(&mut source);
         run(server, "SELECT 1");
-        let everyday = between(&before, &look(&mut source));
+        let everyday = between(&before, &snapshot(&mut source));
         let (log, temp) = (written(&everyday, FileKind::Log), written(&everyday, FileKind::Temp));
         assert!(log < index / 10 && temp == 0, "{version}: {log} {temp}");
     });
@@ -108,21 +113,21 @@ fn a_checkpoint_shows_as_the_checkpointers_writes_and_syncs() {
     on_each(|version, server| {
         server.sql(&format!("{TABLE}; CHECKPOINT; UPDATE t SET id = -id"));
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         server.sql("CHECKPOINT");
         let path = if version == 15 { "checkpointer" } else { "checkpointer/relation/normal" };
         soon("its writes and syncs", || {
-            let rows = between(&before, &look(&mut source));
-            let delta = of(&rows, path).known()?;
+            let rows = between(&before, &snapshot(&mut source));
+            let delta = interval(&rows, path).known()?;
             let syncs = delta.counters.sync.known()?.count;
-            // 15 counts sync phases, later ones the files.
+            // 15 counts sync phases, later versions files.
             let enough = if version == 15 { syncs == 1 } else { syncs > 0 };
             (delta.counters.write.bytes > 8 << 20 && enough).then_some(())
         });
     });
 }
 
-/// The kernel's word on what processes wrote to files and pipes: wchar of proc_pid_io(5), sockets not among it.
+/// What processes wrote to files and pipes, by the kernel: wchar of proc_pid_io(5), which does not count sockets.
 fn written_by(processes: &[u32]) -> u64 {
     let of = |pid: &u32| {
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
@@ -142,8 +147,8 @@ fn bytes_of_the_log_are_near_what_the_kernel_saw_written() {
             eprintln!("skipped: the kernel's count of others' writes cannot be read here");
             return;
         }
-        let (before, before_bytes) = (look(&mut source), written_by(&server.processes()));
-        // A session that stays to be asked for its bytes, and goes to tell its counts.
+        let (before, before_bytes) = (snapshot(&mut source), written_by(&server.processes()));
+        // The session stays so that its bytes can be read, and ends so that it reports its counts.
         let commits = "DO $$ BEGIN FOR i IN 1..600 LOOP INSERT INTO few VALUES (i); COMMIT; END LOOP; END $$";
         let mut session = server.session(commits);
         let mut session = session.args(["-c", "SELECT pg_sleep(60)"]).spawn().unwrap();
@@ -152,7 +157,7 @@ fn bytes_of_the_log_are_near_what_the_kernel_saw_written() {
         let kernel = written_by(&server.processes()) - before_bytes;
         run(server, &format!("SELECT pg_terminate_backend({pid})"));
         session.wait().unwrap();
-        let rows = between(&before, &look(&mut source));
+        let rows = between(&before, &snapshot(&mut source));
         let ours = written(&rows, FileKind::Log);
         let ratio = ours as f64 / kernel as f64;
         eprintln!("{version}: {ours} bytes of log, {kernel} by the kernel's count");

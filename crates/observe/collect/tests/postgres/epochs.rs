@@ -1,9 +1,9 @@
-//! Where counters cannot be subtracted, and why.
+//! Events after which counters cannot be subtracted.
 
-use super::{between, look, of, on_each, open, reason, soon};
+use super::{between, interval, on_each, open, reason, snapshot, soon};
 use filestats::{Interval, Reason, Snapshot};
 
-/// A sample of the data files that every version has, one of the log, one of a database.
+/// Samples of every version: data files, the log, a database.
 fn paths(version: u32) -> (&'static str, &'static str, &'static str) {
     let temp = "temp files/postgres";
     match version {
@@ -13,7 +13,7 @@ fn paths(version: u32) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Whether anything is known of the time between.
+/// Whether any interval is known.
 fn anything_known(earlier: &Snapshot, later: &Snapshot) -> bool {
     between(earlier, later).iter().any(|row| row.interval.known().is_some())
 }
@@ -23,14 +23,14 @@ fn a_reset_of_a_databases_statistics_ends_the_epoch_of_that_database_only() {
     on_each(|version, server| {
         let (data, log, database) = paths(version);
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         server.sql("SELECT pg_stat_reset()");
-        let after = look(&mut source);
+        let after = snapshot(&mut source);
         let rows = between(&before, &after);
-        assert_eq!(reason(of(&rows, database)), Reason::StatsReset, "NULL and a time are not the same");
-        assert!(of(&rows, data).known().is_some() && of(&rows, log).known().is_some());
+        assert_eq!(reason(interval(&rows, database)), Reason::StatsReset, "NULL and a time are not the same");
+        assert!(interval(&rows, data).known().is_some() && interval(&rows, log).known().is_some());
         server.sql("SELECT pg_stat_reset()");
-        assert_eq!(reason(of(&between(&after, &look(&mut source)), database)), Reason::StatsReset);
+        assert_eq!(reason(interval(&between(&after, &snapshot(&mut source)), database)), Reason::StatsReset);
     });
 }
 
@@ -39,21 +39,21 @@ fn a_reset_of_shared_statistics_ends_their_own_epoch_only() {
     on_each(|version, server| {
         let (data, log, database) = paths(version);
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         server.sql(&format!(
             "SELECT pg_stat_reset_shared('{}')",
             if version == 15 { "bgwriter" } else { "io" }
         ));
-        let after = look(&mut source);
+        let after = snapshot(&mut source);
         let rows = between(&before, &after);
-        assert_eq!(reason(of(&rows, data)), Reason::StatsReset);
-        assert!(of(&rows, database).known().is_some());
+        assert_eq!(reason(interval(&rows, data)), Reason::StatsReset);
+        assert!(interval(&rows, database).known().is_some());
         if version < 18 {
-            assert!(of(&rows, log).known().is_some());
+            assert!(interval(&rows, log).known().is_some());
             server.sql("SELECT pg_stat_reset_shared('wal')");
-            let rows = between(&after, &look(&mut source));
-            assert_eq!(reason(of(&rows, log)), Reason::StatsReset);
-            assert!(of(&rows, data).known().is_some());
+            let rows = between(&after, &snapshot(&mut source));
+            assert_eq!(reason(interval(&rows, log)), Reason::StatsReset);
+            assert!(interval(&rows, data).known().is_some());
         }
     });
 }
@@ -62,18 +62,18 @@ fn a_reset_of_shared_statistics_ends_their_own_epoch_only() {
 fn a_restart_ends_every_epoch_and_the_source_goes_on() {
     on_each(|_, server| {
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         server.restart();
-        let after = look(&mut source);
+        let after = snapshot(&mut source);
         for row in between(&before, &after) {
             assert_eq!(reason(&row.interval), Reason::Restart, "{}", row.file.path);
         }
-        assert!(anything_known(&after, &look(&mut source)));
+        assert!(anything_known(&after, &snapshot(&mut source)));
     });
 }
 
 #[test]
-fn a_crash_that_the_postmaster_survives_is_a_restart() {
+fn a_crash_of_a_backend_is_a_restart() {
     on_each(|version, server| {
         server.sql("CREATE ROLE plain LOGIN");
         let mut source = open(server);
@@ -81,14 +81,14 @@ fn a_crash_that_the_postmaster_survives_is_a_restart() {
         let mut without_rights = collect::postgres::Postgres::open(&plain).unwrap();
         let started = "SELECT pg_postmaster_start_time()";
         let postmaster = server.sql(started);
-        let (before, before_plain) = (look(&mut source), look(&mut without_rights));
+        let (before, before_plain) = (snapshot(&mut source), snapshot(&mut without_rights));
         server.crash();
         assert_eq!(server.sql(started), postmaster, "{version}: the same postmaster");
-        let (after, after_plain) = (look(&mut source), look(&mut without_rights));
+        let (after, after_plain) = (snapshot(&mut source), snapshot(&mut without_rights));
         for row in between(&before, &after).iter().chain(&between(&before_plain, &after_plain)) {
             assert_eq!(reason(&row.interval), Reason::Restart, "{version}: {}", row.file.path);
         }
-        assert!(anything_known(&after, &look(&mut source)));
+        assert!(anything_known(&after, &snapshot(&mut source)));
     });
 }
 
@@ -96,36 +96,36 @@ fn a_crash_that_the_postmaster_survives_is_a_restart() {
 fn a_server_that_is_killed_and_started_again_is_another_run() {
     on_each(|_, server| {
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         server.kill();
         let error = collect::Source::snapshot(&mut source).expect_err("there is no server");
         assert!(error.to_string().contains("cannot connect"), "{error}");
         server.launch();
-        for row in between(&before, &look(&mut source)) {
+        for row in between(&before, &snapshot(&mut source)) {
             assert_eq!(reason(&row.interval), Reason::Restart, "{}", row.file.path);
         }
     });
 }
 
 #[test]
-fn a_database_that_was_dropped_and_made_again_is_another() {
+fn a_database_that_was_dropped_and_created_again_is_another_one() {
     on_each(|_, server| {
         server.sql("CREATE DATABASE shop");
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         server.sql("DROP DATABASE shop");
-        let without = look(&mut source);
-        assert_eq!(reason(of(&between(&before, &without), "temp files/shop")), Reason::Gone);
+        let without = snapshot(&mut source);
+        assert_eq!(reason(interval(&between(&before, &without), "temp files/shop")), Reason::Gone);
         server.sql("CREATE DATABASE shop");
-        let again = look(&mut source);
-        assert_eq!(reason(of(&between(&before, &again), "temp files/shop")), Reason::IdentityChanged);
-        let new = of(&between(&without, &again), "temp files/shop").clone();
+        let again = snapshot(&mut source);
+        assert_eq!(reason(interval(&between(&before, &again), "temp files/shop")), Reason::IdentityChanged);
+        let new = interval(&between(&without, &again), "temp files/shop").clone();
         assert!(matches!(new, Interval::Known(delta) if delta.counters.write.count == 0), "began at zero");
     });
 }
 
 #[test]
-fn a_relation_in_a_new_file_is_another() {
+fn a_relation_in_a_new_file_is_another_sample() {
     on_each(|_, server| {
         server.sql(
             "CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g; CREATE INDEX i ON t (id)",
@@ -133,22 +133,29 @@ fn a_relation_in_a_new_file_is_another() {
         let mut source = open(server).relations();
         let (table, index) = ("relation/postgres/public.t", "relation/postgres/public.i");
         let mut before = soon("the table is there", || {
-            let snapshot = look(&mut source);
+            let snapshot = snapshot(&mut source);
             let there = |path| snapshot.samples.iter().any(|sample| sample.file.path == path);
             (there(table) && there(index)).then_some(snapshot)
         });
         for (statement, path) in [("TRUNCATE t", table), ("VACUUM FULL t", table), ("REINDEX INDEX i", index)]
         {
             server.sql(statement);
-            let after = look(&mut source);
-            assert_eq!(reason(of(&between(&before, &after), path)), Reason::IdentityChanged, "{statement}");
+            let after = snapshot(&mut source);
+            assert_eq!(
+                reason(interval(&between(&before, &after), path)),
+                Reason::IdentityChanged,
+                "{statement}"
+            );
             before = after;
         }
         server.sql("SELECT pg_stat_reset_single_table_counters('t'::regclass)");
-        let after = look(&mut source);
-        assert_eq!(reason(of(&between(&before, &after), table)), Reason::StatsReset);
+        let after = snapshot(&mut source);
+        assert_eq!(reason(interval(&between(&before, &after), table)), Reason::StatsReset);
         server.sql("DROP TABLE t");
-        let rows = between(&after, &look(&mut source));
-        assert_eq!((reason(of(&rows, table)), reason(of(&rows, index))), (Reason::Gone, Reason::Gone));
+        let rows = between(&after, &snapshot(&mut source));
+        assert_eq!(
+            (reason(interval(&rows, table)), reason(interval(&rows, index))),
+            (Reason::Gone, Reason::Gone)
+        );
     });
 }

@@ -1,4 +1,4 @@
-//! The PostgreSQL source against real servers of each version, started here and ended with the test.
+//! The PostgreSQL source against real servers of each installed version.
 
 mod connections;
 mod counts;
@@ -15,18 +15,18 @@ use filestats::{FileInterval, Interval, Reason, Rules, Snapshot, intervals};
 use std::time::{Duration, Instant};
 use testbed::PostgresServer;
 
-/// Those that differ in what they count.
+/// Versions that count differently.
 const VERSIONS: [u32; 4] = [15, 16, 17, 18];
 
-/// Longer than a session keeps its counts to itself (a second), and than a busy machine takes.
+/// Longer than a session delays its counts (a second), and enough for a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Runs a test on a server of each version that can be had here.
+/// Runs a test on a server of each installed version.
 fn on_each(test: impl Fn(u32, &mut PostgresServer)) {
     on(&VERSIONS, test);
 }
 
-/// The same of some versions, for what takes long.
+/// The same with some versions, for slow tests.
 fn on(versions: &[u32], test: impl Fn(u32, &mut PostgresServer)) {
     for version in versions {
         if let Some(mut server) = PostgresServer::start(*version) {
@@ -40,7 +40,7 @@ fn open(server: &PostgresServer) -> Postgres {
     Postgres::open(&server.connection()).expect("a running server")
 }
 
-fn look(source: &mut impl Source) -> Snapshot {
+fn snapshot(source: &mut impl Source) -> Snapshot {
     source.snapshot().expect("a running server")
 }
 
@@ -49,7 +49,7 @@ fn between(earlier: &Snapshot, later: &Snapshot) -> Vec<FileInterval> {
 }
 
 /// The interval of one sample.
-fn of<'a>(rows: &'a [FileInterval], path: &str) -> &'a Interval {
+fn interval<'a>(rows: &'a [FileInterval], path: &str) -> &'a Interval {
     let row = rows.iter().find(|row| row.file.path == path);
     &row.unwrap_or_else(|| {
         panic!("no {path} in {:?}", rows.iter().map(|row| &row.file.path).collect::<Vec<_>>())
@@ -65,14 +65,14 @@ fn reason(interval: &Interval) -> Reason {
     }
 }
 
-/// Runs statements to their end, and until their session has told what it counted.
+/// Runs statements, and waits until their session has reported its counts.
 fn run(server: &PostgresServer, statements: &str) {
     server.sql(statements);
     let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'psql'";
     soon("the session has ended", || (server.sql(sessions) == "1").then_some(()));
 }
 
-/// Waits for what must come to be.
+/// Waits until a condition holds.
 fn soon<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {

@@ -1,6 +1,6 @@
 //! Relations by their files.
 
-use super::{look, on, open, soon};
+use super::{on, open, snapshot, soon};
 use collect::FileNames;
 use collect::postgres::Postgres;
 use std::io::Write;
@@ -21,57 +21,57 @@ fn with(path: &Path, suffix: &str) -> PathBuf {
 }
 
 #[test]
-fn a_file_is_called_by_its_relation_as_long_as_it_is_seen() {
+fn a_file_has_the_name_of_its_relation_even_after_it_is_rewritten_or_dropped() {
     on(&[15, 18], |_, server| {
         server.sql("CREATE TABLE \"Orders\" (id int PRIMARY KEY, note text)");
         let names = FileNames::default();
         let _source = open(server).publishing_names(&names);
-        let told = |path: &Path| names.object(path).unwrap_or_default();
+        let object = |path: &Path| names.object(path).unwrap_or_default();
         let orders = file(server, "\"Orders\"");
-        assert_eq!(told(&orders), "postgres.public.\"Orders\"");
-        assert_eq!(told(&with(&orders, ".3")), "postgres.public.\"Orders\"");
-        assert_eq!(told(&with(&orders, "_fsm")), "postgres.public.\"Orders\" (free space map)");
-        assert_eq!(told(&with(&orders, "_vm.1 (deleted)")), "postgres.public.\"Orders\" (visibility map)");
+        assert_eq!(object(&orders), "postgres.public.\"Orders\"");
+        assert_eq!(object(&with(&orders, ".3")), "postgres.public.\"Orders\"");
+        assert_eq!(object(&with(&orders, "_fsm")), "postgres.public.\"Orders\" (free space map)");
+        assert_eq!(object(&with(&orders, "_vm.1 (deleted)")), "postgres.public.\"Orders\" (visibility map)");
         let toast = "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 'Orders'";
-        assert_eq!(told(&file(server, &server.sql(toast))), "postgres.public.\"Orders\" (toast)");
-        // Mapped, of this database and of all.
+        assert_eq!(object(&file(server, &server.sql(toast))), "postgres.public.\"Orders\" (toast)");
+        // Mapped relations, of this database and shared.
         for (catalog, name) in
             [("pg_class", "postgres.pg_catalog.pg_class"), ("pg_database", "pg_catalog.pg_database")]
         {
-            assert_eq!(told(&file(server, catalog)), name);
+            assert_eq!(object(&file(server, catalog)), name);
             server.sql(&format!("VACUUM FULL {catalog}"));
-            assert_eq!(told(&file(server, catalog)), name, "in a new file");
+            assert_eq!(object(&file(server, catalog)), name, "in a new file");
         }
-        // Rewritten: both are of it. Dropped: it was.
+        // After a rewrite both files have the name; after a drop the old one keeps it.
         let index = file(server, "\"Orders_pkey\"");
-        assert_eq!(told(&index), "postgres.public.\"Orders_pkey\"");
+        assert_eq!(object(&index), "postgres.public.\"Orders_pkey\"");
         server.sql("REINDEX INDEX \"Orders_pkey\"");
         let rebuilt = file(server, "\"Orders_pkey\"");
         assert_ne!(index, rebuilt);
         assert_eq!(
-            (told(&index), told(&rebuilt)),
-            (told(&rebuilt), "postgres.public.\"Orders_pkey\"".into())
+            (object(&index), object(&rebuilt)),
+            (object(&rebuilt), "postgres.public.\"Orders_pkey\"".into())
         );
         server.sql("VACUUM FULL \"Orders\"");
         let rewritten = file(server, "\"Orders\"");
         server.sql("DROP TABLE \"Orders\"");
-        assert_eq!(told(&orders), "postgres.public.\"Orders\"");
-        assert!(told(&rewritten).starts_with("postgres, relfilenode "), "nobody asked in time");
-        // Of another cluster, and of no relation.
+        assert_eq!(object(&orders), "postgres.public.\"Orders\"");
+        assert!(object(&rewritten).starts_with("postgres, relfilenode "), "it was not looked up in time");
+        // A file of another cluster, and one of no relation.
         assert_eq!(names.object(Path::new("/elsewhere/base/5/16384")), None);
         assert_eq!(names.object(&server.data_directory().join("postgresql.conf")), None);
         let log = server.data_directory().join("pg_wal/000000010000000000000001");
-        assert_eq!(told(&log), "write-ahead log");
+        assert_eq!(object(&log), "write-ahead log");
     });
 }
 
 #[test]
-fn what_is_not_committed_yet_is_called_by_its_number_and_then_by_its_name() {
+fn an_uncommitted_relation_has_a_number_and_later_its_name() {
     on(&[15], |_, server| {
         let names = FileNames::default();
         let _source = open(server).publishing_names(&names);
         let mut session = server.session("");
-        // Statements from a pipe, one after another.
+        // psql runs the statements of a pipe.
         session.args(["-f", "-"]).stdin(Stdio::piped());
         let mut session = session.spawn().unwrap();
         let mut statements = session.stdin.take().unwrap();
@@ -92,7 +92,7 @@ fn what_is_not_committed_yet_is_called_by_its_number_and_then_by_its_name() {
 }
 
 #[test]
-fn relations_of_other_databases_and_tablespaces_are_told_as_far_as_they_can_be() {
+fn relations_of_other_databases_and_tablespaces_are_named_as_far_as_possible() {
     on(&[15], |_, server| {
         let place = server.data_directory().parent().unwrap().join("fast");
         server.sql(&format!("COPY (SELECT 1) TO PROGRAM 'mkdir {}'", place.display()));
@@ -117,7 +117,7 @@ fn relations_of_other_databases_and_tablespaces_are_told_as_far_as_they_can_be()
 }
 
 #[test]
-fn a_server_that_hangs_or_is_gone_holds_nobody_up_and_its_names_stay() {
+fn a_server_that_hangs_or_is_gone_delays_no_snapshot_and_its_names_stay() {
     on(&[15], |_, server| {
         let names = FileNames::default();
         let mut source = open(server).publishing_names(&names);
@@ -137,7 +137,7 @@ fn a_server_that_hangs_or_is_gone_holds_nobody_up_and_its_names_stay() {
         let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headroom'";
         soon("nobody is connected", || (server.sql(sessions) == "0").then_some(()));
         let mut again = open(server).publishing_names(&names);
-        look(&mut again);
+        snapshot(&mut again);
         soon("a name by the new connection", || {
             (names.object(&unknown).unwrap() == "postgres.pg_catalog.pg_proc").then_some(())
         });

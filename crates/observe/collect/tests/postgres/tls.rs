@@ -1,4 +1,4 @@
-//! Encrypted connections to a real server: what is asked for is got, or refused with a word why.
+//! Encrypted connections to a real server.
 
 use super::look;
 use collect::SourceError;
@@ -10,13 +10,14 @@ use std::process::Command;
 use tempfile::TempDir;
 use testbed::PostgresServer;
 
-/// A server that encrypts, with a certificate for localhost; its clients come by TCP, with a password.
+/// A server with a certificate for localhost, whose clients connect by TCP with a password.
 struct Encrypting {
     server: PostgresServer,
     files: TempDir,
 }
 
-/// ca.pem signed server.pem; stranger.pem signed nothing; own.pem is a server's that made it itself; client.pem is ann's.
+/// ca.pem signed server.pem; stranger.pem signed nothing; own.pem is a self-signed certificate of a server; client.pem is
+/// ann's.
 fn certificates() -> Option<TempDir> {
     let files = tempfile::tempdir().unwrap();
     let make = |name: &str, subject: &str, more: &str| {
@@ -63,7 +64,7 @@ impl Encrypting {
 
     fn open(&self, host: &str, more: &str) -> Result<Postgres, SourceError> {
         let port = self.server.port();
-        // No file of the person who runs the test counts.
+        // No file of the user who runs the test is used.
         let own = format!("sslcert={} sslkey={}", self.file("client.pem"), self.file("client.key"));
         let root = if more.contains("sslrootcert") { "" } else { "sslrootcert=/none" };
         Postgres::open(&format!(
@@ -71,7 +72,7 @@ impl Encrypting {
         ))
     }
 
-    /// Whether the source's connection is encrypted, by the server's own word.
+    /// Whether the server reports that the source's connection is encrypted.
     fn is_encrypted(&self) -> bool {
         let sessions = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = \
                         'headroom'";
@@ -82,7 +83,7 @@ impl Encrypting {
         }
     }
 
-    /// Only connections from this host by TCP of that kind are let in, and those by the socket.
+    /// Accepts only TCP connections of that kind from this host, and those by the socket.
     fn let_in_only(&self, kind: &str) {
         let rules = format!("local all all trust\n{kind} all all 127.0.0.1/32 scram-sha-256\n");
         fs::write(self.server.data_directory().join("pg_hba.conf"), rules).unwrap();
@@ -91,7 +92,7 @@ impl Encrypting {
             let rules = self.server.sql("SELECT string_agg(type, ' ') FROM pg_hba_file_rules");
             (rules == format!("local {kind}")).then_some(())
         });
-        // Those that wait for connections read them a moment later: one that is refused says that they have.
+        // The postmaster reads the file a moment later: a refused connection shows that it has.
         let refused = if kind == "hostssl" { "disable" } else { "require" };
         super::soon("the server to follow them", || {
             self.open("127.0.0.1", &format!("sslmode={refused}")).is_err().then_some(())
@@ -99,7 +100,7 @@ impl Encrypting {
     }
 }
 
-/// The server reads a key only if nobody else can, and it owns it.
+/// The server accepts a key only if it owns the file and no other user can read it.
 fn give(key: &Path, data: &Path) {
     let owner = fs::metadata(data).unwrap();
     chown(key, Some(owner.uid()), Some(owner.gid())).unwrap();
@@ -116,13 +117,14 @@ fn refusal(opened: Result<Postgres, SourceError>) -> String {
 }
 
 #[test]
-fn the_certificate_is_checked_as_asked_and_what_is_wrong_with_it_is_said() {
+fn the_certificate_is_checked_as_configured_and_errors_say_what_is_wrong() {
     let Some(server) = Encrypting::start(15, "server") else { return };
     let authority = server.file("ca.pem");
-    let opened = |host: &str, more: &str| server.open(host, more).map(|mut source| drop(look(&mut source)));
+    let opened =
+        |host: &str, more: &str| server.open(host, more).map(|mut source| drop(snapshot(&mut source)));
 
     let mut source = server.open("localhost", "").unwrap();
-    look(&mut source);
+    snapshot(&mut source);
     assert!(server.is_encrypted(), "without a word, where the server can");
     drop(source);
     opened("127.0.0.1", "sslmode=require").unwrap();
@@ -150,32 +152,32 @@ fn the_password_is_bound_to_the_certificate() {
     for version in [15, 18] {
         let Some(server) = Encrypting::start(version, "server") else { continue };
         let mut source = server.open("localhost", "sslmode=require channel_binding=require").unwrap();
-        look(&mut source);
+        snapshot(&mut source);
         drop(source);
         let readable = server.open("localhost", "sslmode=disable channel_binding=require");
         assert!(readable.unwrap_err().to_string().contains("channel binding"));
         if version >= 17 {
-            look(&mut server.open("localhost", "sslmode=require sslnegotiation=direct").unwrap());
+            snapshot(&mut server.open("localhost", "sslmode=require sslnegotiation=direct").unwrap());
         }
     }
 }
 
 #[test]
-fn a_certificate_that_the_server_made_itself_is_its_own_authority() {
+fn a_self_signed_certificate_is_its_own_authority() {
     let Some(server) = Encrypting::start(15, "own") else { return };
     let own = server.file("own.pem");
-    look(&mut server.open("localhost", &format!("sslmode=verify-full sslrootcert={own}")).unwrap());
-    look(&mut server.open("127.0.0.1", &format!("sslmode=verify-ca sslrootcert={own}")).unwrap());
+    snapshot(&mut server.open("localhost", &format!("sslmode=verify-full sslrootcert={own}")).unwrap());
+    snapshot(&mut server.open("127.0.0.1", &format!("sslmode=verify-ca sslrootcert={own}")).unwrap());
     let other_name = refusal(server.open("127.0.0.1", &format!("sslmode=verify-full sslrootcert={own}")));
     assert!(other_name.contains("it is not for 127.0.0.1"), "{other_name}");
 }
 
 #[test]
-fn where_either_will_do_the_other_is_tried() {
+fn allow_and_prefer_try_the_other_mode_after_a_refusal() {
     let Some(server) = Encrypting::start(15, "server") else { return };
     let encrypted = |more: &str| {
         let mut source = server.open("127.0.0.1", more).unwrap();
-        look(&mut source);
+        snapshot(&mut source);
         server.is_encrypted()
     };
     assert!(!encrypted("sslmode=allow") && !encrypted("sslmode=disable"));
@@ -200,14 +202,14 @@ fn where_either_will_do_the_other_is_tried() {
 }
 
 #[test]
-fn the_clients_own_certificate_lets_it_in() {
+fn the_clients_certificate_is_accepted() {
     let Some(server) = Encrypting::start(15, "server") else { return };
     let rules = "local all all trust\nhostssl all all 127.0.0.1/32 cert\n";
     fs::write(server.server.data_directory().join("pg_hba.conf"), rules).unwrap();
     server.server.sql("SELECT pg_reload_conf()");
     super::soon("the rules", || {
         let open = server.open("localhost", "sslmode=require password=wrong");
-        open.ok().map(|mut source| drop(look(&mut source)))
+        open.ok().map(|mut source| drop(snapshot(&mut source)))
     });
     let nobody =
         format!("sslmode=require sslcert={} sslkey={}", server.file("ca.pem"), server.file("ca.key"));

@@ -1,7 +1,7 @@
-//! The server's counters against what lies below and beside them.
+//! The server's counters against those of the device and of the process source.
 
 use super::counts::{TABLE, written};
-use super::{between, look, on, on_each, open, run, soon};
+use super::{between, on, on_each, open, run, snapshot, soon};
 use collect::diskstats::Disk;
 use filestats::{Counts, Durable, FileKind, Time};
 use testbed::{LoopDisk, PostgresServer};
@@ -11,16 +11,16 @@ use workload::CapKind;
 fn a_table_that_is_read_whole_is_read_once() {
     on_each(|version, server| {
         server.sql(TABLE);
-        // Into an empty cache.
+        // The cache is empty.
         server.restart();
         let mut source = open(server);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         run(server, "SET max_parallel_workers_per_gather = 0; SELECT count(*) FROM t");
-        let rows = between(&before, &look(&mut source));
+        let rows = between(&before, &snapshot(&mut source));
         let reads = rows.iter().filter_map(|row| row.interval.known()).map(|delta| delta.counters.read);
         let (count, bytes) = reads.fold((0, 0), |sum, read| (sum.0 + read.count, sum.1 + read.bytes));
         let table: u64 = server.sql("SELECT pg_relation_size('t')").parse().unwrap();
-        // Beside it a little of the catalogs.
+        // And some of the catalogs.
         assert!(
             (table..table + (2 << 20)).contains(&bytes),
             "{version}: {bytes} bytes of a table of {table}"
@@ -31,10 +31,10 @@ fn a_table_that_is_read_whole_is_read_once() {
 }
 
 #[test]
-fn what_is_counted_and_timed_is_said() {
+fn samples_say_what_they_count_and_time() {
     on(&[15, 17, 18], |version, server| {
         let meaning_on = |server: &PostgresServer, path: &str| {
-            let snapshot = look(&mut open(server));
+            let snapshot = snapshot(&mut open(server));
             snapshot
                 .samples
                 .iter()
@@ -70,8 +70,8 @@ fn what_is_counted_and_timed_is_said() {
     });
 }
 
-/// The device writes more than the server: the file system's journal and its inodes, and up to 17 the zeros of new
-/// segments of the log.
+/// The device writes more than the server: the file system's journal and inodes, and up to 17 the zeros of new segments of
+/// the log.
 const AMPLIFICATION_MAX: f64 = 1.3;
 
 #[test]
@@ -80,11 +80,11 @@ fn what_pgbench_writes_reaches_the_device() {
         let Some(mut disk) = LoopDisk::new(1 << 30) else { return };
         let directory = disk.format_and_mount().to_path_buf();
         let Some(server) = PostgresServer::start_in(version, &directory) else { continue };
-        // Syncs that many small commits make would be those of the file system's journal, mostly.
+        // With many small commits, most syncs would be of the file system's journal.
         server.set("synchronous_commit", "off");
         server.set("autovacuum", "off");
         server.pgbench(&["-i", "-q", "-s", "10"]);
-        // The log begins anew in segments that are there.
+        // The log reuses existing segments.
         server.sql("CHECKPOINT");
         server.sql("SELECT pg_switch_wal()");
         server.sql("CHECKPOINT");
@@ -94,15 +94,15 @@ fn what_pgbench_writes_reaches_the_device() {
         let (mut source, mut device) = (open(&server), Disk::open(disk.number()).unwrap());
         let synced = || std::process::Command::new("sync").arg("-f").arg(&directory).status().unwrap();
         synced();
-        let (before, device_before) = (look(&mut source), look(&mut device));
+        let (before, device_before) = (snapshot(&mut source), snapshot(&mut device));
         server.pgbench(&["-c", "4", "-t", "2000", "-N"]);
         run(&server, "CHECKPOINT");
         synced();
         let files = soon("the checkpoint's counts", || {
-            let rows = between(&before, &look(&mut source));
+            let rows = between(&before, &snapshot(&mut source));
             (written(&rows, FileKind::Data) > 8 << 20).then_some(rows)
         });
-        let below = written(&between(&device_before, &look(&mut device)), FileKind::Device);
+        let below = written(&between(&device_before, &snapshot(&mut device)), FileKind::Device);
         let ours = written(&files, FileKind::Data) + written(&files, FileKind::Log);
         let amplification = below as f64 / ours as f64;
         eprintln!("{version}: {ours} bytes by the server, {below} by the device: {amplification:.2}");

@@ -1,13 +1,13 @@
-//! Who waits, by looking now and then.
+//! Sampled waits.
 
-use super::{look, on_each, open, soon};
+use super::{on_each, open, snapshot, soon};
 use collect::postgres::SAMPLED_EVERY;
 use filestats::{Figure, Rules, WaitClass, wait_intervals};
 use testbed::{LoopDisk, PostgresServer};
 use workload::CapKind;
 
 #[test]
-fn a_session_that_waits_all_the_time_waits_as_long_as_the_interval() {
+fn a_session_that_waits_all_the_time_adds_the_whole_interval() {
     on_each(|version, server| {
         server.sql("CREATE TABLE t (id int)");
         let mut source = open(server);
@@ -17,9 +17,9 @@ fn a_session_that_waits_all_the_time_waits_as_long_as_the_interval() {
         let mut sessions = statements.map(|statement| server.session(statement).spawn().unwrap());
         let event = "SELECT count(*) FROM pg_stat_activity WHERE wait_event IN ('SyncRep', 'PgSleep')";
         soon("both wait", || (server.sql(event) == "2").then_some(()));
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         std::thread::sleep(SAMPLED_EVERY * 8);
-        let after = look(&mut source);
+        let after = snapshot(&mut source);
         sessions
             .iter_mut()
             .for_each(|session| session.kill().and_then(|()| session.wait()).map(drop).unwrap());
@@ -42,7 +42,7 @@ fn a_session_that_waits_all_the_time_waits_as_long_as_the_interval() {
 }
 
 #[test]
-fn the_wait_for_a_slow_log_is_what_the_server_itself_measured() {
+fn the_wait_for_a_slow_log_is_near_the_servers_own_time() {
     for version in [15, 18] {
         let Some(mut disk) = LoopDisk::new(512 << 20) else { return };
         let directory = disk.format_and_mount().to_path_buf();
@@ -53,11 +53,11 @@ fn the_wait_for_a_slow_log_is_what_the_server_itself_measured() {
         if !disk.throttle(CapKind::WriteIops, 30) {
             return;
         }
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         let commits = "DO $$ BEGIN FOR i IN 1..40 LOOP INSERT INTO t VALUES (i); COMMIT; END LOOP; END $$";
         server.sql(commits);
         let after = soon("its counts", || {
-            let after = look(&mut source);
+            let after = snapshot(&mut source);
             let log = super::between(&before, &after);
             let syncs = |row: &filestats::FileInterval| row.interval.known()?.counters.sync.known();
             let of_log = log.iter().filter(|row| row.file.kind == filestats::FileKind::Log);
@@ -86,8 +86,8 @@ fn the_profile_of_pg_wait_sampling_is_used_where_it_is_installed() {
         eprintln!("skipped: {error}");
         return;
     }
-    // Made and not loaded: own looks go on.
-    assert!(!look(&mut open(&server)).notes.is_empty());
+    // Created but not loaded: waits are sampled.
+    assert!(!snapshot(&mut open(&server)).notes.is_empty());
     server.sql("ALTER SYSTEM SET shared_preload_libraries = 'pg_wait_sampling'");
     server.restart();
     server.sql("CREATE TABLE t (id int)");
@@ -99,9 +99,9 @@ fn the_profile_of_pg_wait_sampling_is_used_where_it_is_installed() {
         wait.wait_ns.known()
     };
     let before =
-        soon("its first looks", || Some(look(&mut source)).filter(|snapshot| waited(snapshot).is_some()));
+        soon("its first looks", || Some(snapshot(&mut source)).filter(|snapshot| waited(snapshot).is_some()));
     std::thread::sleep(SAMPLED_EVERY * 4);
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     session.kill().and_then(|()| session.wait()).unwrap();
     let rows = wait_intervals(&before, &after, Rules::default());
     let row = rows.iter().find(|row| row.event == "SyncRep").unwrap();

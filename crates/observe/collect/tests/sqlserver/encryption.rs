@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-/// A server whose certificate an authority of the test's signed for localhost; the authority's file. Made by `openssl`,
-/// so that no key is kept anywhere.
+/// A server with a certificate for localhost, signed by an authority of the test, and the authority's file. They are made
+/// with `openssl`, so that no key is in the repository.
 fn encrypting(word: u8) -> Option<(Responder, tempfile::TempDir, String)> {
     let directory = tempfile::tempdir().unwrap();
     let make = |arguments: &str| {
@@ -46,10 +46,10 @@ fn try_open(responder: &Responder, options: &str) -> Result<SqlServer, SourceErr
 }
 
 #[test]
-fn all_is_encrypted_with_a_server_whose_certificate_is_known() {
+fn everything_is_encrypted_with_a_server_whose_certificate_is_trusted() {
     let Some((responder, _directory, authority)) = encrypting(1) else { return };
     let mut source = try_open(&responder, &format!("?certificate={authority}")).unwrap();
-    assert_eq!(look(&mut source).samples.len(), 4);
+    assert_eq!(snapshot(&mut source).samples.len(), 4);
     let state = responder.state();
     assert_eq!(
         (state.encrypted.0.as_slice(), state.encrypted.1.as_slice()),
@@ -58,7 +58,7 @@ fn all_is_encrypted_with_a_server_whose_certificate_is_known() {
 }
 
 #[test]
-fn a_certificate_of_nobody_known_is_refused_before_the_password_is_sent() {
+fn an_untrusted_certificate_is_refused_before_the_password_is_sent() {
     let Some((responder, _directory, authority)) = encrypting(3) else { return };
     let error = try_open(&responder, "").unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(SqlServerError::Encryption { .. })), "{error:?}");
@@ -70,14 +70,14 @@ fn a_certificate_of_nobody_known_is_refused_before_the_password_is_sent() {
     );
     assert_eq!(responder.state().logins, []);
     let mut source = try_open(&responder, "?certificate=trust").unwrap();
-    assert_eq!(look(&mut source).samples.len(), 4);
+    assert_eq!(snapshot(&mut source).samples.len(), 4);
 }
 
 #[test]
-fn the_login_alone_is_encrypted_where_neither_side_wants_more() {
+fn only_the_login_is_encrypted_if_neither_side_wants_more() {
     let Some((responder, _directory, _)) = encrypting(0) else { return };
     let mut source = try_open(&responder, "?encrypt=optional&certificate=trust").unwrap();
-    assert_eq!(look(&mut source).samples.len(), 4);
+    assert_eq!(snapshot(&mut source).samples.len(), 4);
     let state = responder.state();
     assert_eq!(
         (state.encrypted.0.as_slice(), state.encrypted.1.as_slice()),
@@ -86,7 +86,7 @@ fn the_login_alone_is_encrypted_where_neither_side_wants_more() {
 }
 
 #[test]
-fn a_server_that_does_not_encrypt_never_gets_the_password_by_mistake() {
+fn a_server_that_does_not_encrypt_gets_no_password_without_encrypt_off() {
     let responder = server(Version::V2019);
     let error = try_open(&responder, "?certificate=trust").unwrap_err();
     assert!(error.to_string().contains("does not encrypt"), "{error}");

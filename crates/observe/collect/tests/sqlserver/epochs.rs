@@ -2,19 +2,19 @@ use super::*;
 use filestats::{Figure, FileKind, Ops, WaitClass};
 
 #[test]
-fn a_restart_leaves_nothing_known_of_files_and_waits() {
+fn a_restart_makes_the_interval_of_all_files_and_waits_unknown() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     {
         let mut state = responder.state();
         state.started = "2026-11-21T10:00:00.500";
         state.ms_ticks += 60_000;
-        // By now it has read more than before the restart.
+        // It has read more since the restart than before it.
         state.files[0].read = [5_000, 50_000_000, 9_000];
         state.waits[1].1 = 9_000;
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     for row in intervals(&before, &after) {
         assert_eq!(reason(&row.interval), Some(Reason::Restart), "{}", row.file.path);
     }
@@ -22,33 +22,33 @@ fn a_restart_leaves_nothing_known_of_files_and_waits() {
 }
 
 #[test]
-fn a_connection_that_the_server_ended_is_made_again_and_its_figures_go_on() {
+fn after_a_lost_connection_the_counters_go_on() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     responder.state().is_forgetful = true;
     let _ = source.snapshot();
     responder.state().is_forgetful = false;
     responder.state().ms_ticks += 1_000;
     responder.state().files[0].write[0] += 3;
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(interval(&before, &after, "shop.mdf").known().unwrap().counters.write, Ops::timed(3, 0, 0));
     assert!(responder.state().logins.len() >= 2);
 }
 
 #[test]
-fn a_detached_database_is_gone_and_attached_again_it_begins_anew() {
+fn a_detached_database_disappears_and_begins_at_zero_when_attached_again() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let attached = look(&mut source);
+    let attached = snapshot(&mut source);
     let shop: Vec<File> = responder.state().files.drain(..2).collect();
     responder.state().ms_ticks += 1_000;
-    let detached = look(&mut source);
+    let detached = snapshot(&mut source);
     assert_eq!(reason(&interval(&attached, &detached, "shop.mdf")), Some(Reason::Gone));
     {
         let mut state = responder.state();
         state.ms_ticks += 1_000;
-        // The same files under another number, and by the same handle's number as before.
+        // The same files under another number, with the same handle number as before.
         state.files.extend(shop.into_iter().map(|file| File {
             database_id: 6,
             created: "2026-11-21T11:00:00.000",
@@ -56,7 +56,7 @@ fn a_detached_database_is_gone_and_attached_again_it_begins_anew() {
             ..file
         }));
     }
-    let again = look(&mut source);
+    let again = snapshot(&mut source);
     let data = interval(&attached, &again, "shop.mdf");
     assert_eq!(reason(&data), Some(Reason::Reopened), "more than before, and yet from zero");
     let since = interval(&detached, &again, "shop.mdf");
@@ -65,10 +65,10 @@ fn a_detached_database_is_gone_and_attached_again_it_begins_anew() {
 }
 
 #[test]
-fn another_database_with_the_old_ones_numbers_and_file_name_is_another() {
+fn a_database_that_reuses_numbers_and_file_name_is_another_one() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 1_000;
@@ -78,16 +78,16 @@ fn another_database_with_the_old_ones_numbers_and_file_name_is_another() {
         state.files[0].read = [9_000, 90_000_000, 9_000];
         state.files[1].write = [9_000, 90_000_000, 9_000];
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), Some(Reason::IdentityChanged));
     assert_eq!(reason(&interval(&before, &after, "shop.ldf")), Some(Reason::Reopened), "it has no guid");
 }
 
 #[test]
-fn offline_and_online_between_two_looks_is_seen_by_the_handle_or_by_what_fell() {
+fn offline_and_online_between_two_snapshots_shows_in_the_handle_or_a_counter_that_fell() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 1_000;
@@ -95,7 +95,7 @@ fn offline_and_online_between_two_looks_is_seen_by_the_handle_or_by_what_fell() 
         state.files[0].read = [9_000, 90_000_000, 9_000];
         state.files[1].write = [3, 4_096, 1];
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), Some(Reason::Reopened));
     assert_eq!(reason(&interval(&before, &after, "shop.ldf")), Some(Reason::CounterFell));
 }
@@ -104,7 +104,7 @@ fn offline_and_online_between_two_looks_is_seen_by_the_handle_or_by_what_fell() 
 fn a_new_databases_first_interval_is_known() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 2_000;
@@ -117,7 +117,7 @@ fn a_new_databases_first_interval_is_known() {
         };
         state.files.push(new);
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(
         interval(&before, &after, "new.mdf").known().unwrap().counters.write,
         Ops::timed(11, 90_112, 6 * MS)
@@ -128,7 +128,7 @@ fn a_new_databases_first_interval_is_known() {
         responder.state().requests.last().unwrap().contains("volume_stats"),
         "its volume is not known yet"
     );
-    let elsewhere = look(&mut open(&responder));
+    let elsewhere = snapshot(&mut open(&responder));
     assert_eq!(
         reason(&interval(&before, &elsewhere, "new.mdf")),
         Some(Reason::FirstSight),
@@ -137,43 +137,43 @@ fn a_new_databases_first_interval_is_known() {
 }
 
 #[test]
-fn a_file_that_is_to_move_keeps_its_figures_and_is_not_taken_for_new() {
+fn a_file_that_is_to_move_keeps_its_counters_and_is_no_new_file() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     // ALTER DATABASE ... MODIFY FILE: the catalog's name changes at once, the file at the next start.
     responder.state().files[0].path = "E:\\moved.mdf".into();
     responder.state().ms_ticks += 1_000;
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "moved.mdf")), Some(Reason::FirstSight));
 }
 
 #[test]
-fn cleared_waits_are_found_by_an_idle_one_though_the_busy_overtook() {
+fn cleared_waits_are_found_by_an_idle_wait_although_busy_ones_caught_up() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 5_000;
         state.waits[0] = ("LAZYWRITER_SLEEP", 4, 4_000, 0);
         state.waits[1] = ("PAGEIOLATCH_SH", 900, 9_000, 0);
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(wait(&before, &after, "PAGEIOLATCH_SH").interval.reason(), Some(Reason::StatsReset));
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), None, "files are not reset with the waits");
     responder.state().ms_ticks += 5_000;
     responder.state().waits[1].1 += 10;
-    let later = look(&mut source);
+    let later = snapshot(&mut source);
     assert_eq!(wait(&after, &later, "PAGEIOLATCH_SH").interval.known().unwrap().count, Figure::Known(10));
 }
 
 #[test]
-fn without_the_names_files_are_shown_by_number_and_the_grant_is_told() {
+fn without_names_files_are_shown_by_number_with_the_statement_that_grants_them() {
     let responder = server(Version::V2019);
     responder.state().sees_names = false;
     let mut source = open(&responder);
-    let weak = look(&mut source);
+    let weak = snapshot(&mut source);
     let names: Vec<_> =
         weak.samples.iter().map(|sample| (sample.file.path.as_str(), sample.file.kind)).collect();
     let expected = [
@@ -186,10 +186,10 @@ fn without_the_names_files_are_shown_by_number_and_the_grant_is_told() {
     let grant =
         "names of 2 files, nor what they are for: USE master; GRANT VIEW ANY DEFINITION TO [watcher];";
     let lack = weak.notes.iter().find(|note| note.ends_with(grant));
-    assert!(lack.is_some_and(|note| !source.is_remark(note)), "{:?}", weak.notes);
+    assert!(lack.is_some_and(|note| !source.remarks().contains(note)), "{:?}", weak.notes);
     responder.state().sees_names = true;
     responder.state().ms_ticks += 1_000;
-    let granted = look(&mut source);
+    let granted = snapshot(&mut source);
     assert!(!granted.notes.iter().any(|note| note.contains("GRANT")));
     assert_eq!(
         reason(&interval(&weak, &granted, "shop.mdf")),
@@ -199,18 +199,18 @@ fn without_the_names_files_are_shown_by_number_and_the_grant_is_told() {
 }
 
 #[test]
-fn waits_of_tempdb_are_held_against_tempdbs_files_too() {
+fn page_waits_are_compared_with_the_files_of_tempdb_too() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 10_000;
-        // Pages of tempdb are waited for as pages of any database.
+        // A wait for a page of tempdb is a page wait like any other.
         state.files[2].read = [1_010, 8_847_360, 5_007];
         state.waits[1] = ("PAGEIOLATCH_SH", 1_700, 7_600, 100);
     }
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     let waits = filestats::wait_intervals(&before, &after, Rules::default());
     let reconciled = filestats::waits::reconcile(&waits, &intervals(&before, &after));
     let reads = reconciled.iter().find(|one| one.class == WaitClass::DataRead).unwrap();

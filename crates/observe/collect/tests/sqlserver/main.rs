@@ -1,5 +1,5 @@
-//! The SQL Server source against a responder that speaks TDS: no SQL Server can be had here. What the responder says is
-//! after [MS-TDS] and the documentation of the views; `freetds` holds it against another client.
+//! The SQL Server source against a responder that speaks TDS, since no SQL Server is available here. The responder follows
+//! [MS-TDS] and the documentation of the views; `freetds` compares it with another client.
 
 mod encryption;
 mod epochs;
@@ -72,14 +72,14 @@ fn variables(name: &str) -> Option<String> {
     (name == "SQLCMDPASSWORD").then(|| PASSWORD.to_owned())
 }
 
-fn look(source: &mut SqlServer) -> Snapshot {
+fn snapshot(source: &mut SqlServer) -> Snapshot {
     source.snapshot().expect("a server that answers")
 }
 
 fn failure(source: &mut SqlServer) -> SourceError {
     let error = source.snapshot().expect_err("a server in trouble");
-    let told = format!("{error} {error:?} {:?} {:?} {source:?}", error.facts(), error.remedy());
-    assert!(!told.contains(PASSWORD), "{told}");
+    let text = format!("{error} {error:?} {:?} {:?} {source:?}", error.facts(), error.remedy());
+    assert!(!text.contains(PASSWORD), "{text}");
     error
 }
 

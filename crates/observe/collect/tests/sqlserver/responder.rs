@@ -1,5 +1,5 @@
-//! A server that answers the source's questions as SQL Server of a chosen version would, as far as its documentation
-//! says: with the columns of that version, and with errors for objects that it lacks.
+//! A server that answers the source's queries as the documentation of a chosen version of SQL Server says: with the columns
+//! of that version, and with errors for objects that it does not have.
 
 use super::wire::{self, Cell, Login, Peer, Type};
 use std::io::{self, Read, Write};
@@ -33,24 +33,24 @@ pub struct File {
     pub size_bytes: i64,
 }
 
-/// What goes wrong.
+/// The fault to simulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trouble {
     #[default]
     None,
-    /// Every question is answered with this error.
+    /// Every query is answered with this error.
     Error(i32, &'static str),
-    /// A question with this in it is answered in a form that no server has.
+    /// A query that contains this text gets a malformed answer.
     Garbled(&'static str),
     /// The connection ends in the middle of an answer.
     Cut,
-    /// No question is answered.
+    /// No query is answered.
     Hang,
-    /// A byte now and then.
+    /// Answers arrive byte by byte.
     Trickle,
 }
 
-/// All that a test may look at or change while the responder runs.
+/// What a test may read or change while the responder runs.
 pub struct State {
     pub version: Version,
     pub started: &'static str,
@@ -62,14 +62,14 @@ pub struct State {
     pub trouble: Trouble,
     pub login_error: Option<(i32, &'static str)>,
     pub route: Option<(&'static str, u16)>,
-    /// The word of PRELOGIN: 0 off, 1 on, 2 not supported, 3 required.
+    /// The encryption of PRELOGIN: 0 off, 1 on, 2 not supported, 3 required.
     pub encryption: u8,
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Whether a connection is ended after each answer.
     pub is_forgetful: bool,
     pub requests: Vec<String>,
     pub logins: Vec<Login>,
-    /// Whether each login came encrypted, and each request.
+    /// Whether each login and each request was encrypted.
     pub encrypted: (Vec<bool>, Vec<bool>),
     pub attentions: u32,
 }
@@ -85,13 +85,13 @@ impl Responder {
     pub fn start(version: Version) -> Responder {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(Mutex::new(State::of(version)));
+        let state = Arc::new(Mutex::new(State::new(version)));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for tcp in listener.incoming() {
                 let shared = Arc::clone(&shared);
                 std::thread::spawn(move || {
-                    // Its end is the client's business.
+                    // The client checks how it ends.
                     let _ = serve(tcp.unwrap(), &shared);
                 });
             }
@@ -109,7 +109,7 @@ impl Responder {
 }
 
 impl State {
-    fn of(version: Version) -> State {
+    fn new(version: Version) -> State {
         State {
             version,
             started: "2026-11-20T08:00:00.123",
@@ -171,7 +171,7 @@ fn serve(tcp: TcpStream, shared: &Mutex<State>) -> io::Result<()> {
             state.encrypted.1.push(peer.tls.is_some());
             (state.trouble.clone(), state.answer(&sql), state.is_forgetful)
         };
-        // In packets that end anywhere in a row.
+        // Packets end anywhere within a row.
         let bytes = wire::packets(4, &answer, 600);
         match trouble {
             Trouble::Garbled(part) if sql.contains(part) => {
@@ -189,7 +189,7 @@ fn serve(tcp: TcpStream, shared: &Mutex<State>) -> io::Result<()> {
                 let (kind, _) = wire::read_message(&mut peer)?;
                 assert_eq!(kind, 6, "an attention");
                 shared.lock().unwrap().attentions += 1;
-                // Nothing after it but the end.
+                // Then the connection ends.
                 assert_eq!(peer.read(&mut [0])?, 0);
                 return Ok(());
             }
@@ -220,7 +220,7 @@ impl State {
             _ if sql.contains("dm_os_volume_stats") => self.volumes(),
             _ if sql.contains("dm_io_virtual_file_stats(NULL, NULL)") => self.file_stats(),
             _ if sql.contains("wait_stats") => self.wait_stats(),
-            // What a client sets.
+            // The client's settings.
             _ => wire::done(0, 0),
         }
     }
@@ -250,7 +250,7 @@ impl State {
         self.version == Version::V2022
     }
 
-    /// The columns of the documentation, in its order, and those of the joins.
+    /// The documented columns, in their order, and those of the joins.
     fn file_stats(&self) -> Vec<u8> {
         use Type::{BigInt, Binary, Int, SmallInt, Text};
         let is_narrow = self.version < Version::V2019;

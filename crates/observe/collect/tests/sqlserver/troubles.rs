@@ -14,7 +14,7 @@ fn grant_of(version: Version, number: i32, text: &'static str) -> String {
 }
 
 #[test]
-fn a_login_that_may_not_look_is_told_the_very_line_that_grants_it() {
+fn a_login_without_permission_gets_the_statement_that_grants_it() {
     let denied = "VIEW SERVER STATE permission was denied on object 'server', database 'master'.";
     let facts = grant_of(Version::V2019, 300, denied);
     assert!(facts.ends_with(": USE master; GRANT VIEW SERVER STATE TO [watcher];"), "{facts}");
@@ -29,7 +29,7 @@ fn a_login_that_may_not_look_is_told_the_very_line_that_grants_it() {
 }
 
 #[test]
-fn a_refused_login_says_why_and_not_with_what() {
+fn a_refused_login_says_why_without_the_password() {
     let responder = server(Version::V2019);
     let wrong = |name: &str| (name == "SQLCMDPASSWORD").then(|| "hunter2".to_owned());
     let error = SqlServer::open_in(&responder.url("?encrypt=off"), &wrong).unwrap_err();
@@ -60,21 +60,21 @@ fn an_unknown_database_is_refused_and_one_that_starts_is_unreachable() {
 }
 
 #[test]
-fn an_answer_that_ends_in_its_middle_is_no_answer() {
+fn a_truncated_answer_is_an_error() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = look(&mut source);
+    let before = snapshot(&mut source);
     responder.state().trouble = Trouble::Cut;
     let error = failure(&mut source);
     assert!(matches!(error.downcast_ref(), Some(SqlServerError::Unreachable { .. })), "{error}");
     responder.state().trouble = Trouble::None;
     responder.state().ms_ticks += 1_000;
-    let after = look(&mut source);
+    let after = snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), None);
 }
 
 #[test]
-fn an_answer_that_is_not_understood_is_a_failure_and_never_no_waits() {
+fn a_malformed_answer_is_an_error_and_never_an_empty_list_of_waits() {
     for question in ["dm_os_wait_stats", "CROSS JOIN sys.dm_os_sys_info"] {
         let responder = server(Version::V2019);
         let mut source = open(&responder);
@@ -83,33 +83,33 @@ fn an_answer_that_is_not_understood_is_a_failure_and_never_no_waits() {
         assert!(matches!(error.downcast_ref(), Some(SqlServerError::NotUnderstood { .. })), "{error:?}");
         responder.state().trouble = Trouble::None;
         assert_eq!(responder.state().logins.len(), 1);
-        let snapshot = look(&mut source);
+        let snapshot = snapshot(&mut source);
         assert_eq!(responder.state().logins.len(), 2, "of that connection nothing more is understood");
         assert!(snapshot.waits.len() > 2 && snapshot.samples.len() == 4);
     }
 }
 
 #[test]
-fn what_a_server_said_of_its_volumes_is_kept_until_it_says_it_anew() {
+fn volumes_are_kept_until_the_server_reports_them_again() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
     let drive = |snapshot: &Snapshot, end: &str| sample(snapshot, end).file.drive.clone();
-    assert_eq!(drive(&look(&mut source), "shop.mdf").as_deref(), Some("D:\\"));
+    assert_eq!(drive(&snapshot(&mut source), "shop.mdf").as_deref(), Some("D:\\"));
     let new = File { file_id: 3, path: "D:\\data\\more.ndf".into(), ..responder.state().files[0].clone() };
     responder.state().files.push(new);
     responder.state().trouble = Trouble::Garbled("dm_os_volume_stats");
     failure(&mut source);
-    let snapshot = look(&mut source);
+    let snapshot = snapshot(&mut source);
     assert_eq!(drive(&snapshot, "shop.mdf").as_deref(), Some("D:\\"), "kept");
     assert_eq!(drive(&snapshot, "more.ndf"), None, "and not asked again, as if it hung");
     let newer = File { file_id: 4, path: "D:\\data\\most.ndf".into(), ..responder.state().files[0].clone() };
     responder.state().files.push(newer);
     responder.state().trouble = Trouble::None;
-    assert_eq!(drive(&look(&mut source), "more.ndf").as_deref(), Some("D:\\"));
+    assert_eq!(drive(&snapshot(&mut source), "more.ndf").as_deref(), Some("D:\\"));
 }
 
 #[test]
-fn a_server_that_hangs_is_given_up_in_time_and_told_to_stop() {
+fn a_server_that_hangs_times_out_and_gets_an_attention() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
     responder.state().trouble = Trouble::Hang;
@@ -118,17 +118,17 @@ fn a_server_that_hangs_is_given_up_in_time_and_told_to_stop() {
     assert!(matches!(error.downcast_ref(), Some(SqlServerError::TimedOut { .. })), "{error}");
     assert!(begun.elapsed() >= Duration::from_secs(ANSWER_SECONDS - 1));
     assert!(begun.elapsed() < Duration::from_secs(ANSWER_SECONDS + 2), "{:?}", begun.elapsed());
-    let told = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(5);
     while responder.state().attentions == 0 {
-        assert!(Instant::now() < told, "the server was not told");
+        assert!(Instant::now() < deadline, "the server was not told");
         std::thread::yield_now();
     }
     responder.state().trouble = Trouble::None;
-    assert_eq!(look(&mut source).samples.len(), 4, "over a new connection");
+    assert_eq!(snapshot(&mut source).samples.len(), 4, "over a new connection");
 }
 
 #[test]
-fn an_answer_that_trickles_is_given_up_in_time_too() {
+fn an_answer_that_arrives_byte_by_byte_times_out() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
     responder.state().trouble = Trouble::Trickle;
@@ -139,13 +139,13 @@ fn an_answer_that_trickles_is_given_up_in_time_too() {
 }
 
 #[test]
-fn nobody_there_and_another_protocol_are_said_so() {
+fn a_closed_port_and_another_protocol_have_their_own_errors() {
     let nobody = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("sqlserver://watcher@{}?encrypt=off", nobody.local_addr().unwrap());
     let other = std::thread::spawn(move || {
         let (mut tcp, _) = nobody.accept().unwrap();
         std::io::Write::write_all(&mut tcp, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n").unwrap();
-        // The client has not sent all yet; an early end would look like a reset.
+        // Read first: closing with unread data would reset the connection.
         std::io::Read::read(&mut tcp, &mut [0; 512]).unwrap();
     });
     let error = SqlServer::open_in(&url, &variables).unwrap_err();
@@ -162,12 +162,12 @@ fn nobody_there_and_another_protocol_are_said_so() {
 }
 
 #[test]
-fn a_server_that_sends_us_elsewhere_is_followed_and_one_that_does_so_for_ever_is_not() {
+fn a_redirect_is_followed_and_a_loop_of_redirects_is_not() {
     let there = server(Version::AzureDatabase);
     let gateway = server(Version::AzureDatabase);
     gateway.state().route = Some(("127.0.0.1", there.port));
     let mut source = open(&gateway);
-    assert_eq!(look(&mut source).samples.len(), 4);
+    assert_eq!(snapshot(&mut source).samples.len(), 4);
     assert_eq!((gateway.state().requests.len(), there.state().logins.len()), (0, 1));
     there.state().route = Some(("127.0.0.1", gateway.port));
     let error = open_with(&gateway, "?encrypt=off").unwrap_err();

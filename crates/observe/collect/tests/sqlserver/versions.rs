@@ -8,7 +8,7 @@ const ALL: [Version; 5] =
 fn every_version_gives_each_files_counters_exactly() {
     for version in ALL {
         let responder = server(version);
-        let snapshot = look(&mut open(&responder));
+        let snapshot = snapshot(&mut open(&responder));
         let name = format!("sqlserver 127.0.0.1:{}", responder.port);
         assert_eq!(snapshot.source, format!("sqlserver:127.0.0.1:{}", responder.port));
         assert_eq!(snapshot.samples.len(), 4, "{version:?}");
@@ -45,7 +45,7 @@ fn every_version_gives_each_files_counters_exactly() {
 #[test]
 fn waits_are_those_of_io_without_the_wait_for_a_processor() {
     for version in ALL {
-        let snapshot = look(&mut open(&server(version)));
+        let snapshot = snapshot(&mut open(&server(version)));
         let waits: Vec<_> = snapshot.waits.iter().filter(|wait| wait.class != WaitClass::Throttled).collect();
         let figures: Vec<_> =
             waits.iter().map(|wait| (wait.event.as_str(), wait.class, wait.count, wait.wait_ns)).collect();
@@ -60,7 +60,7 @@ fn waits_are_those_of_io_without_the_wait_for_a_processor() {
 #[test]
 fn what_was_throttled_is_told_from_2014_on() {
     for version in ALL {
-        let snapshot = look(&mut open(&server(version)));
+        let snapshot = snapshot(&mut open(&server(version)));
         let throttled = snapshot.waits.iter().filter(|wait| wait.class == WaitClass::Throttled);
         let figures: Vec<_> = throttled.map(|wait| (wait.event.as_str(), wait.wait_ns)).collect();
         let expected = [("io_stall_queued_read_ms of D:\\data\\shop.mdf", Figure::Known(300 * MS))];
@@ -69,17 +69,19 @@ fn what_was_throttled_is_told_from_2014_on() {
 }
 
 #[test]
-fn a_server_is_asked_for_its_views_and_azure_for_the_databases_own() {
+fn azure_is_queried_for_the_views_of_its_database() {
     for version in ALL {
         let responder = server(version);
-        look(&mut open(&responder));
+        snapshot(&mut open(&responder));
         let state = responder.state();
         let single = version == Version::AzureDatabase;
-        let asked = |text: &str| state.requests.iter().any(|sql| sql.contains(text));
+        let has_queried = |text: &str| state.requests.iter().any(|sql| sql.contains(text));
         for setting in ["SET LOCK_TIMEOUT 1000", "SERVERPROPERTY('EngineEdition')", "DEADLOCK_PRIORITY LOW"] {
             assert!(state.requests[0].contains(setting), "{setting}");
         }
-        assert!(asked("sys.dm_io_virtual_file_stats(NULL, NULL)") && asked("sqlserver_start_time"));
+        assert!(
+            has_queried("sys.dm_io_virtual_file_stats(NULL, NULL)") && has_queried("sqlserver_start_time")
+        );
         for (text, of_single) in [
             ("sys.master_files", false),
             ("sys.dm_os_volume_stats", false),
@@ -89,9 +91,9 @@ fn a_server_is_asked_for_its_views_and_azure_for_the_databases_own() {
             ("sys.dm_db_wait_stats", true),
             ("IN (DB_ID(), 2, 0)", true),
         ] {
-            assert_eq!(asked(text), single == of_single, "{version:?}: {text}");
+            assert_eq!(has_queried(text), single == of_single, "{version:?}: {text}");
         }
-        // It only looks.
+        // It only reads.
         for word in ["INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "EXEC", "DBCC"] {
             assert!(!state.requests.iter().any(|sql| sql.split_whitespace().any(|it| it == word)), "{word}");
         }
@@ -104,11 +106,11 @@ fn a_server_is_asked_for_its_views_and_azure_for_the_databases_own() {
 }
 
 #[test]
-fn an_interval_is_what_was_added_on_the_servers_own_clock() {
+fn an_interval_is_measured_by_the_servers_clock() {
     for version in ALL {
         let responder = server(version);
         let mut source = open(&responder);
-        let before = look(&mut source);
+        let before = snapshot(&mut source);
         {
             let mut state = responder.state();
             state.ms_ticks += 10_000;
@@ -116,7 +118,7 @@ fn an_interval_is_what_was_added_on_the_servers_own_clock() {
             state.files[0].queued = [340, 0];
             state.waits[1] = ("PAGEIOLATCH_SH", 800, 2_600 + 130, 100 + 30);
         }
-        let after = look(&mut source);
+        let after = snapshot(&mut source);
         let interval = interval(&before, &after, "shop.mdf");
         let delta = interval.known().unwrap();
         assert_eq!(delta.elapsed_ns, 10 * S, "{version:?}");
@@ -136,16 +138,16 @@ fn an_interval_is_what_was_added_on_the_servers_own_clock() {
 }
 
 #[test]
-fn the_narrow_clock_of_old_versions_wraps_without_a_trace() {
-    // sample_ms turns negative after 24.9 days and is zero again after 49.7.
+fn the_32_bit_clock_of_old_versions_wraps_without_effect() {
+    // sample_ms becomes negative after 24.9 days and is zero again after 49.7.
     for edge in [1u64 << 31, 1 << 32, 3 << 32] {
         for version in [Version::V2012, Version::V2014] {
             let responder = server(version);
             let mut source = open(&responder);
             responder.state().ms_ticks = edge - 1_000;
-            let before = look(&mut source);
+            let before = snapshot(&mut source);
             responder.state().ms_ticks = edge + 4_000;
-            let after = look(&mut source);
+            let after = snapshot(&mut source);
             assert_eq!(interval(&before, &after, "shop.mdf").known().unwrap().elapsed_ns, 5 * S);
             assert_eq!(after.clock_ns, (edge + 4_000) * MS);
         }
@@ -153,31 +155,31 @@ fn the_narrow_clock_of_old_versions_wraps_without_a_trace() {
 }
 
 #[test]
-fn each_file_stands_on_the_volume_that_the_server_names() {
-    let snapshot = look(&mut open(&server(Version::V2019)));
+fn each_file_has_the_volume_that_the_server_reports() {
+    let snapshot = snapshot(&mut open(&server(Version::V2019)));
     assert_eq!(sample(&snapshot, "shop.ldf").file.drive.as_deref(), Some("D:\\logs\\"));
     assert_eq!(sample(&snapshot, "shop.mdf").file.drive.as_deref(), Some("D:\\"));
-    assert_eq!(sample(&look(&mut open(&server(Version::AzureDatabase))), "shop.mdf").file.drive, None);
+    assert_eq!(sample(&snapshot(&mut open(&server(Version::AzureDatabase))), "shop.mdf").file.drive, None);
 }
 
 #[test]
-fn milliseconds_and_pushed_reads_are_told() {
-    let notes = |version| look(&mut open(&server(version))).notes;
+fn milliseconds_and_pushed_reads_are_remarks() {
+    let notes = |version| snapshot(&mut open(&server(version))).notes;
     assert!(notes(Version::V2019)[0].contains("whole milliseconds"));
     assert!(notes(Version::V2022).iter().any(|note| note.starts_with("28 reads") && note.contains("pushed")));
     assert_eq!(notes(Version::V2019).len(), 1);
     for version in ALL {
         let mut source = open(&server(version));
-        let notes = look(&mut source).notes;
+        let notes = snapshot(&mut source).notes;
         assert!(
-            !notes.is_empty() && notes.iter().all(|note| source.is_remark(note)),
+            !notes.is_empty() && notes.iter().all(|note| source.remarks().contains(note)),
             "{version:?}: {notes:?}"
         );
     }
 }
 
 #[test]
-fn thousands_of_files_come_in_hundreds_of_packets() {
+fn thousands_of_files_in_hundreds_of_packets_are_read() {
     let responder = server(Version::V2019);
     let file = responder.state().files[0].clone();
     let many = (0..3_000).map(|at| File {
@@ -188,7 +190,7 @@ fn thousands_of_files_come_in_hundreds_of_packets() {
         ..file.clone()
     });
     responder.state().files = many.collect();
-    let snapshot = look(&mut open(&responder));
+    let snapshot = snapshot(&mut open(&responder));
     assert_eq!(snapshot.samples.len(), 3_000);
     for at in [0u64, 1, 1_499, 2_999] {
         let read = sample(&snapshot, &format!("\\{at}.mdf")).counters.read;

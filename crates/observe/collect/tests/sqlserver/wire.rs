@@ -1,4 +1,4 @@
-//! TDS from the server's side, written after [MS-TDS] and not after the client: packets, LOGIN7, tokens.
+//! TDS of the server's side, written from [MS-TDS] independently of the client: packets, LOGIN7, tokens.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -66,7 +66,7 @@ pub fn wish(message: &[u8]) -> u8 {
     panic!("no word about encryption")
 }
 
-/// What a LOGIN7 says.
+/// The content of a LOGIN7.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Login {
     pub tds_version: u32,
@@ -125,11 +125,11 @@ fn with_length(token: u8, content: &[u8]) -> Vec<u8> {
 /// ENVCHANGE of the packet size, INFO, LOGINACK, DONE.
 pub fn login_accepted() -> Vec<u8> {
     let size = with_length(0xE3, &[vec![4], short_text("4096"), short_text("4096")].concat());
-    let said = message(0xAB, 5701, 0, "Changed database context to 'master'.");
+    let info = message(0xAB, 5701, 0, "Changed database context to 'master'.");
     let version = [0x74, 0, 0, 4];
     let program = [short_text("Microsoft SQL Server"), vec![15, 0, 0x10, 0x1B]].concat();
     let acknowledged = with_length(0xAD, &[&[1], version.as_slice(), &program].concat());
-    [size, said, acknowledged, done(0, 0)].concat()
+    [size, info, acknowledged, done(0, 0)].concat()
 }
 
 /// LOGINACK, and ENVCHANGE of the routing.
@@ -165,10 +165,10 @@ pub fn done(status: u16, rows: u64) -> Vec<u8> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     SmallInt,
-    /// May be NULL.
+    /// Nullable.
     Int,
     BigInt,
-    /// May be NULL.
+    /// Nullable.
     BigIntNull,
     Text,
     TextMax,
@@ -184,7 +184,7 @@ pub enum Cell {
     Binary(Vec<u8>),
 }
 
-/// COLMETADATA, rows by turns as ROW and NBCROW, DONE.
+/// COLMETADATA, rows alternately as ROW and NBCROW, DONE.
 pub fn table(columns: &[(&str, Type)], rows: &[Vec<Cell>]) -> Vec<u8> {
     let mut out = vec![0x81];
     out.extend((columns.len() as u16).to_le_bytes());
@@ -259,7 +259,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Takes the client's handshake, whose records come in packets of type 0x12.
+    /// Does the handshake, whose records are in packets of type 0x12.
     pub fn encrypt(&mut self, mut tls: rustls::ServerConnection) -> io::Result<()> {
         while tls.is_handshaking() {
             let (kind, _, records) = read_packet(&mut self.tcp)?;
