@@ -26,7 +26,7 @@ fn open(server: &MariadbServer) -> Mysql {
     Mysql::open(&server.url()).expect("a server that runs")
 }
 
-fn snapshot(source: &mut Mysql) -> Snapshot {
+fn take_snapshot(source: &mut Mysql) -> Snapshot {
     let snapshot = source.snapshot().expect("a server that answers");
     let mut names: Vec<_> = snapshot.samples.iter().map(|sample| sample.file.key()).collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! The relations of one PostgreSQL cluster by their files. The server is asked only for files that are seen.
+//! The relations of one PostgreSQL cluster by their files. Only files that are seen are looked up.
 //!
 //! A name is looked up when it is needed, and again later: a table may be renamed, and an uncommitted one is not visible
 //! yet. The name stays when the relation is dropped or rewritten: it is still what the old file held.

@@ -78,12 +78,7 @@ impl SourceArgument for ProcessArgument {
 impl fmt::Display for ProcessArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProcessArgument::Selection(selection) => {
-                let mut parts: Vec<String> = selection.pids.iter().map(ToString::to_string).collect();
-                parts.extend(selection.cgroup.iter().map(|dir| format!("cgroup={}", dir.display())));
-                parts.extend(selection.block_only.then(|| "layer=block".to_owned()));
-                write!(f, "process:{}", parts.join(","))
-            }
+            ProcessArgument::Selection(selection) => write!(f, "process:{}", selection.argument()),
             ProcessArgument::PidFile(path) => write!(f, "process:pid-file={}", path.display()),
         }
     }

@@ -21,16 +21,19 @@ impl Selection {
         !self.pids.is_empty() || self.cgroup.is_some() || !self.files.is_empty()
     }
 
-    /// The name of its snapshots: "process", or "process:812,cgroup=/sys/fs/cgroup/x".
-    pub(super) fn source(&self) -> String {
+    /// What is chosen, as `--source process:` takes it: "812,cgroup=/sys/fs/cgroup/x".
+    pub(super) fn argument(&self) -> String {
         let mut parts: Vec<String> = self.pids.iter().map(u32::to_string).collect();
         parts.extend(self.cgroup.iter().map(|path| format!("cgroup={}", path.display())));
         parts.extend(self.files.iter().map(|path| format!("file={}", path.display())));
         parts.extend(self.block_only.then(|| "layer=block".to_owned()));
-        match parts.is_empty() {
-            true => "process".into(),
-            false => format!("process:{}", parts.join(",")),
-        }
+        parts.join(",")
+    }
+
+    /// The name of its snapshots: "process", or "process:812,cgroup=/sys/fs/cgroup/x".
+    pub(super) fn source(&self) -> String {
+        let argument = self.argument();
+        if argument.is_empty() { "process".into() } else { format!("process:{argument}") }
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{between, interval, open, reason, sample, server, snapshot};
+use super::{between, interval, open, reason, sample, server, take_snapshot};
 use collect::Source;
 use filestats::{Interval, Reason};
 
@@ -12,7 +12,7 @@ fn an_epoch_goes_on_while_nothing_happens() {
     let Some(server) = server(&["log-bin=binlog"]) else { return };
     server.sql(TABLE);
     let mut source = open(&server);
-    let mut earlier = snapshot(&mut source);
+    let mut earlier = take_snapshot(&mut source);
     for round in 0..30 {
         server.sql(WORK);
         if round % 10 == 5 {
@@ -21,7 +21,8 @@ fn an_epoch_goes_on_while_nothing_happens() {
         }
         std::thread::sleep(std::time::Duration::from_millis(70));
         // Another source reports the same epochs.
-        let later = if round % 2 == 0 { snapshot(&mut source) } else { snapshot(&mut open(&server)) };
+        let later =
+            if round % 2 == 0 { take_snapshot(&mut source) } else { take_snapshot(&mut open(&server)) };
         for row in between(&earlier, &later) {
             let known = row.interval.known().is_some();
             let new = row.interval == Interval::Unknown(Reason::FirstSight);
@@ -37,7 +38,7 @@ fn a_restart_and_a_crash_end_every_epoch() {
     server.sql(TABLE);
     server.sql(WORK);
     let mut source = open(&server);
-    let mut earlier = snapshot(&mut source);
+    let mut earlier = take_snapshot(&mut source);
     for crash in [false, true] {
         if crash {
             server.sql(WORK);
@@ -46,7 +47,7 @@ fn a_restart_and_a_crash_end_every_epoch() {
             server.restart();
         }
         server.sql(WORK);
-        let later = snapshot(&mut source);
+        let later = take_snapshot(&mut source);
         for row in between(&earlier, &later) {
             // Some files are created at each start.
             let expected = [Reason::Restart, Reason::FirstSight, Reason::Gone, Reason::IdentityChanged];
@@ -66,7 +67,7 @@ fn a_restart_and_a_crash_end_every_epoch() {
 fn a_server_that_is_down_is_an_error_and_the_source_recovers_by_itself() {
     let Some(mut server) = server(&[]) else { return };
     let mut source = open(&server);
-    snapshot(&mut source);
+    take_snapshot(&mut source);
     server.stop();
     for _ in 0..2 {
         let error = source.snapshot().unwrap_err();
@@ -74,7 +75,7 @@ fn a_server_that_is_down_is_an_error_and_the_source_recovers_by_itself() {
         assert!(error.remedy().is_some());
     }
     server.begin();
-    snapshot(&mut source);
+    take_snapshot(&mut source);
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn a_table_that_is_dropped_truncated_or_created_again_never_has_negative_counts(
     server.sql(WORK);
     let mut source = open(&server);
     let mut pairs = Vec::new();
-    let mut last = snapshot(&mut source);
+    let mut last = take_snapshot(&mut source);
     for statements in [
         "TRUNCATE TABLE shop.a",
         "DROP TABLE shop.a; CREATE TABLE shop.a LIKE shop.b",
@@ -92,7 +93,7 @@ fn a_table_that_is_dropped_truncated_or_created_again_never_has_negative_counts(
         "DROP TABLE shop.a",
     ] {
         server.sql(statements);
-        let next = snapshot(&mut source);
+        let next = take_snapshot(&mut source);
         pairs.push((statements, reason(&last, &next, "shop/a.ibd")));
         last = next;
     }
@@ -109,14 +110,14 @@ fn the_counters_of_a_renamed_table_are_not_those_of_the_interval() {
     server.sql(TABLE);
     server.sql(WORK);
     let mut source = open(&server);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     server.sql("RENAME TABLE shop.a TO shop.renamed");
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(reason(&before, &after, "shop/a.ibd"), Some(Reason::Gone));
     assert_eq!(reason(&before, &after, "shop/renamed.ibd"), Some(Reason::FirstSight));
     assert!(sample(&after, "shop/renamed.ibd").counters.operations() > 0, "it brought its figures along");
     server.sql("RENAME TABLE shop.renamed TO shop.a, shop.b TO shop.renamed");
-    let last = snapshot(&mut source);
+    let last = take_snapshot(&mut source);
     assert!(
         matches!(reason(&after, &last, "shop/renamed.ibd"), Some(Reason::IdentityChanged | Reason::Reopened)),
         "another file under that name"
@@ -128,18 +129,18 @@ fn a_new_binary_log_counts_from_its_first_byte() {
     let Some(server) = server(&["log-bin=binlog"]) else { return };
     server.sql(TABLE);
     let mut source = open(&server);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     server.sql(
         "INSERT INTO shop.a (note) VALUES ('x'); FLUSH BINARY LOGS; INSERT INTO shop.a (note) VALUES ('y')",
     );
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     let old = interval(&before, &after, "binlog.000001").known().unwrap().counters.write;
     let new = interval(&before, &after, "binlog.000002").known().unwrap().counters.write;
     assert!(old.count >= 1 && new.count >= 1, "{old:?} {new:?}");
     let size = std::fs::metadata(server.data_directory().join("binlog.000002")).unwrap().len();
     assert_eq!(new.bytes, size, "an append-only file: its size is what was written");
     server.sql("PURGE BINARY LOGS TO 'binlog.000002'");
-    assert_eq!(reason(&after, &snapshot(&mut source), "binlog.000001"), Some(Reason::Gone));
+    assert_eq!(reason(&after, &take_snapshot(&mut source), "binlog.000001"), Some(Reason::Gone));
 }
 
 #[test]
@@ -148,17 +149,17 @@ fn a_truncate_of_the_summary_ends_the_epoch_of_busy_files_too() {
     server.sql(TABLE);
     server.sql("INSERT INTO shop.a (note) VALUES ('x')");
     let mut source = open(&server);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     server.sql("TRUNCATE performance_schema.file_summary_by_instance");
     for _ in 0..50 {
         server.sql("INSERT INTO shop.a (note) VALUES (REPEAT('y', 1000))");
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     let writes = |snapshot| sample(snapshot, "binlog.000001").counters.write.bytes;
     assert!(writes(&after) > writes(&before), "no counter of this file shows it");
     assert_eq!(reason(&before, &after, "binlog.000001"), Some(Reason::StatsReset));
     assert_eq!(reason(&before, &after, "ib_logfile0"), None, "of another book, which was not truncated");
     server.sql("INSERT INTO shop.a (note) VALUES ('z')");
-    let last = snapshot(&mut source);
+    let last = take_snapshot(&mut source);
     assert!(interval(&after, &last, "binlog.000001").known().is_some(), "the next interval is whole again");
 }

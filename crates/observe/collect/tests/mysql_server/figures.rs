@@ -1,4 +1,4 @@
-use super::{find, interval, open, sample, server, snapshot};
+use super::{find, interval, open, sample, server, take_snapshot};
 use collect::Source;
 use filestats::{Figure, FileKind, Reason, Time, WaitClass};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn counts_bytes_and_times_equal_what_the_server_shows_to_others() {
              performance_schema.file_summary_by_instance",
         )
     };
-    let (before, snapshot, after) = (view(), snapshot(&mut source), view());
+    let (before, snapshot, after) = (view(), take_snapshot(&mut source), view());
     let after: Vec<&str> = after.lines().collect();
     let mut same = 0;
     for line in before.lines().filter(|line| after.contains(line)) {
@@ -72,13 +72,13 @@ fn an_insert_load_shows_in_data_redo_and_binary_log() {
     let Some(server) = server(&["log-bin=binlog", "sync_binlog=1"]) else { return };
     let mut source = open(&server);
     server.sql(ROWS);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     for _ in 0..20 {
         server.sql("INSERT INTO `my-shop`.orders (note) VALUES (REPEAT('y', 1000))");
     }
     server.sql(INSERT);
     settle(&server);
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     let delta =
         |end: &str| interval(&before, &after, end).known().unwrap_or_else(|| panic!("{end}")).counters;
 
@@ -131,10 +131,10 @@ fn bytes_of_the_files_equal_innodbs_counters_and_the_kernels() {
         let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         line.unwrap().parse::<u64>().unwrap()
     };
-    let (first_book, first_io, before) = (book(), io(), snapshot(&mut source));
+    let (first_book, first_io, before) = (book(), io(), take_snapshot(&mut source));
     server.sql(INSERT);
     settle(&server);
-    let (after, last_book, last_io) = (snapshot(&mut source), book(), io());
+    let (after, last_book, last_io) = (take_snapshot(&mut source), book(), io());
     let innodb = super::between(&before, &after);
     let files =
         innodb.iter().filter(|row| row.file.path.ends_with(".ibd") || row.file.path.ends_with("ibdata1"));
@@ -169,13 +169,13 @@ fn counts_and_bytes_of_files_equal_their_system_calls() {
     server.sql(ROWS);
     settle(&server);
     let Some(trace) = Trace::attach(&server) else { return };
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     server.sql(INSERT);
     for _ in 0..20 {
         server.sql("INSERT INTO `my-shop`.orders (note) VALUES ('one commit')");
     }
     settle(&server);
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     let calls = trace.stop();
     let ours = |end: &str| interval(&before, &after, end).known().unwrap().counters.write;
     let called =
@@ -264,11 +264,11 @@ fn page_writes_are_timed_to_submission_and_single_reads_to_completion() {
     if !disk.throttle(workload::CapKind::WriteIops, 100) {
         return;
     }
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     // Distant pages, so that they cannot be merged into few writes.
     server.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90; UPDATE `my-shop`.orders SET note = REPEAT('z', 1500) WHERE id % 40 = 0;");
     settle(&server);
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     disk.unthrottle();
     let writes = interval(&before, &after, "orders.ibd").known().unwrap().counters.write;
     let mean_ms = writes.latency_ns().known().unwrap() / 1e6;
@@ -281,11 +281,11 @@ fn page_writes_are_timed_to_submission_and_single_reads_to_completion() {
     if !disk.throttle(workload::CapKind::ReadIops, 20) {
         return;
     }
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     for id in (1..4000).step_by(130) {
         server.sql(&format!("SELECT LENGTH(note) FROM `my-shop`.orders WHERE id = {id}"));
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     disk.unthrottle();
     let reads = interval(&before, &after, "orders.ibd").known().unwrap().counters.read;
     eprintln!("page writes {mean_ms:.3} ms each of {}; reads {reads:?}", writes.count);
@@ -299,11 +299,11 @@ fn waits_equal_the_times_of_the_files_by_operation() {
     let Some(server) = server(&["log-bin=binlog", "sync_binlog=1"]) else { return };
     let mut source = open(&server);
     server.sql(ROWS);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     for _ in 0..10 {
         server.sql("INSERT INTO `my-shop`.orders (note) VALUES ('y')");
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     let rows = filestats::wait_intervals(&before, &after, filestats::Rules::default());
     let wait = |event: &str| {
         let row =

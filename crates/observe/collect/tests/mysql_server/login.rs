@@ -1,4 +1,4 @@
-use super::{server, snapshot};
+use super::{server, take_snapshot};
 use collect::mysql::{ANSWER_SECONDS, Mysql};
 use collect::{Source, SourceError};
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ fn user_and_password_of_an_option_file_log_in_over_tcp_and_are_never_printed() {
     let dir = tempfile::tempdir().unwrap();
     let url = |file: &str| format!("mysql://127.0.0.1:{}/?defaults-file={file}", server.port());
     let mut source = Mysql::open(&url(&option_file(dir.path(), 0o600))).unwrap();
-    let snapshot = snapshot(&mut source);
+    let snapshot = take_snapshot(&mut source);
     assert_eq!(source.name(), format!("mysql 127.0.0.1:{}", server.port()));
     assert_eq!(source.processes(), [server.pid()], "its host name says that it is here");
     assert!(!format!("{source:?} {snapshot:?} {}", source.name()).contains(PASSWORD));
@@ -58,7 +58,7 @@ fn the_administrator_of_a_new_debian_logs_in_by_the_socket_without_a_password() 
     }
     server
         .sql("ALTER USER root@localhost IDENTIFIED VIA mysql_native_password USING 'invalid' OR unix_socket");
-    snapshot(&mut Mysql::open(&server.url()).unwrap());
+    take_snapshot(&mut Mysql::open(&server.url()).unwrap());
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn an_encrypted_connection_is_made_and_its_certificate_checked_as_configured() {
     };
 
     assert!(open("127.0.0.1", "").unwrap_err().to_string().contains("refuses the login"));
-    snapshot(&mut open("127.0.0.1", "ssl-mode=required").unwrap());
-    snapshot(&mut open("127.0.0.1", &format!("ssl-mode=verify_ca&ssl-ca={authority}")).unwrap());
-    snapshot(&mut open("localhost", &format!("ssl-mode=verify_identity&ssl-ca={authority}")).unwrap());
+    take_snapshot(&mut open("127.0.0.1", "ssl-mode=required").unwrap());
+    take_snapshot(&mut open("127.0.0.1", &format!("ssl-mode=verify_ca&ssl-ca={authority}")).unwrap());
+    take_snapshot(&mut open("localhost", &format!("ssl-mode=verify_identity&ssl-ca={authority}")).unwrap());
     for (host, options) in [
         ("127.0.0.1", format!("ssl-mode=verify_identity&ssl-ca={authority}")),
         ("127.0.0.1", format!("ssl-mode=verify_ca&ssl-ca={}", path("stranger.pem"))),
@@ -115,11 +115,11 @@ fn an_encrypted_connection_is_made_and_its_certificate_checked_as_configured() {
 fn a_connection_that_the_server_closed_is_replaced_at_once() {
     let Some(server) = server(&[]) else { return };
     let mut source = Mysql::open(&server.url()).unwrap();
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     let others = "SELECT GROUP_CONCAT(CONCAT('KILL ', ID) SEPARATOR ';') FROM information_schema.PROCESSLIST WHERE ID <> \
                   CONNECTION_ID() AND USER = 'root'";
     server.sql(&server.sql(others));
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(super::sample(&before, "ibdata1").epoch, super::sample(&after, "ibdata1").epoch);
 }
 
@@ -127,7 +127,7 @@ fn a_connection_that_the_server_closed_is_replaced_at_once() {
 fn a_server_that_hangs_times_out() {
     let Some(server) = server(&[]) else { return };
     let mut source = Mysql::open(&server.url()).unwrap();
-    snapshot(&mut source);
+    take_snapshot(&mut source);
     server.freeze();
     let limit = Duration::from_secs(ANSWER_SECONDS + 2);
     // The open connection, a new one of the same source, and one of another source.
@@ -142,7 +142,7 @@ fn a_server_that_hangs_times_out() {
         assert!(error.to_string().contains("no answer within"), "{error}");
     }
     server.thaw();
-    snapshot(&mut source);
+    take_snapshot(&mut source);
 }
 
 /// A proxy that delivers the server's answers a byte at a time, once that is switched on.
@@ -190,7 +190,7 @@ fn a_server_that_answers_a_byte_at_a_time_times_out() {
     let (port, drips) = dripping(server.port(), false);
     let url = format!("mysql://watcher@127.0.0.1:{port}/");
     let mut source = Mysql::open(&url).unwrap();
-    snapshot(&mut source);
+    take_snapshot(&mut source);
     let sessions = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'watcher'";
     assert_eq!(server.sql(sessions).trim(), "1");
     drips.store(true, Relaxed);
@@ -202,7 +202,7 @@ fn a_server_that_answers_a_byte_at_a_time_times_out() {
         assert!(began.elapsed() < limit, "its session is still there");
         std::thread::sleep(Duration::from_millis(50));
     }
-    snapshot(&mut source);
+    take_snapshot(&mut source);
 
     // A greeting of about 100 bytes, which takes 10 s.
     let (port, drips) = dripping(server.port(), true);

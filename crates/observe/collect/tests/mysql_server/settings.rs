@@ -1,4 +1,4 @@
-use super::{find, interval, open, reason, sample, server, snapshot};
+use super::{find, interval, open, reason, sample, server, take_snapshot};
 use collect::Source;
 use filestats::{Figure, FileKind, Reason};
 use testbed::MariadbServer;
@@ -14,9 +14,9 @@ fn with_the_performance_schema_off_innodbs_counters_are_reported_without_times()
     let Some(server) = MariadbServer::start(None, &["log-bin=binlog"]) else { return };
     let mut source = open(&server);
     server.sql(TABLE);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     server.sql(WORK);
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert!(after.notes[0].contains("performance_schema=ON"), "{:?}", after.notes);
     let data = interval(&before, &after, "InnoDB data files").known().unwrap().counters;
     assert!(data.write.bytes >= 500 * 1000, "{data:?}");
@@ -36,7 +36,7 @@ fn a_user_without_privileges_gets_the_grant_and_the_counters_that_every_user_may
     server.sql("CREATE USER watcher@localhost");
     let url = server.url().replace("root@", "watcher@");
     let mut source = collect::mysql::Mysql::open(&url).unwrap();
-    let weak = snapshot(&mut source);
+    let weak = take_snapshot(&mut source);
     let grant = "GRANT SELECT ON performance_schema.* TO 'watcher'@'localhost';";
     assert!(weak.notes.iter().any(|note| note.ends_with(grant)), "{:?}", weak.notes);
     assert_eq!(
@@ -47,7 +47,7 @@ fn a_user_without_privileges_gets_the_grant_and_the_counters_that_every_user_may
     // The statement is enough.
     server.sql(grant);
     let mut source = collect::mysql::Mysql::open(&url).unwrap();
-    let enough = snapshot(&mut source);
+    let enough = take_snapshot(&mut source);
     assert!(find(&enough, "shop/a.ibd").is_some());
     assert!(!enough.notes.iter().any(|note| note.contains("GRANT")), "{:?}", enough.notes);
     assert!(find(&enough, "InnoDB data files").is_none());
@@ -59,7 +59,7 @@ fn files_of_an_instrument_that_is_off_are_missing_not_idle() {
     server.sql(TABLE);
     server.sql(WORK);
     let mut source = open(&server);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     let switch = |enabled: &str, timed: &str| {
         server.sql(&format!(
             "UPDATE performance_schema.setup_instruments SET ENABLED='{enabled}', TIMED='{timed}' WHERE NAME = '{DATA}'"
@@ -67,7 +67,7 @@ fn files_of_an_instrument_that_is_off_are_missing_not_idle() {
     };
     switch("NO", "NO");
     server.sql(WORK);
-    let off = snapshot(&mut source);
+    let off = take_snapshot(&mut source);
     assert_eq!(reason(&before, &off, "shop/a.ibd"), Some(Reason::Gone));
     assert!(
         off.notes.iter().any(|note| note.contains("UPDATE performance_schema.setup_instruments")),
@@ -76,7 +76,7 @@ fn files_of_an_instrument_that_is_off_are_missing_not_idle() {
     );
     switch("YES", "YES");
     server.sql(WORK);
-    let on = snapshot(&mut source);
+    let on = take_snapshot(&mut source);
     assert_eq!(reason(&off, &on, "shop/a.ibd"), Some(Reason::FirstSight));
     assert_eq!(
         reason(&before, &on, "shop/a.ibd"),
@@ -84,12 +84,12 @@ fn files_of_an_instrument_that_is_off_are_missing_not_idle() {
         "the work in between was not counted"
     );
     server.sql(WORK);
-    let next = snapshot(&mut source);
+    let next = take_snapshot(&mut source);
     assert!(interval(&on, &next, "shop/a.ibd").known().is_some());
 
     switch("YES", "NO");
     server.sql(WORK);
-    let untimed = snapshot(&mut source);
+    let untimed = take_snapshot(&mut source);
     let delta = interval(&next, &untimed, "shop/a.ibd").known().unwrap().counters.write;
     assert!(delta.count > 0 && delta.stall_ns == Figure::unknown(Reason::TimingOff), "{delta:?}");
     let lack = untimed.notes.iter().find(|note| note.contains("without timing"));
@@ -99,7 +99,7 @@ fn files_of_an_instrument_that_is_off_are_missing_not_idle() {
     assert_eq!(write.interval.known().unwrap().wait_ns, Figure::unknown(Reason::TimingOff));
     switch("YES", "YES");
     assert_eq!(
-        reason(&next, &snapshot(&mut source), "shop/a.ibd"),
+        reason(&next, &take_snapshot(&mut source), "shop/a.ibd"),
         Some(Reason::StatsReset),
         "a part was not timed"
     );
@@ -111,7 +111,7 @@ fn a_server_that_counts_nothing_has_no_files() {
     server.sql(
         "UPDATE performance_schema.setup_consumers SET ENABLED='NO' WHERE NAME='global_instrumentation'",
     );
-    let snapshot = snapshot(&mut open(&server));
+    let snapshot = take_snapshot(&mut open(&server));
     assert!(find(&snapshot, "ibdata1").is_none());
     assert!(
         snapshot.notes.iter().any(|note| note.contains("global_instrumentation")),
@@ -126,7 +126,7 @@ fn files_that_the_server_could_not_count_are_noted() {
     let Some(server) = server(&["performance_schema_max_file_instances=20"]) else { return };
     server.sql(TABLE);
     server.sql(WORK);
-    let snapshot = snapshot(&mut open(&server));
+    let snapshot = take_snapshot(&mut open(&server));
     let note = snapshot.notes.iter().find(|note| note.contains("performance_schema_max_file_instances"));
     assert!(note.is_some_and(|note| note.contains("are not counted")), "{:?}", snapshot.notes);
     assert_eq!(snapshot.complete, None);
@@ -136,6 +136,6 @@ fn files_that_the_server_could_not_count_are_noted() {
 fn threads_that_are_not_instrumented_are_noted() {
     let Some(server) = server(&[]) else { return };
     server.sql("UPDATE performance_schema.threads SET INSTRUMENTED='NO' WHERE NAME LIKE '%page_cleaner%'");
-    let snapshot = snapshot(&mut open(&server));
+    let snapshot = take_snapshot(&mut open(&server));
     assert!(snapshot.notes.iter().any(|note| note.contains("INSTRUMENTED='YES'")), "{:?}", snapshot.notes);
 }

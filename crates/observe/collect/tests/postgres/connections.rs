@@ -1,6 +1,6 @@
 //! Logins, their errors, and limits on time.
 
-use super::{on, on_each, open, snapshot, soon};
+use super::{on, on_each, open, soon, take_snapshot};
 use collect::postgres::{Postgres, PostgresError, SNAPSHOT_LIMIT};
 use collect::{FileNames, Source, SourceError};
 use std::fs;
@@ -16,7 +16,7 @@ fn refusal(connection: &str) -> SourceError {
 fn a_server_that_hangs_times_out_and_is_tried_again_later() {
     on(&[15, 18], |_, server| {
         let mut source = open(server);
-        snapshot(&mut source);
+        take_snapshot(&mut source);
         server.pause();
         for _ in 0..2 {
             let began = Instant::now();
@@ -26,7 +26,7 @@ fn a_server_that_hangs_times_out_and_is_tried_again_later() {
             assert!(took < SNAPSHOT_LIMIT + Duration::from_millis(1500), "{took:?}");
         }
         server.resume();
-        snapshot(&mut source);
+        take_snapshot(&mut source);
     });
 }
 
@@ -43,8 +43,8 @@ fn a_table_that_is_locked_is_not_waited_for() {
             (server.sql("SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass AND mode = 'AccessExclusiveLock'") == "1").then_some(())
         });
         let began = Instant::now();
-        snapshot(&mut source);
-        snapshot(&mut source.relations());
+        take_snapshot(&mut source);
+        take_snapshot(&mut source.relations());
         assert_eq!(names.object(&file).as_deref(), Some("postgres.public.t"));
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
         session.kill().unwrap();
@@ -59,7 +59,7 @@ fn a_password_is_used_and_never_printed() {
         let place = format!("127.0.0.1:{}", server.port());
         let url = format!("postgres://ann:hunter2@{place}/postgres");
         let mut source = Postgres::open(&url).unwrap();
-        let snapshot = snapshot(&mut source);
+        let snapshot = take_snapshot(&mut source);
         assert_eq!(source.name(), format!("postgres {place}"));
         let shown = format!(
             "{source:?} {:?} {} {snapshot:?}",
@@ -92,7 +92,7 @@ fn a_password_file_is_used_only_while_it_is_private() {
         format!("host=127.0.0.1 port={} user=ann dbname=postgres passfile={}", server.port(), file.display());
     let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o600);
-    snapshot(&mut Postgres::open(&connection).unwrap());
+    take_snapshot(&mut Postgres::open(&connection).unwrap());
     mode(0o644);
     let facts = refusal(&connection).facts().join("\n");
     assert!(facts.contains("0600") && facts.contains(file.to_str().unwrap()), "{facts}");
@@ -105,12 +105,12 @@ fn a_role_without_pg_monitor_gets_a_note_with_the_grant() {
         let connection = server.connection().replace("user=postgres", "user=plain");
         let mut source = Postgres::open(&connection).unwrap();
         let grant = "GRANT pg_monitor TO \"plain\";";
-        let snapshot = snapshot(&mut source);
+        let snapshot = take_snapshot(&mut source);
         assert!(snapshot.notes.iter().any(|note| note.contains(grant)), "{version}: {:?}", snapshot.notes);
         assert!(!snapshot.samples.is_empty() && snapshot.waits.is_empty());
         assert_eq!(source.data_directory(), None);
         server.sql(grant);
-        let snapshot = snapshot(&mut Postgres::open(&connection).unwrap());
+        let snapshot = take_snapshot(&mut Postgres::open(&connection).unwrap());
         assert!(!snapshot.notes.iter().any(|note| note.contains("GRANT")), "{version}: {:?}", snapshot.notes);
     });
 }
@@ -121,7 +121,7 @@ fn a_server_on_this_machine_is_found_with_its_processes() {
         let mut source = open(server);
         assert_eq!(source.data_directory(), Some(server.data_directory()));
         soon("the same processes", || {
-            let snapshot = snapshot(&mut source);
+            let snapshot = take_snapshot(&mut source);
             assert!(snapshot.samples.iter().all(|sample| sample.file.drive.is_some()));
             let mut theirs = server.processes();
             let mut ours = source.processes().to_vec();
@@ -158,7 +158,7 @@ fn the_error_of_a_missing_role_has_the_command_that_creates_it() {
         let psql = format!("psql -Xq -d '{}' {command}", server.connection());
         let done = std::process::Command::new("sh").args(["-c", &psql]).output().unwrap();
         assert!(done.status.success(), "{psql}: {}", String::from_utf8_lossy(&done.stderr));
-        let snapshot = snapshot(&mut Postgres::open(&connection("dbname=postgres")).unwrap());
+        let snapshot = take_snapshot(&mut Postgres::open(&connection("dbname=postgres")).unwrap());
         assert!(!snapshot.notes.iter().any(|note| note.contains("GRANT")), "{:?}", snapshot.notes);
 
         // Without a database, the role's name is the database's.

@@ -1,19 +1,14 @@
 //! The counters.
 
-use super::{between, interval, on_each, open, run, snapshot, soon};
+use super::{between, interval, on_each, open, run, soon, take_snapshot};
 use filestats::{Counters, FileKind, Snapshot};
 
 /// A table of about 10 MiB, larger than the cache of a test's server.
 pub const TABLE: &str =
     "CREATE TABLE t AS SELECT g AS id, repeat('x', 900) AS filler FROM generate_series(1, 10000) g";
 
-fn sum(snapshot: &Snapshot, kind: FileKind, of: impl Fn(&Counters) -> u64) -> u64 {
-    snapshot
-        .samples
-        .iter()
-        .filter(|sample| sample.file.kind == kind)
-        .map(|sample| interval(&sample.counters))
-        .sum()
+fn sum(snapshot: &Snapshot, kind: FileKind, figure: impl Fn(&Counters) -> u64) -> u64 {
+    snapshot.samples.iter().filter(|sample| sample.file.kind == kind).map(|sample| of(&sample.counters)).sum()
 }
 
 #[test]
@@ -44,7 +39,7 @@ fn counts_equal_the_servers_own_views() {
         ] {
             soon(statement, || {
                 let (before, ours, after) =
-                    (own(statement), sum(&snapshot(&mut source), kind, counter), own(statement));
+                    (own(statement), sum(&take_snapshot(&mut source), kind, counter), own(statement));
                 (before == after && before > 0).then(|| assert_eq!(ours, before, "{version}: {statement}"))
             });
         }
@@ -55,10 +50,10 @@ fn counts_equal_the_servers_own_views() {
 fn load_shows_in_its_interval() {
     on_each(|version, server| {
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         run(server, &format!("{TABLE}; CHECKPOINT"));
         let rows = soon("the checkpoint's writes", || {
-            let rows = between(&before, &snapshot(&mut source));
+            let rows = between(&before, &take_snapshot(&mut source));
             let path = if version == 15 { "checkpointer" } else { "checkpointer/relation/normal" };
             let written = interval(&rows, path).known()?.counters.write;
             (written.bytes > 5 << 20).then_some(rows)
@@ -86,9 +81,9 @@ fn an_index_rebuild_shows_in_its_interval_and_not_in_the_next() {
         server.sql("CREATE TABLE t AS SELECT md5(g::text) AS key FROM generate_series(1, 200000) g");
         server.sql("CREATE INDEX i ON t (key); CHECKPOINT");
         let mut source = open(server);
-        let mut before = snapshot(&mut source);
+        let mut before = take_snapshot(&mut source);
         run(server, "SET maintenance_work_mem = '1MB'; REINDEX INDEX i");
-        let rebuild = between(&before, &snapshot(&mut source));
+        let rebuild = between(&before, &take_snapshot(&mut source));
         let (log, temp) = (written(&rebuild, FileKind::Log), written(&rebuild, FileKind::Temp));
         let index: u64 = server.sql("SELECT pg_relation_size('i')").parse().unwrap();
         assert!(index > 8 << 20, "{index}");
@@ -100,9 +95,9 @@ fn an_index_rebuild_shows_in_its_interval_and_not_in_the_next() {
             "{version}: {log} bytes of log for an index of {index}"
         );
         assert!(temp > index / 2, "{version}: {temp} bytes sorted on disk for an index of {index}");
-        before = snapshot(&mut source);
+        before = take_snapshot(&mut source);
         run(server, "SELECT 1");
-        let everyday = between(&before, &snapshot(&mut source));
+        let everyday = between(&before, &take_snapshot(&mut source));
         let (log, temp) = (written(&everyday, FileKind::Log), written(&everyday, FileKind::Temp));
         assert!(log < index / 10 && temp == 0, "{version}: {log} {temp}");
     });
@@ -113,11 +108,11 @@ fn a_checkpoint_shows_as_the_checkpointers_writes_and_syncs() {
     on_each(|version, server| {
         server.sql(&format!("{TABLE}; CHECKPOINT; UPDATE t SET id = -id"));
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         server.sql("CHECKPOINT");
         let path = if version == 15 { "checkpointer" } else { "checkpointer/relation/normal" };
         soon("its writes and syncs", || {
-            let rows = between(&before, &snapshot(&mut source));
+            let rows = between(&before, &take_snapshot(&mut source));
             let delta = interval(&rows, path).known()?;
             let syncs = delta.counters.sync.known()?.count;
             // 15 counts sync phases, later versions files.
@@ -147,7 +142,7 @@ fn bytes_of_the_log_are_near_what_the_kernel_saw_written() {
             eprintln!("skipped: the kernel's count of others' writes cannot be read here");
             return;
         }
-        let (before, before_bytes) = (snapshot(&mut source), written_by(&server.processes()));
+        let (before, before_bytes) = (take_snapshot(&mut source), written_by(&server.processes()));
         // The session stays so that its bytes can be read, and ends so that it reports its counts.
         let commits = "DO $$ BEGIN FOR i IN 1..600 LOOP INSERT INTO few VALUES (i); COMMIT; END LOOP; END $$";
         let mut session = server.session(commits);
@@ -157,7 +152,7 @@ fn bytes_of_the_log_are_near_what_the_kernel_saw_written() {
         let kernel = written_by(&server.processes()) - before_bytes;
         run(server, &format!("SELECT pg_terminate_backend({pid})"));
         session.wait().unwrap();
-        let rows = between(&before, &snapshot(&mut source));
+        let rows = between(&before, &take_snapshot(&mut source));
         let ours = written(&rows, FileKind::Log);
         let ratio = ours as f64 / kernel as f64;
         eprintln!("{version}: {ours} bytes of log, {kernel} by the kernel's count");

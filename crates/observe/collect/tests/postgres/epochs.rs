@@ -1,6 +1,6 @@
 //! Events after which counters cannot be subtracted.
 
-use super::{between, interval, on_each, open, reason, snapshot, soon};
+use super::{between, interval, on_each, open, reason, soon, take_snapshot};
 use filestats::{Interval, Reason, Snapshot};
 
 /// Samples of every version: data files, the log, a database.
@@ -23,14 +23,17 @@ fn a_reset_of_a_databases_statistics_ends_the_epoch_of_that_database_only() {
     on_each(|version, server| {
         let (data, log, database) = paths(version);
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         server.sql("SELECT pg_stat_reset()");
-        let after = snapshot(&mut source);
+        let after = take_snapshot(&mut source);
         let rows = between(&before, &after);
         assert_eq!(reason(interval(&rows, database)), Reason::StatsReset, "NULL and a time are not the same");
         assert!(interval(&rows, data).known().is_some() && interval(&rows, log).known().is_some());
         server.sql("SELECT pg_stat_reset()");
-        assert_eq!(reason(interval(&between(&after, &snapshot(&mut source)), database)), Reason::StatsReset);
+        assert_eq!(
+            reason(interval(&between(&after, &take_snapshot(&mut source)), database)),
+            Reason::StatsReset
+        );
     });
 }
 
@@ -39,19 +42,19 @@ fn a_reset_of_shared_statistics_ends_their_own_epoch_only() {
     on_each(|version, server| {
         let (data, log, database) = paths(version);
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         server.sql(&format!(
             "SELECT pg_stat_reset_shared('{}')",
             if version == 15 { "bgwriter" } else { "io" }
         ));
-        let after = snapshot(&mut source);
+        let after = take_snapshot(&mut source);
         let rows = between(&before, &after);
         assert_eq!(reason(interval(&rows, data)), Reason::StatsReset);
         assert!(interval(&rows, database).known().is_some());
         if version < 18 {
             assert!(interval(&rows, log).known().is_some());
             server.sql("SELECT pg_stat_reset_shared('wal')");
-            let rows = between(&after, &snapshot(&mut source));
+            let rows = between(&after, &take_snapshot(&mut source));
             assert_eq!(reason(interval(&rows, log)), Reason::StatsReset);
             assert!(interval(&rows, data).known().is_some());
         }
@@ -62,13 +65,13 @@ fn a_reset_of_shared_statistics_ends_their_own_epoch_only() {
 fn a_restart_ends_every_epoch_and_the_source_goes_on() {
     on_each(|_, server| {
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         server.restart();
-        let after = snapshot(&mut source);
+        let after = take_snapshot(&mut source);
         for row in between(&before, &after) {
             assert_eq!(reason(&row.interval), Reason::Restart, "{}", row.file.path);
         }
-        assert!(anything_known(&after, &snapshot(&mut source)));
+        assert!(anything_known(&after, &take_snapshot(&mut source)));
     });
 }
 
@@ -81,14 +84,14 @@ fn a_crash_of_a_backend_is_a_restart() {
         let mut without_rights = collect::postgres::Postgres::open(&plain).unwrap();
         let started = "SELECT pg_postmaster_start_time()";
         let postmaster = server.sql(started);
-        let (before, before_plain) = (snapshot(&mut source), snapshot(&mut without_rights));
+        let (before, before_plain) = (take_snapshot(&mut source), take_snapshot(&mut without_rights));
         server.crash();
         assert_eq!(server.sql(started), postmaster, "{version}: the same postmaster");
-        let (after, after_plain) = (snapshot(&mut source), snapshot(&mut without_rights));
+        let (after, after_plain) = (take_snapshot(&mut source), take_snapshot(&mut without_rights));
         for row in between(&before, &after).iter().chain(&between(&before_plain, &after_plain)) {
             assert_eq!(reason(&row.interval), Reason::Restart, "{version}: {}", row.file.path);
         }
-        assert!(anything_known(&after, &snapshot(&mut source)));
+        assert!(anything_known(&after, &take_snapshot(&mut source)));
     });
 }
 
@@ -96,12 +99,12 @@ fn a_crash_of_a_backend_is_a_restart() {
 fn a_server_that_is_killed_and_started_again_is_another_run() {
     on_each(|_, server| {
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         server.kill();
         let error = collect::Source::snapshot(&mut source).expect_err("there is no server");
         assert!(error.to_string().contains("cannot connect"), "{error}");
         server.launch();
-        for row in between(&before, &snapshot(&mut source)) {
+        for row in between(&before, &take_snapshot(&mut source)) {
             assert_eq!(reason(&row.interval), Reason::Restart, "{}", row.file.path);
         }
     });
@@ -112,12 +115,12 @@ fn a_database_that_was_dropped_and_created_again_is_another_one() {
     on_each(|_, server| {
         server.sql("CREATE DATABASE shop");
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         server.sql("DROP DATABASE shop");
-        let without = snapshot(&mut source);
+        let without = take_snapshot(&mut source);
         assert_eq!(reason(interval(&between(&before, &without), "temp files/shop")), Reason::Gone);
         server.sql("CREATE DATABASE shop");
-        let again = snapshot(&mut source);
+        let again = take_snapshot(&mut source);
         assert_eq!(reason(interval(&between(&before, &again), "temp files/shop")), Reason::IdentityChanged);
         let new = interval(&between(&without, &again), "temp files/shop").clone();
         assert!(matches!(new, Interval::Known(delta) if delta.counters.write.count == 0), "began at zero");
@@ -133,14 +136,14 @@ fn a_relation_in_a_new_file_is_another_sample() {
         let mut source = open(server).relations();
         let (table, index) = ("relation/postgres/public.t", "relation/postgres/public.i");
         let mut before = soon("the table is there", || {
-            let snapshot = snapshot(&mut source);
+            let snapshot = take_snapshot(&mut source);
             let there = |path| snapshot.samples.iter().any(|sample| sample.file.path == path);
             (there(table) && there(index)).then_some(snapshot)
         });
         for (statement, path) in [("TRUNCATE t", table), ("VACUUM FULL t", table), ("REINDEX INDEX i", index)]
         {
             server.sql(statement);
-            let after = snapshot(&mut source);
+            let after = take_snapshot(&mut source);
             assert_eq!(
                 reason(interval(&between(&before, &after), path)),
                 Reason::IdentityChanged,
@@ -149,10 +152,10 @@ fn a_relation_in_a_new_file_is_another_sample() {
             before = after;
         }
         server.sql("SELECT pg_stat_reset_single_table_counters('t'::regclass)");
-        let after = snapshot(&mut source);
+        let after = take_snapshot(&mut source);
         assert_eq!(reason(interval(&between(&before, &after), table)), Reason::StatsReset);
         server.sql("DROP TABLE t");
-        let rows = between(&after, &snapshot(&mut source));
+        let rows = between(&after, &take_snapshot(&mut source));
         assert_eq!(
             (reason(interval(&rows, table)), reason(interval(&rows, index))),
             (Reason::Gone, Reason::Gone)

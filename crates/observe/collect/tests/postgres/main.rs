@@ -40,7 +40,7 @@ fn open(server: &PostgresServer) -> Postgres {
     Postgres::open(&server.connection()).expect("a running server")
 }
 
-fn snapshot(source: &mut impl Source) -> Snapshot {
+fn take_snapshot(source: &mut impl Source) -> Snapshot {
     source.snapshot().expect("a running server")
 }
 

@@ -1,6 +1,6 @@
 //! Relations by their files.
 
-use super::{on, open, snapshot, soon};
+use super::{on, open, soon, take_snapshot};
 use collect::FileNames;
 use collect::postgres::Postgres;
 use std::io::Write;
@@ -137,7 +137,7 @@ fn a_server_that_hangs_or_is_gone_delays_no_snapshot_and_its_names_stay() {
         let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headroom'";
         soon("nobody is connected", || (server.sql(sessions) == "0").then_some(()));
         let mut again = open(server).publishing_names(&names);
-        snapshot(&mut again);
+        take_snapshot(&mut again);
         soon("a name by the new connection", || {
             (names.object(&unknown).unwrap() == "postgres.pg_catalog.pg_proc").then_some(())
         });

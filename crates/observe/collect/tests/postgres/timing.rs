@@ -1,7 +1,7 @@
 //! Times are known only if the server measured them in all of the interval.
 
 use super::counts::TABLE;
-use super::{between, interval, on_each, open, reason, run, snapshot};
+use super::{between, interval, on_each, open, reason, run, take_snapshot};
 use collect::Source;
 use collect::postgres::{Postgres, SAMPLED_EVERY};
 use filestats::{Delta, Figure, Ops, Reason, Snapshot};
@@ -24,7 +24,7 @@ fn load(server: &PostgresServer) {
 /// The next snapshot, and what the load did.
 fn loaded(source: &mut Postgres, before: &Snapshot, version: u32) -> (Snapshot, Delta, Delta) {
     let (data, log) = paths(version);
-    let after = snapshot(source);
+    let after = take_snapshot(source);
     let rows = between(before, &after);
     let known = |path| interval(&rows, path).known().expect("one epoch").clone();
     let (data, log) = (known(data), known(log));
@@ -55,7 +55,7 @@ fn latency_is_unknown_while_timing_is_off_and_known_while_it_is_on() {
         let off = Figure::unknown(Reason::TimingOff);
         let mut source = open(server);
 
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         load(server);
         let (before, data, log) = loaded(&mut source, &before, version);
         assert_eq!(stalls(&data, &log), [off; 3], "{version}");
@@ -71,7 +71,7 @@ fn latency_is_unknown_while_timing_is_off_and_known_while_it_is_on() {
         assert_eq!(stalls(&data, &log), [off; 3], "{version}: across the change");
 
         // Samples before the change count for the first snapshot after it.
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         load(server);
         let (after, data, log) = loaded(&mut source, &before, version);
         for stall in stalls(&data, &log) {
@@ -91,7 +91,7 @@ fn latency_is_unknown_while_timing_is_off_and_known_while_it_is_on() {
         let (between_snapshots, data, log) = loaded(&mut source, &after, version);
         assert_eq!(stalls(&data, &log), [off; 3], "{version}: part of the time was not timed");
         let with_times = after;
-        let after = snapshot(&mut source);
+        let after = take_snapshot(&mut source);
         load(server);
         let (last, data, log) = loaded(&mut source, &after, version);
         // A caller that skips the snapshots in between must not get incomplete times.

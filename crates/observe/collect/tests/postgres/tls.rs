@@ -1,6 +1,6 @@
 //! Encrypted connections to a real server.
 
-use super::look;
+use super::take_snapshot;
 use collect::SourceError;
 use collect::postgres::{Postgres, PostgresError};
 use std::fs;
@@ -121,10 +121,10 @@ fn the_certificate_is_checked_as_configured_and_errors_say_what_is_wrong() {
     let Some(server) = Encrypting::start(15, "server") else { return };
     let authority = server.file("ca.pem");
     let opened =
-        |host: &str, more: &str| server.open(host, more).map(|mut source| drop(snapshot(&mut source)));
+        |host: &str, more: &str| server.open(host, more).map(|mut source| drop(take_snapshot(&mut source)));
 
     let mut source = server.open("localhost", "").unwrap();
-    snapshot(&mut source);
+    take_snapshot(&mut source);
     assert!(server.is_encrypted(), "without a word, where the server can");
     drop(source);
     opened("127.0.0.1", "sslmode=require").unwrap();
@@ -152,12 +152,12 @@ fn the_password_is_bound_to_the_certificate() {
     for version in [15, 18] {
         let Some(server) = Encrypting::start(version, "server") else { continue };
         let mut source = server.open("localhost", "sslmode=require channel_binding=require").unwrap();
-        snapshot(&mut source);
+        take_snapshot(&mut source);
         drop(source);
         let readable = server.open("localhost", "sslmode=disable channel_binding=require");
         assert!(readable.unwrap_err().to_string().contains("channel binding"));
         if version >= 17 {
-            snapshot(&mut server.open("localhost", "sslmode=require sslnegotiation=direct").unwrap());
+            take_snapshot(&mut server.open("localhost", "sslmode=require sslnegotiation=direct").unwrap());
         }
     }
 }
@@ -166,8 +166,8 @@ fn the_password_is_bound_to_the_certificate() {
 fn a_self_signed_certificate_is_its_own_authority() {
     let Some(server) = Encrypting::start(15, "own") else { return };
     let own = server.file("own.pem");
-    snapshot(&mut server.open("localhost", &format!("sslmode=verify-full sslrootcert={own}")).unwrap());
-    snapshot(&mut server.open("127.0.0.1", &format!("sslmode=verify-ca sslrootcert={own}")).unwrap());
+    take_snapshot(&mut server.open("localhost", &format!("sslmode=verify-full sslrootcert={own}")).unwrap());
+    take_snapshot(&mut server.open("127.0.0.1", &format!("sslmode=verify-ca sslrootcert={own}")).unwrap());
     let other_name = refusal(server.open("127.0.0.1", &format!("sslmode=verify-full sslrootcert={own}")));
     assert!(other_name.contains("it is not for 127.0.0.1"), "{other_name}");
 }
@@ -177,7 +177,7 @@ fn allow_and_prefer_try_the_other_mode_after_a_refusal() {
     let Some(server) = Encrypting::start(15, "server") else { return };
     let encrypted = |more: &str| {
         let mut source = server.open("127.0.0.1", more).unwrap();
-        snapshot(&mut source);
+        take_snapshot(&mut source);
         server.is_encrypted()
     };
     assert!(!encrypted("sslmode=allow") && !encrypted("sslmode=disable"));
@@ -209,7 +209,7 @@ fn the_clients_certificate_is_accepted() {
     server.server.sql("SELECT pg_reload_conf()");
     super::soon("the rules", || {
         let open = server.open("localhost", "sslmode=require password=wrong");
-        open.ok().map(|mut source| drop(snapshot(&mut source)))
+        open.ok().map(|mut source| drop(take_snapshot(&mut source)))
     });
     let nobody =
         format!("sslmode=require sslcert={} sslkey={}", server.file("ca.pem"), server.file("ca.key"));

@@ -1,7 +1,7 @@
 //! The server's counters against those of the device and of the process source.
 
 use super::counts::{TABLE, written};
-use super::{between, on, on_each, open, run, snapshot, soon};
+use super::{between, on, on_each, open, run, soon, take_snapshot};
 use collect::diskstats::Disk;
 use filestats::{Counts, Durable, FileKind, Time};
 use testbed::{LoopDisk, PostgresServer};
@@ -14,9 +14,9 @@ fn a_table_that_is_read_whole_is_read_once() {
         // The cache is empty.
         server.restart();
         let mut source = open(server);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         run(server, "SET max_parallel_workers_per_gather = 0; SELECT count(*) FROM t");
-        let rows = between(&before, &snapshot(&mut source));
+        let rows = between(&before, &take_snapshot(&mut source));
         let reads = rows.iter().filter_map(|row| row.interval.known()).map(|delta| delta.counters.read);
         let (count, bytes) = reads.fold((0, 0), |sum, read| (sum.0 + read.count, sum.1 + read.bytes));
         let table: u64 = server.sql("SELECT pg_relation_size('t')").parse().unwrap();
@@ -34,7 +34,7 @@ fn a_table_that_is_read_whole_is_read_once() {
 fn samples_say_what_they_count_and_time() {
     on(&[15, 17, 18], |version, server| {
         let meaning_on = |server: &PostgresServer, path: &str| {
-            let snapshot = snapshot(&mut open(server));
+            let snapshot = take_snapshot(&mut open(server));
             snapshot
                 .samples
                 .iter()
@@ -94,15 +94,15 @@ fn what_pgbench_writes_reaches_the_device() {
         let (mut source, mut device) = (open(&server), Disk::open(disk.number()).unwrap());
         let synced = || std::process::Command::new("sync").arg("-f").arg(&directory).status().unwrap();
         synced();
-        let (before, device_before) = (snapshot(&mut source), snapshot(&mut device));
+        let (before, device_before) = (take_snapshot(&mut source), take_snapshot(&mut device));
         server.pgbench(&["-c", "4", "-t", "2000", "-N"]);
         run(&server, "CHECKPOINT");
         synced();
         let files = soon("the checkpoint's counts", || {
-            let rows = between(&before, &snapshot(&mut source));
+            let rows = between(&before, &take_snapshot(&mut source));
             (written(&rows, FileKind::Data) > 8 << 20).then_some(rows)
         });
-        let below = written(&between(&device_before, &snapshot(&mut device)), FileKind::Device);
+        let below = written(&between(&device_before, &take_snapshot(&mut device)), FileKind::Device);
         let ours = written(&files, FileKind::Data) + written(&files, FileKind::Log);
         let amplification = below as f64 / ours as f64;
         eprintln!("{version}: {ours} bytes by the server, {below} by the device: {amplification:.2}");

@@ -1,6 +1,6 @@
 //! Sampled waits.
 
-use super::{on_each, open, snapshot, soon};
+use super::{on_each, open, soon, take_snapshot};
 use collect::postgres::SAMPLED_EVERY;
 use filestats::{Figure, Rules, WaitClass, wait_intervals};
 use testbed::{LoopDisk, PostgresServer};
@@ -17,9 +17,9 @@ fn a_session_that_waits_all_the_time_adds_the_whole_interval() {
         let mut sessions = statements.map(|statement| server.session(statement).spawn().unwrap());
         let event = "SELECT count(*) FROM pg_stat_activity WHERE wait_event IN ('SyncRep', 'PgSleep')";
         soon("both wait", || (server.sql(event) == "2").then_some(()));
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         std::thread::sleep(SAMPLED_EVERY * 8);
-        let after = snapshot(&mut source);
+        let after = take_snapshot(&mut source);
         sessions
             .iter_mut()
             .for_each(|session| session.kill().and_then(|()| session.wait()).map(drop).unwrap());
@@ -53,11 +53,11 @@ fn the_wait_for_a_slow_log_is_near_the_servers_own_time() {
         if !disk.throttle(CapKind::WriteIops, 30) {
             return;
         }
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         let commits = "DO $$ BEGIN FOR i IN 1..40 LOOP INSERT INTO t VALUES (i); COMMIT; END LOOP; END $$";
         server.sql(commits);
         let after = soon("its counts", || {
-            let after = snapshot(&mut source);
+            let after = take_snapshot(&mut source);
             let log = super::between(&before, &after);
             let syncs = |row: &filestats::FileInterval| row.interval.known()?.counters.sync.known();
             let of_log = log.iter().filter(|row| row.file.kind == filestats::FileKind::Log);
@@ -87,7 +87,7 @@ fn the_profile_of_pg_wait_sampling_is_used_where_it_is_installed() {
         return;
     }
     // Created but not loaded: waits are sampled.
-    assert!(!snapshot(&mut open(&server)).notes.is_empty());
+    assert!(!take_snapshot(&mut open(&server)).notes.is_empty());
     server.sql("ALTER SYSTEM SET shared_preload_libraries = 'pg_wait_sampling'");
     server.restart();
     server.sql("CREATE TABLE t (id int)");
@@ -98,10 +98,11 @@ fn the_profile_of_pg_wait_sampling_is_used_where_it_is_installed() {
         let wait = snapshot.waits.iter().find(|wait| wait.event == "SyncRep")?;
         wait.wait_ns.known()
     };
-    let before =
-        soon("its first looks", || Some(snapshot(&mut source)).filter(|snapshot| waited(snapshot).is_some()));
+    let before = soon("its first looks", || {
+        Some(take_snapshot(&mut source)).filter(|snapshot| waited(snapshot).is_some())
+    });
     std::thread::sleep(SAMPLED_EVERY * 4);
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     session.kill().and_then(|()| session.wait()).unwrap();
     let rows = wait_intervals(&before, &after, Rules::default());
     let row = rows.iter().find(|row| row.event == "SyncRep").unwrap();

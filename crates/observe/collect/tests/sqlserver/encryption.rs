@@ -49,7 +49,7 @@ fn try_open(responder: &Responder, options: &str) -> Result<SqlServer, SourceErr
 fn everything_is_encrypted_with_a_server_whose_certificate_is_trusted() {
     let Some((responder, _directory, authority)) = encrypting(1) else { return };
     let mut source = try_open(&responder, &format!("?certificate={authority}")).unwrap();
-    assert_eq!(snapshot(&mut source).samples.len(), 4);
+    assert_eq!(take_snapshot(&mut source).samples.len(), 4);
     let state = responder.state();
     assert_eq!(
         (state.encrypted.0.as_slice(), state.encrypted.1.as_slice()),
@@ -70,14 +70,14 @@ fn an_untrusted_certificate_is_refused_before_the_password_is_sent() {
     );
     assert_eq!(responder.state().logins, []);
     let mut source = try_open(&responder, "?certificate=trust").unwrap();
-    assert_eq!(snapshot(&mut source).samples.len(), 4);
+    assert_eq!(take_snapshot(&mut source).samples.len(), 4);
 }
 
 #[test]
 fn only_the_login_is_encrypted_if_neither_side_wants_more() {
     let Some((responder, _directory, _)) = encrypting(0) else { return };
     let mut source = try_open(&responder, "?encrypt=optional&certificate=trust").unwrap();
-    assert_eq!(snapshot(&mut source).samples.len(), 4);
+    assert_eq!(take_snapshot(&mut source).samples.len(), 4);
     let state = responder.state();
     assert_eq!(
         (state.encrypted.0.as_slice(), state.encrypted.1.as_slice()),

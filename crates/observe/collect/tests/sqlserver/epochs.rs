@@ -5,7 +5,7 @@ use filestats::{Figure, FileKind, Ops, WaitClass};
 fn a_restart_makes_the_interval_of_all_files_and_waits_unknown() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     {
         let mut state = responder.state();
         state.started = "2026-11-21T10:00:00.500";
@@ -14,7 +14,7 @@ fn a_restart_makes_the_interval_of_all_files_and_waits_unknown() {
         state.files[0].read = [5_000, 50_000_000, 9_000];
         state.waits[1].1 = 9_000;
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     for row in intervals(&before, &after) {
         assert_eq!(reason(&row.interval), Some(Reason::Restart), "{}", row.file.path);
     }
@@ -25,13 +25,13 @@ fn a_restart_makes_the_interval_of_all_files_and_waits_unknown() {
 fn after_a_lost_connection_the_counters_go_on() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     responder.state().is_forgetful = true;
     let _ = source.snapshot();
     responder.state().is_forgetful = false;
     responder.state().ms_ticks += 1_000;
     responder.state().files[0].write[0] += 3;
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(interval(&before, &after, "shop.mdf").known().unwrap().counters.write, Ops::timed(3, 0, 0));
     assert!(responder.state().logins.len() >= 2);
 }
@@ -40,10 +40,10 @@ fn after_a_lost_connection_the_counters_go_on() {
 fn a_detached_database_disappears_and_begins_at_zero_when_attached_again() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let attached = snapshot(&mut source);
+    let attached = take_snapshot(&mut source);
     let shop: Vec<File> = responder.state().files.drain(..2).collect();
     responder.state().ms_ticks += 1_000;
-    let detached = snapshot(&mut source);
+    let detached = take_snapshot(&mut source);
     assert_eq!(reason(&interval(&attached, &detached, "shop.mdf")), Some(Reason::Gone));
     {
         let mut state = responder.state();
@@ -56,7 +56,7 @@ fn a_detached_database_disappears_and_begins_at_zero_when_attached_again() {
             ..file
         }));
     }
-    let again = snapshot(&mut source);
+    let again = take_snapshot(&mut source);
     let data = interval(&attached, &again, "shop.mdf");
     assert_eq!(reason(&data), Some(Reason::Reopened), "more than before, and yet from zero");
     let since = interval(&detached, &again, "shop.mdf");
@@ -68,7 +68,7 @@ fn a_detached_database_disappears_and_begins_at_zero_when_attached_again() {
 fn a_database_that_reuses_numbers_and_file_name_is_another_one() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 1_000;
@@ -78,7 +78,7 @@ fn a_database_that_reuses_numbers_and_file_name_is_another_one() {
         state.files[0].read = [9_000, 90_000_000, 9_000];
         state.files[1].write = [9_000, 90_000_000, 9_000];
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), Some(Reason::IdentityChanged));
     assert_eq!(reason(&interval(&before, &after, "shop.ldf")), Some(Reason::Reopened), "it has no guid");
 }
@@ -87,7 +87,7 @@ fn a_database_that_reuses_numbers_and_file_name_is_another_one() {
 fn offline_and_online_between_two_snapshots_shows_in_the_handle_or_a_counter_that_fell() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 1_000;
@@ -95,7 +95,7 @@ fn offline_and_online_between_two_snapshots_shows_in_the_handle_or_a_counter_tha
         state.files[0].read = [9_000, 90_000_000, 9_000];
         state.files[1].write = [3, 4_096, 1];
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), Some(Reason::Reopened));
     assert_eq!(reason(&interval(&before, &after, "shop.ldf")), Some(Reason::CounterFell));
 }
@@ -104,7 +104,7 @@ fn offline_and_online_between_two_snapshots_shows_in_the_handle_or_a_counter_tha
 fn a_new_databases_first_interval_is_known() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 2_000;
@@ -117,7 +117,7 @@ fn a_new_databases_first_interval_is_known() {
         };
         state.files.push(new);
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(
         interval(&before, &after, "new.mdf").known().unwrap().counters.write,
         Ops::timed(11, 90_112, 6 * MS)
@@ -128,7 +128,7 @@ fn a_new_databases_first_interval_is_known() {
         responder.state().requests.last().unwrap().contains("volume_stats"),
         "its volume is not known yet"
     );
-    let elsewhere = snapshot(&mut open(&responder));
+    let elsewhere = take_snapshot(&mut open(&responder));
     assert_eq!(
         reason(&interval(&before, &elsewhere, "new.mdf")),
         Some(Reason::FirstSight),
@@ -140,11 +140,11 @@ fn a_new_databases_first_interval_is_known() {
 fn a_file_that_is_to_move_keeps_its_counters_and_is_no_new_file() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     // ALTER DATABASE ... MODIFY FILE: the catalog's name changes at once, the file at the next start.
     responder.state().files[0].path = "E:\\moved.mdf".into();
     responder.state().ms_ticks += 1_000;
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "moved.mdf")), Some(Reason::FirstSight));
 }
 
@@ -152,19 +152,19 @@ fn a_file_that_is_to_move_keeps_its_counters_and_is_no_new_file() {
 fn cleared_waits_are_found_by_an_idle_wait_although_busy_ones_caught_up() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 5_000;
         state.waits[0] = ("LAZYWRITER_SLEEP", 4, 4_000, 0);
         state.waits[1] = ("PAGEIOLATCH_SH", 900, 9_000, 0);
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(wait(&before, &after, "PAGEIOLATCH_SH").interval.reason(), Some(Reason::StatsReset));
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), None, "files are not reset with the waits");
     responder.state().ms_ticks += 5_000;
     responder.state().waits[1].1 += 10;
-    let later = snapshot(&mut source);
+    let later = take_snapshot(&mut source);
     assert_eq!(wait(&after, &later, "PAGEIOLATCH_SH").interval.known().unwrap().count, Figure::Known(10));
 }
 
@@ -173,7 +173,7 @@ fn without_names_files_are_shown_by_number_with_the_statement_that_grants_them()
     let responder = server(Version::V2019);
     responder.state().sees_names = false;
     let mut source = open(&responder);
-    let weak = snapshot(&mut source);
+    let weak = take_snapshot(&mut source);
     let names: Vec<_> =
         weak.samples.iter().map(|sample| (sample.file.path.as_str(), sample.file.kind)).collect();
     let expected = [
@@ -189,7 +189,7 @@ fn without_names_files_are_shown_by_number_with_the_statement_that_grants_them()
     assert!(lack.is_some_and(|note| !source.remarks().contains(note)), "{:?}", weak.notes);
     responder.state().sees_names = true;
     responder.state().ms_ticks += 1_000;
-    let granted = snapshot(&mut source);
+    let granted = take_snapshot(&mut source);
     assert!(!granted.notes.iter().any(|note| note.contains("GRANT")));
     assert_eq!(
         reason(&interval(&weak, &granted, "shop.mdf")),
@@ -202,7 +202,7 @@ fn without_names_files_are_shown_by_number_with_the_statement_that_grants_them()
 fn page_waits_are_compared_with_the_files_of_tempdb_too() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     {
         let mut state = responder.state();
         state.ms_ticks += 10_000;
@@ -210,7 +210,7 @@ fn page_waits_are_compared_with_the_files_of_tempdb_too() {
         state.files[2].read = [1_010, 8_847_360, 5_007];
         state.waits[1] = ("PAGEIOLATCH_SH", 1_700, 7_600, 100);
     }
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     let waits = filestats::wait_intervals(&before, &after, Rules::default());
     let reconciled = filestats::waits::reconcile(&waits, &intervals(&before, &after));
     let reads = reconciled.iter().find(|one| one.class == WaitClass::DataRead).unwrap();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 #[test]
 fn another_client_reads_the_same_figures_from_the_responder() {
     let responder = server(Version::V2014);
-    snapshot(&mut open(&responder));
+    take_snapshot(&mut open(&responder));
     let requests = responder.state().requests.clone();
     let files = requests.iter().find(|sql| sql.contains("virtual_file_stats")).unwrap();
     let client = Command::new("tsql")

@@ -72,7 +72,7 @@ fn variables(name: &str) -> Option<String> {
     (name == "SQLCMDPASSWORD").then(|| PASSWORD.to_owned())
 }
 
-fn snapshot(source: &mut SqlServer) -> Snapshot {
+fn take_snapshot(source: &mut SqlServer) -> Snapshot {
     source.snapshot().expect("a server that answers")
 }
 

@@ -63,13 +63,13 @@ fn an_unknown_database_is_refused_and_one_that_starts_is_unreachable() {
 fn a_truncated_answer_is_an_error() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
-    let before = snapshot(&mut source);
+    let before = take_snapshot(&mut source);
     responder.state().trouble = Trouble::Cut;
     let error = failure(&mut source);
     assert!(matches!(error.downcast_ref(), Some(SqlServerError::Unreachable { .. })), "{error}");
     responder.state().trouble = Trouble::None;
     responder.state().ms_ticks += 1_000;
-    let after = snapshot(&mut source);
+    let after = take_snapshot(&mut source);
     assert_eq!(reason(&interval(&before, &after, "shop.mdf")), None);
 }
 
@@ -83,7 +83,7 @@ fn a_malformed_answer_is_an_error_and_never_an_empty_list_of_waits() {
         assert!(matches!(error.downcast_ref(), Some(SqlServerError::NotUnderstood { .. })), "{error:?}");
         responder.state().trouble = Trouble::None;
         assert_eq!(responder.state().logins.len(), 1);
-        let snapshot = snapshot(&mut source);
+        let snapshot = take_snapshot(&mut source);
         assert_eq!(responder.state().logins.len(), 2, "of that connection nothing more is understood");
         assert!(snapshot.waits.len() > 2 && snapshot.samples.len() == 4);
     }
@@ -94,18 +94,18 @@ fn volumes_are_kept_until_the_server_reports_them_again() {
     let responder = server(Version::V2019);
     let mut source = open(&responder);
     let drive = |snapshot: &Snapshot, end: &str| sample(snapshot, end).file.drive.clone();
-    assert_eq!(drive(&snapshot(&mut source), "shop.mdf").as_deref(), Some("D:\\"));
+    assert_eq!(drive(&take_snapshot(&mut source), "shop.mdf").as_deref(), Some("D:\\"));
     let new = File { file_id: 3, path: "D:\\data\\more.ndf".into(), ..responder.state().files[0].clone() };
     responder.state().files.push(new);
     responder.state().trouble = Trouble::Garbled("dm_os_volume_stats");
     failure(&mut source);
-    let snapshot = snapshot(&mut source);
+    let snapshot = take_snapshot(&mut source);
     assert_eq!(drive(&snapshot, "shop.mdf").as_deref(), Some("D:\\"), "kept");
     assert_eq!(drive(&snapshot, "more.ndf"), None, "and not asked again, as if it hung");
     let newer = File { file_id: 4, path: "D:\\data\\most.ndf".into(), ..responder.state().files[0].clone() };
     responder.state().files.push(newer);
     responder.state().trouble = Trouble::None;
-    assert_eq!(drive(&snapshot(&mut source), "more.ndf").as_deref(), Some("D:\\"));
+    assert_eq!(drive(&take_snapshot(&mut source), "more.ndf").as_deref(), Some("D:\\"));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_server_that_hangs_times_out_and_gets_an_attention() {
         std::thread::yield_now();
     }
     responder.state().trouble = Trouble::None;
-    assert_eq!(snapshot(&mut source).samples.len(), 4, "over a new connection");
+    assert_eq!(take_snapshot(&mut source).samples.len(), 4, "over a new connection");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_redirect_is_followed_and_a_loop_of_redirects_is_not() {
     let gateway = server(Version::AzureDatabase);
     gateway.state().route = Some(("127.0.0.1", there.port));
     let mut source = open(&gateway);
-    assert_eq!(snapshot(&mut source).samples.len(), 4);
+    assert_eq!(take_snapshot(&mut source).samples.len(), 4);
     assert_eq!((gateway.state().requests.len(), there.state().logins.len()), (0, 1));
     there.state().route = Some(("127.0.0.1", gateway.port));
     let error = open_with(&gateway, "?encrypt=off").unwrap_err();

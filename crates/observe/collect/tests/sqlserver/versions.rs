@@ -8,7 +8,7 @@ const ALL: [Version; 5] =
 fn every_version_gives_each_files_counters_exactly() {
     for version in ALL {
         let responder = server(version);
-        let snapshot = snapshot(&mut open(&responder));
+        let snapshot = take_snapshot(&mut open(&responder));
         let name = format!("sqlserver 127.0.0.1:{}", responder.port);
         assert_eq!(snapshot.source, format!("sqlserver:127.0.0.1:{}", responder.port));
         assert_eq!(snapshot.samples.len(), 4, "{version:?}");
@@ -45,7 +45,7 @@ fn every_version_gives_each_files_counters_exactly() {
 #[test]
 fn waits_are_those_of_io_without_the_wait_for_a_processor() {
     for version in ALL {
-        let snapshot = snapshot(&mut open(&server(version)));
+        let snapshot = take_snapshot(&mut open(&server(version)));
         let waits: Vec<_> = snapshot.waits.iter().filter(|wait| wait.class != WaitClass::Throttled).collect();
         let figures: Vec<_> =
             waits.iter().map(|wait| (wait.event.as_str(), wait.class, wait.count, wait.wait_ns)).collect();
@@ -60,7 +60,7 @@ fn waits_are_those_of_io_without_the_wait_for_a_processor() {
 #[test]
 fn what_was_throttled_is_told_from_2014_on() {
     for version in ALL {
-        let snapshot = snapshot(&mut open(&server(version)));
+        let snapshot = take_snapshot(&mut open(&server(version)));
         let throttled = snapshot.waits.iter().filter(|wait| wait.class == WaitClass::Throttled);
         let figures: Vec<_> = throttled.map(|wait| (wait.event.as_str(), wait.wait_ns)).collect();
         let expected = [("io_stall_queued_read_ms of D:\\data\\shop.mdf", Figure::Known(300 * MS))];
@@ -72,7 +72,7 @@ fn what_was_throttled_is_told_from_2014_on() {
 fn azure_is_queried_for_the_views_of_its_database() {
     for version in ALL {
         let responder = server(version);
-        snapshot(&mut open(&responder));
+        take_snapshot(&mut open(&responder));
         let state = responder.state();
         let single = version == Version::AzureDatabase;
         let has_queried = |text: &str| state.requests.iter().any(|sql| sql.contains(text));
@@ -110,7 +110,7 @@ fn an_interval_is_measured_by_the_servers_clock() {
     for version in ALL {
         let responder = server(version);
         let mut source = open(&responder);
-        let before = snapshot(&mut source);
+        let before = take_snapshot(&mut source);
         {
             let mut state = responder.state();
             state.ms_ticks += 10_000;
@@ -118,7 +118,7 @@ fn an_interval_is_measured_by_the_servers_clock() {
             state.files[0].queued = [340, 0];
             state.waits[1] = ("PAGEIOLATCH_SH", 800, 2_600 + 130, 100 + 30);
         }
-        let after = snapshot(&mut source);
+        let after = take_snapshot(&mut source);
         let interval = interval(&before, &after, "shop.mdf");
         let delta = interval.known().unwrap();
         assert_eq!(delta.elapsed_ns, 10 * S, "{version:?}");
@@ -145,9 +145,9 @@ fn the_32_bit_clock_of_old_versions_wraps_without_effect() {
             let responder = server(version);
             let mut source = open(&responder);
             responder.state().ms_ticks = edge - 1_000;
-            let before = snapshot(&mut source);
+            let before = take_snapshot(&mut source);
             responder.state().ms_ticks = edge + 4_000;
-            let after = snapshot(&mut source);
+            let after = take_snapshot(&mut source);
             assert_eq!(interval(&before, &after, "shop.mdf").known().unwrap().elapsed_ns, 5 * S);
             assert_eq!(after.clock_ns, (edge + 4_000) * MS);
         }
@@ -156,21 +156,24 @@ fn the_32_bit_clock_of_old_versions_wraps_without_effect() {
 
 #[test]
 fn each_file_has_the_volume_that_the_server_reports() {
-    let snapshot = snapshot(&mut open(&server(Version::V2019)));
+    let snapshot = take_snapshot(&mut open(&server(Version::V2019)));
     assert_eq!(sample(&snapshot, "shop.ldf").file.drive.as_deref(), Some("D:\\logs\\"));
     assert_eq!(sample(&snapshot, "shop.mdf").file.drive.as_deref(), Some("D:\\"));
-    assert_eq!(sample(&snapshot(&mut open(&server(Version::AzureDatabase))), "shop.mdf").file.drive, None);
+    assert_eq!(
+        sample(&take_snapshot(&mut open(&server(Version::AzureDatabase))), "shop.mdf").file.drive,
+        None
+    );
 }
 
 #[test]
 fn milliseconds_and_pushed_reads_are_remarks() {
-    let notes = |version| snapshot(&mut open(&server(version))).notes;
+    let notes = |version| take_snapshot(&mut open(&server(version))).notes;
     assert!(notes(Version::V2019)[0].contains("whole milliseconds"));
     assert!(notes(Version::V2022).iter().any(|note| note.starts_with("28 reads") && note.contains("pushed")));
     assert_eq!(notes(Version::V2019).len(), 1);
     for version in ALL {
         let mut source = open(&server(version));
-        let notes = snapshot(&mut source).notes;
+        let notes = take_snapshot(&mut source).notes;
         assert!(
             !notes.is_empty() && notes.iter().all(|note| source.remarks().contains(note)),
             "{version:?}: {notes:?}"
@@ -190,7 +193,7 @@ fn thousands_of_files_in_hundreds_of_packets_are_read() {
         ..file.clone()
     });
     responder.state().files = many.collect();
-    let snapshot = snapshot(&mut open(&responder));
+    let snapshot = take_snapshot(&mut open(&responder));
     assert_eq!(snapshot.samples.len(), 3_000);
     for at in [0u64, 1, 1_499, 2_999] {
         let read = sample(&snapshot, &format!("\\{at}.mdf")).counters.read;
