@@ -8,7 +8,12 @@ pub const TABLE: &str =
     "CREATE TABLE t AS SELECT g AS id, repeat('x', 900) AS filler FROM generate_series(1, 10000) g";
 
 fn sum(snapshot: &Snapshot, kind: FileKind, figure: impl Fn(&Counters) -> u64) -> u64 {
-    snapshot.samples.iter().filter(|sample| sample.file.kind == kind).map(|sample| of(&sample.counters)).sum()
+    snapshot
+        .samples
+        .iter()
+        .filter(|sample| sample.file.kind == kind)
+        .map(|sample| figure(&sample.counters))
+        .sum()
 }
 
 #[test]
