@@ -21,7 +21,7 @@ pub struct CaptureArgs {
 /// `headroom capture`: one snapshot into the history.
 ///
 /// # Errors
-/// Of `process:` too, which counts only while somebody looks: two captures of it would have nothing between them.
+/// Of `process:`, which counts only while it is open: two captures would have nothing between them.
 pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done {
     if args.source.counts_only_while_open() {
         return Err(Failure::usage(

@@ -50,7 +50,7 @@ pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
         .collect();
     let lacks = findings.iter().any(|finding| !finding.works || !finding.notes.is_empty());
     out.answer(|_| text(&findings), || serde_json::json!({ "sources": findings }));
-    // Nobody said that there is a server here.
+    // Without --source, a server that is not here is no bad news.
     Ok(if named && lacks { bad_news() } else { FINE })
 }
 

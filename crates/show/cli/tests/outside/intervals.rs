@@ -86,8 +86,10 @@ fn waits_that_the_files_do_not_account_for_are_told_beside_them_in_every_format(
 /// Its programs are in the kernel only while it runs: the second capture would begin at zero again.
 #[test]
 fn captures_of_processes_are_refused_with_what_does_it_instead() {
-    let output = Headroom::new().run(&["capture", "--source", "process:"]);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("only while it is watched") && text.contains("headroom watch"), "{text}");
+    for source in ["process:", "process:pid-file=/run/postgresql.pid"] {
+        let output = Headroom::new().run(&["capture", "--source", source]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("only while it is watched") && text.contains("headroom watch"), "{text}");
+    }
 }
