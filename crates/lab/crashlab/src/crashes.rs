@@ -3,7 +3,7 @@
 use crate::lab::{Lab, Outcome, catch_panic};
 use crate::oracle::{Expected, Tolerance, judge};
 use crate::path::{Continuation, Counterexample, CrashImage, CrashPoint, Torn, crashed, show};
-use crate::run::{Run, Start, is_log_write, perform_from};
+use crate::run::{Place, Run, Start, is_log_write, perform_from};
 use crate::workload::{self, Model, Setting};
 use crate::{Chance, Files, Medium, Op, SimDisk};
 use crate::{cuts, indices, kind};
@@ -27,6 +27,24 @@ struct NextRun {
     steps: Vec<workload::Step>,
 }
 
+/// A crash during an operation of a run.
+struct CrashAt<'a> {
+    at: usize,
+    in_flight: Option<&'a Op>,
+    medium: &'a Medium,
+    place: Place,
+    expected: Expected,
+    generation: u32,
+    /// Whether a run goes on from the first image.
+    continues: bool,
+}
+
+impl CrashAt<'_> {
+    fn failed(&self, what: &str, point: CrashPoint) -> Counterexample {
+        Counterexample::after_crash(crashed(self.generation, self.at, self.in_flight, what), point)
+    }
+}
+
 impl Lab {
     /// Crashes at every operation.
     pub(crate) fn judge_run(
@@ -41,75 +59,96 @@ impl Lab {
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
             let expected = run.expected(at);
-            let place = run.place(at);
-            let is_asked_for = at == run.trace.len() || continued.iter().any(|own| own.at == at);
-            if !is_asked_for && !run.setting.kind.is_crashed(chance) {
+            let here = || continued.iter().filter(|place| place.at == at);
+            if at < run.trace.len() && here().next().is_none() && !run.setting.kind.is_crashed(chance) {
                 in_flight.into_iter().for_each(|op| medium.apply(op));
                 continue;
             }
-            let failed = |what: String, point: CrashPoint| {
-                Counterexample::after_crash(crashed(generation, at, in_flight, &what), point)
-            };
-            let drawn = chance.clone();
-            let images = self.images_at(run, &medium, at, chance, generation);
-            for (image, files) in images.into_iter().enumerate() {
-                let point = CrashPoint {
-                    place,
-                    image: CrashImage::Plain(image),
-                    drawn: drawn.clone(),
-                    judging: chance.clone(),
-                };
-                let found = self.judge(run, &files, expected, chance, generation);
-                let found = found.map_err(|what| failed(what, point.clone()))?;
-                outcome.crash_points += 1;
-                outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
-                if let Some((sequence, model)) = found
-                    && image == 0
-                    && continued.iter().any(|own| own.at == at && own.torn.is_none())
-                {
-                    let start = Start { files, sequence, model, rotten: false };
-                    let steps = kind::draw_again(chance, run.setting.kind, self.steps / 3);
-                    self.continue_from(
-                        run,
-                        NextRun { point, start, steps },
-                        chance,
-                        outcome,
-                        generation + 1,
-                    )?;
-                }
-            }
-            if let Some(mut aside) = cuts::is_drawn(chance) {
-                let drawn = aside.clone();
-                let files = cuts::cut(&medium, in_flight, run.setting.layout.vlf_bytes, &mut aside);
-                let expected = Expected { tolerance: Tolerance::Reported, ..expected };
-                let point = CrashPoint { place, image: CrashImage::Cut, drawn, judging: aside.clone() };
-                let found = self.judge(run, &files, expected, &mut aside, generation);
-                let found = found.map_err(|what| failed(format!("a file cut short: {what}"), point))?;
-                outcome.crash_points += 1;
-                outcome.damage_reported += u64::from(found.is_none());
-            }
-            for torn in continued.iter().filter(|own| own.at == at).filter_map(|own| own.torn) {
-                let drawn = chance.clone();
-                let files = tear(&medium, in_flight.expect("what is torn is in flight"), torn, chance);
-                let point =
-                    CrashPoint { place, image: CrashImage::Torn(torn), drawn, judging: chance.clone() };
-                let found = self.judge(run, &files, expected, chance, generation);
-                let found = found.map_err(|what| failed(what, point.clone()))?;
-                outcome.crash_points += 1;
-                if let Some(found) = found {
-                    let (start, steps) = self.after_torn(run, torn, files, found, chance);
-                    self.continue_from(
-                        run,
-                        NextRun { point, start, steps },
-                        chance,
-                        outcome,
-                        generation + 1,
-                    )?;
-                }
+            let continues = here().any(|place| place.torn.is_none());
+            let (medium_now, place) = (&medium, run.place(at));
+            let crash = CrashAt { at, in_flight, medium: medium_now, place, expected, generation, continues };
+            self.judge_images(run, &crash, chance, outcome)?;
+            self.judge_truncated(run, &crash, chance, outcome)?;
+            for torn in here().filter_map(|place| place.torn) {
+                self.judge_torn(run, &crash, torn, chance, outcome)?;
             }
             if let Some(op) = in_flight {
                 medium.apply(op);
             }
+        }
+        Ok(())
+    }
+
+    /// Judges the images of a crash, and goes on from the first one where that is wanted.
+    fn judge_images(
+        &self,
+        run: &Run,
+        crash: &CrashAt<'_>,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), Counterexample> {
+        let CrashAt { at, place, generation, .. } = *crash;
+        let drawn = chance.clone();
+        let images = self.images_at(run, crash.medium, at, chance, generation);
+        for (image, files) in images.into_iter().enumerate() {
+            let judging = chance.clone();
+            let point = CrashPoint { place, image: CrashImage::Plain(image), drawn: drawn.clone(), judging };
+            let found = self.judge(run, &files, crash.expected, chance, generation);
+            let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
+            outcome.crash_points += 1;
+            outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
+            if let Some((sequence, model)) = found
+                && image == 0
+                && crash.continues
+            {
+                let start = Start { files, sequence, model, rotten: false };
+                let steps = kind::draw_again(chance, run.setting.kind, self.steps / 3);
+                self.continue_from(run, NextRun { point, start, steps }, chance, outcome, generation + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges the same crash with a truncated file, where that is drawn.
+    fn judge_truncated(
+        &self,
+        run: &Run,
+        crash: &CrashAt<'_>,
+        chance: &Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), Counterexample> {
+        let Some(mut aside) = cuts::is_drawn(chance) else { return Ok(()) };
+        let drawn = aside.clone();
+        let files = cuts::cut(crash.medium, crash.in_flight, run.setting.layout.vlf_bytes, &mut aside);
+        let expected = Expected { tolerance: Tolerance::Reported, ..crash.expected };
+        let point = CrashPoint { place: crash.place, image: CrashImage::Cut, drawn, judging: aside.clone() };
+        let found = self.judge(run, &files, expected, &mut aside, crash.generation);
+        let found = found.map_err(|what| crash.failed(&format!("a file cut short: {what}"), point))?;
+        outcome.crash_points += 1;
+        outcome.damage_reported += u64::from(found.is_none());
+        Ok(())
+    }
+
+    /// Judges a crash that tears the write in flight, and goes on from it.
+    fn judge_torn(
+        &self,
+        run: &Run,
+        crash: &CrashAt<'_>,
+        torn: Torn,
+        chance: &mut Chance,
+        outcome: &mut Outcome,
+    ) -> Result<(), Counterexample> {
+        let drawn = chance.clone();
+        let op = crash.in_flight.expect("a torn write is in flight");
+        let files = tear(crash.medium, op, torn, chance);
+        let (place, image, judging) = (crash.place, CrashImage::Torn(torn), chance.clone());
+        let point = CrashPoint { place, image, drawn, judging };
+        let found = self.judge(run, &files, crash.expected, chance, crash.generation);
+        let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
+        outcome.crash_points += 1;
+        if let Some(found) = found {
+            let (start, steps) = self.after_torn(run, torn, files, found, chance);
+            self.continue_from(run, NextRun { point, start, steps }, chance, outcome, crash.generation + 1)?;
         }
         Ok(())
     }
