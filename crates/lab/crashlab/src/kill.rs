@@ -49,7 +49,7 @@ impl ChildRole {
     /// The role of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Work, Self::Recover].into_iter().find(|part| part.name() == name)
+        [Self::Work, Self::Recover].into_iter().find(|role| role.name() == name)
     }
 }
 
@@ -67,9 +67,9 @@ fn options(recovery: Recovery) -> Options {
 ///
 /// # Errors
 /// When the store cannot be opened or written.
-pub fn run_child(directory: &Path, part: ChildRole, recovery: Recovery) -> Result<()> {
+pub fn run_child(directory: &Path, role: ChildRole, recovery: Recovery) -> Result<()> {
     let store = Store::open(directory, options(recovery))?;
-    if part == ChildRole::Recover {
+    if role == ChildRole::Recover {
         loop {
             std::thread::park();
         }
