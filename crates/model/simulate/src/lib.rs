@@ -17,6 +17,7 @@
 //! Where a disk serves I/Os in order of arrival an I/O is one event: when channel and units become free is known, and so
 //! is its completion. Deterministic by seed. This crate does no I/O and reads no clock.
 
+mod arm;
 mod bucket;
 mod curve;
 mod disk;
