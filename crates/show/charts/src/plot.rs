@@ -329,7 +329,7 @@ impl<'a> Plot<'a> {
     /// States in the middle why there is nothing to show.
     pub(crate) fn nothing(&mut self, why: &str) {
         let middle = ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0);
-        self.canvas.text(middle, why, Anchor::Middle, Ink::Muted, false);
+        self.canvas.text(middle, why, Anchor::Middle, Ink::Text, false);
     }
 
     /// How high a value lies, 0 to 1.
