@@ -1,8 +1,8 @@
 //! The numbers that prove a verdict, each with its source and time.
 
-use crate::Evidence;
 use crate::case::{Case, Wait};
 use crate::figures::expected_commit_ns;
+use crate::{Evidence, EvidenceUnit};
 use workload::{Cap, CapKind};
 
 pub const DATABASE: &str = "the database's file statistics";
@@ -14,14 +14,14 @@ pub const READS_BY_DEVICE: &str =
 pub const BOTH: &str = "the database or the device, the larger of both";
 pub const MODEL: &str = "device rates x measured cost model";
 
-pub fn fact(what: &str, value: f64, unit: &str, source: &str, at: u64) -> Evidence {
-    Evidence { what: what.into(), value, unit: unit.into(), source: source.into(), at }
+pub fn fact(what: &str, value: f64, unit: EvidenceUnit, source: &str, at: u64) -> Evidence {
+    Evidence { what: what.into(), value, unit, source: source.into(), at }
 }
 
 impl Wait {
     pub fn device_fact(&self, case: &Case) -> Option<Evidence> {
         let ratio = self.device_ratio?;
-        Some(fact("latency at the device over the curve's", ratio, "times", DEVICE, case.ended()))
+        Some(fact("latency at the device over the curve's", ratio, EvidenceUnit::Times, DEVICE, case.ended()))
     }
 }
 
@@ -35,7 +35,7 @@ impl Case<'_> {
     }
 
     pub fn utilisation_fact(&self, value: f64) -> Evidence {
-        fact("utilisation", value, "share", MODEL, self.ended())
+        fact("utilisation", value, EvidenceUnit::Share, MODEL, self.ended())
     }
 
     pub fn knee(&self) -> Vec<Evidence> {
@@ -45,8 +45,8 @@ impl Case<'_> {
         };
         let source = format!("{CAPABILITY}, {}", curve.workload);
         vec![
-            fact("knee", knee.outstanding, "I/Os", &source, self.measured()),
-            fact("highest rate", knee.iops, "1/s", &source, self.measured()),
+            fact("knee", knee.outstanding, EvidenceUnit::Ios, &source, self.measured()),
+            fact("highest rate", knee.iops, EvidenceUnit::PerSecond, &source, self.measured()),
         ]
     }
 
@@ -57,21 +57,21 @@ impl Case<'_> {
             evidence.push(fact(
                 "latency of reads from storage",
                 place.latency_ns,
-                "ns",
+                EvidenceUnit::Nanoseconds,
                 if self.figures.reads_by_device { READS_BY_DEVICE } else { DATABASE },
                 self.ended(),
             ));
             evidence.push(fact(
                 "latency the curve expects",
                 place.expected_ns,
-                "ns",
+                EvidenceUnit::Nanoseconds,
                 &source,
                 self.measured(),
             ));
             evidence.push(fact(
                 "I/Os outstanding at the storage",
                 place.outstanding,
-                "I/Os",
+                EvidenceUnit::Ios,
                 BOTH,
                 self.ended(),
             ));
@@ -80,7 +80,7 @@ impl Case<'_> {
             evidence.push(fact(
                 "latency of a commit's write and sync",
                 commit_ns,
-                "ns",
+                EvidenceUnit::Nanoseconds,
                 self.commits_source(),
                 self.ended(),
             ));
@@ -89,7 +89,7 @@ impl Case<'_> {
                 self.capability.and_then(|capability| expected_commit_ns(capability, bytes))
             {
                 let what = "append and sync of that size, measured";
-                evidence.push(fact(what, expected, "ns", CAPABILITY, self.measured()));
+                evidence.push(fact(what, expected, EvidenceUnit::Nanoseconds, CAPABILITY, self.measured()));
             }
         }
         evidence
@@ -103,21 +103,33 @@ impl Case<'_> {
         let mut evidence = Vec::new();
         if let Some(database) = &self.figures.database {
             let operations = database.counters.operations() as f64;
-            evidence.push(fact("I/Os of the database", operations, "I/Os", DATABASE, self.ended()));
+            evidence.push(fact(
+                "I/Os of the database",
+                operations,
+                EvidenceUnit::Ios,
+                DATABASE,
+                self.ended(),
+            ));
             evidence.push(fact(
                 "I/Os a second of the database",
                 database.iops(),
-                "1/s",
+                EvidenceUnit::PerSecond,
                 DATABASE,
                 self.ended(),
             ));
         }
         if let Some(device) = &self.figures.device {
-            evidence.push(fact("I/Os a second at the device", device.iops(), "1/s", DEVICE, self.ended()));
+            evidence.push(fact(
+                "I/Os a second at the device",
+                device.iops(),
+                EvidenceUnit::PerSecond,
+                DEVICE,
+                self.ended(),
+            ));
             evidence.push(fact(
                 "throughput at the device",
                 device.mib_per_s(),
-                "MiB/s",
+                EvidenceUnit::MibPerSecond,
                 DEVICE,
                 self.ended(),
             ));
@@ -126,9 +138,9 @@ impl Case<'_> {
     }
 }
 
-pub fn cap_unit(cap: &Cap) -> &'static str {
+pub fn cap_unit(cap: &Cap) -> EvidenceUnit {
     match cap.kind {
-        CapKind::ReadIops | CapKind::WriteIops => "1/s",
-        CapKind::ReadBytes | CapKind::WriteBytes => "B/s",
+        CapKind::ReadIops | CapKind::WriteIops => EvidenceUnit::PerSecond,
+        CapKind::ReadBytes | CapKind::WriteBytes => EvidenceUnit::BytesPerSecond,
     }
 }

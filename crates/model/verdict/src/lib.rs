@@ -68,6 +68,29 @@ pub enum Confidence {
     High,
 }
 
+/// The unit of a number that supports a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum EvidenceUnit {
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    #[serde(rename = "1/s")]
+    PerSecond,
+    #[serde(rename = "B/s")]
+    BytesPerSecond,
+    #[serde(rename = "MiB/s")]
+    MibPerSecond,
+    #[serde(rename = "I/Os")]
+    Ios,
+    #[serde(rename = "share")]
+    Share,
+    #[serde(rename = "times")]
+    Times,
+    /// Of a verdict that another version stored.
+    #[serde(untagged)]
+    Other(String),
+}
+
 /// One number that supports the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -75,8 +98,8 @@ pub struct Evidence {
     pub what: String,
     /// The number.
     pub value: f64,
-    /// Its unit: "ns", "1/s", "MiB/s", "share", "I/Os", "times".
-    pub unit: String,
+    /// Its unit.
+    pub unit: EvidenceUnit,
     /// Where it comes from: the database's files, the device, the capability, a cap.
     pub source: String,
     /// Until when it was observed or when it was measured, nanoseconds since 1970.

@@ -1,5 +1,6 @@
 //! Easy on average, over the knee in some moments.
 
+use crate::EvidenceUnit;
 use crate::case::Case;
 use crate::evidence::{DEVICE, MODEL, fact};
 use crate::grounds::Grounds;
@@ -15,8 +16,8 @@ pub(crate) fn burst(case: &Case) -> Option<Grounds> {
     }
     let (at, highest) = over.iter().copied().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let mut evidence = vec![
-        fact("highest utilisation of a moment", highest, "share", MODEL, at),
-        fact("moments over the knee", share, "share", DEVICE, case.ended()),
+        fact("highest utilisation of a moment", highest, EvidenceUnit::Share, MODEL, at),
+        fact("moments over the knee", share, EvidenceUnit::Share, DEVICE, case.ended()),
         case.utilisation_fact(mean),
     ];
     evidence.extend(case.latency());

@@ -1,5 +1,6 @@
 //! The device is slow, but no session waits for it.
 
+use crate::EvidenceUnit;
 use crate::case::Case;
 use crate::evidence::{DATABASE, DEVICE, fact};
 use crate::figures::IOS_TO_COMPARE;
@@ -26,8 +27,8 @@ pub(crate) fn nobody_waits(case: &Case) -> Option<Grounds> {
         return None;
     }
     let mut evidence = vec![
-        fact(what, latency_ns, "ns", DEVICE, case.ended()),
-        fact("sessions waiting on average", figures.outstanding, "I/Os", DATABASE, case.ended()),
+        fact(what, latency_ns, EvidenceUnit::Nanoseconds, DEVICE, case.ended()),
+        fact("sessions waiting on average", figures.outstanding, EvidenceUnit::Ios, DATABASE, case.ended()),
     ];
     evidence.extend(case.volume());
     Some(Grounds {

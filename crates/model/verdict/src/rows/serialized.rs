@@ -1,6 +1,7 @@
 //! One I/O waited for at a time, on storage that could serve many.
 
 use crate::Evidence;
+use crate::EvidenceUnit;
 use crate::case::Case;
 use crate::evidence::{CAPABILITY, DATABASE, fact};
 use crate::grounds::Grounds;
@@ -23,8 +24,13 @@ pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
     if !low || !one.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN {
         return None;
     }
-    let mut evidence =
-        vec![fact("I/Os outstanding on average", figures.outstanding, "I/Os", DATABASE, case.ended())];
+    let mut evidence = vec![fact(
+        "I/Os outstanding on average",
+        figures.outstanding,
+        EvidenceUnit::Ios,
+        DATABASE,
+        case.ended(),
+    )];
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     evidence.extend(case.knee());
     let (summary, next_step) =
@@ -40,13 +46,31 @@ fn serialized_commits(case: &Case, evidence: &mut Vec<Evidence>) -> Option<(Stri
     let commit_ns = figures.commit_ns()?;
     let per_second = figures.commits.count as f64 / figures.elapsed_s;
     let (many, one) = if figures.commits_through { ("log writes", "write") } else { ("syncs", "sync") };
-    evidence.push(fact(many, per_second, "1/s", DATABASE, case.ended()));
-    evidence.push(fact("time waited for each", commit_ns, "ns", case.commits_source(), case.ended()));
+    evidence.push(fact(many, per_second, EvidenceUnit::PerSecond, DATABASE, case.ended()));
+    evidence.push(fact(
+        "time waited for each",
+        commit_ns,
+        EvidenceUnit::Nanoseconds,
+        case.commits_source(),
+        case.ended(),
+    ));
     let advice = match case.batching() {
         Some((batch, gain, log_ns)) => {
             let measured = case.measured();
-            evidence.push(fact("commit of 60 KiB, measured", log_ns, "ns", CAPABILITY, measured));
-            evidence.push(fact("gain by batching, estimated", gain, "times", CAPABILITY, measured));
+            evidence.push(fact(
+                "commit of 60 KiB, measured",
+                log_ns,
+                EvidenceUnit::Nanoseconds,
+                CAPABILITY,
+                measured,
+            ));
+            evidence.push(fact(
+                "gain by batching, estimated",
+                gain,
+                EvidenceUnit::Times,
+                CAPABILITY,
+                measured,
+            ));
             format!(
                 "batch: {batch} commits in one transaction fit into one commit of 60 KiB, which takes {} \
                  here: about {gain:.0} x the rows in the same time",

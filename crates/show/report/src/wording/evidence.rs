@@ -1,21 +1,43 @@
 //! Evidence of a verdict with its units.
 
 use charts::number::{NONE, bytes, rate, share, time, times};
-use verdict::Evidence;
+use verdict::{Evidence, EvidenceUnit};
 
-/// A piece of evidence with its unit.
+/// A number with its unit.
 pub(crate) fn value(evidence: &Evidence) -> String {
     let value = evidence.value;
     if !value.is_finite() {
         return NONE.into();
     }
-    match evidence.unit.as_str() {
-        "ns" => time(value),
-        "share" => share(value),
-        "times" => times(value),
-        "1/s" => format!("{}/s", rate(value)),
-        "B/s" => format!("{}/s", bytes(value)),
-        "B" | "bytes" => bytes(value),
-        unit => format!("{} {unit}", rate(value)),
+    match &evidence.unit {
+        EvidenceUnit::Nanoseconds => time(value),
+        EvidenceUnit::Share => share(value),
+        EvidenceUnit::Times => times(value),
+        EvidenceUnit::PerSecond => format!("{}/s", rate(value)),
+        EvidenceUnit::BytesPerSecond => format!("{}/s", bytes(value)),
+        EvidenceUnit::MibPerSecond => format!("{} MiB/s", rate(value)),
+        EvidenceUnit::Ios => format!("{} I/Os", rate(value)),
+        EvidenceUnit::Other(unit) => format!("{} {unit}", rate(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_unit_is_kept_as_its_word_and_shown_as_people_read_it() {
+        let shown = |unit: &str, value: f64| {
+            let unit: EvidenceUnit = serde_json::from_value(unit.into()).unwrap();
+            let word = serde_json::to_value(&unit).unwrap();
+            let evidence = Evidence { what: String::new(), value, unit, source: String::new(), at: 0 };
+            (word.as_str().unwrap().to_owned(), super::value(&evidence))
+        };
+        let all = [("ns", "8.00 us"), ("1/s", "8,000/s"), ("B/s", "7.8 KiB/s"), ("MiB/s", "8,000 MiB/s")];
+        let more =
+            [("I/Os", "8,000 I/Os"), ("share", "800,000 %"), ("times", "8,000 x"), ("cores", "8,000 cores")];
+        for (unit, text) in all.into_iter().chain(more) {
+            assert_eq!(shown(unit, 8000.0), (unit.to_owned(), text.to_owned()));
+        }
     }
 }
