@@ -2,10 +2,10 @@ use crate::number;
 use simulate::{Advice, Fit, Prediction, Storage};
 use workload::PhaseResult;
 
-/// A plan that ran on storage that is not there.
+/// A plan that ran on simulated storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulation {
-    /// As a run gives them.
+    /// Results in the form of a run.
     pub phases: Vec<PhaseResult>,
     /// The model.
     pub storage: Storage,
@@ -26,7 +26,7 @@ pub struct Estimate {
     pub predictions: Vec<Prediction>,
 }
 
-/// What stands beside every simulated figure.
+/// The note beside every simulated figure.
 pub fn simulated_note(fit: Option<&Fit>) -> String {
     match fit {
         None => "Simulated: what the model in the file gives, not a measurement.".to_owned(),
@@ -36,7 +36,7 @@ pub fn simulated_note(fit: Option<&Fit>) -> String {
     }
 }
 
-/// How far the model is off: only on what it never saw.
+/// The error of the model, on points that were kept out of the fit.
 pub(crate) fn error_note(fit: &Fit) -> String {
     match fit.error {
         Some(error) => format!(

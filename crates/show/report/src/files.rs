@@ -1,18 +1,18 @@
-//! The database's files, the one that is waited for most first.
+//! The files of a database, by falling time waited.
 
 use crate::Check;
 use filestats::{Band, Delta, Figure, FileInterval, FileKind, Interval, IoClass, Ops, Profile, Reason, Time};
 
-/// One file with what a reader asks of it.
+/// One file with its share and its grade.
 pub(crate) struct FileRow {
     pub(crate) row: FileInterval,
     /// Its share of the time waited for all files; `None` where unknown.
     pub(crate) stall_share: Option<f64>,
-    /// The grade of what it is waited for most.
+    /// The grade of its operations with the longest waits.
     pub(crate) grade: Option<Grade>,
 }
 
-/// A band, and which operations earned it.
+/// A band, and the operations that it grades.
 #[derive(Clone, Copy)]
 pub(crate) struct Grade {
     pub(crate) band: Band,
@@ -34,7 +34,7 @@ impl FileRow {
         }
     }
 
-    /// Computes with the interval; the interval's reason passes through.
+    /// A figure of the interval, or the reason why the interval is unknown.
     pub(crate) fn figure<T>(&self, of: impl Fn(&Delta) -> Figure<T>) -> Figure<T> {
         match &self.row.interval {
             Interval::Known(delta) => of(delta),
@@ -68,7 +68,7 @@ pub(crate) fn worst_first(check: &Check) -> Vec<FileRow> {
     files
 }
 
-/// A time to the submission only is no latency.
+/// The grade of the operations with the longest waits. A time to the submission only is no latency.
 fn grade(profile: &Profile, row: &FileInterval, delta: &Delta) -> Option<Grade> {
     let of_writes = match row.file.kind {
         FileKind::Log | FileKind::Journal => IoClass::LogWrite,

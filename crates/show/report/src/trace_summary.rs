@@ -8,19 +8,19 @@ use std::rc::Rc;
 /// A trace so far.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSummary {
-    /// Of whom and what, in words: "pid 812, *.db, reads, slower than 1 ms".
+    /// Which I/Os, in words: "pid 812, *.db, reads, slower than 1 ms".
     pub of: String,
     /// Until its end.
     pub elapsed_ns: u64,
     /// In the order of [`TracedOp::ALL`].
     pub ops: [OpTotals; 4],
-    /// In the order of their first I/O; of more than [`TraceSummary::FILES_MAX`] the first ones.
+    /// In the order of their first I/O, at most [`TraceSummary::FILES_MAX`].
     pub files: Vec<TraceFile>,
     /// I/Os of files beyond those.
     pub other_files_ios: u64,
-    /// I/Os that were to be told and found the buffer full.
+    /// I/Os that were lost because the buffer was full.
     pub lost: u64,
-    /// What this kernel does not tell, and what else is to be known.
+    /// What this kernel does not report, and other notes.
     pub notes: Vec<String>,
     places: HashMap<Rc<str>, usize>,
     picture: TracePicture,
@@ -31,13 +31,13 @@ pub struct TraceSummary {
 pub struct OpTotals {
     /// How many.
     pub ios: u64,
-    /// What they moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Their times' sum.
+    /// The sum of their latencies.
     pub stall_ns: u64,
     /// The longest.
     pub max_ns: u64,
-    /// How long they took.
+    /// Their latencies.
     pub latencies: LatencyBuckets,
 }
 
@@ -48,9 +48,9 @@ pub struct TraceFile {
     pub path: Rc<str>,
     /// How many.
     pub ios: u64,
-    /// What they moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Their times' sum.
+    /// The sum of their latencies.
     pub stall_ns: u64,
     /// The trace that was written of it, for `run --replay`.
     pub trace: Option<String>,
@@ -108,24 +108,24 @@ impl TraceSummary {
         )
     }
 
-    /// All of them.
+    /// I/Os of all kinds.
     pub fn ios(&self) -> u64 {
         self.ops.iter().map(|totals| totals.ios).sum()
     }
 
-    /// What they moved.
+    /// Bytes transferred.
     pub fn bytes(&self) -> u64 {
         self.ops.iter().map(|totals| totals.bytes).sum()
     }
 
-    /// Each kind that there was, with its totals.
+    /// The kinds that occurred, with their totals.
     pub fn by_op(&self) -> impl Iterator<Item = (TracedOp, &OpTotals)> {
         TracedOp::ALL.into_iter().zip(&self.ops).filter(|(_, totals)| totals.ios > 0)
     }
 }
 
 impl OpTotals {
-    /// The time that so many percent of them took at most, as well as the buckets tell: never more than the longest.
+    /// The latency that this percentage of the I/Os did not exceed, by the buckets, at most the longest.
     pub fn percentile_ns(&self, percent: f64) -> Option<f64> {
         self.latencies.percentile_ns(percent).map(|ns| ns.min(self.max_ns as f64))
     }
@@ -173,13 +173,14 @@ pub(crate) mod tests {
     fn totals_are_of_each_kind_and_file() {
         let mut traced = trace(9);
         traced.add(&io(9000, TracedOp::Sync, 0, 2_000_000));
-        let told: Vec<_> = traced.by_op().map(|(op, totals)| (op.word(), totals.ios, totals.bytes)).collect();
-        assert_eq!(told, [("read", 6, 6 * 8192), ("write", 3, 3 * 8192), ("sync", 1, 0)]);
+        let kinds: Vec<_> =
+            traced.by_op().map(|(op, totals)| (op.word(), totals.ios, totals.bytes)).collect();
+        assert_eq!(kinds, [("read", 6, 6 * 8192), ("write", 3, 3 * 8192), ("sync", 1, 0)]);
         assert_eq!((traced.files.len(), traced.files[0].ios, traced.ops[2].max_ns), (1, 10, 2_000_000));
     }
 
     #[test]
-    fn files_beyond_the_bound_are_told_together() {
+    fn files_beyond_the_limit_are_counted_together() {
         let mut traced = TraceSummary::default();
         for at in 0..=TraceSummary::FILES_MAX as u64 {
             traced.add(&TracedIo { file: format!("/{at}").into(), ..io(at, TracedOp::Read, 0, 1) });

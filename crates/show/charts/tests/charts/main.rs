@@ -46,7 +46,7 @@ fn check_file(chart: &Chart) {
 }
 
 #[test]
-fn every_chart_of_real_looking_runs_is_a_whole_file() {
+fn every_chart_of_realistic_runs_is_a_complete_file() {
     let (oltp, open) = ([runs_sample::oltp()], [runs_sample::open_loop()]);
     let (sweep, matrix) = (runs_sample::sweep(&[4096, 65_536], 1.0), runs_sample::matrix());
     for runs in [&oltp[..], &open, &sweep, &matrix] {
@@ -105,7 +105,7 @@ fn a_cell_that_was_not_run_is_hatched_and_not_zero() {
 }
 
 #[test]
-fn what_too_few_ios_support_is_dashed_and_said() {
+fn percentiles_of_too_few_ios_are_dashed_with_a_note() {
     let dashed = "fewer than ten I/Os took longer";
     let page = |run: RunResult| svg_file(&RunChart::Percentiles.draw(&NamedRun::all(&[run])), Theme::Light);
     assert!(page(runs_sample::oltp()).contains(dashed));
@@ -116,7 +116,7 @@ fn what_too_few_ios_support_is_dashed_and_said() {
 }
 
 #[test]
-fn an_open_loop_shows_what_its_users_waited() {
+fn the_chart_of_an_open_loop_has_the_waits_of_its_users() {
     let svg =
         svg_file(&RunChart::Percentiles.draw(&NamedRun::all(&[runs_sample::open_loop()])), Theme::Light);
     assert!(svg.contains("reads, from their intended start"));
@@ -124,7 +124,7 @@ fn an_open_loop_shows_what_its_users_waited() {
 }
 
 #[test]
-fn compared_runs_are_told_apart_by_their_groups() {
+fn compared_runs_are_named_after_their_groups() {
     let (before, after) = ([runs_sample::oltp()], [runs_sample::oltp()]);
     let mut runs = NamedRun::group("before", &before);
     runs.extend(NamedRun::group("after", &after));
@@ -135,7 +135,7 @@ fn compared_runs_are_told_apart_by_their_groups() {
 }
 
 #[test]
-fn a_matrix_of_more_lines_than_colours_is_parted_by_what_else_differs() {
+fn a_matrix_of_more_lines_than_colours_has_a_panel_for_each_setting() {
     let chart = RunChart::LoadCurve.draw(&NamedRun::all(&runs_sample::matrix()));
     let svg = svg_file(&chart, Theme::Light);
     assert!(

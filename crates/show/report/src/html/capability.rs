@@ -9,7 +9,7 @@ use charts::words::capitalised;
 use charts::{Ink, Mark, Size, curve_iops, curve_latency, escape};
 use verdict::Place;
 
-/// What a target can give, as a page: every curve, the cost model, the conditions.
+/// A capability as a page: every curve, the cost model, the conditions.
 pub fn capability(capability: &Capability) -> String {
     let path = &capability.target.path;
     let mut body = format!(

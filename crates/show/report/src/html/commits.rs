@@ -6,7 +6,7 @@ use charts::escape;
 use experiments::{CommitResult, CommitStudy};
 use filestats::Figure;
 
-/// Rows committed in batches as a page: what it shows, the chart, the table, how to read them.
+/// Rows committed in batches as a page: conclusions, chart, table, how to read them.
 pub fn commits(study: &CommitStudy, command: &str, version: &str) -> String {
     let title = "Commits in batches";
     let summary = format!("{} rows, one INSERT each, in {}", number::count(study.rows), study.dir);

@@ -4,7 +4,7 @@ use crate::estimate::error_note;
 use crate::{Estimate, number};
 use charts::escape;
 
-/// What a measured storage would give if it were changed, as a page.
+/// An estimate of a changed storage as a page.
 pub fn estimate(estimate: &Estimate, version: &str) -> String {
     let changes = estimate.changes.as_deref().unwrap_or("nothing is changed");
     let mut body = format!(

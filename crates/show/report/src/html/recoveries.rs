@@ -6,7 +6,7 @@ use charts::escape;
 use experiments::{RecoverResult, RecoverStudy};
 use filestats::Figure;
 
-/// Crashed engines opened again as a page: what it shows, the chart, the table, how to read them.
+/// Crashed engines opened again as a page: conclusions, chart, table, how to read them.
 pub fn recoveries(study: &RecoverStudy, command: &str, version: &str) -> String {
     let title = "Recovery of one crashed image";
     let summary = format!("{}; recovered on {}, {}", study.work(), study.storage(), study.dir);

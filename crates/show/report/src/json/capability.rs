@@ -1,10 +1,10 @@
-//! What storage can give: curves, the cost model, sweeps.
+//! Capabilities: curves, the cost model, sweeps.
 
 use crate::number;
 use capability::{Capability, CostModel, Curve, Sweep, SweepComparison, SweepStep};
 use serde_json::{Value, json};
 
-/// What a target can give.
+/// A capability.
 pub fn capability(capability: &Capability) -> Value {
     json!({
         "target": capability.target,
@@ -15,7 +15,7 @@ pub fn capability(capability: &Capability) -> Value {
     })
 }
 
-/// Sweeps: their steps, what the curves say, and how the second compares with the first.
+/// Sweeps: their steps, the saturation of their curves, and how the second compares with the first.
 pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Value {
     let step = |step: &SweepStep| {
         let queue = step.queue.as_ref().map(|queue| {

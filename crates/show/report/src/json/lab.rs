@@ -84,7 +84,7 @@ pub fn recoveries(study: &RecoverStudy, version: &str) -> Value {
     })
 }
 
-/// What a query moves at each level: the value, the bytes of its pages, and the sentence.
+/// The footprint of a query: the amounts at each level, the bytes of its pages, and the sentence.
 pub fn footprint(footprint: &Footprint, version: &str) -> Value {
     let mut value = plain(footprint);
     let more = json!({

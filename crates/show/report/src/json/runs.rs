@@ -55,7 +55,7 @@ pub fn phases(phases: &[PhaseResult], findings_of: impl Fn(&RunResult) -> Vec<Fi
     json!({ "phases": phases.iter().map(of).collect::<Vec<Value>>() })
 }
 
-/// A plan on storage that is not there: `phases[].results[]` as of a run, and the model.
+/// A simulated plan: `phases[].results[]` as of a run, and the model.
 pub fn simulation(simulation: &Simulation) -> Value {
     let mut value = phases(&simulation.phases, |_| Vec::new());
     let more = json!({
@@ -67,7 +67,7 @@ pub fn simulation(simulation: &Simulation) -> Value {
     value
 }
 
-/// What a measured storage would give if it were changed.
+/// An estimate of a changed storage.
 pub fn estimate(estimate: &Estimate) -> Value {
     let prediction = |one: &Prediction| {
         json!({
@@ -103,7 +103,7 @@ fn fit(fit: &Fit) -> Value {
     })
 }
 
-/// What a matrix gave: a row for each point, with its runs.
+/// The results of a matrix: a row for each point, with its runs.
 pub fn matrix(summary: &matrix::Summary) -> Value {
     json!({
         "matrix": summary.id,

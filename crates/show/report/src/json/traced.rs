@@ -1,4 +1,4 @@
-//! I/Os one by one, and what they came to.
+//! The I/Os of a trace, and their totals.
 
 use crate::{OpTotals, TraceFile, TraceSummary};
 use filestats::{Served, TracedIo, TracedOp};
@@ -22,7 +22,7 @@ pub fn traced_io(io: &TracedIo) -> Value {
     })
 }
 
-/// What a trace came to: the last line of `headroom trace --json`.
+/// The totals of a trace: the last line of `headroom trace --json`.
 pub fn trace(traced: &TraceSummary) -> Value {
     let op = |(op, totals): (TracedOp, &OpTotals)| {
         let at = |percent| totals.percentile_ns(percent);

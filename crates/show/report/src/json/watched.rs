@@ -23,7 +23,7 @@ pub fn watch(interval: &WatchedInterval, profile: &Profile) -> Value {
     value
 }
 
-/// What was waited for in an interval, beside what the files took: `waits` and `reconciled`.
+/// The waits of an interval compared with the times of the files: `waits` and `reconciled`.
 pub fn waits(interval: &WatchedInterval) -> Value {
     let reconciled = |one: &Reconciled| {
         let mut value = plain(one);

@@ -11,7 +11,7 @@ use capability::{Capability, CostModel, Curve};
 /// Points of each curve; more are measured than a reader needs.
 const POINTS_MAX: usize = 10;
 
-/// What a target can give: the target, its curves with their knees, the cost model, the conditions.
+/// A capability: the target, its curves with their knees, the cost model, the conditions.
 pub fn capability(capability: &Capability, style: &Style) -> String {
     let mut lines = target(capability, style);
     for curve in &capability.curves {

@@ -4,7 +4,7 @@ use super::wrap::{clean, wrap};
 use crate::number;
 use experiments::{CommitResult, CommitStudy, Durability};
 
-/// Rows committed in batches: a row for each engine and batch, and what it shows.
+/// Rows committed in batches: a row for each engine and batch, then the conclusions.
 pub fn commits(study: &CommitStudy, style: &Style) -> String {
     let title = format!("{} rows, one INSERT each, in {}", number::count(study.rows), clean(&study.dir));
     let mut lines = wrap(&title, style.columns(), 3);

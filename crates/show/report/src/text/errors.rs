@@ -1,4 +1,4 @@
-//! What failed, and what was not as it was written.
+//! Failed I/Os, and blocks that verification found damaged.
 
 use super::style::Style;
 use super::wrap::{clean, clip};

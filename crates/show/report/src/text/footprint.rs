@@ -5,7 +5,7 @@ use crate::number;
 use experiments::Footprint;
 use filestats::{Figure, Reason};
 
-/// What a query moves at each level.
+/// The amounts that a query moves at each level.
 pub fn footprint(footprint: &Footprint, style: &Style) -> String {
     let mut lines: Vec<String> = wrap(&clean(&footprint.sentence()), style.columns(), 6)
         .iter()

@@ -4,7 +4,7 @@ use super::wrap::{clean, wrap};
 use crate::number;
 use experiments::{LeftOut, RecoverResult, RecoverStudy};
 
-/// Crashed engines opened again: a row for each recovery, and what it shows.
+/// Crashed engines opened again: a row for each recovery, then the conclusions.
 pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
     let title = format!("{}; recovered on {}, {}", study.work(), study.storage(), clean(&study.dir));
     let mut lines = wrap(&title, style.columns(), 3);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_says_what_it_came_to_and_what_was_lost() {
+    fn the_end_has_the_totals_and_the_lost_ios() {
         let mut all = traced(9);
         all.lost = 3;
         all.notes.push("io_uring I/O is not counted".into());

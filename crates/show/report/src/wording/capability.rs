@@ -29,7 +29,7 @@ pub(crate) fn target_line(capability: &Capability) -> String {
     text
 }
 
-/// What the kernel says of one device, unknown facts left out.
+/// What the kernel reports of a device, without unknown facts.
 pub(crate) fn device_line(device: &DeviceFacts) -> String {
     let mut facts = vec![format!("{} ({} {})", device.name, device.kind, device.number)];
     facts.extend(device.model.clone());
@@ -91,7 +91,7 @@ pub(crate) fn knee_line(curve: &Curve) -> String {
     )
 }
 
-/// A reason in words.
+/// The reason of a knee.
 pub(crate) fn knee_reason(reason: KneeReason) -> &'static str {
     match reason {
         KneeReason::Device => "the storage itself is busy",
@@ -112,7 +112,7 @@ pub(crate) fn demands(model: &CostModel) -> [(&'static str, Demand); 4] {
     ]
 }
 
-/// What reads and writes share, in words.
+/// What reads and writes share.
 pub(crate) fn sharing_line(model: &CostModel) -> String {
     let (fixed, bytes) = (model.sharing.fixed, model.sharing.bytes);
     if fixed == 1.0 && bytes == 1.0 {
@@ -127,7 +127,7 @@ pub(crate) fn sharing_line(model: &CostModel) -> String {
     }
 }
 
-/// How well the model foretells what it was not fitted to.
+/// The error of the model on what it was not fitted to.
 pub(crate) fn error_line(model: &CostModel) -> String {
     match model.error {
         Some(error) => format!(

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_unit_is_kept_as_its_word_and_shown_as_people_read_it() {
+    fn each_unit_is_serialised_as_its_word() {
         let shown = |unit: &str, value: f64| {
             let unit: EvidenceUnit = serde_json::from_value(unit.into()).unwrap();
             let word = serde_json::to_value(&unit).unwrap();

@@ -82,7 +82,7 @@ fn a_page_draws_all_files_by_kind_and_the_file_of_a_finding() {
 }
 
 #[test]
-fn worth_a_chart_are_files_of_findings_and_the_busiest_that_none_draws() {
+fn files_worth_a_chart_are_those_of_findings_and_the_busiest_others() {
     let files = files();
     let analysed = analysed(HOUR, &files);
     let chosen = html::files_worth_a_chart(&analysed.sources, 16);
@@ -117,7 +117,7 @@ fn one_note_is_a_note() {
 }
 
 #[test]
-fn a_percentile_is_told_as_at_most_in_every_format_and_only_where_there_is_a_histogram() {
+fn every_format_has_p99_at_most_only_where_there_is_a_histogram() {
     let mut analysed = analysed(HOUR, &files());
     assert!(!text::analysis(&analysed, &STYLE).contains("p99 of"));
     let mut latencies = Latencies::default();

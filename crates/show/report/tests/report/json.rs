@@ -337,7 +337,7 @@ fn each_key_that_a_run_adds_to_its_result_is_documented_and_each_documented_key_
 }
 
 #[test]
-fn a_percentile_without_enough_ios_does_not_stand() {
+fn a_percentile_without_enough_ios_is_marked() {
     let value = json::run(&crate::run::open_loop(), &[]);
     let stands: Vec<&Value> =
         value["percentiles"].as_array().unwrap().iter().filter(|each| each["stands"] == true).collect();

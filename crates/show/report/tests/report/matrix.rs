@@ -66,7 +66,7 @@ fn json_says_unknown_as_null() {
 }
 
 #[test]
-fn what_will_be_done_is_told_with_its_time() {
+fn a_forecast_has_the_runs_and_their_time() {
     let mut matrix = summary().matrix;
     let told =
         |matrix: &Matrix| text::forecast(matrix, &Planner::new(matrix).forecast(&Progress::new(matrix), 0));

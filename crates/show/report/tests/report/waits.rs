@@ -83,7 +83,7 @@ fn each_class_of_waits_stands_beside_the_time_of_its_files() {
 }
 
 #[test]
-fn a_source_without_waits_and_one_where_nobody_waited_are_told_apart() {
+fn a_source_without_waits_differs_from_one_without_waiters() {
     let (mut earlier, mut later) = two_captures();
     let said = |earlier: &Snapshot, later: &Snapshot| {
         text::intervals(earlier, later, &[], &WatchedInterval::between(earlier, later), &STYLE)
@@ -100,7 +100,7 @@ fn a_source_without_waits_and_one_where_nobody_waited_are_told_apart() {
 }
 
 #[test]
-fn the_waits_are_rows_behind_those_of_the_files() {
+fn waits_are_rows_after_those_of_the_files() {
     let (earlier, later) = two_captures();
     let text = csv::watch(&WatchedInterval::between(&earlier, &later));
     let columns: Vec<&str> = csv::WATCH_HEADING.split(',').collect();
