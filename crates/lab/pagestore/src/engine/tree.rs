@@ -3,6 +3,7 @@
 pub(crate) mod finger;
 mod node;
 mod range;
+mod table;
 
 use crate::engine::cache::Page;
 use crate::engine::tx::{Pages, ReadTx, WriteTx};
@@ -10,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::format::codec::u64_at;
 use crate::format::page;
 use crate::types::PageNo;
-pub use finger::Table;
 use node::{Halves, Node, NodeKind, NodeMut};
 pub use range::Range;
+pub use table::Table;
 
 /// The maximum depth. 16 levels with two children each would hold more pages than fit on a disk; a deeper tree is
 /// damaged.
