@@ -1,4 +1,4 @@
-//! A server's process: started, waited for, ended.
+//! A server's process: start, wait, end.
 
 use crate::Error;
 use std::fs::{self, File};
@@ -8,14 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest that a server may take to be there, or to end in good order.
+/// Longest startup and longest orderly shutdown of a server.
 const READY_MAX: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Of what a program said, this much of the end is told.
-const SAID_BYTES_MAX: usize = 1_000;
+const POLL_EVERY: Duration = Duration::from_millis(20);
+/// An error shows so much of the end of a program's output.
+const OUTPUT_BYTES_MAX: usize = 1_000;
 
-/// The signal is sent to the program when the thread that started it ends, however it ends: a killed experiment or
-/// test leaves no server, and no other process of its own.
+/// Makes the kernel send the signal to the program when the thread that starts it ends, however it ends: a killed experiment
+/// or test leaves no process.
 pub fn ends_with_thread(command: &mut Command, signal: libc::c_int) {
     let with_thread = move || {
         // SAFETY: prctl is a system call and takes no pointers here.
@@ -28,7 +28,7 @@ pub fn ends_with_thread(command: &mut Command, signal: libc::c_int) {
     unsafe { command.pre_exec(with_thread) };
 }
 
-/// Starts it, its words going to a log.
+/// Starts it with its standard error in a log.
 pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child, Error> {
     let io = |doing, path: &Path| {
         let path = path.into();
@@ -40,46 +40,46 @@ pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child, Error> {
     command.spawn().map_err(io("run", Path::new(&program)))
 }
 
-/// Waits until `ready` says so.
+/// Waits until `is_ready`, or the server has ended.
 pub(crate) fn wait_until_ready(
     what: &'static str,
     child: &mut Child,
     home: &Path,
     log: &Path,
-    ready: impl Fn() -> bool,
+    is_ready: impl Fn() -> bool,
 ) -> Result<(), Error> {
-    let began = Instant::now();
+    let start = Instant::now();
     let failed = |why: String| {
-        let said = fs::read_to_string(log).unwrap_or_default();
-        Error::NotReady { what, home: home.into(), why, said: end_of(&said) }
+        let output = fs::read_to_string(log).unwrap_or_default();
+        Error::NotReady { what, home: home.into(), why, output: tail(&output) }
     };
-    while !ready() {
+    while !is_ready() {
         if let Ok(Some(_)) = child.try_wait() {
             return Err(failed("ended".into()));
         }
-        if began.elapsed() > READY_MAX {
+        if start.elapsed() > READY_MAX {
             return Err(failed(format!("was not ready within {} s", READY_MAX.as_secs())));
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_EVERY);
     }
     Ok(())
 }
 
-/// Ends it, in good order if that is what the signal says and it does so in time.
+/// Sends it the signal and waits; kills it if it has not ended in time.
 pub(crate) fn end(child: &mut Child, signal: libc::c_int) {
-    let began = Instant::now();
+    let start = Instant::now();
     send(child.id(), signal);
     while matches!(child.try_wait(), Ok(None)) {
-        if began.elapsed() > READY_MAX {
+        if start.elapsed() > READY_MAX {
             let _ = child.kill();
             let _ = child.wait();
             return;
         }
-        thread::sleep(LOOK_EVERY / 4);
+        thread::sleep(POLL_EVERY / 4);
     }
 }
 
-/// It may be gone already.
+/// Does nothing if the process has ended.
 pub(crate) fn send(pid: u32, signal: libc::c_int) {
     if let Ok(pid) = libc::pid_t::try_from(pid)
         && pid > 0
@@ -89,12 +89,11 @@ pub(crate) fn send(pid: u32, signal: libc::c_int) {
     }
 }
 
-/// Waits for processes that are not this one's children and were killed. What was reaped, and what only waits to be,
-/// writes nothing any more.
+/// Waits for killed processes that are not children of this one. A zombie writes nothing any more.
 pub(crate) fn wait_until_gone(pids: &[u32]) {
-    let began = Instant::now();
-    while pids.iter().any(|pid| host::start_ticks(*pid).is_some()) && began.elapsed() < READY_MAX {
-        thread::sleep(LOOK_EVERY / 4);
+    let start = Instant::now();
+    while pids.iter().any(|pid| host::start_ticks(*pid).is_some()) && start.elapsed() < READY_MAX {
+        thread::sleep(POLL_EVERY / 4);
     }
 }
 
@@ -102,21 +101,22 @@ pub(crate) fn wait_until_gone(pids: &[u32]) {
 pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let done = command.stdin(Stdio::null()).output();
-    let done = done.map_err(|error| Error::Program { program: program.clone(), said: error.to_string() })?;
+    let done =
+        done.map_err(|error| Error::Program { program: program.clone(), output: error.to_string() })?;
     if done.status.success() {
         return Ok(());
     }
-    let said = [String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)].concat();
-    Err(Error::Program { program, said: end_of(&said) })
+    let output = [String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)].concat();
+    Err(Error::Program { program, output: tail(&output) })
 }
 
-fn end_of(said: &str) -> String {
-    let said = said.trim();
-    let mut from = said.len().saturating_sub(SAID_BYTES_MAX);
-    while !said.is_char_boundary(from) {
+fn tail(output: &str) -> String {
+    let text = output.trim();
+    let mut from = text.len().saturating_sub(OUTPUT_BYTES_MAX);
+    while !text.is_char_boundary(from) {
         from += 1;
     }
-    said[from..].to_owned()
+    text[from..].to_owned()
 }
 
 #[cfg(test)]
@@ -124,13 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_long_complaint_is_told_in_whole_letters() {
-        let said = end_of(&format!("{}end", "é".repeat(1_000)));
-        assert!(said.ends_with("éend") && said.len() <= SAID_BYTES_MAX);
+    fn the_end_of_a_long_output_is_cut_between_characters() {
+        let end = tail(&format!("{}end", "é".repeat(1_000)));
+        assert!(end.ends_with("éend") && end.len() <= OUTPUT_BYTES_MAX);
     }
 
     #[test]
-    fn the_children_of_a_process_are_found_and_seen_to_go() {
+    fn a_killed_process_that_is_not_reaped_is_gone() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         assert!(host::children_of(std::process::id()).contains(&child.id()));
         send(child.id(), libc::SIGKILL);
@@ -149,7 +149,7 @@ mod tests {
             command.spawn().unwrap()
         });
         let mut child = started.join().unwrap();
-        let began = Instant::now();
-        assert!(!child.wait().unwrap().success() && began.elapsed() < Duration::from_secs(30));
+        let start = Instant::now();
+        assert!(!child.wait().unwrap().success() && start.elapsed() < Duration::from_secs(30));
     }
 }

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no server.
+/// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is not installed.
@@ -9,63 +9,64 @@ pub enum Error {
     NotInstalled {
         /// "PostgreSQL", "MariaDB".
         what: &'static str,
-        /// The package that has it.
+        /// Its package.
         package: &'static str,
     },
-    /// Root may not run it, and there is nobody else.
+    /// It refuses to run as root, and its user does not exist.
     #[error("{what} refuses to run as root, and there is no user {user} to run it as")]
     NoUser {
         /// Which server.
         what: &'static str,
-        /// Whom its package makes.
+        /// The user that its package creates.
         user: &'static str,
     },
-    /// The directory's name leaves no room for a socket's.
+    /// The name of a socket in the directory would be too long.
     #[error("cannot start a server in {}: a socket there would have a name of more than 107 bytes", home.display())]
     LongName {
         /// The directory.
         home: PathBuf,
     },
-    /// A program did not do what it should.
-    #[error("{program}: {said}")]
+    /// A program failed.
+    #[error("{program}: {output}")]
     Program {
         /// Its name.
         program: String,
-        /// The last that it said.
-        said: String,
+        /// The end of its output.
+        output: String,
     },
     /// It ended, or was not ready in time.
-    #[error("{what} in {} {why}: {said}", home.display())]
+    #[error("{what} in {} {why}: {output}", home.display())]
     NotReady {
         /// Which server.
         what: &'static str,
-        /// Where.
+        /// Its directory.
         home: PathBuf,
         /// "ended" or "was not ready within 120 s".
         why: String,
         /// The end of its log.
-        said: String,
+        output: String,
     },
-    /// The system refused.
+    /// The system refused a step.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// "make".
         doing: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What the person can do about it; `None` where that is not known.
+    /// What the user can do about it, if that is known.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Error::NotInstalled { package, .. } => Some(format!("install it (Debian: {package})")),
             Error::NoUser { .. } => Some("run as another user than root".into()),
             Error::LongName { .. } => Some("a directory with a shorter name".into()),
-            Error::Program { said, .. } | Error::NotReady { said, .. } if said.contains("ermission denied") => {
+            // The only sign is the text of another program.
+            Error::Program { output, .. } | Error::NotReady { output, .. } if output.contains("ermission denied") => {
                 Some("the server's user must get to the directory: chmod o+x it and those above, or run as that user".into())
             }
             Error::Program { .. } | Error::NotReady { .. } | Error::Io { .. } => None,

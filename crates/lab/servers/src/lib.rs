@@ -1,18 +1,18 @@
-//! PostgreSQL and MariaDB servers of our own: found on this machine, initialised in a directory that the caller made,
-//! started, and ended with the thread that started them, whatever becomes of it.
+//! Throwaway PostgreSQL and MariaDB servers: finds the programs on this machine, initialises a server in a directory that the
+//! caller made, starts it, and ends it with the thread that started it, however that ends.
 //!
 //! ```text
-//! Postgres::find() / Mariadb::find()      the programs, and whom they may run as: both refuse root
-//!   ::initialise(home, data, ...)         the server's files in DATA, its log and the socket in HOME: nobody else may
-//!                                         open it
-//!   .launch() .end(signal)                a server that answers, and none
-//! ends_with_thread(command, signal)       how they end with us: for any program that an experiment starts
+//! PostgresPrograms::find()                the programs, and the user they run as: servers refuse root
+//! Postgres::initialise(home, data, ...)   the server's files in DATA, its log and its socket in HOME
+//!   .launch() .end(signal)                starts it and waits until it answers; ends it
+//! Mariadb*                                the same
+//! ends_with_thread(command, signal)       for any program that an experiment starts
 //! ```
 //!
-//! The experiments of `lab` run on them, and so do the tests, by way of `testbed`.
+//! The experiments of `lab` and the tests (through `testbed`) use them.
 //!
-//! Never: touches a server or a directory that it was not given, listens on more than the machine itself, deletes
-//! anything (the directory is its maker's).
+//! Never: touches another server or directory, listens beyond this machine, deletes anything: the directory is the
+//! caller's.
 
 mod child;
 mod error;

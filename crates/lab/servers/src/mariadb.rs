@@ -8,19 +8,19 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const WHAT: &str = "MariaDB";
-/// Of a socket's name, with its directory.
+/// Longest path of a socket.
 const SOCKET_BYTES_MAX: usize = 107;
 /// A server that is busy starting answers later.
 const GREETING_MAX: Duration = Duration::from_secs(1);
 
-/// That mariadbd is installed, and whom it runs as.
+/// An installed mariadbd.
 #[derive(Clone, Debug)]
 pub struct MariadbPrograms {
-    /// Whom it runs as.
+    /// The user that it runs as.
     pub user: User,
 }
 
-/// A server of our own, which ends with the thread that launches it. Dropping it ends it; its directory stays.
+/// A server that ends with the thread that launches it. Dropping it ends it; its directory stays.
 ///
 /// Its root has no password: the socket lies in the server's own directory.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Mariadb {
 }
 
 impl MariadbPrograms {
-    /// Those on this machine.
+    /// The programs installed on this machine.
     ///
     /// # Errors
     /// [`Error::NotInstalled`], [`Error::NoUser`].
@@ -49,24 +49,23 @@ impl MariadbPrograms {
     /// Whether the server has a setting of this name.
     ///
     /// # Errors
-    /// Where it cannot be asked.
+    /// If mariadbd cannot be run.
     pub fn has_setting(&self, name: &str) -> Result<bool, Error> {
-        let asked = self.user.command("mariadbd").args(["--no-defaults", "--verbose", "--help"]).output();
-        let said = asked
-            .map_err(|error| Error::Program { program: "mariadbd".into(), said: error.to_string() })?
+        let help = self.user.command("mariadbd").args(["--no-defaults", "--verbose", "--help"]).output();
+        let text = help
+            .map_err(|error| Error::Program { program: "mariadbd".into(), output: error.to_string() })?
             .stdout;
         // A line of its table of settings: "innodb-page-size    16384".
-        Ok(String::from_utf8_lossy(&said).lines().any(|line| line.split_whitespace().next() == Some(name)))
+        Ok(String::from_utf8_lossy(&text).lines().any(|line| line.split_whitespace().next() == Some(name)))
     }
 }
 
 impl Mariadb {
-    /// A server with its data in `data`, which is made where it is missing, its log and socket in `home`, a directory
-    /// that is there and empty; `lines` go into its `[mysqld]` section. The socket is all it listens on, unless they
-    /// say more.
+    /// A server with its data in `data`, which is created if it is missing, its log and socket in `home`, an empty directory;
+    /// `lines` go into its `[mysqld]` section. It listens on the socket only, unless they set more.
     ///
     /// # Errors
-    /// [`Error::LongName`]; what mariadb-install-db says.
+    /// [`Error::LongName`]; the output of mariadb-install-db.
     pub fn initialise(
         programs: &MariadbPrograms,
         home: &Path,
@@ -79,7 +78,7 @@ impl Mariadb {
         let server =
             Mariadb { programs: programs.clone(), home: home.into(), data: data.into(), child: None };
         let shown = home.display();
-        // The data's directory is said at the launch: it may be moved.
+        // The data directory is given at each launch: it may be moved.
         let mut text = format!(
             "[mysqld]\nsocket={shown}/s.sock\npid-file={shown}/pid\nlog-error={shown}/error.log\ntmpdir={shown}/tmp\n"
         );
@@ -95,7 +94,7 @@ impl Mariadb {
         fs::write(&options, text).map_err(io("write", &options))?;
         fs::create_dir(&tmp).map_err(io("make", &tmp))?;
         for path in [home, &options, &tmp] {
-            programs.user.give(path).map_err(io("give away", path))?;
+            programs.user.own(path).map_err(io("give away", path))?;
         }
         let mut install = programs.user.command("mariadb-install-db");
         install.args([server.defaults(), server.datadir()]);
@@ -113,27 +112,27 @@ impl Mariadb {
         command.args([self.defaults(), self.datadir()]);
         child::ends_with_thread(&mut command, libc::SIGKILL);
         let log = self.home.join("error.log");
-        // Its complaints go to log-error; what comes before that is read goes beside it.
+        // Until it has read its options, it logs to standard error.
         let mut child = child::spawn(&mut command, &self.home.join("start.log"))?;
         let socket = self.socket();
-        let begun = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || greets(&socket));
+        let launched = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || greets(&socket));
         self.child = Some(child);
-        begun
+        launched
     }
 
-    /// From its next launch on its data lies in this directory: a copy of what the last one ended with.
+    /// Uses this data directory, a copy of the last one, from the next launch on.
     pub fn move_data(&mut self, data: &Path) {
         self.data = data.into();
     }
 
-    /// Ends it: SIGTERM for a shutdown in good order, SIGKILL for one that must recover.
+    /// Ends it: SIGTERM for an orderly shutdown, SIGKILL for a crash.
     pub fn end(&mut self, signal: i32) {
         if let Some(mut child) = self.child.take() {
             child::end(&mut child, signal);
         }
     }
 
-    /// Its process, where it runs.
+    /// Its pid while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -143,13 +142,13 @@ impl Mariadb {
         self.home.join("s.sock")
     }
 
-    /// As `headroom` connects to it: root, who has no password here.
+    /// The URL that `headroom` connects to, as root without a password.
     pub fn url(&self) -> String {
         format!("mysql://root@{}", self.socket().display())
     }
 
-    /// What it said.
-    pub fn said(&self) -> String {
+    /// Its log so far.
+    pub fn log_text(&self) -> String {
         fs::read_to_string(self.home.join("error.log")).unwrap_or_default()
     }
 
@@ -172,9 +171,9 @@ impl Drop for Mariadb {
     }
 }
 
-/// It sends the first packet of the protocol.
+/// Whether the server sends the first packet of the protocol.
 fn greets(socket: &Path) -> bool {
     let Ok(mut stream) = UnixStream::connect(socket) else { return false };
-    let waits = stream.set_read_timeout(Some(GREETING_MAX)).is_ok();
-    waits && matches!(stream.read(&mut [0; 64]), Ok(1..))
+    let is_limited = stream.set_read_timeout(Some(GREETING_MAX)).is_ok();
+    is_limited && matches!(stream.read(&mut [0; 64]), Ok(1..))
 }

@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 const WHAT: &str = "PostgreSQL";
-/// Where Debian and Red Hat have them, and those who build from source.
+/// Directories of Debian, Red Hat and builds from source.
 const ROOTS: [&str; 2] = ["/usr/lib/postgresql", "/usr/pgsql"];
 const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/pgsql/bin", "/usr/local/bin"];
-/// Of a socket's name, with its directory.
+/// Longest path of a socket.
 const SOCKET_BYTES_MAX: usize = 107;
 
-/// initdb and postgres of one version, and whom they run as.
+/// initdb and postgres of one version.
 #[derive(Clone, Debug)]
 pub struct PostgresPrograms {
-    /// Where the programs are.
+    /// Their directory.
     pub directory: PathBuf,
-    /// Whom they run as.
+    /// The user that they run as.
     pub user: User,
 }
 
-/// A server of our own. Dropping it ends it; its directory stays.
+/// A server. Dropping it ends it; its directory stays.
 ///
-/// Everybody who gets to its socket is trusted: the socket lies in the server's own directory.
+/// Connections to its socket are trusted: the socket lies in the server's own directory.
 #[derive(Debug)]
 pub struct Postgres {
     programs: PostgresPrograms,
@@ -30,12 +30,12 @@ pub struct Postgres {
     data: PathBuf,
     port: u16,
     settings: Vec<String>,
-    tied: bool,
+    ends_with_thread: bool,
     child: Option<Child>,
 }
 
 impl PostgresPrograms {
-    /// The newest on this machine.
+    /// The newest version on this machine.
     ///
     /// # Errors
     /// [`Error::NotInstalled`], [`Error::NoUser`].
@@ -47,14 +47,14 @@ impl PostgresPrograms {
         found.extend(DIRECTORIES.iter().map(PathBuf::from));
         let directory = found.into_iter().find(|directory| directory.join("initdb").exists());
         let package = "postgresql";
-        PostgresPrograms::of(directory.ok_or(Error::NotInstalled { what: WHAT, package })?)
+        PostgresPrograms::in_directory(directory.ok_or(Error::NotInstalled { what: WHAT, package })?)
     }
 
-    /// Those of a directory.
+    /// The programs in a directory.
     ///
     /// # Errors
     /// [`Error::NoUser`].
-    pub fn of(directory: PathBuf) -> Result<PostgresPrograms, Error> {
+    pub fn in_directory(directory: PathBuf) -> Result<PostgresPrograms, Error> {
         Ok(PostgresPrograms { directory, user: User::find(WHAT, "postgres")? })
     }
 }
@@ -65,11 +65,11 @@ fn version(directory: &Path) -> Option<u32> {
 }
 
 impl Postgres {
-    /// A server with its data in `data`, its log and socket in `home`: two directories that are there, and empty.
-    /// `port` is that of its name: the socket is all it listens on, unless `settings` say more ("NAME=VALUE").
+    /// A server with its data in `data`, its log and socket in `home`: two empty directories. It listens on the socket only,
+    /// which has `port` in its name, unless `settings` ("NAME=VALUE") set more.
     ///
     /// # Errors
-    /// [`Error::LongName`]; what initdb says.
+    /// [`Error::LongName`]; the output of initdb.
     pub fn initialise(
         programs: &PostgresPrograms,
         home: &Path,
@@ -82,20 +82,20 @@ impl Postgres {
         }
         for path in [home, data] {
             let io = |source| Error::Io { doing: "give away", path: path.into(), source };
-            programs.user.give(path).map_err(io)?;
+            programs.user.own(path).map_err(io)?;
         }
         let mut initdb = programs.user.command(programs.directory.join("initdb"));
         initdb.args(["--username=postgres", "--auth-local=trust", "--auth-host=scram-sha-256"]);
         initdb.args(["--no-locale", "--encoding=UTF8", "--no-sync", "--no-instructions", "--pgdata"]);
         child::run(initdb.arg(data))?;
         let (programs, home, data) = (programs.clone(), home.into(), data.into());
-        Ok(Postgres { programs, home, data, port, settings, tied: false, child: None })
+        Ok(Postgres { programs, home, data, port, settings, ends_with_thread: false, child: None })
     }
 
     /// Ends with the thread that launches it.
     #[must_use]
     pub fn tied_to_thread(mut self) -> Postgres {
-        self.tied = true;
+        self.ends_with_thread = true;
         self
     }
 
@@ -107,32 +107,33 @@ impl Postgres {
         let mut command = self.programs.user.command(self.programs.directory.join("postgres"));
         command.arg("-D").arg(&self.data).arg("-k").arg(&self.home).arg(format!("-p{}", self.port));
         command.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
-        if self.tied {
-            // An immediate shutdown, which takes its children along.
+        if self.ends_with_thread {
+            // An immediate shutdown, which ends its children too.
             child::ends_with_thread(&mut command, libc::SIGQUIT);
         }
         let log = self.log();
         let mut child = child::spawn(&mut command, &log)?;
-        let ready = || is_ready(&self.data);
         let pid = child.id();
-        let begun = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || ready() == Some(pid));
+        let launched = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || {
+            ready_pid(&self.data) == Some(pid)
+        });
         self.child = Some(child);
-        begun
+        launched
     }
 
-    /// From its next launch on its data lies in this directory: a copy of what the last one ended with.
+    /// Uses this data directory, a copy of the last one, from the next launch on.
     pub fn move_data(&mut self, data: &Path) {
         self.data = data.into();
     }
 
-    /// Ends it: SIGINT for a fast shutdown with a checkpoint, SIGQUIT for one that must recover.
+    /// Ends it: SIGINT for a fast shutdown with a checkpoint, SIGQUIT for an immediate one.
     pub fn end(&mut self, signal: i32) {
         if let Some(mut child) = self.child.take() {
             child::end(&mut child, signal);
         }
     }
 
-    /// Kills it and all its processes with SIGKILL, as a crash would: nothing is written any more when it returns.
+    /// Kills all its processes with SIGKILL, as a crash would: no process of it writes when this returns.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let others = host::children_of(child.id());
@@ -143,7 +144,7 @@ impl Postgres {
         }
     }
 
-    /// Its first process, where it runs.
+    /// The pid of its postmaster while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -153,18 +154,18 @@ impl Postgres {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_))))
     }
 
-    /// To the socket, as superuser, to database postgres: `name=value` pairs.
+    /// The connection string, `name=value` pairs: to the socket, as superuser, to database postgres.
     pub fn connection(&self) -> String {
         let home = self.home.to_string_lossy().replace('\\', "\\\\").replace('\'', "\\'");
         format!("host='{home}' port={} user=postgres dbname=postgres", self.port)
     }
 
-    /// What it said.
+    /// Its log.
     pub fn log(&self) -> PathBuf {
         self.home.join("postgres.log")
     }
 
-    /// Whom its programs run as, and where they are.
+    /// Its programs.
     pub fn programs(&self) -> &PostgresPrograms {
         &self.programs
     }
@@ -176,9 +177,9 @@ impl Drop for Postgres {
     }
 }
 
-/// The number of the postmaster that takes connections: pg_ctl waits for the same (LOCK_FILE_LINE_PM_STATUS of
+/// The pid of the postmaster once it accepts connections: pg_ctl waits for the same line (LOCK_FILE_LINE_PM_STATUS of
 /// src/include/utils/pidfile.h).
-fn is_ready(data: &Path) -> Option<u32> {
+fn ready_pid(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let mut lines = text.lines();
     let pid = lines.next()?.trim().parse().ok()?;
@@ -192,15 +193,15 @@ mod tests {
     #[test]
     fn a_server_is_ready_when_its_pid_file_says_so() {
         let data = tempfile::tempdir().unwrap();
-        let says = |text: &str| {
+        let pid_of = |text: &str| {
             fs::write(data.path().join("postmaster.pid"), text).unwrap();
-            is_ready(data.path())
+            ready_pid(data.path())
         };
         let lines = "4711\n/data\n1762000000\n5432\n/run\n127.0.0.1\n  8 0\n";
-        assert_eq!(says(&format!("{lines}ready   \n")), Some(4711));
-        assert_eq!(says(&format!("{lines}starting\n")), None);
-        assert_eq!(says(lines), None);
-        assert_eq!(says(""), None);
+        assert_eq!(pid_of(&format!("{lines}ready   \n")), Some(4711));
+        assert_eq!(pid_of(&format!("{lines}starting\n")), None);
+        assert_eq!(pid_of(lines), None);
+        assert_eq!(pid_of(""), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Whom a server runs as: who runs this program, or where that is root, the user that the server's package made.
+/// The user that a server runs as: the user of this program, or if that is root, the user that the server's package created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User(Option<Ids>);
 
@@ -16,10 +16,10 @@ struct Ids {
 }
 
 impl User {
-    /// Of that server, "PostgreSQL" with its user "postgres".
+    /// The user for a server, "PostgreSQL" with "postgres".
     ///
     /// # Errors
-    /// [`Error::NoUser`] where this is root and there is neither that user nor nobody.
+    /// [`Error::NoUser`] if this is root and neither that user nor "nobody" exists.
     pub fn find(what: &'static str, user: &'static str) -> Result<User, Error> {
         // SAFETY: it takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
@@ -30,12 +30,12 @@ impl User {
         ids.map(|ids| User(Some(ids))).ok_or(Error::NoUser { what, user })
     }
 
-    /// Whether it is another than who runs this program.
+    /// Whether it is not the user of this program.
     pub fn is_other(self) -> bool {
         self.0.is_some()
     }
 
-    /// A program to be run as that user, in a plain environment.
+    /// A command that runs a program as that user.
     pub fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/").env("LC_ALL", "C");
@@ -45,11 +45,11 @@ impl User {
         command
     }
 
-    /// Makes it the owner.
+    /// Makes the user the owner of a file.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn give(self, path: &Path) -> io::Result<()> {
+    /// If the system refuses.
+    pub fn own(self, path: &Path) -> io::Result<()> {
         match self.0 {
             Some(Ids { user, group }) => std::os::unix::fs::chown(path, Some(user), Some(group)),
             None => Ok(()),

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The kernel's own record of what reaches one block device, while it lives.
+/// The kernel's own trace of the I/Os of one block device.
 ///
 /// ```text
-/// tracefs/instances/headroom-PID-N/     a trace of its own: nobody else's is touched
-///     events/block/block_bio_queue      an I/O as it was asked for, before the kernel merges or reorders
+/// tracefs/instances/headroom-PID-N/     an instance of its own: other traces are not touched
+///     events/block/block_bio_queue      an I/O as it was issued, before the kernel merges or reorders
 ///     events/block/block_rq_issue       a flush; in full: every request as the device gets it, with its priority
 ///     events/block/block_rq_complete    in full: the end of a request, of one I/O or of several that were merged
 /// ```
@@ -19,68 +19,68 @@ pub struct BlockTrace {
     in_full: bool,
 }
 
-/// What a traced device was asked.
+/// The I/Os of a traced device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traced {
-    /// I/Os with data as programs asked for them, in their order.
+    /// I/Os with data as programs issued them, in their order.
     pub ios: Vec<Issued>,
-    /// Most of them outstanding at once; of a trace in full.
+    /// Most of them outstanding at once; only of a full trace.
     pub in_flight_max: usize,
-    /// Time that each of them was outstanding, summed up, between the first and the last event; of a trace in full.
+    /// Time that each was outstanding between the first and the last event, summed; only of a full trace.
     pub outstanding_ns: u64,
     /// From the first event to the last.
     pub elapsed_ns: u64,
-    /// Flushes without data, which an `fsync` ends in.
+    /// Flushes without data, as of an `fsync`.
     pub flushes: usize,
-    /// Priorities of the requests with data, as the trace words them: "be,0,6"; each once; of a trace in full.
+    /// Distinct priorities of the requests with data, as the trace prints them: "be,0,6"; only of a full trace.
     pub priorities: Vec<String>,
 }
 
 /// One I/O of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// Nanoseconds since the machine started.
+    /// Nanoseconds since boot.
     pub at_ns: u64,
-    /// The thread that asked.
+    /// The thread that issued it.
     pub thread: u32,
-    /// Of 512 bytes, from the start of the device.
+    /// First sector, of 512 bytes.
     pub sector: u64,
-    /// How much.
+    /// Its size.
     pub bytes: u64,
     /// A write, not a read.
     pub write: bool,
-    /// Somebody waits for it (`S`): direct I/O, reads.
+    /// A process waits for it (`S`): direct I/O, reads.
     pub sync: bool,
     /// It must be on stable storage when it ends (`F`).
     pub fua: bool,
 }
 
-/// Of each CPU; half a million events.
+/// Buffer of each CPU: half a million events.
 const BUFFER_KIB: u32 = 64 << 10;
 const EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_complete", "block_rq_issue"];
 
 impl Issued {
-    /// Where it goes.
+    /// Its offset in the device, bytes.
     pub fn offset(&self) -> u64 {
         self.sector * 512
     }
 }
 
 impl BlockTrace {
-    /// Begins with the device of that number ("7:3"); `None`, after saying so, where this user may not.
+    /// Traces the device of that number ("7:3"); `None`, with a message, if this user may not.
     ///
     /// # Panics
-    /// As all of its methods: if the kernel refuses what root may do, since a test cannot go on then.
+    /// As all its methods, if the kernel refuses what root may do.
     pub fn start(number: &str) -> Option<BlockTrace> {
-        BlockTrace::begin(number, false)
+        BlockTrace::open(number, false)
     }
 
-    /// The same, with completions and priorities: three times the events, which takes time to read.
+    /// The same in full, with completions and priorities: three times the events.
     pub fn start_in_full(number: &str) -> Option<BlockTrace> {
-        BlockTrace::begin(number, true)
+        BlockTrace::open(number, true)
     }
 
-    fn begin(number: &str, in_full: bool) -> Option<BlockTrace> {
+    fn open(number: &str, in_full: bool) -> Option<BlockTrace> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let Some(tracefs) = tracefs() else {
             eprintln!("skipped: needs root and a tracefs");
@@ -93,28 +93,27 @@ impl BlockTrace {
             return None;
         }
         let trace = BlockTrace { instance, in_full };
-        trace.put("trace_clock", "mono");
+        trace.write("trace_clock", "mono");
         let buffer_kib = if in_full { 3 * BUFFER_KIB } else { BUFFER_KIB };
-        trace.put("buffer_size_kb", &buffer_kib.to_string());
-        let (major, minor) = number.split_once(':').expect("a device number");
-        // As the kernel keeps it: 20 bits of minor.
-        let device = (major.parse::<u64>().expect("a major") << 20) | minor.parse::<u64>().expect("a minor");
+        trace.write("buffer_size_kb", &buffer_kib.to_string());
+        let number = host::DeviceNumber::parse(number).expect("a device number");
+        let device = number.kernel_form().expect("a device number");
         for event in EVENTS {
             let filter = match event {
                 "block_rq_complete" if !in_full => continue,
                 "block_rq_issue" if !in_full => format!("dev == {device} && bytes == 0"),
                 _ => format!("dev == {device}"),
             };
-            trace.put(&format!("events/block/{event}/filter"), &filter);
-            trace.put(&format!("events/block/{event}/enable"), "1");
+            trace.write(&format!("events/block/{event}/filter"), &filter);
+            trace.write(&format!("events/block/{event}/enable"), "1");
         }
-        trace.put("tracing_on", "1");
+        trace.write("tracing_on", "1");
         Some(trace)
     }
 
-    /// Ends it, and tells what was seen.
+    /// Stops the trace and returns its I/Os.
     pub fn stop(self) -> Traced {
-        self.put("tracing_on", "0");
+        self.write("tracing_on", "0");
         let lost = fs::read_dir(self.instance.join("per_cpu")).expect("a buffer for each CPU").flatten();
         for stats in lost {
             let text = fs::read_to_string(stats.path().join("stats")).unwrap_or_default();
@@ -123,23 +122,23 @@ impl BlockTrace {
         }
         let text = fs::read_to_string(self.instance.join("trace")).expect("the trace");
         let mut traced = Traced::default();
-        let mut under_way = UnderWay::default();
+        let mut in_flight = InFlight::default();
         let mut last_ns = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let event = Event::read(line).unwrap_or_else(|| panic!("not understood: {line}"));
-            let data = event.bytes > 0 && event.kind.contains(['R', 'W']);
+            let event = Event::parse(line).unwrap_or_else(|| panic!("not a known event: {line}"));
+            let has_data = event.bytes > 0 && event.kind.contains(['R', 'W']);
             let since_ns = event.at_ns.saturating_sub(last_ns.unwrap_or(event.at_ns));
             traced.elapsed_ns += since_ns;
-            traced.outstanding_ns += since_ns * under_way.count as u64;
+            traced.outstanding_ns += since_ns * in_flight.count as u64;
             last_ns = Some(event.at_ns);
             match event.name {
-                "block_bio_queue" if data => {
+                "block_bio_queue" if has_data => {
                     traced.ios.push(event.issued());
-                    under_way.begins(event.sector, event.bytes);
-                    traced.in_flight_max = traced.in_flight_max.max(under_way.count);
+                    in_flight.start(event.sector, event.bytes);
+                    traced.in_flight_max = traced.in_flight_max.max(in_flight.count);
                 }
-                "block_rq_complete" if data => under_way.ends(event.sector, event.bytes),
-                "block_rq_issue" if data => {
+                "block_rq_complete" if has_data => in_flight.complete(event.sector, event.bytes),
+                "block_rq_issue" if has_data => {
                     let priority = event.priority.to_owned();
                     if !traced.priorities.contains(&priority) {
                         traced.priorities.push(priority);
@@ -155,7 +154,7 @@ impl BlockTrace {
         traced
     }
 
-    fn put(&self, file: &str, text: &str) {
+    fn write(&self, file: &str, text: &str) {
         let path = self.instance.join(file);
         let written =
             OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
@@ -165,30 +164,30 @@ impl BlockTrace {
 
 impl Drop for BlockTrace {
     fn drop(&mut self) {
-        // An instance goes with its buffers; nobody is left to tell.
+        // Removes its buffers too; there is no one to report an error to.
         let _ = fs::remove_dir(&self.instance);
     }
 }
 
-/// The I/Os of which the end was not seen.
+/// I/Os that have not completed.
 #[derive(Default)]
-struct UnderWay {
-    /// Bytes of each, by where it begins.
-    at: HashMap<u64, Vec<u64>>,
+struct InFlight {
+    /// Sizes in bytes by first sector.
+    bytes_at: HashMap<u64, Vec<u64>>,
     count: usize,
 }
 
-impl UnderWay {
-    fn begins(&mut self, sector: u64, bytes: u64) {
-        self.at.entry(sector).or_default().push(bytes);
+impl InFlight {
+    fn start(&mut self, sector: u64, bytes: u64) {
+        self.bytes_at.entry(sector).or_default().push(bytes);
         self.count += 1;
     }
 
-    /// A request ended: all I/Os that it was merged of.
-    fn ends(&mut self, sector: u64, bytes: u64) {
+    /// A request completed: all I/Os that were merged into it.
+    fn complete(&mut self, sector: u64, bytes: u64) {
         let (mut next, end) = (sector, sector + bytes / 512);
         while next < end {
-            let Some(bytes) = self.at.get_mut(&next).and_then(Vec::pop) else { return };
+            let Some(bytes) = self.bytes_at.get_mut(&next).and_then(Vec::pop) else { return };
             self.count -= 1;
             next += bytes / 512;
         }
@@ -208,9 +207,9 @@ struct Event<'a> {
 
 impl<'a> Event<'a> {
     /// "headroom-4711    [001] ..... 1234.567890: block_bio_queue: 7,0 WFS 2048 + 8 \[headroom\]"; of requests
-    /// "... block_rq_issue: 7,0 WS 4096 () 2048 + 8 be,0,4 \[headroom\]". A program's name may hold anything but
-    /// comes first.
-    fn read(line: &'a str) -> Option<Event<'a>> {
+    /// "... block_rq_issue: 7,0 WS 4096 () 2048 + 8 be,0,4 \[headroom\]". A program's name may hold any
+    /// characters but comes first.
+    fn parse(line: &'a str) -> Option<Event<'a>> {
         let (head, rest) = line.split_once(": block_")?;
         let (name, rest) = rest.split_once(": ")?;
         let name = EVENTS.into_iter().find(|event| event.strip_prefix("block_") == Some(name))?;
@@ -235,8 +234,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Where it is mounted, if this user may use it. Where nobody has mounted it yet, as in a container, it is mounted in its
-/// usual place, and stays: other tests want it at the same time.
+/// Its mount point, if this user may use it. Where it is not mounted yet, as in a container, this mounts it at its usual
+/// place and leaves it mounted: other tests use it at the same time.
 fn tracefs() -> Option<PathBuf> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
     let mounted = || places.into_iter().find(|place| place.join("instances").is_dir());
@@ -255,26 +254,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_ends_the_ios_that_it_was_merged_of() {
-        let mut under_way = UnderWay::default();
+    fn a_request_completes_the_ios_that_were_merged_into_it() {
+        let mut in_flight = InFlight::default();
         for sector in [0, 8, 8, 64] {
-            under_way.begins(sector, 4096);
+            in_flight.start(sector, 4096);
         }
-        under_way.ends(0, 8192);
-        assert_eq!(under_way.count, 2);
-        under_way.ends(8, 4096);
-        under_way.ends(999, 4096);
-        assert_eq!(under_way.count, 1);
+        in_flight.complete(0, 8192);
+        assert_eq!(in_flight.count, 2);
+        in_flight.complete(8, 4096);
+        in_flight.complete(999, 4096);
+        assert_eq!(in_flight.count, 1);
     }
 
     #[test]
-    fn lines_of_the_trace_are_read() {
+    fn lines_of_the_trace_are_parsed() {
         let line = "   my-prog [x]-4711    [001] .....  1234.000789: block_bio_queue: 7,0 WFS 2048 + 8 [my-prog [x]]";
         // A name with a bracket cuts the head short; ours has none.
-        assert!(Event::read(line).is_none());
+        assert!(Event::parse(line).is_none());
         let line =
             "        headroom-4711    [001] .....  1234.000789: block_bio_queue: 7,0 WFS 2048 + 8 [headroom]";
-        let event = Event::read(line).unwrap();
+        let event = Event::parse(line).unwrap();
         assert_eq!(
             event.issued(),
             Issued {
@@ -289,7 +288,7 @@ mod tests {
         );
         let line =
             "  kworker/1:2-99   [001] d..1.  1.5: block_rq_issue: 7,0 R 4096 () 8 + 8 be,0,6 [headroom]";
-        let event = Event::read(line).unwrap();
+        let event = Event::parse(line).unwrap();
         assert_eq!((event.sector, event.bytes, event.priority, event.kind), (8, 4096, "be,0,6", "R"));
     }
 }

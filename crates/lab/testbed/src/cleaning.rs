@@ -12,10 +12,10 @@ const PREFIX: &str = "headroom-testbed-";
 const UNMOUNT_TRIES: u32 = 40;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A new directory that lives as long as the returned lock; those of dead tests are cleaned away first.
+/// A new directory and its lock; directories of dead tests are cleaned first.
 pub(crate) fn scratch() -> std::io::Result<(PathBuf, File)> {
     let root = fs::canonicalize(std::env::temp_dir())?;
-    // Between the making of a directory and its lock nobody else may look.
+    // Between the creation of a directory and its lock no other test may clean.
     let gate = OpenOptions::new().create(true).append(true).open(root.join(format!("{PREFIX}gate")))?;
     flock(&gate, FlockOperation::LockExclusive)?;
     let entries = fs::read_dir(&root)?.flatten();
@@ -25,7 +25,7 @@ pub(crate) fn scratch() -> std::io::Result<(PathBuf, File)> {
         .filter(|path| path.is_dir())
         .map(|path| (changed(&path), path))
         .collect();
-    // A disk may stand on an older one.
+    // A disk may lie on an older one.
     disks.sort_by(|a, b| b.cmp(a));
     disks.iter().for_each(|(_, path)| clean_if_dead(path));
     static MADE: AtomicU32 = AtomicU32::new(0);
@@ -42,18 +42,17 @@ fn changed(path: &Path) -> Option<SystemTime> {
 }
 
 fn clean_if_dead(directory: &Path) {
-    let dead = match File::open(directory.join("alive")) {
+    let is_dead = match File::open(directory.join("alive")) {
         Ok(alive) => flock(&alive, FlockOperation::NonBlockingLockExclusive).is_ok(),
-        // Killed before it was made.
+        // Killed before it created the file.
         Err(_) => true,
     };
-    if dead {
+    if is_dead {
         clean(directory);
     }
 }
 
-/// Unmounts, detaches and removes everything of one directory, as far as it goes: it also runs while a
-/// failed test unwinds.
+/// Unmounts, detaches and removes everything of one directory. Ignores failures: it also runs while a failed test unwinds.
 pub(crate) fn clean(directory: &Path) {
     crate::postgres_server::end_left_over(directory);
     unmount(&directory.join("mnt"));
@@ -80,14 +79,14 @@ pub(crate) fn unmount(point: &Path) {
     let _ = run("umount", &["--lazy", &name]);
 }
 
-/// Runs a program of the system; its complaints are the error.
+/// Runs a program. Returns its standard output, or its standard error as the error.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output =
         Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
     } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{program} {}: {}", arguments.join(" "), said.trim()))
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{program} {}: {}", arguments.join(" "), complaint.trim()))
     }
 }

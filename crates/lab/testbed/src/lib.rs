@@ -1,20 +1,20 @@
-//! Real block devices for tests: a loop device on a sparse file, formatted, mounted and throttled at will,
-//! and cleaned up whatever happens. A development dependency only; needs root, and says so elsewhere.
+//! Real block devices and database servers for tests, cleaned up whatever happens. A development dependency only. Needs
+//! root; without it, tests are skipped with a message.
 //!
 //! ```no_run
 //! let Some(mut disk) = testbed::LoopDisk::new(256 << 20) else { return };
 //! let directory = disk.format_and_mount().to_path_buf();
 //! disk.throttle(workload::CapKind::ReadIops, 800);
 //! let trace = testbed::BlockTrace::start(disk.number()).expect("root");
-//! // ... what is tested runs here ...
+//! // ... the tested program runs here ...
 //! assert!(trace.stop().ios.iter().all(|io| !io.write));
 //! ```
 //!
 //! ```text
 //! TMPDIR/headroom-testbed-PID-N/
-//!     alive      locked by the living test; the next test cleans up after those that were killed
-//!     disk.img   what the loop device stands on
-//!     mnt/       where it is mounted
+//!     alive      locked while the test lives; the next test cleans up after those that were killed
+//!     disk.img   the file of the loop device
+//!     mnt/       its mount point
 //! ```
 //!
 //! Never: touches a loop device that it did not set up itself.

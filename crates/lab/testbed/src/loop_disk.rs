@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use workload::CapKind;
 
-/// A loop device of a test's own. Dropping it unmounts, detaches and deletes.
+/// A loop device for one test. Dropping it unmounts, detaches and deletes it.
 #[derive(Debug)]
 pub struct LoopDisk {
     scratch: PathBuf,
@@ -17,10 +17,10 @@ pub struct LoopDisk {
 }
 
 impl LoopDisk {
-    /// A device of `bytes`, not formatted; `None`, after saying so, where this user may not set one up.
+    /// A device of `bytes`, not formatted; `None`, with a message, if this user may not set one up.
     ///
     /// # Panics
-    /// As all of its methods: if the system refuses what root may do, since a test cannot go on then.
+    /// As all its methods, if the system refuses what root may do.
     pub fn new(bytes: u64) -> Option<LoopDisk> {
         if !may_set_up() {
             return None;
@@ -56,7 +56,7 @@ impl LoopDisk {
         }
     }
 
-    /// The device gets no request of more than so many KiB: the kernel parts what is larger.
+    /// Limits the size of a request: the kernel splits larger ones.
     pub fn limit_requests(&self, kib: u32) {
         self.device.set_queue_attribute("max_sectors_kb", &kib.to_string()).expect("the limit of requests");
     }
@@ -71,25 +71,25 @@ impl LoopDisk {
         &self.number
     }
 
-    /// The file it stands on.
+    /// The file that it lies on.
     pub fn backing_file(&self) -> PathBuf {
         let image = self.scratch.join("disk.img");
         fs::read_link(&image).unwrap_or(image)
     }
 
-    /// Where [`format_and_mount`](Self::format_and_mount) mounts it.
+    /// The mount point of [`format_and_mount`](Self::format_and_mount).
     pub fn mount_point(&self) -> &Path {
         &self.mount_point
     }
 
-    /// Puts an ext4 on it and mounts that.
+    /// Makes an ext4 on it and mounts it.
     pub fn format_and_mount(&mut self) -> &Path {
-        // Without reserved blocks and lazy work, so that what a test sees is what the test did.
+        // Without reserved blocks and background initialisation, so that a test sees only its own I/O.
         let arguments = ["-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         self.format_and_mount_as("ext4", &arguments).expect("every Linux makes ext4")
     }
 
-    /// Puts another file system on it; `None`, after saying so, where the system has no such `mkfs`.
+    /// Makes another file system on it and mounts it; `None`, with a message, without such a `mkfs`.
     pub fn format_and_mount_as(&mut self, filesystem: &str, arguments: &[&str]) -> Option<&Path> {
         let program = format!("mkfs.{filesystem}");
         if Command::new(&program).arg("-V").output().is_err() {
@@ -105,14 +105,13 @@ impl LoopDisk {
         Some(&self.mount_point)
     }
 
-    /// Mounts it anew with other options: "ro", "rw".
+    /// Remounts it with other options: "ro", "rw".
     pub fn remount(&mut self, options: &str) {
         let options = format!("remount,{options}");
         must(run("mount", &["-o", &options, &self.mount_point.to_string_lossy()]));
     }
 
-    /// Puts one partition on it, all of it, and returns its device; `None`, after saying so, where the
-    /// system cannot.
+    /// Makes one partition of it all and returns the partition's device; `None`, with a message, if the system cannot.
     pub fn partition(&mut self) -> Option<PathBuf> {
         let (image, device) = (self.backing_file(), self.device().to_string_lossy().into_owned());
         let script = format!("echo ',,L' | sfdisk --quiet --label gpt {}", image.display());
@@ -136,7 +135,7 @@ impl LoopDisk {
         unmount(&self.mount_point);
     }
 
-    /// Limits it in operations or bytes a second; `false`, after saying so, where the system has no such throttle.
+    /// Limits it in operations or bytes per second; `false`, with a message, without such a throttle.
     #[must_use]
     pub fn throttle(&mut self, kind: CapKind, per_second: u64) -> bool {
         match throttle::set(self.device.number(), kind, per_second) {
@@ -148,7 +147,7 @@ impl LoopDisk {
         }
     }
 
-    /// Takes all throttles away.
+    /// Removes all limits.
     pub fn unthrottle(&mut self) {
         throttle::clear(self.device.number());
     }

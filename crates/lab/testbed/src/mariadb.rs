@@ -8,9 +8,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A MariaDB server of a test's own, with a data directory, a socket and a port of its own. Dropping it kills and
-/// deletes. It must live in the thread that started it: the server ends with that thread, so that nothing is left of
-/// a test that was killed.
+/// A MariaDB server for one test. Dropping it kills and deletes it. It must stay in the thread that started it: the server
+/// ends with that thread, so that a killed test leaves nothing.
 #[derive(Debug)]
 pub struct MariadbServer {
     home: PathBuf,
@@ -21,11 +20,11 @@ pub struct MariadbServer {
 }
 
 impl MariadbServer {
-    /// A server with these lines in its `[mysqld]` section, below `parent` (a throttled file system) or among the
-    /// temporary files; `None`, after saying so, where MariaDB is not installed.
+    /// A server with these lines in its `[mysqld]` section, in `parent` (a throttled file system) or in the temporary
+    /// directory; `None`, with a message, if MariaDB is not installed.
     ///
     /// # Panics
-    /// As all of its methods: if the server does not do what it must, since a test cannot go on then.
+    /// As all its methods, if the server fails.
     pub fn start(parent: Option<&Path>, lines: &[&str]) -> Option<MariadbServer> {
         let programs = MariadbPrograms::find();
         let programs =
@@ -47,12 +46,12 @@ impl MariadbServer {
         let server =
             Mariadb::initialise(&programs, &home, &home.join("data"), &all).expect("mariadb-install-db");
         let mut server = MariadbServer { home, port: free.port(), server, _alive: alive };
-        server.begin();
+        server.launch();
         Some(server)
     }
 
     /// Starts it, if it does not run, and waits until it answers.
-    pub fn begin(&mut self) {
+    pub fn launch(&mut self) {
         if self.server.pid().is_some() {
             return;
         }
@@ -60,35 +59,35 @@ impl MariadbServer {
         self.try_sql("SELECT 1").expect("a server that answers");
     }
 
-    /// Ends it in good order.
+    /// Shuts it down.
     pub fn stop(&mut self) {
         self.server.end(Signal::TERM.as_raw());
     }
 
-    /// Ends it as a power cut would (kill -9).
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         self.server.end(Signal::KILL.as_raw());
     }
 
-    /// Stops it in good order and starts it again.
+    /// Shuts it down and starts it again.
     pub fn restart(&mut self) {
         self.stop();
-        self.begin();
+        self.launch();
     }
 
-    /// Kills it and starts it again, which recovers.
+    /// Kills it and starts it again: it recovers.
     pub fn crash(&mut self) {
         self.kill();
-        self.begin();
+        self.launch();
     }
 
-    /// Stops all its threads where they are: it accepts connections and answers nobody.
+    /// Stops all its threads (SIGSTOP): the kernel accepts connections, and no thread answers.
     pub fn freeze(&self) {
         must(run("kill", &["-STOP", &self.pid().to_string()]));
-        // The signal is told to each thread, which stops when it is next scheduled.
-        let began = Instant::now();
+        // Each thread stops when it is next scheduled.
+        let start = Instant::now();
         while !self.is_frozen() {
-            assert!(began.elapsed() < Duration::from_secs(20), "the server does not stop");
+            assert!(start.elapsed() < Duration::from_secs(20), "the server does not stop");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -98,12 +97,12 @@ impl MariadbServer {
         threads.into_iter().all(host::ProcessStat::is_stopped)
     }
 
-    /// Lets it go on.
+    /// Continues its threads.
     pub fn thaw(&self) {
         must(run("kill", &["-CONT", &self.pid().to_string()]));
     }
 
-    /// Runs statements as root; rows as lines, columns parted by tabs.
+    /// Runs statements as root. Returns rows as lines, columns separated by tabs.
     pub fn sql(&self, statements: &str) -> String {
         match self.try_sql(statements) {
             Ok(rows) => rows,
@@ -128,7 +127,7 @@ impl MariadbServer {
         )
     }
 
-    /// A session of a user without a password that runs statements, to be spawned.
+    /// A command that runs statements in a session of a user without a password.
     pub fn session(&self, user: &str, statements: &str) -> Command {
         let mut client = Command::new("mariadb");
         client.arg("--no-defaults").arg(format!("--socket={}", self.socket().display()));
@@ -136,7 +135,7 @@ impl MariadbServer {
         client
     }
 
-    /// Its process.
+    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.server.pid().expect("a running server")
     }
@@ -156,13 +155,13 @@ impl MariadbServer {
         self.home.join("data")
     }
 
-    /// What `headroom` connects to it by, as root, who has no password here.
+    /// The URL that `headroom` connects to, as root without a password.
     pub fn url(&self) -> String {
         self.server.url()
     }
 
     fn log(&self) -> String {
-        self.server.said()
+        self.server.log_text()
     }
 }
 

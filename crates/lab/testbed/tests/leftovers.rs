@@ -9,7 +9,7 @@ use workload::CapKind;
 
 const ROLE: &str = "TESTBED_TEST_ROLE";
 
-/// Not a test of its own: what the next one starts, and kills or not.
+/// Not a test: the process that the next test starts.
 #[test]
 fn play_another_test() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -54,8 +54,8 @@ fn devices_of(child: &Child, directory: &Path) -> usize {
 }
 
 #[test]
-fn what_a_killed_test_left_is_cleaned_by_the_next() {
-    // A directory of our own: other tests on this machine would clean up before we can look.
+fn the_next_test_cleans_up_after_a_killed_one() {
+    // A private directory: other tests on this machine would clean up before this one counts.
     let Some(place) = LoopDisk::new(1 << 20) else { return };
     let directory = place.backing_file().with_file_name("tmp");
     fs::create_dir(&directory).unwrap();

@@ -1,11 +1,11 @@
-//! Counters that a running program shows to others through a file in shared memory: where such files lie, whose one is
-//! and whether that process still runs, and the memory itself.
+//! Counters that a running program publishes through a file in shared memory: where such files lie, which process owns one
+//! and whether it still runs, and the memory itself.
 //!
 //! ```text
 //! writer   Mapping::create(counters_dir()/NAME) -> as_board::<T>() -> atomics, without a lock or a system call
 //! reader   Mapping::open(NAME) -> is_whole() -> as_board::<T>() -> the same atomics; ProcessIdentity::is_alive()
 //! ```
-//! A file outlives a killed process: a reader knows it by pid, start time and boot, and passes it over or removes it.
+//! A file outlives a killed process: a reader recognises it by pid, start time and boot, and skips or removes it.
 
 mod mapping;
 
@@ -14,8 +14,7 @@ pub use mapping::{Board, Mapping};
 
 use std::path::{Path, PathBuf};
 
-/// Where counters files lie: `HEADROOM_COUNTERS_DIR`, else /dev/shm, else the directory for temporary
-/// files.
+/// The directory of counters files: `HEADROOM_COUNTERS_DIR`, else /dev/shm, else the directory for temporary files.
 pub fn counters_dir() -> PathBuf {
     match std::env::var_os("HEADROOM_COUNTERS_DIR") {
         Some(dir) if !dir.is_empty() => PathBuf::from(dir),

@@ -7,14 +7,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
-/// What a mapping can be looked at as.
+/// A table that a mapping can be viewed as.
 ///
 /// # Safety
 /// Any bytes are a valid value, it holds nothing but atomics (another process may write it at any time), and its
 /// alignment is at most 4096.
 pub unsafe trait Board {}
 
-/// A mapping; unmapped when dropped, and its file removed if it was created here.
+/// A mapping. Dropping it unmaps it, and removes its file if it was created here.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
@@ -26,8 +26,8 @@ pub struct Mapping {
 struct Mapped {
     file: File,
     path: PathBuf,
-    /// The file's inode and the process that made it: its name may belong to another file one day, and the child of a
-    /// fork has not made it.
+    /// The file's inode and the process that created it: the name may belong to another file later, and the child of a fork
+    /// did not create it.
     created: Option<(u64, u32)>,
 }
 
@@ -40,16 +40,16 @@ impl Mapping {
     /// Zeroed memory of this process alone.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is not enough memory.
     pub fn private(bytes: usize) -> io::Result<Self> {
         let base = map(bytes, libc::PROT_READ | libc::PROT_WRITE, None)?;
         Ok(Self { base, bytes, file: None })
     }
 
-    /// A new file of zeros, for this user's eyes, removed when the mapping is dropped.
+    /// A new file of zeros that only this user can open.
     ///
     /// # Errors
-    /// When there is something of that name, or no room.
+    /// If the name exists or there is not enough space.
     pub fn create(path: &Path, bytes: usize) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
@@ -69,13 +69,13 @@ impl Mapping {
         }
     }
 
-    /// A file that another process made; `None` where its size is another one.
+    /// A file that another process created; `None` if its size is another one.
     ///
     /// # Errors
-    /// When it cannot be opened or mapped.
+    /// If it cannot be opened or mapped.
     pub fn open(path: &Path, bytes: usize) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
-        // Neither a link planted in a shared directory nor a pipe nobody writes to may hold us up.
+        // A link planted in a shared directory is not followed, and opening a pipe without a writer does not block.
         options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = options.open(path)?;
         if !has_size(&file, bytes) {
@@ -106,7 +106,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing borrowed from it outlives `self`.
+        // SAFETY: this value owns the mapping, and no borrow of it outlives `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
         if let Some(Mapped { path, created: Some((inode, pid)), .. }) = &self.file
             && *pid == std::process::id()
@@ -121,8 +121,7 @@ fn has_size(file: &File, bytes: usize) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes as u64)
 }
 
-/// Has the file system set the bytes aside. Without it, a full /dev/shm would kill the program with
-/// SIGBUS at the first touch.
+/// Allocates the file's blocks. Without this, a full /dev/shm would kill the program with SIGBUS at the first access.
 fn reserve(file: &File, bytes: usize) -> io::Result<()> {
     // SAFETY: a plain system call on a descriptor that is open.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
@@ -155,11 +154,11 @@ mod tests {
     unsafe impl Board for Two {}
 
     #[test]
-    fn what_one_mapping_adds_another_reads_and_the_file_goes_with_its_maker() {
+    fn a_second_mapping_reads_what_the_first_adds_and_the_file_goes_with_its_creator() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.counters");
         let writer = Mapping::create(&path, 4096).unwrap();
-        assert!(Mapping::create(&path, 4096).is_err(), "a name is one's own");
+        assert!(Mapping::create(&path, 4096).is_err(), "a name is used once");
         let reader = Mapping::open(&path, 4096).unwrap().unwrap();
         writer.as_board::<Two>().0[1].fetch_add(7, Ordering::Relaxed);
         assert_eq!(reader.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_is_known_before_it_is_touched() {
+    fn a_truncated_file_is_recognised_before_it_is_accessed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.counters");
         let writer = Mapping::create(&path, 4096).unwrap();

@@ -188,7 +188,7 @@ impl Victim for Mariadb {
         let [first, second] = run.order.first_pages(crash);
         let body = run.order.page_after_recovery();
         self.server.move_data(dir);
-        let log_before = self.server.said().len();
+        let log_before = self.server.log_text().len();
         let mut own_io = ProcessIo::open();
 
         let began = Instant::now();
@@ -211,7 +211,7 @@ impl Victim for Mariadb {
         }
 
         let compared = run.order.compare(crash, &found, |probe| read(&mut client, probe), wrong)?;
-        let pages = pages_to_recover(self.server.said().get(log_before..).unwrap_or_default());
+        let pages = pages_to_recover(self.server.log_text().get(log_before..).unwrap_or_default());
         drop(client);
         self.server.end(libc::SIGKILL);
         Ok(Recovered {

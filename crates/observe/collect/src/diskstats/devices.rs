@@ -68,7 +68,7 @@ impl Source for Devices {
             .filter_map(|line| {
                 let sequence_before = before.get(&line.number)?;
                 let same = sequence(line.number) == *sequence_before;
-                same.then(|| sample(line, sequence_before, &boot_id, &mounts))
+                same.then(|| sample(&line, sequence_before, &boot_id, &mounts))
             })
             .collect();
         if samples.is_empty() && !self.chosen.is_empty() {

@@ -119,7 +119,7 @@ impl Source for Disk {
         let boot_id = boot_id()?;
         let (line, sequence) = self.line_of_one_device()?;
         let (clock_ns, taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
-        let sample = sample(line, &sequence, &boot_id, &Mounts::read().unwrap_or_default());
+        let sample = sample(&line, &sequence, &boot_id, &Mounts::read().unwrap_or_default());
         Ok(Snapshot {
             source: "diskstats".into(),
             taken_unix_ns,
@@ -150,7 +150,7 @@ pub(crate) fn sequence(number: DeviceNumber) -> String {
 }
 
 /// A device at an instant.
-pub(crate) fn sample(line: DiskLine, sequence: &str, boot_id: &str, mounts: &Mounts) -> Sample {
+pub(crate) fn sample(line: &DiskLine, sequence: &str, boot_id: &str, mounts: &Mounts) -> Sample {
     let drive = mounts.point_of_device(line.number).map(|point| point.display().to_string());
     Sample {
         size_bytes: host::device_size_bytes(line.number)

@@ -64,7 +64,6 @@ use host::Mounts;
 use kept::Kept;
 use names::Names;
 use program::{Counted, Programs};
-use std::path::PathBuf;
 use tables::{Counts, FileId, Key, kind};
 use target::running;
 use unseen::{Missed, Unseen};
@@ -95,10 +94,7 @@ impl Process {
     /// [`SourceError::Process`]: not permitted, a kernel that cannot, or what was chosen is not there.
     pub fn open(selection: &Selection) -> Result<Process, SourceError> {
         let programs = Programs::load(selection, None)?;
-        let boot = PathBuf::from("/proc/sys/kernel/random/boot_id");
-        let boot_id = std::fs::read_to_string(&boot);
-        let boot_id = boot_id.map_err(|error| SourceError::System { path: boot, error })?;
-        let run = format!("{}:{}:{}", boot_id.trim(), std::process::id(), time::monotonic_ns());
+        let run = format!("{}:{}:{}", diskstats::boot_id()?, std::process::id(), time::monotonic_ns());
         let unseen = Unseen::since(&programs.devices()?)?;
         Ok(Process {
             name: selection.to_string(),

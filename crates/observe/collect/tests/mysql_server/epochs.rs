@@ -74,7 +74,7 @@ fn a_server_that_is_down_is_an_error_and_the_source_recovers_by_itself() {
         assert!(error.to_string().starts_with("cannot watch mysql "), "{error}");
         assert!(error.remedy().is_some());
     }
-    server.begin();
+    server.launch();
     take_snapshot(&mut source);
 }
 

@@ -62,7 +62,7 @@ fn no_interval_is_wrong_however_servers_and_recorder_die() {
             4 => done.run_ends("mysql", || {
                 mariadb.kill();
                 dice.sleep_ms(2_000);
-                mariadb.begin();
+                mariadb.launch();
             }),
             5 => done.run_ends("mysql", || mariadb.restart()),
             6 => done.hangs("postgres", || {
